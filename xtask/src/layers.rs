@@ -5,90 +5,93 @@ use std::path::Path;
 use crate::finding::{Finding, Outcome};
 use crate::workspace::{Package, Workspace};
 
-/// A layer: a folder, the folders its crates may use, and whether it may touch the outside.
+/// A layer: a folder, the folders its crates may use, and whether its crates may touch the outside.
 struct Layer {
     folder: &'static str,
-    may_use: &'static [&'static str],
+    may_use: &'static [&'static [&'static str]],
     touches_outside: bool,
 }
 
-const fn layer(folder: &'static str, may_use: &'static [&'static str], outside: bool) -> Layer {
-    Layer {
-        folder,
-        may_use,
-        touches_outside: outside,
+impl Layer {
+    fn may_use(&self, other: &Self) -> bool {
+        self.folders().any(|folder| folder == other.folder)
+    }
+
+    fn folders(&self) -> impl Iterator<Item = &'static str> {
+        self.may_use.iter().flat_map(|group| group.iter().copied())
     }
 }
 
-/// base <- proto <- engine <- app, and base <- host <- app; protocols and engines do not know each
-/// other, so that each can be read, tested and simulated alone.
+const fn inner(folder: &'static str, may_use: &'static [&'static [&'static str]]) -> Layer {
+    Layer {
+        folder,
+        may_use,
+        touches_outside: false,
+    }
+}
+
+const fn outer(folder: &'static str, may_use: &'static [&'static [&'static str]]) -> Layer {
+    Layer {
+        folder,
+        may_use,
+        touches_outside: true,
+    }
+}
+
+const BASE: &[&str] = &["crates/base"];
+/// Protocols that are parts of other protocols: authentication, and the form of messages.
+const SHARED: &[&str] = &["crates/proto/sasl", "crates/proto/mime"];
+const PROTOCOLS: &[&str] = &["crates/proto"];
+const ENGINES: &[&str] = &["crates/engine"];
+const HOSTS: &[&str] = &["crates/host/dkim", "crates/host"];
+const PROCESS: &[&str] = &["crates/part/process"];
+const PARTS: &[&str] = &["crates/part"];
+const ROLES: &[&str] = &["crates/role"];
+
+/// base <- proto <- engine <- part <- role <- app, and base <- host <- part. Protocols and engines do not know each
+/// other, so that each can be read, tested and simulated alone. A role is one process and does not know other roles.
+/// The first line that fits the folder of a crate counts.
 const LAYERS: &[Layer] = &[
-    layer("crates/base", &["crates/base"], false),
-    // Authentication and what is in a message are parts of several protocols; a folder is looked up by
-    // the first line it fits.
-    layer("crates/proto/sasl", &["crates/base"], false),
-    layer("crates/proto/mime", &["crates/base"], false),
-    layer(
-        "crates/proto",
-        &["crates/base", "crates/proto/sasl", "crates/proto/mime"],
-        false,
+    inner("crates/base", &[BASE]),
+    inner("crates/proto/sasl", &[BASE]),
+    inner("crates/proto/mime", &[BASE]),
+    inner("crates/proto", &[BASE, SHARED]),
+    inner("crates/engine", &[BASE, SHARED, PROTOCOLS]),
+    // A signature covers the header that its readers find.
+    outer("crates/host/dkim", &[BASE, SHARED]),
+    outer("crates/host", &[BASE]),
+    outer(
+        "crates/part/process",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS],
     ),
-    layer(
-        "crates/engine",
-        &[
-            "crates/base",
-            "crates/proto/sasl",
-            "crates/proto/mime",
-            "crates/proto",
-        ],
-        false,
+    outer(
+        "crates/part",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
     ),
-    // A signature covers the header that those who read it find.
-    layer(
-        "crates/host/dkim",
-        &["crates/base", "crates/proto/mime"],
-        true,
+    outer(
+        "crates/role",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, PARTS],
     ),
-    layer("crates/host", &["crates/base"], true),
-    layer(
-        "crates/check",
-        &[
-            "crates/base",
-            "crates/proto/sasl",
-            "crates/proto/mime",
-            "crates/proto",
-            "crates/engine",
-            "crates/host/dkim",
-            "crates/host",
-            "crates/check",
-        ],
-        true,
-    ),
-    layer(
-        "bench",
-        &[
-            "crates/base",
-            "crates/proto/sasl",
-            "crates/proto/mime",
-            "crates/proto",
-        ],
-        true,
-    ),
-    layer(
+    outer(
         "crates/app",
         &[
-            "crates/base",
-            "crates/proto/sasl",
-            "crates/proto/mime",
-            "crates/proto",
-            "crates/engine",
-            "crates/host/dkim",
-            "crates/host",
-            "bench",
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            ENGINES,
+            HOSTS,
+            PROCESS,
+            PARTS,
+            ROLES,
+            &["crates/app", "bench"],
         ],
-        true,
     ),
-    layer("xtask", &[], true),
+    outer(
+        "crates/check",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, &["crates/check"]],
+    ),
+    outer("bench", &[BASE, SHARED, PROTOCOLS]),
+    outer("xtask", &[]),
 ];
 
 /// Libraries that touch sockets, files, threads or the kernel: not below the hosts, tests excepted.
@@ -139,16 +142,18 @@ fn edges(package: &Package, layer: &Layer, workspace: &Workspace) -> Vec<Finding
             .iter()
             .find(|other| other.name == dependency.name);
         let wrong = match own.map(|other| (other, layer_of(&other.folder))) {
-            // Tests of any layer may run scripts and simulations.
-            Some((other, _)) if dependency.dev && other.folder.starts_with("crates/check") => None,
-            Some((_, Some(target))) if layer.may_use.contains(&target.folder) => None,
+            // Tests of any layer may run scripts and simulations; tests of a part may run the role at the other end.
+            Some((other, _)) if dependency.dev && is_for_tests(&package.folder, &other.folder) => {
+                None
+            }
+            Some((_, Some(target))) if layer.may_use(target) => None,
             Some((other, _)) => Some(format!(
                 "{} ({}) must not use {} ({}); it may use: {}",
                 package.name,
                 layer.folder,
                 other.name,
                 other.folder.display(),
-                layer.may_use.join(", ")
+                layer.folders().collect::<Vec<_>>().join(", ")
             )),
             None if !layer.touches_outside
                 && !dependency.dev
@@ -166,6 +171,11 @@ fn edges(package: &Package, layer: &Layer, workspace: &Workspace) -> Vec<Finding
             .extend(wrong.map(|what| Finding::new(&manifest, line(&text, &dependency.name), what)));
     }
     findings
+}
+
+fn is_for_tests(user: &Path, used: &Path) -> bool {
+    used.starts_with("crates/check")
+        || user.starts_with("crates/part") && used.starts_with("crates/role")
 }
 
 /// The line of a manifest that names a dependency.
@@ -222,6 +232,18 @@ mod tests {
             findings(vec![package("crates/util/misc", "vere-misc", &[])]).len(),
             1
         );
+    }
+
+    #[test]
+    fn a_role_must_not_use_a_role_nor_a_part_a_role_save_in_tests() {
+        let mut part = package("crates/part/link", "vere-link", &["vere-node"]);
+        let node = package("crates/role/node", "vere-node", &["vere-process"]);
+        let process = package("crates/part/process", "vere-process", &[]);
+        let store = package("crates/role/store", "vere-store-role", &["vere-node"]);
+        let all = vec![part.clone(), node.clone(), process.clone(), store];
+        assert_eq!(findings(all).len(), 2);
+        part.dependencies[0].dev = true;
+        assert_eq!(findings(vec![part, node, process]), Vec::<String>::new());
     }
 
     #[test]

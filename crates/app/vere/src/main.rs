@@ -10,19 +10,22 @@
 
 mod cli;
 mod config;
-mod control;
-mod failure;
 mod gateway;
-mod outcome;
-mod role;
-mod secret;
 mod sendmail;
-mod signer;
-mod spool;
 mod store;
 mod supervisor;
 mod transfer;
-mod wording;
+
+use vere_control as control;
+use vere_process::{failure, secret, wording};
+mod role {
+    pub(crate) use vere_login::*;
+    pub(crate) use vere_process::*;
+}
+mod spool {
+    pub(crate) use vere_link::*;
+    pub(crate) use vere_process::encryption;
+}
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -32,7 +35,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::Cli;
-use outcome::Outcome;
+use vere_process::outcome::Outcome;
 
 /// Beside thousands of connections the C library's took up to a sixth of a gateway's time.
 #[global_allocator]

@@ -13,7 +13,7 @@ use vere_settings::{LocalDelivery, Settings};
 use super::confirm::confirm;
 use super::store::accounts;
 use crate::cli::present::is_there;
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 pub(super) use password::{generate, new_credentials};
 

@@ -10,7 +10,7 @@ use vere_settings::Settings;
 use vere_smtp::address::AddrSpec;
 
 use super::account::{create, each_alias, explained, open};
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Manages aliases.
 #[derive(Debug, Subcommand)]

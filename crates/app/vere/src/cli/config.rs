@@ -14,7 +14,7 @@ use vere_settings::{KeyLines, Settings};
 
 use super::ConfigArg;
 use crate::config::named::{self, Fault};
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Checks a configuration file and says everything that is wrong with it.
 #[derive(Debug, Args)]

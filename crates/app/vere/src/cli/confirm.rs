@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Asks at a terminal; elsewhere only `--yes` is an answer.
 ///

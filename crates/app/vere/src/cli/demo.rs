@@ -18,11 +18,11 @@ use vere_net::listen::{ListenOptions, bind};
 use vere_settings::{NextHop, RoutePattern, Settings};
 
 use crate::config;
-use crate::failure::Failure;
-use crate::outcome::Outcome;
-use crate::role::entry;
-use crate::role::log::{self, Level};
 use crate::supervisor::{self, Extra, Readiness, Role};
+use vere_process::entry;
+use vere_process::failure::Failure;
+use vere_process::log::{self, Level};
+use vere_process::outcome::Outcome;
 
 /// Actions on a demo system.
 #[derive(Debug, Subcommand)]

@@ -21,12 +21,12 @@ use vere_smtp::client::{OutgoingMessage, RecipientOutcome};
 use vere_smtp::command::RcptTo;
 
 use super::account;
-use crate::failure::Failure;
 use crate::gateway::outbound::hosts::Host;
 use crate::gateway::outbound::{Hosts, Opened, Outbound, Progress, Unroutable, drive};
 use crate::gateway::{self, convert};
-use crate::outcome::Outcome;
-use crate::role::clock;
+use vere_process::clock;
+use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
 
 /// Exit code when mail would be refused for good.
 const REFUSED: u8 = 4;

@@ -10,7 +10,7 @@ use vere_dkim::{KeyAlgorithm, KeyError, KeyStore, StoredKey};
 use vere_settings::{Dkim, Settings};
 use vere_units::{Span, Timestamp};
 
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// How long a new key waits while its record spreads, unless told otherwise.
 const ANNOUNCE: &str = "2d";

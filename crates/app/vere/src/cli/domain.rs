@@ -8,7 +8,7 @@ use vere_ports::directory::{AccountName, DomainName};
 use vere_settings::Settings;
 
 use super::account::{create, explained, open};
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Manages domains.
 #[derive(Debug, Subcommand)]

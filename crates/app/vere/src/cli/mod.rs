@@ -22,13 +22,13 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::failure::Failure;
-use crate::outcome::Outcome;
-use crate::role::entry;
-use crate::role::log::{self, Level};
-use crate::role::settings::role_settings;
 use crate::store::parser;
 use crate::{config as file, gateway, supervisor, transfer};
+use vere_process::entry;
+use vere_process::failure::Failure;
+use vere_process::log::{self, Level};
+use vere_process::outcome::Outcome;
+use vere_process::settings::role_settings;
 
 /// The mail system: takes, keeps, and delivers mail.
 #[derive(Debug, Parser)]
@@ -299,7 +299,7 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
         }
         RoleCommand::Signer => {
             let log = log::start(&settings, "signer")?;
-            crate::signer::run(&settings, &path, Level::of(&log))?;
+            vere_signer::run(&settings, &path, Level::of(&log))?;
         }
         RoleCommand::Store => {
             let log = log::start(&settings, "store")?;
@@ -309,7 +309,7 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
         RoleCommand::Spool { node } => {
             let log = log::start(&settings, &format!("spool-{node}"))?;
             let reload = (path, Level::of(&log));
-            crate::spool::run(&settings, node, Some(reload))?;
+            vere_node::run(&settings, node, Some(reload))?;
         }
     }
     Ok(Outcome::Exit(ExitCode::SUCCESS))

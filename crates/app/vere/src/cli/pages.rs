@@ -9,8 +9,8 @@ use clap::{Args, Command, CommandFactory as _};
 use clap_complete::Shell;
 
 use super::{Cli, examples};
-use crate::failure::Failure;
 use crate::sendmail;
+use vere_process::failure::Failure;
 
 /// Writes the manual pages.
 #[derive(Debug, Args)]

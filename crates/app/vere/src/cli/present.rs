@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Whether a file of the system is there, for somebody who may read it.
 ///

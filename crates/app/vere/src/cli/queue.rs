@@ -13,11 +13,11 @@ use vere_units::{ByteSize, TraceId};
 use self::operate::{
     EndArgs, EndingArgs, HoldArgs, OrderArgs, ReleaseArgs, ReturnArgs, SelectionArgs,
 };
-use crate::control::queues::{all, parse};
-use crate::control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
-use crate::failure::Failure;
 use crate::gateway;
-use crate::role::log;
+use vere_control::queues::{all, parse};
+use vere_control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
+use vere_process::failure::Failure;
+use vere_process::log;
 
 /// Looks into the queues of a running gateway, and steers them.
 #[derive(Debug, Subcommand)]

@@ -16,7 +16,7 @@ use vere_units::Secret;
 
 use super::account::{create, explained, generate, new_credentials};
 use super::config::memory::write_drop_in;
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 use dns::Record;
 use files::{Plan, Ports};

@@ -17,11 +17,12 @@ use vere_units::ByteSize;
 
 use super::queue::to_json;
 use crate::cli::present::is_there;
-use crate::control::{ReplicaLine, Request, ask};
-use crate::failure::Failure;
-use crate::role::log;
-use crate::spool::reader::Reader;
-use crate::spool::{self, Credentials, encryption};
+use vere_control::{ReplicaLine, Request, ask};
+use vere_link::Credentials;
+use vere_link::reader::Reader;
+use vere_process::encryption;
+use vere_process::failure::Failure;
+use vere_process::log;
 
 /// Looks after the nodes that hold the queues.
 #[derive(Debug, Subcommand)]
@@ -61,7 +62,7 @@ pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String,
     match command {
         SpoolCommand::Serve { node } => {
             let _log = log::start(settings, &format!("spool-{node}"))?;
-            spool::run(settings, node, None)?;
+            vere_node::run(settings, node, None)?;
             Ok(String::new())
         }
         SpoolCommand::Stat {
@@ -217,7 +218,7 @@ fn key(settings: &Settings) -> Result<Credentials, Failure> {
             path.display()
         )));
     }
-    Ok(spool::account(settings)?)
+    Ok(vere_link::account(settings)?)
 }
 
 fn replicas(socket: &Path) -> Result<Vec<ReplicaLine>, String> {

@@ -12,14 +12,14 @@ use vere_settings::Settings;
 use vere_store::{CheckReport, Finding, Reclaim};
 use vere_units::ByteSize;
 
-use crate::control::{self, StoreRequest};
-use crate::failure::Failure;
-use crate::outcome::Outcome;
 use crate::store::files::Files;
 use crate::store::keeper::MailStore as FileStore;
 use crate::store::parser::Decoders;
 use crate::store::search::{self, SharedIndex};
 use crate::store::upkeep::Known;
+use vere_control::StoreRequest;
+use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
 
 pub(super) mod accounts;
 mod repair;
@@ -173,7 +173,11 @@ fn ask_store(
         mailbox: mailbox.to_owned(),
         search: search.to_owned(),
     };
-    let asked = control::ask_store(&control::store_socket(settings), &request, EXPLAIN_PATIENCE);
+    let asked = vere_control::ask_store(
+        &vere_control::store_socket(settings),
+        &request,
+        EXPLAIN_PATIENCE,
+    );
     let Some(value) = asked.map_err(Failure::new)? else {
         return Ok(None);
     };

@@ -6,8 +6,8 @@ use clap::Args;
 use vere_settings::Settings;
 use vere_telemetry::trace::{EventKind, Query, Record, Trace, find};
 
-use crate::control::{Request, ask};
-use crate::failure::Failure;
+use vere_control::{Request, ask};
+use vere_process::failure::Failure;
 
 /// Prints the way of a message with times.
 #[derive(Debug, Args)]

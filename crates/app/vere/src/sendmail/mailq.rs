@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use vere_settings::Settings;
 
-use crate::control::{MessageRow, Request, ask, queues};
-use crate::failure::Failure;
+use vere_control::{MessageRow, Request, ask, queues};
+use vere_process::failure::Failure;
 
 /// Messages asked for at once.
 const PAGE: usize = 1_000;

@@ -1,7 +1,7 @@
 //! Access for administrators to the mailboxes of any account: IMAP over a socket in the file system.
 //!
 //! A client writes the account's name and a line end, and receives a PREAUTH or BYE greeting. Instead of a name, a
-//! client may write a request of [`control`](crate::control) in one line, and receives an answer in one line. The
+//! client may write a request of [`control`](vere_control) in one line, and receives an answer in one line. The
 //! permissions of the socket's file decide who may connect: its owner only. An administrator's commands run like
 //! commands of every other session, so the store need not stop.
 //!
@@ -25,9 +25,9 @@ use vere_settings::Settings;
 
 use super::listeners::Reception;
 use super::{accounts, search, session};
-use crate::control::{Answer, REQUEST_MAX, StoreRequest, store_socket};
-use crate::failure::Failure;
-use crate::role::accept;
+use vere_control::{Answer, REQUEST_MAX, StoreRequest, store_socket};
+use vere_process::accept;
+use vere_process::failure::Failure;
 
 /// How long a client may take to send the first line, or to read an answer.
 const PATIENCE: Duration = Duration::from_secs(10);

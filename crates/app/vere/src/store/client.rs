@@ -24,10 +24,10 @@ use super::quota::SharedQuotas;
 use super::search;
 use super::sessions::{LetIn, Place, Sessions};
 use super::steps::{attribute, claim, empty_inbox, inbox, named, operation, special_use};
-use crate::role::clock::now;
-use crate::role::guessing::{Attempt, Outcome};
-use crate::role::login::{self, Checked, Keys, Logins, Print};
-use crate::role::places;
+use vere_login::guessing::{Attempt, Outcome};
+use vere_login::login::{self, Checked, Keys, Logins, Print};
+use vere_process::clock::now;
+use vere_process::places;
 
 /// The host's side of a connection.
 #[derive(Debug)]

@@ -17,8 +17,8 @@ use super::fetch_memory::{FetchMemory, Hold};
 use super::keeper::Keeper;
 use super::large::Large;
 use super::messages::{Batch, fetch};
-use crate::role::pace::Pace;
-use crate::role::wire::{self, Connection};
+use vere_process::pace::Pace;
+use vere_process::wire::{self, Connection};
 
 /// Octets of a query while memory is short: any session may have this much memory.
 const SMALL: usize = 16 * 1024;

@@ -20,7 +20,7 @@ use error::Trouble;
 use super::keeper::MailStore;
 use super::mark::{self, Mark, Place};
 use super::steps::special_use;
-use crate::role::clock::now;
+use vere_process::clock::now;
 
 /// Memory for cached blocks of the metadata.
 const META_CACHE: ByteSize = ByteSize::mib(32);

@@ -20,7 +20,7 @@ use super::listeners::Reception;
 use super::metrics::Figures;
 use super::quota::Quotas;
 use super::steps::{at_once, inbox, operation, report};
-use crate::role::clock::now;
+use vere_process::clock::now;
 
 /// Octets of a message that are searched for the first field.
 const TRACE_OCTETS_MAX: usize = 8 * 1024;

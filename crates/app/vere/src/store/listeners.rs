@@ -26,14 +26,14 @@ use super::keeper::Keeper;
 use super::quota::{Quotas, SharedQuotas};
 use super::sessions::{LetIn, Sessions};
 use super::{lmtp, session};
-use crate::failure::Failure;
-use crate::role::accept;
-use crate::role::login::Logins;
-use crate::role::memory::{BodyMemory, MEMORY, MemoryFigures, Share};
-use crate::role::places::{self, Places};
-use crate::role::proxy;
-use crate::role::tls::ServerTls;
-use crate::secret;
+use vere_login::login::Logins;
+use vere_process::accept;
+use vere_process::failure::Failure;
+use vere_process::memory::{BodyMemory, MEMORY, MemoryFigures, Share};
+use vere_process::places::{self, Places};
+use vere_process::proxy;
+use vere_process::secret;
+use vere_process::tls::ServerTls;
 
 /// Octets that the kernel buffers for a client that does not read.
 const UNSENT_MAX: u32 = 128 * 1024;

@@ -11,8 +11,8 @@ use vere_smtp::server::{
 
 use super::filing;
 use super::listeners::Reception;
-use crate::role::clock::{steady, until_steady};
-use crate::role::wire;
+use vere_process::clock::{steady, until_steady};
+use vere_process::wire;
 
 /// Serves a connection until it ends.
 ///

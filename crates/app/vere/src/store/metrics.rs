@@ -12,7 +12,7 @@ use vere_telemetry::metrics::{Counter, Gauge, Health, Metrics, StoreMetrics, ser
 
 use super::keeper::MailStore;
 use super::search::Leaf;
-use crate::role::login_log;
+use vere_login::login_log;
 
 /// Counters of the store.
 #[derive(Debug, Clone)]

@@ -49,17 +49,17 @@ use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
-use crate::failure::Failure;
-use crate::role::entry;
-use crate::role::life::{self, Signals};
-use crate::role::log::Level;
-use crate::role::tls::ServerTls;
 use files::Files;
 use keeper::Keeper;
 use listeners::{Reception, Service};
 use metrics::Figures;
 use parser::Processes;
 use search::SharedIndex;
+use vere_process::entry;
+use vere_process::failure::Failure;
+use vere_process::life::{self, Signals};
+use vere_process::log::Level;
+use vere_process::tls::ServerTls;
 
 /// How long sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);

@@ -13,9 +13,9 @@ use vere_imap::server::{Answer, Peer, Question, Server, ServerConfig, Step};
 use super::client::Client;
 use super::listeners::Reception;
 use super::sessions::LetIn;
-use crate::role::clock::{steady, until_steady};
-use crate::role::login_log;
-use crate::role::wire::{self, Connection};
+use vere_login::login_log;
+use vere_process::clock::{steady, until_steady};
+use vere_process::wire::{self, Connection};
 
 /// Octets that a client may send while a search for it, or what it fetches, is under way.
 const AHEAD_MAX: usize = 64 * 1024;

@@ -14,7 +14,7 @@ use vere_directory::Directory;
 use vere_imap::server::Refusal;
 use vere_ports::directory::{AccountName, StoreError};
 
-use crate::role::login::Print;
+use vere_login::login::Print;
 
 /// How often the role checks whether the directory changed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);

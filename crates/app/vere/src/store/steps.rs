@@ -9,7 +9,7 @@ use vere_store::{
 
 use super::keeper::MailStore;
 use super::metrics::Figures;
-use crate::role::clock::now;
+use vere_process::clock::now;
 
 /// Reports an operation whose id was used before with other content. Ids are random, so the likeliest reason is a
 /// client that guesses ids to write in another client's place.

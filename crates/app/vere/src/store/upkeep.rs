@@ -19,7 +19,7 @@ use vere_store::{
 
 use super::keeper::MailStore;
 use super::metrics::Figures;
-use crate::role::clock::now;
+use vere_process::clock::now;
 
 /// How often the upkeep checks whether to reclaim room.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use vere_net::listen::ListenError;
 
 use crate::config::named::Fault;
-use crate::role::settings::SettingsError;
-use crate::role::upgrade::Unsaid;
+use vere_process::settings::SettingsError;
+use vere_process::upgrade::Unsaid;
 
 /// Why the system could not be started, or a reload was refused.
 #[derive(Debug)]

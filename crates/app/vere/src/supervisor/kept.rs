@@ -13,7 +13,7 @@ use vere_net::tls::{CertificateFiles as Files, check_files};
 use vere_settings::Settings;
 
 use crate::config::named::Fault;
-use crate::role::kept::{FOLDER, Kept};
+use vere_process::kept::{FOLDER, Kept};
 
 /// The copy that serves in the place of files with this fault, where it is one of the same files: `before` are the
 /// settings that were accepted last.

@@ -7,7 +7,7 @@ use vere_settings::Settings;
 
 use super::listeners::Listeners;
 use super::role::{Listener, Readiness, Role};
-use crate::role::settings::ACCEPTED_SETTINGS;
+use vere_process::settings::ACCEPTED_SETTINGS;
 
 /// Builds the roles in start order: the nodes, the signer and the mail store, then the gateway that needs
 /// them.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
 
-use crate::role::entry::SUPERVISOR_PID;
+use vere_process::entry::SUPERVISOR_PID;
 
 /// Environment variable with the names of the inherited listeners, separated by colons: the first
 /// is descriptor 3, the next 4, and so on; `LISTEN_FDS` has their number.

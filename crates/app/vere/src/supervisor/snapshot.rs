@@ -15,7 +15,7 @@ use vere_settings::{KeyLines, Settings};
 use super::error::SupervisorError;
 use super::kept;
 use crate::config::named::{self, Fault};
-use crate::role::settings::{SettingsError, parse, read};
+use vere_process::settings::{SettingsError, parse, read};
 
 /// Name of the file under the data directory.
 const FILE_NAME: &str = "accepted.toml";

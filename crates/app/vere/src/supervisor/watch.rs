@@ -26,7 +26,7 @@ use super::child::Supervised;
 use super::error::SupervisorError;
 use super::notify::{self, Notice, NotifySocket};
 use super::role::{Readiness, Role};
-use crate::role::entry::{tell, watchdog_interval};
+use vere_process::entry::{tell, watchdog_interval};
 
 /// Exit code after a second SIGINT: 128 + SIGINT, as shells have it.
 const EXIT_INTERRUPTED: u8 = 130;

@@ -17,7 +17,7 @@ use super::message::{Hash, Item, Message, batches};
 use super::names::{self, Folder};
 use super::outcome::Put;
 use super::place::Remote;
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Pause after which a server that stored no further message has processed everything sent earlier.
 const SETTLE: Duration = Duration::from_secs(2);

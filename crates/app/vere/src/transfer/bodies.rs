@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use vere_imap::client::{Event, Fetched, Response, Value};
 
 use super::message::{LineEnds, Message, Writer};
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Octets that a server may send when some messages are asked for, those that nobody asked for among them: no
 /// message may have more here, and what servers say of sizes is not exact.

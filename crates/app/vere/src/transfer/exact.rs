@@ -8,7 +8,7 @@ use super::account::{AS_BINARY, Account};
 use super::link::Link;
 use super::message::{Item, Message};
 use super::place::Remote;
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// How often the connection may end at such a reading before nothing is read so any more.
 const ENDS_MAX: u32 = 16;

@@ -18,9 +18,9 @@ use vere_sasl::{Mechanism, NonceSource};
 
 use super::message::{Message, PIECE};
 use super::place::{Remote, Security};
-use crate::failure::Failure;
-use crate::role::wire::Connection;
-use crate::secret;
+use vere_process::failure::Failure;
+use vere_process::secret;
+use vere_process::wire::Connection;
 
 /// How long a server may say nothing while it has something to do.
 const PATIENCE: Duration = Duration::from_secs(300);

@@ -8,7 +8,7 @@ use super::account::{Account, Begin};
 use super::bodies::Room;
 use super::link::{Link, deaf};
 use super::names::{self, Folder};
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Uses of mailboxes that are carried over (RFC 6154 section 2).
 const SPECIAL_USES: [&str; 5] = ["\\Archive", "\\Drafts", "\\Junk", "\\Sent", "\\Trash"];

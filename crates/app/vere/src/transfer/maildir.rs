@@ -11,7 +11,7 @@ use vere_imap::date::Moment;
 use super::message::{Hash, Item, LineEnds, Message, PIECE, Writer};
 use super::names::{self, Folder};
 use super::outcome::Put;
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Flags by their letters (Maildir++, and Dovecot for what was forwarded).
 const LETTERS: [(char, &str); 6] = [

@@ -32,9 +32,6 @@ use vere_settings::Settings;
 pub(crate) use mbox::Variant;
 pub(crate) use place::ServerArgs;
 
-use crate::control;
-use crate::failure::Failure;
-use crate::outcome::Outcome;
 use account::Account;
 use link::Link;
 use place::Place;
@@ -42,6 +39,8 @@ use run::{Direction, Run};
 use source::Source;
 use state::State;
 use target::Target;
+use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
 
 /// What import and export have in common.
 #[derive(Debug, Args)]
@@ -99,7 +98,7 @@ pub(crate) struct ExportArgs {
 pub(crate) fn import(args: ImportArgs, settings: &Settings) -> Result<Outcome, Failure> {
     let place = Place::parse(&args.source, &args.common.server)?;
     let state = open_state(&args.common, settings, "import", &place)?;
-    let socket = control::store_socket(settings);
+    let socket = vere_control::store_socket(settings);
     run(async {
         let own = Link::local(&socket, &args.common.account.to_string()).await?;
         let target = Target::Account(Box::new(Account::own(own).await?));
@@ -118,7 +117,7 @@ pub(crate) fn export(args: ExportArgs, settings: &Settings) -> Result<Outcome, F
     // A folder that is to be made cannot be looked at.
     let place = Place::parse(&args.target, &args.common.server)?;
     let state = open_state(&args.common, settings, "export", &place)?;
-    let socket = control::store_socket(settings);
+    let socket = vere_control::store_socket(settings);
     run(async {
         let own = Link::local(&socket, &args.common.account.to_string()).await?;
         let source = Source::Account(Box::new(Account::own(own).await?));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use vere_sasl::client::Credentials;
 use vere_units::Secret;
 
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Octets read from a password file; more is no password.
 const PASSWORD_FILE_MAX: u64 = 4_096;

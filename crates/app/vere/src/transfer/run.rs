@@ -15,9 +15,9 @@ use super::outcome::Put;
 use super::source::Source;
 use super::state::State;
 use super::target::Target;
-use crate::failure::Failure;
-use crate::outcome::Outcome;
-use crate::wording::{counted, messages};
+use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
+use vere_process::wording::{counted, messages};
 
 /// Messages that were refused, and such that are doubtful, that are named, each with the reason.
 const NAMED_MAX: usize = 50;

@@ -6,7 +6,7 @@ use super::message::{Item, Message};
 use super::names::Folder;
 use super::place::Place;
 use super::{maildir, mbox};
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// A place that mail comes from.
 pub(super) enum Source {

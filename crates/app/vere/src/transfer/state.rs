@@ -23,7 +23,7 @@ use vere_imap::Uid;
 
 use super::account::Begin;
 use super::message::Hash;
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 const VERSION: u32 = 1;
 

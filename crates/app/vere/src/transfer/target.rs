@@ -7,7 +7,7 @@ use super::outcome::Put;
 use super::place::Place;
 use super::state::FolderState;
 use super::{maildir, mbox};
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// A place that mail goes to.
 pub(super) enum Target {

@@ -7,7 +7,7 @@ use vere_directory::password::{Salts, credentials};
 use vere_ports::directory::{AccountName, Credentials};
 use vere_units::Secret;
 
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Octets read from standard input; more is no password.
 const INPUT_MAX: u64 = 4_096;

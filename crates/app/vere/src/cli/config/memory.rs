@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use vere_settings::{MemoryBounds, RoleMemory, Settings};
 use vere_units::ByteSize;
 
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Where the drop-in of the unit belongs.
 pub(crate) const DROP_IN: &str = "/etc/systemd/system/vere.service.d/memory.conf";

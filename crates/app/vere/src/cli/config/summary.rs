@@ -72,7 +72,7 @@ fn listed<T: ToString>(values: &[T]) -> String {
 fn quota(settings: &Settings) -> String {
     let quota = &settings.quota;
     let size = quota.default.size.map(|size| size.to_string());
-    let messages = quota.default.messages.map(crate::wording::messages);
+    let messages = quota.default.messages.map(vere_process::wording::messages);
     let bounds: Vec<String> = size.into_iter().chain(messages).collect();
     let mut text = bounds.join(", ");
     if !quota.accounts.is_empty() {

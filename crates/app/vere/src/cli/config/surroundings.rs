@@ -9,7 +9,7 @@ use vere_net::tls::Roots;
 use vere_settings::{DirectoryStore, RecordSink, RoutePattern, Settings};
 
 use crate::config::named::Fault;
-use crate::role::upgrade;
+use vere_process::upgrade;
 
 /// What a system with these settings would fail at.
 pub(super) fn faults(settings: &Settings) -> Vec<Fault> {

@@ -16,7 +16,7 @@ use vere_settings::Settings;
 use vere_units::Secret;
 
 use crate::cli::account::new_credentials;
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// The domain of the demo's own mailboxes.
 pub(super) const DOMAIN: &str = "demo.test";

@@ -10,14 +10,14 @@ use vere_units::{ByteSize, Span, TraceId};
 
 use super::to_json;
 use crate::cli::confirm::confirm as ask_first;
-use crate::control::queues::{self, parse};
-use crate::control::{
+use crate::gateway;
+use vere_control::queues::{self, parse};
+use vere_control::{
     Acted, Action, HoldOutcome, HoldRow, MessageChange, OrderChange, OrderRow, Request, Selection,
     ask, ask_for,
 };
-use crate::failure::Failure;
-use crate::gateway;
-use crate::wording::messages;
+use vere_process::failure::Failure;
+use vere_process::wording::messages;
 
 /// How long a command waits for a gateway that works through its queues; it goes on without.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(3600);

@@ -24,7 +24,7 @@ use self::sample::Look;
 use self::screen::{Effect, Screen};
 use self::terminal::{Event, Terminal};
 use super::to_json;
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// The shortest time between two looks: more would only load the gateway.
 const INTERVAL_MIN: Duration = Duration::from_millis(200);

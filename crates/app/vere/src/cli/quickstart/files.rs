@@ -11,7 +11,7 @@ use nix::unistd::{User, geteuid};
 use vere_ports::directory::{AccountName, DomainName};
 
 use crate::cli::config::memory::DROP_IN;
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// The user that a system started as root becomes, where there is such a user.
 const USER: &str = "vere";

@@ -12,9 +12,10 @@ use vere_spoolwire::NodeStat;
 use vere_units::ByteSize;
 
 use super::{key, to_json};
-use crate::failure::Failure;
-use crate::spool::reader::Reader;
-use crate::spool::{self, Credentials, encryption};
+use vere_link::Credentials;
+use vere_link::reader::Reader;
+use vere_process::encryption;
+use vere_process::failure::Failure;
 
 /// Lists the groups of queues that the register knows: their nodes, who delivers them, and what they hold.
 #[derive(Debug, Args)]
@@ -68,7 +69,7 @@ impl From<NodeStat> for Holds {
 pub(super) fn run(args: &GroupsArgs, settings: &Settings) -> Result<String, Failure> {
     let key = key(settings)?;
     let tls = encryption::certificates(settings)?;
-    let register = spool::register(settings)?;
+    let register = vere_link::register(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

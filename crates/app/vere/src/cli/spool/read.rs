@@ -8,9 +8,10 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spoolwire::RecordId;
 
 use super::key;
-use crate::failure::Failure;
-use crate::spool::reader::{ReadRecord, Reader};
-use crate::spool::{Credentials, encryption};
+use vere_link::Credentials;
+use vere_link::reader::{ReadRecord, Reader};
+use vere_process::encryption;
+use vere_process::failure::Failure;
 
 /// Records printed when nobody says how many.
 const COUNT: u32 = 1_000;

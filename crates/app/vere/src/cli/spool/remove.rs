@@ -13,9 +13,10 @@ use vere_spool::lease::LeaseRecord;
 use vere_spool::owner::Membership;
 
 use super::key;
-use crate::failure::Failure;
-use crate::spool::reader::{end_group, look_for};
-use crate::spool::{self, Credentials, encryption};
+use vere_link::Credentials;
+use vere_link::reader::{end_group, look_for};
+use vere_process::encryption;
+use vere_process::failure::Failure;
 
 /// Removes the queues of a gateway that is gone for good from all nodes.
 #[derive(Debug, Args)]
@@ -38,7 +39,7 @@ struct Holder<'a> {
 pub(super) fn run(args: &RemoveArgs, settings: &Settings) -> Result<String, Failure> {
     let key = key(settings)?;
     let tls = encryption::certificates(settings)?;
-    let register = spool::register(settings)?;
+    let register = vere_link::register(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -112,7 +113,7 @@ fn await_end(
     else {
         return Ok(());
     };
-    let terms = spool::lease_terms(settings);
+    let terms = vere_link::lease_terms(settings);
     std::thread::sleep(terms.lease + terms.skew + Duration::from_millis(1));
     let after = read(runtime, register, &name)?;
     if after.is_some_and(|after| after.version != lease.version && holder(&after) != Some(0)) {

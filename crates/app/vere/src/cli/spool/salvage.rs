@@ -16,9 +16,10 @@ use vere_spool::owner::{MemberState, Membership};
 use vere_spoolwire::{Incarnation, NodeStat, Txn};
 
 use super::key;
-use crate::failure::Failure;
-use crate::spool::reader::{Reader, make_whole};
-use crate::spool::{self, Credentials, encryption};
+use vere_link::Credentials;
+use vere_link::reader::{Reader, make_whole};
+use vere_process::encryption;
+use vere_process::failure::Failure;
 
 /// Says which node counts after the membership register or all full replicas were lost.
 #[derive(Debug, Args)]
@@ -33,7 +34,7 @@ pub(crate) struct SalvageArgs {
 
 pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Failure> {
     let key = key(settings)?;
-    let register = spool::register(settings)?;
+    let register = vere_link::register(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -11,11 +11,11 @@ use vere_units::ByteSize;
 
 use crate::cli::account as directory;
 use crate::cli::confirm::confirm;
-use crate::control::{self, StoreRequest};
-use crate::failure::Failure;
 use crate::store::accounts::{self, AccountRow, AccountsPage};
 use crate::store::files::Files;
 use crate::store::keeper::MailStore;
+use vere_control::StoreRequest;
+use vere_process::failure::Failure;
 
 /// How long the store may take for an answer: one import or export may have to end before.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -144,7 +144,7 @@ fn ask<T: DeserializeOwned>(
     settings: &Settings,
     request: &StoreRequest,
 ) -> Result<Option<T>, Failure> {
-    let asked = control::ask_store(&control::store_socket(settings), request, PATIENCE);
+    let asked = vere_control::ask_store(&vere_control::store_socket(settings), request, PATIENCE);
     match asked.map_err(Failure::new)? {
         Some(value) => Ok(Some(serde_json::from_value(value)?)),
         None => Ok(None),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use vere_store::{LostMessage, RepairReport};
 use vere_units::Timestamp;
 
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// What a repair did, or would do.
 pub(super) fn as_text(report: &RepairReport, dry_run: bool) -> String {

@@ -6,9 +6,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use vere_units::{ByteSize, Timestamp};
 
-use crate::failure::Failure;
 use crate::store::keeper::MailStore;
 use crate::store::upkeep::{Known, LastPass};
+use vere_process::failure::Failure;
 
 /// Room of the log.
 pub(super) struct Room {

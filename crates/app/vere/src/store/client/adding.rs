@@ -13,7 +13,7 @@ use super::super::keeper::MailStore;
 use super::super::messages::opened_gone;
 use super::super::steps::{named, operation, report};
 use super::Client;
-use crate::role::clock::now;
+use vere_process::clock::now;
 
 /// Messages copied or moved in one question to the store. A piece of this size takes the store's thread some
 /// milliseconds, and other questions have their turn after each piece.

@@ -10,7 +10,7 @@ use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Request, WireError, answer, read_request_head};
 
 use super::process::OCTETS_A_SECOND;
-use crate::failure::Failure;
+use vere_process::failure::Failure;
 
 /// Seconds of processor time for a message, beside those for its length; for texts, which somebody waits for
 /// more often, of all messages that are asked about at once.

@@ -15,11 +15,11 @@ use vere_units::ByteSize;
 use super::look::{Leaf, Look};
 use super::verdicts::Verdicts;
 use super::{Asking, OwnFields, SharedIndex, own_fields};
-use crate::failure::Failure;
-use crate::role::clock::now;
 use crate::store::keeper::{Keeper, MailStore};
 use crate::store::parser::Decoders;
-use crate::wording;
+use vere_process::clock::now;
+use vere_process::failure::Failure;
+use vere_process::wording;
 
 /// A store that no other process uses.
 struct Alone<'a>(Mutex<&'a mut MailStore>);

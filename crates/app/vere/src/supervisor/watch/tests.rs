@@ -101,7 +101,7 @@ fn played_role() {
     let Ok(part) = std::env::var(HELPER) else {
         return;
     };
-    crate::role::entry::child_setup().unwrap();
+    vere_process::entry::child_setup().unwrap();
     fs::OpenOptions::new()
         .create(true)
         .append(true)
@@ -112,19 +112,19 @@ fn played_role() {
     match part.as_str() {
         "slow" => {
             thread::sleep(Duration::from_millis(200));
-            crate::role::entry::notify_ready();
+            vere_process::entry::notify_ready();
         }
-        "steady" => crate::role::entry::notify_ready(),
+        "steady" => vere_process::entry::notify_ready(),
         "supervisor" => return played_supervisor(),
         "hung" => {
-            crate::role::entry::notify_ready();
+            vere_process::entry::notify_ready();
             thread::sleep(Duration::from_secs(60));
         }
         _ => {}
     }
     for _ in 0..1000 {
         thread::sleep(Duration::from_millis(100));
-        crate::role::entry::notify_watchdog();
+        vere_process::entry::notify_watchdog();
     }
 }
 

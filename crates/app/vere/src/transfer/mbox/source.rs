@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use super::header::Fields;
 use super::scan::{Lines, Place, scan};
 use super::{Variant, arrival};
-use crate::failure::Failure;
 use crate::transfer::message::{Item, LineEnds, Message, Writer};
 use crate::transfer::names::{self, Folder};
+use vere_process::failure::Failure;
 
 /// Folders within folders that are looked into.
 const DEPTH_MAX: usize = 32;

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use vere_imap::date::DateTime;
 
 use super::{behind_marks, from_line, header};
-use crate::failure::Failure;
 use crate::transfer::maildir::{make_folder, write_lf};
 use crate::transfer::message::{Item, Message};
 use crate::transfer::names::{self, Folder};
 use crate::transfer::outcome::Put;
+use vere_process::failure::Failure;
 
 /// Octets of a message in which the sender's address is looked for.
 const HEAD: usize = 1_024;

@@ -6,10 +6,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::screen::{Deed, Verb, Wanted};
-use crate::control::{
+use vere_control::{
     Acted, Action, OrderChange, OrderRow, Request, Selection, TopSample, ask, ask_for,
 };
-use crate::wording::messages;
+use vere_process::wording::messages;
 
 /// How long trying again may take in the gateway; it goes on without us.
 const RETRY_PATIENCE: Duration = Duration::from_secs(3600);

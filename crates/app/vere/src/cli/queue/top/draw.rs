@@ -8,7 +8,7 @@ use vere_units::ByteSize;
 
 use super::sample::{Rates, Row};
 use super::screen::{Mode, Screen, Sort};
-use crate::control::{Budget, HeaviestClient, ReplicaLine};
+use vere_control::{Budget, HeaviestClient, ReplicaLine};
 
 /// Columns of one budget, with the gap behind it.
 const BUDGET_WIDTH: u16 = 40;

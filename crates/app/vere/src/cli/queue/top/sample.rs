@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::control::{QueueRow, TopSample};
+use vere_control::{QueueRow, TopSample};
 
 /// What names a queue: the dead gateway it belongs to, and its destination.
 pub(super) type QueueKey = (Option<String>, String);
@@ -108,7 +108,7 @@ pub(super) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::control::{Budget, ReplicaLine, TopTotals};
+    use vere_control::{Budget, ReplicaLine, TopTotals};
 
     pub(in super::super) fn queue(destination: &str, came: u64, left: u64) -> QueueRow {
         QueueRow {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::draw;
 use super::sample::{Look, QueueKey, Row};
-use crate::control::{TopOrder, TopSample};
+use vere_control::{TopOrder, TopSample};
 
 /// Queues asked for at most; of more the gateway gives those that come first.
 const QUEUES_MAX: usize = 500;

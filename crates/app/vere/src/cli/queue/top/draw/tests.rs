@@ -6,7 +6,7 @@ use ratatui::backend::TestBackend;
 use super::super::sample::tests::{queue, sample};
 use super::super::screen::Key;
 use super::*;
-use crate::control::QueueRow;
+use vere_control::QueueRow;
 
 fn slow_queue() -> QueueRow {
     QueueRow {

@@ -1,0 +1,6 @@
+//! Passwords that clients give ([`login`]), the log of them ([`login_log`]), and clients that guess
+//! ([`guessing`]).
+
+pub mod guessing;
+pub mod login;
+pub mod login_log;

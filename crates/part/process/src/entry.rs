@@ -1,0 +1,102 @@
+//! What a role's process does at its start and says while it runs.
+
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind};
+use std::os::unix::net::UnixDatagram;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getppid};
+use sd_notify::NotifyState;
+
+/// Environment variable with the process id of the supervisor that started this role.
+pub const SUPERVISOR_PID: &str = "VERE_SUPERVISOR_PID";
+
+/// Ties the calling process to the life of its supervisor. Call it first in a role, before threads.
+///
+/// The kernel kills the role when the supervisor dies, however that happens; a supervisor already
+/// dead at the call is noticed too. Without a supervisor (the role was started by hand) nothing
+/// happens.
+///
+/// # Errors
+///
+/// The exit code to leave with when the supervisor is already gone or the kernel refuses.
+pub fn child_setup() -> Result<(), ExitCode> {
+    let Ok(supervisor) = std::env::var(SUPERVISOR_PID) else {
+        return Ok(());
+    };
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|_| ExitCode::FAILURE)?;
+    // The supervisor may have died between fork and the call above: then the new parent shows.
+    let parent: Option<i32> = supervisor.parse().ok();
+    if parent.map(Pid::from_raw) == Some(getppid()) {
+        Ok(())
+    } else {
+        Err(ExitCode::FAILURE)
+    }
+}
+
+/// Tells the supervisor (or systemd) that this role now does its work. Also ends a reload.
+pub fn notify_ready() {
+    tell(&[NotifyState::Ready]);
+}
+
+/// Tells the supervisor that this role is alive. To be called from the loop that does the work, not
+/// from a thread of its own: a heartbeat beside a stuck loop would be a lie.
+///
+/// Never waits: a supervisor that stands still must not stop its roles, and when its socket is full of
+/// heartbeats, one more would say nothing new.
+pub fn notify_watchdog() {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
+        return;
+    };
+    match beat(&path) {
+        Err(error) if error.kind() != ErrorKind::WouldBlock => {
+            tracing::warn!(%error, "cannot notify the service manager");
+        }
+        _ => {}
+    }
+}
+
+fn beat(path: &OsStr) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    socket.send_to(format!("{}\n", NotifyState::Watchdog).as_bytes(), path)?;
+    Ok(())
+}
+
+/// How often [`notify_watchdog`] is due: half the time after which silence kills; `None` when nobody
+/// watches.
+pub fn watchdog_interval() -> Option<Duration> {
+    sd_notify::watchdog_enabled().map(|limit| limit / 2)
+}
+
+/// Sends `states` to the socket in `NOTIFY_SOCKET`, if any.
+pub fn tell(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!(%error, "cannot notify the service manager");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::os::unix::net::UnixDatagram;
+
+    use super::beat;
+
+    #[test]
+    fn a_supervisor_that_does_not_read_holds_nobody_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify.sock");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        // The system has room for a few datagrams, 10 unless set otherwise.
+        let full = (0..100_000).find_map(|_| beat(path.as_os_str()).err());
+        assert_eq!(full.map(|error| error.kind()), Some(ErrorKind::WouldBlock));
+        let mut octets = [0; 64];
+        let count = socket.recv(&mut octets).unwrap();
+        assert_eq!(&octets[..count], b"WATCHDOG=1\n");
+        beat(path.as_os_str()).unwrap();
+    }
+}

@@ -1,0 +1,28 @@
+//! What the process of every role is made of.
+//!
+//! Reading order: [`life`] from start to stop, the role's half of the supervisor's protocol ([`entry`],
+//! [`settings`], [`kept`]), [`places`] of connections, [`memory`] of messages being received, octets of
+//! connections ([`wire`], [`pace`]), certificates ([`tls`], [`encryption`]), two clocks ([`clock`],
+//! [`boot_clock`]), the [`log`]; secrets of the machine ([`secret`]), and what a command says at its end
+//! ([`outcome`], [`failure`], [`wording`]).
+
+pub mod accept;
+pub mod boot_clock;
+pub mod clock;
+pub mod encryption;
+pub mod entry;
+pub mod failure;
+pub mod kept;
+pub mod life;
+pub mod log;
+pub mod memory;
+pub mod outcome;
+pub mod pace;
+pub mod places;
+pub mod proxy;
+pub mod secret;
+pub mod settings;
+pub mod tls;
+pub mod upgrade;
+pub mod wire;
+pub mod wording;

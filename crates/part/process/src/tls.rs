@@ -1,0 +1,153 @@
+//! TLS of the server side, as the settings want it.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use vere_net::acme::{Acme, AcmeError, AcmeOptions};
+use vere_net::tls::{
+    CertificateFiles, ServerStream, ServerTls as Server, ServerTlsOptions, TlsError,
+};
+use vere_settings::Settings;
+use vere_smtp::server::TlsInfo;
+use vere_units::Timestamp;
+
+use super::kept::{Kept, kept_certificate};
+
+/// How often certificate files are looked at.
+const WATCH_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Why certificates cannot be shown.
+#[derive(Debug)]
+pub enum ServerTlsError {
+    /// A file is missing or wrong.
+    Certificates(TlsError),
+    /// What a certificate authority is asked by cannot be made.
+    Acme(AcmeError),
+}
+
+impl fmt::Display for ServerTlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Certificates(error) => error.fmt(f),
+            Self::Acme(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ServerTlsError {
+    /// The display is that of the direct cause; what is behind that follows here.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Certificates(error) => error.source(),
+            Self::Acme(error) => error.source(),
+        }
+    }
+}
+
+impl From<TlsError> for ServerTlsError {
+    fn from(error: TlsError) -> Self {
+        Self::Certificates(error)
+    }
+}
+
+/// The server side: which certificates are shown.
+#[derive(Debug, Clone)]
+pub struct ServerTls(Server);
+
+impl ServerTls {
+    /// Loads the certificates that the settings name; there may be none.
+    ///
+    /// # Errors
+    /// When a file is missing or wrong, and none that could be used is kept.
+    pub fn new(settings: &Settings) -> Result<Self, ServerTlsError> {
+        Ok(Self(Server::new(options(settings)?)?))
+    }
+
+    /// Shows other certificates to connections to come.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); then nothing changes.
+    pub fn reload(&self, settings: &Settings) -> Result<(), ServerTlsError> {
+        Ok(self.0.reload_with(options(settings)?)?)
+    }
+
+    /// Takes over files that have changed now.
+    pub fn look(&self) {
+        if let Err(error) = self.0.reload_if_changed() {
+            tracing::error!(%error, "certificates kept: the new ones cannot be used");
+        }
+    }
+
+    /// Takes over files that change, for ever.
+    pub async fn watch(&self) {
+        self.0.watch(WATCH_INTERVAL).await;
+    }
+
+    /// Whether there is a certificate to show.
+    pub fn available(&self) -> bool {
+        self.0.has_certificate()
+    }
+
+    /// When the certificates shown end, by the path of their file.
+    pub fn certificate_ends(&self) -> Vec<(PathBuf, Timestamp)> {
+        self.0.certificate_ends()
+    }
+
+    /// Does the handshake as server.
+    pub async fn accept(
+        &self,
+        stream: TcpStream,
+    ) -> io::Result<(ServerStream<TcpStream>, TlsInfo)> {
+        let (stream, info) = self.0.accept(stream).await?;
+        let info = TlsInfo {
+            version: info.version.to_owned(),
+            cipher: info.cipher.to_owned(),
+            sni: info.sni,
+        };
+        Ok((stream, info))
+    }
+}
+
+fn options(settings: &Settings) -> Result<ServerTlsOptions, ServerTlsError> {
+    let files = |files: &vere_settings::CertificateFiles, of| CertificateFiles {
+        kept: kept_certificate(settings, of),
+        ..CertificateFiles::new(&files.certificate, &files.key)
+    };
+    let default = settings.tls.default.as_ref();
+    let acme = acme(settings)
+        .map_err(ServerTlsError::Acme)?
+        .map(|acme| acme.files());
+    let named = settings
+        .tls
+        .sni
+        .iter()
+        .enumerate()
+        .map(|(n, sni)| (sni.name.clone(), files(&sni.files, Kept::Sni(n))));
+    Ok(ServerTlsOptions {
+        // A certificate in a file is what an operator chose; that of the authority serves otherwise.
+        default: default.map(|own| files(own, Kept::Default)).or(acme),
+        sni: named.collect(),
+        ..ServerTlsOptions::default()
+    })
+}
+
+/// What keeps the certificate from a certificate authority, if the settings want one.
+///
+/// # Errors
+/// When its folder cannot be made or the authority's roots cannot be loaded.
+pub fn acme(settings: &Settings) -> Result<Option<Acme>, AcmeError> {
+    let Some(acme) = &settings.acme else {
+        return Ok(None);
+    };
+    Ok(Some(Acme::new(AcmeOptions {
+        directory: acme.directory.clone(),
+        contact: acme.contact.clone(),
+        domains: acme.domains.clone(),
+        root: acme.root.clone(),
+        dir: settings.data.join("acme"),
+    })?))
+}
