@@ -221,7 +221,9 @@ impl Chosen {
             }
         }
         messages.for_each(|(message, _)| self.rest.insert(message.uid.get()));
-        put_found(&mut rows, found, places);
+        if !found.is_empty() {
+            put_found(&mut rows, found, places);
+        }
         let messages = Messages {
             rows,
             rest: self.rest,
@@ -256,11 +258,21 @@ fn choose(
     let committed = store.snapshot(id)?;
     let reader = store.body_reader();
     let store = &*store;
+    let refer = |message: &Message| match query.need {
+        Need::Nothing | Need::Parsed => Ok((*message, Vec::new())),
+        Need::Header if summarized => Ok((*message, Vec::new())),
+        Need::Header | Need::Whole => refer(store, id, message),
+    };
     Ok(committed.map(|snapshot| {
-        let (mut chosen, mut octets, mut last) = (Vec::new(), 0_usize, 0);
+        let mut messages =
+            Vec::with_capacity(snapshot.len().min(query.uids.len() as usize).min(BATCH_MAX));
+        let (mut octets, mut last) = (0_usize, 0);
         let since = query.changed_since.unwrap_or(0);
-        for message in among(&snapshot, &query.uids) {
-            if chosen.len() >= BATCH_MAX || (octets >= query.octets_max && !chosen.is_empty()) {
+        let mut asked = among(&snapshot, &query.uids);
+        let mut behind = false;
+        for message in asked.by_ref() {
+            if messages.len() >= BATCH_MAX || (octets >= query.octets_max && !messages.is_empty()) {
+                behind = true;
                 break;
             }
             last = message.uid.get();
@@ -274,29 +286,22 @@ fn choose(
                 Need::Header => HEADER_OCTETS.min(message.size as usize),
                 Need::Whole => message.size as usize,
             };
-            chosen.push(*message);
+            messages.push(refer(message)?);
             let is_large = |from| query.need == Need::Whole && message.size as usize > from;
             if query.large_from.is_some_and(is_large) {
                 break;
             }
         }
-        let behind = among(&snapshot, &query.uids).any(|message| message.uid.get() > last);
+        behind |= asked.next().is_some();
+        drop(asked);
         let rest = match behind {
             true => query
                 .uids
                 .intersection(&UidSet::range(last.saturating_add(1), u32::MAX)),
             false => UidSet::new(),
         };
-        let messages: Result<Vec<Referred>, StoreError> = chosen
-            .iter()
-            .map(|message| match query.need {
-                Need::Nothing | Need::Parsed => Ok((*message, Vec::new())),
-                Need::Header if summarized => Ok((*message, Vec::new())),
-                Need::Header | Need::Whole => refer(store, id, message),
-            })
-            .collect();
         Ok(Chosen {
-            messages: messages?,
+            messages,
             snapshot,
             rest,
             octets_max: query.octets_max.saturating_mul(OVERSHOOT),
@@ -354,11 +359,13 @@ fn fields_at_hand(
         return Err(chosen);
     };
     let mut fields = Fields::new(Arc::clone(names), index.columns(), &segments);
-    let found = chosen.messages.iter();
-    let found: Option<Vec<Bytes>> = found.map(|(message, _)| fields.at_hand(message)).collect();
-    let Some(found) = found else {
-        return Err(chosen);
-    };
+    let mut found = Vec::with_capacity(chosen.messages.len());
+    for (message, _) in &chosen.messages {
+        let Some(octets) = fields.at_hand(message) else {
+            return Err(chosen);
+        };
+        found.push(octets);
+    }
     let mut found = found.into_iter();
     Ok(chosen.rows(|_, _, _| Ok(Content::of(found.next().unwrap_or_default()))))
 }

@@ -245,6 +245,9 @@ impl Server {
         }
         match std::mem::replace(&mut self.phase, Phase::Command) {
             Phase::Writing(work) => {
+                let expected = expected(work.rows.as_slice());
+                let most = self.config.limits.output_octets_max;
+                self.output.reserve(expected.min(most));
                 self.write_rows(*work);
                 self.end_if_shutting_down();
             }
