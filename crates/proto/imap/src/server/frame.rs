@@ -10,8 +10,15 @@ const ANNOUNCEMENT_OCTETS_MAX: usize = 32;
 /// Octets kept of the beginning of what is refused.
 const BEGINNING_OCTETS_MAX: usize = 256;
 
-/// Octets of memory reserved when a literal is announced: what is announced need not come.
-const RESERVED_OCTETS_MAX: usize = 1 << 20;
+/// Octets of memory reserved when a literal is announced: what is announced need not come. Reserved octets that nobody
+/// writes to take no memory of their own, but the allocator keeps some for each GiB of addresses.
+const RESERVED_OCTETS_MAX: usize = 64 * 1024;
+
+/// Octets of a literal from which on it gets room for all that was announced.
+const LONG_OCTETS: usize = 1 << 20;
+
+/// By how much the room of a shorter literal grows.
+const GROWTH: usize = 8;
 
 /// Octets reserved for what stands behind a long literal, so that it does not move the literal.
 const BEHIND_OCTETS: usize = 1024;
@@ -161,14 +168,19 @@ impl FrameReader {
         self.refuse(FrameError::NoRoom);
     }
 
-    /// A literal of which much has come gets room for all of it at once: to grow the room by doubling would hold the
-    /// old and the new at the same time, and what is not written to takes no memory.
+    /// Makes room for `octets` of a literal of which `left` octets are to come. A long literal gets room for all of it
+    /// at once: doubling would hold the old room and the new room at the same time.
     fn make_room(&mut self, octets: usize, left: usize) {
         let wanted = self.buffer.len().saturating_add(octets);
-        if wanted > self.buffer.capacity() && wanted > RESERVED_OCTETS_MAX {
-            self.buffer
-                .reserve_exact(left.saturating_add(BEHIND_OCTETS));
+        if wanted <= self.buffer.capacity() {
+            return;
         }
+        let all = left.saturating_add(BEHIND_OCTETS);
+        let room = match wanted > LONG_OCTETS {
+            true => all,
+            false => wanted.saturating_mul(GROWTH).min(all),
+        };
+        self.buffer.reserve_exact(room);
     }
 
     fn next_line(&mut self) -> Expect {
