@@ -19,8 +19,8 @@ use vere_spoolwire::{QueueId, RecordId};
 use vere_units::Timestamp;
 
 use super::reporting::Unstored;
-use super::state::{FETCH_BYTES, Gateway};
-use super::{clock, recovery};
+use super::state::Gateway;
+use super::{clock, reading};
 use crate::spool::link::SpoolError;
 
 /// Records in one block.
@@ -132,7 +132,7 @@ async fn end(
 ) -> Result<bool, Unstored> {
     let block = fetch(gateway, queue, from).await?;
     let mut ended = false;
-    for (record, envelope, body) in recovery::readable(block.records) {
+    for (record, envelope, body) in reading::readable(block.records) {
         let accepted = accepted(gateway, queue, record, &envelope);
         // Re-check before each message: the gateway may be stopping, or the fetch may have outlasted the lease.
         if !gateway.delivering() || !is_expired(gateway, accepted) {
@@ -189,7 +189,7 @@ async fn tell(
 ) -> Result<bool, Unstored> {
     let block = fetch(gateway, queue, from).await?;
     let (end, next) = (block.end, block.next.0);
-    for (record, envelope, _) in recovery::readable(block.records) {
+    for (record, envelope, _) in reading::readable(block.records) {
         if !gateway.delivering() {
             return Ok(false);
         }
@@ -285,20 +285,18 @@ async fn change(
     job: &Job,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
-    let id = RecordId(job.record);
-    let block = gateway
-        .link
-        .fetch(QueueId(queue), id, 1, FETCH_BYTES)
-        .await?;
-    let mut records = recovery::readable(block.records);
-    let Some((_, envelope, body)) = records.find(|(record, ..)| *record == job.record) else {
+    let Some(record) = reading::record(&gateway.link, queue, job.record).await? else {
         return Ok(false);
     };
+    let Ok(envelope) = Envelope::decode(&record.meta) else {
+        return Ok(false);
+    };
+    let body = record.body;
     let Some((rest, report)) = notice(gateway, (queue, job.record), &envelope, reason) else {
         return Ok(false);
     };
     let mut batch = Batch::new();
-    batch.replace(QueueId(queue), id, rest.encode().into());
+    batch.replace(QueueId(queue), record.id, rest.encode().into());
     let mut job = job.clone();
     job.envelope = Rc::new(envelope);
     job.body = Some(body.clone());

@@ -13,8 +13,8 @@ use vere_telemetry::trace::{Event, EventKind};
 use vere_units::{Timestamp, TraceId};
 
 use super::orders::Unkept;
-use super::state::{FETCH_BYTES, Gateway};
-use super::{clock, orders, records};
+use super::state::Gateway;
+use super::{clock, orders, reading, records};
 use crate::control::{Answer, HoldOutcome, HoldRow, MessageChange};
 use crate::spool::link::SpoolError;
 
@@ -131,8 +131,7 @@ impl Place {
     async fn keep(&self, until: Option<Timestamp>) -> Result<(), Unkept> {
         let (queue, record) = (QueueId(self.queue), RecordId(self.record));
         let link = &self.gateway.link;
-        let block = link.fetch(queue, record, 1, FETCH_BYTES).await?;
-        let found = block.records.iter().find(|found| found.id == record);
+        let found = reading::record(link, self.queue, self.record).await?;
         let envelope = found.and_then(|found| Envelope::decode(&found.meta).ok());
         let mut envelope =
             envelope.ok_or(SpoolError::Refused(vere_spoolwire::Refusal::NoRecord))?;

@@ -22,11 +22,11 @@ use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
 use super::header::{Header, is_headless};
-use super::listeners::Service;
 use super::mail_log::Accepted;
 use super::pressure::Closed;
 use super::records::Lines;
 use super::reporting::Notice;
+use super::service::Service;
 use super::state::Gateway;
 use super::{clock, convert, signing};
 use crate::role::guessing::{Attempt, Outcome};

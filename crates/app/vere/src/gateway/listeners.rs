@@ -20,6 +20,7 @@ use vere_telemetry::metrics::Refusal;
 
 use super::aside::Aside;
 use super::intake::{Intake as _, ServiceIntake};
+use super::service::Service;
 use super::session::{self, SessionContext};
 use super::state::Gateway;
 use crate::role::accept;
@@ -28,45 +29,6 @@ use crate::role::places::{Client, Places};
 use crate::role::proxy;
 use crate::role::tls::ServerTls;
 use crate::secret::{self, SecretError};
-
-/// A service of the gateway, by the settings section that configures it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Service {
-    Smtp,
-    Submission,
-    Submissions,
-    /// Programs of this machine, over a socket in the file system.
-    Sendmail,
-}
-
-impl Service {
-    pub(super) const ALL: [Self; 4] = [
-        Self::Smtp,
-        Self::Submission,
-        Self::Submissions,
-        Self::Sendmail,
-    ];
-
-    /// The section's name, which is the inherited listeners' name too.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Smtp => "smtp",
-            Self::Submission => "submission",
-            Self::Submissions => "submissions",
-            Self::Sendmail => "sendmail",
-        }
-    }
-
-    /// Where it listens in the internet.
-    pub(super) fn addresses(self, settings: &Settings) -> &[SocketAddr] {
-        match self {
-            Self::Smtp => &settings.smtp.listen,
-            Self::Submission => &settings.submission.listen,
-            Self::Submissions => &settings.submissions.listen,
-            Self::Sendmail => &[],
-        }
-    }
-}
 
 /// What all listeners share.
 #[derive(Debug)]

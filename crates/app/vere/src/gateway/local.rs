@@ -9,8 +9,8 @@ use tokio::task::spawn_blocking;
 use vere_disk::maildir::{MaildirMessage, deliver, maildir_path};
 use vere_queue::{Attempt, Disposition, Envelope, RecipientResult};
 
-use super::scheduler::Worker;
 use super::state::Gateway;
+use super::worker::Worker;
 
 /// Takes message after message until the queue has none ready.
 pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker) {

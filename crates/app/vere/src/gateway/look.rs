@@ -10,7 +10,7 @@ use vere_spoolwire::{QueueId, RecordId};
 use vere_units::TraceId;
 
 use super::state::Gateway;
-use super::{clock, operate, orders, recovery};
+use super::{clock, operate, orders, reading};
 use crate::control::{Answer, MessageRow, QueueRow};
 
 /// Messages in one answer, at most.
@@ -268,7 +268,7 @@ async fn envelopes(
             .fetch(QueueId(number), from, count, BLOCK_OCTETS)
             .await;
         let Ok(block) = block else { break };
-        for (record, envelope, _) in recovery::readable(block.records) {
+        for (record, envelope, _) in reading::readable(block.records) {
             envelopes.insert(record, envelope);
         }
         let seen = wanted.partition_point(|message| message.record < block.next.0);

@@ -27,21 +27,26 @@ mod metrics;
 mod operate;
 mod orders;
 pub(crate) mod outbound;
+mod part;
 mod policy;
 mod pressure;
+mod reading;
 mod records;
 mod recovery;
 mod relay;
 mod reporting;
 mod routing;
 mod scheduler;
+mod service;
 mod session;
 mod settling;
 mod signing;
 mod state;
 mod sweep;
+mod throttle;
 pub(crate) mod tls;
 mod top;
+mod worker;
 
 pub(crate) use self::drain::drain;
 
@@ -63,11 +68,12 @@ use vere_telemetry::metrics::Health;
 use vere_telemetry::trace::{TraceLog, TraceOptions};
 use vere_units::ByteSize;
 
-use self::listeners::{Reception, Service};
+use self::listeners::Reception;
 use self::outbound::Outbound;
 use self::policy::policy;
 use self::records::Records;
 pub(crate) use self::routing::{relay, route as destination_of};
+use self::service::Service;
 use self::state::{Gateway, Parts};
 use crate::failure::Failure;
 use crate::role::life::{self, Signals};
@@ -113,7 +119,7 @@ fn keep_queues(gateway: &Rc<Gateway>) {
     spawn_local(follow_lease(Rc::clone(gateway)));
     spawn_local(records::drain(Rc::clone(gateway)));
     spawn_local(known::run(Rc::clone(gateway)));
-    spawn_local(pressure::watch_nodes(Rc::clone(gateway)));
+    spawn_local(throttle::watch_nodes(Rc::clone(gateway)));
 }
 
 async fn serve(

@@ -23,7 +23,8 @@ use vere_spoolwire::{QueueId, QueueLimits, QueueStat, RecordId, Refusal};
 use vere_units::{Secret, Timestamp, TraceId};
 
 use super::clock;
-use super::state::{Gateway, POST_RETRY};
+use super::reading::POST_RETRY;
+use super::state::Gateway;
 use crate::spool::link::SpoolError;
 use error::RecordsError;
 

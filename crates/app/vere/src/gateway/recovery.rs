@@ -4,7 +4,6 @@
 use std::fmt;
 use std::rc::Rc;
 
-use bytes::Bytes;
 use tokio::task::JoinSet;
 use vere_queue::order::ORDERS_QUEUE;
 use vere_queue::{Destination, Envelope};
@@ -12,7 +11,8 @@ use vere_spool::owner::{Batch, Record};
 use vere_spoolwire::{QueueId, QueueStat, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 
-use super::state::{Gateway, POST_RETRY};
+use super::reading::{POST_RETRY, own};
+use super::state::Gateway;
 use super::{clock, orders, records};
 use crate::spool::link::SpoolError;
 use crate::wording::{counted, messages};
@@ -215,25 +215,4 @@ fn take(gateway: &Gateway, queue: QueueId, name: &str, record: Record, found: &m
     if queues.admit(queue.0, record.id.0, envelope, body, now) {
         found.messages += 1;
     }
-}
-
-/// A copy of the body alone: a record shares its memory with the whole block.
-fn own(body: &Bytes) -> Bytes {
-    Bytes::copy_from_slice(body)
-}
-
-/// The records of a block that this version can read.
-pub(super) fn readable(
-    records: Vec<Record>,
-) -> impl Iterator<Item = (vere_queue::RecordId, Envelope, Bytes)> {
-    let alone = records.len() == 1;
-    records.into_iter().filter_map(move |record| {
-        let envelope = Envelope::decode(&record.meta).ok()?;
-        let body = if alone {
-            record.body
-        } else {
-            own(&record.body)
-        };
-        Some((record.id.0, envelope, body))
-    })
 }

@@ -10,8 +10,8 @@ use vere_queue::{Answered, Attempt, Destination, Disposition, Job, Queues, Recip
 
 use self::session::{RelaySession, SessionEnd};
 use super::outbound::Unroutable;
-use super::scheduler::Worker;
 use super::state::Gateway;
+use super::worker::Worker;
 use super::{behind, clock};
 
 /// Messages failed for one answer that a destination takes no mail.

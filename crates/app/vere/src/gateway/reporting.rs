@@ -8,13 +8,15 @@ use vere_queue::report::Composer;
 use vere_queue::{Envelope, Job, Report, ReportKind, Ret, Settlement, TlsWish};
 use vere_smtp::refusal::Refusal;
 use vere_spool::owner::Batch;
-use vere_spoolwire::{self as spoolwire, QueueId, RecordId};
+use vere_spoolwire as spoolwire;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
+use super::part::Part;
+use super::reading::{self, POST_RETRY};
 use super::records::Lines;
 use super::settling::end_of;
-use super::state::{FETCH_BYTES, Gateway, POST_RETRY, Part};
+use super::state::Gateway;
 use super::{clock, mail_log, signing};
 use crate::spool::link::SpoolError;
 
@@ -154,10 +156,7 @@ impl Gateway {
         if let Some(body) = &job.body {
             return Ok(Some(body.clone()));
         }
-        let id = RecordId(job.record);
-        let block = self.link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await?;
-        let mut records = block.records.into_iter();
-        let found = records.find(|record| record.id == id);
+        let found = reading::record(&self.link, queue, job.record).await?;
         Ok(found.map(|record| record.body))
     }
 

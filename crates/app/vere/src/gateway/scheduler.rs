@@ -4,14 +4,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::task::spawn_local;
-use vere_queue::{Destination, Job, Next, Supplied, Wanted};
+use vere_queue::{Destination, Next, Supplied, Wanted};
 use vere_settings::LocalDelivery;
 use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
 use super::state::Gateway;
-use super::{clock, local, recovery, relay};
+use super::worker::Worker;
+use super::{clock, local, reading, relay};
 
 /// How long a queue waits before it asks for records again that the spool could not give.
 const FETCH_RETRY: Duration = Duration::from_millis(500);
@@ -76,7 +77,7 @@ async fn fetch(gateway: Rc<Gateway>, wanted: Wanted) {
     let (queue, from) = (QueueId(queue), RecordId(from));
     match gateway.link.fetch(queue, from, records, octets).await {
         Ok(block) => {
-            let known = recovery::readable(block.records);
+            let known = reading::readable(block.records);
             let supplied = gateway.queues.borrow_mut().supply(&wanted, known);
             if let Supplied::Lost(trace) = supplied {
                 note_lost(&gateway, trace, queue);
@@ -121,63 +122,5 @@ async fn work(gateway: Rc<Gateway>, queue: u32) {
         }
         Some(destination) => relay::work(&gateway, &mut worker, &destination).await,
         None => {}
-    }
-}
-
-/// A worker on the account of its queue, until it is dropped.
-#[derive(Debug)]
-pub(super) struct Worker {
-    gateway: Rc<Gateway>,
-    pub(super) queue: u32,
-    /// The worker was started or woken for a message and has not fetched a message since.
-    fresh: bool,
-    /// The worker's connection counts as open.
-    connected: bool,
-}
-
-impl Worker {
-    fn new(gateway: Rc<Gateway>, queue: u32) -> Self {
-        Self {
-            gateway,
-            queue,
-            fresh: true,
-            connected: false,
-        }
-    }
-
-    /// Its connection takes messages.
-    pub(super) fn connected(&mut self) {
-        self.connected = true;
-        let mut queues = self.gateway.queues.borrow_mut();
-        queues.destination_reached(self.queue);
-    }
-
-    /// Reports the connection as closed.
-    pub(super) fn disconnected(&mut self) {
-        if std::mem::take(&mut self.connected) {
-            let mut queues = self.gateway.queues.borrow_mut();
-            queues.connection_closed(self.queue);
-        }
-    }
-
-    /// Returns the worker's next ready message.
-    pub(super) fn take(&mut self) -> Option<Job> {
-        let fresh = std::mem::take(&mut self.fresh);
-        self.gateway.take(self.queue, fresh)
-    }
-
-    /// It was woken for a message.
-    pub(super) const fn woken(&mut self) {
-        self.fresh = true;
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.disconnected();
-        let mut queues = self.gateway.queues.borrow_mut();
-        queues.worker_ended(self.queue, self.fresh);
-        drop(queues);
-        self.gateway.changed.notify_one();
     }
 }

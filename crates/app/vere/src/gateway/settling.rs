@@ -8,8 +8,9 @@ use vere_spool::owner::Batch;
 use vere_spoolwire::{QueueId, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind};
 
+use super::reading::POST_RETRY;
 use super::records::Finish;
-use super::state::{Gateway, POST_RETRY};
+use super::state::Gateway;
 use super::{clock, mail_log};
 use crate::spool::link::SpoolError;
 

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::{Mutex, Notify, Semaphore};
@@ -22,7 +22,9 @@ use super::ids::TraceIds;
 use super::known::Expected;
 use super::metrics::GatewayMetrics;
 use super::outbound::{Outbound, OutboundError};
+use super::part::Part;
 use super::pressure::Pressure;
+use super::reading::{self, POST_RETRY};
 use super::records::{self, Lines, Records};
 use super::reporting::STORING_MAX;
 use super::routing::Router;
@@ -31,19 +33,6 @@ use super::signing::Signer;
 use crate::role::memory::{BodyMemory, DISK, MEMORY};
 use crate::secret;
 use crate::spool::link::{Commit, SpoolError, SpoolLink};
-
-/// Octets asked for when one body is fetched: one record always comes whole.
-pub(super) const FETCH_BYTES: u32 = 1 << 20;
-/// How long what the spool does not give now waits before it is asked for again.
-pub(super) const POST_RETRY: Duration = Duration::from_millis(500);
-
-/// One record to be: a destination, the envelope for it and the message.
-#[derive(Debug, Clone)]
-pub(super) struct Part {
-    pub(super) destination: Destination,
-    pub(super) envelope: Envelope,
-    pub(super) body: Bytes,
-}
 
 /// What a gateway is made of.
 #[derive(Debug)]
@@ -374,10 +363,7 @@ impl Gateway {
 
     /// Returns `None` if the spool has no such record.
     async fn fetch_body(&self, queue: u32, job: &Job) -> Result<Option<Bytes>, SpoolError> {
-        let id = RecordId(job.record);
-        let block = self.link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await?;
-        let mut records = block.records.into_iter();
-        let found = records.find(|record| record.id == id);
+        let found = reading::record(&self.link, queue, job.record).await?;
         Ok(found.map(|record| record.body))
     }
 

@@ -15,7 +15,7 @@ use vere_units::{Timestamp, TraceId};
 
 use super::records::Finish;
 use super::state::Gateway;
-use super::{clock, recovery};
+use super::{clock, reading};
 use crate::control::{Acted, Action, Selection};
 use crate::spool::link::SpoolError;
 
@@ -209,7 +209,7 @@ impl Sweep {
             let next = if block.end { u64::MAX } else { block.next.0 };
             let mut ends = Vec::new();
             let mut told = Vec::new();
-            for (record, envelope, body) in recovery::readable(block.records) {
+            for (record, envelope, body) in reading::readable(block.records) {
                 let named = page.iter().find(|message| message.record == record);
                 let Some(message) = named.filter(|_| self.is_addressed(&envelope)) else {
                     continue;

@@ -9,7 +9,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{UnixListener, UnixStream};
 use vere_smtp::server::Peer;
 
-use super::{Reception, Service};
+use super::Reception;
+use crate::gateway::service::Service;
 use crate::gateway::session;
 use crate::role::accept;
 use crate::role::places::Client;

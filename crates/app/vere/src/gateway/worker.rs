@@ -1,0 +1,65 @@
+//! A worker that delivers the messages of one queue.
+
+use std::rc::Rc;
+
+use vere_queue::Job;
+
+use super::state::Gateway;
+
+/// A worker on the account of its queue, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Worker {
+    gateway: Rc<Gateway>,
+    pub(super) queue: u32,
+    /// The worker was started or woken for a message and has not fetched a message since.
+    fresh: bool,
+    /// The worker's connection counts as open.
+    connected: bool,
+}
+
+impl Worker {
+    pub(super) fn new(gateway: Rc<Gateway>, queue: u32) -> Self {
+        Self {
+            gateway,
+            queue,
+            fresh: true,
+            connected: false,
+        }
+    }
+
+    /// Its connection takes messages.
+    pub(super) fn connected(&mut self) {
+        self.connected = true;
+        let mut queues = self.gateway.queues.borrow_mut();
+        queues.destination_reached(self.queue);
+    }
+
+    /// Reports the connection as closed.
+    pub(super) fn disconnected(&mut self) {
+        if std::mem::take(&mut self.connected) {
+            let mut queues = self.gateway.queues.borrow_mut();
+            queues.connection_closed(self.queue);
+        }
+    }
+
+    /// Returns the worker's next ready message.
+    pub(super) fn take(&mut self) -> Option<Job> {
+        let fresh = std::mem::take(&mut self.fresh);
+        self.gateway.take(self.queue, fresh)
+    }
+
+    /// It was woken for a message.
+    pub(super) const fn woken(&mut self) {
+        self.fresh = true;
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.disconnected();
+        let mut queues = self.gateway.queues.borrow_mut();
+        queues.worker_ended(self.queue, self.fresh);
+        drop(queues);
+        self.gateway.changed.notify_one();
+    }
+}
