@@ -10,7 +10,7 @@ use vere_queue::Destination;
 use vere_spoolwire::{QueueId, QueueLimits, Refusal};
 
 use super::clock;
-use super::state::Gateway;
+use super::group::Group;
 use crate::spool::link::SpoolError;
 
 /// How long a message may wait for the queues of its destinations to be made, all of them together: as
@@ -26,13 +26,13 @@ const MADE_FREE: usize = 16;
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Ends unused queues until the gateway stops.
-pub(super) async fn run(gateway: Rc<Gateway>) {
+pub(super) async fn run(group: Rc<Group>) {
     loop {
         tokio::time::sleep(PAUSE).await;
-        if gateway.delivering() {
-            let idle = gateway.settings().delivery.queue_idle.duration();
-            let vacant = (gateway.queues.borrow_mut()).vacant(NUMBERS, idle, clock::now());
-            gateway.retire(vacant.into_iter(), idle).await;
+        if group.delivering() {
+            let idle = group.process.settings().delivery.queue_idle.duration();
+            let vacant = (group.queues.borrow_mut()).vacant(NUMBERS, idle, clock::now());
+            group.retire(vacant.into_iter(), idle).await;
         }
     }
 }
@@ -40,14 +40,14 @@ pub(super) async fn run(gateway: Rc<Gateway>) {
 /// Queues that messages are on their way to: they stay until this is dropped.
 #[derive(Debug)]
 pub(super) struct Expected<'a> {
-    gateway: &'a Gateway,
+    group: &'a Group,
     messages: Vec<vere_queue::Expected>,
 }
 
 impl<'a> Expected<'a> {
-    const fn none(gateway: &'a Gateway) -> Self {
+    const fn none(group: &'a Group) -> Self {
         Self {
-            gateway,
+            group,
             messages: Vec::new(),
         }
     }
@@ -58,20 +58,20 @@ impl<'a> Expected<'a> {
     }
 
     fn add(&mut self, number: u32) {
-        let expected = self.gateway.queues.borrow_mut().expect(number);
+        let expected = self.group.queues.borrow_mut().expect(number);
         self.messages.push(expected);
     }
 }
 
 impl Drop for Expected<'_> {
     fn drop(&mut self) {
-        let mut queues = self.gateway.queues.borrow_mut();
+        let mut queues = self.group.queues.borrow_mut();
         let messages = self.messages.drain(..);
         messages.for_each(|message| queues.arrived(message));
     }
 }
 
-impl Gateway {
+impl Group {
     /// The queues of these destinations. Those that are missing are begun: what is put into them next is in the
     /// same sync of the nodes, and is refused as a whole where one cannot be made.
     ///
@@ -115,11 +115,11 @@ impl Gateway {
         let name = destination.to_string();
         let (QueueId(number), making) = self.link.begin_queue(&name, QueueLimits::UNLIMITED)?;
         self.register(number, destination);
-        let (gateway, destination) = (Rc::clone(self), destination.clone());
+        let (group, destination) = (Rc::clone(self), destination.clone());
         spawn_local(async move {
             if let Err(SpoolError::Refused(refusal)) = making.await {
                 tracing::debug!(%destination, %refusal, "queue cannot be made");
-                let mut queues = gateway.queues.borrow_mut();
+                let mut queues = group.queues.borrow_mut();
                 queues.not_made(number, &destination);
             }
         });
@@ -182,7 +182,7 @@ impl Gateway {
             .filter_map(|number| {
                 let retired = (self.queues.borrow_mut()).retire(number, idle, clock::now());
                 let destination = retired?;
-                self.wakers.borrow_mut().remove(&number);
+                self.forget_waker(number);
                 Some((number, destination, self.link.drop_queue(QueueId(number))))
             })
             .collect();

@@ -23,10 +23,10 @@ use vere_spoolwire::{QueueId, QueueLimits, QueueStat, RecordId, Refusal};
 use vere_units::{Secret, Timestamp, TraceId};
 
 use super::clock;
+use super::group::Group;
 use super::reading::POST_RETRY;
-use super::state::Gateway;
 use crate::spool::link::SpoolError;
-use error::RecordsError;
+pub(super) use error::RecordsError;
 
 /// Lines taken at once.
 const BLOCK_LINES: u32 = 1_000;
@@ -41,7 +41,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Lines with the queues they get into.
 pub(super) type Lines = Vec<(QueueId, Bytes)>;
 
-/// Where lines go, for all groups of the process.
+/// What takes event lines.
 #[derive(Debug)]
 enum Target {
     File(FileSink),
@@ -57,27 +57,18 @@ impl Sink for Target {
     }
 }
 
-/// The lines of one group.
-#[derive(Debug, Default)]
-pub(super) struct Records {
-    /// `None` if event export is off.
-    target: Option<Rc<Mutex<Target>>>,
-    finished: Cell<Option<QueueId>>,
-    notices: Cell<Option<QueueId>>,
-    /// Octets that wait.
-    waiting: Cell<u64>,
-    /// Notified when more lines are stored.
-    changed: Notify,
-}
+/// Where event lines go, for all groups of the process.
+#[derive(Debug)]
+pub(super) struct EventTarget(Mutex<Target>);
 
-impl Records {
-    /// What the settings want.
+impl EventTarget {
+    /// Returns the target that the settings name, if they name one.
     ///
     /// # Errors
-    /// When the secret or the authorities cannot be read, or the library for TLS not be used.
-    pub(super) fn new(settings: &Settings) -> Result<Self, RecordsError> {
+    /// When the secret or the CA certificates cannot be read, or the library for TLS not be used.
+    pub(super) fn new(settings: &Settings) -> Result<Option<Self>, RecordsError> {
         let target = match settings.records.as_ref().map(|records| &records.to) {
-            None => return Ok(Self::default()),
+            None => return Ok(None),
             Some(RecordSink::File { path, size_max }) => Target::File(FileSink::new(FileOptions {
                 path: path.clone(),
                 size_max: *size_max,
@@ -103,17 +94,36 @@ impl Records {
                 Target::Webhook(sink.map_err(RecordsError::Webhook)?)
             }
         };
-        Ok(Self {
-            target: Some(Rc::new(Mutex::new(target))),
-            ..Self::default()
-        })
+        Ok(Some(Self(Mutex::new(target))))
     }
 
-    /// Returns the event lines of another group, which share this export target.
-    pub(super) fn beside(&self) -> Self {
+    async fn take(&self, lines: &[Bytes]) -> Result<(), SinkError> {
+        self.0.lock().await.take(lines).await
+    }
+}
+
+/// The event lines of one group.
+#[derive(Debug)]
+pub(super) struct EventLines {
+    /// Whether lines are kept.
+    on: bool,
+    finished: Cell<Option<QueueId>>,
+    notices: Cell<Option<QueueId>>,
+    /// Octets that wait.
+    waiting: Cell<u64>,
+    /// Notified when more lines are stored.
+    changed: Notify,
+}
+
+impl EventLines {
+    /// Returns the lines of a group whose queues are not known yet.
+    pub(super) fn new(on: bool) -> Self {
         Self {
-            target: self.target.clone(),
-            ..Self::default()
+            on,
+            finished: Cell::new(None),
+            notices: Cell::new(None),
+            waiting: Cell::new(0),
+            changed: Notify::new(),
         }
     }
 
@@ -124,7 +134,7 @@ impl Records {
 
     /// Whether lines are kept.
     pub(super) const fn is_on(&self) -> bool {
-        self.target.is_some()
+        self.on
     }
 
     /// Whether a queue of the spool is one that mail need not be looked for in; and whether it is to be
@@ -189,10 +199,10 @@ impl Finish {
     }
 }
 
-impl Gateway {
+impl Group {
     fn ledger<T>(&self, write: impl FnOnce(&Ledger<'_>) -> T) -> T {
         write(&Ledger {
-            gateway: &self.settings().gateway.name,
+            gateway: &self.process.settings().gateway.name,
             now: clock::now(),
         })
     }
@@ -226,13 +236,13 @@ impl Gateway {
         attempt: &Attempt,
         settlement: &Settlement,
     ) -> Lines {
-        if !self.records.is_on() {
+        if !self.event_lines.is_on() {
             return Vec::new();
         }
         let lines = self.about(queue, job.record, &job.envelope, |ledger, subject| {
             ledger.finished(subject, attempt, settlement)
         });
-        Records::told(&self.records.finished, lines)
+        EventLines::told(&self.event_lines.finished, lines)
     }
 
     /// What is told of a message that an operator removes.
@@ -245,7 +255,7 @@ impl Gateway {
         let lines = self.about(queue, record, envelope, |ledger, subject| {
             ledger.removed(subject)
         });
-        Records::told(&self.records.finished, lines)
+        EventLines::told(&self.event_lines.finished, lines)
     }
 
     /// What is told of a report to a sender; `sent`: its trace id.
@@ -256,13 +266,13 @@ impl Gateway {
         report: &Report,
         sent: Option<TraceId>,
     ) -> Lines {
-        if !self.records.is_on() {
+        if !self.event_lines.is_on() {
             return Vec::new();
         }
         let lines = self.about(queue, job.record, &job.envelope, |ledger, subject| {
             ledger.reported(subject, report, sent)
         });
-        Records::told(&self.records.notices, lines)
+        EventLines::told(&self.event_lines.notices, lines)
     }
 
     /// What is told of a report about a message that is being taken.
@@ -272,21 +282,21 @@ impl Gateway {
         report: &Report,
         sent: Option<TraceId>,
     ) -> Lines {
-        if !self.records.is_on() {
+        if !self.event_lines.is_on() {
             return Vec::new();
         }
         let lines = self.ledger(|ledger| ledger.expanded(message, report, sent));
-        Records::told(&self.records.notices, lines)
+        EventLines::told(&self.event_lines.notices, lines)
     }
 
     /// What is told of an operator's order.
     pub(super) fn order_lines(&self, order: &Order, change: OrderNotice) -> Lines {
-        if !self.records.is_on() {
+        if !self.event_lines.is_on() {
             return Vec::new();
         }
-        let id = self.trace_id();
+        let id = self.process.trace_id();
         let line = self.ledger(|ledger| ledger.ordered(id, order, change));
-        Records::told(&self.records.notices, vec![line])
+        EventLines::told(&self.event_lines.notices, vec![line])
     }
 
     /// What is told of a message that an operator holds or releases.
@@ -297,26 +307,26 @@ impl Gateway {
         change: OrderNotice,
         until: Option<Timestamp>,
     ) -> Lines {
-        if !self.records.is_on() {
+        if !self.event_lines.is_on() {
             return Vec::new();
         }
-        let id = self.trace_id();
+        let id = self.process.trace_id();
         let line = self.ledger(|ledger| ledger.held(id, destination, message, change, until));
-        Records::told(&self.records.notices, vec![line])
+        EventLines::told(&self.event_lines.notices, vec![line])
     }
 
     /// Lines are safe in the spool.
     pub(super) fn lines_stored(&self, lines: &Lines) {
         if !lines.is_empty() {
-            self.records.stored(octets(lines));
+            self.event_lines.stored(octets(lines));
         }
     }
 
     /// Whether so many lines wait that no mail is to be taken.
     pub(super) fn too_many_lines(&self) -> bool {
-        let settings = self.settings();
+        let settings = self.process.settings();
         let max = settings.records.as_ref().map(|records| records.waiting_max);
-        max.is_some_and(|max| self.records.waiting() > max.as_u64())
+        max.is_some_and(|max| self.event_lines.waiting() > max.as_u64())
     }
 
     /// Ends records with their lines in one transaction. Falls back to one transaction per record if some record is
@@ -347,7 +357,7 @@ impl Gateway {
                 Ok(_) => {
                     let moved = |end: &Finish| if full { u64::from(end.size) } else { 0 };
                     let sum = ends.iter().map(|end| octets(&end.lines) + moved(end)).sum();
-                    self.records.stored(sum);
+                    self.event_lines.stored(sum);
                     return true;
                 }
                 Err(SpoolError::Closed) => return true,
@@ -364,10 +374,10 @@ impl Gateway {
     /// A queue of lines was found in the spool.
     pub(super) fn found_lines(&self, stat: &QueueStat) {
         let place = match stat.name.as_str() {
-            FINISHED_QUEUE => &self.records.finished,
-            _ => &self.records.notices,
+            FINISHED_QUEUE => &self.event_lines.finished,
+            _ => &self.event_lines.notices,
         };
-        if self.records.is_on() {
+        if self.event_lines.is_on() {
             place.set(Some(stat.id));
         } else if stat.length > 0 {
             tracing::warn!(
@@ -383,20 +393,20 @@ impl Gateway {
     /// # Errors
     /// When the spool cannot make them now.
     pub(super) async fn prepare_records(&self, waiting: u64) -> Result<(), SpoolError> {
-        if !self.records.is_on() {
+        if !self.event_lines.is_on() {
             return Ok(());
         }
         for (name, place) in [
-            (FINISHED_QUEUE, &self.records.finished),
-            (NOTICES_QUEUE, &self.records.notices),
+            (FINISHED_QUEUE, &self.event_lines.finished),
+            (NOTICES_QUEUE, &self.event_lines.notices),
         ] {
             if place.get().is_none() {
                 let made = self.link.create_queue(name, QueueLimits::UNLIMITED).await?;
                 place.set(Some(made));
             }
         }
-        self.records.waiting.set(waiting);
-        self.records.changed.notify_one();
+        self.event_lines.waiting.set(waiting);
+        self.event_lines.changed.notify_one();
         Ok(())
     }
 }
@@ -407,22 +417,23 @@ pub(super) fn is_lines(name: &str) -> bool {
 }
 
 /// Brings the lines of a group to where they go, until the gateway ends.
-pub(super) async fn drain(gateway: Rc<Gateway>) {
-    let Some(target) = gateway.records.target.clone() else {
+pub(super) async fn drain(group: Rc<Group>) {
+    let process = Rc::clone(&group.process);
+    let Some(target) = &process.event_target else {
         return;
     };
     let mut from = [RecordId(0); 2];
     let mut pause = PAUSE_MIN;
     loop {
         let queues = [
-            gateway.records.finished.get(),
-            gateway.records.notices.get(),
+            group.event_lines.finished.get(),
+            group.event_lines.notices.get(),
         ];
         let mut drained = Ok(false);
         for (queue, from) in queues.into_iter().zip(&mut from) {
             if let (Some(queue), Ok(before)) = (queue, &drained) {
                 let before = *before;
-                let block = drain_block(&gateway, &target, queue, from).await;
+                let block = drain_block(&group, target, queue, from).await;
                 drained = block.map(|more| more || before);
             }
         }
@@ -430,14 +441,14 @@ pub(super) async fn drain(gateway: Rc<Gateway>) {
             Ok(more) => {
                 pause = PAUSE_MIN;
                 if !more {
-                    gateway.records.changed.notified().await;
+                    group.event_lines.changed.notified().await;
                     tokio::time::sleep(GATHER).await;
                 }
             }
             Err(Trouble::Spool(SpoolError::Closed)) => return,
             Err(trouble) => {
                 if let Trouble::Sink(error) = &trouble {
-                    gateway.metrics.lines_failed();
+                    group.process.metrics.lines_failed();
                     tracing::warn!(%error, "records are not taken; they wait");
                 }
                 tokio::time::sleep(pause).await;
@@ -455,12 +466,12 @@ enum Trouble {
 
 /// Sends the next lines of a queue to the export target, then ends their records. Returns whether more lines remain.
 async fn drain_block(
-    gateway: &Gateway,
-    target: &Mutex<Target>,
+    group: &Group,
+    target: &EventTarget,
     queue: QueueId,
     from: &mut RecordId,
 ) -> Result<bool, Trouble> {
-    let link = &gateway.link;
+    let link = &group.link;
     let block = link.fetch(queue, *from, BLOCK_LINES, BLOCK_OCTETS).await;
     let block = block.map_err(Trouble::Spool)?;
     let Some(last) = block.records.last() else {
@@ -469,16 +480,16 @@ async fn drain_block(
     // A node shows what is not safe yet: nobody may hear of an end that could be undone.
     link.acknowledged().await.map_err(Trouble::Spool)?;
     let lines: Vec<_> = block.records.iter().map(|one| one.meta.clone()).collect();
-    let taken = target.lock().await.take(&lines).await;
+    let taken = target.take(&lines).await;
     taken.map_err(Trouble::Sink)?;
     let purged = link.purge(queue, last.id).await;
     purged.map_err(Trouble::Spool)?;
     *from = block.next;
-    gateway.metrics.lines_written(lines.len());
+    group.process.metrics.lines_written(lines.len());
     let sizes = block
         .records
         .iter()
         .map(|one| one.meta.len() + one.body.len());
-    gateway.records.gone(sizes.sum::<usize>() as u64);
+    group.event_lines.gone(sizes.sum::<usize>() as u64);
     Ok(!block.end)
 }

@@ -12,16 +12,14 @@ use vere_spoolwire as spoolwire;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
+use super::group::Group;
 use super::part::Part;
+use super::process::Process;
 use super::reading::{self, POST_RETRY};
 use super::records::Lines;
 use super::settling::end_of;
-use super::state::Gateway;
 use super::{clock, mail_log, signing};
 use crate::spool::link::SpoolError;
-
-/// Ends with reports that are being stored at once: each has a message, and the report, in memory.
-pub(super) const STORING_MAX: usize = 64;
 
 /// A report ready to be stored.
 #[derive(Debug)]
@@ -65,7 +63,7 @@ impl From<SpoolError> for Unstored {
     }
 }
 
-impl Gateway {
+impl Group {
     /// Waits for a turn to end another message with reports. The limit keeps a mass bounce from creating reports
     /// faster than the spool stores them.
     pub(super) async fn room_for_reports(&self) {
@@ -174,7 +172,7 @@ impl Gateway {
         let mut notices = Vec::with_capacity(reports.len());
         let mut lines = Lines::new();
         for report in reports {
-            let notice = self.notice(&job.envelope, original, report).await;
+            let notice = self.process.notice(&job.envelope, original, report).await;
             let notice = notice.map_err(|_| Unstored::Directory)?;
             lines.extend(self.report_lines(queue, job, report, notice.sent()));
             notices.push(notice);
@@ -197,11 +195,13 @@ impl Gateway {
         let lines = [finished.as_slice(), made.lines.as_slice()].concat();
         self.store(end, parts, &lines).await?;
         for notice in &made.notices {
-            self.note_notice(about.trace, notice);
+            self.process.note_notice(about.trace, notice);
         }
         Ok(())
     }
+}
 
+impl Process {
     /// Makes a report about a message.
     ///
     /// # Errors

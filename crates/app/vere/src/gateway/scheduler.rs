@@ -10,7 +10,7 @@ use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
-use super::state::Gateway;
+use super::group::Group;
 use super::worker::Worker;
 use super::{clock, local, reading, relay};
 
@@ -21,16 +21,16 @@ const FETCH_RETRY: Duration = Duration::from_millis(500);
 const CLOCK_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs until the gateway stops.
-pub(super) async fn run(gateway: Rc<Gateway>) {
+pub(super) async fn run(group: Rc<Group>) {
     loop {
-        if gateway.delivering() {
-            dispatch(&gateway);
+        if group.delivering() {
+            dispatch(&group);
         }
-        let wake_at = gateway
+        let wake_at = group
             .queues
             .borrow()
             .wake_at()
-            .filter(|_| gateway.delivering());
+            .filter(|_| group.delivering());
         let timer = async {
             match wake_at {
                 Some(time) => tokio::time::sleep(clock::until(time)).await,
@@ -38,27 +38,27 @@ pub(super) async fn run(gateway: Rc<Gateway>) {
             }
         };
         tokio::select! {
-            () = gateway.changed.notified() => {}
+            () = group.changed.notified() => {}
             () = timer => {}
             // A clock that was put back makes what is due seem far away.
             () = tokio::time::sleep(CLOCK_PAUSE) => {
-                gateway.queue_time();
+                group.queue_time();
             }
         }
     }
 }
 
-fn dispatch(gateway: &Rc<Gateway>) {
+fn dispatch(group: &Rc<Group>) {
     loop {
-        let now = gateway.queue_time();
-        let next = gateway.queues.borrow_mut().poll(now);
+        let now = group.queue_time();
+        let next = group.queues.borrow_mut().poll(now);
         match next {
-            Some(Next::Wake(queue) | Next::Release(queue)) => gateway.waker(queue).notify_one(),
+            Some(Next::Wake(queue) | Next::Release(queue)) => group.waker(queue).notify_one(),
             Some(Next::Open(queue)) => {
-                spawn_local(work(Rc::clone(gateway), queue));
+                spawn_local(work(Rc::clone(group), queue));
             }
             Some(Next::Fetch(wanted)) => {
-                spawn_local(fetch(Rc::clone(gateway), wanted));
+                spawn_local(fetch(Rc::clone(group), wanted));
             }
             None => break,
         }
@@ -66,7 +66,7 @@ fn dispatch(gateway: &Rc<Gateway>) {
 }
 
 /// Brings the records back whose turn comes next.
-async fn fetch(gateway: Rc<Gateway>, wanted: Wanted) {
+async fn fetch(group: Rc<Group>, wanted: Wanted) {
     let Wanted {
         queue,
         from,
@@ -75,52 +75,50 @@ async fn fetch(gateway: Rc<Gateway>, wanted: Wanted) {
         ..
     } = wanted;
     let (queue, from) = (QueueId(queue), RecordId(from));
-    match gateway.link.fetch(queue, from, records, octets).await {
+    match group.link.fetch(queue, from, records, octets).await {
         Ok(block) => {
             let known = reading::readable(block.records);
-            let supplied = gateway.queues.borrow_mut().supply(&wanted, known);
+            let supplied = group.queues.borrow_mut().supply(&wanted, known);
             if let Supplied::Lost(trace) = supplied {
-                note_lost(&gateway, trace, queue);
+                note_lost(&group, trace, queue);
             }
         }
         Err(error) => {
             tracing::warn!(?error, "cannot fetch the messages of a queue");
             let again = clock::now() + FETCH_RETRY;
-            gateway.queues.borrow_mut().fetch_failed(&wanted, again);
+            group.queues.borrow_mut().fetch_failed(&wanted, again);
         }
     }
-    gateway.changed.notify_one();
+    group.changed.notify_one();
 }
 
 /// A message that was known is not in the spool.
-pub(super) fn note_lost(gateway: &Gateway, trace: TraceId, queue: QueueId) {
+pub(super) fn note_lost(group: &Group, trace: TraceId, queue: QueueId) {
     tracing::error!(
         queue_id = %trace,
         "record is not in the spool: an operator or another owner has ended it"
     );
-    gateway.metrics.record_lost();
-    let queues = gateway.queues.borrow();
+    group.process.metrics.record_lost();
+    let queues = group.queues.borrow();
     let name = queues.destination(queue.0).map(ToString::to_string);
-    gateway.note(&Event {
+    group.process.note(&Event {
         queue: name.as_deref(),
         ..Event::new(EventKind::Lost, trace, clock::now())
     });
 }
 
 /// Whether mail for own accounts goes into Maildirs, and not to the mail store.
-fn files_itself(gateway: &Gateway) -> bool {
-    gateway.settings().delivery.local == LocalDelivery::Maildir
+fn files_itself(group: &Group) -> bool {
+    group.process.settings().delivery.local == LocalDelivery::Maildir
 }
 
 /// Runs one worker of one queue until the queue has been empty for a while or the destination fails.
-async fn work(gateway: Rc<Gateway>, queue: u32) {
-    let destination = gateway.queues.borrow().destination(queue).cloned();
-    let mut worker = Worker::new(Rc::clone(&gateway), queue);
+async fn work(group: Rc<Group>, queue: u32) {
+    let destination = group.queues.borrow().destination(queue).cloned();
+    let mut worker = Worker::new(Rc::clone(&group), queue);
     match destination {
-        Some(Destination::Local) if files_itself(&gateway) => {
-            local::work(&gateway, &mut worker).await
-        }
-        Some(destination) => relay::work(&gateway, &mut worker, &destination).await,
+        Some(Destination::Local) if files_itself(&group) => local::work(&group, &mut worker).await,
+        Some(destination) => relay::work(&group, &mut worker, &destination).await,
         None => {}
     }
 }

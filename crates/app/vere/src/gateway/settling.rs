@@ -8,9 +8,9 @@ use vere_spool::owner::Batch;
 use vere_spoolwire::{QueueId, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind};
 
+use super::group::Group;
 use super::reading::POST_RETRY;
 use super::records::Finish;
-use super::state::Gateway;
 use super::{clock, mail_log};
 use crate::spool::link::SpoolError;
 
@@ -27,7 +27,7 @@ pub(super) fn end_of(queue: u32, job: &Job, settlement: &Settlement) -> Batch {
     batch
 }
 
-impl Gateway {
+impl Group {
     /// Settles an attempt: updates the schedule now and the spool behind it. Gives how many reports are on their way.
     pub(super) fn settle(self: &Rc<Self>, queue: u32, job: &Job, attempt: &Attempt) -> usize {
         let now = self.queue_time();
@@ -39,7 +39,7 @@ impl Gateway {
         self.changed.notify_one();
         let mut lines = self.finished_lines(queue, job, attempt, &settlement);
         settlement.reports.retain(|report| {
-            let sent = self.may_report(report, job.envelope.trace);
+            let sent = self.process.may_report(report, job.envelope.trace);
             if !sent {
                 lines.extend(self.report_lines(queue, job, report, None));
             }
@@ -61,12 +61,12 @@ impl Gateway {
             return 0;
         }
         let reports = settlement.reports.len();
-        let (gateway, mut job) = (Rc::clone(self), job.clone());
+        let (group, mut job) = (Rc::clone(self), job.clone());
         spawn_local(async move {
-            gateway
+            group
                 .conclude(queue, &mut job, &mut settlement, lines)
                 .await;
-            gateway.written(queue, &job, &settlement);
+            group.written(queue, &job, &settlement);
         });
         reports
     }
@@ -116,7 +116,7 @@ impl Gateway {
     }
 
     fn note_results(&self, queue: u32, job: &Job, attempt: &Attempt, settlement: &Settlement) {
-        self.metrics.attempted(attempt, &job.envelope);
+        self.process.metrics.attempted(attempt, &job.envelope);
         let now = clock::now();
         let name = self
             .queues
@@ -132,7 +132,9 @@ impl Gateway {
                 Disposition::Deferred => EventKind::Deferred,
             };
             let local = attempt.remote == "local";
-            self.metrics.settled(result.disposition, local, expired);
+            self.process
+                .metrics
+                .settled(result.disposition, local, expired);
             let (queue, envelope) = (name.as_deref(), &job.envelope);
             let came_to = (attempt, result);
             mail_log::settled(
@@ -143,7 +145,7 @@ impl Gateway {
                 came_to,
                 settlement,
             );
-            self.note(&Event {
+            self.process.note(&Event {
                 queue: name.as_deref(),
                 rcpt: Some(&recipient.address),
                 reply: Some(&result.reply),

@@ -14,26 +14,26 @@ use vere_smtp::server::SessionInfo;
 
 pub(super) use self::signer::{Signer, Unavailable};
 use super::header::Header;
+use super::process::Process;
 use super::service::Service;
-use super::state::Gateway;
 
 /// The message with signatures in front, when one of our own users sends it and its domain has keys.
 ///
 /// # Errors
 /// When the signer does not answer, and the settings want the client to try again.
 pub(super) async fn sign_own(
-    gateway: &Gateway,
+    process: &Process,
     service: Service,
     session: &SessionInfo,
     header: &Header<'_>,
     message: Bytes,
 ) -> Result<Bytes, Refusal> {
-    let settings = gateway.settings();
-    let (Some(signer), Some(dkim)) = (&gateway.signer, &settings.dkim) else {
+    let settings = process.settings();
+    let (Some(signer), Some(dkim)) = (&process.signer, &settings.dkim) else {
         return Ok(message);
     };
     let author = header.author();
-    if !is_own(gateway, &settings, service, session, author.as_deref()) {
+    if !is_own(process, &settings, service, session, author.as_deref()) {
         return Ok(message);
     }
     let signed = signer.sign(author, message.clone()).await;
@@ -46,8 +46,8 @@ pub(super) async fn sign_own(
 
 /// A report of ours with signatures in front, when the domain of our host name has keys. It goes without
 /// them while the signer does not answer: nobody could be told to try again.
-pub(super) async fn sign_report(gateway: &Gateway, report: Bytes) -> Bytes {
-    match &gateway.signer {
+pub(super) async fn sign_report(process: &Process, report: Bytes) -> Bytes {
+    match &process.signer {
         Some(signer) => {
             let author = Header::of(&report).author();
             let signed = signer.sign(author, report.clone()).await;
@@ -60,7 +60,7 @@ pub(super) async fn sign_report(gateway: &Gateway, report: Bytes) -> Bytes {
 /// Whether we answer for who wrote it: a program of this machine, a host that may relay, or an account
 /// whose address stands in From, so that nobody gets a signature under a neighbour's name.
 fn is_own(
-    gateway: &Gateway,
+    process: &Process,
     settings: &Settings,
     service: Service,
     session: &SessionInfo,
@@ -70,5 +70,5 @@ fn is_own(
         return service == Service::Sendmail || settings.relay.contains(session.address.ip());
     };
     let author = author.and_then(|author| AddrSpec::parse(author).ok());
-    author.is_some_and(|author| gateway.router.check_sender(account, &author).is_ok())
+    author.is_some_and(|author| process.router.check_sender(account, &author).is_ok())
 }

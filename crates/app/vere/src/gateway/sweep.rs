@@ -13,8 +13,8 @@ use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::{Timestamp, TraceId};
 
+use super::group::Group;
 use super::records::Finish;
-use super::state::Gateway;
 use super::{clock, reading};
 use crate::control::{Acted, Action, Selection};
 use crate::spool::link::SpoolError;
@@ -44,7 +44,7 @@ fn is_meant(wanted: &str, address: &str) -> bool {
 /// An operator's wish on the messages of one queue.
 #[derive(Debug)]
 pub(super) struct Sweep {
-    pub(super) gateway: Rc<Gateway>,
+    pub(super) group: Rc<Group>,
     pub(super) queue: u32,
     pub(super) selection: Selection,
     pub(super) action: Action,
@@ -60,9 +60,9 @@ impl Sweep {
     pub(super) async fn run(&self, acted: &mut Acted) -> Result<(), SpoolError> {
         let begun = clock::now();
         if self.action == Action::Retry {
-            self.gateway.queues.borrow_mut().resume(self.queue);
+            self.group.queues.borrow_mut().resume(self.queue);
         }
-        let newest = self.gateway.queues.borrow().newest(self.queue);
+        let newest = self.group.queues.borrow().newest(self.queue);
         let Some(newest) = newest else { return Ok(()) };
         let mut after = None;
         loop {
@@ -86,22 +86,22 @@ impl Sweep {
                 break;
             }
             after = self.last_left(&page).or(after);
-            self.gateway.changed.notify_one();
+            self.group.changed.notify_one();
             tokio::task::yield_now().await;
         }
-        self.gateway.changed.notify_one();
+        self.group.changed.notify_one();
         Ok(())
     }
 
     fn page(&self, after: Option<(u64, TraceId)>) -> Vec<MessageSummary> {
-        let queues = self.gateway.queues.borrow();
+        let queues = self.group.queues.borrow();
         queues.list_behind(self.queue, after, PAGE).collect()
     }
 
     /// The last message of a page that is there still: the next page begins behind it. Ids say nothing of the order
     /// of messages that came in the same moment.
     fn last_left(&self, page: &[MessageSummary]) -> Option<(u64, TraceId)> {
-        let queues = self.gateway.queues.borrow();
+        let queues = self.group.queues.borrow();
         let is_there = |message: &&MessageSummary| {
             let found = queues.message(self.queue, message.record, message.trace);
             found.is_some()
@@ -126,7 +126,7 @@ impl Sweep {
 
     /// Whether what is removed is told to other systems.
     fn tells_removal(&self) -> bool {
-        self.action == Action::Purge && self.gateway.records.is_on()
+        self.action == Action::Purge && self.group.event_lines.is_on()
     }
 
     async fn act_on_entries(&self, page: &[MessageSummary], acted: &mut Acted) {
@@ -134,12 +134,12 @@ impl Sweep {
         for message in page {
             self.act_on_entry(message, &mut ends, acted);
         }
-        self.gateway.end(self.queue, &ends).await;
+        self.group.end(self.queue, &ends).await;
     }
 
     fn act_on_entry(&self, message: &MessageSummary, ends: &mut Vec<u64>, acted: &mut Acted) {
         let MessageSummary { record, trace, .. } = *message;
-        let mut queues = self.gateway.queues.borrow_mut();
+        let mut queues = self.group.queues.borrow_mut();
         let done = match self.action {
             Action::Retry => queues.retry(self.queue, record, trace),
             Action::Purge => {
@@ -160,7 +160,7 @@ impl Sweep {
 
     fn note_removed(&self, trace: TraceId) {
         let event = Event::new(EventKind::Purged, trace, clock::now());
-        self.gateway.note(&event);
+        self.group.process.note(&event);
     }
 
     /// Takes a message out of its queue, and says what ends it in the spool; nothing when it is gone.
@@ -172,7 +172,7 @@ impl Sweep {
     ) -> Option<Finish> {
         let MessageSummary { record, trace, .. } = *message;
         let gone = self
-            .gateway
+            .group
             .queues
             .borrow_mut()
             .discard(self.queue, record, trace);
@@ -184,7 +184,7 @@ impl Sweep {
                 queue: self.queue,
                 record,
                 size: message.size,
-                lines: self.gateway.removed_lines(self.queue, record, envelope),
+                lines: self.group.removed_lines(self.queue, record, envelope),
             }
         })
     }
@@ -197,7 +197,7 @@ impl Sweep {
         while let Some(first) = page.first() {
             let left = u32::try_from(page.len()).unwrap_or(u32::MAX);
             let block = self
-                .gateway
+                .group
                 .link
                 .fetch(
                     QueueId(self.queue),
@@ -222,9 +222,9 @@ impl Sweep {
                     self.act_on_entry(message, &mut ends, acted);
                 }
             }
-            self.gateway.end(self.queue, &ends).await;
+            self.group.end(self.queue, &ends).await;
             if !told.is_empty() {
-                Rc::clone(&self.gateway).finish(told).await;
+                Rc::clone(&self.group).finish(told).await;
             }
             page = &page[page.partition_point(|message| message.record < next)..];
         }
@@ -249,7 +249,7 @@ impl Sweep {
     /// Returns a message to its sender, or ends it without a word.
     async fn give_up(&self, record: u64, envelope: Envelope, body: Bytes, acted: &mut Acted) {
         let claimed = self
-            .gateway
+            .group
             .queues
             .borrow_mut()
             .claim(self.queue, record, envelope, body);
@@ -277,13 +277,13 @@ impl Sweep {
             from_remote: false,
         };
         let attempt = Attempt {
-            remote: self.gateway.settings().hostname.clone(),
+            remote: self.group.process.settings().hostname.clone(),
             reports_taken_over: false,
             results: vec![result; job.envelope.recipients.len()],
         };
-        if self.gateway.settle(self.queue, &job, &attempt) > 0 {
+        if self.group.settle(self.queue, &job, &attempt) > 0 {
             tokio::time::sleep(REPORT_PAUSE).await;
-            self.gateway.room_for_reports().await;
+            self.group.room_for_reports().await;
         }
     }
 }

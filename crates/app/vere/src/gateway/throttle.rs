@@ -3,8 +3,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::group::Group;
 use super::pressure::{Bound, Closed, Held, Marks, share};
-use super::state::Gateway;
+use super::process::Process;
 
 /// How often nodes are asked how full they are, while mail comes.
 const LOOK: Duration = Duration::from_millis(500);
@@ -12,25 +13,25 @@ const LOOK: Duration = Duration::from_millis(500);
 const NODE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Asks the nodes how full they are for as long as the gateway lives, whenever mail has come or is throttled.
-pub(super) async fn watch_nodes(gateway: Rc<Gateway>) {
+pub(super) async fn watch_nodes(group: Rc<Group>) {
     let mut seen = 0;
     loop {
         tokio::time::sleep(LOOK).await;
-        let came = gateway.queues.borrow().totals().came;
-        let throttled = gateway.pressure.bound.get().is_some();
-        if came == seen && !throttled || !gateway.is_recovered() {
+        let came = group.queues.borrow().totals().came;
+        let throttled = group.process.pressure.bound.get().is_some();
+        if came == seen && !throttled || !group.is_recovered() {
             continue;
         }
         seen = came;
-        if let Some(held) = Held::of(&gateway.link.stats(NODE_PATIENCE).await) {
-            gateway.pressure.held.set(held);
+        if let Some(held) = Held::of(&group.link.stats(NODE_PATIENCE).await) {
+            group.process.pressure.held.set(held);
             // Logged at the change, not with the next client.
-            gateway.throttled();
+            group.throttled();
         }
     }
 }
 
-impl Gateway {
+impl Group {
     /// Why no message is begun now, by a client that has authenticated or not; `None`: they are.
     pub(super) fn closed(&self, authenticated: bool) -> Option<Closed> {
         if !self.is_recovered() {
@@ -42,7 +43,7 @@ impl Gateway {
         if let Some(bound) = self.throttled() {
             return Some(Closed::Pressure(bound));
         }
-        if !authenticated && self.is_short() {
+        if !authenticated && self.process.is_short() {
             return Some(Closed::Pressure(Bound::Bodies));
         }
         self.too_many_lines().then_some(Closed::Lines)
@@ -50,10 +51,10 @@ impl Gateway {
 
     /// Returns the limit whose use currently stops new mail.
     pub(super) fn throttled(&self) -> Option<Bound> {
-        let settings = self.settings();
+        let settings = self.process.settings();
         let limits = &settings.limits;
         let queued = self.queues.borrow().messages() as u64;
-        let held = self.pressure.held.get();
+        let held = self.process.pressure.held.get();
         let shares = [
             (Bound::Nodes, held.node),
             (Bound::Group, held.group),
@@ -63,8 +64,8 @@ impl Gateway {
             from: limits.throttle_from.into(),
             until: limits.throttle_until.into(),
         };
-        let before = self.pressure.bound.get();
-        let now = self.pressure.look(&shares, marks);
+        let before = self.process.pressure.bound.get();
+        let now = self.process.pressure.look(&shares, marks);
         match (before, now) {
             (None, Some(bound)) => {
                 let share = shares.iter().find(|(one, _)| *one == bound);
@@ -74,10 +75,12 @@ impl Gateway {
             (Some(_), None) => tracing::info!("intake as before"),
             _ => {}
         }
-        self.show_throttled();
+        self.process.show_throttled();
         now
     }
+}
 
+impl Process {
     /// Whether memory for messages of unauthenticated clients remains short after stalled messages were refused. Then
     /// these clients begin no message.
     pub(super) fn is_short(&self) -> bool {

@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use vere_queue::Job;
 
-use super::state::Gateway;
+use super::group::Group;
 
 /// A worker on the account of its queue, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Worker {
-    gateway: Rc<Gateway>,
+    group: Rc<Group>,
     pub(super) queue: u32,
     /// The worker was started or woken for a message and has not fetched a message since.
     fresh: bool,
@@ -18,9 +18,9 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(gateway: Rc<Gateway>, queue: u32) -> Self {
+    pub(super) fn new(group: Rc<Group>, queue: u32) -> Self {
         Self {
-            gateway,
+            group,
             queue,
             fresh: true,
             connected: false,
@@ -30,14 +30,14 @@ impl Worker {
     /// Its connection takes messages.
     pub(super) fn connected(&mut self) {
         self.connected = true;
-        let mut queues = self.gateway.queues.borrow_mut();
+        let mut queues = self.group.queues.borrow_mut();
         queues.destination_reached(self.queue);
     }
 
     /// Reports the connection as closed.
     pub(super) fn disconnected(&mut self) {
         if std::mem::take(&mut self.connected) {
-            let mut queues = self.gateway.queues.borrow_mut();
+            let mut queues = self.group.queues.borrow_mut();
             queues.connection_closed(self.queue);
         }
     }
@@ -45,7 +45,7 @@ impl Worker {
     /// Returns the worker's next ready message.
     pub(super) fn take(&mut self) -> Option<Job> {
         let fresh = std::mem::take(&mut self.fresh);
-        self.gateway.take(self.queue, fresh)
+        self.group.take(self.queue, fresh)
     }
 
     /// It was woken for a message.
@@ -57,9 +57,9 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.disconnected();
-        let mut queues = self.gateway.queues.borrow_mut();
+        let mut queues = self.group.queues.borrow_mut();
         queues.worker_ended(self.queue, self.fresh);
         drop(queues);
-        self.gateway.changed.notify_one();
+        self.group.changed.notify_one();
     }
 }
