@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::task::spawn_local;
-use vere_queue::{Envelope, Job, Queues, Report, Standing, delay};
+use vere_queue::{Envelope, Job, MessageSummary, Queues, Report, Standing, delay};
 use vere_spool::owner::{Batch, Block};
 use vere_spoolwire::{QueueId, RecordId};
 use vere_units::Timestamp;
@@ -67,10 +67,10 @@ impl Behind {
 /// Has a queue looked through, where it is time for some of its messages.
 pub(super) fn look_through(group: &Rc<Group>, queue: u32, remote: &str, reply: &str) {
     let now = clock::now();
-    let queues = group.queues.borrow();
-    let due = queues
-        .first_expired(queue, now)
-        .or_else(|| queues.first_untold(queue, now));
+    let due = group.queues.look(|queues| {
+        let expired = queues.first_expired(queue, now);
+        expired.or_else(|| queues.first_untold(queue, now))
+    });
     if due.is_none() {
         return;
     }
@@ -106,11 +106,11 @@ async fn block(group: &Rc<Group>, queue: u32, reason: &Reason) -> Result<bool, U
         return Ok(false);
     }
     let now = clock::now();
-    let expired = group.queues.borrow().first_expired(queue, now);
+    let expired = group.queues.look(|queues| queues.first_expired(queue, now));
     if let Some(from) = expired {
         return end(group, queue, RecordId(from), reason).await;
     }
-    let untold = group.queues.borrow().first_untold(queue, now);
+    let untold = group.queues.look(|queues| queues.first_untold(queue, now));
     match untold {
         Some(from) => tell(group, queue, RecordId(from), reason).await,
         None => Ok(false),
@@ -152,16 +152,23 @@ async fn end(
     Ok(ended)
 }
 
+/// Returns a message as the queues know it.
+fn message(group: &Group, queue: u32, record: u64, envelope: &Envelope) -> Option<MessageSummary> {
+    let trace = envelope.trace;
+    group
+        .queues
+        .look(|queues| queues.message(queue, record, trace))
+}
+
 /// When a message was accepted, as the queues have it: the record may say so by a clock that was put ahead or back since.
 fn accepted(group: &Group, queue: u32, record: u64, envelope: &Envelope) -> Timestamp {
-    let queues = group.queues.borrow();
-    let message = queues.message(queue, record, envelope.trace);
+    let message = message(group, queue, record, envelope);
     message.map_or(envelope.accepted, |message| message.accepted)
 }
 
 fn is_expired(group: &Group, accepted: Timestamp) -> bool {
-    let queues = group.queues.borrow();
-    queues.is_expired(accepted, clock::now())
+    let now = clock::now();
+    group.queues.look(|queues| queues.is_expired(accepted, now))
 }
 
 /// Claims a message as for an attempt; what is held does not leave by its age.
@@ -172,12 +179,13 @@ fn claim_unheld(
     envelope: Envelope,
     body: Bytes,
 ) -> Option<Job> {
-    let mut queues = group.queues.borrow_mut();
-    let message = queues.message(queue, record, envelope.trace);
+    let message = message(group, queue, record, &envelope);
     if message.is_some_and(|message| message.standing == Standing::Held) {
         return None;
     }
-    queues.claim(queue, record, envelope, body)
+    group
+        .queues
+        .change(|queues| queues.claim(queue, record, envelope, body))
 }
 
 /// Tells the senders of a block, from the first that was not looked at to the first that is too young.
@@ -196,23 +204,27 @@ async fn tell(
         let accepted = accepted(group, queue, record, &envelope);
         if is_young(group, accepted) {
             let young = Some(accepted);
-            group.queues.borrow_mut().told(queue, record, young);
+            group
+                .queues
+                .change(|queues| queues.told(queue, record, young));
             return Ok(false);
         }
         if tell_one(group, queue, record, envelope, reason).await? {
             tokio::time::sleep(PAUSE).await;
         }
-        group.queues.borrow_mut().told(queue, record + 1, None);
+        group
+            .queues
+            .change(|queues| queues.told(queue, record + 1, None));
     }
     if end || next <= from.0 {
         return Ok(false);
     }
-    group.queues.borrow_mut().told(queue, next, None);
+    group.queues.change(|queues| queues.told(queue, next, None));
     Ok(true)
 }
 
 fn is_young(group: &Group, accepted: Timestamp) -> bool {
-    let after = group.queues.borrow().policy().delay_notice;
+    let after = group.queues.look(|queues| queues.policy().delay_notice);
     after.is_none_or(|after| accepted + after > clock::now())
 }
 
@@ -228,8 +240,7 @@ async fn tell_one(
     if notice(group, (queue, record), &envelope, reason).is_none() {
         return Ok(false);
     }
-    let message = group.queues.borrow().message(queue, record, envelope.trace);
-    let Some(message) = message else {
+    let Some(message) = message(group, queue, record, &envelope) else {
         return Ok(false);
     };
     let due = match message.standing {
@@ -239,8 +250,7 @@ async fn tell_one(
     };
     let claimed = group
         .queues
-        .borrow_mut()
-        .claim(queue, record, envelope, Bytes::new());
+        .change(|queues| queues.claim(queue, record, envelope, Bytes::new()));
     let Some(job) = claimed else {
         return Ok(false);
     };
@@ -250,10 +260,10 @@ async fn tell_one(
         not_before: Some(due),
         ..Envelope::clone(&job.envelope)
     };
-    let mut queues = group.queues.borrow_mut();
-    queues.written(queue, &job, &back, clock::now());
-    drop(queues);
-    group.changed.notify_one();
+    let now = clock::now();
+    group
+        .queues
+        .change(|queues| queues.written(queue, &job, &back, now));
     told
 }
 
@@ -267,9 +277,10 @@ fn notice(
         accepted: accepted(group, queue, record, envelope),
         ..envelope.clone()
     };
-    let queues = group.queues.borrow();
-    let Reason { remote, reply } = reason;
-    let (mut rest, report) = delay::notice(&dated, queues.policy(), clock::now(), remote, reply)?;
+    let (Reason { remote, reply }, now) = (reason, clock::now());
+    let (mut rest, report) = group
+        .queues
+        .look(|queues| delay::notice(&dated, queues.policy(), now, remote, reply))?;
     rest.accepted = envelope.accepted;
     Some((rest, report))
 }

@@ -44,7 +44,7 @@ pub(super) async fn follow_link(group: Rc<Group>) {
 pub(super) async fn follow_lease(group: Rc<Group>) {
     let mut lease = group.link.lease();
     while lease.changed().await.is_ok() {
-        group.changed.notify_one();
+        group.queues.wake();
     }
 }
 

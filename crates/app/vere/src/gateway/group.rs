@@ -15,6 +15,7 @@ use vere_units::Timestamp;
 
 use super::behind::Behind;
 use super::clock;
+use super::desk::QueueDesk;
 use super::policy::policy;
 use super::process::Process;
 use super::records::EventLines;
@@ -30,9 +31,7 @@ const STORING_MAX: usize = 64;
 pub(super) struct Group {
     pub(super) process: Rc<Process>,
     pub(super) link: SpoolLink,
-    pub(super) queues: RefCell<Queues>,
-    /// Told whenever the scheduler may have something to do.
-    pub(super) changed: Notify,
+    pub(super) queues: QueueDesk,
     clock: clock::Watch,
     wakers: RefCell<HashMap<u32, Rc<Notify>>>,
     /// Queues to be looked through behind their heads.
@@ -67,8 +66,7 @@ impl Group {
         Self {
             process: Rc::clone(process),
             link,
-            queues: RefCell::new(begin_queues(&process.settings())),
-            changed: Notify::new(),
+            queues: QueueDesk::new(begin_queues(&process.settings())),
             clock: clock::Watch::default(),
             wakers: RefCell::default(),
             behind: Behind::default(),
@@ -86,7 +84,8 @@ impl Group {
 
     /// Applies the delivery rules of other settings.
     pub(super) fn set_policy(&self, settings: &Settings) {
-        self.queues.borrow_mut().set_policy(policy(settings));
+        self.queues
+            .change(|queues| queues.set_policy(policy(settings)));
     }
 
     /// The time now, by which the queues go: where the wall clock was put ahead or back, they have followed it.
@@ -98,8 +97,7 @@ impl Group {
                 seconds = step.seconds(),
                 "wall clock was put ahead or back: retries wait as long as before, and nothing expires for one full retry"
             );
-            self.queues.borrow_mut().clock_stepped(step, now);
-            self.changed.notify_one();
+            self.queues.change(|queues| queues.clock_stepped(step, now));
         }
         now
     }
@@ -112,7 +110,7 @@ impl Group {
     /// What the spool holds was taken back.
     pub(super) fn recovered(&self) {
         self.recovered.set(true);
-        self.changed.notify_one();
+        self.queues.wake();
     }
 
     /// A record was found that this version cannot read; it stays where it is.
@@ -147,6 +145,6 @@ impl Group {
 
     /// Messages being delivered.
     pub(super) fn in_flight(&self) -> usize {
-        self.queues.borrow().totals().in_flight
+        self.queues.look(|queues| queues.totals().in_flight)
     }
 }

@@ -59,9 +59,9 @@ pub(super) async fn message(
 }
 
 fn places(group: &Rc<Group>, wanted: Option<&Destination>, trace: TraceId) -> Vec<Place> {
-    let queues = group.queues.borrow();
+    let found: Vec<_> = group.queues.look(|queues| queues.places(trace).collect());
     let place = |(queue, record)| {
-        let destination = queues.destination(queue)?.clone();
+        let destination = group.queues.destination(queue)?;
         let place = Place {
             group: Rc::clone(group),
             destination,
@@ -71,7 +71,7 @@ fn places(group: &Rc<Group>, wanted: Option<&Destination>, trace: TraceId) -> Ve
         };
         Some(place).filter(|place| wanted.is_none_or(|wanted| *wanted == place.destination))
     };
-    queues.places(trace).filter_map(place).collect()
+    found.into_iter().filter_map(place).collect()
 }
 
 /// Where a message waits.
@@ -106,25 +106,24 @@ impl Place {
             // It stands still until the record is read again, which says what holds.
             Err(_) => true,
         };
-        self.group.changed.notify_one();
         kept?;
         self.note(wanted);
         Ok(self.row(HoldOutcome::Done))
     }
 
     fn message(&self) -> Option<MessageSummary> {
-        let queues = self.group.queues.borrow();
-        queues.message(self.queue, self.record, self.trace)
+        self.group
+            .queues
+            .look(|queues| queues.message(self.queue, self.record, self.trace))
     }
 
     /// Holds it in memory, or ends that. False: it is being delivered, or gone.
     fn stand(&self, until: Option<Timestamp>) -> bool {
         let (queue, record, trace) = (self.queue, self.record, self.trace);
-        let mut queues = self.group.queues.borrow_mut();
-        match until {
+        self.group.queues.change(|queues| match until {
             Some(until) => queues.hold_message(queue, record, trace, until),
             None => queues.release_message(queue, record, trace, clock::now()),
-        }
+        })
     }
 
     /// Keeps the hold, or its end, in the message's record.
@@ -182,7 +181,7 @@ impl Place {
             destination: self.destination.to_string(),
             outcome,
             held_until: held_until.map(orders::until_text),
-            in_order: group.queues.borrow().keeps_order(self.queue),
+            in_order: group.queues.look(|queues| queues.keeps_order(self.queue)),
         }
     }
 }

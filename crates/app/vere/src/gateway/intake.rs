@@ -198,22 +198,24 @@ impl ServiceIntake {
 fn room(group: &Group, settings: &Settings, path: &ForwardPath) -> Result<(), Refusal> {
     let now = clock::now();
     let limits = &settings.limits;
-    {
-        // Nearly always nothing is refused, and all queues together hold less than one may.
-        let queues = group.queues.borrow();
+    // Nearly always nothing is refused, and all queues together hold less than one may.
+    let any_bound = group.queues.look(|queues| {
         let totals = queues.totals();
-        let any_full = totals.messages as u64 >= limits.messages_per_destination_max
-            || totals.octets >= limits.octets_per_destination_max.as_u64();
-        if !any_full && !queues.has_orders() {
-            return Ok(());
-        }
+        totals.messages as u64 >= limits.messages_per_destination_max
+            || totals.octets >= limits.octets_per_destination_max.as_u64()
+            || queues.has_orders()
+    });
+    if !any_bound {
+        return Ok(());
     }
     for destination in group.process.router.destinations(settings, path)? {
-        let queues = group.queues.borrow();
-        if queues.is_refused(&destination, now) {
+        let (refused, (messages, octets)) = group.queues.look(|queues| {
+            let refused = queues.is_refused(&destination, now);
+            (refused, queues.fill(&destination))
+        });
+        if refused {
             return Err(Refusal::DestinationRefused);
         }
-        let (messages, octets) = queues.fill(&destination);
         if messages as u64 >= limits.messages_per_destination_max
             || octets >= limits.octets_per_destination_max.as_u64()
         {

@@ -31,7 +31,9 @@ pub(super) async fn run(group: Rc<Group>) {
         tokio::time::sleep(PAUSE).await;
         if group.delivering() {
             let idle = group.process.settings().delivery.queue_idle.duration();
-            let vacant = (group.queues.borrow_mut()).vacant(NUMBERS, idle, clock::now());
+            let vacant = group
+                .queues
+                .change_quietly(|queues| queues.vacant(NUMBERS, idle, clock::now()));
             group.retire(vacant.into_iter(), idle).await;
         }
     }
@@ -58,16 +60,20 @@ impl<'a> Expected<'a> {
     }
 
     fn add(&mut self, number: u32) {
-        let expected = self.group.queues.borrow_mut().expect(number);
+        let expected = self
+            .group
+            .queues
+            .change_quietly(|queues| queues.expect(number));
         self.messages.push(expected);
     }
 }
 
 impl Drop for Expected<'_> {
     fn drop(&mut self) {
-        let mut queues = self.group.queues.borrow_mut();
         let messages = self.messages.drain(..);
-        messages.for_each(|message| queues.arrived(message));
+        self.group.queues.change_quietly(|queues| {
+            messages.for_each(|message| queues.arrived(message));
+        });
     }
 }
 
@@ -83,7 +89,7 @@ impl Group {
     ) -> Result<Expected<'a>, SpoolError> {
         let mut expected = Expected::none(self);
         for destination in destinations {
-            let known = self.queues.borrow().number(destination);
+            let known = self.queues.look(|queues| queues.number(destination));
             expected.add(match known {
                 Some(number) => number,
                 None => self.begin_queue(destination)?,
@@ -119,8 +125,9 @@ impl Group {
         spawn_local(async move {
             if let Err(SpoolError::Refused(refusal)) = making.await {
                 tracing::debug!(%destination, %refusal, "queue cannot be made");
-                let mut queues = group.queues.borrow_mut();
-                queues.not_made(number, &destination);
+                group
+                    .queues
+                    .change(|queues| queues.not_made(number, &destination));
             }
         });
         Ok(number)
@@ -128,16 +135,18 @@ impl Group {
 
     /// A queue is, or is about to be, under this number.
     pub(super) fn register(&self, number: u32, destination: &Destination) {
-        let mut queues = self.queues.borrow_mut();
-        let there = queues.destination(number);
-        if there == Some(destination) {
+        let there = self.queues.destination(number);
+        if there.as_ref() == Some(destination) {
             return;
         }
-        // The number is free in the spool: whose it was has not heard yet that it was not made.
-        if let Some(other) = there.cloned() {
-            queues.not_made(number, &other);
-        }
-        queues.register(number, destination.clone(), clock::now());
+        self.queues.change(|queues| {
+            // The spool has reused this number: the destination that had it before was refused its queue, and has not
+            // been notified yet.
+            if let Some(other) = there {
+                queues.not_made(number, &other);
+            }
+            queues.register(number, destination.clone(), clock::now());
+        });
     }
 
     /// Makes a queue, and room for it if need be. Given up half way it may be made all the same, and is found the
@@ -163,7 +172,9 @@ impl Group {
         if self.full_until.get().is_some_and(|until| now < until) {
             return false;
         }
-        let vacant = (self.queues.borrow_mut()).vacant(u32::MAX, Duration::ZERO, clock::now());
+        let vacant = self
+            .queues
+            .change_quietly(|queues| queues.vacant(u32::MAX, Duration::ZERO, clock::now()));
         tracing::warn!(
             vacant = vacant.len(),
             "no room for another queue in the spool, empty ones are ended"
@@ -180,8 +191,10 @@ impl Group {
     async fn retire(&self, numbers: impl Iterator<Item = u32>, idle: Duration) -> usize {
         let retired: Vec<_> = numbers
             .filter_map(|number| {
-                let retired = (self.queues.borrow_mut()).retire(number, idle, clock::now());
-                let destination = retired?;
+                let now = clock::now();
+                let destination = self
+                    .queues
+                    .change_quietly(|queues| queues.retire(number, idle, now))?;
                 self.forget_waker(number);
                 Some((number, destination, self.link.drop_queue(QueueId(number))))
             })
@@ -197,8 +210,9 @@ impl Group {
                 Err(error) => {
                     tracing::warn!(%destination, %error, "unused queue stays in the spool");
                     if matches!(error, SpoolError::Refused(_)) {
-                        let mut queues = self.queues.borrow_mut();
-                        queues.register(number, destination, clock::now());
+                        let now = clock::now();
+                        self.queues
+                            .change(|queues| queues.register(number, destination, now));
                     }
                 }
             }

@@ -41,9 +41,10 @@ pub(super) fn list(
         return answer(&Vec::<QueueRow>::new());
     };
     let after = after.and_then(|name| name.parse::<Destination>().ok());
-    let queues = one.queues.borrow();
-    let rows: Vec<_> = queues
-        .summaries(after.as_ref(), limit.min(LIST_MAX))
+    let limit = limit.min(LIST_MAX);
+    let rows: Vec<_> = one
+        .queues
+        .look(|queues| queues.summaries(after.as_ref(), limit))
         .iter()
         .map(|summary| queue_row(&one, summary, group))
         .collect();
@@ -135,13 +136,18 @@ fn of_queue(
     let mut known = false;
     let mut found = Vec::new();
     for (place, (_, one)) in all.iter().enumerate() {
-        let queues = one.queues.borrow();
-        let Some(number) = queues.number(&destination) else {
+        let listed = one.queues.look(|queues| {
+            let number = queues.number(&destination)?;
+            Some((
+                number,
+                queues.list(number, after, limit).collect::<Vec<_>>(),
+            ))
+        });
+        let Some((number, messages)) = listed else {
             continue;
         };
         known = true;
-        let messages = queues.list(number, after, limit);
-        found.extend(messages.map(|message| Found {
+        found.extend(messages.into_iter().map(|message| Found {
             place,
             number,
             message,
@@ -159,16 +165,17 @@ fn of_queue(
 fn of_message(all: &[(Option<String>, Rc<Group>)], trace: TraceId) -> Vec<Found> {
     let mut found = Vec::new();
     for (place, (_, one)) in all.iter().enumerate() {
-        let queues = one.queues.borrow();
-        let at = |(number, record)| {
-            let message = queues.message(number, record, trace)?;
-            Some(Found {
-                place,
-                number,
-                message,
-            })
-        };
-        found.extend(queues.places(trace).filter_map(at).take(SHOW_MAX));
+        one.queues.look(|queues| {
+            let at = |(number, record)| {
+                let message = queues.message(number, record, trace)?;
+                Some(Found {
+                    place,
+                    number,
+                    message,
+                })
+            };
+            found.extend(queues.places(trace).filter_map(at).take(SHOW_MAX));
+        });
     }
     found
 }
@@ -189,19 +196,20 @@ fn held_in(
 ) -> Vec<Found> {
     let mut found = Vec::new();
     for (place, (_, one)) in all.iter().enumerate() {
-        let queues = one.queues.borrow();
-        let wanted = |number: u32, message: &MessageSummary| {
-            let destination = queues.destination(number);
-            after.is_none_or(|after| message.trace > after)
-                && destination.is_some_and(|name| is_wanted(name, message.trace))
-        };
-        let held = queues.held_messages();
-        let held = held.filter(|(number, message)| wanted(*number, message));
-        found.extend(held.map(|(number, message)| Found {
-            place,
-            number,
-            message,
-        }));
+        one.queues.look(|queues| {
+            let wanted = |number: u32, message: &MessageSummary| {
+                let destination = queues.destination(number);
+                after.is_none_or(|after| message.trace > after)
+                    && destination.is_some_and(|name| is_wanted(name, message.trace))
+            };
+            let held = queues.held_messages();
+            let held = held.filter(|(number, message)| wanted(*number, message));
+            found.extend(held.map(|(number, message)| Found {
+                place,
+                number,
+                message,
+            }));
+        });
     }
     found.sort_by_key(|found| found.message.trace);
     found.truncate(limit);
@@ -226,8 +234,7 @@ async fn rows(all: &[(Option<String>, Rc<Group>)], found: &[Found]) -> Vec<Messa
         let (group, one) = &all[place];
         let page: Vec<_> = run.iter().map(|at| found[*at].message).collect();
         let envelopes = envelopes(one, number, &page).await;
-        let destination = one.queues.borrow().destination(number).cloned();
-        let destination = destination.map_or_else(String::new, |name| name.to_string());
+        let destination = one.queues.name(number).unwrap_or_default();
         for (at, message) in run.iter().zip(&page) {
             let envelope = envelopes.get(&message.record);
             rows[*at] = Some(message_row(
@@ -277,7 +284,9 @@ fn answer(rows: &impl serde::Serialize) -> Answer {
 /// What is shown of a queue.
 pub(super) fn queue_row(one: &Group, summary: &QueueSummary, group: Option<&str>) -> QueueRow {
     let now = clock::now();
-    let order = one.queues.borrow().order(&summary.destination, now);
+    let order = one
+        .queues
+        .look(|queues| queues.order(&summary.destination, now));
     let age = |oldest| now.saturating_since(oldest).as_secs();
     QueueRow {
         group: group.map(str::to_owned),

@@ -13,6 +13,7 @@ mod behind;
 mod connecting;
 mod control;
 pub(crate) mod convert;
+mod desk;
 mod drain;
 mod error;
 mod following;

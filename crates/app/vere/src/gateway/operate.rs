@@ -63,14 +63,21 @@ fn means_something(
     ahead: bool,
 ) -> Result<(), String> {
     let all = groups.all();
-    let order = |one: &Rc<Group>| one.queues.borrow().order(destination, clock::now());
+    let order = |one: &Rc<Group>| {
+        one.queues
+            .look(|queues| queues.order(destination, clock::now()))
+    };
     let mut orders = all.iter().map(order);
     let (holds, what) = match change {
         Change::Release => (orders.any(|one| one.held_until.is_some()), "held"),
         Change::Accept => (orders.any(|one| one.refused_until.is_some()), "refused"),
         Change::Restore => (orders.any(|one| one.detour.is_some()), "rerouted"),
         Change::Hold | Change::Refuse | Change::Reroute(_) => {
-            let is_known = |one: &Rc<Group>| one.queues.borrow().number(destination).is_some();
+            let is_known = |one: &Rc<Group>| {
+                one.queues
+                    .look(|queues| queues.number(destination))
+                    .is_some()
+            };
             if ahead || all.iter().any(is_known) {
                 return Ok(());
             }
@@ -102,21 +109,22 @@ pub(super) fn is_unrouted(process: &Process, destination: &Destination, order: &
 /// Names the queues in the log whose mail waits for a next hop that the settings do not have any more.
 pub(super) fn tell_unrouted(groups: &Groups) {
     for one in groups.all() {
-        let queues = one.queues.borrow();
-        for number in queues.active() {
-            let Some(destination) = queues.destination(number) else {
-                continue;
-            };
-            let messages = queues.fill(destination).0;
-            let order = queues.order(destination, clock::now());
-            if messages > 0 && is_unrouted(&one.process, destination, &order) {
-                tracing::warn!(
-                    queue = %destination,
-                    messages,
-                    "no route names this next hop any more: vere queue reroute sends what waits elsewhere"
-                );
+        one.queues.look(|queues| {
+            let waiting = queues.active().into_iter().filter_map(|number| {
+                let destination = queues.destination(number)?;
+                Some((destination, queues.fill(destination).0))
+            });
+            for (destination, messages) in waiting.filter(|(_, messages)| *messages > 0) {
+                let order = queues.order(destination, clock::now());
+                if is_unrouted(&one.process, destination, &order) {
+                    tracing::warn!(
+                        queue = %destination,
+                        messages,
+                        "no route names this next hop any more: vere queue reroute sends what waits elsewhere"
+                    );
+                }
             }
-        }
+        });
     }
 }
 
@@ -160,9 +168,10 @@ fn wanted(change: &OrderChange, destination: &Destination) -> Result<Change, Str
 pub(super) async fn orders(groups: &Groups) -> Answer {
     let now = clock::now();
     let rows = |one: &Group, group: Option<&str>| {
-        let queues = one.queues.borrow();
-        let rows = queues.orders(now).map(|order| order_row(&order, group));
-        rows.collect::<Vec<_>>()
+        one.queues.look(|queues| {
+            let rows = queues.orders(now).map(|order| order_row(&order, group));
+            rows.collect::<Vec<_>>()
+        })
     };
     let mut all = Vec::new();
     for (name, one) in groups.named() {
@@ -215,13 +224,10 @@ pub(super) async fn act(
     };
     let mut sweeps = Vec::new();
     for one in groups.all() {
-        let numbers: Vec<_> = {
-            let queues = one.queues.borrow();
-            match &wanted {
-                None => queues.active(),
-                Some(name) => queues.number(name).into_iter().collect(),
-            }
-        };
+        let numbers: Vec<_> = one.queues.look(|queues| match &wanted {
+            None => queues.active(),
+            Some(name) => queues.number(name).into_iter().collect(),
+        });
         let sweep = |queue| Sweep {
             group: Rc::clone(&one),
             queue,

@@ -119,13 +119,10 @@ async fn keep(
 ) -> Result<Order, SpoolError> {
     let queue = queue(group).await?;
     let now = clock::now();
-    let (mut order, before) = {
-        let queues = group.queues.borrow();
-        (
-            queues.order(&destination, now),
-            queues.order_record(&destination),
-        )
-    };
+    let (mut order, before) = group.queues.look(|queues| {
+        let order = queues.order(&destination, now);
+        (order, queues.order_record(&destination))
+    });
     let until = span.map_or(FOREVER, |span| now + span);
     match change {
         Change::Hold => order.held_until = Some(until),
@@ -156,9 +153,7 @@ async fn keep(
     }
     group
         .queues
-        .borrow_mut()
-        .set_order(order.clone(), kept.0, now);
-    group.changed.notify_one();
+        .change(|queues| queues.set_order(order.clone(), kept.0, now));
     Ok(order)
 }
 
@@ -205,7 +200,9 @@ pub(super) fn recover(group: &Group, queue: QueueId, record: &Record) {
             // If it cannot be asked now, it is found again at the next start.
             let _ = group.link.post(batch);
         }
-        Ok(order) => group.queues.borrow_mut().set_order(order, record.id.0, now),
+        Ok(order) => group
+            .queues
+            .change(|queues| queues.set_order(order, record.id.0, now)),
         Err(error) => tracing::error!(record = record.id.0, %error, "order left alone"),
     }
 }

@@ -214,11 +214,7 @@ impl Group {
         envelope: &Envelope,
         tell: impl FnOnce(&Ledger<'_>, &Subject<'_>) -> T,
     ) -> T {
-        let destination = self
-            .queues
-            .borrow()
-            .destination(queue)
-            .map(ToString::to_string);
+        let destination = self.queues.name(queue);
         let subject = Subject {
             queue,
             record,

@@ -80,8 +80,7 @@ pub(super) async fn recover(group: &Rc<Group>) -> Result<Recovered, SpoolError> 
         found.queues += 1;
         group
             .queues
-            .borrow_mut()
-            .register(stat.id.0, destination, clock::now());
+            .change(|queues| queues.register(stat.id.0, destination, clock::now()));
         if stat.length > 0 {
             if reading.len() >= QUEUES_AT_ONCE {
                 found.add(next(&mut reading).await?);
@@ -93,7 +92,7 @@ pub(super) async fn recover(group: &Rc<Group>) -> Result<Recovered, SpoolError> 
         found.add(next(&mut reading).await?);
     }
     group.prepare_records(lines).await?;
-    group.changed.notify_one();
+    group.queues.wake();
     Ok(found)
 }
 
@@ -160,8 +159,10 @@ async fn see(group: &Group, queue: QueueId, records: &mut [Record]) {
             continue;
         }
         let place = (queue.0, record.id.0);
-        let queues = group.queues.borrow();
-        if queues.places(envelope.trace).any(|known| known == place) {
+        let is_known = group
+            .queues
+            .look(|queues| queues.places(envelope.trace).any(|known| known == place));
+        if is_known {
             continue;
         }
         record.meta = envelope.encode().into();
@@ -205,10 +206,12 @@ fn take(group: &Group, queue: QueueId, name: &str, record: Record, found: &mut R
         queue: Some(name),
         ..Event::new(EventKind::Recovered, envelope.trace, now)
     });
-    let mut queues = group.queues.borrow_mut();
-    // The first ones are about to leave; the others come back when their turn comes.
-    let body = queues.keeps(queue.0, now).then(|| own(&record.body));
-    if queues.admit(queue.0, record.id.0, envelope, body, now) {
+    let admitted = group.queues.change(|queues| {
+        // The first ones are about to leave; the others come back when their turn comes.
+        let body = queues.keeps(queue.0, now).then(|| own(&record.body));
+        queues.admit(queue.0, record.id.0, envelope, body, now)
+    });
+    if admitted {
         found.messages += 1;
     }
 }

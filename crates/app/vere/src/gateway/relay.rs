@@ -22,7 +22,7 @@ const IDLE_MAX: Duration = Duration::from_secs(5);
 /// One worker: connects and delivers until the queue is empty for a while or the destination fails.
 pub(super) async fn work(group: &Rc<Group>, worker: &mut Worker, destination: &Destination) {
     let queue = worker.queue;
-    let Some(way) = group.queues.borrow().way(queue, clock::now()) else {
+    let Some(way) = group.queues.look(|queues| queues.way(queue, clock::now())) else {
         return;
     };
     let hosts = match group.process.outbound.find(&way).await {
@@ -33,8 +33,7 @@ pub(super) async fn work(group: &Rc<Group>, worker: &mut Worker, destination: &D
     let joined = group.goes_by(queue, &way)
         && group
             .queues
-            .borrow_mut()
-            .join_site(queue, &hosts.site, clock::now());
+            .change_quietly(|queues| queues.join_site(queue, &hosts.site, clock::now()));
     if !joined {
         return;
     }
@@ -47,7 +46,10 @@ pub(super) async fn work(group: &Rc<Group>, worker: &mut Worker, destination: &D
                 if !more || !group.goes_by(queue, &way) {
                     return;
                 }
-                if !group.queues.borrow_mut().may_reopen(queue, clock::now()) {
+                if !group
+                    .queues
+                    .change_quietly(|queues| queues.may_reopen(queue, clock::now()))
+                {
                     return;
                 }
             }
@@ -111,12 +113,13 @@ async fn deliver(
                     latency: begun.elapsed(),
                     closed: !session.usable(),
                 };
-                let mut queues = group.queues.borrow_mut();
-                queues.answered(queue, &answered, clock::now());
+                group
+                    .queues
+                    .change_quietly(|queues| queues.answered(queue, &answered, clock::now()));
             }
             // The server closed a connection that was kept: the message was not tried.
             Err(SessionEnd::BeforeMessage) => {
-                group.queues.borrow_mut().give_back(queue, &job);
+                group.give_back(queue, &job);
                 return true;
             }
         }
@@ -125,7 +128,9 @@ async fn deliver(
             return true;
         }
         let limit = messages_max(group, queue);
-        let stays = group.queues.borrow().keeps_worker(queue, clock::now());
+        let stays = group
+            .queues
+            .look(|queues| queues.keeps_worker(queue, clock::now()));
         if sent >= limit || !stays {
             session.quit().await;
             return stays;
@@ -136,13 +141,16 @@ async fn deliver(
 impl Group {
     /// Whether the messages of a queue go this way still.
     fn goes_by(&self, queue: u32, way: &Destination) -> bool {
-        self.queues.borrow().way(queue, clock::now()).as_ref() == Some(way)
+        self.queues
+            .look(|queues| queues.way(queue, clock::now()).as_ref() == Some(way))
     }
 }
 
 /// Messages over one connection.
 fn messages_max(group: &Group, queue: u32) -> u32 {
-    let own = group.queues.borrow().messages_per_connection_max(queue);
+    let own = group
+        .queues
+        .look(|queues| queues.messages_per_connection_max(queue));
     own.unwrap_or_else(|| {
         group
             .process
@@ -156,14 +164,13 @@ fn messages_max(group: &Group, queue: u32) -> u32 {
 async fn idle(group: &Rc<Group>, worker: &mut Worker, session: &mut RelaySession) -> bool {
     let queue = worker.queue;
     let waker = group.waker(queue);
-    if !group.queues.borrow_mut().worker_idle(queue) {
+    if !group.queues.change(|queues| queues.worker_idle(queue)) {
         return false;
     }
-    group.changed.notify_one();
     tokio::select! {
         biased;
         () = waker.notified() => {
-            let released = group.queues.borrow_mut().worker_released(queue);
+            let released = group.queues.change_quietly(|queues| queues.worker_released(queue));
             if !released {
                 worker.woken();
             }
@@ -172,7 +179,9 @@ async fn idle(group: &Rc<Group>, worker: &mut Worker, session: &mut RelaySession
         () = session.closed() => {}
         () = tokio::time::sleep(IDLE_MAX) => {}
     }
-    group.queues.borrow_mut().worker_resumed(queue);
+    group
+        .queues
+        .change_quietly(|queues| queues.worker_resumed(queue));
     false
 }
 
@@ -187,25 +196,25 @@ async fn fail(group: &Rc<Group>, worker: &mut Worker, destination: &Destination,
             let head = worker.take();
             group
                 .queues
-                .borrow_mut()
-                .destination_failed(queue, &reply, clock::now());
+                .change_quietly(|queues| queues.destination_failed(queue, &reply, clock::now()));
             unreachable(group, queue, head, destination, &reply);
         }
         Unroutable::Site(reply) => {
             let now = clock::now();
-            if group.queues.borrow_mut().refused_beside_others(queue, now) {
+            if group
+                .queues
+                .change_quietly(|queues| queues.refused_beside_others(queue, now))
+            {
                 return;
             }
             let head = worker.take();
-            let beside = {
-                let mut queues = group.queues.borrow_mut();
+            let beside = group.queues.change_quietly(|queues| {
                 queues.site_failed(queue, &reply, now);
                 queues.waiting_beside(queue)
-            };
+            });
             unreachable(group, queue, head, destination, &reply);
             for other in beside {
-                let name = group.queues.borrow().destination(other).cloned();
-                if let Some(destination) = name {
+                if let Some(destination) = group.queues.destination(other) {
                     unreachable(group, other, None, &destination, &reply);
                 }
             }

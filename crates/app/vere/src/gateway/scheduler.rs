@@ -26,11 +26,8 @@ pub(super) async fn run(group: Rc<Group>) {
         if group.delivering() {
             dispatch(&group);
         }
-        let wake_at = group
-            .queues
-            .borrow()
-            .wake_at()
-            .filter(|_| group.delivering());
+        let wake_at = group.queues.look(|queues| queues.wake_at());
+        let wake_at = wake_at.filter(|_| group.delivering());
         let timer = async {
             match wake_at {
                 Some(time) => tokio::time::sleep(clock::until(time)).await,
@@ -38,7 +35,7 @@ pub(super) async fn run(group: Rc<Group>) {
             }
         };
         tokio::select! {
-            () = group.changed.notified() => {}
+            () = group.queues.woken() => {}
             () = timer => {}
             // A clock that was put back makes what is due seem far away.
             () = tokio::time::sleep(CLOCK_PAUSE) => {
@@ -51,7 +48,7 @@ pub(super) async fn run(group: Rc<Group>) {
 fn dispatch(group: &Rc<Group>) {
     loop {
         let now = group.queue_time();
-        let next = group.queues.borrow_mut().poll(now);
+        let next = group.queues.change_quietly(|queues| queues.poll(now));
         match next {
             Some(Next::Wake(queue) | Next::Release(queue)) => group.waker(queue).notify_one(),
             Some(Next::Open(queue)) => {
@@ -78,7 +75,7 @@ async fn fetch(group: Rc<Group>, wanted: Wanted) {
     match group.link.fetch(queue, from, records, octets).await {
         Ok(block) => {
             let known = reading::readable(block.records);
-            let supplied = group.queues.borrow_mut().supply(&wanted, known);
+            let supplied = group.queues.change(|queues| queues.supply(&wanted, known));
             if let Supplied::Lost(trace) = supplied {
                 note_lost(&group, trace, queue);
             }
@@ -86,10 +83,11 @@ async fn fetch(group: Rc<Group>, wanted: Wanted) {
         Err(error) => {
             tracing::warn!(?error, "cannot fetch the messages of a queue");
             let again = clock::now() + FETCH_RETRY;
-            group.queues.borrow_mut().fetch_failed(&wanted, again);
+            group
+                .queues
+                .change(|queues| queues.fetch_failed(&wanted, again));
         }
     }
-    group.changed.notify_one();
 }
 
 /// A message that was known is not in the spool.
@@ -99,8 +97,7 @@ pub(super) fn note_lost(group: &Group, trace: TraceId, queue: QueueId) {
         "record is not in the spool: an operator or another owner has ended it"
     );
     group.process.metrics.record_lost();
-    let queues = group.queues.borrow();
-    let name = queues.destination(queue.0).map(ToString::to_string);
+    let name = group.queues.name(queue.0);
     group.process.note(&Event {
         queue: name.as_deref(),
         ..Event::new(EventKind::Lost, trace, clock::now())
@@ -114,7 +111,7 @@ fn files_itself(group: &Group) -> bool {
 
 /// Runs one worker of one queue until the queue has been empty for a while or the destination fails.
 async fn work(group: Rc<Group>, queue: u32) {
-    let destination = group.queues.borrow().destination(queue).cloned();
+    let destination = group.queues.destination(queue);
     let mut worker = Worker::new(Rc::clone(&group), queue);
     match destination {
         Some(Destination::Local) if files_itself(&group) => local::work(&group, &mut worker).await,

@@ -31,12 +31,13 @@ impl Group {
     /// Settles an attempt: updates the schedule now and the spool behind it. Gives how many reports are on their way.
     pub(super) fn settle(self: &Rc<Self>, queue: u32, job: &Job, attempt: &Attempt) -> usize {
         let now = self.queue_time();
-        let settled = self.queues.borrow_mut().settle(queue, job, attempt, now);
+        let settled = self
+            .queues
+            .change(|queues| queues.settle(queue, job, attempt, now));
         let Some(mut settlement) = settled else {
             return 0;
         };
         self.note_results(queue, job, attempt, &settlement);
-        self.changed.notify_one();
         let mut lines = self.finished_lines(queue, job, attempt, &settlement);
         settlement.reports.retain(|report| {
             let sent = self.process.may_report(report, job.envelope.trace);
@@ -74,10 +75,9 @@ impl Group {
     /// The spool has the remaining recipients of the message: other tasks may change the record now.
     fn written(&self, queue: u32, job: &Job, settlement: &Settlement) {
         if let Some(rest) = &settlement.remaining {
-            let mut queues = self.queues.borrow_mut();
-            queues.written(queue, job, rest, clock::now());
-            drop(queues);
-            self.changed.notify_one();
+            let now = clock::now();
+            self.queues
+                .change(|queues| queues.written(queue, job, rest, now));
         }
     }
 
@@ -118,11 +118,7 @@ impl Group {
     fn note_results(&self, queue: u32, job: &Job, attempt: &Attempt, settlement: &Settlement) {
         self.process.metrics.attempted(attempt, &job.envelope);
         let now = clock::now();
-        let name = self
-            .queues
-            .borrow()
-            .destination(queue)
-            .map(ToString::to_string);
+        let name = self.queues.name(queue);
         for (recipient, result) in job.envelope.recipients.iter().zip(&attempt.results) {
             let expired = settlement.expired.contains(&recipient.address);
             let kind = match result.disposition {

@@ -40,16 +40,19 @@ impl Group {
         let committed = committed?;
         self.lines_stored(lines);
         let now = clock::now();
+        let mut admitted = Vec::with_capacity(parts.len());
         let stored = parts.into_iter().zip(expected.numbers());
         for ((part, number), RecordId(record)) in stored.zip(committed.ids) {
             self.note_queued(&part.destination, &part.envelope);
             // Usually registered already; not if two creations of this queue overlapped and one was refused.
             self.register(number, &part.destination);
-            self.queues
-                .borrow_mut()
-                .admit(number, record, part.envelope, Some(part.body), now);
+            admitted.push((number, record, part));
         }
-        self.changed.notify_one();
+        self.queues.change(|queues| {
+            for (number, record, part) in admitted {
+                queues.admit(number, record, part.envelope, Some(part.body), now);
+            }
+        });
         Ok(())
     }
 
@@ -79,15 +82,18 @@ impl Group {
     pub(super) fn take(&self, queue: u32, fresh: bool) -> Option<Job> {
         if !self.delivering() {
             if fresh {
-                self.queues.borrow_mut().stays_away(queue);
+                self.queues
+                    .change_quietly(|queues| queues.stays_away(queue));
             }
             return None;
         }
         let now = self.queue_time();
-        let mut queues = self.queues.borrow_mut();
-        let job = queues.take(queue, fresh, now);
-        if queues.has_next() {
-            self.changed.notify_one();
+        let (job, more) = self.queues.change_quietly(|queues| {
+            let job = queues.take(queue, fresh, now);
+            (job, queues.has_next())
+        });
+        if more {
+            self.queues.wake();
         }
         job
     }
@@ -102,19 +108,24 @@ impl Group {
         match body {
             // The delivery begins now: whoever fetched for long, or was stopped, may not do so any more.
             Ok(Some(body)) if self.delivering() => return Some(body),
-            Ok(Some(_)) => self.queues.borrow_mut().give_back(queue, job),
+            Ok(Some(_)) => self.give_back(queue, job),
             Ok(None) => {
-                self.queues.borrow_mut().lose(queue, job);
+                self.queues.change(|queues| queues.lose(queue, job));
                 note_lost(self, job.envelope.trace, QueueId(queue));
-                self.changed.notify_one();
             }
             Err(error) => {
                 tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot fetch a body");
-                self.queues.borrow_mut().give_back(queue, job);
+                self.give_back(queue, job);
                 tokio::time::sleep(POST_RETRY).await;
             }
         }
         None
+    }
+
+    /// Puts a job back that was not tried.
+    pub(super) fn give_back(&self, queue: u32, job: &Job) {
+        self.queues
+            .change_quietly(|queues| queues.give_back(queue, job));
     }
 
     /// Returns `None` if the spool has no such record.

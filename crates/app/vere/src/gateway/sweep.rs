@@ -60,9 +60,9 @@ impl Sweep {
     pub(super) async fn run(&self, acted: &mut Acted) -> Result<(), SpoolError> {
         let begun = clock::now();
         if self.action == Action::Retry {
-            self.group.queues.borrow_mut().resume(self.queue);
+            self.group.queues.change(|queues| queues.resume(self.queue));
         }
-        let newest = self.group.queues.borrow().newest(self.queue);
+        let newest = self.group.queues.look(|queues| queues.newest(self.queue));
         let Some(newest) = newest else { return Ok(()) };
         let mut after = None;
         loop {
@@ -86,27 +86,29 @@ impl Sweep {
                 break;
             }
             after = self.last_left(&page).or(after);
-            self.group.changed.notify_one();
+            self.group.queues.wake();
             tokio::task::yield_now().await;
         }
-        self.group.changed.notify_one();
+        self.group.queues.wake();
         Ok(())
     }
 
     fn page(&self, after: Option<(u64, TraceId)>) -> Vec<MessageSummary> {
-        let queues = self.group.queues.borrow();
-        queues.list_behind(self.queue, after, PAGE).collect()
+        self.group
+            .queues
+            .look(|queues| queues.list_behind(self.queue, after, PAGE).collect())
     }
 
     /// The last message of a page that is there still: the next page begins behind it. Ids say nothing of the order
     /// of messages that came in the same moment.
     fn last_left(&self, page: &[MessageSummary]) -> Option<(u64, TraceId)> {
-        let queues = self.group.queues.borrow();
-        let is_there = |message: &&MessageSummary| {
-            let found = queues.message(self.queue, message.record, message.trace);
-            found.is_some()
-        };
-        let last = page.iter().rev().find(is_there)?;
+        let last = self.group.queues.look(|queues| {
+            let is_there = |message: &&MessageSummary| {
+                let found = queues.message(self.queue, message.record, message.trace);
+                found.is_some()
+            };
+            page.iter().rev().find(is_there)
+        })?;
         Some((last.record, last.trace))
     }
 
@@ -139,14 +141,13 @@ impl Sweep {
 
     fn act_on_entry(&self, message: &MessageSummary, ends: &mut Vec<u64>, acted: &mut Acted) {
         let MessageSummary { record, trace, .. } = *message;
-        let mut queues = self.group.queues.borrow_mut();
+        let queues = &self.group.queues;
         let done = match self.action {
-            Action::Retry => queues.retry(self.queue, record, trace),
+            Action::Retry => queues.change(|queues| queues.retry(self.queue, record, trace)),
             Action::Purge => {
-                let gone = queues.discard(self.queue, record, trace);
+                let gone = self.discard(message);
                 if gone {
                     ends.push(record);
-                    self.note_removed(trace);
                 }
                 gone
             }
@@ -158,9 +159,18 @@ impl Sweep {
         }
     }
 
-    fn note_removed(&self, trace: TraceId) {
-        let event = Event::new(EventKind::Purged, trace, clock::now());
-        self.group.process.note(&event);
+    /// Takes a message out of its queue; false when it is gone, or under way.
+    fn discard(&self, message: &MessageSummary) -> bool {
+        let MessageSummary { record, trace, .. } = *message;
+        let gone = self
+            .group
+            .queues
+            .change(|queues| queues.discard(self.queue, record, trace));
+        if gone {
+            let event = Event::new(EventKind::Purged, trace, clock::now());
+            self.group.process.note(&event);
+        }
+        gone
     }
 
     /// Takes a message out of its queue, and says what ends it in the spool; nothing when it is gone.
@@ -170,14 +180,8 @@ impl Sweep {
         envelope: &Envelope,
         acted: &mut Acted,
     ) -> Option<Finish> {
-        let MessageSummary { record, trace, .. } = *message;
-        let gone = self
-            .group
-            .queues
-            .borrow_mut()
-            .discard(self.queue, record, trace);
-        gone.then(|| {
-            self.note_removed(trace);
+        let record = message.record;
+        self.discard(message).then(|| {
             acted.messages += 1;
             acted.octets += u64::from(message.size);
             Finish {
@@ -251,8 +255,7 @@ impl Sweep {
         let claimed = self
             .group
             .queues
-            .borrow_mut()
-            .claim(self.queue, record, envelope, body);
+            .change(|queues| queues.claim(self.queue, record, envelope, body));
         let Some(mut job) = claimed else {
             acted.busy += 1;
             return;

@@ -94,17 +94,19 @@ pub(super) async fn deliver(
 }
 
 fn progress(group: &Group) -> Progress {
-    let queues = group.queues.borrow();
-    let totals = queues.totals();
-    Progress {
-        recovered: group.is_recovered(),
-        held: group.link.may_deliver(),
-        messages: totals.messages,
-        deferred: totals.deferred,
-        in_flight: totals.in_flight,
-        standing: totals.held,
-        next: queues.wake_at(),
-    }
+    let (recovered, held) = (group.is_recovered(), group.link.may_deliver());
+    group.queues.look(|queues| {
+        let totals = queues.totals();
+        Progress {
+            recovered,
+            held,
+            messages: totals.messages,
+            deferred: totals.deferred,
+            in_flight: totals.in_flight,
+            standing: totals.held,
+            next: queues.wake_at(),
+        }
+    })
 }
 
 /// Asks the spool itself whether nothing is left: `None` when something is, such as an original whose
@@ -117,5 +119,5 @@ async fn left(group: &Group) -> Option<u64> {
     let leaving = queues.iter().filter(|queue| !others(&queue.name));
     let records: u64 = leaving.map(|queue| queue.length).sum();
     let unreadable = group.unreadable();
-    (records <= unreadable && group.queues.borrow().messages() == 0).then_some(records)
+    (records <= unreadable && group.queues.look(|queues| queues.messages()) == 0).then_some(records)
 }

@@ -17,7 +17,7 @@ pub(super) async fn watch_nodes(group: Rc<Group>) {
     let mut seen = 0;
     loop {
         tokio::time::sleep(LOOK).await;
-        let came = group.queues.borrow().totals().came;
+        let came = group.queues.look(|queues| queues.totals().came);
         let throttled = group.process.pressure.bound.get().is_some();
         if came == seen && !throttled || !group.is_recovered() {
             continue;
@@ -53,7 +53,7 @@ impl Group {
     pub(super) fn throttled(&self) -> Option<Bound> {
         let settings = self.process.settings();
         let limits = &settings.limits;
-        let queued = self.queues.borrow().messages() as u64;
+        let queued = self.queues.look(|queues| queues.messages()) as u64;
         let held = self.process.pressure.held.get();
         let shares = [
             (Bound::Nodes, held.node),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vere_queue::{Queues, TopOrder as Order};
+use vere_queue::TopOrder as Order;
 use vere_spoolwire::NodeStat;
 
 use super::group::Group;
@@ -61,7 +61,7 @@ fn rows(groups: &Groups, order: TopOrder, filter: &str, limit: usize) -> (Vec<Qu
         TopOrder::Name => Order::Name,
     };
     let of = |one: &Group, group: Option<&str>| {
-        let (summaries, count) = one.queues.borrow().top(order, filter, limit);
+        let (summaries, count) = one.queues.look(|queues| queues.top(order, filter, limit));
         let rows = summaries.iter().map(|row| look::queue_row(one, row, group));
         (rows.collect::<Vec<_>>(), count)
     };
@@ -78,8 +78,9 @@ fn totals(groups: &Groups) -> TopTotals {
     let mut sum = TopTotals::default();
     let mut oldest = None;
     for one in groups.all() {
-        let queues = one.queues.borrow();
-        let totals = queues.totals();
+        let (totals, first) = one
+            .queues
+            .look(|queues| (*queues.totals(), queues.oldest()));
         sum.messages += totals.messages;
         sum.deferred += totals.deferred;
         sum.in_flight += totals.in_flight;
@@ -88,7 +89,7 @@ fn totals(groups: &Groups) -> TopTotals {
         sum.left += totals.left;
         sum.destinations += totals.destinations;
         sum.paused += totals.paused;
-        oldest = oldest.into_iter().chain(queues.oldest()).min();
+        oldest = oldest.into_iter().chain(first).min();
     }
     sum.oldest_seconds = oldest.map(|time| clock::now().saturating_since(time).as_secs());
     sum
@@ -111,12 +112,13 @@ fn budgets(group: &Group, node: Option<&NodeStat>) -> Vec<Budget> {
         max,
         octets: true,
     };
-    let queues = group.queues.borrow();
-    let out = Queues::totals(&queues).connections;
+    let (queued, out, heads) = group.queues.look(|queues| {
+        let out = queues.totals().connections;
+        (queues.messages(), out, queues.head_octets() as u64)
+    });
     let (clients, receiving) = group.process.metrics.receiving();
-    let heads = queues.head_octets() as u64;
     let mut all = vec![
-        count("queued", queues.messages(), limits.queued_messages_max),
+        count("queued", queued, limits.queued_messages_max),
         count("clients", clients, limits.connections_max.into()),
         count("deliveries", out, settings.delivery.connections_max.into()),
         octets(

@@ -30,15 +30,17 @@ impl Worker {
     /// Its connection takes messages.
     pub(super) fn connected(&mut self) {
         self.connected = true;
-        let mut queues = self.group.queues.borrow_mut();
-        queues.destination_reached(self.queue);
+        self.group
+            .queues
+            .change_quietly(|queues| queues.destination_reached(self.queue));
     }
 
     /// Reports the connection as closed.
     pub(super) fn disconnected(&mut self) {
         if std::mem::take(&mut self.connected) {
-            let mut queues = self.group.queues.borrow_mut();
-            queues.connection_closed(self.queue);
+            self.group
+                .queues
+                .change_quietly(|queues| queues.connection_closed(self.queue));
         }
     }
 
@@ -57,9 +59,8 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.disconnected();
-        let mut queues = self.group.queues.borrow_mut();
-        queues.worker_ended(self.queue, self.fresh);
-        drop(queues);
-        self.group.changed.notify_one();
+        self.group
+            .queues
+            .change(|queues| queues.worker_ended(self.queue, self.fresh));
     }
 }

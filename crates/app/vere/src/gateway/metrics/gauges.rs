@@ -123,7 +123,7 @@ fn body_memory(process: &Process, shown: &mut Shown) {
 fn queues(groups: &Groups, queue: &QueueMetrics) {
     let all = groups.all();
     let count = |of: &dyn Fn(&Queues) -> usize| {
-        let sum: usize = all.iter().map(|group| of(&group.queues.borrow())).sum();
+        let sum: usize = all.iter().map(|group| group.queues.look(of)).sum();
         i64::try_from(sum).unwrap_or(i64::MAX)
     };
     let octets = |octets: u64| i64::try_from(octets).unwrap_or(i64::MAX);
@@ -142,18 +142,20 @@ fn queues(groups: &Groups, queue: &QueueMetrics) {
     let known = &queue.destinations_known;
     known.set(count(&Queues::destinations_known));
     queue.memory_bytes.set(count(&Queues::head_octets));
-    let gates = all.iter().map(|group| group.queues.borrow().gate_totals());
+    let gates = all
+        .iter()
+        .map(|group| group.queues.look(Queues::gate_totals));
     sites(&gates.collect::<Vec<_>>(), queue);
     let stored = all
         .iter()
-        .map(|group| group.queues.borrow().totals().octets);
+        .map(|group| group.queues.look(|queues| queues.totals().octets));
     queue.bytes.set(octets(stored.sum()));
     let waiting = all.iter().map(|group| group.event_lines.waiting());
     let gauge = &groups.process().metrics.all.records.waiting_bytes;
     gauge.set(octets(waiting.sum()));
     let oldest = all
         .iter()
-        .filter_map(|group| group.queues.borrow().oldest());
+        .filter_map(|group| group.queues.look(Queues::oldest));
     let age = |oldest| clock::now().saturating_since(oldest).as_secs();
     queue
         .oldest_seconds
