@@ -10,8 +10,8 @@ use vere_net::resolver::ResolverError;
 use vere_ports::directory::StoreError;
 use vere_telemetry::trace::OpenError;
 
+use super::event_lines::EventTargetError;
 use super::outbound::OutboundError;
-use super::records::RecordsError;
 use crate::role::tls::ServerTlsError;
 use crate::secret::SecretError;
 use crate::spool::SetupError;
@@ -41,7 +41,7 @@ pub(crate) enum GatewayError {
     /// The events of messages cannot be kept.
     Trace(OpenError),
     /// Event lines cannot be sent to other systems.
-    Records(RecordsError),
+    EventTarget(EventTargetError),
     /// Certificates cannot be shown.
     Tls(ServerTlsError),
     /// The secret behind the keys of unknown users cannot be used.
@@ -66,7 +66,7 @@ impl GatewayError {
             Self::Resolver(error) => error,
             Self::Outbound(error) => error,
             Self::Trace(error) => error,
-            Self::Records(error) => error,
+            Self::EventTarget(error) => error,
             Self::Tls(error) => error,
             Self::Secret(error) => error,
             Self::Control { .. } | Self::Namesake { .. } | Self::Fenced => return None,
@@ -120,7 +120,7 @@ passes_on! {
     Resolver(ResolverError),
     Outbound(OutboundError),
     Trace(OpenError),
-    Records(RecordsError),
+    EventTarget(EventTargetError),
     Tls(ServerTlsError),
     Secret(SecretError),
 }

@@ -16,9 +16,9 @@ use vere_units::Timestamp;
 use super::behind::Behind;
 use super::clock;
 use super::desk::QueueDesk;
+use super::event_lines::EventLines;
 use super::policy::policy;
 use super::process::Process;
-use super::records::EventLines;
 use crate::spool::link::SpoolLink;
 
 /// How long deliveries and sessions may go on after the stop was asked for.

@@ -15,7 +15,7 @@ use vere_units::{Timestamp, TraceId};
 use super::group::Group;
 use super::groups::Groups;
 use super::orders::Unkept;
-use super::{clock, orders, reading, records};
+use super::{clock, event_lines, orders, reading};
 use crate::control::{Answer, HoldOutcome, HoldRow, MessageChange};
 use crate::spool::link::SpoolError;
 
@@ -149,7 +149,7 @@ impl Place {
         let lines = self
             .group
             .hold_lines(&self.destination, self.trace, notice, until);
-        records::put(&lines, &mut batch);
+        event_lines::put(&lines, &mut batch);
         let committed = link.commit(batch).await;
         committed.map_err(|error| match error {
             SpoolError::Timeout | SpoolError::Closed => Unkept::Unknown(error),

@@ -21,11 +21,11 @@ use vere_smtp::server::{
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
+use super::event_lines::Lines;
 use super::group::Group;
 use super::header::{Header, is_headless};
 use super::mail_log::Accepted;
 use super::pressure::Closed;
-use super::records::Lines;
 use super::reporting::Notice;
 use super::service::Service;
 use super::{clock, convert, signing};

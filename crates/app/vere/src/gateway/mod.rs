@@ -3,8 +3,8 @@
 //! One thread and its tasks: [`listeners`] accept, [`session`] drives a connection, [`intake`] takes
 //! responsibility for a message, [`routing`] says where it goes, [`storing`] stores it, [`scheduler`] starts
 //! workers, [`local`] and [`mod@relay`] deliver, [`outbound`] connects to other hosts, [`settling`] ends
-//! attempts, [`recovery`] takes back what the spool holds, [`records`] tells other systems, [`control`]
-//! answers commands.
+//! attempts, [`ending`] ends records, [`recovery`] takes back what the spool holds, [`ledger`] tells other systems,
+//! [`control`] answers commands. [`process`] has the state of the process, [`mod@group`] that of a group of queues.
 
 mod adopt;
 mod aside;
@@ -15,7 +15,10 @@ mod control;
 pub(crate) mod convert;
 mod desk;
 mod drain;
+mod ending;
 mod error;
+mod event_lines;
+mod export;
 mod following;
 mod group;
 mod groups;
@@ -24,6 +27,7 @@ mod hold;
 mod ids;
 mod intake;
 mod known;
+mod ledger;
 mod listeners;
 mod local;
 mod look;
@@ -37,7 +41,6 @@ mod policy;
 mod pressure;
 mod process;
 mod reading;
-mod records;
 mod recovery;
 mod relay;
 mod reporting;
@@ -101,7 +104,7 @@ fn keep_queues(group: &Rc<Group>) {
     spawn_local(scheduler::run(Rc::clone(group)));
     spawn_local(follow_link(Rc::clone(group)));
     spawn_local(follow_lease(Rc::clone(group)));
-    spawn_local(records::drain(Rc::clone(group)));
+    spawn_local(export::run(Rc::clone(group)));
     spawn_local(known::run(Rc::clone(group)));
     spawn_local(throttle::watch_nodes(Rc::clone(group)));
 }

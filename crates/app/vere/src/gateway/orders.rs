@@ -16,7 +16,7 @@ use vere_spoolwire::{QueueId, QueueLimits, RecordId};
 use vere_units::Timestamp;
 
 use super::group::Group;
-use super::{clock, records};
+use super::{clock, event_lines};
 use crate::spool::link::SpoolError;
 
 /// How long somebody waits for the spool to keep an order.
@@ -145,7 +145,7 @@ async fn keep(
     let mut kept = RecordId(0);
     if !batch.is_empty() {
         let lines = group.order_lines(&order, notice(change));
-        records::put(&lines, &mut batch);
+        event_lines::put(&lines, &mut batch);
         let committed = group.link.commit(batch).await?;
         group.lines_stored(&lines);
         let first = committed.ids.first().copied();

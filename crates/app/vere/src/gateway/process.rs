@@ -13,11 +13,11 @@ use vere_units::TraceId;
 
 use super::clock;
 use super::error::GatewayError;
+use super::event_lines::EventTarget;
 use super::ids::TraceIds;
 use super::metrics::GatewayMetrics;
 use super::outbound::{self, Outbound, OutboundError};
 use super::pressure::Pressure;
-use super::records::EventTarget;
 use super::routing::Router;
 use super::signing::Signer;
 use crate::role::memory::{BodyMemory, DISK, MEMORY};

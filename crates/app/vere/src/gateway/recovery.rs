@@ -13,7 +13,7 @@ use vere_telemetry::trace::{Event, EventKind};
 
 use super::group::Group;
 use super::reading::{POST_RETRY, own};
-use super::{clock, orders, records};
+use super::{clock, event_lines, orders};
 use crate::spool::link::SpoolError;
 use crate::wording::{counted, messages};
 
@@ -68,7 +68,7 @@ pub(super) async fn recover(group: &Rc<Group>) -> Result<Recovered, SpoolError> 
             recover_orders(group, stat.id, stat.first).await?;
             continue;
         }
-        if records::is_lines(&stat.name) {
+        if event_lines::is_lines(&stat.name) {
             group.found_lines(&stat);
             lines += stat.bytes;
             continue;

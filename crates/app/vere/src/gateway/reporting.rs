@@ -12,12 +12,12 @@ use vere_spoolwire as spoolwire;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
+use super::ending::end_of;
+use super::event_lines::Lines;
 use super::group::Group;
 use super::part::Part;
 use super::process::Process;
 use super::reading::{self, POST_RETRY};
-use super::records::Lines;
-use super::settling::end_of;
 use super::{clock, mail_log, signing};
 use crate::spool::link::SpoolError;
 

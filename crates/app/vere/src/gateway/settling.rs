@@ -4,28 +4,11 @@ use std::rc::Rc;
 
 use tokio::task::spawn_local;
 use vere_queue::{Attempt, Disposition, Job, Settlement};
-use vere_spool::owner::Batch;
-use vere_spoolwire::{QueueId, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind};
 
+use super::ending::{Ending, end_of};
 use super::group::Group;
-use super::reading::POST_RETRY;
-use super::records::Finish;
 use super::{clock, mail_log};
-use crate::spool::link::SpoolError;
-
-const NO_RECORD: SpoolError = SpoolError::Refused(Refusal::NoRecord);
-
-/// What an attempt makes of a record.
-pub(super) fn end_of(queue: u32, job: &Job, settlement: &Settlement) -> Batch {
-    let (queue, record) = (QueueId(queue), RecordId(job.record));
-    let mut batch = Batch::new();
-    match &settlement.remaining {
-        Some(rest) => batch.replace(queue, record, rest.encode().into()),
-        None => batch.delete(queue, record),
-    };
-    batch
-}
 
 impl Group {
     /// Settles an attempt: updates the schedule now and the spool behind it. Gives how many reports are on their way.
@@ -47,13 +30,14 @@ impl Group {
             sent
         });
         if settlement.remaining.is_none() && settlement.reports.is_empty() && !lines.is_empty() {
-            let end = Finish {
+            let end = Ending {
                 queue,
                 record: job.record,
                 size: job.envelope.size,
                 lines,
             };
-            spawn_local(Rc::clone(self).finish(vec![end]));
+            let group = Rc::clone(self);
+            spawn_local(async move { group.end_records(&[end]).await });
             return 0;
         }
         let alone = settlement.reports.is_empty() && lines.is_empty();
@@ -78,40 +62,6 @@ impl Group {
             let now = clock::now();
             self.queues
                 .change(|queues| queues.written(queue, job, rest, now));
-        }
-    }
-
-    /// Ends records in the spool; skips missing records. Returns once the end is safe.
-    pub(super) async fn end(&self, queue: u32, records: &[u64]) {
-        if records.is_empty() || self.try_end(queue, records).await != Err(NO_RECORD) {
-            return;
-        }
-        // A missing record refused the whole batch: end the remaining records one by one.
-        for record in records {
-            if self.try_end(queue, &[*record]).await == Err(NO_RECORD) {
-                tracing::error!(record, "record is not in the spool: it was ended before");
-            }
-        }
-    }
-
-    async fn try_end(&self, queue: u32, records: &[u64]) -> Result<(), SpoolError> {
-        let mut batch = Batch::new();
-        for record in records {
-            batch.delete(QueueId(queue), RecordId(*record));
-        }
-        loop {
-            match self.link.commit(batch.clone()).await {
-                Err(SpoolError::Busy) => tokio::time::sleep(POST_RETRY).await,
-                // Any other failure: after a restart the record is found again.
-                ended => return ended.map(drop),
-            }
-        }
-    }
-
-    pub(super) async fn post_until_taken(&self, batch: Batch) {
-        // Any other failure: after a restart the record is found again, since delivery is at least once.
-        while let Err(SpoolError::Busy) = self.link.post(batch.clone()) {
-            tokio::time::sleep(POST_RETRY).await;
         }
     }
 

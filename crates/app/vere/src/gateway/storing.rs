@@ -10,11 +10,11 @@ use vere_spoolwire::{QueueId, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind};
 
 use super::clock;
+use super::event_lines::{self, Lines};
 use super::group::Group;
 use super::known::Expected;
 use super::part::Part;
 use super::reading::{self, POST_RETRY};
-use super::records::{self, Lines};
 use super::scheduler::note_lost;
 use crate::spool::link::{Commit, SpoolError};
 
@@ -63,7 +63,7 @@ impl Group {
             let envelope = part.envelope.encode().into();
             batch.put(QueueId(number), envelope, part.body.clone());
         }
-        records::put(lines, &mut batch);
+        event_lines::put(lines, &mut batch);
         self.link.commit(batch)
     }
 

@@ -13,8 +13,8 @@ use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::{Timestamp, TraceId};
 
+use super::ending::Ending;
 use super::group::Group;
-use super::records::Finish;
 use super::{clock, reading};
 use crate::control::{Acted, Action, Selection};
 use crate::spool::link::SpoolError;
@@ -134,12 +134,19 @@ impl Sweep {
     async fn act_on_entries(&self, page: &[MessageSummary], acted: &mut Acted) {
         let mut ends = Vec::new();
         for message in page {
-            self.act_on_entry(message, &mut ends, acted);
+            self.act_on_entry(message, None, &mut ends, acted);
         }
-        self.group.end(self.queue, &ends).await;
+        self.group.end_records(&ends).await;
     }
 
-    fn act_on_entry(&self, message: &MessageSummary, ends: &mut Vec<u64>, acted: &mut Acted) {
+    /// Does it with a message; with the envelope, where its end is told to other systems.
+    fn act_on_entry(
+        &self,
+        message: &MessageSummary,
+        envelope: Option<&Envelope>,
+        ends: &mut Vec<Ending>,
+        acted: &mut Acted,
+    ) {
         let MessageSummary { record, trace, .. } = *message;
         let queues = &self.group.queues;
         let done = match self.action {
@@ -147,7 +154,13 @@ impl Sweep {
             Action::Purge => {
                 let gone = self.discard(message);
                 if gone {
-                    ends.push(record);
+                    let lines = |envelope| self.group.removed_lines(self.queue, record, envelope);
+                    ends.push(Ending {
+                        queue: self.queue,
+                        record,
+                        size: message.size,
+                        lines: envelope.map(lines).unwrap_or_default(),
+                    });
                 }
                 gone
             }
@@ -173,26 +186,6 @@ impl Sweep {
         gone
     }
 
-    /// Takes a message out of its queue, and says what ends it in the spool; nothing when it is gone.
-    fn remove(
-        &self,
-        message: &MessageSummary,
-        envelope: &Envelope,
-        acted: &mut Acted,
-    ) -> Option<Finish> {
-        let record = message.record;
-        self.discard(message).then(|| {
-            acted.messages += 1;
-            acted.octets += u64::from(message.size);
-            Finish {
-                queue: self.queue,
-                record,
-                size: message.size,
-                lines: self.group.removed_lines(self.queue, record, envelope),
-            }
-        })
-    }
-
     async fn act_on_records(
         &self,
         mut page: &[MessageSummary],
@@ -212,7 +205,6 @@ impl Sweep {
                 .await?;
             let next = if block.end { u64::MAX } else { block.next.0 };
             let mut ends = Vec::new();
-            let mut told = Vec::new();
             for (record, envelope, body) in reading::readable(block.records) {
                 let named = page.iter().find(|message| message.record == record);
                 let Some(message) = named.filter(|_| self.is_addressed(&envelope)) else {
@@ -220,16 +212,11 @@ impl Sweep {
                 };
                 if matches!(self.action, Action::Bounce | Action::Expire) {
                     self.give_up(record, envelope, body, acted).await;
-                } else if self.tells_removal() {
-                    told.extend(self.remove(message, &envelope, acted));
                 } else {
-                    self.act_on_entry(message, &mut ends, acted);
+                    self.act_on_entry(message, Some(&envelope), &mut ends, acted);
                 }
             }
-            self.group.end(self.queue, &ends).await;
-            if !told.is_empty() {
-                Rc::clone(&self.group).finish(told).await;
-            }
+            self.group.end_records(&ends).await;
             page = &page[page.partition_point(|message| message.record < next)..];
         }
         Ok(())

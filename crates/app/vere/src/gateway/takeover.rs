@@ -12,7 +12,7 @@ use vere_units::Timestamp;
 
 use super::following::{follow_lease, follow_link};
 use super::group::{Group, STOP_PATIENCE};
-use super::{records, scheduler};
+use super::{export, scheduler};
 use crate::spool::link::LinkState;
 
 /// How often it is looked at.
@@ -59,7 +59,7 @@ pub(super) async fn deliver(
     tasks.spawn_local(scheduler::run(Rc::clone(group)));
     tasks.spawn_local(follow_link(Rc::clone(group)));
     tasks.spawn_local(follow_lease(Rc::clone(group)));
-    tasks.spawn_local(records::drain(Rc::clone(group)));
+    tasks.spawn_local(export::run(Rc::clone(group)));
     let end = loop {
         let state = *group.link.state().borrow();
         if state == LinkState::Fenced {
