@@ -5,9 +5,8 @@
 //! One task for all queues, block by block in turn, with a pause after each report and one block of records in
 //! memory: a million messages make no storm.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::ops::Bound;
+mod waiting;
+
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -18,6 +17,8 @@ use vere_spool::owner::{Batch, Block};
 use vere_spoolwire::{QueueId, RecordId};
 use vere_units::Timestamp;
 
+pub(super) use self::waiting::Behind;
+use self::waiting::Reason;
 use super::group::Group;
 use super::reporting::Unstored;
 use super::{clock, reading};
@@ -29,40 +30,6 @@ const BLOCK_RECORDS: u32 = 100;
 const BLOCK_OCTETS: u32 = 1 << 20;
 /// The pause after each report: no more than 1,000 leave in a second.
 const PAUSE: Duration = Duration::from_millis(1);
-
-/// Why messages wait: which host, or destination, said what.
-#[derive(Debug)]
-struct Reason {
-    remote: String,
-    reply: String,
-}
-
-/// Queues that are to be looked through, and why their messages wait.
-#[derive(Debug, Default)]
-pub(super) struct Behind {
-    waiting: RefCell<BTreeMap<u32, Reason>>,
-    running: Cell<bool>,
-}
-
-impl Behind {
-    /// Takes the queue after another one; after the last comes the first.
-    fn next(&self, after: u32) -> Option<(u32, Reason)> {
-        let mut waiting = self.waiting.borrow_mut();
-        let later = (Bound::Excluded(after), Bound::Unbounded);
-        let first = || waiting.keys().next();
-        let queue = *waiting
-            .range(later)
-            .next()
-            .map(|(queue, _)| queue)
-            .or_else(first)?;
-        waiting.remove_entry(&queue)
-    }
-
-    /// Puts a queue back, unless there is a newer reason.
-    fn go_on(&self, queue: u32, reason: Reason) {
-        self.waiting.borrow_mut().entry(queue).or_insert(reason);
-    }
-}
 
 /// Has a queue looked through, where it is time for some of its messages.
 pub(super) fn look_through(group: &Rc<Group>, queue: u32, remote: &str, reply: &str) {
@@ -78,8 +45,7 @@ pub(super) fn look_through(group: &Rc<Group>, queue: u32, remote: &str, reply: &
         remote: remote.to_owned(),
         reply: reply.to_owned(),
     };
-    group.behind.waiting.borrow_mut().insert(queue, reason);
-    if !group.behind.running.replace(true) {
+    if group.behind.add(queue, reason) {
         spawn_local(run(Rc::clone(group)));
     }
 }
@@ -97,7 +63,7 @@ async fn run(group: Rc<Group>) {
             }
         }
     }
-    group.behind.running.set(false);
+    group.behind.ended();
 }
 
 /// Looks at one block of a queue; whether there may be more.

@@ -7,12 +7,10 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_local;
-use vere_spool::owner::{NetworkState, ReplicaRow, SyncState};
 
-use super::group::Group;
 use super::groups::Groups;
-use super::{audit, hold, look, operate, top};
-use crate::control::{Answer, REQUEST_MAX, ReplicaLine, Request};
+use super::{audit, hold, look, operate, replicas, top};
+use crate::control::{Answer, REQUEST_MAX, Request};
 
 /// How long a client may take for a request or to read its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -107,7 +105,7 @@ async fn answer(groups: &Rc<Groups>, request: &Request) -> Answer {
             filter,
             limit,
         } => to_answer(&top::sample(groups, *order, filter, *limit).await),
-        Request::SpoolTable => to_answer(&replica_lines(&groups.own)),
+        Request::SpoolTable => to_answer(&replicas::lines(&groups.own)),
         Request::FlushTrace => {
             groups.process().flush_trace();
             Answer::Ok(serde_json::Value::Null)
@@ -119,39 +117,5 @@ fn to_answer(rows: &impl serde::Serialize) -> Answer {
     match serde_json::to_value(rows) {
         Ok(value) => Answer::Ok(value),
         Err(error) => Answer::Error(error.to_string()),
-    }
-}
-
-/// The state of every replica.
-pub(super) fn replica_lines(group: &Group) -> Vec<ReplicaLine> {
-    let table = group.link.table().into_iter();
-    table.map(|row| replica_line(group, row)).collect()
-}
-
-fn replica_line(group: &Group, row: ReplicaRow) -> ReplicaLine {
-    let network = |state| match state {
-        NetworkState::Run => "run",
-        NetworkState::Ready => "ready",
-        NetworkState::Down => "down",
-    };
-    let (sync, copied) = match row.sync {
-        SyncState::Sync => ("sync".to_owned(), None),
-        SyncState::CatchingUp => ("catching up".to_owned(), None),
-        SyncState::Rebuilding(copied) => ("rebuilding".to_owned(), Some(copied)),
-        SyncState::Slow => ("slow".to_owned(), None),
-        SyncState::Out => ("out".to_owned(), None),
-        SyncState::Resting => ("out, slow".to_owned(), None),
-        SyncState::Faulty(fault) => (fault.to_string(), None),
-    };
-    ReplicaLine {
-        active: network(row.active).to_owned(),
-        standby: network(row.standby).to_owned(),
-        sync,
-        transactions: row.transactions.0,
-        in_flight: row.in_flight,
-        alone: row.alone,
-        copied,
-        trouble: group.link.trouble(&row.node),
-        node: row.node,
     }
 }

@@ -11,7 +11,7 @@ use vere_units::TraceId;
 use super::group::Group;
 use super::groups::Groups;
 use super::process::Process;
-use super::{clock, operate, orders, reading};
+use super::{clock, orders, reading, unrouted};
 use crate::control::{Answer, MessageRow, QueueRow};
 
 /// Messages in one answer, at most.
@@ -111,7 +111,7 @@ fn of_what(
     }
     let Ok(trace) = what.parse::<TraceId>() else {
         return Err(match what.parse::<Destination>() {
-            Ok(name) => operate::no_queue(process, &name),
+            Ok(name) => unrouted::no_queue(process, &name),
             Err(error) => error.to_string(),
         });
     };
@@ -309,7 +309,7 @@ pub(super) fn queue_row(one: &Group, summary: &QueueSummary, group: Option<&str>
         paused_until: summary.paused_until.map(|time| time.to_string()),
         held_until: summary.held_until.map(orders::until_text),
         refused_until: order.refused_until.map(orders::until_text),
-        unrouted: operate::is_unrouted(&one.process, &summary.destination, &order),
+        unrouted: unrouted::is_unrouted(&one.process, &summary.destination, &order),
         way: order.detour.map(|detour| detour.to.to_string()),
         oldest_seconds: summary.oldest.map(age),
         oldest: summary.oldest.map(|time| time.to_string()),

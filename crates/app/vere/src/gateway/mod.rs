@@ -43,6 +43,7 @@ mod process;
 mod reading;
 mod recovery;
 mod relay;
+mod replicas;
 mod reporting;
 mod routing;
 mod scheduler;
@@ -56,6 +57,7 @@ mod takeover;
 mod throttle;
 pub(crate) mod tls;
 mod top;
+mod unrouted;
 mod worker;
 
 pub(crate) use self::drain::{drain, drain_trace_directory};
@@ -212,7 +214,7 @@ async fn wait_recovered(group: &Group) {
 fn reload(reception: &Reception, groups: &Groups, settings: Settings) -> Result<(), GatewayError> {
     reception.tls().reload(&settings)?;
     groups.set_settings(Arc::new(settings))?;
-    operate::tell_unrouted(groups);
+    unrouted::tell_unrouted(groups);
     reception.configure();
     Ok(())
 }

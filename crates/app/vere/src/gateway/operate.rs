@@ -10,9 +10,8 @@ use vere_queue::{Destination, Order};
 use super::group::Group;
 use super::groups::Groups;
 use super::orders::Change;
-use super::process::Process;
 use super::sweep::Sweep;
-use super::{clock, look, orders};
+use super::{clock, look, orders, unrouted};
 use crate::control::{Acted, Action, Answer, MessageRow, OrderChange, OrderRow, Selection};
 
 /// Changes what holds for a destination, in adopted queues too.
@@ -81,9 +80,10 @@ fn means_something(
             if ahead || all.iter().any(is_known) {
                 return Ok(());
             }
-            let leads = leads_to(groups.process(), destination);
-            return leads
-                .map_err(|other| format!("{}; or add --ahead", unknown(destination, other)));
+            let leads = unrouted::leads_to(groups.process(), destination);
+            return leads.map_err(|other| {
+                format!("{}; or add --ahead", unrouted::unknown(destination, other))
+            });
         }
     };
     match holds {
@@ -92,53 +92,6 @@ fn means_something(
             "{destination} is not {what}; vere queue orders names what is"
         )),
     }
-}
-
-/// Whether mail may come to a destination now; if not, where mail for its domain goes.
-fn leads_to(process: &Process, destination: &Destination) -> Result<(), Option<Destination>> {
-    process.router.leads_to(&process.settings(), destination)
-}
-
-/// Whether a queue's next hop is one that no route names, so that mail waits for what was taken out of the
-/// settings.
-pub(super) fn is_unrouted(process: &Process, destination: &Destination, order: &Order) -> bool {
-    let fixed = matches!(destination.place().0, Destination::Relay(_));
-    fixed && order.detour.is_none() && leads_to(process, destination).is_err()
-}
-
-/// Names the queues in the log whose mail waits for a next hop that the settings do not have any more.
-pub(super) fn tell_unrouted(groups: &Groups) {
-    for one in groups.all() {
-        one.queues.look(|queues| {
-            let waiting = queues.active().into_iter().filter_map(|number| {
-                let destination = queues.destination(number)?;
-                Some((destination, queues.fill(destination).0))
-            });
-            for (destination, messages) in waiting.filter(|(_, messages)| *messages > 0) {
-                let order = queues.order(destination, clock::now());
-                if is_unrouted(&one.process, destination, &order) {
-                    tracing::warn!(
-                        queue = %destination,
-                        messages,
-                        "no route names this next hop any more: vere queue reroute sends what waits elsewhere"
-                    );
-                }
-            }
-        });
-    }
-}
-
-fn unknown(destination: &Destination, goes_to: Option<Destination>) -> String {
-    match goes_to {
-        Some(other) => format!("no queue {destination}: mail for it goes to {other}"),
-        None => format!("no queue {destination}; vere queue list names them"),
-    }
-}
-
-/// What is said of a destination that has no queue.
-pub(super) fn no_queue(process: &Process, destination: &Destination) -> String {
-    let leads = leads_to(process, destination);
-    unknown(destination, leads.err().flatten())
 }
 
 /// Checks where mail is to go: to a place of others, and only mail for others.
@@ -238,7 +191,7 @@ pub(super) async fn act(
         sweeps.extend(numbers.into_iter().map(sweep));
     }
     if let Some(name) = wanted.filter(|_| sweeps.is_empty()) {
-        return Answer::Error(no_queue(groups.process(), &name));
+        return Answer::Error(unrouted::no_queue(groups.process(), &name));
     }
     // It goes on when whoever asked goes away: half done is worse than done.
     let done = spawn_local(async move {

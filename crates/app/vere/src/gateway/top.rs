@@ -7,7 +7,7 @@ use vere_spoolwire::NodeStat;
 
 use super::group::Group;
 use super::groups::Groups;
-use super::{clock, control, look};
+use super::{clock, look, replicas};
 use crate::control::{Budget, HeaviestClient, QueueRow, TopOrder, TopSample, TopTotals};
 use crate::role::memory::Heaviest;
 
@@ -38,7 +38,7 @@ pub(super) async fn sample(
         budgets: budgets(own, fullest),
         heaviest: process.memory.heaviest().map(heaviest),
         heaviest_on_disk: process.disk.heaviest().map(heaviest),
-        replicas: control::replica_lines(own),
+        replicas: replicas::lines(own),
         queues,
         matching,
     }
