@@ -99,7 +99,7 @@ mod tests {
         assert!(!is_woken(&desk).await);
         desk.change_quietly(|queues| queues.poll(now).map(drop));
         assert!(!is_woken(&desk).await);
-        desk.change(|queues| queues.register(7, Destination::Local, now));
+        desk.change(|queues| queues.register(7, Destination::LOCAL, now));
         assert!(is_woken(&desk).await);
         assert!(!is_woken(&desk).await);
         assert_eq!(desk.name(7).as_deref(), Some("local"));
@@ -110,7 +110,7 @@ mod tests {
     async fn several_changes_wake_once() {
         let desk = desk();
         for number in 1..=3 {
-            let name = Destination::Domain(format!("{number}.example"));
+            let name = Destination::domain(format!("{number}.example"));
             desk.change(|queues| queues.register(number, name, Timestamp::from_millis(1)));
         }
         assert!(is_woken(&desk).await);

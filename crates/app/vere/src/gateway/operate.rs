@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::spawn_local;
 use vere_queue::destination::EmptyDestination;
-use vere_queue::{Destination, Order};
+use vere_queue::{Destination, Order, TlsWish};
 
 use super::group::Group;
 use super::groups::Groups;
@@ -106,13 +106,13 @@ fn wanted(change: &OrderChange, destination: &Destination) -> Result<Change, Str
             let to: Destination = to
                 .parse()
                 .map_err(|error: EmptyDestination| error.to_string())?;
-            if *destination == Destination::Local || to == Destination::Local {
+            if *destination == Destination::LOCAL || to == Destination::LOCAL {
                 return Err("mail for mailboxes of this system has no other way".to_owned());
             }
-            if to != *to.place().0 {
+            if to.wish != TlsWish::None {
                 return Err(format!("{to} is no place that mail goes to"));
             }
-            Change::Reroute(to)
+            Change::Reroute(to.place)
         }
     })
 }

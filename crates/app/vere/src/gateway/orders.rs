@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::task::spawn_local;
 use vere_queue::ledger::OrderNotice;
 use vere_queue::order::{FOREVER, ORDERS_QUEUE};
-use vere_queue::{Destination, Detour, Order};
+use vere_queue::{Destination, Detour, Order, Place};
 use vere_spool::owner::{Batch, Record};
 use vere_spoolwire::{QueueId, QueueLimits, RecordId};
 use vere_units::Timestamp;
@@ -30,7 +30,7 @@ pub(super) enum Change {
     Refuse,
     Accept,
     /// Its messages go there.
-    Reroute(Destination),
+    Reroute(Place),
     /// They go their own way again.
     Restore,
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::task::spawn_local;
-use vere_queue::{Destination, Next, Supplied, Wanted};
+use vere_queue::{Destination, Next, Place, Supplied, Wanted};
 use vere_settings::LocalDelivery;
 use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
@@ -114,7 +114,10 @@ async fn work(group: Rc<Group>, queue: u32) {
     let destination = group.queues.destination(queue);
     let mut worker = Worker::new(Rc::clone(&group), queue);
     match destination {
-        Some(Destination::Local) if files_itself(&group) => local::work(&group, &mut worker).await,
+        Some(Destination {
+            place: Place::Local,
+            ..
+        }) if files_itself(&group) => local::work(&group, &mut worker).await,
         Some(destination) => relay::work(&group, &mut worker, &destination).await,
         None => {}
     }

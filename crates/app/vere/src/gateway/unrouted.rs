@@ -1,23 +1,20 @@
 //! Destinations that no mail comes to by the settings and the directory.
 
-use vere_queue::{Destination, Order};
+use vere_queue::{Destination, Order, Place};
 
 use super::clock;
 use super::groups::Groups;
 use super::process::Process;
 
 /// Whether mail may come to a destination now; if not, where mail for its domain goes.
-pub(super) fn leads_to(
-    process: &Process,
-    destination: &Destination,
-) -> Result<(), Option<Destination>> {
+pub(super) fn leads_to(process: &Process, destination: &Destination) -> Result<(), Option<Place>> {
     process.router.leads_to(&process.settings(), destination)
 }
 
 /// Whether a queue's next hop is one that no route names, so that mail waits for what was taken out of the
 /// settings.
 pub(super) fn is_unrouted(process: &Process, destination: &Destination, order: &Order) -> bool {
-    let fixed = matches!(destination.place().0, Destination::Relay(_));
+    let fixed = matches!(destination.place, Place::Relay(_));
     fixed && order.detour.is_none() && leads_to(process, destination).is_err()
 }
 
@@ -44,7 +41,7 @@ pub(super) fn tell_unrouted(groups: &Groups) {
 }
 
 /// Returns what an operator reads of a destination without queue.
-pub(super) fn unknown(destination: &Destination, goes_to: Option<Destination>) -> String {
+pub(super) fn unknown(destination: &Destination, goes_to: Option<Place>) -> String {
     match goes_to {
         Some(other) => format!("no queue {destination}: mail for it goes to {other}"),
         None => format!("no queue {destination}; vere queue list names them"),
