@@ -124,3 +124,24 @@ passes_on! {
     Tls(ServerTlsError),
     Secret(SecretError),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Failure;
+
+    /// The supervisor shows the text to the operator: an error that is passed on reads as it did where it came from.
+    #[test]
+    fn an_error_passed_on_keeps_its_text() {
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let path = PathBuf::from("/run/vere/control");
+        let error = GatewayError::Control {
+            path,
+            source: denied(),
+        };
+        let text = Failure::from(error).to_string();
+        assert_eq!(text, format!("cannot open /run/vere/control: {}", denied()));
+        let text = Failure::from(GatewayError::from(denied())).to_string();
+        assert_eq!(text, Failure::from(denied()).to_string());
+    }
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout_at};
-use vere_queue::Destination;
+use vere_queue::{Destination, Queues};
 use vere_spoolwire::{QueueId, QueueLimits, Refusal};
 
 use super::clock;
@@ -135,14 +135,14 @@ impl Group {
 
     /// A queue is, or is about to be, under this number.
     pub(super) fn register(&self, number: u32, destination: &Destination) {
-        let there = self.queues.destination(number);
-        if there.as_ref() == Some(destination) {
+        let is_known = |queues: &Queues| queues.destination(number) == Some(destination);
+        if self.queues.look(is_known) {
             return;
         }
         self.queues.change(|queues| {
             // The spool has reused this number: the destination that had it before was refused its queue, and has not
             // been notified yet.
-            if let Some(other) = there {
+            if let Some(other) = queues.destination(number).cloned() {
                 queues.not_made(number, &other);
             }
             queues.register(number, destination.clone(), clock::now());
