@@ -183,7 +183,7 @@ impl Group {
     /// Stores reports and other lines together with the end of the reported messages, then registers the reports.
     ///
     /// # Errors
-    /// As [`Gateway::store`]; the caller may retry then.
+    /// As [`Group::store`]; the caller may retry then.
     pub(super) async fn store_notices(
         self: &Rc<Self>,
         end: Batch,
