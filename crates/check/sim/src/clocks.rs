@@ -270,7 +270,7 @@ impl World {
             self.queues.spare_until(now);
         }
         for (number, name) in [(BUSY, "busy.example"), (DEAD, "dead.example")] {
-            let destination = Destination::Domain(name.to_owned());
+            let destination = Destination::domain(name.to_owned());
             self.queues.register(number, destination, now);
         }
         let longest = self.longest();

@@ -25,7 +25,7 @@ pub mod report_limit;
 pub mod settlement;
 pub mod site;
 
-pub use destination::Destination;
+pub use destination::{Destination, Place};
 pub use envelope::{BodyType, Envelope, Notify, Recipient, Ret, TlsWish};
 pub use ledger::{Ledger, Subject};
 pub use limits::{Limits, Precedence, Rate, Rules};

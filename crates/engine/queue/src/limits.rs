@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::destination::Destination;
+use crate::destination::{Destination, Place};
 
 /// How often messages may be sent: a token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub enum Scope {
     /// Domains whose mail goes to their mail exchangers. Each domain is limited by itself.
     Domains(Names),
     /// A fixed place: a next hop, or the mailboxes of this system.
-    Place(Destination),
+    Place(Place),
     /// Sites with a mail exchanger of a matching name, whatever the domains. Each site is limited
     /// by itself.
     Hosts(Names),
@@ -107,7 +107,7 @@ impl ByName {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rules {
     domains: ByName,
-    places: HashMap<Destination, Limits>,
+    places: HashMap<Place, Limits>,
     hosts: ByName,
 }
 
@@ -125,8 +125,8 @@ impl Rules {
     /// for makes no difference.
     #[must_use]
     pub fn for_destination(&self, destination: &Destination) -> Option<&Limits> {
-        match destination.place().0 {
-            Destination::Domain(domain) => self.domains.find(domain),
+        match &destination.place {
+            Place::Domain(domain) => self.domains.find(domain),
             place => self.places.get(place),
         }
     }
@@ -182,9 +182,9 @@ mod tests {
     #[test]
     fn next_hops_and_hosts_have_rules_of_their_own() {
         let mut rules = Rules::default();
-        let relay = Destination::Relay("mx:25".to_owned());
+        let relay = Place::Relay("mx:25".to_owned());
         rules.insert(Scope::Place(relay), limits(5));
-        rules.insert(Scope::Place(Destination::Local), limits(6));
+        rules.insert(Scope::Place(Place::Local), limits(6));
         rules.insert(
             Scope::Hosts(Names::Below("google.example".to_owned())),
             limits(7),

@@ -18,10 +18,11 @@
 //! Octets behind that are an error.
 
 use std::fmt;
+use std::str::FromStr;
 
 use vere_units::Timestamp;
 
-use crate::destination::Destination;
+use crate::destination::{Destination, Place};
 
 /// The version this code writes, and the newest it reads.
 pub const ORDER_VERSION: u8 = 2;
@@ -46,8 +47,8 @@ pub struct Order {
 /// Another way for the mail of a destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detour {
-    /// Where it goes: a place, nothing about wishes.
-    pub to: Destination,
+    /// Where it goes; the wishes of the senders stay.
+    pub to: Place,
     /// Before this time.
     pub until: Timestamp,
 }
@@ -155,8 +156,8 @@ impl Order {
     }
 }
 
-fn push_name(out: &mut Vec<u8>, destination: &Destination) {
-    let name = destination.to_string();
+fn push_name(out: &mut Vec<u8>, name: &impl fmt::Display) {
+    let name = name.to_string();
     // A destination is a domain or a host with its port: its length was checked when it came in.
     let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&length.to_le_bytes());
@@ -169,7 +170,7 @@ fn read_time(bytes: &[u8]) -> Result<(Option<Timestamp>, &[u8]), OrderError> {
     Ok(((millis != 0).then(|| Timestamp::from_millis(millis)), rest))
 }
 
-fn read_name(bytes: &[u8]) -> Result<(Destination, &[u8]), OrderError> {
+fn read_name<N: FromStr>(bytes: &[u8]) -> Result<(N, &[u8]), OrderError> {
     let (octets, rest) = bytes.split_first_chunk().ok_or(OrderError::Malformed)?;
     let length = usize::from(u16::from_le_bytes(*octets));
     let (name, rest) = rest.split_at_checked(length).ok_or(OrderError::Malformed)?;
@@ -184,7 +185,7 @@ mod tests {
 
     fn order() -> Order {
         Order {
-            destination: Destination::Domain("b.c".to_owned()),
+            destination: Destination::domain("b.c".to_owned()),
             held_until: Some(Timestamp::from_millis(0x0102)),
             refused_until: Some(FOREVER),
             detour: None,
@@ -194,7 +195,7 @@ mod tests {
     fn with_detour() -> Order {
         Order {
             detour: Some(Detour {
-                to: Destination::Relay("h:25".to_owned()),
+                to: Place::Relay("h:25".to_owned()),
                 until: Timestamp::from_millis(0x0304),
             }),
             ..order()
@@ -245,6 +246,6 @@ mod tests {
         assert!(!later.is_none());
         let detour = |at| with_detour().at(Timestamp::from_millis(at)).detour;
         assert!(detour(0x0303).is_some() && detour(0x0304).is_none());
-        assert!(Order::none(Destination::Local).is_none());
+        assert!(Order::none(Destination::LOCAL).is_none());
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use vere_directory::Directory;
 use vere_net::sts::StsAnswer;
 use vere_net::tls::{PeerCertificate, TlsInfo};
-use vere_queue::{Destination, TlsWish};
+use vere_queue::{Destination, Place, TlsWish};
 use vere_settings::Settings;
 use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
 use vere_smtp::client::{OutgoingMessage, RecipientOutcome};
@@ -179,7 +179,7 @@ impl Dialling {
             reason: None,
         };
         if let Some((verdict, reason)) = own::answer(self.directory.as_ref(), &self.recipient) {
-            report.queue = Destination::Local.to_string();
+            report.queue = Destination::LOCAL.to_string();
             (report.verdict, report.reason) = (verdict, Some(reason));
             return report;
         }
@@ -200,7 +200,7 @@ impl Dialling {
             .hosts
             .iter()
             .any(|host| host.name.parse::<IpAddr>().is_err())
-            && matches!(destination.place().0, Destination::Domain(_));
+            && matches!(destination.place, Place::Domain(_));
         report.proven = by_mx.then_some(hosts.proven);
         if hosts.hosts.iter().any(|host| host.preference.is_some()) {
             report.mta_sts = self.sts().await;

@@ -17,9 +17,11 @@ use vere_settings::Settings;
 use vere_spool::lease::LeaseRecord;
 use vere_spool::owner::Membership;
 
-use super::group::{self, End};
-use super::link_options;
-use super::state::Gateway;
+use super::connecting::link_options;
+use super::group::Group;
+use super::groups::Groups;
+use super::process::Process;
+use super::takeover::{self, End};
 use crate::spool as nodes;
 use crate::spool::link::{SpoolLink, random_life};
 use crate::spool::reader::Admission;
@@ -100,8 +102,8 @@ impl Watch {
 }
 
 /// Watches and adopts until the gateway stops.
-pub(super) async fn run(gateway: Rc<Gateway>, mut stop: watch::Receiver<bool>) {
-    let settings = gateway.settings();
+pub(super) async fn run(groups: Rc<Groups>, mut stop: watch::Receiver<bool>) {
+    let settings = groups.process().settings();
     if settings.gateway.adopts.is_empty() {
         return;
     }
@@ -118,8 +120,7 @@ pub(super) async fn run(gateway: Rc<Gateway>, mut stop: watch::Receiver<bool>) {
     let pause = (watch.adopt_after / 6).clamp(LOOK_MIN, LOOK_MAX);
     while !*stop.borrow() {
         for name in names(&register, &settings).await {
-            let mine = |(adopted, _): &(String, _)| *adopted == name;
-            if gateway.adopted.borrow().iter().any(mine) {
+            if groups.find(&name).is_some() {
                 continue;
             }
             let read = |kind: &str| format!("{kind}/{name}");
@@ -139,7 +140,7 @@ pub(super) async fn run(gateway: Rc<Gateway>, mut stop: watch::Receiver<bool>) {
                 Some(may) => {
                     watch.seen.remove(&name);
                     if may {
-                        adopt(&gateway, &name, record.epoch, stop.clone());
+                        adopt(&groups, &name, record.epoch, stop.clone());
                     }
                 }
             }
@@ -187,27 +188,21 @@ async fn may_adopt(settings: &Arc<Settings>, group: &str, record: &Membership) -
 }
 
 /// Takes the group and delivers what it holds, beside everything else.
-fn adopt(gateway: &Rc<Gateway>, name: &str, epoch: u64, stop: watch::Receiver<bool>) {
+fn adopt(groups: &Rc<Groups>, name: &str, epoch: u64, stop: watch::Receiver<bool>) {
     tracing::warn!(
         group = name,
         "the gateway is dead: its queues are delivered here"
     );
-    let adopted = match take(gateway, name, epoch) {
+    let adopted = match take(&groups.own.process, name, epoch) {
         Ok(adopted) => adopted,
         Err(error) => return tracing::error!(group = name, %error, "cannot adopt the queues"),
     };
-    let (gateway, name, mut stop) = (Rc::clone(gateway), name.to_owned(), stop);
+    let (groups, name, mut stop) = (Rc::clone(groups), name.to_owned(), stop);
     spawn_local(async move {
         let (other, _mark) = adopted;
-        gateway
-            .adopted
-            .borrow_mut()
-            .push((name.clone(), Rc::clone(&other)));
-        let end = group::deliver(&other, &mut stop, |_| {}).await;
-        gateway
-            .adopted
-            .borrow_mut()
-            .retain(|(group, _)| *group != name);
+        groups.add(&name, &other);
+        let end = takeover::deliver(&other, &mut stop, |_| {}).await;
+        groups.remove(&name);
         match end {
             End::Empty { unreadable } => tracing::info!(
                 group = name,
@@ -221,11 +216,11 @@ fn adopt(gateway: &Rc<Gateway>, name: &str, epoch: u64, stop: watch::Receiver<bo
 }
 
 fn take(
-    gateway: &Gateway,
+    process: &Rc<Process>,
     name: &str,
     epoch: u64,
-) -> Result<(Rc<Gateway>, nodes::mark::OwnerMark), nodes::SetupError> {
-    let settings = gateway.settings();
+) -> Result<(Rc<Group>, nodes::mark::OwnerMark), nodes::SetupError> {
+    let settings = process.settings();
     let life = random_life();
     let mark = nodes::mark(&settings, name, life)?;
     let mut options = link_options(&settings, name)?;
@@ -233,7 +228,7 @@ fn take(
     (options.adopted, options.takes) = (true, Some(epoch));
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
-    Ok((Rc::new(gateway.beside(link)), mark))
+    Ok((Rc::new(Group::new(process, link)), mark))
 }
 
 #[cfg(test)]

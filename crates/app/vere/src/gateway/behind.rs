@@ -5,22 +5,23 @@
 //! One task for all queues, block by block in turn, with a pause after each report and one block of records in
 //! memory: a million messages make no storm.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::ops::Bound;
+mod waiting;
+
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::task::spawn_local;
-use vere_queue::{Envelope, Job, Queues, Report, Standing, delay};
+use vere_queue::{Envelope, Job, MessageSummary, Queues, Report, Standing, delay};
 use vere_spool::owner::{Batch, Block};
 use vere_spoolwire::{QueueId, RecordId};
 use vere_units::Timestamp;
 
+pub(super) use self::waiting::Behind;
+use self::waiting::Reason;
+use super::group::Group;
 use super::reporting::Unstored;
-use super::state::{FETCH_BYTES, Gateway};
-use super::{clock, recovery};
+use super::{clock, reading};
 use crate::spool::link::SpoolError;
 
 /// Records in one block.
@@ -30,47 +31,13 @@ const BLOCK_OCTETS: u32 = 1 << 20;
 /// The pause after each report: no more than 1,000 leave in a second.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Why messages wait: which host, or destination, said what.
-#[derive(Debug)]
-struct Reason {
-    remote: String,
-    reply: String,
-}
-
-/// Queues that are to be looked through, and why their messages wait.
-#[derive(Debug, Default)]
-pub(super) struct Behind {
-    waiting: RefCell<BTreeMap<u32, Reason>>,
-    running: Cell<bool>,
-}
-
-impl Behind {
-    /// Takes the queue after another one; after the last comes the first.
-    fn next(&self, after: u32) -> Option<(u32, Reason)> {
-        let mut waiting = self.waiting.borrow_mut();
-        let later = (Bound::Excluded(after), Bound::Unbounded);
-        let first = || waiting.keys().next();
-        let queue = *waiting
-            .range(later)
-            .next()
-            .map(|(queue, _)| queue)
-            .or_else(first)?;
-        waiting.remove_entry(&queue)
-    }
-
-    /// Puts a queue back, unless there is a newer reason.
-    fn go_on(&self, queue: u32, reason: Reason) {
-        self.waiting.borrow_mut().entry(queue).or_insert(reason);
-    }
-}
-
 /// Has a queue looked through, where it is time for some of its messages.
-pub(super) fn look_through(gateway: &Rc<Gateway>, queue: u32, remote: &str, reply: &str) {
+pub(super) fn look_through(group: &Rc<Group>, queue: u32, remote: &str, reply: &str) {
     let now = clock::now();
-    let queues = gateway.queues.borrow();
-    let due = queues
-        .first_expired(queue, now)
-        .or_else(|| queues.first_untold(queue, now));
+    let due = group.queues.look(|queues| {
+        let expired = queues.first_expired(queue, now);
+        expired.or_else(|| queues.first_untold(queue, now))
+    });
     if due.is_none() {
         return;
     }
@@ -78,161 +45,168 @@ pub(super) fn look_through(gateway: &Rc<Gateway>, queue: u32, remote: &str, repl
         remote: remote.to_owned(),
         reply: reply.to_owned(),
     };
-    gateway.behind.waiting.borrow_mut().insert(queue, reason);
-    if !gateway.behind.running.replace(true) {
-        spawn_local(run(Rc::clone(gateway)));
+    if group.behind.add(queue, reason) {
+        spawn_local(run(Rc::clone(group)));
     }
 }
 
 /// Runs until no queue waits.
-async fn run(gateway: Rc<Gateway>) {
+async fn run(group: Rc<Group>) {
     let mut after = 0;
-    while let Some((queue, reason)) = gateway.behind.next(after) {
+    while let Some((queue, reason)) = group.behind.next(after) {
         after = queue;
-        match block(&gateway, queue, &reason).await {
-            Ok(true) => gateway.behind.go_on(queue, reason),
+        match block(&group, queue, &reason).await {
+            Ok(true) => group.behind.go_on(queue, reason),
             Ok(false) => {}
             Err(error) => {
                 tracing::warn!(queue, ?error, "cannot tell senders of delays and ends yet");
             }
         }
     }
-    gateway.behind.running.set(false);
+    group.behind.ended();
 }
 
 /// Looks at one block of a queue; whether there may be more.
-async fn block(gateway: &Rc<Gateway>, queue: u32, reason: &Reason) -> Result<bool, Unstored> {
-    if !gateway.delivering() {
+async fn block(group: &Rc<Group>, queue: u32, reason: &Reason) -> Result<bool, Unstored> {
+    if !group.delivering() {
         return Ok(false);
     }
     let now = clock::now();
-    let expired = gateway.queues.borrow().first_expired(queue, now);
+    let expired = group.queues.look(|queues| queues.first_expired(queue, now));
     if let Some(from) = expired {
-        return end(gateway, queue, RecordId(from), reason).await;
+        return end(group, queue, RecordId(from), reason).await;
     }
-    let untold = gateway.queues.borrow().first_untold(queue, now);
+    let untold = group.queues.look(|queues| queues.first_untold(queue, now));
     match untold {
-        Some(from) => tell(gateway, queue, RecordId(from), reason).await,
+        Some(from) => tell(group, queue, RecordId(from), reason).await,
         None => Ok(false),
     }
 }
 
-async fn fetch(gateway: &Gateway, queue: u32, from: RecordId) -> Result<Block, SpoolError> {
+async fn fetch(group: &Group, queue: u32, from: RecordId) -> Result<Block, SpoolError> {
     let queue = QueueId(queue);
-    let fetched = gateway.link.fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS);
+    let fetched = group.link.fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS);
     fetched.await
 }
 
 /// Ends the messages of a block whose time is over.
 async fn end(
-    gateway: &Rc<Gateway>,
+    group: &Rc<Group>,
     queue: u32,
     from: RecordId,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
-    let block = fetch(gateway, queue, from).await?;
+    let block = fetch(group, queue, from).await?;
     let mut ended = false;
-    for (record, envelope, body) in recovery::readable(block.records) {
-        let accepted = accepted(gateway, queue, record, &envelope);
+    for (record, envelope, body) in reading::readable(block.records) {
+        let accepted = accepted(group, queue, record, &envelope);
         // Re-check before each message: the gateway may be stopping, or the fetch may have outlasted the lease.
-        if !gateway.delivering() || !is_expired(gateway, accepted) {
+        if !group.delivering() || !is_expired(group, accepted) {
             break;
         }
-        let Some(job) = claim_unheld(gateway, queue, record, envelope, body) else {
+        let Some(job) = claim_unheld(group, queue, record, envelope, body) else {
             continue;
         };
         ended = true;
         let attempt = Queues::unreachable_attempt(&job.envelope, &reason.remote, &reason.reply);
-        if gateway.settle(queue, &job, &attempt) > 0 {
+        if group.settle(queue, &job, &attempt) > 0 {
             tokio::time::sleep(PAUSE).await;
-            gateway.room_for_reports().await;
+            group.room_for_reports().await;
         }
     }
     // The next look finds the same record otherwise: another version wrote it, or it is gone.
     Ok(ended)
 }
 
+/// Returns a message as the queues know it.
+fn message(group: &Group, queue: u32, record: u64, envelope: &Envelope) -> Option<MessageSummary> {
+    let trace = envelope.trace;
+    group
+        .queues
+        .look(|queues| queues.message(queue, record, trace))
+}
+
 /// When a message was accepted, as the queues have it: the record may say so by a clock that was put ahead or back since.
-fn accepted(gateway: &Gateway, queue: u32, record: u64, envelope: &Envelope) -> Timestamp {
-    let queues = gateway.queues.borrow();
-    let message = queues.message(queue, record, envelope.trace);
+fn accepted(group: &Group, queue: u32, record: u64, envelope: &Envelope) -> Timestamp {
+    let message = message(group, queue, record, envelope);
     message.map_or(envelope.accepted, |message| message.accepted)
 }
 
-fn is_expired(gateway: &Gateway, accepted: Timestamp) -> bool {
-    let queues = gateway.queues.borrow();
-    queues.is_expired(accepted, clock::now())
+fn is_expired(group: &Group, accepted: Timestamp) -> bool {
+    let now = clock::now();
+    group.queues.look(|queues| queues.is_expired(accepted, now))
 }
 
 /// Claims a message as for an attempt; what is held does not leave by its age.
 fn claim_unheld(
-    gateway: &Gateway,
+    group: &Group,
     queue: u32,
     record: u64,
     envelope: Envelope,
     body: Bytes,
 ) -> Option<Job> {
-    let mut queues = gateway.queues.borrow_mut();
-    let message = queues.message(queue, record, envelope.trace);
+    let message = message(group, queue, record, &envelope);
     if message.is_some_and(|message| message.standing == Standing::Held) {
         return None;
     }
-    queues.claim(queue, record, envelope, body)
+    group
+        .queues
+        .change(|queues| queues.claim(queue, record, envelope, body))
 }
 
 /// Tells the senders of a block, from the first that was not looked at to the first that is too young.
 async fn tell(
-    gateway: &Rc<Gateway>,
+    group: &Rc<Group>,
     queue: u32,
     from: RecordId,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
-    let block = fetch(gateway, queue, from).await?;
+    let block = fetch(group, queue, from).await?;
     let (end, next) = (block.end, block.next.0);
-    for (record, envelope, _) in recovery::readable(block.records) {
-        if !gateway.delivering() {
+    for (record, envelope, _) in reading::readable(block.records) {
+        if !group.delivering() {
             return Ok(false);
         }
-        let accepted = accepted(gateway, queue, record, &envelope);
-        if is_young(gateway, accepted) {
+        let accepted = accepted(group, queue, record, &envelope);
+        if is_young(group, accepted) {
             let young = Some(accepted);
-            gateway.queues.borrow_mut().told(queue, record, young);
+            group
+                .queues
+                .change(|queues| queues.told(queue, record, young));
             return Ok(false);
         }
-        if tell_one(gateway, queue, record, envelope, reason).await? {
+        if tell_one(group, queue, record, envelope, reason).await? {
             tokio::time::sleep(PAUSE).await;
         }
-        gateway.queues.borrow_mut().told(queue, record + 1, None);
+        group
+            .queues
+            .change(|queues| queues.told(queue, record + 1, None));
     }
     if end || next <= from.0 {
         return Ok(false);
     }
-    gateway.queues.borrow_mut().told(queue, next, None);
+    group.queues.change(|queues| queues.told(queue, next, None));
     Ok(true)
 }
 
-fn is_young(gateway: &Gateway, accepted: Timestamp) -> bool {
-    let after = gateway.queues.borrow().policy().delay_notice;
+fn is_young(group: &Group, accepted: Timestamp) -> bool {
+    let after = group.queues.look(|queues| queues.policy().delay_notice);
     after.is_none_or(|after| accepted + after > clock::now())
 }
 
 /// Notifies the sender of one message. Returns whether the message had a sender to notify. Messages in flight or held
 /// are reported by their own attempts.
 async fn tell_one(
-    gateway: &Rc<Gateway>,
+    group: &Rc<Group>,
     queue: u32,
     record: u64,
     envelope: Envelope,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
-    if notice(gateway, (queue, record), &envelope, reason).is_none() {
+    if notice(group, (queue, record), &envelope, reason).is_none() {
         return Ok(false);
     }
-    let message = gateway
-        .queues
-        .borrow()
-        .message(queue, record, envelope.trace);
-    let Some(message) = message else {
+    let Some(message) = message(group, queue, record, &envelope) else {
         return Ok(false);
     };
     let due = match message.standing {
@@ -240,39 +214,39 @@ async fn tell_one(
         Standing::Deferred => message.due.unwrap_or_else(clock::now),
         Standing::InFlight | Standing::Held => return Ok(false),
     };
-    let claimed = gateway
+    let claimed = group
         .queues
-        .borrow_mut()
-        .claim(queue, record, envelope, Bytes::new());
+        .change(|queues| queues.claim(queue, record, envelope, Bytes::new()));
     let Some(job) = claimed else {
         return Ok(false);
     };
-    let told = change(gateway, queue, &job, reason).await;
+    let told = change(group, queue, &job, reason).await;
     let back = Envelope {
         attempts: message.attempts,
         not_before: Some(due),
         ..Envelope::clone(&job.envelope)
     };
-    let mut queues = gateway.queues.borrow_mut();
-    queues.written(queue, &job, &back, clock::now());
-    drop(queues);
-    gateway.changed.notify_one();
+    let now = clock::now();
+    group
+        .queues
+        .change(|queues| queues.written(queue, &job, &back, now));
     told
 }
 
 fn notice(
-    gateway: &Gateway,
+    group: &Group,
     (queue, record): (u32, u64),
     envelope: &Envelope,
     reason: &Reason,
 ) -> Option<(Envelope, Report)> {
     let dated = Envelope {
-        accepted: accepted(gateway, queue, record, envelope),
+        accepted: accepted(group, queue, record, envelope),
         ..envelope.clone()
     };
-    let queues = gateway.queues.borrow();
-    let Reason { remote, reply } = reason;
-    let (mut rest, report) = delay::notice(&dated, queues.policy(), clock::now(), remote, reply)?;
+    let (Reason { remote, reply }, now) = (reason, clock::now());
+    let (mut rest, report) = group
+        .queues
+        .look(|queues| delay::notice(&dated, queues.policy(), now, remote, reply))?;
     rest.accepted = envelope.accepted;
     Some((rest, report))
 }
@@ -280,35 +254,33 @@ fn notice(
 /// Stores the report and what it makes of the record, which nobody else changes meanwhile: it is read once more,
 /// since an attempt may have changed it after it was read with others.
 async fn change(
-    gateway: &Rc<Gateway>,
+    group: &Rc<Group>,
     queue: u32,
     job: &Job,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
-    let id = RecordId(job.record);
-    let block = gateway
-        .link
-        .fetch(QueueId(queue), id, 1, FETCH_BYTES)
-        .await?;
-    let mut records = recovery::readable(block.records);
-    let Some((_, envelope, body)) = records.find(|(record, ..)| *record == job.record) else {
+    let Some(record) = reading::record(&group.link, queue, job.record).await? else {
         return Ok(false);
     };
-    let Some((rest, report)) = notice(gateway, (queue, job.record), &envelope, reason) else {
+    let Ok(envelope) = Envelope::decode(&record.meta) else {
+        return Ok(false);
+    };
+    let body = record.body;
+    let Some((rest, report)) = notice(group, (queue, job.record), &envelope, reason) else {
         return Ok(false);
     };
     let mut batch = Batch::new();
-    batch.replace(QueueId(queue), id, rest.encode().into());
+    batch.replace(QueueId(queue), record.id, rest.encode().into());
     let mut job = job.clone();
     job.envelope = Rc::new(envelope);
     job.body = Some(body.clone());
-    if !gateway.may_report(&report, job.envelope.trace) {
-        let lines = gateway.report_lines(queue, &job, &report, None);
-        gateway.store(batch, Vec::new(), &lines).await?;
+    if !group.process.may_report(&report, job.envelope.trace) {
+        let lines = group.report_lines(queue, &job, &report, None);
+        group.store(batch, Vec::new(), &lines).await?;
         return Ok(true);
     }
-    let notices = gateway.notices(queue, &job, &body, &[report]).await?;
-    gateway
+    let notices = group.notices(queue, &job, &body, &[report]).await?;
+    group
         .store_notices(batch, &job.envelope, &notices, &Vec::new())
         .await?;
     Ok(true)

@@ -7,24 +7,23 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_local;
-use vere_spool::owner::{NetworkState, ReplicaRow, SyncState};
 
-use super::state::Gateway;
-use super::{audit, hold, look, operate, top};
-use crate::control::{Answer, REQUEST_MAX, ReplicaLine, Request};
+use super::groups::Groups;
+use super::{audit, hold, look, operate, replicas, top};
+use crate::control::{Answer, REQUEST_MAX, Request};
 
 /// How long a client may take for a request or to read its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves until the gateway stops.
-pub(super) async fn serve(gateway: Rc<Gateway>, listener: UnixListener) {
+pub(super) async fn serve(groups: Rc<Groups>, listener: UnixListener) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let gateway = Rc::clone(&gateway);
+                let groups = Rc::clone(&groups);
                 spawn_local(async move {
                     // A client that breaks off gets no answer; there is nobody to tell.
-                    let _ = converse(&gateway, stream).await;
+                    let _ = converse(&groups, stream).await;
                 });
             }
             Err(error) => {
@@ -35,7 +34,7 @@ pub(super) async fn serve(gateway: Rc<Gateway>, listener: UnixListener) {
     }
 }
 
-async fn converse(gateway: &Rc<Gateway>, stream: UnixStream) -> io::Result<()> {
+async fn converse(groups: &Rc<Groups>, stream: UnixStream) -> io::Result<()> {
     let operator = stream.peer_cred()?.uid();
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
@@ -43,7 +42,7 @@ async fn converse(gateway: &Rc<Gateway>, stream: UnixStream) -> io::Result<()> {
     tokio::time::timeout(PATIENCE, reader.read_line(&mut line)).await??;
     let answer = match serde_json::from_str(&line) {
         Ok(request) => {
-            let answer = answer(gateway, &request).await;
+            let answer = answer(groups, &request).await;
             audit::write(operator, &request, &answer);
             answer
         }
@@ -54,16 +53,16 @@ async fn converse(gateway: &Rc<Gateway>, stream: UnixStream) -> io::Result<()> {
     tokio::time::timeout(PATIENCE, writer.write_all(&octets)).await?
 }
 
-async fn answer(gateway: &Rc<Gateway>, request: &Request) -> Answer {
+async fn answer(groups: &Rc<Groups>, request: &Request) -> Answer {
     match request {
         Request::QueueList {
             group,
             after,
             limit,
-        } => look::list(gateway, group.as_deref(), after.as_deref(), *limit),
+        } => look::list(groups, group.as_deref(), after.as_deref(), *limit),
         Request::Adopted => {
-            let adopted = gateway.adopted.borrow();
-            let names: Vec<&str> = adopted.iter().map(|(name, _)| name.as_str()).collect();
+            let adopted = groups.adopted().into_iter();
+            let names: Vec<String> = adopted.map(|(name, _)| name).collect();
             to_answer(&names)
         }
         Request::QueueShow {
@@ -80,35 +79,35 @@ async fn answer(gateway: &Rc<Gateway>, request: &Request) -> Answer {
                 after: *after,
                 limit: *limit,
             };
-            look::show(gateway, asked).await
+            look::show(groups, asked).await
         }
         Request::QueueOrder {
             destination,
             change,
             seconds,
             ahead,
-        } => operate::order(gateway, destination, change, *seconds, *ahead).await,
-        Request::QueueOrders => operate::orders(gateway).await,
+        } => operate::order(groups, destination, change, *seconds, *ahead).await,
+        Request::QueueOrders => operate::orders(groups).await,
         Request::QueueAct {
             destination,
             selection,
             action,
             report,
-        } => operate::act(gateway, destination.as_deref(), selection, *action, *report).await,
+        } => operate::act(groups, destination.as_deref(), selection, *action, *report).await,
         Request::QueueMessage {
             id,
             destination,
             change,
             seconds,
-        } => hold::message(gateway, destination.as_deref(), *id, *change, *seconds).await,
+        } => hold::message(groups, destination.as_deref(), *id, *change, *seconds).await,
         Request::QueueTop {
             order,
             filter,
             limit,
-        } => to_answer(&top::sample(gateway, *order, filter, *limit).await),
-        Request::SpoolTable => to_answer(&replica_lines(gateway)),
+        } => to_answer(&top::sample(groups, *order, filter, *limit).await),
+        Request::SpoolTable => to_answer(&replicas::lines(&groups.own)),
         Request::FlushTrace => {
-            gateway.flush_trace();
+            groups.process().flush_trace();
             Answer::Ok(serde_json::Value::Null)
         }
     }
@@ -118,39 +117,5 @@ fn to_answer(rows: &impl serde::Serialize) -> Answer {
     match serde_json::to_value(rows) {
         Ok(value) => Answer::Ok(value),
         Err(error) => Answer::Error(error.to_string()),
-    }
-}
-
-/// The state of every replica.
-pub(super) fn replica_lines(gateway: &Gateway) -> Vec<ReplicaLine> {
-    let table = gateway.link.table().into_iter();
-    table.map(|row| replica_line(gateway, row)).collect()
-}
-
-fn replica_line(gateway: &Gateway, row: ReplicaRow) -> ReplicaLine {
-    let network = |state| match state {
-        NetworkState::Run => "run",
-        NetworkState::Ready => "ready",
-        NetworkState::Down => "down",
-    };
-    let (sync, copied) = match row.sync {
-        SyncState::Sync => ("sync".to_owned(), None),
-        SyncState::CatchingUp => ("catching up".to_owned(), None),
-        SyncState::Rebuilding(copied) => ("rebuilding".to_owned(), Some(copied)),
-        SyncState::Slow => ("slow".to_owned(), None),
-        SyncState::Out => ("out".to_owned(), None),
-        SyncState::Resting => ("out, slow".to_owned(), None),
-        SyncState::Faulty(fault) => (fault.to_string(), None),
-    };
-    ReplicaLine {
-        active: network(row.active).to_owned(),
-        standby: network(row.standby).to_owned(),
-        sync,
-        transactions: row.transactions.0,
-        in_flight: row.in_flight,
-        alone: row.alone,
-        copied,
-        trouble: gateway.link.trouble(&row.node),
-        node: row.node,
     }
 }

@@ -1,7 +1,10 @@
 //! Delivers the queues of gateways that are dead, in the foreground (`vere queue drain --here`).
 
+mod error;
+
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,10 +16,12 @@ use vere_cluster::Register;
 use vere_settings::{RecordSink, Settings};
 use vere_spool::owner::Membership;
 
-use super::group::{self, End, Progress};
-use super::state::Gateway;
-use super::{drain_trace_directory, link_options, parts, trace_directory};
-use crate::failure::Failure;
+use self::error::DrainError;
+use super::connecting::link_options;
+use super::error::GatewayError;
+use super::group::Group;
+use super::process::{Process, trace_directory};
+use super::takeover::{self, End, Progress};
 use crate::spool as nodes;
 use crate::spool::link::{SpoolLink, random_life};
 use crate::spool::namesake::{self, By, Namesake};
@@ -28,6 +33,11 @@ const TELL: Duration = Duration::from_secs(2);
 /// Pause before a node that did not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
+/// Where the events of a drain lie while a gateway runs on the same machine.
+pub(crate) fn drain_trace_directory(settings: &Settings) -> PathBuf {
+    settings.data.join("trace-drain")
+}
+
 /// Drains the groups of the given gateways, or of all dead gateways. With `force`, also drains the group of a live
 /// gateway, which then ends. Writes progress to `out`.
 ///
@@ -38,7 +48,7 @@ pub(crate) fn drain(
     names: &[String],
     force: bool,
     out: &mut dyn Write,
-) -> Result<(), Failure> {
+) -> Result<(), DrainError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -59,7 +69,7 @@ pub(crate) fn drain(
             register: nodes::register(settings)?,
             force,
             stopped,
-            first: None,
+            process: None,
         };
         drain.run(names, out).await
     }))
@@ -70,25 +80,21 @@ struct Drain<'a> {
     register: Register,
     force: bool,
     stopped: watch::Receiver<bool>,
-    /// What the first group was delivered by; others share resolver, directory and trace with it.
-    first: Option<Rc<Gateway>>,
+    /// Opened for the first group; the others share resolver, directory and trace with it.
+    process: Option<Rc<Process>>,
 }
 
 impl Drain<'_> {
-    async fn run(&mut self, names: &[String], out: &mut dyn Write) -> Result<(), Failure> {
+    async fn run(&mut self, names: &[String], out: &mut dyn Write) -> Result<(), DrainError> {
         if !names.is_empty() {
             for name in names {
                 if !self.drain(name, out).await? {
-                    return Err(Failure::new(format!(
-                        "gateway {name} lives: stop it first; --force takes its queues all the same"
-                    )));
+                    return Err(DrainError::Alive(name.clone()));
                 }
             }
             return Ok(());
         }
-        let all = self.register.list("group/").await;
-        let all =
-            all.map_err(|error| Failure::new(format!("cannot read the register: {error}")))?;
+        let all = self.register.list("group/").await?;
         for (key, _) in all {
             let name = key.strip_prefix("group/").unwrap_or(&key);
             if !self.drain(name, out).await? {
@@ -99,7 +105,7 @@ impl Drain<'_> {
     }
 
     /// Delivers what one group holds. False: its gateway lives.
-    async fn drain(&mut self, name: &str, out: &mut dyn Write) -> Result<bool, Failure> {
+    async fn drain(&mut self, name: &str, out: &mut dyn Write) -> Result<bool, DrainError> {
         let record = self.record(name).await?;
         self.wait_admitted(name, &record, out).await?;
         let life = random_life();
@@ -124,31 +130,19 @@ impl Drain<'_> {
         options.takes = Some(record.epoch).filter(|_| !self.force);
         let (link, driver) = SpoolLink::connect(options);
         spawn_local(driver);
-        let gateway = self.gateway(link)?;
+        let group = Group::new(&self.process()?, link);
+        let group = Rc::new(group);
         let mut told = Told::new(name, out);
-        let end = group::deliver(&gateway, &mut self.stopped, |progress| told.tell(progress)).await;
+        let end =
+            takeover::deliver(&group, &mut self.stopped, |progress| told.tell(progress)).await;
         let last = told.last;
-        gateway.flush_trace();
+        group.process.flush_trace();
+        let (name, left) = (name.to_owned(), last.messages);
         match end {
             End::Empty { unreadable: 0 } => writeln!(out, "{name}: nothing is left")?,
-            End::Empty { unreadable } => {
-                return Err(Failure::new(format!(
-                    "{name}: {unreadable} records are left that this version cannot read"
-                )));
-            }
-            End::Taken => {
-                return Err(Failure::new(format!(
-                    "{name}: another gateway has taken the queues, with {}; most often it is the one of \
-                     that name, which is back",
-                    messages(last.messages)
-                )));
-            }
-            End::Stopped => {
-                return Err(Failure::new(format!(
-                    "{name}: stopped, {} left",
-                    messages(last.messages)
-                )));
-            }
+            End::Empty { unreadable } => return Err(DrainError::Unreadable { name, unreadable }),
+            End::Taken => return Err(DrainError::Taken { name, left }),
+            End::Stopped => return Err(DrainError::Stopped { name, left }),
         }
         Ok(true)
     }
@@ -159,16 +153,18 @@ impl Drain<'_> {
         name: &str,
         record: &Membership,
         out: &mut dyn Write,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DrainError> {
         let mut told = String::new();
         loop {
             match nodes::admission(self.settings, name, record).await? {
                 Admission::Granted => return Ok(()),
                 Admission::Denied(reason) => {
                     let account = &self.settings.spool.speaks_as;
-                    return Err(Failure::new(format!(
-                        "{name}: account {account:?}: {reason}; its gateway goes on"
-                    )));
+                    return Err(DrainError::Denied {
+                        name: name.to_owned(),
+                        account: account.clone(),
+                        reason: reason.to_string(),
+                    });
                 }
                 Admission::Unknown(error) if error != told => {
                     writeln!(out, "{name}: waiting for the nodes: {error}")?;
@@ -178,25 +174,22 @@ impl Drain<'_> {
             }
             tokio::select! {
                 _ = self.stopped.changed() => {
-                    return Err(Failure::new(format!("{name}: stopped, nothing was changed")));
+                    return Err(DrainError::Unchanged(name.to_owned()));
                 }
                 () = tokio::time::sleep(ASK_AGAIN) => {}
             }
         }
     }
 
-    async fn record(&self, name: &str) -> Result<Membership, Failure> {
-        let read = self.register.read(&format!("group/{name}")).await;
-        let found =
-            read.map_err(|error| Failure::new(format!("cannot read the register: {error}")))?;
-        let found =
-            found.ok_or_else(|| Failure::new(format!("the register knows no gateway {name}")))?;
-        Membership::decode(&found.value).map_err(|error| Failure::new(error.to_string()))
+    async fn record(&self, name: &str) -> Result<Membership, DrainError> {
+        let found = self.register.read(&format!("group/{name}")).await?;
+        let found = found.ok_or_else(|| DrainError::Unknown(name.to_owned()))?;
+        Ok(Membership::decode(&found.value)?)
     }
 
-    fn gateway(&mut self, link: SpoolLink) -> Result<Rc<Gateway>, Failure> {
-        if let Some(first) = &self.first {
-            return Ok(Rc::new(first.beside(link)));
+    fn process(&mut self) -> Result<Rc<Process>, GatewayError> {
+        if let Some(process) = &self.process {
+            return Ok(Rc::clone(process));
         }
         let mut trace = trace_directory(self.settings);
         let mut settings = Arc::clone(self.settings);
@@ -208,9 +201,9 @@ impl Drain<'_> {
                 path.as_mut_os_string().push(".drain");
             }
         }
-        let gateway = Rc::new(Gateway::new(parts(settings, link, &trace)?));
-        self.first = Some(Rc::clone(&gateway));
-        Ok(gateway)
+        let process = Rc::new(Process::open(settings, &trace)?);
+        self.process = Some(Rc::clone(&process));
+        Ok(process)
     }
 }
 

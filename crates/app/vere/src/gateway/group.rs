@@ -1,120 +1,150 @@
-//! Delivers what the group of another gateway holds, until nothing is left or somebody else takes it.
-//!
-//! Such a group gets no new mail but reports about its own. Its queues are delivered like this gateway's,
-//! side by side with them.
+//! State that exists once per group of queues: the group of this gateway, or of a dead gateway that this process
+//! delivers.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::sync::{Mutex, Notify, Semaphore};
+use vere_queue::Queues;
+use vere_settings::Settings;
+use vere_spoolwire::QueueId;
 use vere_units::Timestamp;
 
-use super::state::Gateway;
-use super::{STOP_PATIENCE, follow_lease, follow_link, records, scheduler};
-use crate::spool::link::LinkState;
+use super::behind::Behind;
+use super::clock;
+use super::desk::QueueDesk;
+use super::event_lines::EventLines;
+use super::policy::policy;
+use super::process::Process;
+use crate::spool::link::SpoolLink;
 
-/// How often it is looked at.
-const LOOK: Duration = Duration::from_millis(200);
+/// How long deliveries and sessions may go on after the stop was asked for.
+pub(super) const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// Ends with reports that are being stored at once: each has a message, and the report, in memory.
+const STORING_MAX: usize = 64;
 
-/// How the delivery of a group ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    /// The group is empty, except for records that this version cannot read.
-    Empty {
-        /// Number of unreadable records, which remain in the spool.
-        unreadable: u64,
-    },
-    /// Another gateway took the group: usually the gateway that the group is named for.
-    Taken,
-    /// The gateway is stopping.
-    Stopped,
+/// A group of queues that is delivered. All tasks run on one thread, so no locks are needed.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) process: Rc<Process>,
+    pub(super) link: SpoolLink,
+    pub(super) queues: QueueDesk,
+    clock: clock::Watch,
+    wakers: RefCell<HashMap<u32, Rc<Notify>>>,
+    /// Queues to be looked through behind their heads.
+    pub(super) behind: Behind,
+    /// Ends with reports that are being stored.
+    pub(super) storing: Semaphore,
+    /// Room for queues is made for one at a time.
+    pub(super) making: Mutex<()>,
+    /// Until this time the gateway does not search for empty queues to end: the last search ended none.
+    pub(super) full_until: Cell<Option<Instant>>,
+    /// Serialises changes of queue commands.
+    pub(super) ordering: Arc<Mutex<()>>,
+    /// The queue that stores the commands, once known.
+    pub(super) orders_queue: Cell<Option<QueueId>>,
+    /// Lines about messages for other systems.
+    pub(super) event_lines: EventLines,
+    recovered: Cell<bool>,
+    unreadable: Cell<u64>,
+    stopping: Cell<bool>,
 }
 
-/// How far it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Progress {
-    /// Whether the queues are known yet.
-    pub(super) recovered: bool,
-    /// Whether deliveries may begin.
-    pub(super) held: bool,
-    pub(super) messages: usize,
-    pub(super) deferred: usize,
-    pub(super) in_flight: usize,
-    /// Messages that an operator holds one by one.
-    pub(super) standing: usize,
-    /// Time of the next attempt.
-    pub(super) next: Option<Timestamp>,
+/// Returns empty queues. The spool may hold mail of queues from before a step of the wall clock.
+fn begin_queues(settings: &Settings) -> Queues {
+    let mut queues = Queues::new(policy(settings));
+    queues.spare_until(clock::now());
+    queues
 }
 
-/// Delivers until the end, which it brings about in order: what was begun ends, then the lease is given
-/// back, unless somebody else is to find out that there is something left.
-pub(super) async fn deliver(
-    gateway: &Rc<Gateway>,
-    stop: &mut watch::Receiver<bool>,
-    mut told: impl FnMut(Progress),
-) -> End {
-    let mut tasks = JoinSet::new();
-    tasks.spawn_local(scheduler::run(Rc::clone(gateway)));
-    tasks.spawn_local(follow_link(Rc::clone(gateway)));
-    tasks.spawn_local(follow_lease(Rc::clone(gateway)));
-    tasks.spawn_local(records::drain(Rc::clone(gateway)));
-    let end = loop {
-        let state = *gateway.link.state().borrow();
-        if state == LinkState::Fenced {
-            break End::Taken;
+impl Group {
+    /// Returns a group behind a link, with empty queues.
+    pub(super) fn new(process: &Rc<Process>, link: SpoolLink) -> Self {
+        Self {
+            process: Rc::clone(process),
+            link,
+            queues: QueueDesk::new(begin_queues(&process.settings())),
+            clock: clock::Watch::default(),
+            wakers: RefCell::default(),
+            behind: Behind::default(),
+            storing: Semaphore::new(STORING_MAX),
+            making: Mutex::new(()),
+            full_until: Cell::new(None),
+            ordering: Arc::default(),
+            orders_queue: Cell::new(None),
+            event_lines: EventLines::new(process.event_target.is_some()),
+            recovered: Cell::new(false),
+            unreadable: Cell::new(0),
+            stopping: Cell::new(false),
         }
-        if *stop.borrow() {
-            break End::Stopped;
-        }
-        let progress = progress(gateway);
-        told(progress);
-        let done = progress.recovered && progress.messages == 0 && gateway.link.is_settled();
-        if done && let Some(unreadable) = left(gateway).await {
-            break End::Empty { unreadable };
-        }
-        tokio::select! {
-            _ = stop.changed() => {}
-            () = tokio::time::sleep(LOOK) => {}
-        }
-    };
-    gateway.stop_delivering();
-    let quiet = async {
-        while gateway.in_flight() > 0 || end != End::Taken && !gateway.link.is_settled() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let _ = tokio::time::timeout(STOP_PATIENCE, quiet).await;
-    if end != End::Stopped {
-        gateway.link.give_back().await;
     }
-    gateway.link.close();
-    end
-}
 
-fn progress(gateway: &Gateway) -> Progress {
-    let queues = gateway.queues.borrow();
-    let totals = queues.totals();
-    Progress {
-        recovered: gateway.is_recovered(),
-        held: gateway.link.may_deliver(),
-        messages: totals.messages,
-        deferred: totals.deferred,
-        in_flight: totals.in_flight,
-        standing: totals.held,
-        next: queues.wake_at(),
+    /// Applies the delivery rules of other settings.
+    pub(super) fn set_policy(&self, settings: &Settings) {
+        self.queues
+            .change(|queues| queues.set_policy(policy(settings)));
     }
-}
 
-/// Asks the spool itself whether nothing is left: `None` when something is, such as an original whose
-/// report is being stored. Else how many records cannot be read.
-async fn left(gateway: &Gateway) -> Option<u64> {
-    let queues = gateway.link.queues().await.ok()?;
-    // Queue commands for destinations remain for the gateway that the group is named for. Event lines of exports that
-    // this gateway does not have remain as well.
-    let others = |name: &str| gateway.records.is_other(name);
-    let leaving = queues.iter().filter(|queue| !others(&queue.name));
-    let records: u64 = leaving.map(|queue| queue.length).sum();
-    let unreadable = gateway.unreadable();
-    (records <= unreadable && gateway.queues.borrow().messages() == 0).then_some(records)
+    /// The time now, by which the queues go: where the wall clock was put ahead or back, they have followed it.
+    pub(super) fn queue_time(&self) -> Timestamp {
+        let (now, step) = self.clock.look();
+        if let Some(step) = step {
+            self.process.metrics.clock_stepped();
+            tracing::warn!(
+                seconds = step.seconds(),
+                "wall clock was put ahead or back: retries wait as long as before, and nothing expires for one full retry"
+            );
+            self.queues.change(|queues| queues.clock_stepped(step, now));
+        }
+        now
+    }
+
+    /// Whether what the spool holds was taken back: then the queues are known.
+    pub(super) fn is_recovered(&self) -> bool {
+        self.recovered.get()
+    }
+
+    /// What the spool holds was taken back.
+    pub(super) fn recovered(&self) {
+        self.recovered.set(true);
+        self.queues.wake();
+    }
+
+    /// A record was found that this version cannot read; it stays where it is.
+    pub(super) fn left_alone(&self) {
+        self.unreadable.set(self.unreadable.get() + 1);
+    }
+
+    /// Records that were found and cannot be read.
+    pub(super) fn unreadable(&self) -> u64 {
+        self.unreadable.get()
+    }
+
+    /// Whether attempts may begin now: after recovery, until the stop, and under the delivery lease.
+    pub(super) fn delivering(&self) -> bool {
+        self.recovered.get() && !self.stopping.get() && self.link.may_deliver()
+    }
+
+    /// Delivers no more, whatever comes: the gateway is about to end.
+    pub(super) fn stop_delivering(&self) {
+        self.stopping.set(true);
+    }
+
+    /// What wakes an idle worker of a queue.
+    pub(super) fn waker(&self, queue: u32) -> Rc<Notify> {
+        Rc::clone(self.wakers.borrow_mut().entry(queue).or_default())
+    }
+
+    /// Forgets what wakes the workers of a queue that has ended.
+    pub(super) fn forget_waker(&self, queue: u32) {
+        self.wakers.borrow_mut().remove(&queue);
+    }
+
+    /// Messages being delivered.
+    pub(super) fn in_flight(&self) -> usize {
+        self.queues.look(|queues| queues.totals().in_flight)
+    }
 }

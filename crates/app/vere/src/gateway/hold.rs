@@ -12,16 +12,17 @@ use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::{Timestamp, TraceId};
 
+use super::group::Group;
+use super::groups::Groups;
 use super::orders::Unkept;
-use super::state::{FETCH_BYTES, Gateway};
-use super::{clock, orders, records};
+use super::{clock, event_lines, orders, reading};
 use crate::control::{Answer, HoldOutcome, HoldRow, MessageChange};
 use crate::spool::link::SpoolError;
 
 /// Holds or releases a message, in the queue of one destination or in all that it waits in, adopted ones
 /// too.
 pub(super) async fn message(
-    gateway: &Rc<Gateway>,
+    groups: &Groups,
     destination: Option<&str>,
     id: TraceId,
     change: MessageChange,
@@ -31,14 +32,13 @@ pub(super) async fn message(
         Ok(wanted) => wanted,
         Err(error) => return Answer::Error(error.to_string()),
     };
-    let all = gateway.with_adopted();
-    if !all.iter().all(|one| one.is_recovered()) {
+    if !groups.are_recovered() {
         return Answer::Error("the queues are not read back yet; ask again".to_owned());
     }
     let span = seconds.map(Duration::from_secs);
     let until = span.map_or(FOREVER, |span| clock::now() + span);
     let mut rows = Vec::new();
-    for one in &all {
+    for one in &groups.all() {
         for place in places(one, wanted.as_ref(), id) {
             let name = place.destination.to_string();
             let changed = one.in_turn(place.change(change, until)).await;
@@ -58,12 +58,12 @@ pub(super) async fn message(
     }
 }
 
-fn places(gateway: &Rc<Gateway>, wanted: Option<&Destination>, trace: TraceId) -> Vec<Place> {
-    let queues = gateway.queues.borrow();
+fn places(group: &Rc<Group>, wanted: Option<&Destination>, trace: TraceId) -> Vec<Place> {
+    let found: Vec<_> = group.queues.look(|queues| queues.places(trace).collect());
     let place = |(queue, record)| {
-        let destination = queues.destination(queue)?.clone();
+        let destination = group.queues.destination(queue)?;
         let place = Place {
-            gateway: Rc::clone(gateway),
+            group: Rc::clone(group),
             destination,
             queue,
             record,
@@ -71,12 +71,12 @@ fn places(gateway: &Rc<Gateway>, wanted: Option<&Destination>, trace: TraceId) -
         };
         Some(place).filter(|place| wanted.is_none_or(|wanted| *wanted == place.destination))
     };
-    queues.places(trace).filter_map(place).collect()
+    found.into_iter().filter_map(place).collect()
 }
 
 /// Where a message waits.
 struct Place {
-    gateway: Rc<Gateway>,
+    group: Rc<Group>,
     destination: Destination,
     queue: u32,
     record: u64,
@@ -106,33 +106,31 @@ impl Place {
             // It stands still until the record is read again, which says what holds.
             Err(_) => true,
         };
-        self.gateway.changed.notify_one();
         kept?;
         self.note(wanted);
         Ok(self.row(HoldOutcome::Done))
     }
 
     fn message(&self) -> Option<MessageSummary> {
-        let queues = self.gateway.queues.borrow();
-        queues.message(self.queue, self.record, self.trace)
+        self.group
+            .queues
+            .look(|queues| queues.message(self.queue, self.record, self.trace))
     }
 
     /// Holds it in memory, or ends that. False: it is being delivered, or gone.
     fn stand(&self, until: Option<Timestamp>) -> bool {
         let (queue, record, trace) = (self.queue, self.record, self.trace);
-        let mut queues = self.gateway.queues.borrow_mut();
-        match until {
+        self.group.queues.change(|queues| match until {
             Some(until) => queues.hold_message(queue, record, trace, until),
             None => queues.release_message(queue, record, trace, clock::now()),
-        }
+        })
     }
 
     /// Keeps the hold, or its end, in the message's record.
     async fn keep(&self, until: Option<Timestamp>) -> Result<(), Unkept> {
         let (queue, record) = (QueueId(self.queue), RecordId(self.record));
-        let link = &self.gateway.link;
-        let block = link.fetch(queue, record, 1, FETCH_BYTES).await?;
-        let found = block.records.iter().find(|found| found.id == record);
+        let link = &self.group.link;
+        let found = reading::record(link, self.queue, self.record).await?;
         let envelope = found.and_then(|found| Envelope::decode(&found.meta).ok());
         let mut envelope =
             envelope.ok_or(SpoolError::Refused(vere_spoolwire::Refusal::NoRecord))?;
@@ -149,15 +147,15 @@ impl Place {
             None => OrderNotice::Released,
         };
         let lines = self
-            .gateway
+            .group
             .hold_lines(&self.destination, self.trace, notice, until);
-        records::put(&lines, &mut batch);
+        event_lines::put(&lines, &mut batch);
         let committed = link.commit(batch).await;
         committed.map_err(|error| match error {
             SpoolError::Timeout | SpoolError::Closed => Unkept::Unknown(error),
             SpoolError::Refused(_) | SpoolError::Busy | SpoolError::Invalid => error.into(),
         })?;
-        self.gateway.lines_stored(&lines);
+        self.group.lines_stored(&lines);
         Ok(())
     }
 
@@ -167,7 +165,7 @@ impl Place {
             None => EventKind::Released,
         };
         let name = self.destination.to_string();
-        self.gateway.note(&Event {
+        self.group.process.note(&Event {
             queue: Some(&name),
             next: until.filter(|until| *until != FOREVER),
             ..Event::new(kind, self.trace, clock::now())
@@ -177,13 +175,13 @@ impl Place {
     fn row(&self, outcome: HoldOutcome) -> HoldRow {
         let message = self.message();
         let held_until = message.and_then(|message| message.held_until);
-        let gateway = &self.gateway;
+        let group = &self.group;
         HoldRow {
             id: self.trace.to_string(),
             destination: self.destination.to_string(),
             outcome,
             held_until: held_until.map(orders::until_text),
-            in_order: gateway.queues.borrow().keeps_order(self.queue),
+            in_order: group.queues.look(|queues| queues.keeps_order(self.queue)),
         }
     }
 }

@@ -21,13 +21,13 @@ use vere_smtp::server::{
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
+use super::event_lines::Lines;
+use super::group::Group;
 use super::header::{Header, is_headless};
-use super::listeners::Service;
 use super::mail_log::Accepted;
 use super::pressure::Closed;
-use super::records::Lines;
 use super::reporting::Notice;
-use super::state::Gateway;
+use super::service::Service;
 use super::{clock, convert, signing};
 use crate::role::guessing::{Attempt, Outcome};
 use crate::role::login::{self, Checked, Keys, Logins, Print};
@@ -55,7 +55,7 @@ pub(super) trait Intake {
 /// The gateway, as the clients of one service meet it.
 #[derive(Debug)]
 pub(super) struct ServiceIntake {
-    pub(super) gateway: Rc<Gateway>,
+    pub(super) group: Rc<Group>,
     pub(super) service: Service,
     pub(super) logins: Logins,
     /// A SCRAM exchange that has not ended.
@@ -73,7 +73,7 @@ impl ServiceIntake {
         let Ok(account) = AccountName::parse(account) else {
             return Err(Refusal::LoginOver);
         };
-        let now = Print::look_up(&self.gateway.router.directory, &account);
+        let now = Print::look_up(&self.group.process.router.directory, &account);
         let now = now.map_err(|error| {
             tracing::error!(%error, "directory cannot be read");
             Refusal::LocalError
@@ -89,7 +89,7 @@ impl Intake for ServiceIntake {
     async fn password(&self, session: &Server, attempt: PasswordAttempt) -> AuthOutcome {
         self.exchange.take();
         let client = Client::at(session.peer().address.ip());
-        let directory = self.gateway.router.directory.clone();
+        let directory = self.group.process.router.directory.clone();
         // Before the check: the directory may change the account meanwhile.
         self.shown.set(Print::of_user(&directory, &attempt.authcid));
         // Boxed for the same reason as what follows a message.
@@ -106,7 +106,7 @@ impl Intake for ServiceIntake {
         let client = Client::at(session.peer().address.ip());
         let exchange = Box::pin(self.logins.exchange(client, username)).await;
         self.exchange.replace(Some(exchange));
-        let directory = &self.gateway.router.directory;
+        let directory = &self.group.process.router.directory;
         self.shown.set(Print::of_user(directory, username));
         match login::scram_keys(directory, username) {
             Keys::Found(account, keys) => ScramLookup::Found { account, keys },
@@ -125,9 +125,9 @@ impl Intake for ServiceIntake {
 
     async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal> {
         let known = session.account().is_some() || self.service == Service::Sendmail;
-        if let Some(closed) = self.gateway.closed(known) {
+        if let Some(closed) = self.group.closed(known) {
             if closed == Closed::Lines {
-                self.gateway.metrics.turned_away_for_lines();
+                self.group.process.metrics.turned_away_for_lines();
             }
             return Err(closed.refusal());
         }
@@ -135,22 +135,25 @@ impl Intake for ServiceIntake {
             self.is_in(account)?;
         }
         match (session.account(), mail.reverse_path.address()) {
-            (Some(account), Some(address)) => self.gateway.router.check_sender(account, address),
+            (Some(account), Some(address)) => {
+                self.group.process.router.check_sender(account, address)
+            }
             _ => Ok(()),
         }
     }
 
     async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal> {
-        let gateway = &self.gateway;
-        let settings = gateway.settings();
-        gateway
+        let group = &self.group;
+        let settings = group.process.settings();
+        group
+            .process
             .router
             .check(&settings, &rcpt.forward_path, self.is_known(session))?;
-        room(gateway, &settings, &rcpt.forward_path)
+        room(group, &settings, &rcpt.forward_path)
     }
 
     async fn message(&self, session: &Server, mut message: Message) -> Result<String, Refusal> {
-        let trace = self.gateway.trace_id();
+        let trace = self.group.process.trace_id();
         let begun = Instant::now();
         let (octets, recipients) = (message.body.len(), message.recipients.len());
         if !self.is_known(session) {
@@ -159,8 +162,8 @@ impl Intake for ServiceIntake {
             }
         }
         // Boxed: the future is large, and every waiting session would reserve memory for it.
-        let stored = Box::pin(accept(&self.gateway, self.service, trace, message)).await;
-        self.gateway.metrics.received(
+        let stored = Box::pin(accept(&self.group, self.service, trace, message)).await;
+        self.group.process.metrics.received(
             self.service,
             octets,
             recipients,
@@ -173,7 +176,7 @@ impl Intake for ServiceIntake {
     fn rights(&self, peer: &Peer) -> ClientRights {
         // The proxy announced another client, which has not logged in on this connection.
         self.shown.set(None);
-        let settings = self.gateway.settings();
+        let settings = self.group.process.settings();
         let address = peer.address.ip();
         ClientRights {
             may_relay: settings.relay.contains(address),
@@ -192,25 +195,27 @@ impl ServiceIntake {
 }
 
 /// Whether the queues that a recipient's mail goes to take more.
-fn room(gateway: &Gateway, settings: &Settings, path: &ForwardPath) -> Result<(), Refusal> {
+fn room(group: &Group, settings: &Settings, path: &ForwardPath) -> Result<(), Refusal> {
     let now = clock::now();
     let limits = &settings.limits;
-    {
-        // Nearly always nothing is refused, and all queues together hold less than one may.
-        let queues = gateway.queues.borrow();
+    // Nearly always nothing is refused, and all queues together hold less than one may.
+    let any_bound = group.queues.look(|queues| {
         let totals = queues.totals();
-        let any_full = totals.messages as u64 >= limits.messages_per_destination_max
-            || totals.octets >= limits.octets_per_destination_max.as_u64();
-        if !any_full && !queues.has_orders() {
-            return Ok(());
-        }
+        totals.messages as u64 >= limits.messages_per_destination_max
+            || totals.octets >= limits.octets_per_destination_max.as_u64()
+            || queues.has_orders()
+    });
+    if !any_bound {
+        return Ok(());
     }
-    for destination in gateway.router.destinations(settings, path)? {
-        let queues = gateway.queues.borrow();
-        if queues.is_refused(&destination, now) {
+    for destination in group.process.router.destinations(settings, path)? {
+        let (refused, (messages, octets)) = group.queues.look(|queues| {
+            let refused = queues.is_refused(&destination, now);
+            (refused, queues.fill(&destination))
+        });
+        if refused {
             return Err(Refusal::DestinationRefused);
         }
-        let (messages, octets) = queues.fill(&destination);
         if messages as u64 >= limits.messages_per_destination_max
             || octets >= limits.octets_per_destination_max.as_u64()
         {
@@ -221,12 +226,12 @@ fn room(gateway: &Gateway, settings: &Settings, path: &ForwardPath) -> Result<()
 }
 
 async fn accept(
-    gateway: &Rc<Gateway>,
+    group: &Rc<Group>,
     service: Service,
     trace: TraceId,
     message: Message,
 ) -> Result<(), Refusal> {
-    let settings = gateway.settings();
+    let settings = group.process.settings();
     let hops_max = usize::try_from(settings.limits.hops_max).unwrap_or(usize::MAX);
     let header = Header::of(&message.body);
     if header.received >= hops_max {
@@ -239,24 +244,27 @@ async fn accept(
         return Err(Refusal::ContentRefused);
     }
     let body = with_trace_header(&settings.hostname, trace, &message, &header, submitted);
-    let body = signing::sign_own(gateway, service, &message.session, &header, body).await?;
+    let body = signing::sign_own(&group.process, service, &message.session, &header, body).await?;
     let base = envelope(trace, &message, &header, body.len());
     // A local program has no account; the user's number stands for it.
     let account = match local {
         true => message.session.name.as_deref(),
         false => message.session.account.as_deref(),
     };
-    note_received(gateway, &message, account, &base);
-    let (mut parts, expanded) = gateway.router.parts(&settings, &message, &base, &body)?;
+    note_received(group, &message, account, &base);
+    let (mut parts, expanded) = group
+        .process
+        .router
+        .parts(&settings, &message, &base, &body)?;
     let line = Accepted::of(&message, &parts);
-    let (notice, lines) = tell_expanded(gateway, &base, &body, expanded).await?;
+    let (notice, lines) = tell_expanded(group, &base, &body, expanded).await?;
     parts.extend(notice.iter().flat_map(Notice::parts));
-    gateway
+    group
         .store(vere_spool::owner::Batch::new(), parts, &lines)
         .await
         .map_err(|error| refusal(trace, error))?;
     if let Some(notice) = notice {
-        gateway.note_notice(trace, &notice);
+        group.process.note_notice(trace, &notice);
     }
     if let Some(line) = line {
         line.write(service, &message.session, account, &base);
@@ -267,7 +275,7 @@ async fn accept(
 /// The report that recipients stand for several others, if their sender wants to hear of success, to be stored with
 /// the message; and what other systems are told of that.
 async fn tell_expanded(
-    gateway: &Gateway,
+    group: &Group,
     envelope: &Envelope,
     message: &Bytes,
     recipients: Vec<ReportedRecipient>,
@@ -285,12 +293,12 @@ async fn tell_expanded(
         recipients,
         retry_until: None,
     };
-    let notice = match gateway.may_report(&report, envelope.trace) {
-        true => Some(gateway.notice(envelope, message, &report).await?),
+    let notice = match group.process.may_report(&report, envelope.trace) {
+        true => Some(group.process.notice(envelope, message, &report).await?),
         false => None,
     };
     let sent = notice.as_ref().and_then(Notice::sent);
-    let lines = gateway.expanded_lines(envelope.trace, &report, sent);
+    let lines = group.expanded_lines(envelope.trace, &report, sent);
     Ok((notice, lines))
 }
 
@@ -365,9 +373,9 @@ fn tls_wish(mail: &MailFrom, header: &Header<'_>) -> TlsWish {
     }
 }
 
-fn note_received(gateway: &Gateway, message: &Message, account: Option<&str>, envelope: &Envelope) {
+fn note_received(group: &Group, message: &Message, account: Option<&str>, envelope: &Envelope) {
     let session: &SessionInfo = &message.session;
-    gateway.note(&Event {
+    group.process.note(&Event {
         reverse_path: Some(envelope.reverse_path.as_deref().unwrap_or_default()),
         message_id: envelope.message_id.as_deref(),
         size: Some(u64::from(envelope.size)),

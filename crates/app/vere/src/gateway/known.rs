@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout_at};
-use vere_queue::Destination;
+use vere_queue::{Destination, Queues};
 use vere_spoolwire::{QueueId, QueueLimits, Refusal};
 
 use super::clock;
-use super::state::Gateway;
+use super::group::Group;
 use crate::spool::link::SpoolError;
 
 /// How long a message may wait for the queues of its destinations to be made, all of them together: as
@@ -26,13 +26,15 @@ const MADE_FREE: usize = 16;
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Ends unused queues until the gateway stops.
-pub(super) async fn run(gateway: Rc<Gateway>) {
+pub(super) async fn run(group: Rc<Group>) {
     loop {
         tokio::time::sleep(PAUSE).await;
-        if gateway.delivering() {
-            let idle = gateway.settings().delivery.queue_idle.duration();
-            let vacant = (gateway.queues.borrow_mut()).vacant(NUMBERS, idle, clock::now());
-            gateway.retire(vacant.into_iter(), idle).await;
+        if group.delivering() {
+            let idle = group.process.settings().delivery.queue_idle.duration();
+            let vacant = group
+                .queues
+                .change_quietly(|queues| queues.vacant(NUMBERS, idle, clock::now()));
+            group.retire(vacant.into_iter(), idle).await;
         }
     }
 }
@@ -40,14 +42,14 @@ pub(super) async fn run(gateway: Rc<Gateway>) {
 /// Queues that messages are on their way to: they stay until this is dropped.
 #[derive(Debug)]
 pub(super) struct Expected<'a> {
-    gateway: &'a Gateway,
+    group: &'a Group,
     messages: Vec<vere_queue::Expected>,
 }
 
 impl<'a> Expected<'a> {
-    const fn none(gateway: &'a Gateway) -> Self {
+    const fn none(group: &'a Group) -> Self {
         Self {
-            gateway,
+            group,
             messages: Vec::new(),
         }
     }
@@ -58,20 +60,24 @@ impl<'a> Expected<'a> {
     }
 
     fn add(&mut self, number: u32) {
-        let expected = self.gateway.queues.borrow_mut().expect(number);
+        let expected = self
+            .group
+            .queues
+            .change_quietly(|queues| queues.expect(number));
         self.messages.push(expected);
     }
 }
 
 impl Drop for Expected<'_> {
     fn drop(&mut self) {
-        let mut queues = self.gateway.queues.borrow_mut();
         let messages = self.messages.drain(..);
-        messages.for_each(|message| queues.arrived(message));
+        self.group.queues.change_quietly(|queues| {
+            messages.for_each(|message| queues.arrived(message));
+        });
     }
 }
 
-impl Gateway {
+impl Group {
     /// The queues of these destinations. Those that are missing are begun: what is put into them next is in the
     /// same sync of the nodes, and is refused as a whole where one cannot be made.
     ///
@@ -83,7 +89,7 @@ impl Gateway {
     ) -> Result<Expected<'a>, SpoolError> {
         let mut expected = Expected::none(self);
         for destination in destinations {
-            let known = self.queues.borrow().number(destination);
+            let known = self.queues.look(|queues| queues.number(destination));
             expected.add(match known {
                 Some(number) => number,
                 None => self.begin_queue(destination)?,
@@ -115,12 +121,13 @@ impl Gateway {
         let name = destination.to_string();
         let (QueueId(number), making) = self.link.begin_queue(&name, QueueLimits::UNLIMITED)?;
         self.register(number, destination);
-        let (gateway, destination) = (Rc::clone(self), destination.clone());
+        let (group, destination) = (Rc::clone(self), destination.clone());
         spawn_local(async move {
             if let Err(SpoolError::Refused(refusal)) = making.await {
                 tracing::debug!(%destination, %refusal, "queue cannot be made");
-                let mut queues = gateway.queues.borrow_mut();
-                queues.not_made(number, &destination);
+                group
+                    .queues
+                    .change(|queues| queues.not_made(number, &destination));
             }
         });
         Ok(number)
@@ -128,16 +135,18 @@ impl Gateway {
 
     /// A queue is, or is about to be, under this number.
     pub(super) fn register(&self, number: u32, destination: &Destination) {
-        let mut queues = self.queues.borrow_mut();
-        let there = queues.destination(number);
-        if there == Some(destination) {
+        let is_known = |queues: &Queues| queues.destination(number) == Some(destination);
+        if self.queues.look(is_known) {
             return;
         }
-        // The number is free in the spool: whose it was has not heard yet that it was not made.
-        if let Some(other) = there.cloned() {
-            queues.not_made(number, &other);
-        }
-        queues.register(number, destination.clone(), clock::now());
+        self.queues.change(|queues| {
+            // The spool has reused this number: the destination that had it before was refused its queue, and has not
+            // been notified yet.
+            if let Some(other) = queues.destination(number).cloned() {
+                queues.not_made(number, &other);
+            }
+            queues.register(number, destination.clone(), clock::now());
+        });
     }
 
     /// Makes a queue, and room for it if need be. Given up half way it may be made all the same, and is found the
@@ -163,7 +172,9 @@ impl Gateway {
         if self.full_until.get().is_some_and(|until| now < until) {
             return false;
         }
-        let vacant = (self.queues.borrow_mut()).vacant(u32::MAX, Duration::ZERO, clock::now());
+        let vacant = self
+            .queues
+            .change_quietly(|queues| queues.vacant(u32::MAX, Duration::ZERO, clock::now()));
         tracing::warn!(
             vacant = vacant.len(),
             "no room for another queue in the spool, empty ones are ended"
@@ -180,9 +191,11 @@ impl Gateway {
     async fn retire(&self, numbers: impl Iterator<Item = u32>, idle: Duration) -> usize {
         let retired: Vec<_> = numbers
             .filter_map(|number| {
-                let retired = (self.queues.borrow_mut()).retire(number, idle, clock::now());
-                let destination = retired?;
-                self.wakers.borrow_mut().remove(&number);
+                let now = clock::now();
+                let destination = self
+                    .queues
+                    .change_quietly(|queues| queues.retire(number, idle, now))?;
+                self.forget_waker(number);
                 Some((number, destination, self.link.drop_queue(QueueId(number))))
             })
             .collect();
@@ -197,8 +210,9 @@ impl Gateway {
                 Err(error) => {
                     tracing::warn!(%destination, %error, "unused queue stays in the spool");
                     if matches!(error, SpoolError::Refused(_)) {
-                        let mut queues = self.queues.borrow_mut();
-                        queues.register(number, destination, clock::now());
+                        let now = clock::now();
+                        self.queues
+                            .change(|queues| queues.register(number, destination, now));
                     }
                 }
             }

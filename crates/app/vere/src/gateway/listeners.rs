@@ -19,9 +19,10 @@ use vere_smtp::server::{AuthConfig, Peer, Role, ServerConfig};
 use vere_telemetry::metrics::Refusal;
 
 use super::aside::Aside;
+use super::group::Group;
 use super::intake::{Intake as _, ServiceIntake};
+use super::service::Service;
 use super::session::{self, SessionContext};
-use super::state::Gateway;
 use crate::role::accept;
 use crate::role::login::Logins;
 use crate::role::places::{Client, Places};
@@ -29,49 +30,10 @@ use crate::role::proxy;
 use crate::role::tls::ServerTls;
 use crate::secret::{self, SecretError};
 
-/// A service of the gateway, by the settings section that configures it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Service {
-    Smtp,
-    Submission,
-    Submissions,
-    /// Programs of this machine, over a socket in the file system.
-    Sendmail,
-}
-
-impl Service {
-    pub(super) const ALL: [Self; 4] = [
-        Self::Smtp,
-        Self::Submission,
-        Self::Submissions,
-        Self::Sendmail,
-    ];
-
-    /// The section's name, which is the inherited listeners' name too.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Smtp => "smtp",
-            Self::Submission => "submission",
-            Self::Submissions => "submissions",
-            Self::Sendmail => "sendmail",
-        }
-    }
-
-    /// Where it listens in the internet.
-    pub(super) fn addresses(self, settings: &Settings) -> &[SocketAddr] {
-        match self {
-            Self::Smtp => &settings.smtp.listen,
-            Self::Submission => &settings.submission.listen,
-            Self::Submissions => &settings.submissions.listen,
-            Self::Sendmail => &[],
-        }
-    }
-}
-
 /// What all listeners share.
 #[derive(Debug)]
 pub(super) struct Reception {
-    gateway: Rc<Gateway>,
+    group: Rc<Group>,
     tls: ServerTls,
     configs: RefCell<HashMap<Service, Arc<ServerConfig>>>,
     nonces: Arc<NonceSource>,
@@ -85,19 +47,19 @@ impl Reception {
     /// # Errors
     /// When the secret behind the keys of unknown users cannot be used.
     pub(super) fn new(
-        gateway: Rc<Gateway>,
+        group: Rc<Group>,
         tls: ServerTls,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, SecretError> {
         let reception = Self {
-            nonces: Arc::new(NonceSource::new(gateway.random())),
-            fake_keys: secret::fake_keys(&gateway.settings().data)?,
+            nonces: Arc::new(NonceSource::new(group.process.random())),
+            fake_keys: secret::fake_keys(&group.process.settings().data)?,
             tls,
             configs: RefCell::default(),
             places: Rc::default(),
             logins: Logins::default(),
             stop,
-            gateway,
+            group,
         };
         reception.configure();
         Ok(reception)
@@ -105,11 +67,13 @@ impl Reception {
 
     /// Takes the gateway's settings over for connections to come.
     pub(super) fn configure(&self) {
-        let settings = self.gateway.settings();
-        self.gateway
+        let settings = self.group.process.settings();
+        self.group
+            .process
             .memory
             .set_max(settings.limits.body_memory_max.as_usize());
-        self.gateway
+        self.group
+            .process
             .disk
             .set_max(settings.limits.body_disk_max.as_usize());
         let configs =
@@ -164,11 +128,11 @@ impl Reception {
     }
 
     async fn receive(self: Rc<Self>, service: Service, stream: TcpStream, address: SocketAddr) {
-        self.gateway.metrics.accepted(service);
+        self.group.process.metrics.accepted(service);
         if let Err(error) = self.serve(service, stream, address).await {
             tracing::debug!(peer = %address, %error, "connection lost");
         }
-        self.gateway.metrics.ended(service);
+        self.group.process.metrics.ended(service);
     }
 
     async fn serve(
@@ -181,20 +145,20 @@ impl Reception {
         stream.set_nodelay(true)?;
         let mut local = stream.local_addr()?;
         let mut address = from;
-        let settings = self.gateway.settings();
+        let settings = self.group.process.settings();
         if settings.proxy.contains(from.ip()) {
             let patience = settings.limits.command_timeout.duration();
             // Boxed: its buffer must not make every session larger.
             let read = Box::pin(proxy::read(&mut stream, patience)).await;
             if read.is_err() {
-                self.gateway.metrics.turned_away(Refusal::Proxy);
+                self.group.process.metrics.turned_away(Refusal::Proxy);
             }
             if let Some(real) = read? {
                 (address, local) = real;
             }
         }
-        let shut = self.gateway.link.state().borrow().is_shut();
-        let pressed = self.gateway.is_recovered() && self.gateway.throttled().is_some();
+        let shut = self.group.link.state().borrow().is_shut();
+        let pressed = self.group.is_recovered() && self.group.throttled().is_some();
         if shut || pressed {
             // A client that knows another system goes there; one that does not comes back later.
             let reason = if shut {
@@ -202,7 +166,7 @@ impl Reception {
             } else {
                 Refusal::Pressure
             };
-            self.gateway.metrics.turned_away(reason);
+            self.group.process.metrics.turned_away(reason);
             let shut = format!(
                 "421 4.3.2 {} takes no mail for now, try again later\r\n",
                 settings.hostname
@@ -213,7 +177,7 @@ impl Reception {
         let _place = match self.places.take(&settings, client) {
             Ok(place) => place,
             Err(reason) => {
-                self.gateway.metrics.turned_away(reason);
+                self.group.process.metrics.turned_away(reason);
                 let busy = format!(
                     "421 4.7.0 {} too many connections, try again later\r\n",
                     settings.hostname
@@ -240,16 +204,20 @@ impl Reception {
             intake: self.intake(service),
             service,
             tls: self.tls.clone(),
-            metrics: Rc::clone(&self.gateway.metrics),
-            held: self.gateway.memory.share(Some(client)),
-            aside: Aside::new(self.gateway.settings(), &self.gateway.disk, client),
+            metrics: Rc::clone(&self.group.process.metrics),
+            held: self.group.process.memory.share(Some(client)),
+            aside: Aside::new(
+                self.group.process.settings(),
+                &self.group.process.disk,
+                client,
+            ),
             stop: self.stop.clone(),
         }
     }
 
     fn intake(&self, service: Service) -> ServiceIntake {
         ServiceIntake {
-            gateway: Rc::clone(&self.gateway),
+            group: Rc::clone(&self.group),
             service,
             logins: self.logins.clone(),
             exchange: RefCell::default(),

@@ -9,17 +9,17 @@ use tokio::task::spawn_blocking;
 use vere_disk::maildir::{MaildirMessage, deliver, maildir_path};
 use vere_queue::{Attempt, Disposition, Envelope, RecipientResult};
 
-use super::scheduler::Worker;
-use super::state::Gateway;
+use super::group::Group;
+use super::worker::Worker;
 
 /// Takes message after message until the queue has none ready.
-pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker) {
+pub(super) async fn work(group: &Rc<Group>, worker: &mut Worker) {
     let queue = worker.queue;
     while let Some(job) = worker.take() {
-        let Some(body) = gateway.body(queue, &job).await else {
+        let Some(body) = group.body(queue, &job).await else {
             return;
         };
-        let template = gateway.settings().delivery.maildir.clone();
+        let template = group.process.settings().delivery.maildir.clone();
         let envelope = Rc::clone(&job.envelope);
         let files = files(&envelope, &template);
         let begun = Instant::now();
@@ -39,8 +39,8 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker) {
             reports_taken_over: false,
             results,
         };
-        gateway.metrics.transaction(begun.elapsed());
-        gateway.settle(queue, &job, &attempt);
+        group.process.metrics.transaction(begun.elapsed());
+        group.settle(queue, &job, &attempt);
     }
 }
 

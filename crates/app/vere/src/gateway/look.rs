@@ -2,15 +2,16 @@
 //! from the spool, for the messages shown only.
 
 use std::collections::HashMap;
-use std::iter;
 use std::rc::Rc;
 
 use vere_queue::{Destination, Envelope, MessageSummary, QueueSummary, Standing};
 use vere_spoolwire::{QueueId, RecordId};
 use vere_units::TraceId;
 
-use super::state::Gateway;
-use super::{clock, operate, orders, recovery};
+use super::group::Group;
+use super::groups::Groups;
+use super::process::Process;
+use super::{clock, orders, reading, unrouted};
 use crate::control::{Answer, MessageRow, QueueRow};
 
 /// Messages in one answer, at most.
@@ -27,25 +28,25 @@ const BLOCKS_MAX: usize = 100;
 /// Lists queues in the order of their destinations, from behind `after` on if given. With `group`, lists the queues
 /// of that dead gateway: none if this gateway has not adopted the group.
 pub(super) fn list(
-    gateway: &Gateway,
+    groups: &Groups,
     group: Option<&str>,
     after: Option<&str>,
     limit: usize,
 ) -> Answer {
-    let adopted = gateway.adopted.borrow();
-    let gateway = match group {
-        None => gateway,
-        Some(group) => match adopted.iter().find(|(name, _)| name == group) {
-            Some((_, adopted)) => adopted.as_ref(),
-            None => return answer(&Vec::<QueueRow>::new()),
-        },
+    let found = match group {
+        None => Some(Rc::clone(&groups.own)),
+        Some(name) => groups.find(name),
+    };
+    let Some(one) = found else {
+        return answer(&Vec::<QueueRow>::new());
     };
     let after = after.and_then(|name| name.parse::<Destination>().ok());
-    let queues = gateway.queues.borrow();
-    let rows: Vec<_> = queues
-        .summaries(after.as_ref(), limit.min(LIST_MAX))
+    let limit = limit.min(LIST_MAX);
+    let rows: Vec<_> = one
+        .queues
+        .look(|queues| queues.summaries(after.as_ref(), limit))
         .iter()
-        .map(|summary| queue_row(gateway, summary, group))
+        .map(|summary| queue_row(&one, summary, group))
         .collect();
     answer(&rows)
 }
@@ -73,23 +74,23 @@ pub(super) struct Asked<'a> {
 }
 
 /// Shows messages.
-pub(super) async fn show(gateway: &Rc<Gateway>, asked: Asked<'_>) -> Answer {
+pub(super) async fn show(groups: &Groups, asked: Asked<'_>) -> Answer {
     let limit = asked.limit.min(SHOW_MAX);
-    let mut all = groups(gateway);
+    let mut all = groups.named();
     all.retain(|(name, _)| {
         let group = asked.group;
         group.is_none_or(|group| name.as_deref() == Some(group))
     });
     let found = match (asked.what, asked.held) {
         (None, _) => Ok(held_in(&all, |_, _| true, asked.after, limit)),
-        (Some(what), true) => of_what(gateway, &all, what, None, 1).map(|_| {
+        (Some(what), true) => of_what(groups.process(), &all, what, None, 1).map(|_| {
             let (name, id) = (what.parse().ok(), what.parse().ok());
             let is = |destination: &Destination, trace: TraceId| {
                 name.as_ref() == Some(destination) || id == Some(trace)
             };
             held_in(&all, is, asked.after, limit)
         }),
-        (Some(what), false) => of_what(gateway, &all, what, asked.after, limit),
+        (Some(what), false) => of_what(groups.process(), &all, what, asked.after, limit),
     };
     match found {
         Ok(found) => answer(&rows(&all, &found).await),
@@ -99,8 +100,8 @@ pub(super) async fn show(gateway: &Rc<Gateway>, asked: Asked<'_>) -> Answer {
 
 /// The messages of a queue, those behind `after` if it is given; or the places of one message.
 fn of_what(
-    gateway: &Gateway,
-    all: &[(Option<String>, Rc<Gateway>)],
+    process: &Process,
+    all: &[(Option<String>, Rc<Group>)],
     what: &str,
     after: Option<TraceId>,
     limit: usize,
@@ -110,7 +111,7 @@ fn of_what(
     }
     let Ok(trace) = what.parse::<TraceId>() else {
         return Err(match what.parse::<Destination>() {
-            Ok(name) => operate::no_queue(gateway, &name),
+            Ok(name) => unrouted::no_queue(process, &name),
             Err(error) => error.to_string(),
         });
     };
@@ -123,19 +124,10 @@ fn of_what(
     Ok(found)
 }
 
-/// Returns this gateway and the adopted groups with their names.
-fn groups(gateway: &Rc<Gateway>) -> Vec<(Option<String>, Rc<Gateway>)> {
-    let adopted = gateway.adopted.borrow().clone();
-    let adopted = adopted.into_iter().map(|(name, one)| (Some(name), one));
-    iter::once((None, Rc::clone(gateway)))
-        .chain(adopted)
-        .collect()
-}
-
 /// Returns the first messages of all queues with the given destination, in acceptance order; `None` if no such queue
 /// exists.
 fn of_queue(
-    all: &[(Option<String>, Rc<Gateway>)],
+    all: &[(Option<String>, Rc<Group>)],
     what: &str,
     after: Option<TraceId>,
     limit: usize,
@@ -144,13 +136,18 @@ fn of_queue(
     let mut known = false;
     let mut found = Vec::new();
     for (place, (_, one)) in all.iter().enumerate() {
-        let queues = one.queues.borrow();
-        let Some(number) = queues.number(&destination) else {
+        let listed = one.queues.look(|queues| {
+            let number = queues.number(&destination)?;
+            Some((
+                number,
+                queues.list(number, after, limit).collect::<Vec<_>>(),
+            ))
+        });
+        let Some((number, messages)) = listed else {
             continue;
         };
         known = true;
-        let messages = queues.list(number, after, limit);
-        found.extend(messages.map(|message| Found {
+        found.extend(messages.into_iter().map(|message| Found {
             place,
             number,
             message,
@@ -165,59 +162,61 @@ fn of_queue(
 }
 
 /// Where a message waits.
-fn of_message(all: &[(Option<String>, Rc<Gateway>)], trace: TraceId) -> Vec<Found> {
+fn of_message(all: &[(Option<String>, Rc<Group>)], trace: TraceId) -> Vec<Found> {
     let mut found = Vec::new();
     for (place, (_, one)) in all.iter().enumerate() {
-        let queues = one.queues.borrow();
-        let at = |(number, record)| {
-            let message = queues.message(number, record, trace)?;
-            Some(Found {
-                place,
-                number,
-                message,
-            })
-        };
-        found.extend(queues.places(trace).filter_map(at).take(SHOW_MAX));
+        one.queues.look(|queues| {
+            let at = |(number, record)| {
+                let message = queues.message(number, record, trace)?;
+                Some(Found {
+                    place,
+                    number,
+                    message,
+                })
+            };
+            found.extend(queues.places(trace).filter_map(at).take(SHOW_MAX));
+        });
     }
     found
 }
 
 /// The messages that are held one by one, here and in adopted queues: [`SHOW_MAX`] of them, the oldest first.
-pub(super) async fn held(gateway: &Rc<Gateway>) -> Vec<MessageRow> {
-    let all = groups(gateway);
+pub(super) async fn held(groups: &Groups) -> Vec<MessageRow> {
+    let all = groups.named();
     let found = held_in(&all, |_, _| true, None, SHOW_MAX);
     rows(&all, &found).await
 }
 
 /// Of the messages that are held one by one those that are wanted, the oldest first.
 fn held_in(
-    all: &[(Option<String>, Rc<Gateway>)],
+    all: &[(Option<String>, Rc<Group>)],
     is_wanted: impl Fn(&Destination, TraceId) -> bool,
     after: Option<TraceId>,
     limit: usize,
 ) -> Vec<Found> {
     let mut found = Vec::new();
     for (place, (_, one)) in all.iter().enumerate() {
-        let queues = one.queues.borrow();
-        let wanted = |number: u32, message: &MessageSummary| {
-            let destination = queues.destination(number);
-            after.is_none_or(|after| message.trace > after)
-                && destination.is_some_and(|name| is_wanted(name, message.trace))
-        };
-        let held = queues.held_messages();
-        let held = held.filter(|(number, message)| wanted(*number, message));
-        found.extend(held.map(|(number, message)| Found {
-            place,
-            number,
-            message,
-        }));
+        one.queues.look(|queues| {
+            let wanted = |number: u32, message: &MessageSummary| {
+                let destination = queues.destination(number);
+                after.is_none_or(|after| message.trace > after)
+                    && destination.is_some_and(|name| is_wanted(name, message.trace))
+            };
+            let held = queues.held_messages();
+            let held = held.filter(|(number, message)| wanted(*number, message));
+            found.extend(held.map(|(number, message)| Found {
+                place,
+                number,
+                message,
+            }));
+        });
     }
     found.sort_by_key(|found| found.message.trace);
     found.truncate(limit);
     found
 }
 
-async fn rows(all: &[(Option<String>, Rc<Gateway>)], found: &[Found]) -> Vec<MessageRow> {
+async fn rows(all: &[(Option<String>, Rc<Group>)], found: &[Found]) -> Vec<MessageRow> {
     // Blocks are read queue by queue, and what is shown stays in its order.
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|at| {
@@ -232,11 +231,10 @@ async fn rows(all: &[(Option<String>, Rc<Gateway>)], found: &[Found]) -> Vec<Mes
         .chunk_by(|a, b| (found[*a].place, found[*a].number) == (found[*b].place, found[*b].number))
     {
         let Found { place, number, .. } = found[run[0]];
-        let (group, gateway) = &all[place];
+        let (group, one) = &all[place];
         let page: Vec<_> = run.iter().map(|at| found[*at].message).collect();
-        let envelopes = envelopes(gateway, number, &page).await;
-        let destination = gateway.queues.borrow().destination(number).cloned();
-        let destination = destination.map_or_else(String::new, |name| name.to_string());
+        let envelopes = envelopes(one, number, &page).await;
+        let destination = one.queues.name(number).unwrap_or_default();
         for (at, message) in run.iter().zip(&page) {
             let envelope = envelopes.get(&message.record);
             rows[*at] = Some(message_row(
@@ -251,11 +249,7 @@ async fn rows(all: &[(Option<String>, Rc<Gateway>)], found: &[Found]) -> Vec<Mes
 }
 
 /// The envelopes of a page, as far as the spool gives them.
-async fn envelopes(
-    gateway: &Gateway,
-    number: u32,
-    page: &[MessageSummary],
-) -> HashMap<u64, Envelope> {
+async fn envelopes(group: &Group, number: u32, page: &[MessageSummary]) -> HashMap<u64, Envelope> {
     let mut envelopes = HashMap::with_capacity(page.len());
     let mut wanted = page;
     for _ in 0..BLOCKS_MAX {
@@ -263,12 +257,12 @@ async fn envelopes(
         let left = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
         let count = left.min(BLOCK_RECORDS);
         let from = RecordId(first.record);
-        let block = gateway
+        let block = group
             .link
             .fetch(QueueId(number), from, count, BLOCK_OCTETS)
             .await;
         let Ok(block) = block else { break };
-        for (record, envelope, _) in recovery::readable(block.records) {
+        for (record, envelope, _) in reading::readable(block.records) {
             envelopes.insert(record, envelope);
         }
         let seen = wanted.partition_point(|message| message.record < block.next.0);
@@ -288,13 +282,11 @@ fn answer(rows: &impl serde::Serialize) -> Answer {
 }
 
 /// What is shown of a queue.
-pub(super) fn queue_row(
-    gateway: &Gateway,
-    summary: &QueueSummary,
-    group: Option<&str>,
-) -> QueueRow {
+pub(super) fn queue_row(one: &Group, summary: &QueueSummary, group: Option<&str>) -> QueueRow {
     let now = clock::now();
-    let order = gateway.queues.borrow().order(&summary.destination, now);
+    let order = one
+        .queues
+        .look(|queues| queues.order(&summary.destination, now));
     let age = |oldest| now.saturating_since(oldest).as_secs();
     QueueRow {
         group: group.map(str::to_owned),
@@ -317,7 +309,7 @@ pub(super) fn queue_row(
         paused_until: summary.paused_until.map(|time| time.to_string()),
         held_until: summary.held_until.map(orders::until_text),
         refused_until: order.refused_until.map(orders::until_text),
-        unrouted: operate::is_unrouted(gateway, &summary.destination, &order),
+        unrouted: unrouted::is_unrouted(&one.process, &summary.destination, &order),
         way: order.detour.map(|detour| detour.to.to_string()),
         oldest_seconds: summary.oldest.map(age),
         oldest: summary.oldest.map(|time| time.to_string()),

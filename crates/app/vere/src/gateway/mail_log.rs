@@ -9,8 +9,8 @@ use vere_telemetry::trace::EventKind;
 use vere_units::TraceId;
 
 use super::clock;
-use super::listeners::Service;
-use super::state::Part;
+use super::part::Part;
+use super::service::Service;
 use crate::role::login_log;
 
 /// Whether such lines are written.

@@ -15,7 +15,7 @@ use vere_telemetry::metrics::{
 };
 
 use super::clock;
-use super::listeners::Service;
+use super::service::Service;
 use crate::role::memory::MemoryFigures;
 use crate::spool::link::SpoolError;
 

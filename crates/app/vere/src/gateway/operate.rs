@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use tokio::task::spawn_local;
 use vere_queue::destination::EmptyDestination;
-use vere_queue::{Destination, Order};
+use vere_queue::{Destination, Order, TlsWish};
 
+use super::group::Group;
+use super::groups::Groups;
 use super::orders::Change;
-use super::state::Gateway;
 use super::sweep::Sweep;
-use super::{clock, look, orders};
+use super::{clock, look, orders, unrouted};
 use crate::control::{Acted, Action, Answer, MessageRow, OrderChange, OrderRow, Selection};
 
 /// Changes what holds for a destination, in adopted queues too.
 pub(super) async fn order(
-    gateway: &Rc<Gateway>,
+    groups: &Groups,
     destination: &str,
     change: &OrderChange,
     seconds: Option<u64>,
@@ -28,16 +29,15 @@ pub(super) async fn order(
         Ok(change) => change,
         Err(error) => return Answer::Error(error),
     };
-    let all = gateway.with_adopted();
-    if !all.iter().all(|one| one.is_recovered()) {
+    if !groups.are_recovered() {
         return Answer::Error("the queues are not read back yet; ask again".to_owned());
     }
-    if let Err(error) = means_something(gateway, &destination, &change, ahead) {
+    if let Err(error) = means_something(groups, &destination, &change, ahead) {
         return Answer::Error(error);
     }
     let span = seconds.map(Duration::from_secs);
     let mut own = None;
-    for (place, one) in all.iter().enumerate() {
+    for (place, one) in groups.all().iter().enumerate() {
         match orders::change(one, destination.clone(), &change, span).await {
             Ok(order) => drop(own.get_or_insert(order)),
             Err(error) if place == 0 => return Answer::Error(error.to_string()),
@@ -56,26 +56,34 @@ pub(super) async fn order(
 /// Whether an order is about something: a queue, or one that mail may come to, or an order that holds. Nobody
 /// is to believe that a word misspelt holds mail back.
 fn means_something(
-    gateway: &Rc<Gateway>,
+    groups: &Groups,
     destination: &Destination,
     change: &Change,
     ahead: bool,
 ) -> Result<(), String> {
-    let all = gateway.with_adopted();
-    let order = |one: &Rc<Gateway>| one.queues.borrow().order(destination, clock::now());
+    let all = groups.all();
+    let order = |one: &Rc<Group>| {
+        one.queues
+            .look(|queues| queues.order(destination, clock::now()))
+    };
     let mut orders = all.iter().map(order);
     let (holds, what) = match change {
         Change::Release => (orders.any(|one| one.held_until.is_some()), "held"),
         Change::Accept => (orders.any(|one| one.refused_until.is_some()), "refused"),
         Change::Restore => (orders.any(|one| one.detour.is_some()), "rerouted"),
         Change::Hold | Change::Refuse | Change::Reroute(_) => {
-            let is_known = |one: &Rc<Gateway>| one.queues.borrow().number(destination).is_some();
+            let is_known = |one: &Rc<Group>| {
+                one.queues
+                    .look(|queues| queues.number(destination))
+                    .is_some()
+            };
             if ahead || all.iter().any(is_known) {
                 return Ok(());
             }
-            let leads = gateway.router.leads_to(&gateway.settings(), destination);
-            return leads
-                .map_err(|other| format!("{}; or add --ahead", unknown(destination, other)));
+            let leads = unrouted::leads_to(groups.process(), destination);
+            return leads.map_err(|other| {
+                format!("{}; or add --ahead", unrouted::unknown(destination, other))
+            });
         }
     };
     match holds {
@@ -84,48 +92,6 @@ fn means_something(
             "{destination} is not {what}; vere queue orders names what is"
         )),
     }
-}
-
-/// Whether a queue's next hop is one that no route names, so that mail waits for what was taken out of the
-/// settings.
-pub(super) fn is_unrouted(gateway: &Gateway, destination: &Destination, order: &Order) -> bool {
-    let fixed = matches!(destination.place().0, Destination::Relay(_));
-    let leads = || gateway.router.leads_to(&gateway.settings(), destination);
-    fixed && order.detour.is_none() && leads().is_err()
-}
-
-/// Names the queues in the log whose mail waits for a next hop that the settings do not have any more.
-pub(super) fn tell_unrouted(gateway: &Rc<Gateway>) {
-    for one in gateway.with_adopted() {
-        let queues = one.queues.borrow();
-        for number in queues.active() {
-            let Some(destination) = queues.destination(number) else {
-                continue;
-            };
-            let messages = queues.fill(destination).0;
-            let order = queues.order(destination, clock::now());
-            if messages > 0 && is_unrouted(&one, destination, &order) {
-                tracing::warn!(
-                    queue = %destination,
-                    messages,
-                    "no route names this next hop any more: vere queue reroute sends what waits elsewhere"
-                );
-            }
-        }
-    }
-}
-
-fn unknown(destination: &Destination, goes_to: Option<Destination>) -> String {
-    match goes_to {
-        Some(other) => format!("no queue {destination}: mail for it goes to {other}"),
-        None => format!("no queue {destination}; vere queue list names them"),
-    }
-}
-
-/// What is said of a destination that has no queue.
-pub(super) fn no_queue(gateway: &Gateway, destination: &Destination) -> String {
-    let leads = gateway.router.leads_to(&gateway.settings(), destination);
-    unknown(destination, leads.err().flatten())
 }
 
 /// Checks where mail is to go: to a place of others, and only mail for others.
@@ -140,31 +106,32 @@ fn wanted(change: &OrderChange, destination: &Destination) -> Result<Change, Str
             let to: Destination = to
                 .parse()
                 .map_err(|error: EmptyDestination| error.to_string())?;
-            if *destination == Destination::Local || to == Destination::Local {
+            if *destination == Destination::LOCAL || to == Destination::LOCAL {
                 return Err("mail for mailboxes of this system has no other way".to_owned());
             }
-            if to != *to.place().0 {
+            if to.wish != TlsWish::None {
                 return Err(format!("{to} is no place that mail goes to"));
             }
-            Change::Reroute(to)
+            Change::Reroute(to.place)
         }
     })
 }
 
 /// What is ordered for any destination, and then which messages are held, here and in adopted groups.
-pub(super) async fn orders(gateway: &Rc<Gateway>) -> Answer {
+pub(super) async fn orders(groups: &Groups) -> Answer {
     let now = clock::now();
-    let rows = |one: &Gateway, group: Option<&str>| {
-        let queues = one.queues.borrow();
-        let rows = queues.orders(now).map(|order| order_row(&order, group));
-        rows.collect::<Vec<_>>()
+    let rows = |one: &Group, group: Option<&str>| {
+        one.queues.look(|queues| {
+            let rows = queues.orders(now).map(|order| order_row(&order, group));
+            rows.collect::<Vec<_>>()
+        })
     };
-    let mut all = rows(gateway, None);
-    for (name, adopted) in gateway.adopted.borrow().iter() {
-        all.extend(rows(adopted, Some(name)));
+    let mut all = Vec::new();
+    for (name, one) in groups.named() {
+        all.extend(rows(&one, name.as_deref()));
     }
     all.sort_by(|a, b| (&a.destination, &a.group).cmp(&(&b.destination, &b.group)));
-    all.extend(look::held(gateway).await.into_iter().map(held_row));
+    all.extend(look::held(groups).await.into_iter().map(held_row));
     answer(&all)
 }
 
@@ -197,7 +164,7 @@ fn order_row(order: &Order, group: Option<&str>) -> OrderRow {
 
 /// Does something with the messages of one destination, or of all, in adopted queues too.
 pub(super) async fn act(
-    gateway: &Rc<Gateway>,
+    groups: &Groups,
     destination: Option<&str>,
     selection: &Selection,
     action: Action,
@@ -209,16 +176,13 @@ pub(super) async fn act(
         Some(Err(error)) => return Answer::Error(error.to_string()),
     };
     let mut sweeps = Vec::new();
-    for one in gateway.with_adopted() {
-        let numbers: Vec<_> = {
-            let queues = one.queues.borrow();
-            match &wanted {
-                None => queues.active(),
-                Some(name) => queues.number(name).into_iter().collect(),
-            }
-        };
+    for one in groups.all() {
+        let numbers: Vec<_> = one.queues.look(|queues| match &wanted {
+            None => queues.active(),
+            Some(name) => queues.number(name).into_iter().collect(),
+        });
         let sweep = |queue| Sweep {
-            gateway: Rc::clone(&one),
+            group: Rc::clone(&one),
             queue,
             selection: selection.clone(),
             action,
@@ -227,7 +191,7 @@ pub(super) async fn act(
         sweeps.extend(numbers.into_iter().map(sweep));
     }
     if let Some(name) = wanted.filter(|_| sweeps.is_empty()) {
-        return Answer::Error(no_queue(gateway, &name));
+        return Answer::Error(unrouted::no_queue(groups.process(), &name));
     }
     // It goes on when whoever asked goes away: half done is worse than done.
     let done = spawn_local(async move {

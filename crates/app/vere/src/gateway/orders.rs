@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::task::spawn_local;
 use vere_queue::ledger::OrderNotice;
 use vere_queue::order::{FOREVER, ORDERS_QUEUE};
-use vere_queue::{Destination, Detour, Order};
+use vere_queue::{Destination, Detour, Order, Place};
 use vere_spool::owner::{Batch, Record};
 use vere_spoolwire::{QueueId, QueueLimits, RecordId};
 use vere_units::Timestamp;
 
-use super::state::Gateway;
-use super::{clock, records};
+use super::group::Group;
+use super::{clock, event_lines};
 use crate::spool::link::SpoolError;
 
 /// How long somebody waits for the spool to keep an order.
@@ -30,7 +30,7 @@ pub(super) enum Change {
     Refuse,
     Accept,
     /// Its messages go there.
-    Reroute(Destination),
+    Reroute(Place),
     /// They go their own way again.
     Restore,
 }
@@ -72,7 +72,7 @@ impl fmt::Display for Unkept {
     }
 }
 
-impl Gateway {
+impl Group {
     /// Runs one change of queue commands at a time, since each change builds on its predecessor. The change continues
     /// if the caller gives up or the spool's answer comes late.
     ///
@@ -101,31 +101,28 @@ impl Gateway {
 /// # Errors
 /// When the spool did not confirm the change, which then takes effect later or never.
 pub(super) async fn change(
-    gateway: &Rc<Gateway>,
+    group: &Rc<Group>,
     destination: Destination,
     change: &Change,
     span: Option<Duration>,
 ) -> Result<Order, Unkept> {
-    let (one, change) = (Rc::clone(gateway), change.clone());
+    let (one, change) = (Rc::clone(group), change.clone());
     let kept = async move { keep(&one, destination, &change, span).await };
-    Ok(gateway.in_turn(kept).await??)
+    Ok(group.in_turn(kept).await??)
 }
 
 async fn keep(
-    gateway: &Gateway,
+    group: &Group,
     destination: Destination,
     change: &Change,
     span: Option<Duration>,
 ) -> Result<Order, SpoolError> {
-    let queue = queue(gateway).await?;
+    let queue = queue(group).await?;
     let now = clock::now();
-    let (mut order, before) = {
-        let queues = gateway.queues.borrow();
-        (
-            queues.order(&destination, now),
-            queues.order_record(&destination),
-        )
-    };
+    let (mut order, before) = group.queues.look(|queues| {
+        let order = queues.order(&destination, now);
+        (order, queues.order_record(&destination))
+    });
     let until = span.map_or(FOREVER, |span| now + span);
     match change {
         Change::Hold => order.held_until = Some(until),
@@ -147,18 +144,16 @@ async fn keep(
     }
     let mut kept = RecordId(0);
     if !batch.is_empty() {
-        let lines = gateway.order_lines(&order, notice(change));
-        records::put(&lines, &mut batch);
-        let committed = gateway.link.commit(batch).await?;
-        gateway.lines_stored(&lines);
+        let lines = group.order_lines(&order, notice(change));
+        event_lines::put(&lines, &mut batch);
+        let committed = group.link.commit(batch).await?;
+        group.lines_stored(&lines);
         let first = committed.ids.first().copied();
         kept = first.filter(|_| !order.is_none()).unwrap_or(kept);
     }
-    gateway
+    group
         .queues
-        .borrow_mut()
-        .set_order(order.clone(), kept.0, now);
-    gateway.changed.notify_one();
+        .change(|queues| queues.set_order(order.clone(), kept.0, now));
     Ok(order)
 }
 
@@ -182,33 +177,32 @@ pub(super) fn until_text(until: Timestamp) -> String {
     }
 }
 
-async fn queue(gateway: &Gateway) -> Result<QueueId, SpoolError> {
-    if let Some(queue) = gateway.orders_queue.get() {
+async fn queue(group: &Group) -> Result<QueueId, SpoolError> {
+    if let Some(queue) = group.orders_queue.get() {
         return Ok(queue);
     }
-    let queue = gateway
+    let queue = group
         .link
         .create_queue(ORDERS_QUEUE, QueueLimits::UNLIMITED)
         .await?;
-    gateway.orders_queue.set(Some(queue));
+    group.orders_queue.set(Some(queue));
     Ok(queue)
 }
 
 /// Restores a command from its record after a restart or takeover. Removes an expired command.
-pub(super) fn recover(gateway: &Gateway, queue: QueueId, record: &Record) {
-    gateway.orders_queue.set(Some(queue));
+pub(super) fn recover(group: &Group, queue: QueueId, record: &Record) {
+    group.orders_queue.set(Some(queue));
     let now = clock::now();
     match Order::decode(&record.meta) {
         Ok(order) if order.clone().at(now).is_none() => {
             let mut batch = Batch::new();
             batch.delete(queue, record.id);
             // If it cannot be asked now, it is found again at the next start.
-            let _ = gateway.link.post(batch);
+            let _ = group.link.post(batch);
         }
-        Ok(order) => gateway
+        Ok(order) => group
             .queues
-            .borrow_mut()
-            .set_order(order, record.id.0, now),
+            .change(|queues| queues.set_order(order, record.id.0, now)),
         Err(error) => tracing::error!(record = record.id.0, %error, "order left alone"),
     }
 }

@@ -1,7 +1,7 @@
 //! How delivery is tried, by the settings: what the queue engine is told of them.
 
 use vere_queue::limits::{Names, Scope};
-use vere_queue::{Destination, Limits, Policy, Precedence, Rate, Rules};
+use vere_queue::{Limits, Place, Policy, Precedence, Rate, Rules};
 use vere_settings::{
     DestinationLimits, DestinationPriority, DestinationScope, NextHop, RoutePattern, Settings,
 };
@@ -41,7 +41,7 @@ fn scope(scope: &DestinationScope) -> Option<Scope> {
     Some(match scope {
         DestinationScope::Domain(pattern) => Scope::Domains(names(pattern)),
         DestinationScope::Mx(pattern) => Scope::Hosts(names(pattern)),
-        DestinationScope::NextHop(NextHop::Local) => Scope::Place(Destination::Local),
+        DestinationScope::NextHop(NextHop::Local) => Scope::Place(Place::Local),
         DestinationScope::NextHop(NextHop::Host { host, port }) => Scope::Place(relay(host, *port)),
         // The settings refuse it.
         DestinationScope::NextHop(NextHop::Mx) => return None,

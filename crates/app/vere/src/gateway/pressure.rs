@@ -1,4 +1,4 @@
-//! Decides whether new mail is accepted, and which limit stands against acceptance.
+//! Limits that stand against the acceptance of new mail; [`throttle`](super::throttle) applies them.
 //!
 //! Near a limit of queued mail, here or in the nodes, the gateway refuses all new mail, so that mail in flight finds
 //! space: new connections by 421, new messages of open connections by 452. Throttling starts at
@@ -10,18 +10,9 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::rc::Rc;
-use std::time::Duration;
 
 use vere_smtp::refusal::Refusal;
 use vere_spoolwire::NodeStat;
-
-use super::state::Gateway;
-
-/// How often nodes are asked how full they are, while mail comes.
-const LOOK: Duration = Duration::from_millis(500);
-/// How long they may take to answer.
-const NODE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A limit that can be exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,11 +41,11 @@ impl fmt::Display for Bound {
 /// Which bound throttles the intake.
 #[derive(Debug, Default)]
 pub(super) struct Pressure {
-    bound: Cell<Option<Bound>>,
+    pub(super) bound: Cell<Option<Bound>>,
     /// Whether memory for messages of clients that have not authenticated is short.
-    short: Cell<bool>,
+    pub(super) short: Cell<bool>,
     /// What the nodes said last.
-    held: Cell<Held>,
+    pub(super) held: Cell<Held>,
 }
 
 /// Fill of the nodes, in percent of their limits.
@@ -76,20 +67,21 @@ impl Held {
     }
 }
 
-fn share(used: u64, max: u64) -> u64 {
+/// Returns the used part of a limit, in percent.
+pub(super) fn share(used: u64, max: u64) -> u64 {
     used.saturating_mul(100) / max.max(1)
 }
 
 /// Shares in percent where throttling begins and ends.
 #[derive(Debug, Clone, Copy)]
-struct Marks {
-    from: u64,
-    until: u64,
+pub(super) struct Marks {
+    pub(super) from: u64,
+    pub(super) until: u64,
 }
 
 impl Pressure {
     /// Looks at how much of each bound is used, in percent; gives what throttles now.
-    fn look(&self, shares: &[(Bound, u64)], marks: Marks) -> Option<Bound> {
+    pub(super) fn look(&self, shares: &[(Bound, u64)], marks: Marks) -> Option<Bound> {
         let mark = match self.bound.get() {
             Some(_) => marks.until,
             None => marks.from,
@@ -132,109 +124,6 @@ impl Closed {
             Self::Recovering | Self::Spool => Refusal::Busy,
             Self::Pressure(_) | Self::Lines => Refusal::StorageFull,
         }
-    }
-}
-
-/// Asks the nodes how full they are for as long as the gateway lives, whenever mail has come or is throttled.
-pub(super) async fn watch_nodes(gateway: Rc<Gateway>) {
-    let mut seen = 0;
-    loop {
-        tokio::time::sleep(LOOK).await;
-        let came = gateway.queues.borrow().totals().came;
-        let throttled = gateway.pressure.bound.get().is_some();
-        if came == seen && !throttled || !gateway.is_recovered() {
-            continue;
-        }
-        seen = came;
-        if let Some(held) = Held::of(&gateway.link.stats(NODE_PATIENCE).await) {
-            gateway.pressure.held.set(held);
-            // Logged at the change, not with the next client.
-            gateway.throttled();
-        }
-    }
-}
-
-impl Gateway {
-    /// Why no message is begun now, by a client that has authenticated or not; `None`: they are.
-    pub(super) fn closed(&self, authenticated: bool) -> Option<Closed> {
-        if !self.is_recovered() {
-            return Some(Closed::Recovering);
-        }
-        if !self.link.state().borrow().is_up() {
-            return Some(Closed::Spool);
-        }
-        if let Some(bound) = self.throttled() {
-            return Some(Closed::Pressure(bound));
-        }
-        if !authenticated && self.is_short() {
-            return Some(Closed::Pressure(Bound::Bodies));
-        }
-        self.too_many_lines().then_some(Closed::Lines)
-    }
-
-    /// Returns the limit whose use currently stops new mail.
-    pub(super) fn throttled(&self) -> Option<Bound> {
-        let settings = self.settings();
-        let limits = &settings.limits;
-        let queued = self.queues.borrow().messages() as u64;
-        let held = self.pressure.held.get();
-        let shares = [
-            (Bound::Nodes, held.node),
-            (Bound::Group, held.group),
-            (Bound::Messages, share(queued, limits.queued_messages_max)),
-        ];
-        let marks = Marks {
-            from: limits.throttle_from.into(),
-            until: limits.throttle_until.into(),
-        };
-        let before = self.pressure.bound.get();
-        let now = self.pressure.look(&shares, marks);
-        match (before, now) {
-            (None, Some(bound)) => {
-                let share = shares.iter().find(|(one, _)| *one == bound);
-                let percent = share.map_or(0, |(_, percent)| *percent);
-                tracing::warn!(%bound, percent, "intake throttled: new connections get 421, new messages 452");
-            }
-            (Some(_), None) => tracing::info!("intake as before"),
-            _ => {}
-        }
-        self.show_throttled();
-        now
-    }
-
-    /// Whether memory for messages of unauthenticated clients remains short after stalled messages were refused. Then
-    /// these clients begin no message.
-    pub(super) fn is_short(&self) -> bool {
-        let settings = self.settings();
-        let limits = &settings.limits;
-        let before = self.pressure.short.get();
-        let (from, until) = (limits.throttle_from, limits.throttle_until);
-        let now = self.memory.is_short(from, until, before);
-        self.pressure.short.set(now);
-        match (before, now) {
-            (false, true) => {
-                let heaviest = self.memory.heaviest();
-                let client =
-                    heaviest.map_or_else(String::new, |heaviest| heaviest.client.to_string());
-                let octets = heaviest.map_or(0, |heaviest| heaviest.octets);
-                let bound = Bound::Bodies;
-                tracing::warn!(%bound, %client, octets, "intake throttled: new messages of clients that have not authenticated get 452");
-            }
-            (true, false) => tracing::info!("intake as before"),
-            _ => {}
-        }
-        self.show_throttled();
-        now
-    }
-
-    /// Whether memory for messages that are being received is short, or was a moment ago.
-    pub(super) fn is_memory_short(&self) -> bool {
-        self.pressure.short.get() || self.memory.was_short()
-    }
-
-    fn show_throttled(&self) {
-        let throttled = self.pressure.bound.get().is_some() || self.pressure.short.get();
-        self.metrics.throttled(throttled);
     }
 }
 

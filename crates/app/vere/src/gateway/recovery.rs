@@ -4,7 +4,6 @@
 use std::fmt;
 use std::rc::Rc;
 
-use bytes::Bytes;
 use tokio::task::JoinSet;
 use vere_queue::order::ORDERS_QUEUE;
 use vere_queue::{Destination, Envelope};
@@ -12,8 +11,9 @@ use vere_spool::owner::{Batch, Record};
 use vere_spoolwire::{QueueId, QueueStat, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 
-use super::state::{Gateway, POST_RETRY};
-use super::{clock, orders, records};
+use super::group::Group;
+use super::reading::{POST_RETRY, own};
+use super::{clock, event_lines, orders};
 use crate::spool::link::SpoolError;
 use crate::wording::{counted, messages};
 
@@ -58,18 +58,18 @@ impl fmt::Display for Recovered {
 ///
 /// # Errors
 /// When the link cannot read; messages admitted until then remain.
-pub(super) async fn recover(gateway: &Rc<Gateway>) -> Result<Recovered, SpoolError> {
+pub(super) async fn recover(group: &Rc<Group>) -> Result<Recovered, SpoolError> {
     let mut found = Recovered::default();
     let mut lines = 0;
     let mut reading = JoinSet::new();
-    for stat in gateway.link.queues().await? {
-        gateway.link.renew_readers(&stat).await?;
+    for stat in group.link.queues().await? {
+        group.link.renew_readers(&stat).await?;
         if stat.name == ORDERS_QUEUE {
-            recover_orders(gateway, stat.id, stat.first).await?;
+            recover_orders(group, stat.id, stat.first).await?;
             continue;
         }
-        if records::is_lines(&stat.name) {
-            gateway.found_lines(&stat);
+        if event_lines::is_lines(&stat.name) {
+            group.found_lines(&stat);
             lines += stat.bytes;
             continue;
         }
@@ -78,22 +78,21 @@ pub(super) async fn recover(gateway: &Rc<Gateway>) -> Result<Recovered, SpoolErr
             continue;
         };
         found.queues += 1;
-        gateway
+        group
             .queues
-            .borrow_mut()
-            .register(stat.id.0, destination, clock::now());
+            .change(|queues| queues.register(stat.id.0, destination, clock::now()));
         if stat.length > 0 {
             if reading.len() >= QUEUES_AT_ONCE {
                 found.add(next(&mut reading).await?);
             }
-            reading.spawn_local(recover_queue(Rc::clone(gateway), stat));
+            reading.spawn_local(recover_queue(Rc::clone(group), stat));
         }
     }
     while !reading.is_empty() {
         found.add(next(&mut reading).await?);
     }
-    gateway.prepare_records(lines).await?;
-    gateway.changed.notify_one();
+    group.prepare_records(lines).await?;
+    group.queues.wake();
     Ok(found)
 }
 
@@ -109,19 +108,15 @@ async fn next(
     }
 }
 
-async fn recover_orders(
-    gateway: &Gateway,
-    queue: QueueId,
-    first: RecordId,
-) -> Result<(), SpoolError> {
+async fn recover_orders(group: &Group, queue: QueueId, first: RecordId) -> Result<(), SpoolError> {
     let mut from = first;
     loop {
-        let block = gateway
+        let block = group
             .link
             .fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS)
             .await?;
         for record in &block.records {
-            orders::recover(gateway, queue, record);
+            orders::recover(group, queue, record);
         }
         if block.end {
             return Ok(());
@@ -130,18 +125,18 @@ async fn recover_orders(
     }
 }
 
-async fn recover_queue(gateway: Rc<Gateway>, queue: QueueStat) -> Result<Recovered, SpoolError> {
+async fn recover_queue(group: Rc<Group>, queue: QueueStat) -> Result<Recovered, SpoolError> {
     let mut found = Recovered::default();
     let mut from = queue.first;
     loop {
-        let block = gateway
+        let block = group
             .link
             .fetch(queue.id, from, BLOCK_RECORDS, BLOCK_OCTETS)
             .await?;
         let mut records = block.records;
-        see(&gateway, queue.id, &mut records).await;
+        see(&group, queue.id, &mut records).await;
         for record in records {
-            take(&gateway, queue.id, &queue.name, record, &mut found);
+            take(&group, queue.id, &queue.name, record, &mut found);
         }
         if block.end {
             return Ok(found);
@@ -153,7 +148,7 @@ async fn recover_queue(gateway: Rc<Gateway>, queue: QueueStat) -> Result<Recover
 /// Stores the time of first sight in envelopes whose acceptance lies in the future of the clock. Without the stored
 /// time, their age would start anew with each restart. Runs before anything else can change the records; a busy spool
 /// is retried, any other failure leaves the ages to the next start.
-async fn see(gateway: &Gateway, queue: QueueId, records: &mut [Record]) {
+async fn see(group: &Group, queue: QueueId, records: &mut [Record]) {
     let now = clock::now();
     let mut batch = Batch::new();
     for record in records {
@@ -164,8 +159,10 @@ async fn see(gateway: &Gateway, queue: QueueId, records: &mut [Record]) {
             continue;
         }
         let place = (queue.0, record.id.0);
-        let queues = gateway.queues.borrow();
-        if queues.places(envelope.trace).any(|known| known == place) {
+        let is_known = group
+            .queues
+            .look(|queues| queues.places(envelope.trace).any(|known| known == place));
+        if is_known {
             continue;
         }
         record.meta = envelope.encode().into();
@@ -175,7 +172,7 @@ async fn see(gateway: &Gateway, queue: QueueId, records: &mut [Record]) {
         return;
     }
     loop {
-        match gateway.link.commit(batch.clone()).await {
+        match group.link.commit(batch.clone()).await {
             Err(SpoolError::Busy) => tokio::time::sleep(POST_RETRY).await,
             Err(error) => {
                 tracing::warn!(?error, "ages of messages from the future cannot be kept");
@@ -186,13 +183,13 @@ async fn see(gateway: &Gateway, queue: QueueId, records: &mut [Record]) {
     }
 }
 
-fn take(gateway: &Gateway, queue: QueueId, name: &str, record: Record, found: &mut Recovered) {
+fn take(group: &Group, queue: QueueId, name: &str, record: Record, found: &mut Recovered) {
     let envelope = match Envelope::decode(&record.meta) {
         Ok(envelope) => envelope,
         Err(error) => {
             tracing::error!(queue = name, record = record.id.0, %error, "record left alone");
             found.unreadable += 1;
-            gateway.left_alone();
+            group.left_alone();
             return;
         }
     };
@@ -201,39 +198,20 @@ fn take(gateway: &Gateway, queue: QueueId, name: &str, record: Record, found: &m
         // An envelope without recipients needs no delivery; a version with other rules may have written the record.
         let mut batch = Batch::new();
         batch.delete(queue, record.id);
-        let _ = gateway.link.post(batch);
+        let _ = group.link.post(batch);
         return;
     }
-    gateway.ids.seen(envelope.trace);
-    gateway.note(&Event {
+    group.process.ids.seen(envelope.trace);
+    group.process.note(&Event {
         queue: Some(name),
         ..Event::new(EventKind::Recovered, envelope.trace, now)
     });
-    let mut queues = gateway.queues.borrow_mut();
-    // The first ones are about to leave; the others come back when their turn comes.
-    let body = queues.keeps(queue.0, now).then(|| own(&record.body));
-    if queues.admit(queue.0, record.id.0, envelope, body, now) {
+    let admitted = group.queues.change(|queues| {
+        // The first ones are about to leave; the others come back when their turn comes.
+        let body = queues.keeps(queue.0, now).then(|| own(&record.body));
+        queues.admit(queue.0, record.id.0, envelope, body, now)
+    });
+    if admitted {
         found.messages += 1;
     }
-}
-
-/// A copy of the body alone: a record shares its memory with the whole block.
-fn own(body: &Bytes) -> Bytes {
-    Bytes::copy_from_slice(body)
-}
-
-/// The records of a block that this version can read.
-pub(super) fn readable(
-    records: Vec<Record>,
-) -> impl Iterator<Item = (vere_queue::RecordId, Envelope, Bytes)> {
-    let alone = records.len() == 1;
-    records.into_iter().filter_map(move |record| {
-        let envelope = Envelope::decode(&record.meta).ok()?;
-        let body = if alone {
-            record.body
-        } else {
-            own(&record.body)
-        };
-        Some((record.id.0, envelope, body))
-    })
 }

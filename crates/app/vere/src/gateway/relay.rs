@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use vere_queue::{Answered, Attempt, Destination, Disposition, Job, Queues, RecipientResult, Sign};
 
 use self::session::{RelaySession, SessionEnd};
+use super::group::Group;
 use super::outbound::Unroutable;
-use super::scheduler::Worker;
-use super::state::Gateway;
+use super::worker::Worker;
 use super::{behind, clock};
 
 /// Messages failed for one answer that a destination takes no mail.
@@ -20,38 +20,40 @@ const FAILED_AT_ONCE: usize = 100;
 const IDLE_MAX: Duration = Duration::from_secs(5);
 
 /// One worker: connects and delivers until the queue is empty for a while or the destination fails.
-pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination: &Destination) {
+pub(super) async fn work(group: &Rc<Group>, worker: &mut Worker, destination: &Destination) {
     let queue = worker.queue;
-    let Some(way) = gateway.queues.borrow().way(queue, clock::now()) else {
+    let Some(way) = group.queues.look(|queues| queues.way(queue, clock::now())) else {
         return;
     };
-    let hosts = match gateway.outbound.find(&way).await {
+    let hosts = match group.process.outbound.find(&way).await {
         Ok(hosts) => hosts,
-        Err(none) => return fail_by(gateway, worker, destination, &way, none).await,
+        Err(none) => return fail_by(group, worker, destination, &way, none).await,
     };
     // An operator may have rerouted the queue during the look-up of the hosts.
-    let joined = gateway.goes_by(queue, &way)
-        && gateway
+    let joined = group.goes_by(queue, &way)
+        && group
             .queues
-            .borrow_mut()
-            .join_site(queue, &hosts.site, clock::now());
+            .change_quietly(|queues| queues.join_site(queue, &hosts.site, clock::now()));
     if !joined {
         return;
     }
     loop {
-        match RelaySession::open(gateway, &hosts).await {
+        match RelaySession::open(&group.process, &hosts).await {
             Ok(mut session) => {
                 worker.connected();
-                let more = deliver(gateway, worker, &mut session, &way).await;
+                let more = deliver(group, worker, &mut session, &way).await;
                 worker.disconnected();
-                if !more || !gateway.goes_by(queue, &way) {
+                if !more || !group.goes_by(queue, &way) {
                     return;
                 }
-                if !gateway.queues.borrow_mut().may_reopen(queue, clock::now()) {
+                if !group
+                    .queues
+                    .change_quietly(|queues| queues.may_reopen(queue, clock::now()))
+                {
                     return;
                 }
             }
-            Err(none) => return fail_by(gateway, worker, destination, &way, none).await,
+            Err(none) => return fail_by(group, worker, destination, &way, none).await,
         }
     }
 }
@@ -59,25 +61,25 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
 /// Records that no connection to `way` could be opened. Does nothing if the queue was rerouted meanwhile. An operator
 /// may have mistyped a reroute, so a permanent failure there counts as temporary and returns no message.
 async fn fail_by(
-    gateway: &Rc<Gateway>,
+    group: &Rc<Group>,
     worker: &mut Worker,
     destination: &Destination,
     way: &Destination,
     none: Unroutable,
 ) {
-    if !gateway.goes_by(worker.queue, way) {
+    if !group.goes_by(worker.queue, way) {
         return;
     }
     let none = match none {
         Unroutable::Permanent { reply, .. } if way != destination => Unroutable::Temporary(reply),
         none => none,
     };
-    fail(gateway, worker, destination, none).await;
+    fail(group, worker, destination, none).await;
 }
 
 /// Sends what the queue gives. True: the connection is used up and another one is wanted.
 async fn deliver(
-    gateway: &Rc<Gateway>,
+    group: &Rc<Group>,
     worker: &mut Worker,
     session: &mut RelaySession,
     way: &Destination,
@@ -85,38 +87,39 @@ async fn deliver(
     let queue = worker.queue;
     let mut sent = 0;
     loop {
-        if !gateway.goes_by(queue, way) {
+        if !group.goes_by(queue, way) {
             session.quit().await;
             return false;
         }
         let Some(job) = worker.take() else {
-            if idle(gateway, worker, session).await {
+            if idle(group, worker, session).await {
                 continue;
             }
             session.quit().await;
             return false;
         };
-        let Some(body) = gateway.body(queue, &job).await else {
+        let Some(body) = group.body(queue, &job).await else {
             session.quit().await;
             return false;
         };
         let (began, begun) = (clock::now(), Instant::now());
-        match session.send(gateway, &job.envelope, body).await {
+        match session.send(&group.process, &job.envelope, body).await {
             Ok(attempt) => {
-                gateway.metrics.transaction(begun.elapsed());
-                gateway.settle(queue, &job, &attempt);
+                group.process.metrics.transaction(begun.elapsed());
+                group.settle(queue, &job, &attempt);
                 let answered = Answered {
                     sign: Sign::of(&attempt),
                     began,
                     latency: begun.elapsed(),
                     closed: !session.usable(),
                 };
-                let mut queues = gateway.queues.borrow_mut();
-                queues.answered(queue, &answered, clock::now());
+                group
+                    .queues
+                    .change_quietly(|queues| queues.answered(queue, &answered, clock::now()));
             }
             // The server closed a connection that was kept: the message was not tried.
             Err(SessionEnd::BeforeMessage) => {
-                gateway.queues.borrow_mut().give_back(queue, &job);
+                group.give_back(queue, &job);
                 return true;
             }
         }
@@ -124,8 +127,10 @@ async fn deliver(
         if !session.usable() {
             return true;
         }
-        let limit = messages_max(gateway, queue);
-        let stays = gateway.queues.borrow().keeps_worker(queue, clock::now());
+        let limit = messages_max(group, queue);
+        let stays = group
+            .queues
+            .look(|queues| queues.keeps_worker(queue, clock::now()));
         if sent >= limit || !stays {
             session.quit().await;
             return stays;
@@ -133,31 +138,39 @@ async fn deliver(
     }
 }
 
-impl Gateway {
+impl Group {
     /// Whether the messages of a queue go this way still.
     fn goes_by(&self, queue: u32, way: &Destination) -> bool {
-        self.queues.borrow().way(queue, clock::now()).as_ref() == Some(way)
+        self.queues
+            .look(|queues| queues.way(queue, clock::now()).as_ref() == Some(way))
     }
 }
 
 /// Messages over one connection.
-fn messages_max(gateway: &Gateway, queue: u32) -> u32 {
-    let own = gateway.queues.borrow().messages_per_connection_max(queue);
-    own.unwrap_or_else(|| gateway.settings().delivery.messages_per_connection_max)
+fn messages_max(group: &Group, queue: u32) -> u32 {
+    let own = group
+        .queues
+        .look(|queues| queues.messages_per_connection_max(queue));
+    own.unwrap_or_else(|| {
+        group
+            .process
+            .settings()
+            .delivery
+            .messages_per_connection_max
+    })
 }
 
 /// Keeps the connection for the next message. False: none came, the server closed it, or others wait for one.
-async fn idle(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut RelaySession) -> bool {
+async fn idle(group: &Rc<Group>, worker: &mut Worker, session: &mut RelaySession) -> bool {
     let queue = worker.queue;
-    let waker = gateway.waker(queue);
-    if !gateway.queues.borrow_mut().worker_idle(queue) {
+    let waker = group.waker(queue);
+    if !group.queues.change(|queues| queues.worker_idle(queue)) {
         return false;
     }
-    gateway.changed.notify_one();
     tokio::select! {
         biased;
         () = waker.notified() => {
-            let released = gateway.queues.borrow_mut().worker_released(queue);
+            let released = group.queues.change_quietly(|queues| queues.worker_released(queue));
             if !released {
                 worker.woken();
             }
@@ -166,50 +179,43 @@ async fn idle(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut RelaySes
         () = session.closed() => {}
         () = tokio::time::sleep(IDLE_MAX) => {}
     }
-    gateway.queues.borrow_mut().worker_resumed(queue);
+    group
+        .queues
+        .change_quietly(|queues| queues.worker_resumed(queue));
     false
 }
 
 /// What it means that no connection came about.
-async fn fail(
-    gateway: &Rc<Gateway>,
-    worker: &mut Worker,
-    destination: &Destination,
-    none: Unroutable,
-) {
+async fn fail(group: &Rc<Group>, worker: &mut Worker, destination: &Destination, none: Unroutable) {
     let queue = worker.queue;
     match none {
         Unroutable::Permanent { status, reply } => {
-            undeliverable(gateway, worker, destination, status, &reply).await;
+            undeliverable(group, worker, destination, status, &reply).await;
         }
         Unroutable::Temporary(reply) => {
             let head = worker.take();
-            gateway
+            group
                 .queues
-                .borrow_mut()
-                .destination_failed(queue, &reply, clock::now());
-            unreachable(gateway, queue, head, destination, &reply);
+                .change_quietly(|queues| queues.destination_failed(queue, &reply, clock::now()));
+            unreachable(group, queue, head, destination, &reply);
         }
         Unroutable::Site(reply) => {
             let now = clock::now();
-            if gateway
+            if group
                 .queues
-                .borrow_mut()
-                .refused_beside_others(queue, now)
+                .change_quietly(|queues| queues.refused_beside_others(queue, now))
             {
                 return;
             }
             let head = worker.take();
-            let beside = {
-                let mut queues = gateway.queues.borrow_mut();
+            let beside = group.queues.change_quietly(|queues| {
                 queues.site_failed(queue, &reply, now);
                 queues.waiting_beside(queue)
-            };
-            unreachable(gateway, queue, head, destination, &reply);
+            });
+            unreachable(group, queue, head, destination, &reply);
             for other in beside {
-                let name = gateway.queues.borrow().destination(other).cloned();
-                if let Some(destination) = name {
-                    unreachable(gateway, other, None, &destination, &reply);
+                if let Some(destination) = group.queues.destination(other) {
+                    unreachable(group, other, None, &destination, &reply);
                 }
             }
         }
@@ -219,7 +225,7 @@ async fn fail(
 /// The message at the head of a queue has been tried by the attempt to connect and shows it; the others
 /// wait untouched, but for those whose time is over; their senders are told when they wait long.
 fn unreachable(
-    gateway: &Rc<Gateway>,
+    group: &Rc<Group>,
     queue: u32,
     head: Option<Job>,
     destination: &Destination,
@@ -228,15 +234,15 @@ fn unreachable(
     let remote = destination.to_string();
     if let Some(job) = head {
         let attempt = Queues::unreachable_attempt(&job.envelope, &remote, reply);
-        gateway.settle(queue, &job, &attempt);
+        group.settle(queue, &job, &attempt);
     }
-    behind::look_through(gateway, queue, &remote, reply);
+    behind::look_through(group, queue, &remote, reply);
 }
 
 /// Fails a limited number of ready messages: the destination refuses mail permanently. The remaining messages lead to
 /// another attempt.
 async fn undeliverable(
-    gateway: &Rc<Gateway>,
+    group: &Rc<Group>,
     worker: &mut Worker,
     destination: &Destination,
     status: &str,
@@ -255,8 +261,8 @@ async fn undeliverable(
             reports_taken_over: false,
             results: vec![result; job.envelope.recipients.len()],
         };
-        if gateway.settle(worker.queue, &job, &attempt) > 0 {
-            gateway.room_for_reports().await;
+        if group.settle(worker.queue, &job, &attempt) > 0 {
+            group.room_for_reports().await;
         }
     }
 }

@@ -8,18 +8,18 @@ use vere_queue::report::Composer;
 use vere_queue::{Envelope, Job, Report, ReportKind, Ret, Settlement, TlsWish};
 use vere_smtp::refusal::Refusal;
 use vere_spool::owner::Batch;
-use vere_spoolwire::{self as spoolwire, QueueId, RecordId};
+use vere_spoolwire as spoolwire;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
-use super::records::Lines;
-use super::settling::end_of;
-use super::state::{FETCH_BYTES, Gateway, POST_RETRY, Part};
+use super::ending::end_of;
+use super::event_lines::Lines;
+use super::group::Group;
+use super::part::Part;
+use super::process::Process;
+use super::reading::{self, POST_RETRY};
 use super::{clock, mail_log, signing};
 use crate::spool::link::SpoolError;
-
-/// Ends with reports that are being stored at once: each has a message, and the report, in memory.
-pub(super) const STORING_MAX: usize = 64;
 
 /// A report ready to be stored.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl From<SpoolError> for Unstored {
     }
 }
 
-impl Gateway {
+impl Group {
     /// Waits for a turn to end another message with reports. The limit keeps a mass bounce from creating reports
     /// faster than the spool stores them.
     pub(super) async fn room_for_reports(&self) {
@@ -154,10 +154,7 @@ impl Gateway {
         if let Some(body) = &job.body {
             return Ok(Some(body.clone()));
         }
-        let id = RecordId(job.record);
-        let block = self.link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await?;
-        let mut records = block.records.into_iter();
-        let found = records.find(|record| record.id == id);
+        let found = reading::record(&self.link, queue, job.record).await?;
         Ok(found.map(|record| record.body))
     }
 
@@ -175,7 +172,7 @@ impl Gateway {
         let mut notices = Vec::with_capacity(reports.len());
         let mut lines = Lines::new();
         for report in reports {
-            let notice = self.notice(&job.envelope, original, report).await;
+            let notice = self.process.notice(&job.envelope, original, report).await;
             let notice = notice.map_err(|_| Unstored::Directory)?;
             lines.extend(self.report_lines(queue, job, report, notice.sent()));
             notices.push(notice);
@@ -186,7 +183,7 @@ impl Gateway {
     /// Stores reports and other lines together with the end of the reported messages, then registers the reports.
     ///
     /// # Errors
-    /// As [`Gateway::store`]; the caller may retry then.
+    /// As [`Group::store`]; the caller may retry then.
     pub(super) async fn store_notices(
         self: &Rc<Self>,
         end: Batch,
@@ -198,11 +195,13 @@ impl Gateway {
         let lines = [finished.as_slice(), made.lines.as_slice()].concat();
         self.store(end, parts, &lines).await?;
         for notice in &made.notices {
-            self.note_notice(about.trace, notice);
+            self.process.note_notice(about.trace, notice);
         }
         Ok(())
     }
+}
 
+impl Process {
     /// Makes a report about a message.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use vere_directory::{self as directory, Directory, Resolution};
 use vere_ports::directory::{AccountName, StoreError};
 use vere_queue::{
-    BodyType, Destination, Envelope, Notify, Recipient, Report, ReportedRecipient, TlsWish,
+    BodyType, Destination, Envelope, Notify, Place, Recipient, Report, ReportedRecipient, TlsWish,
 };
 use vere_settings::{LocalDelivery, NextHop, Settings};
 use vere_smtp::address::{AddrSpec, ForwardPath};
@@ -16,7 +16,7 @@ use vere_smtp::server::Message;
 use vere_units::{Timestamp, TraceId};
 
 use super::convert;
-use super::state::Part;
+use super::part::Part;
 
 /// Resolves recipients by the directory and routes remote ones by the settings.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub(super) struct Router {
     pub(super) directory: Directory,
 }
 
-/// A recipient and the destination it goes to.
-type Routed = (Destination, Recipient);
+/// A recipient and the place that its mail goes to.
+type Routed = (Place, Recipient);
 
 /// Where the recipients of a message go.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Router {
         match self.resolve(settings, path)? {
             Resolution::NotLocal if may_relay => Ok(()),
             Resolution::NotLocal => match path.address() {
-                Some(address) if route(settings, address.domain()) == Destination::Local => Ok(()),
+                Some(address) if route(settings, address.domain()) == Place::Local => Ok(()),
                 _ => Err(Refusal::RelayDenied),
             },
             other => other.refusal().map_or(Ok(()), Err),
@@ -81,13 +81,13 @@ impl Router {
         let mut routes = Routes::default();
         self.route_recipient(settings, &RcptTo::new(path.clone()), &mut routes)?;
         let routed = routes.routed.into_iter();
-        Ok(routed.map(|(destination, _)| destination).collect())
+        Ok(routed.map(|(place, _)| place.into()).collect())
     }
 
     /// Where mail for a domain goes now.
-    pub(super) fn of_domain(&self, settings: &Settings, domain: &str) -> Destination {
+    pub(super) fn of_domain(&self, settings: &Settings, domain: &str) -> Place {
         match self.directory.is_local_domain(domain) {
-            Ok(true) => Destination::Local,
+            Ok(true) => Place::Local,
             // An unreadable directory is told of where mail is taken.
             Ok(false) | Err(_) => route(settings, domain),
         }
@@ -98,14 +98,14 @@ impl Router {
         &self,
         settings: &Settings,
         destination: &Destination,
-    ) -> Result<(), Option<Destination>> {
-        let place = destination.place().0;
+    ) -> Result<(), Option<Place>> {
+        let place = &destination.place;
         match place {
-            Destination::Domain(domain) => match self.of_domain(settings, domain) {
+            Place::Domain(domain) => match self.of_domain(settings, domain) {
                 own if own == *place => Ok(()),
                 other => Err(Some(other)),
             },
-            Destination::Relay(_) => {
+            Place::Relay(_) => {
                 let mut routes = settings.routes.iter();
                 let leads = routes.any(|route| match &route.next_hop {
                     NextHop::Host { host, port } => relay(host, *port) == *place,
@@ -113,7 +113,7 @@ impl Router {
                 });
                 leads.then_some(()).ok_or(None)
             }
-            _ => Ok(()),
+            Place::Local => Ok(()),
         }
     }
 
@@ -166,7 +166,7 @@ impl Router {
         match self.resolve(settings, &rcpt.forward_path)? {
             Resolution::Local { account, tag } => {
                 let mailbox = mailbox(settings, &account, tag.as_deref());
-                routed.push((Destination::Local, recipient(&mailbox, notify)));
+                routed.push((Place::Local, recipient(&mailbox, notify)));
             }
             Resolution::Forward(targets) => {
                 if targets.len() > 1 && notify.success() {
@@ -176,7 +176,7 @@ impl Router {
                 routed.extend(targets.iter().map(|target| match target {
                     directory::Destination::Local { account, tag } => {
                         let mailbox = mailbox(settings, account, tag.as_deref());
-                        (Destination::Local, recipient(&mailbox, notify))
+                        (Place::Local, recipient(&mailbox, notify))
                     }
                     directory::Destination::Remote(address) => (
                         route(settings, address.domain()),
@@ -304,19 +304,19 @@ fn mailbox(settings: &Settings, account: &AccountName, tag: Option<&str>) -> Str
     }
 }
 
-/// The destination of a remote domain.
-pub(crate) fn route(settings: &Settings, domain: &str) -> Destination {
+/// The place that mail for a remote domain goes to.
+pub(crate) fn route(settings: &Settings, domain: &str) -> Place {
     let bare = domain.trim_end_matches('.');
     match settings.route(bare).map(|route| &route.next_hop) {
-        None | Some(NextHop::Mx) => Destination::Domain(bare.to_ascii_lowercase()),
-        Some(NextHop::Local) => Destination::Local,
+        None | Some(NextHop::Mx) => Place::Domain(bare.to_ascii_lowercase()),
+        Some(NextHop::Local) => Place::Local,
         Some(NextHop::Host { host, port }) => relay(host, *port),
     }
 }
 
-/// The destination of a fixed next hop.
-pub(crate) fn relay(host: &str, port: u16) -> Destination {
-    Destination::Relay(if host.contains(':') {
+/// The place of a fixed next hop.
+pub(crate) fn relay(host: &str, port: u16) -> Place {
+    Place::Relay(if host.contains(':') {
         format!("[{host}]:{port}")
     } else {
         format!("{host}:{port}")
@@ -326,8 +326,8 @@ pub(crate) fn relay(host: &str, port: u16) -> Destination {
 /// One part per destination, its recipients each once, in the order given.
 fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<Part> {
     let mut parts: BTreeMap<Destination, Vec<Recipient>> = BTreeMap::new();
-    for (destination, recipient) in routed {
-        let recipients = parts.entry(destination.with(base.tls)).or_default();
+    for (place, recipient) in routed {
+        let recipients = parts.entry(place.with(base.tls)).or_default();
         if recipients
             .iter()
             .all(|known| known.address != recipient.address)

@@ -4,14 +4,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::task::spawn_local;
-use vere_queue::{Destination, Job, Next, Supplied, Wanted};
+use vere_queue::{Destination, Next, Place, Supplied, Wanted};
 use vere_settings::LocalDelivery;
 use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
-use super::state::Gateway;
-use super::{clock, local, recovery, relay};
+use super::group::Group;
+use super::worker::Worker;
+use super::{clock, local, reading, relay};
 
 /// How long a queue waits before it asks for records again that the spool could not give.
 const FETCH_RETRY: Duration = Duration::from_millis(500);
@@ -20,16 +21,13 @@ const FETCH_RETRY: Duration = Duration::from_millis(500);
 const CLOCK_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs until the gateway stops.
-pub(super) async fn run(gateway: Rc<Gateway>) {
+pub(super) async fn run(group: Rc<Group>) {
     loop {
-        if gateway.delivering() {
-            dispatch(&gateway);
+        if group.delivering() {
+            dispatch(&group);
         }
-        let wake_at = gateway
-            .queues
-            .borrow()
-            .wake_at()
-            .filter(|_| gateway.delivering());
+        let wake_at = group.queues.look(|queues| queues.wake_at());
+        let wake_at = wake_at.filter(|_| group.delivering());
         let timer = async {
             match wake_at {
                 Some(time) => tokio::time::sleep(clock::until(time)).await,
@@ -37,27 +35,27 @@ pub(super) async fn run(gateway: Rc<Gateway>) {
             }
         };
         tokio::select! {
-            () = gateway.changed.notified() => {}
+            () = group.queues.woken() => {}
             () = timer => {}
             // A clock that was put back makes what is due seem far away.
             () = tokio::time::sleep(CLOCK_PAUSE) => {
-                gateway.queue_time();
+                group.queue_time();
             }
         }
     }
 }
 
-fn dispatch(gateway: &Rc<Gateway>) {
+fn dispatch(group: &Rc<Group>) {
     loop {
-        let now = gateway.queue_time();
-        let next = gateway.queues.borrow_mut().poll(now);
+        let now = group.queue_time();
+        let next = group.queues.change_quietly(|queues| queues.poll(now));
         match next {
-            Some(Next::Wake(queue) | Next::Release(queue)) => gateway.waker(queue).notify_one(),
+            Some(Next::Wake(queue) | Next::Release(queue)) => group.waker(queue).notify_one(),
             Some(Next::Open(queue)) => {
-                spawn_local(work(Rc::clone(gateway), queue));
+                spawn_local(work(Rc::clone(group), queue));
             }
             Some(Next::Fetch(wanted)) => {
-                spawn_local(fetch(Rc::clone(gateway), wanted));
+                spawn_local(fetch(Rc::clone(group), wanted));
             }
             None => break,
         }
@@ -65,7 +63,7 @@ fn dispatch(gateway: &Rc<Gateway>) {
 }
 
 /// Brings the records back whose turn comes next.
-async fn fetch(gateway: Rc<Gateway>, wanted: Wanted) {
+async fn fetch(group: Rc<Group>, wanted: Wanted) {
     let Wanted {
         queue,
         from,
@@ -74,110 +72,53 @@ async fn fetch(gateway: Rc<Gateway>, wanted: Wanted) {
         ..
     } = wanted;
     let (queue, from) = (QueueId(queue), RecordId(from));
-    match gateway.link.fetch(queue, from, records, octets).await {
+    match group.link.fetch(queue, from, records, octets).await {
         Ok(block) => {
-            let known = recovery::readable(block.records);
-            let supplied = gateway.queues.borrow_mut().supply(&wanted, known);
+            let known = reading::readable(block.records);
+            let supplied = group.queues.change(|queues| queues.supply(&wanted, known));
             if let Supplied::Lost(trace) = supplied {
-                note_lost(&gateway, trace, queue);
+                note_lost(&group, trace, queue);
             }
         }
         Err(error) => {
             tracing::warn!(?error, "cannot fetch the messages of a queue");
             let again = clock::now() + FETCH_RETRY;
-            gateway.queues.borrow_mut().fetch_failed(&wanted, again);
+            group
+                .queues
+                .change(|queues| queues.fetch_failed(&wanted, again));
         }
     }
-    gateway.changed.notify_one();
 }
 
 /// A message that was known is not in the spool.
-pub(super) fn note_lost(gateway: &Gateway, trace: TraceId, queue: QueueId) {
+pub(super) fn note_lost(group: &Group, trace: TraceId, queue: QueueId) {
     tracing::error!(
         queue_id = %trace,
         "record is not in the spool: an operator or another owner has ended it"
     );
-    gateway.metrics.record_lost();
-    let queues = gateway.queues.borrow();
-    let name = queues.destination(queue.0).map(ToString::to_string);
-    gateway.note(&Event {
+    group.process.metrics.record_lost();
+    let name = group.queues.name(queue.0);
+    group.process.note(&Event {
         queue: name.as_deref(),
         ..Event::new(EventKind::Lost, trace, clock::now())
     });
 }
 
 /// Whether mail for own accounts goes into Maildirs, and not to the mail store.
-fn files_itself(gateway: &Gateway) -> bool {
-    gateway.settings().delivery.local == LocalDelivery::Maildir
+fn files_itself(group: &Group) -> bool {
+    group.process.settings().delivery.local == LocalDelivery::Maildir
 }
 
 /// Runs one worker of one queue until the queue has been empty for a while or the destination fails.
-async fn work(gateway: Rc<Gateway>, queue: u32) {
-    let destination = gateway.queues.borrow().destination(queue).cloned();
-    let mut worker = Worker::new(Rc::clone(&gateway), queue);
+async fn work(group: Rc<Group>, queue: u32) {
+    let destination = group.queues.destination(queue);
+    let mut worker = Worker::new(Rc::clone(&group), queue);
     match destination {
-        Some(Destination::Local) if files_itself(&gateway) => {
-            local::work(&gateway, &mut worker).await
-        }
-        Some(destination) => relay::work(&gateway, &mut worker, &destination).await,
+        Some(Destination {
+            place: Place::Local,
+            ..
+        }) if files_itself(&group) => local::work(&group, &mut worker).await,
+        Some(destination) => relay::work(&group, &mut worker, &destination).await,
         None => {}
-    }
-}
-
-/// A worker on the account of its queue, until it is dropped.
-#[derive(Debug)]
-pub(super) struct Worker {
-    gateway: Rc<Gateway>,
-    pub(super) queue: u32,
-    /// The worker was started or woken for a message and has not fetched a message since.
-    fresh: bool,
-    /// The worker's connection counts as open.
-    connected: bool,
-}
-
-impl Worker {
-    fn new(gateway: Rc<Gateway>, queue: u32) -> Self {
-        Self {
-            gateway,
-            queue,
-            fresh: true,
-            connected: false,
-        }
-    }
-
-    /// Its connection takes messages.
-    pub(super) fn connected(&mut self) {
-        self.connected = true;
-        let mut queues = self.gateway.queues.borrow_mut();
-        queues.destination_reached(self.queue);
-    }
-
-    /// Reports the connection as closed.
-    pub(super) fn disconnected(&mut self) {
-        if std::mem::take(&mut self.connected) {
-            let mut queues = self.gateway.queues.borrow_mut();
-            queues.connection_closed(self.queue);
-        }
-    }
-
-    /// Returns the worker's next ready message.
-    pub(super) fn take(&mut self) -> Option<Job> {
-        let fresh = std::mem::take(&mut self.fresh);
-        self.gateway.take(self.queue, fresh)
-    }
-
-    /// It was woken for a message.
-    pub(super) const fn woken(&mut self) {
-        self.fresh = true;
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.disconnected();
-        let mut queues = self.gateway.queues.borrow_mut();
-        queues.worker_ended(self.queue, self.fresh);
-        drop(queues);
-        self.gateway.changed.notify_one();
     }
 }

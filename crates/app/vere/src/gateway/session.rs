@@ -14,9 +14,9 @@ use vere_telemetry::metrics::{HandshakeResult, TlsSide};
 
 use super::aside::Aside;
 use super::intake::Intake;
-use super::listeners::Service;
 use super::mail_log;
 use super::metrics::GatewayMetrics;
+use super::service::Service;
 use crate::role::clock;
 use crate::role::memory::Share;
 use crate::role::tls::ServerTls;

@@ -13,9 +13,9 @@ use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::{Timestamp, TraceId};
 
-use super::records::Finish;
-use super::state::Gateway;
-use super::{clock, recovery};
+use super::ending::Ending;
+use super::group::Group;
+use super::{clock, reading};
 use crate::control::{Acted, Action, Selection};
 use crate::spool::link::SpoolError;
 
@@ -44,7 +44,7 @@ fn is_meant(wanted: &str, address: &str) -> bool {
 /// An operator's wish on the messages of one queue.
 #[derive(Debug)]
 pub(super) struct Sweep {
-    pub(super) gateway: Rc<Gateway>,
+    pub(super) group: Rc<Group>,
     pub(super) queue: u32,
     pub(super) selection: Selection,
     pub(super) action: Action,
@@ -60,9 +60,9 @@ impl Sweep {
     pub(super) async fn run(&self, acted: &mut Acted) -> Result<(), SpoolError> {
         let begun = clock::now();
         if self.action == Action::Retry {
-            self.gateway.queues.borrow_mut().resume(self.queue);
+            self.group.queues.change(|queues| queues.resume(self.queue));
         }
-        let newest = self.gateway.queues.borrow().newest(self.queue);
+        let newest = self.group.queues.look(|queues| queues.newest(self.queue));
         let Some(newest) = newest else { return Ok(()) };
         let mut after = None;
         loop {
@@ -86,27 +86,29 @@ impl Sweep {
                 break;
             }
             after = self.last_left(&page).or(after);
-            self.gateway.changed.notify_one();
+            self.group.queues.wake();
             tokio::task::yield_now().await;
         }
-        self.gateway.changed.notify_one();
+        self.group.queues.wake();
         Ok(())
     }
 
     fn page(&self, after: Option<(u64, TraceId)>) -> Vec<MessageSummary> {
-        let queues = self.gateway.queues.borrow();
-        queues.list_behind(self.queue, after, PAGE).collect()
+        self.group
+            .queues
+            .look(|queues| queues.list_behind(self.queue, after, PAGE).collect())
     }
 
     /// The last message of a page that is there still: the next page begins behind it. Ids say nothing of the order
     /// of messages that came in the same moment.
     fn last_left(&self, page: &[MessageSummary]) -> Option<(u64, TraceId)> {
-        let queues = self.gateway.queues.borrow();
-        let is_there = |message: &&MessageSummary| {
-            let found = queues.message(self.queue, message.record, message.trace);
-            found.is_some()
-        };
-        let last = page.iter().rev().find(is_there)?;
+        let last = self.group.queues.look(|queues| {
+            let is_there = |message: &&MessageSummary| {
+                let found = queues.message(self.queue, message.record, message.trace);
+                found.is_some()
+            };
+            page.iter().rev().find(is_there)
+        })?;
         Some((last.record, last.trace))
     }
 
@@ -126,27 +128,39 @@ impl Sweep {
 
     /// Whether what is removed is told to other systems.
     fn tells_removal(&self) -> bool {
-        self.action == Action::Purge && self.gateway.records.is_on()
+        self.action == Action::Purge && self.group.event_lines.is_on()
     }
 
     async fn act_on_entries(&self, page: &[MessageSummary], acted: &mut Acted) {
         let mut ends = Vec::new();
         for message in page {
-            self.act_on_entry(message, &mut ends, acted);
+            self.act_on_entry(message, None, &mut ends, acted);
         }
-        self.gateway.end(self.queue, &ends).await;
+        self.group.end_records(&ends).await;
     }
 
-    fn act_on_entry(&self, message: &MessageSummary, ends: &mut Vec<u64>, acted: &mut Acted) {
+    /// Does it with a message; with the envelope, where its end is told to other systems.
+    fn act_on_entry(
+        &self,
+        message: &MessageSummary,
+        envelope: Option<&Envelope>,
+        ends: &mut Vec<Ending>,
+        acted: &mut Acted,
+    ) {
         let MessageSummary { record, trace, .. } = *message;
-        let mut queues = self.gateway.queues.borrow_mut();
+        let queues = &self.group.queues;
         let done = match self.action {
-            Action::Retry => queues.retry(self.queue, record, trace),
+            Action::Retry => queues.change(|queues| queues.retry(self.queue, record, trace)),
             Action::Purge => {
-                let gone = queues.discard(self.queue, record, trace);
+                let gone = self.discard(message);
                 if gone {
-                    ends.push(record);
-                    self.note_removed(trace);
+                    let lines = |envelope| self.group.removed_lines(self.queue, record, envelope);
+                    ends.push(Ending {
+                        queue: self.queue,
+                        record,
+                        size: message.size,
+                        lines: envelope.map(lines).unwrap_or_default(),
+                    });
                 }
                 gone
             }
@@ -158,35 +172,18 @@ impl Sweep {
         }
     }
 
-    fn note_removed(&self, trace: TraceId) {
-        let event = Event::new(EventKind::Purged, trace, clock::now());
-        self.gateway.note(&event);
-    }
-
-    /// Takes a message out of its queue, and says what ends it in the spool; nothing when it is gone.
-    fn remove(
-        &self,
-        message: &MessageSummary,
-        envelope: &Envelope,
-        acted: &mut Acted,
-    ) -> Option<Finish> {
+    /// Takes a message out of its queue; false when it is gone, or under way.
+    fn discard(&self, message: &MessageSummary) -> bool {
         let MessageSummary { record, trace, .. } = *message;
         let gone = self
-            .gateway
+            .group
             .queues
-            .borrow_mut()
-            .discard(self.queue, record, trace);
-        gone.then(|| {
-            self.note_removed(trace);
-            acted.messages += 1;
-            acted.octets += u64::from(message.size);
-            Finish {
-                queue: self.queue,
-                record,
-                size: message.size,
-                lines: self.gateway.removed_lines(self.queue, record, envelope),
-            }
-        })
+            .change(|queues| queues.discard(self.queue, record, trace));
+        if gone {
+            let event = Event::new(EventKind::Purged, trace, clock::now());
+            self.group.process.note(&event);
+        }
+        gone
     }
 
     async fn act_on_records(
@@ -197,7 +194,7 @@ impl Sweep {
         while let Some(first) = page.first() {
             let left = u32::try_from(page.len()).unwrap_or(u32::MAX);
             let block = self
-                .gateway
+                .group
                 .link
                 .fetch(
                     QueueId(self.queue),
@@ -208,24 +205,18 @@ impl Sweep {
                 .await?;
             let next = if block.end { u64::MAX } else { block.next.0 };
             let mut ends = Vec::new();
-            let mut told = Vec::new();
-            for (record, envelope, body) in recovery::readable(block.records) {
+            for (record, envelope, body) in reading::readable(block.records) {
                 let named = page.iter().find(|message| message.record == record);
                 let Some(message) = named.filter(|_| self.is_addressed(&envelope)) else {
                     continue;
                 };
                 if matches!(self.action, Action::Bounce | Action::Expire) {
                     self.give_up(record, envelope, body, acted).await;
-                } else if self.tells_removal() {
-                    told.extend(self.remove(message, &envelope, acted));
                 } else {
-                    self.act_on_entry(message, &mut ends, acted);
+                    self.act_on_entry(message, Some(&envelope), &mut ends, acted);
                 }
             }
-            self.gateway.end(self.queue, &ends).await;
-            if !told.is_empty() {
-                Rc::clone(&self.gateway).finish(told).await;
-            }
+            self.group.end_records(&ends).await;
             page = &page[page.partition_point(|message| message.record < next)..];
         }
         Ok(())
@@ -249,10 +240,9 @@ impl Sweep {
     /// Returns a message to its sender, or ends it without a word.
     async fn give_up(&self, record: u64, envelope: Envelope, body: Bytes, acted: &mut Acted) {
         let claimed = self
-            .gateway
+            .group
             .queues
-            .borrow_mut()
-            .claim(self.queue, record, envelope, body);
+            .change(|queues| queues.claim(self.queue, record, envelope, body));
         let Some(mut job) = claimed else {
             acted.busy += 1;
             return;
@@ -277,13 +267,13 @@ impl Sweep {
             from_remote: false,
         };
         let attempt = Attempt {
-            remote: self.gateway.settings().hostname.clone(),
+            remote: self.group.process.settings().hostname.clone(),
             reports_taken_over: false,
             results: vec![result; job.envelope.recipients.len()],
         };
-        if self.gateway.settle(self.queue, &job, &attempt) > 0 {
+        if self.group.settle(self.queue, &job, &attempt) > 0 {
             tokio::time::sleep(REPORT_PAUSE).await;
-            self.gateway.room_for_reports().await;
+            self.group.room_for_reports().await;
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What `vere queue top` shows of one moment: counters, budgets, and those queues that come first.
 
-use std::rc::Rc;
 use std::time::Duration;
 
-use vere_queue::{Queues, TopOrder as Order};
+use vere_queue::TopOrder as Order;
 use vere_spoolwire::NodeStat;
 
-use super::state::Gateway;
-use super::{clock, control, look};
+use super::group::Group;
+use super::groups::Groups;
+use super::{clock, look, replicas};
 use crate::control::{Budget, HeaviestClient, QueueRow, TopOrder, TopSample, TopTotals};
 use crate::role::memory::Heaviest;
 
@@ -18,26 +18,27 @@ const NODE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Everything at this moment.
 pub(super) async fn sample(
-    gateway: &Rc<Gateway>,
+    groups: &Groups,
     order: TopOrder,
     filter: &str,
     limit: usize,
 ) -> TopSample {
+    let (own, process) = (&groups.own, groups.process());
     // Asked first: what follows is of one moment.
-    let nodes = gateway.link.stats(NODE_PATIENCE).await;
+    let nodes = own.link.stats(NODE_PATIENCE).await;
     let fullest = nodes.iter().max_by_key(|node| node.fill);
-    let (queues, matching) = rows(gateway, order, filter, limit.min(ROWS_MAX));
+    let (queues, matching) = rows(groups, order, filter, limit.min(ROWS_MAX));
     let now = clock::now();
     TopSample {
-        gateway: gateway.settings().gateway.name.clone(),
+        gateway: process.settings().gateway.name.clone(),
         time: now.to_string(),
         millis: now.as_millis(),
-        closed: gateway.closed(false).map(|closed| closed.to_string()),
-        totals: totals(gateway),
-        budgets: budgets(gateway, fullest),
-        heaviest: gateway.memory.heaviest().map(heaviest),
-        heaviest_on_disk: gateway.disk.heaviest().map(heaviest),
-        replicas: control::replica_lines(gateway),
+        closed: own.closed(false).map(|closed| closed.to_string()),
+        totals: totals(groups),
+        budgets: budgets(own, fullest),
+        heaviest: process.memory.heaviest().map(heaviest),
+        heaviest_on_disk: process.disk.heaviest().map(heaviest),
+        replicas: replicas::lines(own),
         queues,
         matching,
     }
@@ -51,7 +52,7 @@ fn heaviest(heaviest: Heaviest) -> HeaviestClient {
     }
 }
 
-fn rows(gateway: &Gateway, order: TopOrder, filter: &str, limit: usize) -> (Vec<QueueRow>, usize) {
+fn rows(groups: &Groups, order: TopOrder, filter: &str, limit: usize) -> (Vec<QueueRow>, usize) {
     let order = match order {
         TopOrder::Messages => Order::Messages,
         TopOrder::Deferred => Order::Deferred,
@@ -59,26 +60,27 @@ fn rows(gateway: &Gateway, order: TopOrder, filter: &str, limit: usize) -> (Vec<
         TopOrder::Oldest => Order::Oldest,
         TopOrder::Name => Order::Name,
     };
-    let of = |one: &Gateway, group: Option<&str>| {
-        let (summaries, count) = one.queues.borrow().top(order, filter, limit);
+    let of = |one: &Group, group: Option<&str>| {
+        let (summaries, count) = one.queues.look(|queues| queues.top(order, filter, limit));
         let rows = summaries.iter().map(|row| look::queue_row(one, row, group));
         (rows.collect::<Vec<_>>(), count)
     };
-    let (mut rows, mut matching) = of(gateway, None);
-    for (name, adopted) in gateway.adopted.borrow().iter() {
-        let (more, count) = of(adopted, Some(name));
+    let (mut rows, mut matching) = (Vec::new(), 0);
+    for (name, one) in groups.named() {
+        let (more, count) = of(&one, name.as_deref());
         rows.extend(more);
         matching += count;
     }
     (rows, matching)
 }
 
-fn totals(gateway: &Rc<Gateway>) -> TopTotals {
+fn totals(groups: &Groups) -> TopTotals {
     let mut sum = TopTotals::default();
     let mut oldest = None;
-    for one in gateway.with_adopted() {
-        let queues = one.queues.borrow();
-        let totals = queues.totals();
+    for one in groups.all() {
+        let (totals, first) = one
+            .queues
+            .look(|queues| (*queues.totals(), queues.oldest()));
         sum.messages += totals.messages;
         sum.deferred += totals.deferred;
         sum.in_flight += totals.in_flight;
@@ -87,7 +89,7 @@ fn totals(gateway: &Rc<Gateway>) -> TopTotals {
         sum.left += totals.left;
         sum.destinations += totals.destinations;
         sum.paused += totals.paused;
-        oldest = oldest.into_iter().chain(queues.oldest()).min();
+        oldest = oldest.into_iter().chain(first).min();
     }
     sum.oldest_seconds = oldest.map(|time| clock::now().saturating_since(time).as_secs());
     sum
@@ -95,8 +97,8 @@ fn totals(gateway: &Rc<Gateway>) -> TopTotals {
 
 /// What is bounded, and how much of it is used: of the nodes, by the fullest. The gateway's own bounds hold for
 /// each group.
-fn budgets(gateway: &Gateway, node: Option<&NodeStat>) -> Vec<Budget> {
-    let settings = gateway.settings();
+fn budgets(group: &Group, node: Option<&NodeStat>) -> Vec<Budget> {
+    let settings = group.process.settings();
     let limits = &settings.limits;
     let count = |name: &str, used: usize, max: u64| Budget {
         name: name.to_owned(),
@@ -110,12 +112,13 @@ fn budgets(gateway: &Gateway, node: Option<&NodeStat>) -> Vec<Budget> {
         max,
         octets: true,
     };
-    let queues = gateway.queues.borrow();
-    let out = Queues::totals(&queues).connections;
-    let (clients, receiving) = gateway.metrics.receiving();
-    let heads = queues.head_octets() as u64;
+    let (queued, out, heads) = group.queues.look(|queues| {
+        let out = queues.totals().connections;
+        (queues.messages(), out, queues.head_octets() as u64)
+    });
+    let (clients, receiving) = group.process.metrics.receiving();
     let mut all = vec![
-        count("queued", queues.messages(), limits.queued_messages_max),
+        count("queued", queued, limits.queued_messages_max),
         count("clients", clients, limits.connections_max.into()),
         count("deliveries", out, settings.delivery.connections_max.into()),
         octets(
@@ -125,7 +128,7 @@ fn budgets(gateway: &Gateway, node: Option<&NodeStat>) -> Vec<Budget> {
         ),
         octets(
             "receiving, on disk",
-            gateway.disk.held() as u64,
+            group.process.disk.held() as u64,
             Some(limits.body_disk_max.as_u64()),
         ),
         octets(
@@ -148,7 +151,7 @@ fn budgets(gateway: &Gateway, node: Option<&NodeStat>) -> Vec<Budget> {
         all.push(octets("spool on disk", node.spilled, Some(spill_max)));
     }
     if let Some(records) = &settings.records {
-        let waiting = gateway.records.waiting();
+        let waiting = group.event_lines.waiting();
         all.push(octets(
             "records",
             waiting,

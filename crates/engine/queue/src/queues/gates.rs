@@ -18,7 +18,7 @@ use vere_units::Timestamp;
 use super::QueueNumber;
 use super::idle::Idlers;
 use super::step::Step;
-use crate::destination::Destination;
+use crate::destination::Place;
 use crate::limits::Limits;
 use crate::policy::Policy;
 use crate::site::SiteName;
@@ -35,7 +35,7 @@ pub(super) type GateId = u32;
 /// What a gate stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    Place(Destination),
+    Place(Place),
     Site(SiteName),
 }
 

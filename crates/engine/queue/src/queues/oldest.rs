@@ -97,7 +97,7 @@ mod tests {
 
     /// A message that comes into a queue.
     fn come(queues: &mut Queues, number: QueueNumber, record: u64, accepted: Timestamp) {
-        let destination = Destination::Domain(format!("d{number}.example"));
+        let destination = Destination::domain(format!("d{number}.example"));
         queues.register(number, destination, accepted);
         let envelope = Envelope {
             trace: TraceId::new(u64::from(number) << 20 | record),

@@ -70,7 +70,7 @@ impl Queues {
             .and_then(|kept| kept.order.detour.as_ref())
             .filter(|detour| detour.until > now);
         Some(match detour {
-            Some(detour) => detour.to.clone().with(own.place().1),
+            Some(detour) => detour.to.clone().with(own.wish),
             None => own.clone(),
         })
     }

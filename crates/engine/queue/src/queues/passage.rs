@@ -16,9 +16,9 @@ impl Queues {
             return;
         };
         let old = queue.place;
-        let place = queue.destination.place().0;
-        let limits = self.policy.rules.for_destination(place).copied();
-        let new = limits.map(|limits| self.gates.enter(Key::Place(place.clone()), limits));
+        let limits = self.policy.rules.for_destination(&queue.destination);
+        let place = || Key::Place(queue.destination.place.clone());
+        let new = limits.map(|limits| self.gates.enter(place(), *limits));
         self.exchange(number, old, new);
         if let Some(queue) = self.queues.get_mut(number) {
             queue.place = new;

@@ -8,7 +8,7 @@
 
 use super::Queues;
 use super::queue::Queue;
-use crate::destination::Destination;
+use crate::destination::Place;
 
 /// While this fraction of all connections is being opened, destinations without an open connection
 /// get a single attempt (1/8) ...
@@ -25,7 +25,7 @@ const SPARED_FROM: usize = 32;
 impl Queues {
     /// Whether a connection to the destination or its site is open, so that mail can leave.
     fn is_proven(&self, queue: &Queue) -> bool {
-        queue.destination == Destination::Local
+        queue.destination.place == Place::Local
             || queue.established > 0
             || self.gates.of(queue).any(|gate| gate.established > 0)
     }

@@ -38,7 +38,7 @@ const BODY: Bytes = Bytes::from_static(b"body");
 
 fn queues(policy: Policy) -> Queues {
     let mut queues = Queues::new(policy);
-    queues.register(QUEUE, Destination::Domain("example.net".to_owned()), at(0));
+    queues.register(QUEUE, Destination::domain("example.net".to_owned()), at(0));
     queues
 }
 
@@ -122,7 +122,7 @@ fn who_gave_a_connection_up_for_others_does_not_take_it_back_at_once() {
         ..Policy::default()
     });
     let come = |queues: &mut Queues, number: QueueNumber| {
-        queues.register(number, Destination::Domain(format!("d{number}")), at(0));
+        queues.register(number, Destination::domain(format!("d{number}")), at(0));
         for record in 0..100 {
             let envelope = fresh(u64::from(number) * 100 + record, at(0));
             assert!(queues.admit(number, record, envelope, Some(BODY), at(0)));
@@ -232,7 +232,7 @@ fn an_unreachable_destination_is_paused_and_probed_by_one_connection() {
 #[test]
 fn pausing_one_destination_leaves_others_alone() {
     let mut queues = queues_with(1);
-    queues.register(9, Destination::Local, at(0));
+    queues.register(9, Destination::LOCAL, at(0));
     queues.destination_failed(QUEUE, "refused", at(0));
     queues.admit(9, 0, fresh(0, at(0)), Some(BODY), at(0));
     assert_eq!(queues.poll(at(0)), Some(Next::Open(9)));
@@ -279,7 +279,7 @@ fn queues_take_turns_and_share_the_connections() {
     for number in 0..3 {
         queues.register(
             number,
-            Destination::Domain(format!("{number}.example")),
+            Destination::domain(format!("{number}.example")),
             at(0),
         );
         for record in 0..20 {
@@ -304,7 +304,7 @@ fn the_largest_holder_of_memory_gives_way() {
         head_memory_max: 100_000,
         ..Policy::default()
     });
-    queues.register(9, Destination::Local, at(0));
+    queues.register(9, Destination::LOCAL, at(0));
     for record in 0..100 {
         queues.admit(
             QUEUE,
@@ -447,7 +447,7 @@ fn pages_leave_out_nothing_that_stays() {
 #[test]
 fn summaries_count_what_is_there() {
     let mut queues = queues_with(4);
-    queues.register(5, Destination::Domain("empty.example".to_owned()), at(0));
+    queues.register(5, Destination::domain("empty.example".to_owned()), at(0));
     take(&mut queues, at(0));
     let job = take(&mut queues, at(0)).expect("a job");
     put_off(&mut queues, &job, &deferred(), at(0));
@@ -488,7 +488,7 @@ fn summaries_count_what_is_there() {
 #[test]
 fn summaries_come_in_pages_in_the_order_of_destinations() {
     let mut queues = Queues::new(Policy::default());
-    let name = |number: u32| Destination::Domain(format!("{:02}.example", number * 7 % 20));
+    let name = |number: u32| Destination::domain(format!("{:02}.example", number * 7 % 20));
     for number in 0..20 {
         queues.register(number, name(number), at(0));
         let envelope = fresh(u64::from(number), at(0));
@@ -511,7 +511,7 @@ fn summaries_come_in_pages_in_the_order_of_destinations() {
 #[test]
 fn what_is_held_stays_without_using_up_retries_until_its_time() {
     let mut queues = queues_with(3);
-    let destination = Destination::Domain("example.net".to_owned());
+    let destination = Destination::domain("example.net".to_owned());
     let hold = |until| Order {
         held_until: Some(until),
         ..Order::none(destination.clone())
@@ -543,16 +543,16 @@ fn an_order_waits_for_its_queue() {
     let order = Order {
         held_until: Some(at(100)),
         refused_until: Some(at(50)),
-        ..Order::none(Destination::Local)
+        ..Order::none(Destination::LOCAL)
     };
     queues.set_order(order.clone(), 0, at(0));
     assert_eq!(queues.orders(at(0)).collect::<Vec<_>>(), [order]);
-    assert!(queues.is_refused(&Destination::Local, at(49)));
-    assert!(!queues.is_refused(&Destination::Local, at(50)));
-    queues.register(3, Destination::Local, at(0));
+    assert!(queues.is_refused(&Destination::LOCAL, at(49)));
+    assert!(!queues.is_refused(&Destination::LOCAL, at(50)));
+    queues.register(3, Destination::LOCAL, at(0));
     queues.admit(3, 0, fresh(0, at(0)), Some(BODY), at(0));
     assert_eq!(queues.poll(at(99)), None);
-    assert_eq!(queues.fill(&Destination::Local).0, 1);
+    assert_eq!(queues.fill(&Destination::LOCAL).0, 1);
     queues.discard(3, 0, fresh(0, at(0)).trace);
     assert_eq!(queues.active(), [3], "a held queue is shown");
     assert_eq!(queues.poll(at(100)), None);
@@ -600,7 +600,7 @@ fn those_come_first_that_are_asked_for_and_counters_only_grow() {
     let mut queues = queues_with(2);
     let names = ["a.example", "b.example", "c.example"];
     for (number, name) in (10..).zip(names) {
-        queues.register(number, Destination::Domain(name.to_owned()), at(0));
+        queues.register(number, Destination::domain(name.to_owned()), at(0));
         for record in 0..u64::from(number - 8) {
             let accepted = at(100 - u64::from(number));
             let mut envelope = fresh(u64::from(number) * 100 + record, accepted);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use vere_queue::Destination;
+use vere_queue::Place;
 use vere_settings::Settings;
 use vere_units::{ByteSize, Span, TraceId};
 
@@ -165,7 +165,7 @@ pub(super) fn reroute(
 ) -> Result<String, Failure> {
     let way = match (&args.to, &args.mx) {
         (Some(host), _) => Some(next_hop(host, settings.delivery.port)?),
-        (None, Some(domain)) => Some(Destination::Domain(domain.to_ascii_lowercase())),
+        (None, Some(domain)) => Some(Place::Domain(domain.to_ascii_lowercase())),
         (None, None) => None,
     };
     let name = &args.destination;
@@ -185,7 +185,7 @@ pub(super) fn reroute(
     send_order(socket, name, &change, (seconds, args.ahead), args.json)
 }
 
-fn next_hop(text: &str, port: u16) -> Result<Destination, Failure> {
+fn next_hop(text: &str, port: u16) -> Result<Place, Failure> {
     let wrong = || {
         Failure::new(format!(
             "{text} is no host with a port, as mx.example.org:25"

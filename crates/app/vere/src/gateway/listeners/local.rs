@@ -9,7 +9,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{UnixListener, UnixStream};
 use vere_smtp::server::Peer;
 
-use super::{Reception, Service};
+use super::Reception;
+use crate::gateway::service::Service;
 use crate::gateway::session;
 use crate::role::accept;
 use crate::role::places::Client;
@@ -25,21 +26,21 @@ impl Reception {
     }
 
     async fn receive_local(self: Rc<Self>, stream: UnixStream) {
-        self.gateway.metrics.accepted(Service::Sendmail);
+        self.group.process.metrics.accepted(Service::Sendmail);
         if let Err(error) = self.serve_local(stream).await {
             tracing::debug!(%error, "connection of a local program lost");
         }
-        self.gateway.metrics.ended(Service::Sendmail);
+        self.group.process.metrics.ended(Service::Sendmail);
     }
 
     async fn serve_local(self: &Rc<Self>, mut stream: UnixStream) -> io::Result<()> {
         let user = stream.peer_cred()?.uid();
         let client = Client::User(user);
-        let settings = self.gateway.settings();
+        let settings = self.group.process.settings();
         let _place = match self.places.take(&settings, client) {
             Ok(place) => place,
             Err(reason) => {
-                self.gateway.metrics.turned_away(reason);
+                self.group.process.metrics.turned_away(reason);
                 let busy = b"421 4.7.0 too many connections, try again later\r\n";
                 return stream.write_all(busy).await;
             }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
-use vere_queue::{GateTotals, Queues};
+use vere_queue::{GateTotals, Queues, Totals};
 use vere_spool::owner::{NetworkState, SyncState};
 use vere_telemetry::metrics::{
     CertificateFile, ClientName, Family, Gauge, GroupName, Health, NodeName, QueueMetrics,
@@ -20,7 +20,9 @@ use vere_telemetry::metrics::{
 use vere_units::Timestamp;
 
 use crate::gateway::clock;
-use crate::gateway::state::Gateway;
+use crate::gateway::group::Group;
+use crate::gateway::groups::Groups;
+use crate::gateway::process::Process;
 use crate::role::memory::BodyMemory;
 use crate::role::tls::ServerTls;
 use crate::spool::link::SpoolLink;
@@ -32,8 +34,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When a socket cannot be used.
-pub(crate) fn start(
-    gateway: &Rc<Gateway>,
+pub(in crate::gateway) fn start(
+    groups: &Rc<Groups>,
     tls: ServerTls,
     listeners: Vec<StdListener>,
     health: &watch::Sender<Health>,
@@ -42,34 +44,34 @@ pub(crate) fn start(
         let listener = TcpListener::from_std(listener)?;
         spawn_local(serve(
             listener,
-            gateway.metrics.all.clone(),
+            groups.process().metrics.all.clone(),
             health.subscribe(),
         ));
     }
-    spawn_local(follow_nodes(Rc::clone(gateway)));
-    spawn_local(measure(Rc::clone(gateway), tls));
+    spawn_local(follow_nodes(Rc::clone(&groups.own)));
+    spawn_local(measure(Rc::clone(groups), tls));
     Ok(())
 }
 
-async fn follow_nodes(gateway: Rc<Gateway>) {
-    let mut replicas = gateway.link.replicas();
+async fn follow_nodes(group: Rc<Group>) {
+    let mut replicas = group.link.replicas();
     let mut up: BTreeSet<String> = BTreeSet::new();
     // The first look needs no change.
-    let mut table = gateway.link.table();
+    let mut table = group.link.table();
     loop {
         let alone = table.iter().any(|row| row.alone);
-        let one_memory = &gateway.metrics.all.spool.one_memory;
+        let one_memory = &group.process.metrics.all.spool.one_memory;
         one_memory.set(i64::from(alone));
         for row in &table {
             let node = NodeName(row.node.clone());
-            let spool = &gateway.metrics.all.spool;
+            let spool = &group.process.metrics.all.spool;
             let holds = matches!(row.sync, SyncState::Sync | SyncState::Slow);
             let holds = holds && row.active == NetworkState::Run;
             spool.connected.get_or_create(&node).set(i64::from(holds));
             if row.active == NetworkState::Run {
                 up.insert(row.node.clone());
             } else if up.remove(&row.node) {
-                gateway.metrics.disconnected(&node);
+                group.process.metrics.disconnected(&node);
             }
         }
         if replicas.changed().await.is_err() {
@@ -79,35 +81,36 @@ async fn follow_nodes(gateway: Rc<Gateway>) {
     }
 }
 
-async fn measure(gateway: Rc<Gateway>, tls: ServerTls) {
+async fn measure(groups: Rc<Groups>, tls: ServerTls) {
+    let (own, process) = (&groups.own, groups.process());
     let mut shown = Shown::default();
     loop {
         // It ends also when nobody asks.
-        if gateway.is_recovered() {
-            gateway.throttled();
-            gateway.is_short();
+        if own.is_recovered() {
+            own.throttled();
+            process.is_short();
         }
-        body_memory(&gateway, &mut shown);
-        queues(&gateway, &gateway.metrics.all.queue);
-        spool(&gateway, &mut shown);
+        body_memory(process, &mut shown);
+        queues(&groups, &process.metrics.all.queue);
+        spool(&groups, &mut shown);
         let mut ends = tls.certificate_ends();
-        ends.extend(gateway.link.certificate_end());
-        certificates(&gateway.metrics.all.tls, ends, &mut shown.files);
+        ends.extend(own.link.certificate_end());
+        certificates(&process.metrics.all.tls, ends, &mut shown.files);
         tokio::time::sleep(INTERVAL).await;
     }
 }
 
 /// Who holds most memory of those that send messages, and most of the disk, as long as that matters: one client each, so
 /// that there are never many labels.
-fn body_memory(gateway: &Gateway, shown: &mut Shown) {
-    let (memory, disk) = (&gateway.memory, &gateway.disk);
+fn body_memory(process: &Process, shown: &mut Shown) {
+    let (memory, disk) = (&process.memory, &process.disk);
     let row = |of: &BodyMemory, short: bool| {
         let heaviest = of.heaviest().filter(|_| short)?;
         let octets = i64::try_from(heaviest.octets).unwrap_or(i64::MAX);
         Some((ClientName(heaviest.client.to_string()), octets))
     };
-    let smtp = &gateway.metrics.all.smtp;
-    let in_memory = row(memory, gateway.is_memory_short());
+    let smtp = &process.metrics.all.smtp;
+    let in_memory = row(memory, process.is_memory_short());
     show(
         &smtp.body_memory_heaviest_bytes,
         &mut shown.clients,
@@ -117,47 +120,46 @@ fn body_memory(gateway: &Gateway, shown: &mut Shown) {
     show(&smtp.body_disk_heaviest_bytes, &mut shown.on_disk, on_disk);
 }
 
-fn queues(gateway: &Gateway, queue: &QueueMetrics) {
-    let own = gateway.queues.borrow();
-    let adopted = gateway.adopted.borrow();
-    let others: Vec<_> = adopted
-        .iter()
-        .map(|(_, other)| other.queues.borrow())
-        .collect();
-    let all = || std::iter::once(&own).chain(&others);
+fn queues(groups: &Groups, queue: &QueueMetrics) {
+    let all = groups.all();
     let count = |of: &dyn Fn(&Queues) -> usize| {
-        i64::try_from(all().map(|queues| of(queues)).sum::<usize>()).unwrap_or(i64::MAX)
+        let sum: usize = all.iter().map(|group| group.queues.look(of)).sum();
+        i64::try_from(sum).unwrap_or(i64::MAX)
     };
     let octets = |octets: u64| i64::try_from(octets).unwrap_or(i64::MAX);
-    queue
-        .destinations
-        .set(count(&|all| all.totals().destinations));
-    queue
-        .destinations_known
-        .set(count(&Queues::destinations_known));
-    queue
-        .destinations_paused
-        .set(count(&|all| all.totals().paused));
-    sites(
-        &all().map(|all| all.gate_totals()).collect::<Vec<_>>(),
-        queue,
-    );
-    queue.messages.set(count(&|all| all.totals().messages));
-    queue
-        .messages_deferred
-        .set(count(&|all| all.totals().deferred));
-    queue.messages_held.set(count(&|all| all.totals().held));
-    queue
-        .bytes
-        .set(octets(all().map(|all| all.totals().octets).sum()));
+    for (gauge, of) in [
+        (
+            &queue.destinations,
+            (|of| of.destinations) as fn(&Totals) -> usize,
+        ),
+        (&queue.destinations_paused, |of| of.paused),
+        (&queue.messages, |of| of.messages),
+        (&queue.messages_deferred, |of| of.deferred),
+        (&queue.messages_held, |of| of.held),
+    ] {
+        gauge.set(count(&|queues| of(queues.totals())));
+    }
+    let known = &queue.destinations_known;
+    known.set(count(&Queues::destinations_known));
     queue.memory_bytes.set(count(&Queues::head_octets));
-    let lines = |gateway: &Gateway| gateway.records.waiting();
-    let waiting: u64 = adopted.iter().map(|(_, other)| lines(other)).sum();
-    let gauge = &gateway.metrics.all.records.waiting_bytes;
-    gauge.set(octets(lines(gateway) + waiting));
-    let oldest = all().filter_map(|all| all.oldest()).min();
-    let age = oldest.map_or(0, |oldest| clock::now().saturating_since(oldest).as_secs());
-    queue.oldest_seconds.set(octets(age));
+    let gates = all
+        .iter()
+        .map(|group| group.queues.look(Queues::gate_totals));
+    sites(&gates.collect::<Vec<_>>(), queue);
+    let stored = all
+        .iter()
+        .map(|group| group.queues.look(|queues| queues.totals().octets));
+    queue.bytes.set(octets(stored.sum()));
+    let waiting = all.iter().map(|group| group.event_lines.waiting());
+    let gauge = &groups.process().metrics.all.records.waiting_bytes;
+    gauge.set(octets(waiting.sum()));
+    let oldest = all
+        .iter()
+        .filter_map(|group| group.queues.look(Queues::oldest));
+    let age = |oldest| clock::now().saturating_since(oldest).as_secs();
+    queue
+        .oldest_seconds
+        .set(octets(oldest.min().map_or(0, age)));
 }
 
 fn sites(all: &[GateTotals], queue: &QueueMetrics) {
@@ -218,23 +220,23 @@ fn seconds(time: Timestamp) -> i64 {
 
 /// Nodes that are slow, the leases of this gateway's group and of those it adopted, and the nodes'
 /// certificates.
-fn spool(gateway: &Gateway, shown: &mut Shown) {
-    let metrics = &gateway.metrics.all.spool;
-    for row in gateway.link.table() {
+fn spool(groups: &Groups, shown: &mut Shown) {
+    let metrics = &groups.process().metrics.all.spool;
+    for row in groups.own.link.table() {
         let slow = matches!(row.sync, SyncState::Slow | SyncState::Resting);
         let gauge = metrics.slow.get_or_create(&NodeName(row.node));
         gauge.set(i64::from(slow));
     }
-    let own = gateway.settings().gateway.name.clone();
+    let own = groups.process().settings().gateway.name.clone();
     let mut leases = Vec::new();
     let mut lease = |group: &str, link: &SpoolLink| {
         let left = i64::try_from(link.lease_left().as_secs()).unwrap_or(i64::MAX);
         let held = i64::from(link.may_deliver());
         leases.push((GroupName(group.to_owned()), held, left));
     };
-    lease(&own, &gateway.link);
-    for (group, other) in &*gateway.adopted.borrow() {
-        lease(group, &other.link);
+    lease(&own, &groups.own.link);
+    for (name, other) in groups.adopted() {
+        lease(&name, &other.link);
     }
     let remaining = leases.iter().map(|(group, _, left)| (group.clone(), *left));
     show(
@@ -244,7 +246,7 @@ fn spool(gateway: &Gateway, shown: &mut Shown) {
     );
     let held = leases.into_iter().map(|(group, held, _)| (group, held));
     show(&metrics.lease_held, &mut shown.groups, held);
-    let ends = gateway.link.node_certificate_ends().into_iter();
+    let ends = groups.own.link.node_certificate_ends().into_iter();
     let ends = ends.map(|(node, end)| (NodeName(node), seconds(end)));
     show(
         &metrics.node_certificate_expiry_seconds,

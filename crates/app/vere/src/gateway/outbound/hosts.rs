@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vere_net::resolver::{AddressAnswer, MxAnswer};
 use vere_net::sts::Held;
-use vere_queue::{Destination, SiteName, TlsWish};
+use vere_queue::{Destination, Place, SiteName, TlsWish};
 use vere_sasl::client::Credentials;
 use vere_settings::{NextHop, Protocol, Route, Settings, Source, TlsMode};
 use vere_smtp::address::AddressLiteral;
@@ -97,23 +97,23 @@ impl Outbound {
     /// # Errors
     /// When a name cannot be looked up now, does not exist, says that it takes no mail, or leads back here.
     pub(crate) async fn find(&self, destination: &Destination) -> Result<Hosts, Unroutable> {
-        let (place, wish) = destination.place();
-        let hosts = self.find_place(place, wish).await?;
+        let wish = destination.wish;
+        let hosts = self.find_place(&destination.place, wish).await?;
         Ok(Hosts { wish, ..hosts })
     }
 
-    async fn find_place(&self, place: &Destination, wish: TlsWish) -> Result<Hosts, Unroutable> {
+    async fn find_place(&self, place: &Place, wish: TlsWish) -> Result<Hosts, Unroutable> {
         let config = self.config();
         let settings = &config.settings;
         let port = settings.delivery.port;
         match place {
-            Destination::Relay(next_hop) => {
+            Place::Relay(next_hop) => {
                 let host = parse_next_hop(next_hop, port);
                 let route = settings.routes.iter().find(|r| is_route_to(r, &host));
                 let hosts = self.resolve(vec![host]).await;
                 Ok(Hosts::new(&config, hosts, route))
             }
-            Destination::Domain(domain) => {
+            Place::Domain(domain) => {
                 let own = Own::new(settings, &self.interfaces);
                 let (hosts, proven) = self.exchangers(domain, port).await?;
                 let hosts = cut(hosts, |host| own.is_called(&host.name), domain)?;
@@ -136,7 +136,7 @@ impl Outbound {
                 })
             }
             // The mail store of this system, on this machine.
-            Destination::Local => {
+            Place::Local => {
                 let store = settings.lmtp.listen.first();
                 let host =
                     |address: &SocketAddr| Host::new(address.ip().to_string(), address.port());
@@ -147,10 +147,6 @@ impl Outbound {
                     source: None,
                     ..hosts
                 })
-            }
-            // A place is nothing but a domain, a relay or local.
-            Destination::RequireTls(_) | Destination::TlsOptional(_) => {
-                Err(Unroutable::Temporary("a place has no wish".to_owned()))
             }
         }
     }

@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vere_net::resolver::Resolver;
+use vere_net::resolver::{Resolver, ResolverError, ResolverOptions};
 use vere_net::sts::Sts;
 use vere_sasl::client::Credentials;
 use vere_settings::{Route, Settings};
@@ -144,6 +144,21 @@ impl OutboundConfig {
         let password = route.password.as_ref().or_else(in_file)?;
         Some(Credentials::new(username, password.expose()))
     }
+}
+
+/// What names are looked up with.
+///
+/// # Errors
+/// When the zone file or the system's list of name servers cannot be used.
+pub(crate) fn resolver(settings: &Settings) -> Result<Resolver, ResolverError> {
+    let options = ResolverOptions {
+        servers: settings.resolver.servers.clone(),
+        zone: settings.resolver.zone.clone(),
+        dnssec: settings.resolver.dnssec,
+        trust_anchor: settings.resolver.trust_anchor.clone(),
+        ..ResolverOptions::default()
+    };
+    Resolver::new(&options)
 }
 
 /// The first line of a file.

@@ -1,7 +1,5 @@
 //! One connection to another host, over which message after message goes.
 
-use std::rc::Rc;
-
 use bytes::Bytes;
 use vere_queue::{Attempt, Envelope};
 use vere_smtp::client::ClientStep;
@@ -9,7 +7,7 @@ use vere_telemetry::trace::{Event, EventKind};
 
 use crate::gateway::metrics::OpenConnection;
 use crate::gateway::outbound::{Hosts, Opened, Progress, Unroutable, drive};
-use crate::gateway::state::Gateway;
+use crate::gateway::process::Process;
 use crate::gateway::{clock, convert, wire};
 
 /// A connection that is ready for messages, or was.
@@ -34,13 +32,13 @@ impl RelaySession {
     ///
     /// # Errors
     /// Why none does.
-    pub(super) async fn open(gateway: &Rc<Gateway>, hosts: &Hosts) -> Result<Self, Unroutable> {
-        let opened = gateway.outbound.open_any(hosts).await?;
+    pub(super) async fn open(process: &Process, hosts: &Hosts) -> Result<Self, Unroutable> {
+        let opened = process.outbound.open_any(hosts).await?;
         Ok(Self {
             security: opened.security(),
             opened,
             used: false,
-            _open: gateway.metrics.connection_open(),
+            _open: process.metrics.connection_open(),
         })
     }
     /// Sends one message.
@@ -49,7 +47,7 @@ impl RelaySession {
     /// [`SessionEnd::BeforeMessage`] when a kept connection turns out to be closed.
     pub(super) async fn send(
         &mut self,
-        gateway: &Gateway,
+        process: &Process,
         envelope: &Envelope,
         body: Bytes,
     ) -> Result<Attempt, SessionEnd> {
@@ -61,7 +59,7 @@ impl RelaySession {
             Ok(outgoing) => outgoing,
             Err(broken) => return Ok(self.broken_addresses(envelope, &broken)),
         };
-        self.note(gateway, envelope);
+        self.note(process, envelope);
         self.opened.client.begin(outgoing, clock::steady());
         match self.drive().await {
             // Closed before the server said anything about it.
@@ -79,8 +77,8 @@ impl RelaySession {
     }
 
     /// The event that says over which connection a message goes.
-    fn note(&self, gateway: &Gateway, envelope: &Envelope) {
-        gateway.note(&Event {
+    fn note(&self, process: &Process, envelope: &Envelope) {
+        process.note(&Event {
             remote: Some(&self.opened.remote),
             tls: Some(&self.security),
             attempt: Some(u32::from(envelope.attempts) + 1),

@@ -1,52 +1,53 @@
 //! Queues whose mail goes another way by an operator's order.
 
 use super::*;
+use crate::destination::Place;
+use crate::envelope::TlsWish;
 use crate::order::{Detour, FOREVER};
 use crate::site::SiteName;
 
-fn elsewhere() -> Destination {
-    Destination::Relay("mx.example:25".to_owned())
+fn elsewhere() -> Place {
+    Place::Relay("mx.example:25".to_owned())
 }
 
-fn detour(to: Destination, until: Timestamp) -> Order {
+fn detour(to: Place, until: Timestamp) -> Order {
     Order {
         detour: Some(Detour { to, until }),
-        ..Order::none(Destination::Domain("example.net".to_owned()))
+        ..Order::none(Destination::domain("example.net".to_owned()))
     }
 }
 
 #[test]
 fn another_way_holds_until_its_time_for_queues_that_come_later_too() {
     let mut queues = queues_with(1);
-    let own = Destination::Domain("example.net".to_owned());
+    let own = Destination::domain("example.net".to_owned());
     assert_eq!(queues.way(QUEUE, at(0)), Some(own.clone()));
     queues.set_order(detour(elsewhere(), at(100)), 3, at(0));
-    assert_eq!(queues.way(QUEUE, at(99)), Some(elsewhere()));
+    assert_eq!(queues.way(QUEUE, at(99)), Some(elsewhere().into()));
     assert_eq!(queues.way(QUEUE, at(100)), Some(own.clone()));
     queues.set_order(detour(elsewhere(), FOREVER), 4, at(0));
-    assert_eq!(queues.way(QUEUE, at(1_000_000)), Some(elsewhere()));
+    assert_eq!(queues.way(QUEUE, at(1_000_000)), Some(elsewhere().into()));
     queues.set_order(Order::none(own.clone()), 0, at(0));
     assert_eq!(queues.way(QUEUE, at(0)), Some(own.clone()));
 
     let mut recovered = Queues::new(Policy::default());
     recovered.set_order(detour(elsewhere(), at(100)), 3, at(0));
     recovered.register(QUEUE, own.clone(), at(0));
-    assert_eq!(recovered.way(QUEUE, at(1)), Some(elsewhere()));
+    assert_eq!(recovered.way(QUEUE, at(1)), Some(elsewhere().into()));
     assert_eq!(recovered.wake_at(), Some(at(100)));
 }
 
 #[test]
 fn the_wishes_of_senders_go_along() {
     let mut queues = Queues::new(Policy::default());
-    let place = Destination::Domain("example.net".to_owned());
-    let own = Destination::RequireTls(Box::new(place));
+    let own = Place::Domain("example.net".to_owned()).with(TlsWish::Required);
     queues.register(QUEUE, own.clone(), at(0));
     let order = Order {
         destination: own,
         ..detour(elsewhere(), FOREVER)
     };
     queues.set_order(order, 3, at(0));
-    let way = Destination::RequireTls(Box::new(elsewhere()));
+    let way = elsewhere().with(TlsWish::Required);
     assert_eq!(queues.way(QUEUE, at(0)), Some(way));
 }
 

@@ -44,7 +44,7 @@ fn fill(queues: &mut Queues, number: QueueNumber, messages: u64) {
 }
 
 fn domain(name: &str) -> Destination {
-    Destination::Domain(name.to_owned())
+    Destination::domain(name.to_owned())
 }
 
 /// All that a queue has to do now.

@@ -93,7 +93,7 @@ fn empty() -> Queues {
         ..Policy::default()
     });
     for number in 0..NUMBERS {
-        let destination = Destination::Domain(format!("{number}.example"));
+        let destination = Destination::domain(format!("{number}.example"));
         queues.register(number, destination, at(0));
     }
     queues

@@ -9,7 +9,7 @@ use crate::site::SiteName;
 const IDLE: Duration = Duration::from_secs(3_600);
 
 fn domain(number: u32) -> Destination {
-    Destination::Domain(format!("d{number}.example"))
+    Destination::domain(format!("d{number}.example"))
 }
 
 /// Has everything done that there is to do.

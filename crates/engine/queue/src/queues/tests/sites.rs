@@ -91,7 +91,7 @@ impl World {
             left: vec![Vec::new(); queues as usize],
         };
         for number in 0..queues {
-            let name = Destination::Domain(format!("{number}.example"));
+            let name = Destination::domain(format!("{number}.example"));
             world.queues.register(number, name, world.time());
         }
         world

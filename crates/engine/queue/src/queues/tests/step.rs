@@ -222,7 +222,7 @@ fn what_an_operator_holds_until_a_time_is_held_until_that_time() {
     let mut world = World::new(1);
     let order = Order {
         held_until: Some(at(world.wall + 7_200)),
-        ..Order::none(Destination::Domain("example.net".to_owned()))
+        ..Order::none(Destination::domain("example.net".to_owned()))
     };
     world.queues.set_order(order, 1, world.now());
     world.step(3_600);

@@ -9,7 +9,7 @@ use vere_export::SinkError;
 
 /// Why the sink of lines cannot be made.
 #[derive(Debug)]
-pub(crate) enum RecordsError {
+pub(crate) enum EventTargetError {
     /// The secret of the signature cannot be read.
     Secret {
         /// Its file.
@@ -21,7 +21,7 @@ pub(crate) enum RecordsError {
     Webhook(SinkError),
 }
 
-impl fmt::Display for RecordsError {
+impl fmt::Display for EventTargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Secret { path, source } => {
@@ -32,7 +32,7 @@ impl fmt::Display for RecordsError {
     }
 }
 
-impl Error for RecordsError {
+impl Error for EventTargetError {
     /// The display holds the text of the direct cause already; what is behind that follows here.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {

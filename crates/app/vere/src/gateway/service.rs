@@ -1,0 +1,44 @@
+//! The services by which mail comes in.
+
+use std::net::SocketAddr;
+
+use vere_settings::Settings;
+
+/// A service of the gateway, by the settings section that configures it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Service {
+    Smtp,
+    Submission,
+    Submissions,
+    /// Programs of this machine, over a socket in the file system.
+    Sendmail,
+}
+
+impl Service {
+    pub(super) const ALL: [Self; 4] = [
+        Self::Smtp,
+        Self::Submission,
+        Self::Submissions,
+        Self::Sendmail,
+    ];
+
+    /// The section's name, which is the inherited listeners' name too.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Smtp => "smtp",
+            Self::Submission => "submission",
+            Self::Submissions => "submissions",
+            Self::Sendmail => "sendmail",
+        }
+    }
+
+    /// Where it listens in the internet.
+    pub(super) fn addresses(self, settings: &Settings) -> &[SocketAddr] {
+        match self {
+            Self::Smtp => &settings.smtp.listen,
+            Self::Submission => &settings.submission.listen,
+            Self::Submissions => &settings.submissions.listen,
+            Self::Sendmail => &[],
+        }
+    }
+}
