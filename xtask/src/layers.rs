@@ -236,10 +236,10 @@ mod tests {
 
     #[test]
     fn a_role_must_not_use_a_role_nor_a_part_a_role_save_in_tests() {
-        let mut part = package("crates/part/link", "vere-link", &["vere-node"]);
-        let node = package("crates/role/node", "vere-node", &["vere-process"]);
+        let mut part = package("crates/part/link", "vere-link", &["vere-role-node"]);
+        let node = package("crates/role/node", "vere-role-node", &["vere-process"]);
         let process = package("crates/part/process", "vere-process", &[]);
-        let store = package("crates/role/store", "vere-store-role", &["vere-node"]);
+        let store = package("crates/role/store", "vere-store-role", &["vere-role-node"]);
         let all = vec![part.clone(), node.clone(), process.clone(), store];
         assert_eq!(findings(all).len(), 2);
         part.dependencies[0].dev = true;

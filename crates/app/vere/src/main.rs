@@ -9,23 +9,6 @@
 //! [`outcome`], [`wording`].
 
 mod cli;
-mod config;
-mod gateway;
-mod sendmail;
-mod store;
-mod supervisor;
-mod transfer;
-
-use vere_control as control;
-use vere_process::{failure, secret, wording};
-mod role {
-    pub(crate) use vere_login::*;
-    pub(crate) use vere_process::*;
-}
-mod spool {
-    pub(crate) use vere_link::*;
-    pub(crate) use vere_process::encryption;
-}
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -44,8 +27,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     // Before the usual parser, which knows nothing of the old command line.
-    if let Some((name, words)) = sendmail::called(&arguments) {
-        return sendmail::run(&name, &words);
+    if let Some((name, words)) = vere_sendmail::called(&arguments) {
+        return vere_sendmail::run(&name, &words);
     }
     match cli::run(Cli::parse_from(config_behind(arguments))) {
         Ok(Outcome::Print(text)) => print(&text),

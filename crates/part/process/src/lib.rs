@@ -9,6 +9,8 @@
 pub mod accept;
 pub mod boot_clock;
 pub mod clock;
+pub mod config;
+pub mod confirm;
 pub mod encryption;
 pub mod entry;
 pub mod failure;
@@ -19,6 +21,7 @@ pub mod memory;
 pub mod outcome;
 pub mod pace;
 pub mod places;
+pub mod present;
 pub mod proxy;
 pub mod secret;
 pub mod settings;

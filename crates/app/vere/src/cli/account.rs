@@ -10,10 +10,10 @@ use vere_directory::Directory;
 use vere_ports::directory::{AccountName, ChangeError, DomainName, Page};
 use vere_settings::{LocalDelivery, Settings};
 
-use super::confirm::confirm;
-use super::store::accounts;
-use crate::cli::present::is_there;
+use vere_login::directory::{create, open};
+use vere_process::confirm::confirm;
 use vere_process::failure::Failure;
+use vere_role_store::maintenance::accounts;
 
 pub(super) use password::{generate, new_credentials};
 
@@ -209,42 +209,6 @@ fn no_tag(name: &AccountName, settings: &Settings) -> Result<(), Failure> {
              without one; an alias may have one"
         ))),
         None => Ok(()),
-    }
-}
-
-/// Opens the directory of the settings; makes it when it is not there yet.
-pub(super) fn create(settings: &Settings) -> Result<Directory, Failure> {
-    let store = vere_disk::directory::create(&settings.directory.store)?;
-    Ok(Directory::new(
-        store,
-        settings.directory.subaddress_separator,
-    ))
-}
-
-/// Opens the directory of the settings, which must be there.
-pub(super) fn open(settings: &Settings) -> Result<Directory, Failure> {
-    use vere_settings::DirectoryStore::{File, Sqlite};
-    let (File(path) | Sqlite(path)) = &settings.directory.store;
-    if !is_there(path, settings)? {
-        return Err(Failure::new(format!(
-            "there are no domains yet ({} does not exist), begin with: vere domain add DOMAIN",
-            path.display()
-        )));
-    }
-    let store = vere_disk::directory::open(&settings.directory.store)?;
-    Ok(Directory::new(
-        store,
-        settings.directory.subaddress_separator,
-    ))
-}
-
-/// As [`open`]; nothing when it is not there yet.
-pub(super) fn open_if_there(settings: &Settings) -> Result<Option<Directory>, Failure> {
-    use vere_settings::DirectoryStore::{File, Sqlite};
-    let (File(path) | Sqlite(path)) = &settings.directory.store;
-    match is_there(path, settings)? {
-        true => open(settings).map(Some),
-        false => Ok(None),
     }
 }
 

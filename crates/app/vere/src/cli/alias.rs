@@ -9,7 +9,9 @@ use vere_ports::directory::{AccountName, Alias, DomainName};
 use vere_settings::Settings;
 use vere_smtp::address::AddrSpec;
 
-use super::account::{create, each_alias, explained, open};
+use vere_login::directory::{create, open};
+
+use super::account::{each_alias, explained};
 use vere_process::failure::Failure;
 
 /// Manages aliases.

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use vere_settings::{KeyLines, Settings};
 
 use super::ConfigArg;
-use crate::config::named::{self, Fault};
 use vere_process::failure::Failure;
+use vere_supervisor::named::{self, Fault};
 
 /// Checks a configuration file and says everything that is wrong with it.
 #[derive(Debug, Args)]

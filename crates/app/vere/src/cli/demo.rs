@@ -17,12 +17,12 @@ use clap::{Args, Subcommand};
 use vere_net::listen::{ListenOptions, bind};
 use vere_settings::{NextHop, RoutePattern, Settings};
 
-use crate::config;
-use crate::supervisor::{self, Extra, Readiness, Role};
+use vere_process::config;
 use vere_process::entry;
 use vere_process::failure::Failure;
 use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
+use vere_supervisor::{self, Extra, Readiness, Role};
 
 /// Actions on a demo system.
 #[derive(Debug, Subcommand)]
@@ -99,7 +99,7 @@ fn serve(args: &DemoArgs) -> Result<Outcome, Failure> {
             let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
         })),
     };
-    Ok(Outcome::Exit(supervisor::run_with(
+    Ok(Outcome::Exit(vere_supervisor::run_with(
         settings, &config, extra,
     )?))
 }

@@ -5,7 +5,6 @@ mod own;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,10 +19,8 @@ use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
 use vere_smtp::client::{OutgoingMessage, RecipientOutcome};
 use vere_smtp::command::RcptTo;
 
-use super::account;
-use crate::gateway::outbound::hosts::Host;
-use crate::gateway::outbound::{Hosts, Opened, Outbound, Progress, Unroutable, drive};
-use crate::gateway::{self, convert};
+use vere_outbound::hosts::Host;
+use vere_outbound::{Hosts, Opened, Outbound, OutboundMetrics, Progress, Unroutable, drive};
 use vere_process::clock;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
@@ -132,10 +129,15 @@ pub(super) fn run(args: &DialArgs, settings: &Arc<Settings>) -> Result<Outcome, 
         Some(text) => ReversePath::Address(address(text)?),
         None => ReversePath::Null,
     };
-    let outbound = Outbound::new(settings, gateway::resolver(settings)?, Rc::default(), None)?;
+    let outbound = Outbound::new(
+        settings,
+        vere_outbound::resolver(settings)?,
+        OutboundMetrics::default(),
+        None,
+    )?;
     let dialling = Dialling {
         outbound,
-        directory: account::open_if_there(settings)?,
+        directory: vere_login::directory::open_if_there(settings)?,
         settings: Arc::clone(settings),
         recipient,
         sender,
@@ -167,7 +169,7 @@ struct Dialling {
 
 impl Dialling {
     async fn report(&self, target: &str) -> Report {
-        let place = gateway::destination_of(&self.settings, self.recipient.domain());
+        let place = vere_role_gateway::destination_of(&self.settings, self.recipient.domain());
         let destination = place.with(self.wish);
         let mut report = Report {
             target: target.to_owned(),
@@ -261,7 +263,7 @@ impl Dialling {
         });
         match self.ask(opened).await {
             Some(outcome) => {
-                row.rcpt = Some(convert::reply_line(outcome.reply()));
+                row.rcpt = Some(vere_outbound::reply_line(outcome.reply()));
                 let verdict = match outcome {
                     RecipientOutcome::Delivered(_) => Verdict::Taken,
                     RecipientOutcome::Failed(_) => Verdict::Refused,

@@ -7,7 +7,9 @@ use serde_json::json;
 use vere_ports::directory::{AccountName, DomainName};
 use vere_settings::Settings;
 
-use super::account::{create, explained, open};
+use vere_login::directory::{create, open};
+
+use super::account::explained;
 use vere_process::failure::Failure;
 
 /// Manages domains.

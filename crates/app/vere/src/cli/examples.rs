@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Command};
-    use crate::sendmail;
+    use vere_sendmail;
 
     fn pages() -> Vec<&'static str> {
         let heads = TEXT.lines().filter_map(|line| line.strip_prefix('['));
@@ -73,7 +73,8 @@ mod tests {
                 let parsed = Cli::try_parse_from(&words);
                 let Cli { command } = parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
                 if let Command::Sendmail { words } = command {
-                    sendmail::understands(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
+                    vere_sendmail::understands(&words)
+                        .unwrap_or_else(|error| panic!("{line}: {error}"));
                 }
             }
         }

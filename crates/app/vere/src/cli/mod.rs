@@ -3,18 +3,15 @@
 mod account;
 mod alias;
 mod config;
-mod confirm;
 mod demo;
 mod dial;
 mod dkim;
 mod domain;
 mod examples;
 mod pages;
-mod present;
 mod queue;
 mod quickstart;
 mod spool;
-mod store;
 pub(crate) mod trace;
 
 use std::path::PathBuf;
@@ -22,8 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::store::parser;
-use crate::{config as file, gateway, supervisor, transfer};
+use vere_process::config as file;
 use vere_process::entry;
 use vere_process::failure::Failure;
 use vere_process::log::{self, Level};
@@ -123,21 +119,21 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
-        args: transfer::ImportArgs,
+        args: vere_transfer::ImportArgs,
     },
     /// Brings mail out of an account of the mail store: into mbox files, a Maildir, or an account elsewhere.
     Export {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
-        args: transfer::ExportArgs,
+        args: vere_transfer::ExportArgs,
     },
     /// Looks after the mail store's files, while the system is stopped; `explain` at any time.
     Store {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
-        command: store::StoreCommand,
+        command: vere_role_store::maintenance::StoreCommand,
     },
     /// Goes the way of a message to a domain or address, and sends none: exchangers, policies, TLS, RCPT. Exit
     /// code 0: it would be taken now, 3: it would wait, 4: refused for good.
@@ -227,7 +223,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
             let (path, settings) = config.load()?;
             let log = log::start(&settings, "supervisor")?;
             let level = Level::of(&log);
-            Ok(Outcome::Exit(supervisor::run(settings, &path, level)?))
+            Ok(Outcome::Exit(vere_supervisor::run(settings, &path, level)?))
         }
         Command::Quickstart(args) => quickstart::run(&args).map(Outcome::Print),
         Command::Account { config, command } => {
@@ -256,12 +252,14 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Spool { config, command } => {
             spool::run(&command, &config.load()?.1).map(Outcome::Print)
         }
-        Command::Store { config, command } => store::run(&command, &config.load()?.1),
-        Command::Import { config, args } => transfer::import(args, &config.load()?.1),
-        Command::Export { config, args } => transfer::export(args, &config.load()?.1),
+        Command::Store { config, command } => {
+            vere_role_store::maintenance::run(&command, &config.load()?.1)
+        }
+        Command::Import { config, args } => vere_transfer::import(args, &config.load()?.1),
+        Command::Export { config, args } => vere_transfer::export(args, &config.load()?.1),
         Command::Dial { config, args } => dial::run(&args, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1).map(Outcome::Print),
-        Command::Sendmail { words } => Ok(Outcome::Exit(crate::sendmail::run("sendmail", &words))),
+        Command::Sendmail { words } => Ok(Outcome::Exit(vere_sendmail::run("sendmail", &words))),
         Command::Man(args) => pages::man(&args).map(Outcome::Print),
         Command::Completions(args) => Ok(Outcome::Print(pages::completions(&args))),
         Command::Sink(args) => done(vere_bench::sink::run(&args)),
@@ -284,7 +282,7 @@ fn done<E: std::error::Error>(result: Result<(), E>) -> Result<Outcome, Failure>
 fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> {
     if matches!(role, RoleCommand::Parser) {
         // It has no settings, and ends with its socket.
-        parser::child::run()?;
+        vere_parsing::child::run()?;
         return Ok(Outcome::Exit(ExitCode::SUCCESS));
     }
     if let Err(code) = entry::child_setup() {
@@ -295,21 +293,21 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
     match role {
         RoleCommand::Gateway => {
             let log = log::start(&settings, "gateway")?;
-            gateway::run(settings, &path, Level::of(&log))?;
+            vere_role_gateway::run(settings, &path, Level::of(&log))?;
         }
         RoleCommand::Signer => {
             let log = log::start(&settings, "signer")?;
-            vere_signer::run(&settings, &path, Level::of(&log))?;
+            vere_role_signer::run(&settings, &path, Level::of(&log))?;
         }
         RoleCommand::Store => {
             let log = log::start(&settings, "store")?;
-            crate::store::run(settings, &path, Level::of(&log))?;
+            vere_role_store::run(settings, &path, Level::of(&log))?;
         }
         RoleCommand::Parser => {}
         RoleCommand::Spool { node } => {
             let log = log::start(&settings, &format!("spool-{node}"))?;
             let reload = (path, Level::of(&log));
-            vere_node::run(&settings, node, Some(reload))?;
+            vere_role_node::run(&settings, node, Some(reload))?;
         }
     }
     Ok(Outcome::Exit(ExitCode::SUCCESS))

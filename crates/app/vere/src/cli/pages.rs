@@ -9,7 +9,6 @@ use clap::{Args, Command, CommandFactory as _};
 use clap_complete::Shell;
 
 use super::{Cli, examples};
-use crate::sendmail;
 use vere_process::failure::Failure;
 
 /// Writes the manual pages.
@@ -87,15 +86,15 @@ fn complete(page: &Path) -> io::Result<()> {
 fn sendmail_sections() -> String {
     let plain = |text: &str| text.replace('-', "\\-");
     let mut text = ".SH \"COMMAND LINES\"\n.nf\n".to_owned();
-    for line in sendmail::SYNOPSIS {
+    for line in vere_sendmail::SYNOPSIS {
         text += &format!("{}\n", plain(line));
     }
     text += ".fi\n.SH \"CLASSIC OPTIONS\"\n";
-    for (option, meaning) in sendmail::OPTIONS {
+    for (option, meaning) in vere_sendmail::OPTIONS {
         text += &format!(".TP\n{}\n{}\n", plain(option), plain(meaning));
     }
     text += ".SH \"EXIT STATUS\"\n";
-    for (code, meaning) in sendmail::EXIT_CODES {
+    for (code, meaning) in vere_sendmail::EXIT_CODES {
         text += &format!(".TP\n{code}\n{meaning}\n");
     }
     text

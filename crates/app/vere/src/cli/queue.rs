@@ -13,7 +13,6 @@ use vere_units::{ByteSize, TraceId};
 use self::operate::{
     EndArgs, EndingArgs, HoldArgs, OrderArgs, ReleaseArgs, ReturnArgs, SelectionArgs,
 };
-use crate::gateway;
 use vere_control::queues::{all, parse};
 use vere_control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
 use vere_process::failure::Failure;
@@ -99,7 +98,7 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
     match command {
         QueueCommand::Drain { group, force, .. } => {
             log::start(settings, "drain")?;
-            gateway::drain(settings, group, *force, &mut std::io::stdout())?;
+            vere_role_gateway::drain(settings, group, *force, &mut std::io::stdout())?;
             Ok(String::new())
         }
         QueueCommand::List { json } => {

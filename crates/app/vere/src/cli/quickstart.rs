@@ -14,7 +14,9 @@ use vere_ports::directory::{AccountName, DomainName};
 use vere_settings::Settings;
 use vere_units::Secret;
 
-use super::account::{create, explained, generate, new_credentials};
+use vere_login::directory::create;
+
+use super::account::{explained, generate, new_credentials};
 use super::config::memory::write_drop_in;
 use vere_process::failure::Failure;
 

@@ -16,13 +16,13 @@ use vere_spoolwire::{NodeStat, QueueStat};
 use vere_units::ByteSize;
 
 use super::queue::to_json;
-use crate::cli::present::is_there;
 use vere_control::{ReplicaLine, Request, ask};
 use vere_link::Credentials;
 use vere_link::reader::Reader;
 use vere_process::encryption;
 use vere_process::failure::Failure;
 use vere_process::log;
+use vere_process::present::is_there;
 
 /// Looks after the nodes that hold the queues.
 #[derive(Debug, Subcommand)]
@@ -62,7 +62,7 @@ pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String,
     match command {
         SpoolCommand::Serve { node } => {
             let _log = log::start(settings, &format!("spool-{node}"))?;
-            vere_node::run(settings, node, None)?;
+            vere_role_node::run(settings, node, None)?;
             Ok(String::new())
         }
         SpoolCommand::Stat {

@@ -8,8 +8,8 @@ use nix::unistd::{AccessFlags, User, access};
 use vere_net::tls::Roots;
 use vere_settings::{DirectoryStore, RecordSink, RoutePattern, Settings};
 
-use crate::config::named::Fault;
 use vere_process::upgrade;
+use vere_supervisor::named::Fault;
 
 /// What a system with these settings would fail at.
 pub(super) fn faults(settings: &Settings) -> Vec<Fault> {

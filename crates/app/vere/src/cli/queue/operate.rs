@@ -9,13 +9,12 @@ use vere_settings::Settings;
 use vere_units::{ByteSize, Span, TraceId};
 
 use super::to_json;
-use crate::cli::confirm::confirm as ask_first;
-use crate::gateway;
 use vere_control::queues::{self, parse};
 use vere_control::{
     Acted, Action, HoldOutcome, HoldRow, MessageChange, OrderChange, OrderRow, Request, Selection,
     ask, ask_for,
 };
+use vere_process::confirm::confirm as ask_first;
 use vere_process::failure::Failure;
 use vere_process::wording::messages;
 
@@ -203,7 +202,7 @@ fn next_hop(text: &str, port: u16) -> Result<Place, Failure> {
     if host.is_empty() || host.contains(odd) || port == 0 {
         return Err(wrong());
     }
-    Ok(gateway::relay(host, port))
+    Ok(vere_role_gateway::relay(host, port))
 }
 
 /// What waits for a destination, here and in adopted queues.

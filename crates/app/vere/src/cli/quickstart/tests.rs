@@ -30,7 +30,7 @@ fn settings(dir: &Path) -> Settings {
 }
 
 fn login(dir: &Path, value: &serde_json::Value) -> Login {
-    let directory = super::super::account::open(&settings(dir)).unwrap();
+    let directory = vere_login::directory::open(&settings(dir)).unwrap();
     let password = Secret::new(value["password"].as_str().unwrap().to_owned());
     directory
         .verify_password(value["account"].as_str().unwrap(), &password)
@@ -54,7 +54,7 @@ fn makes_a_system_that_the_printed_password_opens() {
     assert!(text.lines().count() < 30, "{text}");
     let you = AccountName::parse("you@example.org").unwrap();
     assert_eq!(login(&dir, &value), Login::Accepted(you.clone()));
-    let directory = super::super::account::open(&settings).unwrap();
+    let directory = vere_login::directory::open(&settings).unwrap();
     for role in ROLES {
         let address = AddrSpec::parse(&format!("{role}@example.org")).unwrap();
         assert!(directory.is_address_of(&you, &address).unwrap(), "{role}");

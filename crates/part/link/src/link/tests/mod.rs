@@ -21,7 +21,7 @@ use vere_spoolwire::QueueLimits;
 use vere_units::Secret;
 
 use super::*;
-use vere_node::server::{Durability, NodeError, NodeOptions, Stop, serve};
+use vere_role_node::server::{Durability, NodeError, NodeOptions, Stop, serve};
 
 impl SpoolLink {
     /// The figures of one node, once the group is open.

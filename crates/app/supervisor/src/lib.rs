@@ -1,0 +1,170 @@
+//! `vere serve`: runs the roles as child processes and keeps them running.
+//!
+//! Everything that needs rights or must outlive a role is done here, once: ports are bound, the
+//! data directories made, root given up, the settings checked. What touches mail runs in the
+//! roles. A role that dies is started again within a tenth of a second; its listening sockets stay
+//! open here meanwhile, so that clients wait in the kernel's queue instead of being refused.
+//!
+//! | what | how |
+//! |---|---|
+//! | start | spool nodes first, then the gateway, each after the one before said `READY=1` |
+//! | crash | restart after 50 ms, doubling to 10 s while it keeps dying young |
+//! | silence | no `WATCHDOG=1` in 30 s: killed, then as a crash |
+//! | SIGHUP | settings parsed, files that they name looked at; if right, kept in `accepted.toml` and roles told; if wrong, the old stay |
+//! | SIGTERM, SIGINT | gateway stopped, then the nodes; 30 s each, then SIGKILL; exit 0 |
+//! | second SIGINT | all killed, exit 130 |
+//! | full disk | a file of 4 MiB, `ballast` in the data folder, is removed when a role ends before it is ready and the disk is full, and made again when there is room |
+//! | own death | the kernel kills every role ([`child_setup`](vere_process::entry::child_setup)) |
+//!
+//! Roles talk to the supervisor by `sd_notify(3)`, as the supervisor itself does with systemd, so a
+//! role can also be run by systemd directly.
+
+mod backoff;
+mod ballast;
+mod child;
+mod error;
+mod kept;
+mod listeners;
+mod lock;
+pub mod named;
+mod notify;
+mod plan;
+mod privileges;
+mod role;
+mod snapshot;
+mod watch;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vere_settings::Settings;
+
+use vere_process::log::Level;
+use vere_process::{settings, upgrade};
+
+pub use error::SupervisorError;
+pub use role::{CommandBuilder, Listener, Readiness, Role};
+
+use lock::DataLock;
+use snapshot::Snapshot;
+use watch::{Plan, Watch};
+
+/// The times by which roles are judged.
+#[derive(Debug, Clone, Copy)]
+struct Timing {
+    /// Longest silence of a role that starts; recovery may take longer, if it says so meanwhile.
+    start_silence: Duration,
+    /// Longest silence of a role that works.
+    watchdog: Duration,
+    /// Longest time a role may take to stop.
+    stop: Duration,
+    /// Pause after the first crash.
+    restart_first: Duration,
+    /// Longest pause after many.
+    restart_longest: Duration,
+    /// A role that lived this long starts with the first pause again.
+    stable_after: Duration,
+}
+
+impl Timing {
+    const DEFAULT: Self = Self {
+        start_silence: Duration::from_secs(120),
+        watchdog: Duration::from_secs(30),
+        stop: Duration::from_secs(30),
+        restart_first: Duration::from_millis(50),
+        restart_longest: Duration::from_secs(10),
+        stable_after: Duration::from_secs(5),
+    };
+}
+
+/// Runs the whole system in the foreground until it is told to stop.
+///
+/// Must be called from a thread that lives as long as the process, best the first: roles die with the
+/// thread that started them.
+///
+/// # Errors
+///
+/// When another system has the data directory, a port is taken, root cannot be given up, a directory cannot be made, or a role ends three
+/// times before it was ever ready. Roles already started are stopped before that is returned.
+pub fn run(
+    settings: Arc<Settings>,
+    config_path: &Path,
+    level: Level,
+) -> Result<ExitCode, SupervisorError> {
+    let extra = Extra {
+        level: Some(level),
+        ..Extra::default()
+    };
+    run_with(settings, config_path, extra)
+}
+
+/// What is run beside the system.
+#[derive(Default)]
+pub struct Extra {
+    /// The log's level, which follows the settings.
+    pub level: Option<Level>,
+    /// Further roles, started first and stopped last.
+    pub roles: Vec<Role>,
+    /// Called once, when all roles are ready for the first time.
+    pub when_ready: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl std::fmt::Debug for Extra {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Extra")
+            .field("roles", &self.roles)
+            .finish_non_exhaustive()
+    }
+}
+
+/// As [`run`], with something beside it.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_with(
+    settings: Arc<Settings>,
+    config_path: &Path,
+    extra: Extra,
+) -> Result<ExitCode, SupervisorError> {
+    upgrade::look(&settings).map_err(SupervisorError::Unsaid)?;
+    privileges::raise_descriptor_limit();
+    let config_path = &std::path::absolute(config_path)
+        .map_err(SupervisorError::system("find the working directory"))?;
+    privileges::make_data(&settings)?;
+    // Before anything is touched that a system which runs already may have: its sockets, its settings.
+    let _lock = DataLock::take(&settings.data)?;
+    let listeners = listeners::open(&settings)?;
+    let text = settings::read(config_path)?;
+    let executable =
+        std::env::current_exe().map_err(SupervisorError::system("find the program's own file"))?;
+    privileges::prepare(&settings, &executable)?;
+    // As the user that the roles are: root could read more.
+    snapshot::check_at_start(&settings, config_path, &text)?;
+    let mut snapshot = Snapshot::new(Arc::clone(&settings), config_path, &text)?;
+
+    let mut roles = extra.roles;
+    roles.extend(plan::roles(
+        &settings,
+        &executable,
+        config_path,
+        snapshot.path(),
+        listeners,
+    ));
+    let plan = Plan {
+        roles,
+        reload: Box::new(move || {
+            let settings = snapshot.reload()?;
+            if let Some(level) = &extra.level {
+                level.set(settings.log.level);
+            }
+            Ok(())
+        }),
+        when_ready: extra.when_ready,
+    };
+    let watch = Watch::new(plan, &settings.data, Timing::DEFAULT)?;
+    watch::report_signals(watch.reports())?;
+    watch.run()
+}

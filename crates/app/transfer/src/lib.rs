@@ -1,0 +1,158 @@
+//! Mail that comes from elsewhere and goes there: `vere import` and `vere export`.
+//!
+//! One side is always an account of our own store, reached by IMAP over its socket ([`link`],
+//! [`account`]), so that the store need not stop and everything goes the way of every other session. The other
+//! is an mbox, a Maildir or another IMAP account ([`place`]). Messages keep their octets, flags and dates;
+//! [`state`] holds what was done.
+
+mod account;
+mod bodies;
+mod exact;
+mod link;
+#[cfg(test)]
+mod made_up;
+mod mailboxes;
+mod maildir;
+mod mbox;
+mod message;
+mod names;
+mod outcome;
+mod place;
+mod run;
+mod source;
+mod state;
+mod target;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use vere_ports::directory::AccountName;
+use vere_settings::Settings;
+
+pub use mbox::Variant;
+pub use place::ServerArgs;
+
+use account::Account;
+use link::Link;
+use place::Place;
+use run::{Direction, Run};
+use source::Source;
+use state::State;
+use target::Target;
+use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
+
+/// What import and export have in common.
+#[derive(Debug, Args)]
+pub struct TransferArgs {
+    /// The account of this mail store.
+    #[arg(long, short = 'a', value_name = "ACCOUNT")]
+    account: AccountName,
+    /// Only this mailbox, with levels separated by `/`; may be given several times.
+    #[arg(long, value_name = "MAILBOX")]
+    only: Vec<String>,
+    /// Puts everything below this mailbox; what would be in INBOX goes into it.
+    #[arg(long, value_name = "MAILBOX")]
+    into: Option<String>,
+    /// Says what would be done, and does nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// The file that notes what was done; without it one in the data folder. The same command run again goes on
+    /// where it was broken off, and brings only what is new; without the file it brings everything again.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Shows no progress.
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// `vere import`
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    #[command(flatten)]
+    common: TransferArgs,
+    /// How lines that begin with `From ` are written in mbox files.
+    #[arg(long, value_enum, default_value_t)]
+    mbox: Variant,
+    /// Where mail comes from: mbox:PATH (a file, or a folder of them), maildir:PATH, imaps://USER@HOST,
+    /// imap://USER@HOST (with STARTTLS); HOST may be HOST:PORT.
+    source: String,
+}
+
+/// `vere export`
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    #[command(flatten)]
+    common: TransferArgs,
+    /// Where mail goes: mbox:PATH (a folder in which files are made), maildir:PATH, imaps://USER@HOST,
+    /// imap://USER@HOST (with STARTTLS); HOST may be HOST:PORT.
+    target: String,
+}
+
+/// Brings mail into an account.
+///
+/// # Errors
+/// When it cannot go on; the same command goes on where it stopped.
+pub fn import(args: ImportArgs, settings: &Settings) -> Result<Outcome, Failure> {
+    let place = Place::parse(&args.source, &args.common.server)?;
+    let state = open_state(&args.common, settings, "import", &place)?;
+    let socket = vere_control::store_socket(settings);
+    run(async {
+        let own = Link::local(&socket, &args.common.account.to_string()).await?;
+        let target = Target::Account(Box::new(Account::own(own).await?));
+        let source = Source::open(place, args.mbox).await?;
+        Run::new(Direction::Import, source, target, state, args.common)
+            .whole()
+            .await
+    })
+}
+
+/// Brings mail out of an account.
+///
+/// # Errors
+/// As [`import`].
+pub fn export(args: ExportArgs, settings: &Settings) -> Result<Outcome, Failure> {
+    // A folder that is to be made cannot be looked at.
+    let place = Place::parse(&args.target, &args.common.server)?;
+    let state = open_state(&args.common, settings, "export", &place)?;
+    let socket = vere_control::store_socket(settings);
+    run(async {
+        let own = Link::local(&socket, &args.common.account.to_string()).await?;
+        let source = Source::Account(Box::new(Account::own(own).await?));
+        let target = Target::open(place).await?;
+        Run::new(Direction::Export, source, target, state, args.common)
+            .whole()
+            .await
+    })
+}
+
+fn run(work: impl Future<Output = Result<Outcome, Failure>>) -> Result<Outcome, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(work)
+}
+
+fn open_state(
+    args: &TransferArgs,
+    settings: &Settings,
+    direction: &str,
+    place: &Place,
+) -> Result<State, Failure> {
+    let path = args.state.clone().unwrap_or_else(|| {
+        let into = args.into.as_deref().unwrap_or_default();
+        let what = format!(
+            "{direction}\n{}\n{into}\n{}",
+            args.account,
+            place.identity()
+        );
+        let name = blake3::hash(what.as_bytes()).to_hex();
+        settings
+            .data
+            .join("transfers")
+            .join(format!("{direction}-{}", &name[..16]))
+    });
+    State::open(&path, args.dry_run)
+}

@@ -1,0 +1,152 @@
+//! The process that takes messages apart: it reads them from its standard input, a socket, and has nothing
+//! else: no files, no settings, no secrets.
+
+use std::io::{self, ErrorKind, Read, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Request, WireError, answer, read_request_head};
+
+use super::process::OCTETS_A_SECOND;
+use vere_process::failure::Failure;
+
+/// Seconds of processor time for a message, beside those for its length; for texts, which somebody waits for
+/// more often, of all messages that are asked about at once.
+const SECONDS_MAX: u64 = 10;
+const TEXT_SECONDS_MAX: u64 = 3;
+/// Octets of memory beside those for the length of a message.
+const WORK_OCTETS: u64 = 32 << 20;
+/// Octets of memory for each octet of a message: itself, and what is found in it; or its texts, decoded,
+/// as characters, as they are compared, and told.
+const OCTETS_EACH: u64 = 8;
+/// An environment in which the allocator sets address space aside without the right to write to it, so that the
+/// limit counts what is used: an option of mimalloc.
+pub const ENVIRONMENT: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
+/// Messages up to this size share a limit of memory, and the memory they are read into.
+const ORDINARY_OCTETS: usize = 4 << 20;
+
+/// Serves until the socket is closed.
+///
+/// # Errors
+/// When the socket breaks, what comes is not the protocol, or limits cannot be set.
+pub fn run() -> Result<(), Failure> {
+    let input = io::stdin();
+    let stream = UnixStream::from(input.as_fd().try_clone_to_owned()?);
+    let limits = Limits::set(SECONDS_MAX, TEXT_SECONDS_MAX)?;
+    serve(stream, limits, answer)?;
+    Ok(())
+}
+
+/// Answers each request by `answer`.
+///
+/// # Errors
+/// When the store breaks the protocol, or the stream fails.
+pub fn serve(
+    mut stream: UnixStream,
+    mut limits: Limits,
+    answer: impl Fn(Request, &[u8]) -> Result<Vec<u8>, WireError>,
+) -> io::Result<()> {
+    stream.write_all(&READY_FRAME)?;
+    let mut message = Vec::new();
+    let mut head = [0; HEAD_OCTETS];
+    loop {
+        match stream.read_exact(&mut head) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
+            read => read?,
+        }
+        let wrong = |error| io::Error::new(ErrorKind::InvalidData, error);
+        let (request, octets) = read_request_head(&head).map_err(wrong)?;
+        limits.renew(request, octets)?;
+        message.clear();
+        message.try_reserve_exact(octets)?;
+        let length = u64::try_from(octets).unwrap_or(u64::MAX);
+        (&stream).take(length).read_to_end(&mut message)?;
+        if message.len() < octets {
+            return Ok(());
+        }
+        stream.write_all(&answer(request, &message).map_err(wrong)?)?;
+        if octets > ORDINARY_OCTETS {
+            message = Vec::new();
+        }
+    }
+}
+
+/// What the process may take.
+#[derive(Debug)]
+pub struct Limits {
+    /// Seconds of processor time for a message, and for texts.
+    seconds: u64,
+    text_seconds: u64,
+    /// Octets of memory that it had at its start: the program itself.
+    before: u64,
+    /// The limit in force.
+    memory: u64,
+}
+
+impl Limits {
+    /// Puts the limits in force that never change, with seconds of processor time for a message and for texts.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn set(seconds: u64, text_seconds: u64) -> Result<Self, Failure> {
+        prctl::set_no_new_privs()?;
+        setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+        // When memory is short, this is what the kernel may take; it works without as well.
+        let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+        let before = memory()?;
+        // No files and no processes from now on.
+        setrlimit(Resource::RLIMIT_NOFILE, 0, 0)?;
+        setrlimit(Resource::RLIMIT_NPROC, 0, 0)?;
+        let mut limits = Self {
+            seconds,
+            text_seconds,
+            before,
+            memory: 0,
+        };
+        limits.renew(Request::Texts, 0)?;
+        Ok(limits)
+    }
+
+    /// Gives time and memory for a request of so many octets.
+    fn renew(&mut self, request: Request, octets: usize) -> io::Result<()> {
+        let seconds = match request {
+            Request::Parse(_) => self.seconds,
+            Request::Texts | Request::Zones | Request::Field => self.text_seconds,
+        };
+        let octets = u64::try_from(octets.max(ORDINARY_OCTETS)).unwrap_or(u64::MAX);
+        let memory = octets
+            .saturating_mul(OCTETS_EACH)
+            .saturating_add(WORK_OCTETS)
+            .saturating_add(self.before);
+        if memory != self.memory {
+            soften(Resource::RLIMIT_DATA, memory)?;
+            self.memory = memory;
+        }
+        let used = getrusage(UsageWho::RUSAGE_SELF)?;
+        let used = used.user_time().tv_sec() + used.system_time().tv_sec();
+        let used = u64::try_from(used).unwrap_or(0).saturating_add(1);
+        let each = u64::try_from(OCTETS_A_SECOND).unwrap_or(u64::MAX);
+        let time = used.saturating_add(seconds + octets / each);
+        soften(Resource::RLIMIT_CPU, time)
+    }
+}
+
+/// Sets a limit that may be raised again.
+fn soften(resource: Resource, limit: u64) -> io::Result<()> {
+    let (_, hard) = getrlimit(resource)?;
+    setrlimit(resource, limit.min(hard), hard)?;
+    Ok(())
+}
+
+/// Octets of memory that is its own and may be written, as `RLIMIT_DATA` counts them (since Linux 4.7): address
+/// space that is only set aside, as the allocator does, is none.
+fn memory() -> Result<u64, Failure> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmData:"));
+    let kib = line.and_then(|rest| rest.split_whitespace().next());
+    kib.and_then(|kib| kib.parse::<u64>().ok())
+        .map(|kib| kib.saturating_mul(1024))
+        .ok_or_else(|| Failure::new("the kernel does not tell how much memory there is"))
+}

@@ -1,0 +1,287 @@
+//! Looks at what waits behind others for a destination that cannot be reached, of which only the head of a queue is
+//! tried: ends what has waited too long, and tells senders of what waits long. Of those that were tried the schedule
+//! tells with the attempt ([`settling`](super::settling)).
+//!
+//! One task for all queues, block by block in turn, with a pause after each report and one block of records in
+//! memory: a million messages make no storm.
+
+mod waiting;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::task::spawn_local;
+use vere_queue::{Envelope, Job, MessageSummary, Queues, Report, Standing, delay};
+use vere_spool::owner::{Batch, Block};
+use vere_spoolwire::{QueueId, RecordId};
+use vere_units::Timestamp;
+
+pub(super) use self::waiting::Behind;
+use self::waiting::Reason;
+use super::group::Group;
+use super::reporting::Unstored;
+use super::{clock, reading};
+use vere_link::link::SpoolError;
+
+/// Records in one block.
+const BLOCK_RECORDS: u32 = 100;
+/// Octets in one block, about.
+const BLOCK_OCTETS: u32 = 1 << 20;
+/// The pause after each report: no more than 1,000 leave in a second.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Has a queue looked through, where it is time for some of its messages.
+pub(super) fn look_through(group: &Rc<Group>, queue: u32, remote: &str, reply: &str) {
+    let now = clock::now();
+    let due = group.queues.look(|queues| {
+        let expired = queues.first_expired(queue, now);
+        expired.or_else(|| queues.first_untold(queue, now))
+    });
+    if due.is_none() {
+        return;
+    }
+    let reason = Reason {
+        remote: remote.to_owned(),
+        reply: reply.to_owned(),
+    };
+    if group.behind.add(queue, reason) {
+        spawn_local(run(Rc::clone(group)));
+    }
+}
+
+/// Runs until no queue waits.
+async fn run(group: Rc<Group>) {
+    let mut after = 0;
+    while let Some((queue, reason)) = group.behind.next(after) {
+        after = queue;
+        match block(&group, queue, &reason).await {
+            Ok(true) => group.behind.go_on(queue, reason),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(queue, ?error, "cannot tell senders of delays and ends yet");
+            }
+        }
+    }
+    group.behind.ended();
+}
+
+/// Looks at one block of a queue; whether there may be more.
+async fn block(group: &Rc<Group>, queue: u32, reason: &Reason) -> Result<bool, Unstored> {
+    if !group.delivering() {
+        return Ok(false);
+    }
+    let now = clock::now();
+    let expired = group.queues.look(|queues| queues.first_expired(queue, now));
+    if let Some(from) = expired {
+        return end(group, queue, RecordId(from), reason).await;
+    }
+    let untold = group.queues.look(|queues| queues.first_untold(queue, now));
+    match untold {
+        Some(from) => tell(group, queue, RecordId(from), reason).await,
+        None => Ok(false),
+    }
+}
+
+async fn fetch(group: &Group, queue: u32, from: RecordId) -> Result<Block, SpoolError> {
+    let queue = QueueId(queue);
+    let fetched = group.link.fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS);
+    fetched.await
+}
+
+/// Ends the messages of a block whose time is over.
+async fn end(
+    group: &Rc<Group>,
+    queue: u32,
+    from: RecordId,
+    reason: &Reason,
+) -> Result<bool, Unstored> {
+    let block = fetch(group, queue, from).await?;
+    let mut ended = false;
+    for (record, envelope, body) in reading::readable(block.records) {
+        let accepted = accepted(group, queue, record, &envelope);
+        // Re-check before each message: the gateway may be stopping, or the fetch may have outlasted the lease.
+        if !group.delivering() || !is_expired(group, accepted) {
+            break;
+        }
+        let Some(job) = claim_unheld(group, queue, record, envelope, body) else {
+            continue;
+        };
+        ended = true;
+        let attempt = Queues::unreachable_attempt(&job.envelope, &reason.remote, &reason.reply);
+        if group.settle(queue, &job, &attempt) > 0 {
+            tokio::time::sleep(PAUSE).await;
+            group.room_for_reports().await;
+        }
+    }
+    // The next look finds the same record otherwise: another version wrote it, or it is gone.
+    Ok(ended)
+}
+
+/// Returns a message as the queues know it.
+fn message(group: &Group, queue: u32, record: u64, envelope: &Envelope) -> Option<MessageSummary> {
+    let trace = envelope.trace;
+    group
+        .queues
+        .look(|queues| queues.message(queue, record, trace))
+}
+
+/// When a message was accepted, as the queues have it: the record may say so by a clock that was put ahead or back since.
+fn accepted(group: &Group, queue: u32, record: u64, envelope: &Envelope) -> Timestamp {
+    let message = message(group, queue, record, envelope);
+    message.map_or(envelope.accepted, |message| message.accepted)
+}
+
+fn is_expired(group: &Group, accepted: Timestamp) -> bool {
+    let now = clock::now();
+    group.queues.look(|queues| queues.is_expired(accepted, now))
+}
+
+/// Claims a message as for an attempt; what is held does not leave by its age.
+fn claim_unheld(
+    group: &Group,
+    queue: u32,
+    record: u64,
+    envelope: Envelope,
+    body: Bytes,
+) -> Option<Job> {
+    let message = message(group, queue, record, &envelope);
+    if message.is_some_and(|message| message.standing == Standing::Held) {
+        return None;
+    }
+    group
+        .queues
+        .change(|queues| queues.claim(queue, record, envelope, body))
+}
+
+/// Tells the senders of a block, from the first that was not looked at to the first that is too young.
+async fn tell(
+    group: &Rc<Group>,
+    queue: u32,
+    from: RecordId,
+    reason: &Reason,
+) -> Result<bool, Unstored> {
+    let block = fetch(group, queue, from).await?;
+    let (end, next) = (block.end, block.next.0);
+    for (record, envelope, _) in reading::readable(block.records) {
+        if !group.delivering() {
+            return Ok(false);
+        }
+        let accepted = accepted(group, queue, record, &envelope);
+        if is_young(group, accepted) {
+            let young = Some(accepted);
+            group
+                .queues
+                .change(|queues| queues.told(queue, record, young));
+            return Ok(false);
+        }
+        if tell_one(group, queue, record, envelope, reason).await? {
+            tokio::time::sleep(PAUSE).await;
+        }
+        group
+            .queues
+            .change(|queues| queues.told(queue, record + 1, None));
+    }
+    if end || next <= from.0 {
+        return Ok(false);
+    }
+    group.queues.change(|queues| queues.told(queue, next, None));
+    Ok(true)
+}
+
+fn is_young(group: &Group, accepted: Timestamp) -> bool {
+    let after = group.queues.look(|queues| queues.policy().delay_notice);
+    after.is_none_or(|after| accepted + after > clock::now())
+}
+
+/// Notifies the sender of one message. Returns whether the message had a sender to notify. Messages in flight or held
+/// are reported by their own attempts.
+async fn tell_one(
+    group: &Rc<Group>,
+    queue: u32,
+    record: u64,
+    envelope: Envelope,
+    reason: &Reason,
+) -> Result<bool, Unstored> {
+    if notice(group, (queue, record), &envelope, reason).is_none() {
+        return Ok(false);
+    }
+    let Some(message) = message(group, queue, record, &envelope) else {
+        return Ok(false);
+    };
+    let due = match message.standing {
+        Standing::Ready => clock::now(),
+        Standing::Deferred => message.due.unwrap_or_else(clock::now),
+        Standing::InFlight | Standing::Held => return Ok(false),
+    };
+    let claimed = group
+        .queues
+        .change(|queues| queues.claim(queue, record, envelope, Bytes::new()));
+    let Some(job) = claimed else {
+        return Ok(false);
+    };
+    let told = change(group, queue, &job, reason).await;
+    let back = Envelope {
+        attempts: message.attempts,
+        not_before: Some(due),
+        ..Envelope::clone(&job.envelope)
+    };
+    let now = clock::now();
+    group
+        .queues
+        .change(|queues| queues.written(queue, &job, &back, now));
+    told
+}
+
+fn notice(
+    group: &Group,
+    (queue, record): (u32, u64),
+    envelope: &Envelope,
+    reason: &Reason,
+) -> Option<(Envelope, Report)> {
+    let dated = Envelope {
+        accepted: accepted(group, queue, record, envelope),
+        ..envelope.clone()
+    };
+    let (Reason { remote, reply }, now) = (reason, clock::now());
+    let (mut rest, report) = group
+        .queues
+        .look(|queues| delay::notice(&dated, queues.policy(), now, remote, reply))?;
+    rest.accepted = envelope.accepted;
+    Some((rest, report))
+}
+
+/// Stores the report and what it makes of the record, which nobody else changes meanwhile: it is read once more,
+/// since an attempt may have changed it after it was read with others.
+async fn change(
+    group: &Rc<Group>,
+    queue: u32,
+    job: &Job,
+    reason: &Reason,
+) -> Result<bool, Unstored> {
+    let Some(record) = reading::record(&group.link, queue, job.record).await? else {
+        return Ok(false);
+    };
+    let Ok(envelope) = Envelope::decode(&record.meta) else {
+        return Ok(false);
+    };
+    let body = record.body;
+    let Some((rest, report)) = notice(group, (queue, job.record), &envelope, reason) else {
+        return Ok(false);
+    };
+    let mut batch = Batch::new();
+    batch.replace(QueueId(queue), record.id, rest.encode().into());
+    let mut job = job.clone();
+    job.envelope = Rc::new(envelope);
+    job.body = Some(body.clone());
+    if !group.process.may_report(&report, job.envelope.trace) {
+        let lines = group.report_lines(queue, &job, &report, None);
+        group.store(batch, Vec::new(), &lines).await?;
+        return Ok(true);
+    }
+    let notices = group.notices(queue, &job, &body, &[report]).await?;
+    group
+        .store_notices(batch, &job.envelope, &notices, &Vec::new())
+        .await?;
+    Ok(true)
+}

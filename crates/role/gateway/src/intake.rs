@@ -1,0 +1,398 @@
+//! What the receiving side wants from the rest of the system.
+//!
+//! Sessions know only this trait. Today the gateway itself implements it; a session that runs in a worker
+//! process of its own will reach the gateway through another implementation.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use vere_ports::directory::AccountName;
+use vere_queue::{Envelope, Report, ReportKind, ReportedRecipient, TlsWish};
+use vere_sasl::server::PasswordAttempt;
+use vere_settings::Settings;
+use vere_smtp::address::ForwardPath;
+use vere_smtp::command::{MailFrom, RcptTo};
+use vere_smtp::refusal::Refusal;
+use vere_smtp::server::{
+    AuthOutcome, ClientRights, Message, Peer, ScramLookup, Server, SessionInfo, received_header,
+};
+use vere_telemetry::trace::{Event, EventKind};
+use vere_units::TraceId;
+
+use super::event_lines::Lines;
+use super::group::Group;
+use super::header::{Header, is_headless};
+use super::mail_log::Accepted;
+use super::pressure::Closed;
+use super::reporting::Notice;
+use super::service::Service;
+use super::{clock, convert, signing};
+use vere_link::link::SpoolError;
+use vere_login::guessing::{Attempt, Outcome};
+use vere_login::login::{self, Checked, Keys, Logins, Print};
+use vere_process::places::Client;
+
+/// Answers the questions of receiving sessions.
+pub(super) trait Intake {
+    /// Whether the password is right and may act as wished.
+    async fn password(&self, session: &Server, attempt: PasswordAttempt) -> AuthOutcome;
+    /// The SCRAM keys of a user.
+    async fn scram_user(&self, session: &Server, username: &str) -> ScramLookup;
+    /// Takes note of who has logged in.
+    fn follow(&self, session: &Server);
+    /// Whether this sender may send now.
+    async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal>;
+    /// Whether mail for this recipient is taken from this client.
+    async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal>;
+    /// Takes responsibility for a message: when this gives its queue id, it is safe.
+    async fn message(&self, session: &Server, message: Message) -> Result<String, Refusal>;
+    /// What a client may do that a trusted proxy speaks for.
+    fn rights(&self, peer: &Peer) -> ClientRights;
+}
+
+/// The gateway, as the clients of one service meet it.
+#[derive(Debug)]
+pub(super) struct ServiceIntake {
+    pub(super) group: Rc<Group>,
+    pub(super) service: Service,
+    pub(super) logins: Logins,
+    /// A SCRAM exchange that has not ended.
+    pub(super) exchange: RefCell<Option<Attempt>>,
+    /// The password by which the client logs in; none where a trusted proxy says who it is.
+    pub(super) shown: Cell<Option<Print>>,
+}
+
+impl ServiceIntake {
+    /// Whether who logged in to this account may send still.
+    fn is_in(&self, account: &str) -> Result<(), Refusal> {
+        let Some(shown) = self.shown.get() else {
+            return Ok(());
+        };
+        let Ok(account) = AccountName::parse(account) else {
+            return Err(Refusal::LoginOver);
+        };
+        let now = Print::look_up(&self.group.process.router.directory, &account);
+        let now = now.map_err(|error| {
+            tracing::error!(%error, "directory cannot be read");
+            Refusal::LocalError
+        })?;
+        match now == Some(shown) {
+            true => Ok(()),
+            false => Err(Refusal::LoginOver),
+        }
+    }
+}
+
+impl Intake for ServiceIntake {
+    async fn password(&self, session: &Server, attempt: PasswordAttempt) -> AuthOutcome {
+        self.exchange.take();
+        let client = Client::at(session.peer().address.ip());
+        let directory = self.group.process.router.directory.clone();
+        // Before the check: the directory may change the account meanwhile.
+        self.shown.set(Print::of_user(&directory, &attempt.authcid));
+        // Boxed for the same reason as what follows a message.
+        match Box::pin(self.logins.password(client, directory, attempt)).await {
+            Checked::Accepted(account) => AuthOutcome::Accepted { account },
+            Checked::Rejected => AuthOutcome::Rejected,
+            Checked::Unavailable => AuthOutcome::Unavailable,
+        }
+    }
+
+    async fn scram_user(&self, session: &Server, username: &str) -> ScramLookup {
+        // Whether the proof is right only the machine sees: the attempt has failed unless it says so.
+        self.exchange.take();
+        let client = Client::at(session.peer().address.ip());
+        let exchange = Box::pin(self.logins.exchange(client, username)).await;
+        self.exchange.replace(Some(exchange));
+        let directory = &self.group.process.router.directory;
+        self.shown.set(Print::of_user(directory, username));
+        match login::scram_keys(directory, username) {
+            Keys::Found(account, keys) => ScramLookup::Found { account, keys },
+            Keys::Unknown => ScramLookup::Unknown,
+            Keys::Unavailable => ScramLookup::Unavailable,
+        }
+    }
+
+    fn follow(&self, session: &Server) {
+        if session.account().is_some()
+            && let Some(exchange) = self.exchange.take()
+        {
+            exchange.settle(Outcome::Succeeded);
+        }
+    }
+
+    async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal> {
+        let known = session.account().is_some() || self.service == Service::Sendmail;
+        if let Some(closed) = self.group.closed(known) {
+            if closed == Closed::Lines {
+                self.group.process.metrics.turned_away_for_lines();
+            }
+            return Err(closed.refusal());
+        }
+        if let Some(account) = session.account() {
+            self.is_in(account)?;
+        }
+        match (session.account(), mail.reverse_path.address()) {
+            (Some(account), Some(address)) => {
+                self.group.process.router.check_sender(account, address)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal> {
+        let group = &self.group;
+        let settings = group.process.settings();
+        group
+            .process
+            .router
+            .check(&settings, &rcpt.forward_path, self.is_known(session))?;
+        room(group, &settings, &rcpt.forward_path)
+    }
+
+    async fn message(&self, session: &Server, mut message: Message) -> Result<String, Refusal> {
+        let trace = self.group.process.trace_id();
+        let begun = Instant::now();
+        let (octets, recipients) = (message.body.len(), message.recipients.len());
+        if !self.is_known(session) {
+            for rcpt in &mut message.recipients {
+                rcpt.notify = rcpt.notify.map(convert::without_success);
+            }
+        }
+        // Boxed: the future is large, and every waiting session would reserve memory for it.
+        let stored = Box::pin(accept(&self.group, self.service, trace, message)).await;
+        self.group.process.metrics.received(
+            self.service,
+            octets,
+            recipients,
+            begun.elapsed(),
+            stored.as_ref().err(),
+        );
+        stored.map(|()| trace.to_string())
+    }
+
+    fn rights(&self, peer: &Peer) -> ClientRights {
+        // The proxy announced another client, which has not logged in on this connection.
+        self.shown.set(None);
+        let settings = self.group.process.settings();
+        let address = peer.address.ip();
+        ClientRights {
+            may_relay: settings.relay.contains(address),
+            may_auth_in_clear: settings.auth.plaintext_networks.contains(address),
+            may_prioritise: settings.priority.networks.contains(address),
+        }
+    }
+}
+
+impl ServiceIntake {
+    /// Whether the client is one of ours: it may send to any domain, and its senders hear of success. A stranger's reverse
+    /// path may be anybody's, who would be sent a report for each message of his.
+    fn is_known(&self, session: &Server) -> bool {
+        session.peer().may_relay || session.account().is_some() || self.service == Service::Sendmail
+    }
+}
+
+/// Whether the queues that a recipient's mail goes to take more.
+fn room(group: &Group, settings: &Settings, path: &ForwardPath) -> Result<(), Refusal> {
+    let now = clock::now();
+    let limits = &settings.limits;
+    // Nearly always nothing is refused, and all queues together hold less than one may.
+    let any_bound = group.queues.look(|queues| {
+        let totals = queues.totals();
+        totals.messages as u64 >= limits.messages_per_destination_max
+            || totals.octets >= limits.octets_per_destination_max.as_u64()
+            || queues.has_orders()
+    });
+    if !any_bound {
+        return Ok(());
+    }
+    for destination in group.process.router.destinations(settings, path)? {
+        let (refused, (messages, octets)) = group.queues.look(|queues| {
+            let refused = queues.is_refused(&destination, now);
+            (refused, queues.fill(&destination))
+        });
+        if refused {
+            return Err(Refusal::DestinationRefused);
+        }
+        if messages as u64 >= limits.messages_per_destination_max
+            || octets >= limits.octets_per_destination_max.as_u64()
+        {
+            return Err(Refusal::DestinationFull);
+        }
+    }
+    Ok(())
+}
+
+async fn accept(
+    group: &Rc<Group>,
+    service: Service,
+    trace: TraceId,
+    message: Message,
+) -> Result<(), Refusal> {
+    let settings = group.process.settings();
+    let hops_max = usize::try_from(settings.limits.hops_max).unwrap_or(usize::MAX);
+    let header = Header::of(&message.body);
+    if header.received >= hops_max {
+        return Err(Refusal::RoutingLoop);
+    }
+    let local = service == Service::Sendmail;
+    let submitted = local || message.session.account.is_some();
+    // One field is allowed (RFC 5322 section 3.6), and a reader may show another one than was checked.
+    if submitted && header.from_count > 1 {
+        return Err(Refusal::ContentRefused);
+    }
+    let body = with_trace_header(&settings.hostname, trace, &message, &header, submitted);
+    let body = signing::sign_own(&group.process, service, &message.session, &header, body).await?;
+    let base = envelope(trace, &message, &header, body.len());
+    // A local program has no account; the user's number stands for it.
+    let account = match local {
+        true => message.session.name.as_deref(),
+        false => message.session.account.as_deref(),
+    };
+    note_received(group, &message, account, &base);
+    let (mut parts, expanded) = group
+        .process
+        .router
+        .parts(&settings, &message, &base, &body)?;
+    let line = Accepted::of(&message, &parts);
+    let (notice, lines) = tell_expanded(group, &base, &body, expanded).await?;
+    parts.extend(notice.iter().flat_map(Notice::parts));
+    group
+        .store(vere_spool::owner::Batch::new(), parts, &lines)
+        .await
+        .map_err(|error| refusal(trace, error))?;
+    if let Some(notice) = notice {
+        group.process.note_notice(trace, &notice);
+    }
+    if let Some(line) = line {
+        line.write(service, &message.session, account, &base);
+    }
+    Ok(())
+}
+
+/// The report that recipients stand for several others, if their sender wants to hear of success, to be stored with
+/// the message; and what other systems are told of that.
+async fn tell_expanded(
+    group: &Group,
+    envelope: &Envelope,
+    message: &Bytes,
+    recipients: Vec<ReportedRecipient>,
+) -> Result<(Option<Notice>, Lines), Refusal> {
+    let Some(to) = envelope
+        .reverse_path
+        .clone()
+        .filter(|_| !recipients.is_empty())
+    else {
+        return Ok((None, Lines::new()));
+    };
+    let report = Report {
+        kind: ReportKind::Expanded,
+        to,
+        recipients,
+        retry_until: None,
+    };
+    let notice = match group.process.may_report(&report, envelope.trace) {
+        true => Some(group.process.notice(envelope, message, &report).await?),
+        false => None,
+    };
+    let sent = notice.as_ref().and_then(Notice::sent);
+    let lines = group.expanded_lines(envelope.trace, &report, sent);
+    Ok((notice, lines))
+}
+
+/// The message as it goes on: our Received field in front; a submitted message without a date gets one
+/// (RFC 6409 section 8.1).
+fn with_trace_header(
+    hostname: &str,
+    trace: TraceId,
+    message: &Message,
+    header: &Header<'_>,
+    submitted: bool,
+) -> Bytes {
+    let only = match message.recipients.as_slice() {
+        [one] => Some(&one.forward_path),
+        _ => None,
+    };
+    let now = clock::now();
+    let received = received_header(&message.session, hostname, &trace.to_string(), now, only);
+    let mut body = Vec::with_capacity(received.len() + message.body.len() + 128);
+    body.extend_from_slice(&received);
+    if submitted {
+        if !header.has_date {
+            body.extend_from_slice(format!("Date: {}\r\n", now.rfc5322()).as_bytes());
+        }
+        if !header.has_message_id() {
+            body.extend_from_slice(format!("Message-ID: <{trace}@{hostname}>\r\n").as_bytes());
+        }
+    }
+    if is_headless(&message.body) {
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(&message.body);
+    Bytes::from(body)
+}
+
+fn envelope(trace: TraceId, message: &Message, header: &Header<'_>, size: usize) -> Envelope {
+    let mail = &message.reverse_path;
+    Envelope {
+        trace,
+        accepted: clock::now(),
+        not_before: None,
+        held_until: None,
+        seen: None,
+        held_since: None,
+        attempts: 0,
+        delay_noticed: false,
+        reverse_path: mail
+            .reverse_path
+            .address()
+            .map(|address| address.as_str().to_owned()),
+        envid: mail.envid.as_ref().map(|envid| envid.as_str().to_owned()),
+        ret: convert::ret(mail),
+        smtputf8: mail.smtputf8,
+        body_type: convert::body_type(mail),
+        tls: tls_wish(mail, header),
+        priority: mail.priority.unwrap_or(0),
+        size: u32::try_from(size).unwrap_or(u32::MAX),
+        last_reply: None,
+        message_id: header.message_id(),
+        recipients: Vec::new(),
+    }
+}
+
+/// What the sender says of encryption. RFC 8689 section 4.1: with REQUIRETLS the field counts for nothing.
+fn tls_wish(mail: &MailFrom, header: &Header<'_>) -> TlsWish {
+    if mail.require_tls {
+        TlsWish::Required
+    } else if header.is_tls_optional() {
+        TlsWish::Optional
+    } else {
+        TlsWish::None
+    }
+}
+
+fn note_received(group: &Group, message: &Message, account: Option<&str>, envelope: &Envelope) {
+    let session: &SessionInfo = &message.session;
+    group.process.note(&Event {
+        reverse_path: Some(envelope.reverse_path.as_deref().unwrap_or_default()),
+        message_id: envelope.message_id.as_deref(),
+        size: Some(u64::from(envelope.size)),
+        recipients: u32::try_from(message.recipients.len()).ok(),
+        peer: Some(session.address),
+        account,
+        tls: session.tls.as_ref().map(|tls| tls.version.as_str()),
+        ..Event::new(EventKind::Received, envelope.trace, envelope.accepted)
+    });
+}
+
+/// Reply to a client whose message the spool did not store: always temporary, so that the client retries.
+fn refusal(trace: TraceId, error: SpoolError) -> Refusal {
+    tracing::warn!(queue_id = %trace, ?error, "message refused: not safe in the spool");
+    match error {
+        SpoolError::Refused(refused) if refused.is_temporary() => Refusal::StorageFull,
+        SpoolError::Busy | SpoolError::Timeout => Refusal::Busy,
+        _ => Refusal::LocalError,
+    }
+}

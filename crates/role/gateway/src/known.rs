@@ -1,0 +1,222 @@
+//! The queues of destinations in the spool: made with the first message, ended when there has been none
+//! for long. A gateway meets more destinations in a year than a node has room for.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::task::spawn_local;
+use tokio::time::{Instant, timeout_at};
+use vere_queue::{Destination, Queues};
+use vere_spoolwire::{QueueId, QueueLimits, Refusal};
+
+use super::group::Group;
+use vere_link::link::SpoolError;
+use vere_process::clock;
+
+/// How long a message may wait for the queues of its destinations to be made, all of them together: as
+/// long as for the acknowledgement that follows, so that a client hears as soon when all nodes hang.
+const QUEUE_PATIENCE: Duration = Duration::from_secs(15);
+/// How often some queues are looked at for whether they are needed.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How many numbers are looked at each time: all that a node may have in half a minute.
+const NUMBERS: u32 = 4_096;
+/// How many queues are ended at once when there is no room for another one.
+const MADE_FREE: usize = 16;
+/// How long after none could be ended no other message looks for one: it means a walk through all.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+
+/// Ends unused queues until the gateway stops.
+pub(super) async fn run(group: Rc<Group>) {
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        if group.delivering() {
+            let idle = group.process.settings().delivery.queue_idle.duration();
+            let vacant = group
+                .queues
+                .change_quietly(|queues| queues.vacant(NUMBERS, idle, clock::now()));
+            group.retire(vacant.into_iter(), idle).await;
+        }
+    }
+}
+
+/// Queues that messages are on their way to: they stay until this is dropped.
+#[derive(Debug)]
+pub(super) struct Expected<'a> {
+    group: &'a Group,
+    messages: Vec<vere_queue::Expected>,
+}
+
+impl<'a> Expected<'a> {
+    const fn none(group: &'a Group) -> Self {
+        Self {
+            group,
+            messages: Vec::new(),
+        }
+    }
+
+    /// Their numbers, in the order of the destinations.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.messages.iter().map(vere_queue::Expected::number)
+    }
+
+    fn add(&mut self, number: u32) {
+        let expected = self
+            .group
+            .queues
+            .change_quietly(|queues| queues.expect(number));
+        self.messages.push(expected);
+    }
+}
+
+impl Drop for Expected<'_> {
+    fn drop(&mut self) {
+        let messages = self.messages.drain(..);
+        self.group.queues.change_quietly(|queues| {
+            messages.for_each(|message| queues.arrived(message));
+        });
+    }
+}
+
+impl Group {
+    /// The queues of these destinations. Those that are missing are begun: what is put into them next is in the
+    /// same sync of the nodes, and is refused as a whole where one cannot be made.
+    ///
+    /// # Errors
+    /// When none can be begun now.
+    pub(super) fn expect<'a, 'b>(
+        self: &'a Rc<Self>,
+        destinations: impl Iterator<Item = &'b Destination>,
+    ) -> Result<Expected<'a>, SpoolError> {
+        let mut expected = Expected::none(self);
+        for destination in destinations {
+            let known = self.queues.look(|queues| queues.number(destination));
+            expected.add(match known {
+                Some(number) => number,
+                None => self.begin_queue(destination)?,
+            });
+        }
+        Ok(expected)
+    }
+
+    /// The same once all of them are in the spool, where that needs room that has to be made first.
+    ///
+    /// # Errors
+    /// When one cannot be made in time.
+    pub(super) async fn expect_made<'a, 'b>(
+        self: &'a Rc<Self>,
+        destinations: impl Iterator<Item = &'b Destination>,
+    ) -> Result<Expected<'a>, SpoolError> {
+        let mut expected = Expected::none(self);
+        let until = Instant::now() + QUEUE_PATIENCE;
+        for destination in destinations {
+            // A client must hear in time that a node hangs, also when others wait for that before it.
+            let made = timeout_at(until, self.make_queue(destination)).await;
+            expected.add(made.unwrap_or(Err(SpoolError::Timeout))?);
+        }
+        Ok(expected)
+    }
+
+    /// Has a queue made. It is known from now on; should it be refused, it is forgotten again.
+    fn begin_queue(self: &Rc<Self>, destination: &Destination) -> Result<u32, SpoolError> {
+        let name = destination.to_string();
+        let (QueueId(number), making) = self.link.begin_queue(&name, QueueLimits::UNLIMITED)?;
+        self.register(number, destination);
+        let (group, destination) = (Rc::clone(self), destination.clone());
+        spawn_local(async move {
+            if let Err(SpoolError::Refused(refusal)) = making.await {
+                tracing::debug!(%destination, %refusal, "queue cannot be made");
+                group
+                    .queues
+                    .change(|queues| queues.not_made(number, &destination));
+            }
+        });
+        Ok(number)
+    }
+
+    /// A queue is, or is about to be, under this number.
+    pub(super) fn register(&self, number: u32, destination: &Destination) {
+        let is_known = |queues: &Queues| queues.destination(number) == Some(destination);
+        if self.queues.look(is_known) {
+            return;
+        }
+        self.queues.change(|queues| {
+            // The spool has reused this number: the destination that had it before was refused its queue, and has not
+            // been notified yet.
+            if let Some(other) = queues.destination(number).cloned() {
+                queues.not_made(number, &other);
+            }
+            queues.register(number, destination.clone(), clock::now());
+        });
+    }
+
+    /// Makes a queue, and room for it if need be. Given up half way it may be made all the same, and is found the
+    /// next time.
+    async fn make_queue(&self, destination: &Destination) -> Result<u32, SpoolError> {
+        let _one_at_a_time = self.making.lock().await;
+        let name = destination.to_string();
+        let create = || self.link.create_queue(&name, QueueLimits::UNLIMITED);
+        let made = match create().await {
+            Err(SpoolError::Refused(Refusal::TooManyQueues)) if self.make_room().await => {
+                create().await
+            }
+            made => made,
+        };
+        let QueueId(number) = made?;
+        self.register(number, destination);
+        Ok(number)
+    }
+
+    /// Ends queues that are empty, however short a time they have been. False: there is none.
+    async fn make_room(&self) -> bool {
+        let now = std::time::Instant::now();
+        if self.full_until.get().is_some_and(|until| now < until) {
+            return false;
+        }
+        let vacant = self
+            .queues
+            .change_quietly(|queues| queues.vacant(u32::MAX, Duration::ZERO, clock::now()));
+        tracing::warn!(
+            vacant = vacant.len(),
+            "no room for another queue in the spool, empty ones are ended"
+        );
+        let vacant = vacant.into_iter().take(MADE_FREE);
+        let ended = self.retire(vacant, Duration::ZERO).await;
+        if ended == 0 {
+            self.full_until.set(Some(now + FULL_PAUSE));
+        }
+        ended > 0
+    }
+
+    /// Ends queues, those of them that nobody needs, all at the same time. Gives how many are gone.
+    async fn retire(&self, numbers: impl Iterator<Item = u32>, idle: Duration) -> usize {
+        let retired: Vec<_> = numbers
+            .filter_map(|number| {
+                let now = clock::now();
+                let destination = self
+                    .queues
+                    .change_quietly(|queues| queues.retire(number, idle, now))?;
+                self.forget_waker(number);
+                Some((number, destination, self.link.drop_queue(QueueId(number))))
+            })
+            .collect();
+        let mut ended = 0;
+        for (number, destination, ending) in retired {
+            // Whatever comes of it: the next message for the destination makes the queue, or finds it.
+            match ending.await {
+                Ok(()) => {
+                    tracing::debug!(%destination, "queue has had no mail for long and is ended");
+                    ended += 1;
+                }
+                Err(error) => {
+                    tracing::warn!(%destination, %error, "unused queue stays in the spool");
+                    if matches!(error, SpoolError::Refused(_)) {
+                        let now = clock::now();
+                        self.queues
+                            .change(|queues| queues.register(number, destination, now));
+                    }
+                }
+            }
+        }
+        ended
+    }
+}

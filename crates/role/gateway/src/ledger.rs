@@ -1,0 +1,181 @@
+//! Event lines: what other systems are told of each end of a message, each report and each queue command.
+
+use vere_queue::ledger::{FINISHED_QUEUE, NOTICES_QUEUE, OrderNotice};
+use vere_queue::{
+    Attempt, Destination, Envelope, Job, Ledger, Order, QueueNumber, Report, Settlement, Subject,
+};
+use vere_spoolwire::{QueueLimits, QueueStat};
+use vere_units::{Timestamp, TraceId};
+
+use super::event_lines::{EventLines, Lines, octets};
+use super::group::Group;
+use vere_link::link::SpoolError;
+use vere_process::clock;
+
+impl Group {
+    fn ledger<T>(&self, write: impl FnOnce(&Ledger<'_>) -> T) -> T {
+        write(&Ledger {
+            gateway: &self.process.settings().gateway.name,
+            now: clock::now(),
+        })
+    }
+
+    fn about<T>(
+        &self,
+        queue: QueueNumber,
+        record: u64,
+        envelope: &Envelope,
+        tell: impl FnOnce(&Ledger<'_>, &Subject<'_>) -> T,
+    ) -> T {
+        let destination = self.queues.name(queue);
+        let subject = Subject {
+            queue,
+            record,
+            destination: destination.as_deref().unwrap_or_default(),
+            envelope,
+        };
+        self.ledger(|ledger| tell(ledger, &subject))
+    }
+
+    /// What is told of the end of an attempt.
+    pub(super) fn finished_lines(
+        &self,
+        queue: QueueNumber,
+        job: &Job,
+        attempt: &Attempt,
+        settlement: &Settlement,
+    ) -> Lines {
+        if !self.event_lines.is_on() {
+            return Vec::new();
+        }
+        let lines = self.about(queue, job.record, &job.envelope, |ledger, subject| {
+            ledger.finished(subject, attempt, settlement)
+        });
+        EventLines::told(&self.event_lines.finished, lines)
+    }
+
+    /// What is told of a message that an operator removes.
+    pub(super) fn removed_lines(
+        &self,
+        queue: QueueNumber,
+        record: u64,
+        envelope: &Envelope,
+    ) -> Lines {
+        if !self.event_lines.is_on() {
+            return Vec::new();
+        }
+        let lines = self.about(queue, record, envelope, |ledger, subject| {
+            ledger.removed(subject)
+        });
+        EventLines::told(&self.event_lines.finished, lines)
+    }
+
+    /// What is told of a report to a sender; `sent`: its trace id.
+    pub(super) fn report_lines(
+        &self,
+        queue: QueueNumber,
+        job: &Job,
+        report: &Report,
+        sent: Option<TraceId>,
+    ) -> Lines {
+        if !self.event_lines.is_on() {
+            return Vec::new();
+        }
+        let lines = self.about(queue, job.record, &job.envelope, |ledger, subject| {
+            ledger.reported(subject, report, sent)
+        });
+        EventLines::told(&self.event_lines.notices, lines)
+    }
+
+    /// What is told of a report about a message that is being taken.
+    pub(super) fn expanded_lines(
+        &self,
+        message: TraceId,
+        report: &Report,
+        sent: Option<TraceId>,
+    ) -> Lines {
+        if !self.event_lines.is_on() {
+            return Vec::new();
+        }
+        let lines = self.ledger(|ledger| ledger.expanded(message, report, sent));
+        EventLines::told(&self.event_lines.notices, lines)
+    }
+
+    /// What is told of an operator's order.
+    pub(super) fn order_lines(&self, order: &Order, change: OrderNotice) -> Lines {
+        if !self.event_lines.is_on() {
+            return Vec::new();
+        }
+        let id = self.process.trace_id();
+        let line = self.ledger(|ledger| ledger.ordered(id, order, change));
+        EventLines::told(&self.event_lines.notices, vec![line])
+    }
+
+    /// What is told of a message that an operator holds or releases.
+    pub(super) fn hold_lines(
+        &self,
+        destination: &Destination,
+        message: TraceId,
+        change: OrderNotice,
+        until: Option<Timestamp>,
+    ) -> Lines {
+        if !self.event_lines.is_on() {
+            return Vec::new();
+        }
+        let id = self.process.trace_id();
+        let line = self.ledger(|ledger| ledger.held(id, destination, message, change, until));
+        EventLines::told(&self.event_lines.notices, vec![line])
+    }
+
+    /// Lines are safe in the spool.
+    pub(super) fn lines_stored(&self, lines: &Lines) {
+        if !lines.is_empty() {
+            self.event_lines.stored(octets(lines));
+        }
+    }
+
+    /// Whether so many lines wait that no mail is to be taken.
+    pub(super) fn too_many_lines(&self) -> bool {
+        let settings = self.process.settings();
+        let max = settings.records.as_ref().map(|records| records.waiting_max);
+        max.is_some_and(|max| self.event_lines.waiting() > max.as_u64())
+    }
+
+    /// A queue of lines was found in the spool.
+    pub(super) fn found_lines(&self, stat: &QueueStat) {
+        let place = match stat.name.as_str() {
+            FINISHED_QUEUE => &self.event_lines.finished,
+            _ => &self.event_lines.notices,
+        };
+        if self.event_lines.is_on() {
+            place.set(Some(stat.id));
+        } else if stat.length > 0 {
+            tracing::warn!(
+                queue = %stat.name,
+                lines = stat.length,
+                "lines wait for [records], which the settings do not have"
+            );
+        }
+    }
+
+    /// Creates the missing queues for event lines, before the first line is written.
+    ///
+    /// # Errors
+    /// When the spool cannot make them now.
+    pub(super) async fn prepare_records(&self, waiting: u64) -> Result<(), SpoolError> {
+        if !self.event_lines.is_on() {
+            return Ok(());
+        }
+        for (name, place) in [
+            (FINISHED_QUEUE, &self.event_lines.finished),
+            (NOTICES_QUEUE, &self.event_lines.notices),
+        ] {
+            if place.get().is_none() {
+                let made = self.link.create_queue(name, QueueLimits::UNLIMITED).await?;
+                place.set(Some(made));
+            }
+        }
+        self.event_lines.found(waiting);
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! The gateway role: takes mail by SMTP, keeps it in the spool, and delivers it.
+//!
+//! One thread and its tasks: [`listeners`] accept, [`session`] drives a connection, [`intake`] takes
+//! responsibility for a message, [`routing`] says where it goes, [`storing`] stores it, [`scheduler`] starts
+//! workers, [`local`] and [`mod@relay`] deliver, [`outbound`] connects to other hosts, [`settling`] ends
+//! attempts, [`ending`] ends records, [`recovery`] takes back what the spool holds, [`ledger`] tells other systems,
+//! [`control`] answers commands. [`process`] has the state of the process, [`mod@group`] that of a group of queues.
+
+mod adopt;
+mod aside;
+mod audit;
+mod behind;
+mod connecting;
+mod control;
+mod convert;
+mod desk;
+mod drain;
+mod ending;
+mod error;
+mod event_lines;
+mod export;
+mod following;
+mod group;
+mod groups;
+mod header;
+mod hold;
+mod ids;
+mod intake;
+mod known;
+mod ledger;
+mod listeners;
+mod local;
+mod look;
+mod mail_log;
+mod metrics;
+mod operate;
+mod orders;
+mod part;
+mod policy;
+mod pressure;
+mod process;
+mod reading;
+mod recovery;
+mod relay;
+mod replicas;
+mod reporting;
+mod routing;
+mod scheduler;
+mod service;
+mod session;
+mod settling;
+mod signing;
+mod storing;
+mod sweep;
+mod takeover;
+mod throttle;
+mod top;
+mod unrouted;
+mod worker;
+
+pub use self::drain::{DrainError, drain, drain_trace_directory};
+pub use self::error::GatewayError;
+pub use self::event_lines::EventTargetError;
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+use vere_net::acme::serve_challenges;
+use vere_net::listen::{Inherited, ListenOptions};
+use vere_settings::Settings;
+use vere_telemetry::metrics::Health;
+
+use self::following::{fenced, follow_lease, follow_link};
+use self::group::{Group, STOP_PATIENCE};
+use self::groups::Groups;
+use self::listeners::Reception;
+use self::process::Process;
+pub use self::process::trace_directory;
+pub use self::routing::{relay, route as destination_of};
+use self::service::Service;
+use vere_link::link::SpoolLink;
+use vere_process::failure::Failure;
+use vere_process::life::{self, Signals};
+use vere_process::log::Level;
+use vere_process::tls::{ServerTls, ServerTlsError, acme};
+use vere_process::{accept, clock, entry, wire};
+
+/// Runs the role until it is told to stop.
+///
+/// # Errors
+/// When it cannot start: ports, files, settings.
+pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), Failure> {
+    let mut inherited = Inherited::from_env()?;
+    life::run(async { Ok(serve(settings, config, level, &mut inherited).await?) })
+}
+
+/// Begins what a gateway does for its queues.
+fn keep_queues(group: &Rc<Group>) {
+    spawn_local(scheduler::run(Rc::clone(group)));
+    spawn_local(follow_link(Rc::clone(group)));
+    spawn_local(follow_lease(Rc::clone(group)));
+    spawn_local(export::run(Rc::clone(group)));
+    spawn_local(known::run(Rc::clone(group)));
+    spawn_local(throttle::watch_nodes(Rc::clone(group)));
+}
+
+async fn serve(
+    settings: Arc<Settings>,
+    config: &Path,
+    level: Level,
+    inherited: &mut Inherited,
+) -> Result<(), GatewayError> {
+    let mut listeners = Vec::new();
+    for service in Service::ALL {
+        let addresses = service.addresses(&settings);
+        for listener in
+            inherited.take_or_bind(service.name(), addresses, ListenOptions::default())?
+        {
+            listeners.push((service, TcpListener::from_std(listener)?));
+        }
+    }
+    let metrics = inherited.take_or_bind(
+        "metrics",
+        settings.metrics.listen.as_slice(),
+        ListenOptions::default(),
+    )?;
+    let control =
+        accept::bind(&settings.control.socket).map_err(|source| GatewayError::Control {
+            path: settings.control.socket.clone(),
+            source,
+        })?;
+    let local = inherited.take_local("sendmail");
+    // What follows may have to wait for another gateway's lease.
+    spawn_local(life::beat());
+    let (options, _mark) = connecting::own(&settings).await?;
+    let (link, driver) = SpoolLink::connect(options);
+    spawn_local(driver);
+    let trace = trace_directory(&settings);
+    let process = Rc::new(Process::open(settings, &trace)?);
+    let group = Rc::new(Group::new(&process, link));
+    let groups = Rc::new(Groups::new(Rc::clone(&group)));
+    let (stop, stopping) = watch::channel(false);
+    let server_tls = ServerTls::new(&process.settings())?;
+    let reception = Rc::new(Reception::new(Rc::clone(&group), server_tls, stopping)?);
+
+    keep_queues(&group);
+    spawn_local(control::serve(Rc::clone(&groups), control));
+    spawn_local(adopt::run(Rc::clone(&groups), stop.subscribe()));
+    spawn_local(Rc::clone(&process.outbound).refresh_policies());
+    spawn_local({
+        let tls = reception.tls().clone();
+        async move { tls.watch().await }
+    });
+    let challenges = inherited.take("acme");
+    keep_certificate(&process.settings(), challenges, reception.tls().clone())?;
+    let (health, _) = watch::channel(Health::Starting);
+    metrics::start(&groups, reception.tls().clone(), metrics, &health)?;
+    wait_recovered(&group).await;
+    for (service, listener) in listeners {
+        spawn_local(Rc::clone(&reception).accept(service, listener));
+    }
+    if let Some(listener) = local {
+        spawn_local(Rc::clone(&reception).accept_local(UnixListener::from_std(listener)?));
+    }
+    // Whoever hears that it is ready may send signals.
+    let mut signals = Signals::new()?;
+    let apply = |settings| reload(&reception, &groups, settings).map_err(Failure::from);
+    entry::notify_ready();
+    health.send_replace(Health::Ready);
+    let end = tokio::select! {
+        () = signals.wait_for_stop(config, &level, apply) => Ok(()),
+        () = fenced(&group) => Err(GatewayError::Fenced),
+    };
+    health.send_replace(match &end {
+        Ok(()) => Health::Stopping,
+        Err(error) => Health::NotReady(error.to_string()),
+    });
+    wind_down(&group, &stop).await;
+    end
+}
+
+/// Keeps a certificate from a certificate authority, if the settings want one, and answers its challenges.
+fn keep_certificate(
+    settings: &Settings,
+    listeners: Vec<std::net::TcpListener>,
+    tls: ServerTls,
+) -> Result<(), GatewayError> {
+    let Some(acme) = acme(settings).map_err(ServerTlsError::Acme)? else {
+        return Ok(());
+    };
+    for listener in listeners {
+        let listener = TcpListener::from_std(listener)?;
+        spawn_local(serve_challenges(listener, acme.challenges()));
+    }
+    spawn_local(async move { acme.run(|| tls.look()).await });
+    Ok(())
+}
+
+/// Waits until what the spool holds is back; mail is taken only then.
+async fn wait_recovered(group: &Group) {
+    while !group.is_recovered() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Puts other settings in force.
+fn reload(reception: &Reception, groups: &Groups, settings: Settings) -> Result<(), GatewayError> {
+    reception.tls().reload(&settings)?;
+    groups.set_settings(Arc::new(settings))?;
+    unrouted::tell_unrouted(groups);
+    reception.configure();
+    Ok(())
+}
+
+/// Ends sessions at their next command and lets attempts under way finish, within [`STOP_PATIENCE`].
+async fn wind_down(group: &Group, stop: &watch::Sender<bool>) {
+    group.stop_delivering();
+    stop.send_replace(true);
+    let quiet = async {
+        while stop.receiver_count() > 1 || group.in_flight() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    if tokio::time::timeout(STOP_PATIENCE, quiet).await.is_err() {
+        tracing::warn!(
+            "stopping with sessions or attempts under way; nothing acknowledged is lost"
+        );
+    }
+    // Nothing is begun any more: whoever is next need not wait.
+    group.link.give_back().await;
+    group.link.close();
+    group.process.flush_trace();
+}

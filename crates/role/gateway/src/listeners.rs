@@ -1,0 +1,265 @@
+//! Accepts connections: identifies the client, its rights, and enforces the connection limits.
+
+mod local;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use vere_sasl::{FakeKeys, Mechanism, NonceSource};
+use vere_settings::{PriorityPolicy, Settings};
+use vere_smtp::limits::Limits;
+use vere_smtp::server::{AuthConfig, Peer, Role, ServerConfig};
+use vere_telemetry::metrics::Refusal;
+
+use super::aside::Aside;
+use super::group::Group;
+use super::intake::{Intake as _, ServiceIntake};
+use super::service::Service;
+use super::session::{self, SessionContext};
+use vere_login::login::Logins;
+use vere_process::accept;
+use vere_process::places::{Client, Places};
+use vere_process::proxy;
+use vere_process::secret::{self, SecretError};
+use vere_process::tls::ServerTls;
+
+/// What all listeners share.
+#[derive(Debug)]
+pub(super) struct Reception {
+    group: Rc<Group>,
+    tls: ServerTls,
+    configs: RefCell<HashMap<Service, Arc<ServerConfig>>>,
+    nonces: Arc<NonceSource>,
+    fake_keys: FakeKeys,
+    places: Rc<Places>,
+    logins: Logins,
+    stop: watch::Receiver<bool>,
+}
+
+impl Reception {
+    /// # Errors
+    /// When the secret behind the keys of unknown users cannot be used.
+    pub(super) fn new(
+        group: Rc<Group>,
+        tls: ServerTls,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Self, SecretError> {
+        let reception = Self {
+            nonces: Arc::new(NonceSource::new(group.process.random())),
+            fake_keys: secret::fake_keys(&group.process.settings().data)?,
+            tls,
+            configs: RefCell::default(),
+            places: Rc::default(),
+            logins: Logins::default(),
+            stop,
+            group,
+        };
+        reception.configure();
+        Ok(reception)
+    }
+
+    /// Takes the gateway's settings over for connections to come.
+    pub(super) fn configure(&self) {
+        let settings = self.group.process.settings();
+        self.group
+            .process
+            .memory
+            .set_max(settings.limits.body_memory_max.as_usize());
+        self.group
+            .process
+            .disk
+            .set_max(settings.limits.body_disk_max.as_usize());
+        let configs =
+            Service::ALL.map(|service| (service, Arc::new(self.server_config(&settings, service))));
+        *self.configs.borrow_mut() = configs.into_iter().collect();
+    }
+
+    /// The certificates shown.
+    pub(super) const fn tls(&self) -> &ServerTls {
+        &self.tls
+    }
+
+    fn server_config(&self, settings: &Settings, service: Service) -> ServerConfig {
+        let role = if service == Service::Smtp {
+            Role::Mx
+        } else {
+            Role::Submission
+        };
+        let mut config = ServerConfig::new(settings.hostname.clone(), role);
+        config.limits = limits(settings);
+        config.extensions.mt_priority = Some(match settings.priority.policy {
+            PriorityPolicy::None => "",
+            PriorityPolicy::Mixer => "MIXER",
+            PriorityPolicy::Stanag4406 => "STANAG4406",
+            PriorityPolicy::Nsep => "NSEP",
+        });
+        if service == Service::Sendmail {
+            // The greeting tells the client which domain to complete addresses with.
+            config.hostname = settings
+                .sendmail
+                .as_ref()
+                .map_or_else(|| settings.hostname.clone(), |local| local.domain.clone());
+            return config;
+        }
+        // Users' devices still authenticate on the MX port of small sites; it is offered only where a
+        // password is protected, as everywhere.
+        config.auth = Some(AuthConfig {
+            mechanisms: vec![Mechanism::ScramSha256, Mechanism::Plain, Mechanism::Login],
+            nonces: Arc::clone(&self.nonces),
+            fake_keys: self.fake_keys.clone(),
+        });
+        config
+    }
+
+    /// Accepts until the gateway stops.
+    pub(super) async fn accept(self: Rc<Self>, service: Service, listener: TcpListener) {
+        let stop = self.stop.clone();
+        accept::accept(listener, service.name(), stop, |(stream, address)| {
+            Rc::clone(&self).receive(service, stream, address)
+        })
+        .await;
+    }
+
+    async fn receive(self: Rc<Self>, service: Service, stream: TcpStream, address: SocketAddr) {
+        self.group.process.metrics.accepted(service);
+        if let Err(error) = self.serve(service, stream, address).await {
+            tracing::debug!(peer = %address, %error, "connection lost");
+        }
+        self.group.process.metrics.ended(service);
+    }
+
+    async fn serve(
+        self: &Rc<Self>,
+        service: Service,
+        mut stream: TcpStream,
+        from: SocketAddr,
+    ) -> io::Result<()> {
+        // Replies are written whole: waiting for more would only delay them.
+        stream.set_nodelay(true)?;
+        let mut local = stream.local_addr()?;
+        let mut address = from;
+        let settings = self.group.process.settings();
+        if settings.proxy.contains(from.ip()) {
+            let patience = settings.limits.command_timeout.duration();
+            // Boxed: its buffer must not make every session larger.
+            let read = Box::pin(proxy::read(&mut stream, patience)).await;
+            if read.is_err() {
+                self.group.process.metrics.turned_away(Refusal::Proxy);
+            }
+            if let Some(real) = read? {
+                (address, local) = real;
+            }
+        }
+        let shut = self.group.link.state().borrow().is_shut();
+        let pressed = self.group.is_recovered() && self.group.throttled().is_some();
+        if shut || pressed {
+            // A client that knows another system goes there; one that does not comes back later.
+            let reason = if shut {
+                Refusal::Spool
+            } else {
+                Refusal::Pressure
+            };
+            self.group.process.metrics.turned_away(reason);
+            let shut = format!(
+                "421 4.3.2 {} takes no mail for now, try again later\r\n",
+                settings.hostname
+            );
+            return stream.write_all(shut.as_bytes()).await;
+        }
+        let client = Client::at(address.ip());
+        let _place = match self.places.take(&settings, client) {
+            Ok(place) => place,
+            Err(reason) => {
+                self.group.process.metrics.turned_away(reason);
+                let busy = format!(
+                    "421 4.7.0 {} too many connections, try again later\r\n",
+                    settings.hostname
+                );
+                return stream.write_all(busy.as_bytes()).await;
+            }
+        };
+        let context = self.context(service, client);
+        let peer = self.peer(&settings, address, local, &context.intake);
+        // Boxed each: most of a session's life is waiting, and its size is what an idle client costs.
+        match service {
+            Service::Smtp | Service::Submission => {
+                Box::pin(session::serve(stream, peer, context)).await
+            }
+            Service::Submissions => Box::pin(session::serve_tls(stream, peer, context)).await,
+            // Its sockets are none of the internet: `local`.
+            Service::Sendmail => Ok(()),
+        }
+    }
+
+    fn context(&self, service: Service, client: Client) -> SessionContext<ServiceIntake> {
+        SessionContext {
+            config: Arc::clone(&self.configs.borrow()[&service]),
+            intake: self.intake(service),
+            service,
+            tls: self.tls.clone(),
+            metrics: Rc::clone(&self.group.process.metrics),
+            held: self.group.process.memory.share(Some(client)),
+            aside: Aside::new(
+                self.group.process.settings(),
+                &self.group.process.disk,
+                client,
+            ),
+            stop: self.stop.clone(),
+        }
+    }
+
+    fn intake(&self, service: Service) -> ServiceIntake {
+        ServiceIntake {
+            group: Rc::clone(&self.group),
+            service,
+            logins: self.logins.clone(),
+            exchange: RefCell::default(),
+            shown: Cell::default(),
+        }
+    }
+
+    fn peer(
+        &self,
+        settings: &Settings,
+        address: SocketAddr,
+        local: SocketAddr,
+        intake: &ServiceIntake,
+    ) -> Peer {
+        let mut peer = Peer::new(address, local);
+        let rights = intake.rights(&peer);
+        peer.may_relay = rights.may_relay;
+        peer.may_auth_in_clear = rights.may_auth_in_clear;
+        peer.may_prioritise = rights.may_prioritise;
+        // The client that a PROXY header names has this right or not; the right of the proxy itself would be
+        // everybody's.
+        peer.may_xclient = settings.xclient.contains(address.ip());
+        peer.tls_available = self.tls.available();
+        peer
+    }
+}
+
+fn limits(settings: &Settings) -> Limits {
+    let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+    let octets = |size: vere_units::ByteSize| usize::try_from(size.as_u64()).unwrap_or(usize::MAX);
+    let from = &settings.limits;
+    Limits {
+        message_size_max: from.message_size_max,
+        recipients_max: count(from.recipients_max),
+        transactions_max: count(from.messages_per_connection_max),
+        errors_max: count(from.errors_max),
+        auth_failures_max: count(from.auth_failures_max),
+        command_octets_max: octets(from.command_line_length_max),
+        text_line_octets_max: octets(from.text_line_length_max),
+        command_timeout: from.command_timeout.duration(),
+        data_timeout: from.data_timeout.duration(),
+        data_time_max: from.data_time_max.duration(),
+        ..Limits::default()
+    }
+}

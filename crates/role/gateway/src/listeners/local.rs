@@ -1,0 +1,62 @@
+//! Takes mail from the programs and users of this machine (`vere sendmail`), over a socket in the file
+//! system. The kernel says which user connects, so nobody needs a password.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{UnixListener, UnixStream};
+use vere_smtp::server::Peer;
+
+use super::Reception;
+use crate::service::Service;
+use crate::session;
+use vere_process::accept;
+use vere_process::places::Client;
+
+impl Reception {
+    /// Accepts local programs until the gateway stops.
+    pub(crate) async fn accept_local(self: Rc<Self>, listener: UnixListener) {
+        let stop = self.stop.clone();
+        accept::accept(listener, Service::Sendmail.name(), stop, |stream| {
+            Rc::clone(&self).receive_local(stream)
+        })
+        .await;
+    }
+
+    async fn receive_local(self: Rc<Self>, stream: UnixStream) {
+        self.group.process.metrics.accepted(Service::Sendmail);
+        if let Err(error) = self.serve_local(stream).await {
+            tracing::debug!(%error, "connection of a local program lost");
+        }
+        self.group.process.metrics.ended(Service::Sendmail);
+    }
+
+    async fn serve_local(self: &Rc<Self>, mut stream: UnixStream) -> io::Result<()> {
+        let user = stream.peer_cred()?.uid();
+        let client = Client::User(user);
+        let settings = self.group.process.settings();
+        let _place = match self.places.take(&settings, client) {
+            Ok(place) => place,
+            Err(reason) => {
+                self.group.process.metrics.turned_away(reason);
+                let busy = b"421 4.7.0 too many connections, try again later\r\n";
+                return stream.write_all(busy).await;
+            }
+        };
+        let context = self.context(Service::Sendmail, client);
+        Box::pin(session::serve_local(stream, local_peer(user), context)).await
+    }
+}
+
+/// A user of this machine: may send anywhere, and stands in the trace by number.
+fn local_peer(user: u32) -> Peer {
+    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    Peer {
+        name: Some(format!("uid {user}")),
+        may_relay: true,
+        may_prioritise: true,
+        ..Peer::new(loopback, loopback)
+    }
+}

@@ -1,0 +1,168 @@
+//! One line in the log for each message that is taken or refused, and for each end or deferral of a
+//! recipient. Nothing is put together unless the level asks for it.
+
+use vere_queue::{Attempt, Disposition, Envelope, RecipientResult, Settlement};
+use vere_smtp::refusal::Refusal;
+use vere_smtp::server::{Message, Notes, Refused, Server, SessionInfo};
+use vere_telemetry::log::MAIL_TARGET;
+use vere_telemetry::trace::EventKind;
+use vere_units::TraceId;
+
+use super::part::Part;
+use super::service::Service;
+use vere_login::login_log;
+use vere_process::clock;
+
+/// Whether such lines are written.
+fn is_on() -> bool {
+    tracing::enabled!(target: MAIL_TARGET, tracing::Level::INFO)
+}
+
+/// A message that is about to be stored, as far as its line tells of it.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    recipients: String,
+    queues: String,
+}
+
+impl Accepted {
+    /// Takes what is needed later; nothing if no line will be written.
+    pub(super) fn of(message: &Message, parts: &[Part]) -> Option<Self> {
+        is_on().then(|| Self {
+            recipients: list(message.recipients.iter().map(|to| to.forward_path.as_str())),
+            queues: list(parts.iter().map(|part| part.destination.to_string())),
+        })
+    }
+
+    /// The message is safe.
+    pub(super) fn write(
+        &self,
+        service: Service,
+        session: &SessionInfo,
+        account: Option<&str>,
+        envelope: &Envelope,
+    ) {
+        tracing::info!(
+            target: MAIL_TARGET,
+            queue_id = %envelope.trace,
+            service = service.name(),
+            client = %session.address.ip().to_canonical(),
+            port = session.address.port(),
+            account,
+            reverse_path = envelope.reverse_path.as_deref().unwrap_or_default(),
+            rcpt = self.recipients.as_str(),
+            queue = self.queues.as_str(),
+            size = envelope.size,
+            message_id = envelope.message_id.as_deref(),
+            "accepted"
+        );
+    }
+}
+
+/// Texts with commas between them; one alone is nearly always all there is.
+fn list(mut texts: impl Iterator<Item = impl Into<String> + AsRef<str>>) -> String {
+    let mut all: String = texts.next().map(Into::into).unwrap_or_default();
+    for text in texts {
+        all.push(',');
+        all.push_str(text.as_ref());
+    }
+    all
+}
+
+/// A sender, recipient or message was refused by the gateway.
+pub(super) fn refused(
+    service: Service,
+    session: &Server,
+    reverse_path: &str,
+    recipient: Option<&str>,
+    refusal: &Refusal,
+) {
+    if is_on() {
+        let refused = Refused {
+            reverse_path: reverse_path.to_owned(),
+            recipient: recipient.map(str::to_owned),
+            reply: refusal.reply().to_string(),
+        };
+        write_refused(service, session, &refused);
+    }
+}
+
+fn write_refused(service: Service, session: &Server, refused: &Refused) {
+    let client = session.peer().address;
+    tracing::info!(
+        target: MAIL_TARGET,
+        service = service.name(),
+        client = %client.ip().to_canonical(),
+        port = client.port(),
+        account = session.account(),
+        reverse_path = refused.reverse_path.as_str(),
+        rcpt = refused.recipient.as_deref(),
+        reply = refused.reply.as_str(),
+        "refused"
+    );
+}
+
+/// What the machine of a session decided by itself.
+pub(super) fn noted(service: Service, session: &Server, notes: &Notes) {
+    for login in &notes.logins {
+        let peer = session.peer();
+        login_log::write(service.name(), peer.address.ip(), peer.tls.is_some(), login);
+    }
+    for refused in &notes.refused {
+        write_refused(service, session, refused);
+    }
+}
+
+/// An attempt came to this for a recipient.
+pub(super) fn settled(
+    kind: EventKind,
+    queue: Option<&str>,
+    envelope: &Envelope,
+    recipient: &str,
+    (attempt, result): (&Attempt, &RecipientResult),
+    settlement: &Settlement,
+) {
+    if !is_on() {
+        return;
+    }
+    let age = clock::now().saturating_since(envelope.accepted).as_millis();
+    let delay_ms = u64::try_from(age).unwrap_or(u64::MAX);
+    macro_rules! line {
+        ($what:literal $(, $field:ident = $value:expr)*) => {
+            tracing::info!(
+                target: MAIL_TARGET,
+                queue_id = %envelope.trace,
+                queue,
+                reverse_path = envelope.reverse_path.as_deref().unwrap_or_default(),
+                rcpt = recipient,
+                remote = attempt.remote.as_str(),
+                reply = result.reply.as_str(),
+                delay_ms,
+                $($field = $value,)*
+                $what
+            )
+        };
+    }
+    match (kind, result.disposition) {
+        (EventKind::Expired, _) => line!("expired"),
+        (_, Disposition::Delivered) => line!("delivered"),
+        (_, Disposition::Failed) => line!("bounced"),
+        (_, Disposition::Deferred) => {
+            let rest = settlement.remaining.as_ref();
+            let next = rest.and_then(|rest| rest.not_before);
+            line!("deferred", next = next.map(tracing::field::display))
+        }
+    }
+}
+
+/// A report about a message was made.
+pub(super) fn notified(about: TraceId, report: TraceId, to: &str, action: &str) {
+    tracing::info!(
+        target: MAIL_TARGET,
+        queue_id = %report,
+        about = %about,
+        rcpt = to,
+        action,
+        "report"
+    );
+}

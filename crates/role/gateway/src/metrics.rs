@@ -1,0 +1,323 @@
+//! What the gateway counts, and the endpoint that shows it.
+
+mod gauges;
+
+use std::time::Duration;
+
+use vere_queue::report::ReportKind;
+use vere_queue::{Attempt, Disposition, Envelope};
+use vere_smtp::refusal::Refusal;
+use vere_smtp::server::Tally;
+use vere_telemetry::metrics::{
+    AuthResult, CommitResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake,
+    HandshakeResult, Metrics, NodeName, Refusal as TurnedAway, ReplyClass, Shortage, SignResult,
+    SmtpService, TlsSide,
+};
+
+use vere_outbound::OutboundMetrics;
+
+use super::service::Service;
+use vere_link::link::SpoolError;
+use vere_process::clock;
+use vere_process::memory::MemoryFigures;
+
+pub(super) use gauges::start;
+
+/// The gateway's metrics; what is counted for every message is at hand without a look-up.
+#[derive(Debug)]
+pub(crate) struct GatewayMetrics {
+    all: Metrics,
+    relayed: Counter,
+    stored: Counter,
+    deferred: Counter,
+    bounced: Counter,
+    expired: Counter,
+    positive: Counter,
+    intermediate: Counter,
+    transient: Counter,
+    permanent: Counter,
+}
+
+impl Default for GatewayMetrics {
+    fn default() -> Self {
+        let all = Metrics::new();
+        let recipients = |result| all.delivery.recipients.get_or_create_owned(&result);
+        let replies = |class| all.smtp.replies.get_or_create_owned(&class);
+        Self {
+            relayed: recipients(DeliveryResult::Relayed),
+            stored: recipients(DeliveryResult::Stored),
+            deferred: recipients(DeliveryResult::Deferred),
+            bounced: recipients(DeliveryResult::Bounced),
+            expired: recipients(DeliveryResult::Expired),
+            positive: replies(ReplyClass::Positive),
+            intermediate: replies(ReplyClass::Intermediate),
+            transient: replies(ReplyClass::Transient),
+            permanent: replies(ReplyClass::Permanent),
+            all,
+        }
+    }
+}
+
+/// Receiving.
+impl GatewayMetrics {
+    /// A connection was accepted.
+    pub(super) fn accepted(&self, service: Service) {
+        let smtp = &self.all.smtp;
+        smtp.connections_accepted
+            .get_or_create(&label(service))
+            .inc();
+        smtp.connections.get_or_create(&label(service)).inc();
+    }
+
+    /// An accepted connection has ended.
+    pub(super) fn ended(&self, service: Service) {
+        let connections = &self.all.smtp.connections;
+        connections.get_or_create(&label(service)).dec();
+    }
+
+    /// A connection was closed before its first command; with a reply, unless it could not be told
+    /// whose connection it was.
+    pub(super) fn turned_away(&self, reason: TurnedAway) {
+        let refused = &self.all.smtp.connections_refused;
+        refused.get_or_create(&reason).inc();
+        if reason != TurnedAway::Proxy {
+            self.transient.inc();
+        }
+    }
+
+    /// Replies have left, and maybe an authentication has ended.
+    pub(super) fn replied(&self, tally: Tally) {
+        for (counter, count) in [
+            (&self.positive, tally.positive),
+            (&self.intermediate, tally.intermediate),
+            (&self.transient, tally.transient),
+            (&self.permanent, tally.permanent),
+        ] {
+            if count > 0 {
+                counter.inc_by(u64::from(count));
+            }
+        }
+        for (result, count) in [
+            (AuthResult::Accepted, tally.authenticated),
+            (AuthResult::Rejected, tally.rejected),
+            (AuthResult::Unavailable, tally.undecided),
+        ] {
+            if count > 0 {
+                let authentications = &self.all.smtp.authentications;
+                authentications
+                    .get_or_create(&result)
+                    .inc_by(u64::from(count));
+            }
+        }
+    }
+
+    /// A message of so many octets and recipients was taken, or refused at its end, and how long that
+    /// took.
+    pub(super) fn received(
+        &self,
+        service: Service,
+        octets: usize,
+        recipients: usize,
+        took: Duration,
+        refusal: Option<&Refusal>,
+    ) {
+        let smtp = &self.all.smtp;
+        smtp.store_seconds.observe(took.as_secs_f64());
+        if refusal.is_some() {
+            smtp.messages_refused.inc();
+            return;
+        }
+        smtp.messages_received.get_or_create(&label(service)).inc();
+        smtp.received_bytes.inc_by(octets as u64);
+        smtp.recipients_received.inc_by(recipients as u64);
+    }
+
+    /// The intake is throttled, or not any more.
+    pub(super) fn throttled(&self, throttled: bool) {
+        self.all.smtp.throttled.set(i64::from(throttled));
+    }
+
+    /// Connections of clients, and octets of messages that they are sending.
+    pub(super) fn receiving(&self) -> (usize, u64) {
+        let smtp = &self.all.smtp;
+        let of = |service| smtp.connections.get_or_create(&label(service)).get();
+        let clients: i64 = Service::ALL.into_iter().map(of).sum();
+        (usize::try_from(clients).unwrap_or(0), self.body_octets())
+    }
+
+    /// Octets of messages that clients are sending.
+    pub(super) fn body_octets(&self) -> u64 {
+        u64::try_from(self.all.smtp.body_memory_bytes.get()).unwrap_or(0)
+    }
+
+    /// The figures of the memory that messages take while they are received.
+    pub(super) fn body_memory(&self) -> MemoryFigures {
+        self.figures(&self.all.smtp.body_memory_bytes)
+    }
+
+    /// The figures of what is written of long ones.
+    pub(super) fn body_disk(&self) -> MemoryFigures {
+        self.figures(&self.all.smtp.body_disk_bytes)
+    }
+
+    fn figures(&self, held: &Gauge) -> MemoryFigures {
+        let shortages = |result| {
+            let family = &self.all.smtp.body_memory_shortages;
+            family.get_or_create_owned(&result)
+        };
+        MemoryFigures {
+            held: held.clone(),
+            refused: shortages(Shortage::Refused),
+            ended: shortages(Shortage::Ended),
+        }
+    }
+}
+
+/// The spool and TLS.
+impl GatewayMetrics {
+    /// What came of signing a message of our own users, and how long that took.
+    pub(super) fn signed(&self, result: SignResult, took: Duration) {
+        let sign = &self.all.sign;
+        sign.messages.get_or_create(&result).inc();
+        if result == SignResult::Signed {
+            sign.seconds.observe(took.as_secs_f64());
+        }
+    }
+
+    /// What came of a message or report that was given to the spool, and how long that took.
+    pub(super) fn committed<T>(&self, result: &Result<T, SpoolError>, took: Duration) {
+        let spool = &self.all.spool;
+        let came_to = match result {
+            Ok(_) => {
+                spool.acknowledge_seconds.observe(took.as_secs_f64());
+                CommitResult::Acknowledged
+            }
+            Err(SpoolError::Refused(_) | SpoolError::Invalid) => CommitResult::Refused,
+            Err(SpoolError::Timeout) => CommitResult::Late,
+            Err(SpoolError::Busy | SpoolError::Closed) => CommitResult::Unavailable,
+        };
+        spool.commits.get_or_create(&came_to).inc();
+    }
+
+    /// A message that the queues knew is not in the spool.
+    pub(super) fn record_lost(&self) {
+        self.all.spool.records_lost.inc();
+    }
+
+    /// The connection to the node broke.
+    fn disconnected(&self, node: &NodeName) {
+        let disconnections = &self.all.spool.disconnections;
+        disconnections.get_or_create(node).inc();
+    }
+
+    /// A TLS handshake has ended.
+    pub(super) fn handshake(&self, side: TlsSide, result: HandshakeResult) {
+        let handshakes = &self.all.tls.handshakes;
+        handshakes.get_or_create(&Handshake { side, result }).inc();
+    }
+}
+
+/// Delivery.
+impl GatewayMetrics {
+    /// The figures of connections to next hops.
+    pub(super) fn outbound(&self) -> OutboundMetrics {
+        OutboundMetrics::of(&self.all)
+    }
+
+    /// Counts a connection to a next hop for as long as it is held.
+    pub(super) fn connection_open(&self) -> OpenConnection {
+        let gauge = self.all.delivery.connections.clone();
+        gauge.inc();
+        OpenConnection(gauge)
+    }
+
+    /// A next hop or the mailboxes have said what becomes of a message, and how long that took.
+    pub(super) fn transaction(&self, took: Duration) {
+        let seconds = &self.all.delivery.transaction_seconds;
+        seconds.observe(took.as_secs_f64());
+    }
+
+    /// An attempt for a message is settled.
+    pub(super) fn attempted(&self, attempt: &Attempt, envelope: &Envelope) {
+        let delivered = |disposition| disposition == Disposition::Delivered;
+        if attempt
+            .results
+            .iter()
+            .any(|result| delivered(result.disposition))
+        {
+            let delivery = &self.all.delivery;
+            delivery.sent_bytes.inc_by(u64::from(envelope.size));
+            let age = clock::now().saturating_since(envelope.accepted);
+            delivery.age_seconds.observe(age.as_secs_f64());
+        }
+    }
+
+    /// The wall clock was put ahead or back.
+    pub(super) fn clock_stepped(&self) {
+        self.all.queue.clock_steps.inc();
+    }
+
+    /// One recipient of an attempt: what it came to.
+    pub(super) fn settled(&self, disposition: Disposition, local: bool, expired: bool) {
+        match disposition {
+            Disposition::Delivered if local => &self.stored,
+            Disposition::Delivered => &self.relayed,
+            Disposition::Failed => &self.bounced,
+            Disposition::Deferred if expired => &self.expired,
+            Disposition::Deferred => &self.deferred,
+        }
+        .inc();
+    }
+
+    /// A notification was held back.
+    pub(super) fn limited(&self) {
+        self.all.delivery.notifications_limited.inc();
+    }
+
+    /// Lines are safe where they go.
+    pub(super) fn lines_written(&self, count: usize) {
+        self.all.records.written.inc_by(count as u64);
+    }
+
+    /// Lines were not taken.
+    pub(super) fn lines_failed(&self) {
+        self.all.records.failures.inc();
+    }
+
+    /// A sender was turned away since too many lines wait.
+    pub(super) fn turned_away_for_lines(&self) {
+        self.all.records.refused.inc();
+    }
+
+    /// A delivery status notification was stored.
+    pub(super) fn notified(&self, kind: ReportKind) {
+        let action = match kind {
+            ReportKind::Failed => DsnAction::Failed,
+            ReportKind::Delayed => DsnAction::Delayed,
+            ReportKind::Delivered => DsnAction::Delivered,
+            ReportKind::Relayed => DsnAction::Relayed,
+            ReportKind::Expanded => DsnAction::Expanded,
+        };
+        let notifications = &self.all.delivery.notifications;
+        notifications.get_or_create(&action).inc();
+    }
+}
+
+/// A connection to a next hop, in the gauge until it is dropped.
+#[derive(Debug)]
+pub(super) struct OpenConnection(Gauge);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+fn label(service: Service) -> SmtpService {
+    match service {
+        Service::Smtp => SmtpService::Smtp,
+        Service::Submission => SmtpService::Submission,
+        Service::Submissions => SmtpService::Submissions,
+        Service::Sendmail => SmtpService::Sendmail,
+    }
+}

@@ -1,0 +1,125 @@
+//! State that exists once per process, however many groups of queues it delivers.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use vere_directory::Directory;
+use vere_queue::ReportLimit;
+use vere_settings::Settings;
+use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
+use vere_units::TraceId;
+
+use super::error::GatewayError;
+use super::event_lines::EventTarget;
+use super::ids::TraceIds;
+use super::metrics::GatewayMetrics;
+use super::pressure::Pressure;
+use super::routing::Router;
+use super::signing::Signer;
+use vere_outbound::{Outbound, OutboundError};
+use vere_process::clock;
+use vere_process::memory::{BodyMemory, DISK, MEMORY};
+use vere_process::secret;
+
+/// Where the events of every message lie.
+pub fn trace_directory(settings: &Settings) -> PathBuf {
+    settings.data.join("trace")
+}
+
+/// The state of the process, shared by its groups. All tasks run on one thread, so no locks are needed.
+#[derive(Debug)]
+pub(super) struct Process {
+    settings: RefCell<Arc<Settings>>,
+    pub(super) router: Router,
+    /// Connections to other hosts.
+    pub(super) outbound: Rc<Outbound>,
+    pub(super) metrics: Rc<GatewayMetrics>,
+    trace: TraceLog,
+    /// Where event lines go; `None` if event export is off.
+    pub(super) event_target: Option<EventTarget>,
+    /// How many reports each address got.
+    pub(super) report_limit: RefCell<ReportLimit>,
+    /// Signs the mail of local users and reports, if the settings ask for signatures.
+    pub(super) signer: Option<Signer>,
+    pub(super) ids: TraceIds,
+    /// Memory of messages that are being received.
+    pub(super) memory: Rc<BodyMemory>,
+    /// Disk space of long messages that are being received.
+    pub(super) disk: Rc<BodyMemory>,
+    /// Limits that stand against the acceptance of mail.
+    pub(super) pressure: Pressure,
+}
+
+impl Process {
+    /// Opens everything that deliveries need besides a group of queues. `trace`: directory of the event files.
+    ///
+    /// # Errors
+    /// When the directory, name servers, certificates, passwords or files cannot be used.
+    pub(super) fn open(settings: Arc<Settings>, trace: &Path) -> Result<Self, GatewayError> {
+        let store = vere_disk::directory::create(&settings.directory.store)?;
+        let metrics = Rc::<GatewayMetrics>::default();
+        let outbound = Outbound::new(
+            &settings,
+            vere_outbound::resolver(&settings)?,
+            metrics.outbound(),
+            Some(&settings.data.join("mta-sts-policies")),
+        )?;
+        let trace = TraceLog::open(TraceOptions::new(trace.to_owned()))?;
+        let event_target = EventTarget::new(&settings)?;
+        let signer = settings.dkim.as_ref();
+        let separator = settings.directory.subaddress_separator;
+        Ok(Self {
+            signer: signer.map(|dkim| Signer::new(&dkim.socket, Rc::clone(&metrics))),
+            report_limit: RefCell::default(),
+            ids: TraceIds::of(&settings.gateway.name),
+            settings: RefCell::new(settings),
+            router: Router {
+                directory: Directory::new(store, separator),
+            },
+            outbound: Rc::new(outbound),
+            memory: Rc::new(BodyMemory::new(MEMORY, metrics.body_memory())),
+            disk: Rc::new(BodyMemory::new(DISK, metrics.body_disk())),
+            metrics,
+            trace,
+            event_target,
+            pressure: Pressure::default(),
+        })
+    }
+
+    /// Returns the settings in force.
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.borrow())
+    }
+
+    /// Applies other settings; sessions and attempts under way keep theirs.
+    ///
+    /// # Errors
+    /// When root certificates or passwords cannot be used; then nothing changes.
+    pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), OutboundError> {
+        self.outbound.set_settings(&settings)?;
+        self.settings.replace(settings);
+        Ok(())
+    }
+
+    /// Records an event of a message.
+    pub(super) fn note(&self, event: &Event<'_>) {
+        self.trace.append(event);
+    }
+
+    /// Writes buffered events to disk.
+    pub(super) fn flush_trace(&self) {
+        self.trace.flush();
+    }
+
+    /// Returns 32 unguessable octets.
+    pub(super) fn random(&self) -> [u8; 32] {
+        secret::random()
+    }
+
+    /// Returns a fresh trace id.
+    pub(super) fn trace_id(&self) -> TraceId {
+        self.ids.next(clock::now())
+    }
+}

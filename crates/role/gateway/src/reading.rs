@@ -1,0 +1,51 @@
+//! Records read back from the spool.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use vere_queue::Envelope;
+use vere_spool::owner::Record;
+use vere_spoolwire::{QueueId, RecordId};
+
+use vere_link::link::{SpoolError, SpoolLink};
+
+/// Octets asked for when one body is fetched: one record always comes whole.
+const FETCH_BYTES: u32 = 1 << 20;
+/// How long what the spool does not give now waits before it is asked for again.
+pub(super) const POST_RETRY: Duration = Duration::from_millis(500);
+
+/// Reads one record; `None` if the spool does not have it.
+///
+/// # Errors
+/// When the link cannot read now.
+pub(super) async fn record(
+    link: &SpoolLink,
+    queue: u32,
+    record: u64,
+) -> Result<Option<Record>, SpoolError> {
+    let id = RecordId(record);
+    let block = link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await?;
+    let mut records = block.records.into_iter();
+    Ok(records.find(|found| found.id == id))
+}
+
+/// A copy of the body alone: a record shares its memory with the whole block.
+pub(super) fn own(body: &Bytes) -> Bytes {
+    Bytes::copy_from_slice(body)
+}
+
+/// The records of a block that this version can read.
+pub(super) fn readable(
+    records: Vec<Record>,
+) -> impl Iterator<Item = (vere_queue::RecordId, Envelope, Bytes)> {
+    let alone = records.len() == 1;
+    records.into_iter().filter_map(move |record| {
+        let envelope = Envelope::decode(&record.meta).ok()?;
+        let body = if alone {
+            record.body
+        } else {
+            own(&record.body)
+        };
+        Some((record.id.0, envelope, body))
+    })
+}

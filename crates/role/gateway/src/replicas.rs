@@ -1,0 +1,40 @@
+//! The replicas of a group, as operators see them.
+
+use vere_spool::owner::{NetworkState, ReplicaRow, SyncState};
+
+use super::group::Group;
+use vere_control::ReplicaLine;
+
+/// Returns the state of every replica.
+pub(super) fn lines(group: &Group) -> Vec<ReplicaLine> {
+    let table = group.link.table().into_iter();
+    table.map(|row| replica_line(group, row)).collect()
+}
+
+fn replica_line(group: &Group, row: ReplicaRow) -> ReplicaLine {
+    let network = |state| match state {
+        NetworkState::Run => "run",
+        NetworkState::Ready => "ready",
+        NetworkState::Down => "down",
+    };
+    let (sync, copied) = match row.sync {
+        SyncState::Sync => ("sync".to_owned(), None),
+        SyncState::CatchingUp => ("catching up".to_owned(), None),
+        SyncState::Rebuilding(copied) => ("rebuilding".to_owned(), Some(copied)),
+        SyncState::Slow => ("slow".to_owned(), None),
+        SyncState::Out => ("out".to_owned(), None),
+        SyncState::Resting => ("out, slow".to_owned(), None),
+        SyncState::Faulty(fault) => (fault.to_string(), None),
+    };
+    ReplicaLine {
+        active: network(row.active).to_owned(),
+        standby: network(row.standby).to_owned(),
+        sync,
+        transactions: row.transactions.0,
+        in_flight: row.in_flight,
+        alone: row.alone,
+        copied,
+        trouble: group.link.trouble(&row.node),
+        node: row.node,
+    }
+}

@@ -1,0 +1,278 @@
+//! The signer role, as the gateway reaches it: which domains have keys, and signatures by them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use vere_dkim::{Draft, KeyAlgorithm, NotSignable, drafts};
+use vere_signwire::{ActiveKey, Algorithm, Answer, Reason, Request, SIGN_OCTETS_MAX};
+use vere_telemetry::metrics::SignResult;
+
+use super::line::{Line, NoAnswer};
+use crate::metrics::GatewayMetrics;
+use vere_process::clock;
+
+/// Connections to the signer: each is a thread there.
+const LINES: usize = 2;
+/// Domains whose keys are remembered; what is beyond is asked for again.
+const KNOWN_MAX: usize = 10_000;
+/// A larger message is hashed on another thread, so that nobody waits for it.
+const HASH_HERE_MAX: usize = 256 * 1024;
+/// How often a request is sent when the signer ends meanwhile.
+const ASK_MAX: usize = 3;
+/// How many labels may be left away from a sender's domain to find one that has keys.
+const PARENTS_MAX: usize = 3;
+
+/// The signer did not answer: it is being started again, or something is wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unavailable;
+
+/// The way to the signer.
+#[derive(Debug)]
+pub(crate) struct Signer {
+    lines: Vec<Line>,
+    next: RefCell<usize>,
+    known: RefCell<HashMap<String, Known>>,
+    metrics: Rc<GatewayMetrics>,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    until: Instant,
+    keys: Rc<[ActiveKey]>,
+}
+
+impl Signer {
+    /// A way to the signer at this socket. Must be called on the gateway's thread.
+    pub(crate) fn new(socket: &Path, metrics: Rc<GatewayMetrics>) -> Self {
+        Self {
+            lines: (0..LINES).map(|_| Line::new(socket)).collect(),
+            next: RefCell::new(0),
+            known: RefCell::default(),
+            metrics,
+        }
+    }
+
+    /// The message with signatures in front for the domain of its author; as it is when that domain has no
+    /// keys, or the message cannot be signed.
+    ///
+    /// # Errors
+    /// When the signer does not answer.
+    pub(crate) async fn sign(
+        &self,
+        author: Option<String>,
+        message: Bytes,
+    ) -> Result<Bytes, Unavailable> {
+        let begun = Instant::now();
+        let signed = self.try_sign(author, message).await;
+        let result = match &signed {
+            Ok((_, result)) => *result,
+            Err(Unavailable) => SignResult::Unavailable,
+        };
+        self.metrics.signed(result, begun.elapsed());
+        signed.map(|(message, _)| message)
+    }
+
+    async fn try_sign(
+        &self,
+        author: Option<String>,
+        message: Bytes,
+    ) -> Result<(Bytes, SignResult), Unavailable> {
+        let Some(author) = author.as_deref().and_then(domain_of) else {
+            return Ok((message, SignResult::NotSignable));
+        };
+        // A key may end between the answer and its use: the second time it is asked for anew.
+        for _ in 0..2 {
+            let Some((domain, keys)) = self.keys_for(&author).await? else {
+                return Ok((message, SignResult::NoKey));
+            };
+            let drafts = match draft(&message, &domain, &keys).await {
+                Ok(drafts) => drafts,
+                Err(why) => {
+                    tracing::warn!(domain, %why, "message sent on without a signature");
+                    return Ok((message, SignResult::NotSignable));
+                }
+            };
+            if let Some(fields) = self.fields(&domain, drafts).await? {
+                let mut signed = Vec::with_capacity(fields.len() + message.len());
+                signed.extend_from_slice(&fields);
+                signed.extend_from_slice(&message);
+                return Ok((Bytes::from(signed), SignResult::Signed));
+            }
+            self.known.borrow_mut().remove(&domain);
+        }
+        Err(Unavailable)
+    }
+
+    /// The header fields for these drafts; `None` when a key is not there any more.
+    async fn fields(
+        &self,
+        domain: &str,
+        drafts: Vec<Draft>,
+    ) -> Result<Option<Vec<u8>>, Unavailable> {
+        let mut fields = Vec::new();
+        let request = |draft: &Draft| self.ask(&sign_request(domain, draft));
+        // All are on their way before the first is waited for.
+        let asked: Vec<_> = drafts.iter().map(request).collect();
+        for (draft, answer) in drafts.into_iter().zip(asked) {
+            let answer = match answer.await {
+                Err(NoAnswer::Lost) => self.ask_again(&sign_request(domain, &draft)).await?,
+                answer => answer.map_err(|_| Unavailable)?,
+            };
+            match answer {
+                Answer::Signed(value) => fields.extend_from_slice(&draft.field(value)),
+                Answer::Refused(Reason::NoKey) => return Ok(None),
+                Answer::Refused(_) | Answer::Keys { .. } => return Err(Unavailable),
+            }
+        }
+        Ok(Some(fields))
+    }
+
+    /// The domain that signs for an author's domain and its keys: this domain, or the nearest one above it
+    /// that has some.
+    async fn keys_for(
+        &self,
+        author: &str,
+    ) -> Result<Option<(String, Rc<[ActiveKey]>)>, Unavailable> {
+        let mut domain = author;
+        for _ in 0..=PARENTS_MAX {
+            let keys = self.keys(domain).await?;
+            if !keys.is_empty() {
+                return Ok(Some((domain.to_owned(), keys)));
+            }
+            match domain.split_once('.') {
+                // No top level domain has keys.
+                Some((_, parent)) if parent.contains('.') => domain = parent,
+                _ => break,
+            }
+        }
+        Ok(None)
+    }
+
+    async fn keys(&self, domain: &str) -> Result<Rc<[ActiveKey]>, Unavailable> {
+        let known = self.known.borrow().get(domain).cloned();
+        if let Some(known) = known.filter(|known| known.until > Instant::now()) {
+            return Ok(known.keys);
+        }
+        let Answer::Keys { holds_ms, keys } = self.ask_again(&Request::Keys { domain }).await?
+        else {
+            return Err(Unavailable);
+        };
+        let keys: Rc<[ActiveKey]> = keys.into();
+        let until = Instant::now() + Duration::from_millis(u64::from(holds_ms));
+        let mut known = self.known.borrow_mut();
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        let entry = Known {
+            until,
+            keys: Rc::clone(&keys),
+        };
+        known.insert(domain.to_owned(), entry);
+        Ok(keys)
+    }
+
+    /// Sends a request at once; the answer is what is waited for.
+    fn ask(&self, request: &Request<'_>) -> impl Future<Output = Result<Answer, NoAnswer>> + use<> {
+        let mut next = self.next.borrow_mut();
+        *next = (*next + 1) % self.lines.len();
+        self.lines[*next].ask(request)
+    }
+
+    /// Asks, and again when a signer that ended took the request with it.
+    async fn ask_again(&self, request: &Request<'_>) -> Result<Answer, Unavailable> {
+        for _ in 0..ASK_MAX {
+            match self.ask(request).await {
+                Err(NoAnswer::Lost) => {}
+                answer => return answer.map_err(|_| Unavailable),
+            }
+        }
+        Err(Unavailable)
+    }
+}
+
+fn sign_request<'a>(domain: &'a str, draft: &'a Draft) -> Request<'a> {
+    Request::Sign {
+        algorithm: wire(draft.algorithm()),
+        domain,
+        selector: draft.selector(),
+        octets: draft.octets(),
+    }
+}
+
+async fn draft(
+    message: &Bytes,
+    domain: &str,
+    keys: &Rc<[ActiveKey]>,
+) -> Result<Vec<Draft>, NotSignable> {
+    let keys: Vec<_> = keys
+        .iter()
+        .map(|key| (stored(key.algorithm), key.selector.clone()))
+        .collect();
+    let (message, domain, now) = (message.clone(), domain.to_owned(), clock::now());
+    let small = message.len() <= HASH_HERE_MAX;
+    let make = move || {
+        let keys = keys
+            .iter()
+            .map(|(algorithm, selector)| (*algorithm, selector.as_str()));
+        drafts(&message, &domain, keys, now, SIGN_OCTETS_MAX)
+    };
+    if small {
+        return make();
+    }
+    // It does not panic, and is cancelled only when the process ends.
+    let made = tokio::task::spawn_blocking(make).await;
+    made.unwrap_or(Err(NotSignable::NoFrom))
+}
+
+const fn wire(algorithm: KeyAlgorithm) -> Algorithm {
+    match algorithm {
+        KeyAlgorithm::RsaSha256 => Algorithm::RsaSha256,
+        KeyAlgorithm::Ed25519Sha256 => Algorithm::Ed25519Sha256,
+    }
+}
+
+const fn stored(algorithm: Algorithm) -> KeyAlgorithm {
+    match algorithm {
+        Algorithm::RsaSha256 => KeyAlgorithm::RsaSha256,
+        Algorithm::Ed25519Sha256 => KeyAlgorithm::Ed25519Sha256,
+    }
+}
+
+/// The domain of an author, in lower case and ASCII; a name that is not ASCII has no keys under it as it
+/// stands.
+fn domain_of(author: &str) -> Option<String> {
+    let (_, domain) = author.rsplit_once('@')?;
+    let domain = domain.trim_end_matches('.');
+    (domain.is_ascii() && !domain.is_empty() && domain.len() <= 253)
+        .then(|| domain.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::Header;
+
+    #[test]
+    fn the_author_is_the_only_address_of_from() {
+        let domain = |text: &str| domain_of(&Header::of(text.as_bytes()).author()?);
+        let of = |domain: &str| Some(domain.to_owned());
+        assert_eq!(
+            domain("From: A <a@Mail.Example.org>\r\n\r\n"),
+            of("mail.example.org")
+        );
+        assert_eq!(
+            domain("from:\r\n \"x, y\"\r\n <a@b.example>\r\n\r\n"),
+            of("b.example")
+        );
+        assert_eq!(domain("From: a@b.example, c@d.example\r\n\r\n"), None);
+        assert_eq!(domain("From: root\r\n\r\n"), None);
+        assert_eq!(domain("Subject: x\r\n\r\nFrom: a@b\r\n"), None);
+        assert_eq!(domain("From: a@b\r\nFrom: c@d\r\n\r\n"), None);
+        assert_eq!(domain("From: a@b\r\nFROM : a@b\r\n\r\n"), None);
+        assert_eq!(domain(" x\r\nFrom: a@b\r\n\r\n"), None);
+    }
+}

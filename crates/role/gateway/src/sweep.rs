@@ -1,0 +1,296 @@
+//! Goes through the messages of a queue in blocks and settles those that an operator has named, without an
+//! attempt. Takes the same memory for ten messages as for a million, and
+//! lets everybody else go on after each block.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use vere_queue::{
+    Attempt, Disposition, Envelope, MessageSummary, Notify, RecipientResult, Standing,
+};
+use vere_spoolwire::{QueueId, RecordId};
+use vere_telemetry::trace::{Event, EventKind};
+use vere_units::{Timestamp, TraceId};
+
+use super::ending::Ending;
+use super::group::Group;
+use super::{clock, reading};
+use vere_control::{Acted, Action, Selection};
+use vere_link::link::SpoolError;
+
+/// Records in one block.
+const BLOCK_RECORDS: u32 = 100;
+/// Octets in one block, about.
+const BLOCK_OCTETS: u32 = 1 << 20;
+/// Messages looked at in one go.
+const PAGE: usize = 500;
+/// The pause after each message returned to its sender: no more than 100 reports leave in a second.
+const REPORT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Whether an address is what an operator wrote, an address or a domain.
+fn is_meant(wanted: &str, address: &str) -> bool {
+    match wanted.rsplit_once('@') {
+        Some((local, _)) if !local.is_empty() => wanted.eq_ignore_ascii_case(address),
+        None if wanted.is_empty() => address.is_empty(),
+        _ => {
+            let domain = wanted.trim_start_matches('@');
+            let of = address.rsplit_once('@').map(|(_, domain)| domain);
+            of.is_some_and(|of| of.eq_ignore_ascii_case(domain))
+        }
+    }
+}
+
+/// An operator's wish on the messages of one queue.
+#[derive(Debug)]
+pub(super) struct Sweep {
+    pub(super) group: Rc<Group>,
+    pub(super) queue: u32,
+    pub(super) selection: Selection,
+    pub(super) action: Action,
+    /// Whether senders are told of messages that are returned.
+    pub(super) report: bool,
+}
+
+impl Sweep {
+    /// Does it with every message that is in the queue now and selected.
+    ///
+    /// # Errors
+    /// When the spool does not answer; what was done until then stays done, and is counted.
+    pub(super) async fn run(&self, acted: &mut Acted) -> Result<(), SpoolError> {
+        let begun = clock::now();
+        if self.action == Action::Retry {
+            self.group.queues.change(|queues| queues.resume(self.queue));
+        }
+        let newest = self.group.queues.look(|queues| queues.newest(self.queue));
+        let Some(newest) = newest else { return Ok(()) };
+        let mut after = None;
+        loop {
+            let page = self.page(after);
+            let mut named = page.clone();
+            named
+                .retain(|message| message.record <= newest.record && self.is_named(message, begun));
+            let busy = |message: &MessageSummary| message.standing == Standing::InFlight;
+            if self.action != Action::Count {
+                acted.busy += named.iter().filter(|one| busy(one)).count();
+                named.retain(|message| !busy(message));
+            }
+            if self.needs_records() {
+                // As the spool gives them.
+                named.sort_unstable_by_key(|message| message.record);
+                self.act_on_records(&named, acted).await?;
+            } else {
+                self.act_on_entries(&named, acted).await;
+            }
+            if page.len() < PAGE || page.iter().any(|message| message.record > newest.record) {
+                break;
+            }
+            after = self.last_left(&page).or(after);
+            self.group.queues.wake();
+            tokio::task::yield_now().await;
+        }
+        self.group.queues.wake();
+        Ok(())
+    }
+
+    fn page(&self, after: Option<(u64, TraceId)>) -> Vec<MessageSummary> {
+        self.group
+            .queues
+            .look(|queues| queues.list_behind(self.queue, after, PAGE).collect())
+    }
+
+    /// The last message of a page that is there still: the next page begins behind it. Ids say nothing of the order
+    /// of messages that came in the same moment.
+    fn last_left(&self, page: &[MessageSummary]) -> Option<(u64, TraceId)> {
+        let last = self.group.queues.look(|queues| {
+            let is_there = |message: &&MessageSummary| {
+                let found = queues.message(self.queue, message.record, message.trace);
+                found.is_some()
+            };
+            page.iter().rev().find(is_there)
+        })?;
+        Some((last.record, last.trace))
+    }
+
+    fn is_named(&self, message: &MessageSummary, begun: Timestamp) -> bool {
+        let Selection { id, older_than, .. } = &self.selection;
+        let age = begun.saturating_since(message.accepted).as_secs();
+        id.is_none_or(|id| id == message.trace) && older_than.is_none_or(|seconds| age >= seconds)
+    }
+
+    /// Whether envelopes have to be read: for addresses, or for reports.
+    fn needs_records(&self) -> bool {
+        self.selection.sender.is_some()
+            || self.selection.recipient.is_some()
+            || matches!(self.action, Action::Bounce | Action::Expire)
+            || self.tells_removal()
+    }
+
+    /// Whether what is removed is told to other systems.
+    fn tells_removal(&self) -> bool {
+        self.action == Action::Purge && self.group.event_lines.is_on()
+    }
+
+    async fn act_on_entries(&self, page: &[MessageSummary], acted: &mut Acted) {
+        let mut ends = Vec::new();
+        for message in page {
+            self.act_on_entry(message, None, &mut ends, acted);
+        }
+        self.group.end_records(&ends).await;
+    }
+
+    /// Does it with a message; with the envelope, where its end is told to other systems.
+    fn act_on_entry(
+        &self,
+        message: &MessageSummary,
+        envelope: Option<&Envelope>,
+        ends: &mut Vec<Ending>,
+        acted: &mut Acted,
+    ) {
+        let MessageSummary { record, trace, .. } = *message;
+        let queues = &self.group.queues;
+        let done = match self.action {
+            Action::Retry => queues.change(|queues| queues.retry(self.queue, record, trace)),
+            Action::Purge => {
+                let gone = self.discard(message);
+                if gone {
+                    let lines = |envelope| self.group.removed_lines(self.queue, record, envelope);
+                    ends.push(Ending {
+                        queue: self.queue,
+                        record,
+                        size: message.size,
+                        lines: envelope.map(lines).unwrap_or_default(),
+                    });
+                }
+                gone
+            }
+            Action::Count | Action::Bounce | Action::Expire => true,
+        };
+        if done {
+            acted.messages += 1;
+            acted.octets += u64::from(message.size);
+        }
+    }
+
+    /// Takes a message out of its queue; false when it is gone, or under way.
+    fn discard(&self, message: &MessageSummary) -> bool {
+        let MessageSummary { record, trace, .. } = *message;
+        let gone = self
+            .group
+            .queues
+            .change(|queues| queues.discard(self.queue, record, trace));
+        if gone {
+            let event = Event::new(EventKind::Purged, trace, clock::now());
+            self.group.process.note(&event);
+        }
+        gone
+    }
+
+    async fn act_on_records(
+        &self,
+        mut page: &[MessageSummary],
+        acted: &mut Acted,
+    ) -> Result<(), SpoolError> {
+        while let Some(first) = page.first() {
+            let left = u32::try_from(page.len()).unwrap_or(u32::MAX);
+            let block = self
+                .group
+                .link
+                .fetch(
+                    QueueId(self.queue),
+                    RecordId(first.record),
+                    left.min(BLOCK_RECORDS),
+                    BLOCK_OCTETS,
+                )
+                .await?;
+            let next = if block.end { u64::MAX } else { block.next.0 };
+            let mut ends = Vec::new();
+            for (record, envelope, body) in reading::readable(block.records) {
+                let named = page.iter().find(|message| message.record == record);
+                let Some(message) = named.filter(|_| self.is_addressed(&envelope)) else {
+                    continue;
+                };
+                if matches!(self.action, Action::Bounce | Action::Expire) {
+                    self.give_up(record, envelope, body, acted).await;
+                } else {
+                    self.act_on_entry(message, Some(&envelope), &mut ends, acted);
+                }
+            }
+            self.group.end_records(&ends).await;
+            page = &page[page.partition_point(|message| message.record < next)..];
+        }
+        Ok(())
+    }
+
+    fn is_addressed(&self, envelope: &Envelope) -> bool {
+        let Selection {
+            sender, recipient, ..
+        } = &self.selection;
+        let reverse_path = envelope.reverse_path.as_deref().unwrap_or_default();
+        let is = |wanted: &String, address: &str| is_meant(wanted, address);
+        sender
+            .as_ref()
+            .is_none_or(|wanted| is(wanted, reverse_path))
+            && recipient.as_ref().is_none_or(|wanted| {
+                let mut recipients = envelope.recipients.iter();
+                recipients.any(|one| is(wanted, &one.address))
+            })
+    }
+
+    /// Returns a message to its sender, or ends it without a word.
+    async fn give_up(&self, record: u64, envelope: Envelope, body: Bytes, acted: &mut Acted) {
+        let claimed = self
+            .group
+            .queues
+            .change(|queues| queues.claim(self.queue, record, envelope, body));
+        let Some(mut job) = claimed else {
+            acted.busy += 1;
+            return;
+        };
+        acted.messages += 1;
+        acted.octets += u64::from(job.envelope.size);
+        if !self.report {
+            let mut silent = Envelope::clone(&job.envelope);
+            for recipient in &mut silent.recipients {
+                recipient.notify = Notify::NEVER;
+            }
+            job.envelope = Rc::new(silent);
+        }
+        let (status, reply) = match self.action {
+            Action::Expire => ("5.4.7", "delivery time expired by order of an operator"),
+            _ => ("5.3.0", "returned by order of an operator"),
+        };
+        let result = RecipientResult {
+            disposition: Disposition::Failed,
+            status: status.to_owned(),
+            reply: reply.to_owned(),
+            from_remote: false,
+        };
+        let attempt = Attempt {
+            remote: self.group.process.settings().hostname.clone(),
+            reports_taken_over: false,
+            results: vec![result; job.envelope.recipients.len()],
+        };
+        if self.group.settle(self.queue, &job, &attempt) > 0 {
+            tokio::time::sleep(REPORT_PAUSE).await;
+            self.group.room_for_reports().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_meant;
+
+    #[test]
+    fn a_filter_is_an_address_or_a_domain() {
+        for wanted in ["ann@a.example", "ANN@A.example", "@a.example", "A.EXAMPLE"] {
+            assert!(is_meant(wanted, "ann@A.example"), "{wanted}");
+        }
+        for wanted in ["bob@a.example", "@example", "b.example", "ann", ""] {
+            assert!(!is_meant(wanted, "ann@a.example"), "{wanted}");
+        }
+        assert!(is_meant("", ""));
+        assert!(!is_meant("@a.example", ""));
+    }
+}

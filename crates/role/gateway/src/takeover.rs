@@ -1,0 +1,123 @@
+//! Delivers what the group of another gateway holds, until nothing is left or somebody else takes it.
+//!
+//! Such a group gets no new mail but reports about its own. Its queues are delivered like this gateway's,
+//! side by side with them.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use vere_units::Timestamp;
+
+use super::following::{follow_lease, follow_link};
+use super::group::{Group, STOP_PATIENCE};
+use super::{export, scheduler};
+use vere_link::link::LinkState;
+
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How the delivery of a group ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// The group is empty, except for records that this version cannot read.
+    Empty {
+        /// Number of unreadable records, which remain in the spool.
+        unreadable: u64,
+    },
+    /// Another gateway took the group: usually the gateway that the group is named for.
+    Taken,
+    /// The gateway is stopping.
+    Stopped,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Progress {
+    /// Whether the queues are known yet.
+    pub(super) recovered: bool,
+    /// Whether deliveries may begin.
+    pub(super) held: bool,
+    pub(super) messages: usize,
+    pub(super) deferred: usize,
+    pub(super) in_flight: usize,
+    /// Messages that an operator holds one by one.
+    pub(super) standing: usize,
+    /// Time of the next attempt.
+    pub(super) next: Option<Timestamp>,
+}
+
+/// Delivers until the end, which it brings about in order: what was begun ends, then the lease is given
+/// back, unless somebody else is to find out that there is something left.
+pub(super) async fn deliver(
+    group: &Rc<Group>,
+    stop: &mut watch::Receiver<bool>,
+    mut told: impl FnMut(Progress),
+) -> End {
+    let mut tasks = JoinSet::new();
+    tasks.spawn_local(scheduler::run(Rc::clone(group)));
+    tasks.spawn_local(follow_link(Rc::clone(group)));
+    tasks.spawn_local(follow_lease(Rc::clone(group)));
+    tasks.spawn_local(export::run(Rc::clone(group)));
+    let end = loop {
+        let state = *group.link.state().borrow();
+        if state == LinkState::Fenced {
+            break End::Taken;
+        }
+        if *stop.borrow() {
+            break End::Stopped;
+        }
+        let progress = progress(group);
+        told(progress);
+        let done = progress.recovered && progress.messages == 0 && group.link.is_settled();
+        if done && let Some(unreadable) = left(group).await {
+            break End::Empty { unreadable };
+        }
+        tokio::select! {
+            _ = stop.changed() => {}
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    };
+    group.stop_delivering();
+    let quiet = async {
+        while group.in_flight() > 0 || end != End::Taken && !group.link.is_settled() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let _ = tokio::time::timeout(STOP_PATIENCE, quiet).await;
+    if end != End::Stopped {
+        group.link.give_back().await;
+    }
+    group.link.close();
+    end
+}
+
+fn progress(group: &Group) -> Progress {
+    let (recovered, held) = (group.is_recovered(), group.link.may_deliver());
+    group.queues.look(|queues| {
+        let totals = queues.totals();
+        Progress {
+            recovered,
+            held,
+            messages: totals.messages,
+            deferred: totals.deferred,
+            in_flight: totals.in_flight,
+            standing: totals.held,
+            next: queues.wake_at(),
+        }
+    })
+}
+
+/// Asks the spool itself whether nothing is left: `None` when something is, such as an original whose
+/// report is being stored. Else how many records cannot be read.
+async fn left(group: &Group) -> Option<u64> {
+    let queues = group.link.queues().await.ok()?;
+    // Queue commands for destinations remain for the gateway that the group is named for. Event lines of exports that
+    // this gateway does not have remain as well.
+    let others = |name: &str| group.event_lines.is_other(name);
+    let leaving = queues.iter().filter(|queue| !others(&queue.name));
+    let records: u64 = leaving.map(|queue| queue.length).sum();
+    let unreadable = group.unreadable();
+    (records <= unreadable && group.queues.look(|queues| queues.messages()) == 0).then_some(records)
+}

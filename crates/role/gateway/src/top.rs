@@ -1,0 +1,162 @@
+//! What `vere queue top` shows of one moment: counters, budgets, and those queues that come first.
+
+use std::time::Duration;
+
+use vere_queue::TopOrder as Order;
+use vere_spoolwire::NodeStat;
+
+use super::group::Group;
+use super::groups::Groups;
+use super::{clock, look, replicas};
+use vere_control::{Budget, HeaviestClient, QueueRow, TopOrder, TopSample, TopTotals};
+use vere_process::memory::Heaviest;
+
+/// Queues in one answer, at most: what the others wait for meanwhile stays below some milliseconds.
+const ROWS_MAX: usize = 1_000;
+/// How long a node may take for its figures; without them the rest is shown.
+const NODE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Everything at this moment.
+pub(super) async fn sample(
+    groups: &Groups,
+    order: TopOrder,
+    filter: &str,
+    limit: usize,
+) -> TopSample {
+    let (own, process) = (&groups.own, groups.process());
+    // Asked first: what follows is of one moment.
+    let nodes = own.link.stats(NODE_PATIENCE).await;
+    let fullest = nodes.iter().max_by_key(|node| node.fill);
+    let (queues, matching) = rows(groups, order, filter, limit.min(ROWS_MAX));
+    let now = clock::now();
+    TopSample {
+        gateway: process.settings().gateway.name.clone(),
+        time: now.to_string(),
+        millis: now.as_millis(),
+        closed: own.closed(false).map(|closed| closed.to_string()),
+        totals: totals(groups),
+        budgets: budgets(own, fullest),
+        heaviest: process.memory.heaviest().map(heaviest),
+        heaviest_on_disk: process.disk.heaviest().map(heaviest),
+        replicas: replicas::lines(own),
+        queues,
+        matching,
+    }
+}
+
+fn heaviest(heaviest: Heaviest) -> HeaviestClient {
+    HeaviestClient {
+        client: heaviest.client.to_string(),
+        octets: heaviest.octets as u64,
+        messages: heaviest.messages,
+    }
+}
+
+fn rows(groups: &Groups, order: TopOrder, filter: &str, limit: usize) -> (Vec<QueueRow>, usize) {
+    let order = match order {
+        TopOrder::Messages => Order::Messages,
+        TopOrder::Deferred => Order::Deferred,
+        TopOrder::Connections => Order::Connections,
+        TopOrder::Oldest => Order::Oldest,
+        TopOrder::Name => Order::Name,
+    };
+    let of = |one: &Group, group: Option<&str>| {
+        let (summaries, count) = one.queues.look(|queues| queues.top(order, filter, limit));
+        let rows = summaries.iter().map(|row| look::queue_row(one, row, group));
+        (rows.collect::<Vec<_>>(), count)
+    };
+    let (mut rows, mut matching) = (Vec::new(), 0);
+    for (name, one) in groups.named() {
+        let (more, count) = of(&one, name.as_deref());
+        rows.extend(more);
+        matching += count;
+    }
+    (rows, matching)
+}
+
+fn totals(groups: &Groups) -> TopTotals {
+    let mut sum = TopTotals::default();
+    let mut oldest = None;
+    for one in groups.all() {
+        let (totals, first) = one
+            .queues
+            .look(|queues| (*queues.totals(), queues.oldest()));
+        sum.messages += totals.messages;
+        sum.deferred += totals.deferred;
+        sum.in_flight += totals.in_flight;
+        sum.held += totals.held;
+        sum.came += totals.came;
+        sum.left += totals.left;
+        sum.destinations += totals.destinations;
+        sum.paused += totals.paused;
+        oldest = oldest.into_iter().chain(first).min();
+    }
+    sum.oldest_seconds = oldest.map(|time| clock::now().saturating_since(time).as_secs());
+    sum
+}
+
+/// What is bounded, and how much of it is used: of the nodes, by the fullest. The gateway's own bounds hold for
+/// each group.
+fn budgets(group: &Group, node: Option<&NodeStat>) -> Vec<Budget> {
+    let settings = group.process.settings();
+    let limits = &settings.limits;
+    let count = |name: &str, used: usize, max: u64| Budget {
+        name: name.to_owned(),
+        used: used as u64,
+        max: Some(max),
+        octets: false,
+    };
+    let octets = |name: &str, used: u64, max: Option<u64>| Budget {
+        name: name.to_owned(),
+        used,
+        max,
+        octets: true,
+    };
+    let (queued, out, heads) = group.queues.look(|queues| {
+        let out = queues.totals().connections;
+        (queues.messages(), out, queues.head_octets() as u64)
+    });
+    let (clients, receiving) = group.process.metrics.receiving();
+    let mut all = vec![
+        count("queued", queued, limits.queued_messages_max),
+        count("clients", clients, limits.connections_max.into()),
+        count("deliveries", out, settings.delivery.connections_max.into()),
+        octets(
+            "receiving",
+            receiving,
+            Some(limits.body_memory_max.as_u64()),
+        ),
+        octets(
+            "receiving, on disk",
+            group.process.disk.held() as u64,
+            Some(limits.body_disk_max.as_u64()),
+        ),
+        octets(
+            "leaving next",
+            heads,
+            Some(limits.queue_memory_max.as_u64()),
+        ),
+    ];
+    if let Some(node) = node {
+        let max = Some(node.bytes_max).filter(|max| *max < u64::MAX);
+        let percent = usize::try_from(node.fill / 10).unwrap_or(usize::MAX);
+        all.push(octets("spool group", node.bytes, max));
+        all.push(count("fullest node", percent, 100));
+        all.push(octets(
+            "spool memory",
+            node.memory_used,
+            Some(node.memory_max),
+        ));
+        let spill_max = settings.spool.spill_max.as_u64();
+        all.push(octets("spool on disk", node.spilled, Some(spill_max)));
+    }
+    if let Some(records) = &settings.records {
+        let waiting = group.event_lines.waiting();
+        all.push(octets(
+            "records",
+            waiting,
+            Some(records.waiting_max.as_u64()),
+        ));
+    }
+    all
+}

@@ -1,0 +1,146 @@
+//! The store role: mailboxes, read by IMAP and filled by LMTP.
+//!
+//! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
+//! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
+//! answers what the IMAP machine asks, [`fetcher`] gives messages ([`large`] ones piece by piece) within [`fetch_memory`], [`filing`] finds the folder of a delivery, [`search`] finds
+//! messages and keeps their index, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
+//! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`sessions`] ends those of accounts that are removed, [`steps`] are what questions are made of, [`quota`] knows what accounts may hold,
+//! [`admin`] lets the administrator in, [`accounts`] lists and removes what accounts have, [`files`] knows where everything lies, [`mark`] tells
+//! beside it how far the log got.
+
+pub mod accounts;
+mod admin;
+mod client;
+mod convert;
+#[cfg(test)]
+mod decoding;
+mod fetch_memory;
+mod fetcher;
+mod files;
+mod filing;
+#[cfg(test)]
+mod filled;
+mod keeper;
+mod large;
+mod listeners;
+mod lmtp;
+pub mod maintenance;
+mod mark;
+mod messages;
+mod metrics;
+mod opened;
+mod quota;
+mod search;
+mod session;
+mod sessions;
+mod steps;
+mod summaries;
+mod upkeep;
+mod used;
+mod watchers;
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+use vere_net::listen::{Inherited, ListenOptions};
+use vere_settings::Settings;
+use vere_telemetry::metrics::Health;
+
+use files::Files;
+use keeper::Keeper;
+use listeners::{Reception, Service};
+use metrics::Figures;
+use search::SharedIndex;
+use vere_parsing::Processes;
+use vere_process::entry;
+use vere_process::failure::Failure;
+use vere_process::life::{self, Signals};
+use vere_process::log::Level;
+use vere_process::tls::ServerTls;
+
+/// How long sessions may go on after the stop was asked for.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs the role until it is told to stop.
+///
+/// # Errors
+/// When it cannot start: ports, files, settings, a damaged store.
+pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), Failure> {
+    let mut inherited = Inherited::from_env()?;
+    life::run(serve(settings, config, level, &mut inherited))
+}
+
+async fn serve(
+    settings: Arc<Settings>,
+    config: &Path,
+    level: Level,
+    inherited: &mut Inherited,
+) -> Result<(), Failure> {
+    let mut listeners = Vec::new();
+    for service in Service::ALL {
+        let addresses = service.addresses(&settings);
+        let sockets =
+            inherited.take_or_bind(service.name(), addresses, ListenOptions::default())?;
+        for socket in sockets {
+            listeners.push((service, TcpListener::from_std(socket)?));
+        }
+    }
+    let metrics = inherited.take_or_bind(
+        "metrics-store",
+        settings.metrics.store.as_slice(),
+        ListenOptions::default(),
+    )?;
+    let admin = admin::bind(&settings);
+    let files = Files::make(&settings)?;
+    let store = files.open()?;
+    let mark = files.mark(&store);
+    let index = SharedIndex::open(files.folder(), store.log_id())?;
+    let plan = (settings.store.clone(), files.folder().to_owned());
+    let figures = Figures::default();
+    let (health, _) = watch::channel(Health::Ready);
+    figures.serve(metrics, &health)?;
+    let processes = Processes::new(settings.limits.parse_timeout.duration());
+    let (keeper, mut end) = Keeper::start((store, mark), index, plan, figures, processes)?;
+    let tls = ServerTls::new(&settings)?;
+    let (stop, stopping) = watch::channel(false);
+    let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);
+    spawn_local(life::beat());
+    spawn_local({
+        let tls = reception.tls().clone();
+        async move { tls.watch().await }
+    });
+    spawn_local(reception.watch_accounts());
+    for (service, listener) in listeners {
+        spawn_local(Rc::clone(&reception).accept(service, listener));
+    }
+    if let Some(listener) = admin {
+        spawn_local(admin::serve(Rc::clone(&reception), listener));
+    }
+    // Whoever hears that it is ready may send signals.
+    let mut signals = Signals::new()?;
+    entry::notify_ready();
+    tokio::select! {
+        () = signals.wait_for_stop(config, &level, |settings| reception.reload(settings)) => {}
+        error = end.failed() => return Err(Failure::new(format!(
+            "the mail store has to be opened anew, nothing acknowledged is lost: {error}"
+        ))),
+    }
+    stop.send_replace(true);
+    health.send_replace(Health::Stopping);
+    let quiet = async {
+        while reception.connections() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    if tokio::time::timeout(STOP_PATIENCE, quiet).await.is_err() {
+        tracing::warn!("stopping with sessions under way; nothing acknowledged is lost");
+    }
+    keeper.stop();
+    let _ = tokio::task::spawn_blocking(move || end.join()).await;
+    Ok(())
+}

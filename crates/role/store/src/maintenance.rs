@@ -1,0 +1,349 @@
+//! `vere store`: the mail store's files, while nothing else uses them; a search is explained, and accounts are
+//! listed and removed, by the store that runs, too.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Subcommand;
+use vere_ports::directory::AccountName;
+use vere_settings::Settings;
+use vere_store::{CheckReport, Finding, Reclaim};
+use vere_units::ByteSize;
+
+use crate::files::Files;
+use crate::keeper::MailStore as FileStore;
+use crate::search::{self, SharedIndex};
+use crate::upkeep::Known;
+use vere_control::StoreRequest;
+use vere_parsing::Decoders;
+use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
+
+pub mod accounts;
+mod repair;
+mod room;
+use room::Room;
+
+/// How long a search may take that is explained.
+const EXPLAIN_PATIENCE: Duration = Duration::from_secs(300);
+
+/// Looks after the mail store's files, while the system is stopped; `explain`, `accounts` and `remove-account` at
+/// any time.
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Reads everything and compares what must agree; ends with 1 when something is wrong.
+    Check {
+        /// Prints JSON: an object with the counts and `findings`, a list of texts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints how much is stored, and how much of it is shared.
+    Stats {
+        /// Prints JSON: an object with the counts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Searches a mailbox and says what answered: the index, or messages that were looked into.
+    Explain {
+        /// The account, as user@example.org.
+        account: AccountName,
+        /// The mailbox.
+        mailbox: String,
+        /// What follows SEARCH in IMAP: 'BODY free SINCE 1-Jan-2026'.
+        search: String,
+    },
+    /// Lists the accounts that have mailboxes, with messages and octets, and says which the directory does not know.
+    Accounts {
+        /// Prints JSON: a list of objects with `account`, `mailboxes`, `messages`, `octets` and `known`.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Removes all mailboxes and mail of an account that the directory does not know (any more).
+    RemoveAccount {
+        /// The account, as user@example.org.
+        account: AccountName,
+        /// Does it without asking.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Makes everything but the log anew, and of a damaged log what is left of it: what is lost is named,
+    /// message by message. Ends with 1 when something is.
+    Repair {
+        /// Says what would be done, and changes nothing.
+        #[arg(long)]
+        dry_run: bool,
+        /// Prints JSON: an object with the counts and `findings`, a list of texts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Goes on with a log that was put back from a copy: makes everything else anew from it, and gives every mailbox a
+    /// new UIDVALIDITY, so that clients read their mail again and take no new message for one that they know.
+    Restored,
+    /// Gives back the room of messages that no mailbox holds any more.
+    Compact {
+        /// Leaves segments alone of which less than this goes, in percent.
+        #[arg(long, value_name = "PERCENT", default_value_t = 10)]
+        dead_min: u64,
+    },
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the store cannot be opened, is in use, or cannot be read.
+pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Failure> {
+    if let StoreCommand::Explain {
+        account,
+        mailbox,
+        search,
+    } = command
+        && let Some(text) = ask_store(settings, account, mailbox, search)?
+    {
+        return Ok(Outcome::Print(text));
+    }
+    let folder = &settings.data.join("store");
+    let files = || Files::of(settings);
+    let decoders = Decoders::new(settings.limits.parse_timeout.duration()).never_put_off();
+    match command {
+        StoreCommand::Check { json } => {
+            let files = files()?;
+            let report = Report::of(&mut files.open()?, folder, &decoders)?;
+            let text = if *json {
+                report.as_json()?
+            } else {
+                report.counts() + &report.findings()
+            };
+            let wrong = report.is_wrong();
+            Ok(Outcome::Report(text, ExitCode::from(u8::from(wrong))))
+        }
+        StoreCommand::Stats { json } => {
+            let files = files()?;
+            let mut store = files.open()?;
+            let report = Report::of(&mut store, folder, &decoders)?;
+            let room = Room::of(&mut store, folder)?;
+            Ok(Outcome::Print(if *json {
+                report.with_room(&room)?
+            } else {
+                report.counts() + &room.rows()
+            }))
+        }
+        StoreCommand::Explain {
+            account,
+            mailbox,
+            search,
+        } => {
+            let files = files()?;
+            let mut store = files.open()?;
+            let asked = (mailbox.as_str(), search.as_str());
+            search::explain_alone(&mut store, folder, account, asked, &decoders).map(Outcome::Print)
+        }
+        StoreCommand::Accounts { json } => accounts::list(settings, *json).map(Outcome::Print),
+        StoreCommand::RemoveAccount { account, yes } => {
+            accounts::remove(settings, account, *yes).map(Outcome::Print)
+        }
+        StoreCommand::Repair { dry_run, json } => repair(&files()?, *dry_run, *json),
+        StoreCommand::Restored => {
+            let changes = files()?.restored()?;
+            Ok(Outcome::Print(format!(
+                "the metadata were made anew from {changes} changes in the log; every mailbox has a new UIDVALIDITY\n"
+            )))
+        }
+        StoreCommand::Compact { dead_min } => {
+            let files = files()?;
+            let saved = compact(&mut files.open()?, folder, *dead_min)?;
+            Ok(Outcome::Print(format!(
+                "{} given back\n",
+                ByteSize::new(saved)
+            )))
+        }
+    }
+}
+
+/// What the store that runs says to a search; `None` when none runs.
+fn ask_store(
+    settings: &Settings,
+    account: &AccountName,
+    mailbox: &str,
+    search: &str,
+) -> Result<Option<String>, Failure> {
+    let request = StoreRequest::Explain {
+        account: account.to_string(),
+        mailbox: mailbox.to_owned(),
+        search: search.to_owned(),
+    };
+    let asked = vere_control::ask_store(
+        &vere_control::store_socket(settings),
+        &request,
+        EXPLAIN_PATIENCE,
+    );
+    let Some(value) = asked.map_err(Failure::new)? else {
+        return Ok(None);
+    };
+    Ok(Some(serde_json::from_value(value)?))
+}
+
+fn repair(files: &Files, dry_run: bool, json: bool) -> Result<Outcome, Failure> {
+    let report = files.repair(dry_run)?;
+    let text = match json {
+        true => repair::as_json(&report, dry_run)?,
+        false => repair::as_text(&report, dry_run),
+    };
+    let lost = report.has_losses();
+    Ok(Outcome::Report(text, ExitCode::from(u8::from(lost))))
+}
+
+fn compact(store: &mut FileStore, folder: &Path, dead_min: u64) -> Result<u64, Failure> {
+    let mut known = Known::read(folder).unwrap_or_default();
+    let mut saved = 0;
+    loop {
+        match store.reclaim(dead_min)? {
+            Reclaim::Working => {}
+            Reclaim::Job(job) => {
+                store.finish_reclaim(job.run())?;
+            }
+            Reclaim::Done(report) => {
+                saved += report.saved;
+                known.note(&report);
+                if report.covered == 0 {
+                    break;
+                }
+                // What the snapshots cover goes once they are safe.
+                while let Some(job) = store.sync_job()? {
+                    store.finish_sync(job.run())?;
+                }
+            }
+        }
+    }
+    known.dead = store.reclaimable()?.dead;
+    known.write(folder);
+    Ok(saved)
+}
+
+/// What a check of store and index found.
+struct Report {
+    store: CheckReport,
+    index_octets: u64,
+    index_findings: Vec<String>,
+}
+
+impl Report {
+    fn of(store: &mut FileStore, folder: &Path, decoders: &Decoders) -> Result<Self, Failure> {
+        let index = SharedIndex::open(folder, store.log_id())?;
+        let (index_octets, index_findings) = search::check(store, &index, decoders)?;
+        Ok(Self {
+            store: store.check_all()?,
+            index_octets,
+            index_findings,
+        })
+    }
+
+    fn is_wrong(&self) -> bool {
+        !(self.store.findings.is_empty() && self.index_findings.is_empty())
+    }
+
+    fn counts(&self) -> String {
+        let size = ByteSize::new;
+        let report = &self.store;
+        let rows = [
+            ("accounts", report.accounts.to_string()),
+            ("mailboxes", report.mailboxes.to_string()),
+            ("messages", report.messages.to_string()),
+            (
+                "  as clients count them",
+                size(report.logical_octets).to_string(),
+            ),
+            ("bodies", report.bodies.to_string()),
+            (
+                "  each counted once",
+                size(report.shared_octets).to_string(),
+            ),
+            (
+                "  as they are stored",
+                size(report.stored_octets).to_string(),
+            ),
+            ("log", size(report.log_octets).to_string()),
+            ("search index", size(self.index_octets).to_string()),
+        ];
+        rows.iter().fold(String::new(), |mut text, (name, value)| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:<24} {value:>14}");
+            text
+        })
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        let store = self.store.findings.iter().map(sentence);
+        store.chain(self.index_findings.iter().cloned()).collect()
+    }
+
+    fn findings(&self) -> String {
+        match self.sentences().as_slice() {
+            [] => "nothing is wrong\n".to_owned(),
+            sentences => sentences.join("\n") + "\n",
+        }
+    }
+
+    fn as_json(&self) -> Result<String, Failure> {
+        Ok(serde_json::to_string_pretty(&self.as_value())? + "\n")
+    }
+
+    fn with_room(&self, room: &Room) -> Result<String, Failure> {
+        let mut value = self.as_value();
+        room.add_to(&mut value);
+        Ok(serde_json::to_string_pretty(&value)? + "\n")
+    }
+
+    fn as_value(&self) -> serde_json::Value {
+        let report = &self.store;
+        serde_json::json!({
+            "accounts": report.accounts,
+            "mailboxes": report.mailboxes,
+            "messages": report.messages,
+            "logical_octets": report.logical_octets,
+            "bodies": report.bodies,
+            "shared_octets": report.shared_octets,
+            "stored_octets": report.stored_octets,
+            "log_octets": report.log_octets,
+            "search_index_octets": self.index_octets,
+            "findings": self.sentences(),
+        })
+    }
+}
+
+fn sentence(finding: &Finding) -> String {
+    match finding {
+        Finding::Unlisted { account, name } => {
+            format!("{account}: the list names {name}, which is not there")
+        }
+        Finding::Unreachable { mailbox, messages } => {
+            format!(
+                "mailbox {}: in no list, {messages} messages in it",
+                mailbox.0
+            )
+        }
+        Finding::Counters { mailbox, reason } => format!("mailbox {}: {reason}", mailbox.0),
+        Finding::Body {
+            mailbox,
+            uid,
+            error,
+        } => {
+            format!("mailbox {}, message {uid}: {error}", mailbox.0)
+        }
+        Finding::Log(damage) => format!(
+            "{}: {} octets of the log, from position {} on, are not what was written \
+             (`vere store repair --dry-run` says what is lost with them)",
+            damage.file,
+            damage.to - damage.from,
+            damage.from
+        ),
+        Finding::Segment { file } => {
+            format!("{file}: its head or its index is damaged, its records are whole")
+        }
+        Finding::Unread { reason } => format!("the log cannot be read: {reason}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! `vere store accounts` and `remove-account`: of the store that runs, or on its files while none does.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use vere_ports::directory::AccountName;
+use vere_settings::Settings;
+use vere_units::ByteSize;
+
+use crate::accounts::{self, AccountRow, AccountsPage};
+use crate::files::Files;
+use crate::keeper::MailStore;
+use vere_control::StoreRequest;
+use vere_login::directory;
+use vere_process::confirm::confirm;
+use vere_process::failure::Failure;
+
+/// How long the store may take for an answer: one import or export may have to end before.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Lists the accounts.
+pub(super) fn list(settings: &Settings, json: bool) -> Result<String, Failure> {
+    let directory = directory::open_if_there(settings)?;
+    let (mut text, mut values) = (String::new(), Vec::new());
+    for row in all(settings)? {
+        let name = AccountName::parse(&row.account)?;
+        let known = match &directory {
+            Some(directory) => directory.store().account(&name)?.is_some(),
+            None => false,
+        };
+        if json {
+            values.push(json!({
+                "account": row.account,
+                "mailboxes": row.mailboxes,
+                "messages": row.messages,
+                "octets": row.octets,
+                "known": known,
+            }));
+        } else {
+            let note = if known {
+                ""
+            } else {
+                "  (not in the directory)"
+            };
+            let size = ByteSize::new(row.octets);
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "{:<40} {:>10} {size:>12}{note}",
+                row.account, row.messages
+            );
+        }
+    }
+    Ok(match json {
+        true => format!("{:#}\n", serde_json::Value::from(values)),
+        false => text,
+    })
+}
+
+/// Removes what an account has that the directory does not know, once that is wanted.
+pub fn remove(settings: &Settings, account: &AccountName, yes: bool) -> Result<String, Failure> {
+    // Without a directory, the check would report every account as unknown; opening fails first.
+    accounts::unknown(&directory::open(settings)?, account)?;
+    let name = account.to_string();
+    if !yes {
+        let request = StoreRequest::Account {
+            account: name.clone(),
+        };
+        let found = match ask(settings, &request)? {
+            Some(row) => row,
+            None => alone(settings, |store| Ok(accounts::one_alone(store, account)?))?,
+        };
+        confirm(&format!("{} of {name} would be removed", amount(&found)))?;
+    }
+    let gone = match ask(settings, &StoreRequest::RemoveAccount { account: name })? {
+        Some(row) => row,
+        None => alone(settings, |store| {
+            accounts::unknown(&directory::open(settings)?, account)?;
+            Ok(accounts::remove_alone(store, account)?)
+        })?,
+    };
+    Ok(format!("{} of {account} removed\n", amount(&gone)))
+}
+
+/// Returns the running store's figures of an account; `None` if no store runs or the store does not answer.
+pub fn mail_of(settings: &Settings, account: &AccountName) -> Option<AccountRow> {
+    let account = account.to_string();
+    ask(settings, &StoreRequest::Account { account }).ok()?
+}
+
+/// Returns an account's figures from the running store, else from the store's files; `None` without a store.
+///
+/// # Errors
+/// When the figures cannot be read.
+pub fn kept(settings: &Settings, account: &AccountName) -> Result<Option<AccountRow>, Failure> {
+    let name = account.to_string();
+    if let Some(row) = ask(settings, &StoreRequest::Account { account: name })? {
+        return Ok(Some(row));
+    }
+    if !settings.data.join("store/log").is_dir() {
+        return Ok(None);
+    }
+    alone(settings, |store| Ok(accounts::one_alone(store, account)?)).map(Some)
+}
+
+/// What an account has, in words.
+pub fn amount(row: &AccountRow) -> String {
+    let plural = |count: u64| if count == 1 { "" } else { "s" };
+    let plural_x = |count: u64| if count == 1 { "" } else { "es" };
+    format!(
+        "{} message{} ({}) in {} mailbox{}",
+        row.messages,
+        plural(row.messages),
+        ByteSize::new(row.octets),
+        row.mailboxes,
+        plural_x(row.mailboxes),
+    )
+}
+
+fn all(settings: &Settings) -> Result<Vec<AccountRow>, Failure> {
+    let (mut rows, mut after) = (Vec::new(), None);
+    loop {
+        let Some(page) = ask::<AccountsPage>(settings, &StoreRequest::Accounts { after })? else {
+            return alone(settings, |store| Ok(accounts::all_alone(store)?));
+        };
+        rows.extend(page.accounts);
+        after = page.after;
+        if after.is_none() {
+            return Ok(rows);
+        }
+    }
+}
+
+fn ask<T: DeserializeOwned>(
+    settings: &Settings,
+    request: &StoreRequest,
+) -> Result<Option<T>, Failure> {
+    let asked = vere_control::ask_store(&vere_control::store_socket(settings), request, PATIENCE);
+    match asked.map_err(Failure::new)? {
+        Some(value) => Ok(Some(serde_json::from_value(value)?)),
+        None => Ok(None),
+    }
+}
+
+/// Does something with a store that nobody else uses: its files are locked meanwhile.
+fn alone<T>(
+    settings: &Settings,
+    act: impl FnOnce(&mut MailStore) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    act(&mut Files::of(settings)?.open()?)
+}
