@@ -8,11 +8,11 @@ use super::declarations::Declarations;
 /// Lines about messages for other systems.
 #[derive(Clone, Debug)]
 pub struct RecordMetrics {
-    /// Lines that are safe where they go.
+    /// Lines safe in the sink.
     pub written: Counter,
-    /// Batches of lines that were not taken.
+    /// Batches of lines not accepted by the sink.
     pub failures: Counter,
-    /// Octets of lines that wait.
+    /// Octets of waiting lines.
     pub waiting_bytes: Gauge,
     /// Senders turned away since too much waits.
     pub refused: Counter,

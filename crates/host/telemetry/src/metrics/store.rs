@@ -13,45 +13,45 @@ use super::smtp::AuthResult;
 pub struct StoreMetrics {
     /// Ends of authentications over IMAP.
     pub authentications: Family<AuthResult, Counter>,
-    /// Messages that came into mailboxes.
+    /// Messages added to mailboxes.
     pub messages_added: Counter,
-    /// Messages that were removed from mailboxes.
+    /// Messages removed from mailboxes.
     pub messages_removed: Counter,
-    /// Changes of mailboxes and of lists of them.
+    /// Changes of mailboxes and of lists of mailboxes.
     pub changes: Counter,
-    /// Octets of these changes.
+    /// Octets of the changes.
     pub change_bytes: Counter,
     /// Bodies written.
     pub bodies: Counter,
-    /// Octets of these bodies.
+    /// Octets of the bodies.
     pub body_bytes: Counter,
     /// Syncs of the log.
     pub syncs: Counter,
-    /// How long they took.
+    /// Time of the syncs.
     pub sync_seconds: Histogram,
     /// Octets of the log.
     pub log_bytes: Gauge,
-    /// Octets of the log that nothing needs, about.
+    /// Approximate octets of the log that are not needed.
     pub log_dead_bytes: Gauge,
     /// 1 while no message is taken in since the disk is nearly full.
     pub room_scarce: Gauge,
-    /// Passes over the log that reclaimed room.
+    /// Passes over the log that reclaimed space.
     pub reclaim_passes: Counter,
-    /// Times that room could not be reclaimed.
+    /// Number of failures to reclaim space.
     pub reclaim_failures: Counter,
-    /// Octets that came back.
+    /// Octets reclaimed.
     pub reclaimed_bytes: Counter,
     /// Snapshots of mailboxes written.
     pub snapshots: Counter,
-    /// Operations whose id was used before with other content.
+    /// Operations whose id was used before with another content.
     pub operation_collisions: Counter,
     /// Searches for text.
     pub searches: Counter,
-    /// Octets held of messages that clients fetch.
+    /// Octets held of messages being fetched by clients.
     pub fetch_bytes: Gauge,
-    /// Messages that were looked into.
+    /// Messages read for searches.
     pub search_messages_read: Counter,
-    /// Octets that were read for it.
+    /// Octets read for searches.
     pub search_read_bytes: Counter,
 }
 
