@@ -1,4 +1,4 @@
-//! Contradictions between values that are right by themselves.
+//! Checks for contradictions between values that are valid individually.
 
 mod found;
 mod nodes;
@@ -59,7 +59,7 @@ fn records(to: &RecordSink, found: &mut Found<'_>) {
     }
 }
 
-/// A front end that is trusted with XCLIENT and a balancer that speaks for everybody are two things; one network
+/// A front end trusted with XCLIENT and a balancer that speaks for every client are two things; the same network
 /// for both is most often a mistake.
 fn proxies(settings: &Settings, found: &mut Found<'_>) {
     let allowed = found.document.values.get("xclient.proxy_overlap");
@@ -99,7 +99,7 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
         .map(|address| ("metrics.listen", address));
     let mut taken = BTreeSet::new();
     for (key, address) in mail.chain(acme).chain(metrics) {
-        // Port 0 asks the system for a free one, so that it may stand twice.
+        // Port 0 requests a free port, so that several listeners may use port 0.
         if address.port() != 0 && !taken.insert(*address) {
             found.add(key, format!("{address} is listened on twice"));
         }
@@ -326,8 +326,8 @@ fn spool(settings: &Settings, found: &mut Found<'_>) {
     }
 }
 
-/// Octets of an account's name, and accounts that one gateway may let in: `vere_spoolwire` has them in
-/// a frame of a fixed length.
+/// Octets of an account's name, and accounts admitted by a gateway: `vere_spoolwire` carries both in a frame of
+/// fixed length.
 const ACCOUNT_NAME_MAX: usize = 32;
 const ACCOUNTS_LET_IN_MAX: usize = 16;
 
@@ -390,7 +390,7 @@ fn spool_queues(spool: &Spool, found: &mut Found<'_>) {
 /// Octets of a gateway's name, which is part of file names.
 const GATEWAY_NAME_MAX: usize = 64;
 
-/// Members of one etcd cluster.
+/// The most members of an etcd cluster.
 const ENDPOINTS_MAX: usize = 16;
 
 fn cluster(settings: &Settings, found: &mut Found<'_>) {

@@ -1,4 +1,4 @@
-//! The kinds of options, and the check of one value against its kind.
+//! The kinds of options, and the check of a value against its kind.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use crate::name::name;
 use crate::outgoing::{NextHop, Rate, RoutePattern};
 use crate::value::Value;
 
-/// Entries of one list.
+/// Entries of a list.
 const LIST_MAX: usize = 1_000;
-/// Messages of one rate.
+/// Messages of a rate.
 const RATE_MAX: u32 = 1_000_000;
-/// Octets of one text.
+/// Octets of a text.
 const TEXT_MAX: usize = 4_096;
 
-/// What values an option takes. Bounds are inclusive; sizes are octets, spans are milliseconds.
+/// The kind of value of an option. Bounds are inclusive; sizes are octets, spans are milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Version,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     HostNames,
     Name,
     Names,
-    /// Mailboxes, with their uses.
+    /// Mailboxes, with their special uses.
     Mailboxes,
     SecretText,
     Separator,
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     NetworkList,
     UrlHttps,
     UrlHttp,
-    /// Texts that begin so.
+    /// URLs that begin with this text.
     Urls(&'static str),
     Pattern,
     NextHop,
@@ -186,10 +186,11 @@ impl Kind {
         Ok(text)
     }
 
-    /// Shortens a text for a message.
+    /// Shortens a text for an error.
     ///
-    /// Secrets are not shown, and neither are texts of several lines: after a quotation mark too
-    /// many such a text holds the lines that follow in the file, and a password may be among them.
+    /// Secrets are not shown, and neither are texts of several lines: after a superfluous quotation
+    /// mark such a text contains the following lines of the file, and a password may be among the
+    /// lines.
     fn shown(self, text: &str) -> String {
         if self == Self::SecretText || text.contains('\n') {
             "the text".to_owned()
@@ -205,7 +206,7 @@ impl Kind {
                 wanted: self.wanted(),
             });
         };
-        // What does not fit into 128 bits is outside of every range.
+        // A number beyond 128 bits is outside every range.
         let parsed = i128::from_str_radix(number.as_str(), number.radix()).ok();
         let parsed = parsed.and_then(|number| u64::try_from(number).ok());
         parsed
@@ -311,10 +312,10 @@ fn host_name(text: &str) -> Result<String, String> {
     Ok(text.to_ascii_lowercase())
 }
 
-/// Checks the name of a mailbox, with its use or without.
+/// Checks the name of a mailbox, with or without a special use.
 ///
 /// # Errors
-/// When it is no `NAME` or `NAME=USE`.
+/// The text is neither `NAME` nor `NAME=USE`.
 fn mailbox(text: &str) -> Result<String, String> {
     NewMailbox::parse(text).map(|_| text.to_owned())
 }

@@ -6,7 +6,7 @@ use crate::table::{Fallback, Opt, Section, Shape, sections};
 
 /// Writes vere.toml(5), the reference of all options, as a manual page in man(7).
 ///
-/// It says of every option what [`reference`](crate::reference) says.
+/// The text of every option is the text in [`reference`](crate::reference).
 #[must_use]
 pub fn manual() -> String {
     let mut page = Roff::new();
@@ -78,7 +78,7 @@ fn option(page: &mut Roff, option: &Opt) {
     page.text(text);
 }
 
-/// Text in which what stands between backquotes is set in bold.
+/// Converts text: parts between backquotes become bold.
 fn prose(text: &str) -> Vec<Inline> {
     let parts = text.split('`').enumerate();
     parts

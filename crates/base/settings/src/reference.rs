@@ -6,7 +6,7 @@ use crate::table::{Fallback, Opt, Section, Shape, sections};
 
 /// Writes the reference of all options as Markdown.
 ///
-/// `docs/reference/config.md` is this text; a test fails when they differ.
+/// `docs/reference/config.md` is the output; a test fails when the file differs.
 #[must_use]
 pub fn reference() -> String {
     let mut out = String::from(INTRODUCTION);

@@ -1,17 +1,17 @@
-//! The one error of the texts read by this crate.
+//! The error of all parsers in this crate.
 
 /// Says why a text is not a quantity. The fault is the writer's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParseUnitError {
-    /// The text holds nothing.
+    /// The text is empty.
     Empty,
     /// The text does not begin with a decimal number.
     NotANumber(String),
-    /// A number stands without a unit where one is needed.
+    /// A number lacks the required unit.
     UnitMissing(String),
-    /// The unit is none of those known; the second field lists those.
+    /// The unit is unknown; the second field lists the known units.
     UnknownUnit(String, &'static str),
-    /// The value is above what the type holds.
+    /// The value exceeds the range of the type.
     TooLarge(String),
     /// The text is not an id: wrong length or a character outside of the alphabet.
     NotAnId(String),

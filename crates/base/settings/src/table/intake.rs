@@ -1,4 +1,4 @@
-//! What comes in: who may connect, what they may ask for, and how they are believed.
+//! Options for incoming mail: listeners, limits of clients, and authentication.
 
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND, Section, Shape, TIB, fixed, live};

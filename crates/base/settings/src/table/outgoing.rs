@@ -1,4 +1,4 @@
-//! What becomes of mail: names, users, delivery, routes and sources.
+//! Options for outgoing mail: names, users, delivery, routes and sources.
 
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{

@@ -1,4 +1,4 @@
-//! Further services of the system: programs of this machine that send mail, and signatures.
+//! Options for further services: local programs that send mail, and signatures.
 
 use super::row::Fallback::{Is, Nothing};
 use super::row::{KIB, MIB, SECOND, Section, Shape, TIB, fixed, live};

@@ -1,4 +1,4 @@
-//! The gateway among others, storage, and the system itself.
+//! Options for several gateways, for storage, and for the system itself.
 
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, GIB, MIB, MINUTE, SECOND, Section, Shape, TIB, fixed, live};
