@@ -251,7 +251,7 @@ impl Reader {
             (Shape::Repeated, DeValue::Array(list)) => {
                 if list.len() > REPEATED_MAX {
                     let found = format!("{} sections", list.len());
-                    let allowed = format!("at most {REPEATED_MAX} are allowed");
+                    let allowed = format!("expected at most {REPEATED_MAX}");
                     self.error(line, path, Problem::NotAllowed { found, allowed });
                     return;
                 }

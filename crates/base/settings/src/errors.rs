@@ -105,24 +105,19 @@ impl fmt::Display for Problem {
             Self::TooLarge(found, max) => {
                 write!(
                     f,
-                    "the file has {found} octets, a configuration has at most {max}"
+                    "expected a file of at most {max} bytes; found {found} bytes"
                 )
             }
             Self::UnknownKey(None) => f.write_str("unknown key"),
             Self::UnknownKey(Some(near)) => {
                 write!(f, "unknown key, the nearest known one is {near}")
             }
-            Self::WrongType { found, wanted } => write!(f, "is {found}, wanted is {wanted}"),
+            Self::WrongType { found, wanted } => write!(f, "expected {wanted}; found {found}"),
             Self::NotAllowed { found, allowed } => write!(f, "{found}: {allowed}"),
-            Self::Missing(example) => write!(f, "is missing, add a line such as: {example}"),
-            Self::VersionMissing => {
-                f.write_str("is missing, add this as the first line: version = 1")
-            }
+            Self::Missing(example) => write!(f, "is missing; add a line such as: {example}"),
+            Self::VersionMissing => f.write_str("is missing; add this first line: version = 1"),
             Self::VersionUnknown(found) => {
-                write!(
-                    f,
-                    "is {found}, this program reads version 1 of the file only"
-                )
+                write!(f, "expected version 1 of the file; found {found}")
             }
             Self::Conflict(text) => f.write_str(text),
         }

@@ -73,13 +73,13 @@ fn sources_have_names_that_exist() {
         "[[source]]\nname = \"a\"\nipv4 = \"::1\"\n",
         5,
         "source[1].ipv4",
-        "is no IPv4 address",
+        "expected an IPv4 address",
     );
     one_error(
         "[[source]]\nname = \"a\"\nipv6 = \"192.0.2.1\"\n",
         5,
         "source[1].ipv6",
-        "is no IPv6 address",
+        "expected an IPv6 address",
     );
 }
 
