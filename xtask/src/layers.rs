@@ -1,11 +1,12 @@
-//! The direction of dependencies: a crate uses layers below its own and no others.
+//! The direction of dependencies: a crate uses only layers below its own.
 
 use std::path::Path;
 
 use crate::finding::{Finding, Outcome};
 use crate::workspace::{Package, Workspace};
 
-/// A layer: a folder, the folders its crates may use, and whether it may touch the outside.
+/// A layer: a folder, the folders its crates may use, and whether its crates may touch the outside
+/// world.
 struct Layer {
     folder: &'static str,
     may_use: &'static [&'static str],
@@ -24,8 +25,8 @@ const fn layer(folder: &'static str, may_use: &'static [&'static str], outside: 
 /// other, so that each can be read, tested and simulated alone.
 const LAYERS: &[Layer] = &[
     layer("crates/base", &["crates/base"], false),
-    // Authentication and what is in a message are parts of several protocols; a folder is looked up by
-    // the first line it fits.
+    // Authentication and message content are parts of several protocols; the first line that fits a
+    // folder applies.
     layer("crates/proto/sasl", &["crates/base"], false),
     layer("crates/proto/mime", &["crates/base"], false),
     layer(
@@ -43,7 +44,7 @@ const LAYERS: &[Layer] = &[
         ],
         false,
     ),
-    // A signature covers the header that those who read it find.
+    // A signature covers the header fields as readers find them.
     layer(
         "crates/host/dkim",
         &["crates/base", "crates/proto/mime"],
