@@ -8,8 +8,8 @@ use crate::envelope::TlsWish;
 const REQUIRE_TLS: &str = "requiretls:";
 const TLS_OPTIONAL: &str = "tlsoptional:";
 
-/// The place that one queue delivers to. Its text form names the queue in the spool and in
-/// `vere queue list`, and is parsed back after a restart.
+/// The target of the deliveries of a queue. Its text form names the queue in the spool and in `vere queue
+/// list`, and is parsed back after a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Destination {
     /// Mailboxes of this system: `local`.
@@ -19,17 +19,18 @@ pub enum Destination {
     Domain(String),
     /// A fixed next hop from a route, `relay:HOST:PORT`; several domains may share it.
     Relay(String),
-    /// Messages for one of the others that must be sent encrypted (REQUIRETLS, RFC 8689): `requiretls:` and
-    /// the other's text. They have a queue of their own, since its hosts may take all other mail and not
-    /// these.
+    /// Messages for another destination that must be sent encrypted (REQUIRETLS, RFC 8689): `requiretls:`
+    /// and the text of the other destination. Such messages have a queue of their own, since the hosts may
+    /// accept all other mail and refuse such messages.
     RequireTls(Box<Self>),
-    /// Messages for one of the others whose senders want them delivered rather than encrypted
-    /// (`TLS-Required: No`): `tlsoptional:` and the other's text.
+    /// Messages for another destination whose senders prefer delivery to encryption (`TLS-Required: No`):
+    /// `tlsoptional:` and the text of the other destination.
     TlsOptional(Box<Self>),
 }
 
 impl Destination {
-    /// Where messages go whose senders wish this; mailboxes of this system are as good as encrypted.
+    /// The destination for messages with this wish of the sender; mailboxes of this system count as
+    /// encrypted.
     #[must_use]
     pub fn with(self, wish: TlsWish) -> Self {
         match wish {
@@ -40,7 +41,7 @@ impl Destination {
         }
     }
 
-    /// Whether its text form holds this text.
+    /// Whether the text form contains this text.
     #[must_use]
     pub fn holds(&self, text: &str) -> bool {
         match self {
@@ -51,7 +52,7 @@ impl Destination {
         }
     }
 
-    /// The place alone, and what the senders wish.
+    /// The place alone, and the sender's wish.
     #[must_use]
     pub fn place(&self) -> (&Self, TlsWish) {
         match self {
@@ -77,7 +78,7 @@ impl fmt::Display for Destination {
     }
 }
 
-/// The text names no destination: it is empty.
+/// The text is empty and names no destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmptyDestination;
 
