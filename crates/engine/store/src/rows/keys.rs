@@ -46,7 +46,7 @@ const ORDER: u8 = 0x08;
 
 /// Both: the position of the newest record that has all rows of the partition.
 pub(crate) const SNAPSHOT: &[u8] = &[0x09];
-/// The greatest kind.
+/// The greatest kind except [`SNAPSHOT`].
 const KIND_MAX: u8 = 0x08;
 
 /// The next kind of rows that are in the log.
