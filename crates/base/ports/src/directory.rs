@@ -172,7 +172,7 @@ impl fmt::Display for StoreError {
             Self::Damaged(path, place) => write!(f, "{} is damaged: {place}", path.display()),
             Self::Version { path, found, known } => write!(
                 f,
-                "{} has version {found} of its format, this program reads version {known}",
+                "{}: expected format version {known}; found version {found}",
                 path.display()
             ),
             Self::Database(path, words) => write!(f, "{}: {words}", path.display()),

@@ -135,7 +135,7 @@ impl Settings {
 
     fn store_memory(&self) -> RoleMemory {
         RoleMemory::new("store", STORE)
-            .with("", "what was read of messages", STORE_CACHES)
+            .with("", "caches of messages and the text index", STORE_CACHES)
             .with("", "processes that take messages apart", PARSERS * PARSER)
             .with(
                 "limits.body_memory_max",

@@ -128,7 +128,7 @@ fn certificates(settings: &Settings, found: &mut Found<'_>) {
     }
     let in_clear = &settings.auth.plaintext_networks.networks;
     if !settings.submission.listen.is_empty() && !have && in_clear.is_empty() {
-        let text = "nobody could authenticate without a certificate: [tls] with files, or [acme]";
+        let text = "needs a certificate: [tls] with files, or [acme]; without a certificate no client can authenticate";
         found.add("submission.listen", text);
     }
     let mut names = BTreeSet::new();
@@ -192,7 +192,7 @@ fn destinations(settings: &Settings, found: &mut Found<'_>) {
         if limits.scope == Some(DestinationScope::NextHop(NextHop::Mx)) {
             found.add(
                 &key("next_hop"),
-                "is no next hop; `domain` names what goes by MX",
+                "expected a next hop; `domain` is for destinations routed by MX",
             );
         }
         let of_hosts = matches!(limits.scope, Some(DestinationScope::Mx(_)));
@@ -203,10 +203,10 @@ fn destinations(settings: &Settings, found: &mut Found<'_>) {
             );
         }
         if limits.in_order && limits.connections_max.is_some() {
-            found.add(&key("connections_max"), "is one where the order is kept");
+            found.add(&key("connections_max"), "must be 1 with in_order");
         }
         if limits.burst.is_some() && limits.rate.is_none() {
-            found.add(&key("burst"), "needs a rate beside it");
+            found.add(&key("burst"), "needs `rate` in the same section");
         }
     }
 }
@@ -233,15 +233,18 @@ fn login(route: &Route, key: &impl Fn(&str) -> String, found: &mut Found<'_>) {
     match (&route.username, password) {
         (Some(_), false) => found.add(
             &key("username"),
-            "needs a password or a password_file beside it",
+            "needs password or password_file in the same section",
         ),
         (None, true) if route.password.is_some() => {
-            found.add(&key("password"), "needs a username beside it");
+            found.add(&key("password"), "needs `username` in the same section");
         }
-        (None, true) => found.add(&key("password_file"), "needs a username beside it"),
+        (None, true) => found.add(
+            &key("password_file"),
+            "needs `username` in the same section",
+        ),
         (Some(_), true) => match &route.next_hop {
             NextHop::Mx | NextHop::Local => {
-                found.add(&key("username"), "is for one named next hop only");
+                found.add(&key("username"), "needs a next hop with a host name");
             }
             NextHop::Host { host, .. } => {
                 let address = host.parse::<IpAddr>();
@@ -373,8 +376,7 @@ fn spool_queues(spool: &Spool, found: &mut Found<'_>) {
             found.add(&key("name"), format!("{:?} stands twice", queue.name));
         }
         if queue.readers.is_empty() {
-            let text =
-                "names nobody: without the section those may read it that may read the others";
+            let text = "expected at least one account; without the section all readers of the gateway's queues may read the queue";
             found.add(&key("readers"), text);
         } else if queue.readers.len() > ACCOUNTS_LET_IN_MAX {
             found.add(&key("readers"), "are more than 16");

@@ -288,7 +288,7 @@ fn a_queue_names_its_readers_once() {
         format!("[[spool.queue]]\nname = \"{name}\"\nreaders = [{readers}]\n")
     };
     for (file, line, key, words) in [
-        (queue("q", ""), 5, "spool.queue[1].readers", "names nobody"),
+        (queue("q", ""), 5, "spool.queue[1].readers", "expected at least one account"),
         (
             queue("q", &many),
             5,
@@ -645,7 +645,7 @@ fn next_hops() {
 /// `[section] line of the file => key => words of the error`.
 const CONTRADICTIONS: &str = r##"
 [submissions] listen = ["[::]:465"] => submissions.listen => needs a certificate
-[submission] listen = ["[::]:587"] => submission.listen => nobody could
+[submission] listen = ["[::]:587"] => submission.listen => without a certificate no client can authenticate
 [tls] key = "k" => tls.key => needs tls.certificate
 [limits] message_size_max = "200 MiB" => limits.message_size_max => more than half
 [metrics] listen = "[::]:25" => metrics.listen => twice
@@ -680,7 +680,7 @@ fn contradictions() {
         &format!("{route}username = \"u\"\n"),
         6,
         "route[1].username",
-        "needs a password",
+        "needs password or password_file",
     );
     let login = "username = \"u\"\npassword = \"p\"\n";
     one_error(

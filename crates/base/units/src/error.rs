@@ -24,7 +24,7 @@ impl std::fmt::Display for ParseUnitError {
             Self::NotANumber(text) => write!(f, "{text:?} does not begin with a whole number"),
             Self::UnitMissing(text) => write!(f, "{text:?} has no unit"),
             Self::UnknownUnit(unit, known) => {
-                write!(f, "unit {unit:?} is not known, use one of {known}")
+                write!(f, "unknown unit {unit:?}; expected one of {known}")
             }
             Self::TooLarge(text) => write!(f, "{text:?} is too large"),
             Self::NotAnId(text) => write!(f, "{text:?} is not an id"),

@@ -155,7 +155,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if edit.head.expunged <= max {
             return Ok(());
         }
-        let bad = || StoreError::Damaged(format!("what was expunged from mailbox {}", edit.id.0));
+        let bad = || StoreError::Damaged(format!("expunged messages of mailbox {}", edit.id.0));
         let partition = Partition::Mailbox(edit.id.0);
         let mut head = edit.head;
         let mut rows = Vec::new();

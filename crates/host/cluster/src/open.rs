@@ -54,7 +54,7 @@ fn password(path: &Path) -> Result<Secret<String>, RegisterError> {
     read.map_err(|error| wrong(&error))?;
     match text.lines().next() {
         Some(line) if !line.is_empty() => Ok(Secret::new(line.to_owned())),
-        _ => Err(wrong(&"its first line is empty")),
+        _ => Err(wrong(&"the first line is empty")),
     }
 }
 

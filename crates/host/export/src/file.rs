@@ -138,7 +138,7 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
         .mode(MODE)
         .open(path)?;
     file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => io::Error::other("another process writes it"),
+        TryLockError::WouldBlock => io::Error::other("another process writes the file"),
         TryLockError::Error(error) => error,
     })?;
     if is_new {

@@ -20,7 +20,7 @@ pub struct CodecError;
 
 impl fmt::Display for CodecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not what a parser of this version wrote")
+        f.write_str("octets that are no parse result of this version")
     }
 }
 

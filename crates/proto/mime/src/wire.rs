@@ -138,8 +138,8 @@ impl fmt::Display for WireError {
                 )
             }
             Self::Kind(kind) => write!(f, "frame of kind {kind}, which is not meant here"),
-            Self::Found => f.write_str("what is said to be found is not in the message"),
-            Self::Content => f.write_str("frame whose content is cut off, or too long"),
+            Self::Found => f.write_str("parse result that is impossible for the message"),
+            Self::Content => f.write_str("frame with a content that is cut off, or too long"),
         }
     }
 }

@@ -59,7 +59,7 @@ impl fmt::Display for ChangeError {
             Self::NoSuchDomain(name) => write!(f, "there is no domain {name}"),
             Self::DomainInUse(name, accounts, aliases) => write!(
                 f,
-                "domain {name} still has {accounts} accounts and {aliases} aliases, remove them first"
+                "domain {name} still has {accounts} accounts and {aliases} aliases; remove all accounts and aliases first"
             ),
             Self::AccountExists(name) => write!(f, "account {name} exists already"),
             Self::NoSuchAccount(name) => write!(f, "there is no account {name}"),

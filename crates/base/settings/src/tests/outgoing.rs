@@ -27,7 +27,7 @@ fn a_password_comes_from_one_place_and_travels_encrypted() {
         &format!("{ROUTE}password_file = \"p\"\n"),
         6,
         "route[1].password_file",
-        "needs a username",
+        "needs `username`",
     );
     one_error(
         &format!("{ROUTE}username = \"u\"\n"),
@@ -129,15 +129,15 @@ fn limits_of_destinations_name_one_kind_once() {
         "domain = \"a.b\"\nmx = \"a.b\"\n",
         "stands beside domain",
     );
-    at("next_hop", "next_hop = \"mx\"\n", "is no next hop");
+    at("next_hop", "next_hop = \"mx\"\n", "expected a next hop");
     at(
         "in_order",
         "mx = \"a.b\"\nin_order = \"yes\"\n",
         "not for hosts",
     );
     let ordered = "domain = \"a.b\"\nin_order = \"yes\"\nconnections_max = 2\n";
-    at("connections_max", ordered, "is one");
-    at("burst", "mx = \"a.b\"\nburst = 2\n", "needs a rate");
+    at("connections_max", ordered, "must be 1");
+    at("burst", "mx = \"a.b\"\nburst = 2\n", "needs `rate`");
     for rate in ["5", "0/1s", "1000001/1s", "5/0s", "5/25h", "/1s", "5/"] {
         at("rate", &format!("mx = \"a.b\"\nrate = \"{rate}\"\n"), "");
     }

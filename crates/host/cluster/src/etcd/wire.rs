@@ -156,7 +156,7 @@ pub(super) fn swapped(octets: &[u8]) -> Result<From<Swap>, String> {
         let range = responses.into_iter().next();
         let range = range
             .and_then(|response| response.response_range)
-            .ok_or("lacks what is there instead")?;
+            .ok_or("lacks the present value")?;
         let there = range.kvs.into_iter().next().map(entry).transpose()?;
         Swap::Conflict(there.map(|(_, versioned)| versioned))
     };

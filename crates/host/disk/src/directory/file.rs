@@ -236,7 +236,7 @@ impl FileStore {
             // once.
             Err(error) => {
                 state.seen = now;
-                tracing::error!(%error, "directory not read again, the old one stays in force");
+                tracing::error!(%error, "directory file refused, old content kept in force");
             }
         }
         state.keep(&self.path);

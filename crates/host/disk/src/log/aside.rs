@@ -123,7 +123,7 @@ impl Aside {
         self.directory.sync()?;
         let directory = self.path.join(kept);
         let directory = directory.display();
-        tracing::warn!(group, %directory, "a damaged log does not say whose it was: it is kept to be looked at");
+        tracing::warn!(group, %directory, "damaged log of an unknown owner kept for inspection");
         self.thin_out()
     }
 

@@ -73,7 +73,7 @@ impl From<io::Error> for NoIndex {
 impl std::fmt::Display for NoIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Damaged(offset) => write!(f, "it is damaged at offset {offset}"),
+            Self::Damaged(offset) => write!(f, "damaged at offset {offset}"),
             Self::Unreadable(error) => f.write_str(&error.0),
             Self::Io(error) => error.fmt(f),
         }

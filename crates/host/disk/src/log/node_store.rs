@@ -270,7 +270,7 @@ fn renew_origin(directory: &Directory, path: &Path) {
         return;
     };
     if let Err(error) = origin::write(directory, &head) {
-        tracing::warn!(directory = %path.display(), %error, "cannot write whose a log is once more");
+        tracing::warn!(directory = %path.display(), %error, "cannot write the origin of a log");
     }
 }
 

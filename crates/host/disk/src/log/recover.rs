@@ -239,7 +239,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
                 .files
                 .last()
                 .map_or((segment_name(1), 0), |f| (f.name.clone(), f.len));
-            return Err(self.damaged(&last.0, last.1, "the file ends before what was synced"));
+            return Err(self.damaged(&last.0, last.1, "the file ends before its synced position"));
         }
         Ok(None)
     }
@@ -260,13 +260,13 @@ impl<'a, S: Storage> Recovery<'a, S> {
             }))
         };
         let Some(head) = self.read_head(index)? else {
-            return end(0, "head is not one of this log");
+            return end(0, "the head belongs to another log");
         };
         if index == 0 {
             // The segments before were removed, always after a sync beyond their end.
             self.position = head.position;
         } else if head.number != self.files[index - 1].number + 1 {
-            return self.ends_early(index - 1, "the segment after this one is missing");
+            return self.ends_early(index - 1, "the next segment is missing");
         } else if head.position != self.position {
             return self.ends_early(index - 1, "entries are missing at the end");
         }
@@ -323,9 +323,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
     ) -> Result<Result<Head, &'static str>, OpenLogError> {
         let number = self.files[index].number;
         match self.files.get(index + 1) {
-            Some(next) if next.number != number + 1 => {
-                Ok(Err("the segment after this one is missing"))
-            }
+            Some(next) if next.number != number + 1 => Ok(Err("the next segment is missing")),
             Some(_) => Ok(self.read_head(index + 1)?.ok_or("entry is damaged")),
             None => Ok(Err("entry is damaged")),
         }
@@ -387,7 +385,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
             if headless {
                 // This segment ends here, and only the head of the next segment is missing.
                 let name = &self.files[end.index + 1].name;
-                return Err(self.damaged(name, 0, "head is not one of this log"));
+                return Err(self.damaged(name, 0, "the head belongs to another log"));
             }
             return Err(self.damaged(&self.files[end.index].name, end.offset, &end.reason));
         }

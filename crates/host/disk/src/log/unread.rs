@@ -30,7 +30,7 @@ impl<S: Storage> Recovery<'_, S> {
         let found = index::load(self.storage, segment, &head, file.file_len, &outliner)
             .unwrap_or_else(|error| {
                 let name = index::index_name(head.number);
-                tracing::warn!(file = name, %error, "index cannot be read, its segment is");
+                tracing::warn!(file = name, %error, "index unreadable, segment read instead");
                 None
             });
         if found.is_some() {

@@ -89,7 +89,7 @@ impl fmt::Display for AcmeError {
             }
             Self::Account { path, problem } => write!(
                 f,
-                "{} holds no account ({problem}): remove it to make a new one",
+                "{} holds no account ({problem}); remove the file to make a new account",
                 path.display()
             ),
             Self::Authority(error) => write!(f, "certificate authority: {error}"),

@@ -178,7 +178,7 @@ impl Acme {
         let (chain, key) = match self.order(&account).await {
             // The authority has lost the account, as test servers do at each start.
             Err(error) if restored && error.account_is_unknown() => {
-                tracing::warn!("the authority does not know the account, making a new one");
+                tracing::warn!("account unknown to the CA, new account requested");
                 let account = self.new_account(&http).await?;
                 self.order(&account).await?
             }

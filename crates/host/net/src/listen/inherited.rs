@@ -134,9 +134,9 @@ impl Inherited {
 }
 
 fn checked<S: AsFd>(socket: Option<S>) -> io::Result<S> {
-    let socket = socket.ok_or_else(|| io::Error::other("it was taken already"))?;
+    let socket = socket.ok_or_else(|| io::Error::other("the socket was taken already"))?;
     if !SockRef::from(&socket).is_listener()? {
-        return Err(io::Error::other("it is a socket, but does not listen"));
+        return Err(io::Error::other("the socket does not listen"));
     }
     Ok(socket)
 }

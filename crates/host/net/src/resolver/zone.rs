@@ -100,7 +100,9 @@ impl Zone {
             source,
         };
         if fs::metadata(path).map_err(read)?.len() > FILE_OCTETS_MAX {
-            return Err(read(io::Error::other("it is larger than 16 MiB")));
+            return Err(read(io::Error::other(
+                "expected at most 16 MiB; the file is larger",
+            )));
         }
         let text = fs::read_to_string(path).map_err(read)?;
         let mut zone = Self::parse(&text).map_err(|error| match error {

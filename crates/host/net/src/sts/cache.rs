@@ -126,7 +126,9 @@ impl Cache {
         };
         match fs::metadata(path) {
             Ok(file) if file.len() > FILE_OCTETS_MAX => {
-                return Err(io::Error::other("it is larger than 256 MiB"));
+                return Err(io::Error::other(
+                    "expected at most 256 MiB; the file is larger",
+                ));
             }
             Ok(_) => cache.read(&fs::read(path)?, now_ms)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -150,8 +152,7 @@ impl Cache {
             .and_then(|line| serde_json::from_str(line).ok())
             .unwrap_or_default();
         if let Some(version) = head["mta_sts"].as_u64().filter(|v| *v > FORMAT_VERSION) {
-            let text =
-                format!("it has format version {version}, this program reads {FORMAT_VERSION}");
+            let text = format!("expected format version {FORMAT_VERSION}; found version {version}");
             return Err(io::Error::other(text));
         }
         for (domain, held) in lines.filter_map(Held::parse) {

@@ -74,7 +74,7 @@ impl fmt::Display for PolicyError {
         match self {
             Self::Line(line) => write!(f, "line {line} of the policy has no colon"),
             Self::Version => f.write_str("the policy's version is not STSv1"),
-            Self::Mode => f.write_str("the policy's mode is not enforce, testing or none"),
+            Self::Mode => f.write_str("expected mode enforce, testing or none"),
             Self::MaxAge => f.write_str("the policy's max_age is no number of seconds"),
             Self::NoHost => f.write_str("the policy names no host"),
             Self::Host(host) => write!(f, "the policy's mx {host:?} is no host name"),

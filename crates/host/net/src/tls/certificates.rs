@@ -32,7 +32,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
         .read_to_end(&mut text)
         .map_err(failed)?;
     if text.len() as u64 > FILE_OCTETS_MAX {
-        return Err(failed(io::Error::other("it is larger than 4 MiB")));
+        return Err(failed(io::Error::other(
+            "expected at most 4 MiB; the file is larger",
+        )));
     }
     Ok(text)
 }

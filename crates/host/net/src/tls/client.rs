@@ -310,7 +310,7 @@ impl ClientTls {
         }
         let Some((own, others)) = connection.peer_certificates().and_then(<[_]>::split_first)
         else {
-            return PeerCertificate::Invalid("none was shown".to_owned());
+            return PeerCertificate::Invalid("no certificate was presented".to_owned());
         };
         let Some(verifier) = &self.verifier else {
             return PeerCertificate::Invalid("no roots are known".to_owned());

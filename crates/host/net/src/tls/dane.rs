@@ -132,7 +132,7 @@ struct NoFit;
 
 impl fmt::Display for NoFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no TLSA record fits it")
+        f.write_str("no TLSA record matches the certificate")
     }
 }
 

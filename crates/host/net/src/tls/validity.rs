@@ -41,7 +41,7 @@ impl Leaf {
             .and_then(|der| Self::of(der))
             .ok_or_else(|| TlsError::Invalid {
                 path: path.to_owned(),
-                problem: "its first certificate cannot be understood".to_owned(),
+                problem: "the first certificate cannot be parsed".to_owned(),
             })
     }
 

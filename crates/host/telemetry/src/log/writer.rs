@@ -132,7 +132,7 @@ impl<W: Write> Shared<W> {
         if lost > 0 {
             writeln!(
                 out,
-                "{lost} lines about mail are not in the log: it was read too slowly"
+                "{lost} lines about mail dropped: the log was read too slowly"
             )?;
         }
         Ok(())

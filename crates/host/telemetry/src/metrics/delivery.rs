@@ -96,7 +96,7 @@ impl DeliveryMetrics {
             ),
             notifications_limited: to.counter(
                 "delivery_notifications_limited",
-                "Delivery status notifications not sent since their address had enough of them",
+                "Delivery status notifications not sent because of the limit per address",
             ),
         }
     }

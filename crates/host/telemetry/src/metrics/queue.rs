@@ -57,7 +57,7 @@ impl QueueMetrics {
             ),
             destinations_crowded: to.gauge(
                 "queue_destinations_crowded",
-                "Destinations that wait for a connection that their hosts or a limit allow",
+                "Destinations that wait for a free connection to their hosts, or within a limit",
             ),
             sites: to.gauge("queue_sites", "Sets of hosts that serve known destinations"),
             sites_suspended: to.gauge(

@@ -35,11 +35,11 @@ impl SignMetrics {
         Self {
             messages: to.counters(
                 "sign_messages",
-                "Messages of own users, by what came of signing",
+                "Messages of local users by result of the signing",
             ),
             seconds: to.times(
                 "sign_seconds",
-                "Time that signing a message took, with its hashing",
+                "Time of signing a message, hashing included",
             ),
         }
     }

@@ -139,7 +139,7 @@ impl SmtpMetrics {
             ),
             connections_refused: to.counters(
                 "smtp_connections_refused",
-                "Connections closed before their first command",
+                "Connections closed before the first command",
             ),
             replies: to.counters("smtp_replies", "Replies sent to clients"),
             authentications: to.counters("smtp_authentications", "Authentications that ended"),
@@ -154,11 +154,11 @@ impl SmtpMetrics {
             ),
             messages_refused: to.counter(
                 "smtp_messages_refused",
-                "Messages refused after their body was received",
+                "Messages refused after the body was received",
             ),
             store_seconds: to.times(
                 "smtp_store_seconds",
-                "Time from the end of a message to the reply for it",
+                "Time from the end of a message to the reply",
             ),
             body_memory_bytes: to.gauge(
                 "smtp_body_memory_bytes",
@@ -174,11 +174,11 @@ impl SmtpMetrics {
             ),
             body_disk_heaviest_bytes: to.gauges(
                 "smtp_body_disk_heaviest_bytes",
-                "Files of the client whose long messages hold most of the disk, while room for them is short and a minute longer",
+                "Disk space of the client with the largest share of long messages, while disk space is short and a minute longer",
             ),
             body_memory_shortages: to.counters(
                 "smtp_body_memory_shortages",
-                "Messages refused, and connections ended, for the memory or the disk that they take",
+                "Messages refused, and connections ended, because of their memory or disk space",
             ),
             throttled: to.gauge(
                 "smtp_throttled",

@@ -36,7 +36,7 @@ impl EncodeLabelSet for GroupName {
 
 impl Label for GroupName {
     fn describe() -> String {
-        "`group`: name of the gateway whose queues they are".to_owned()
+        "`group`: name of the gateway that owns the queues".to_owned()
     }
 }
 
@@ -94,7 +94,7 @@ impl SpoolMetrics {
             ),
             one_memory: to.gauge(
                 "spool_one_memory",
-                "1 while acknowledged mail is in the memory of one node and in no log",
+                "1 while acknowledged mail is in the memory of a single node and in no log",
             ),
             disconnections: to
                 .counters("spool_disconnections", "Connections to the node that broke"),
@@ -108,7 +108,7 @@ impl SpoolMetrics {
             ),
             lease_remaining_seconds: to.gauges(
                 "spool_lease_remaining_seconds",
-                "Seconds for which deliveries may begin if nothing prolongs the lease",
+                "Seconds for which deliveries may begin without a renewal of the lease",
             ),
             records_lost: to.counter(
                 "spool_records_lost",
@@ -116,7 +116,7 @@ impl SpoolMetrics {
             ),
             commits: to.counters(
                 "spool_commits",
-                "Messages and reports given to the nodes, by what came of it",
+                "Messages and reports given to the nodes, by result",
             ),
             acknowledge_seconds: to.times(
                 "spool_acknowledge_seconds",

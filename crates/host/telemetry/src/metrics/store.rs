@@ -69,16 +69,16 @@ impl StoreMetrics {
             ),
             messages_removed: to.counter(
                 "store_messages_removed",
-                "Messages that were expunged or moved away; those of deleted mailboxes not",
+                "Messages expunged or moved away, without the messages of deleted mailboxes",
             ),
             changes: to.counter(
                 "store_changes",
-                "Changes of mailboxes and lists; by syncs it is how many share one",
+                "Changes of mailboxes and lists; divided by the syncs: changes per sync",
             ),
             change_bytes: to.counter("store_change_bytes", "Octets of changes in the log"),
             bodies: to.counter(
                 "store_bodies",
-                "Bodies written to the log; messages added by these is how many share one",
+                "Bodies written to the log; messages added divided by this number: messages per body",
             ),
             body_bytes: to.counter("store_body_bytes", "Octets of bodies in the log"),
             syncs: to.counter("store_syncs", "Syncs of the log"),
@@ -86,7 +86,7 @@ impl StoreMetrics {
             log_bytes: to.gauge("store_log_bytes", "Octets of the log"),
             log_dead_bytes: to.gauge(
                 "store_log_dead_bytes",
-                "Octets of the log that nothing needs, about; reclaimed at store.reclaim_from percent",
+                "Approximate octets of the log not needed any more; reclaimed at store.reclaim_from percent",
             ),
             room_scarce: to.gauge(
                 "store_room_scarce",
@@ -101,11 +101,11 @@ impl StoreMetrics {
             snapshots: to.counter("store_snapshots", "Snapshots of mailboxes written to the log"),
             operation_collisions: to.counter(
                 "store_operation_collisions",
-                "Operations refused since their id was used before with other content; the log of the program says whose",
+                "Operations refused because the id was used before with other content; the log of the program names the account",
             ),
             fetch_bytes: to.gauge(
                 "store_fetch_bytes",
-                "Memory for messages that clients asked for and have not read; limits.fetch_memory_max bounds it",
+                "Memory for messages requested and not yet read by clients; limits.fetch_memory_max is the limit",
             ),
             searches: to.counter("store_searches", "Searches for text"),
             search_messages_read: to.counter(

@@ -145,7 +145,7 @@ impl TlsMetrics {
             handshakes: to.counters("tls_handshakes", "TLS handshakes that ended"),
             policies: to.counters(
                 "tls_policies",
-                "Connections to next hops by the policy that said how they are encrypted",
+                "Connections to next hops by the policy for their encryption",
             ),
             certificate_expiry_seconds: to.gauges(
                 "tls_certificate_expiry_seconds",

@@ -124,7 +124,7 @@ fn patterns(cursor: &mut Cursor<'_>, reference: &str) -> Result<Vec<String>> {
         }
         if octets > LIST_PATTERNS_OCTETS_MAX {
             return Err(CommandError::TooMany(
-                "more than 2500 octets of patterns, what stands before each counted with it",
+                "more than 2500 octets of patterns, counting the reference before each pattern",
             ));
         }
         patterns.push(pattern);

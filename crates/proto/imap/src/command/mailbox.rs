@@ -117,12 +117,12 @@ fn qresync(cursor: &mut Cursor<'_>) -> Result<Qresync> {
             known_set(cursor)?;
             cursor.space()?;
             known_set(cursor)?;
-            cursor.expect(b')', "the end of what the client knows")?;
+            cursor.expect(b')', "the end of the list of known messages")?;
         } else {
             qresync.known = Some(known_set(cursor)?);
         }
     }
-    cursor.expect(b')', "the end of what the client knows")?;
+    cursor.expect(b')', "the end of the list of known messages")?;
     Ok(qresync)
 }
 

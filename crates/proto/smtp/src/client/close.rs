@@ -138,7 +138,7 @@ impl fmt::Display for CloseReason {
             Self::TlsUnavailable => f.write_str("TLS is required and not offered"),
             Self::TlsRefused(reply) => write!(f, "TLS is required and refused: {reply}"),
             Self::InjectedBeforeTls => {
-                f.write_str("server sent plaintext behind its reply to STARTTLS")
+                f.write_str("server sent plaintext behind the reply to STARTTLS")
             }
             Self::AuthUnavailable => f.write_str("no usable authentication mechanism is offered"),
             Self::AuthRefused(reply) => write!(f, "authentication refused: {reply}"),
