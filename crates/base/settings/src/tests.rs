@@ -288,7 +288,12 @@ fn a_queue_names_its_readers_once() {
         format!("[[spool.queue]]\nname = \"{name}\"\nreaders = [{readers}]\n")
     };
     for (file, line, key, words) in [
-        (queue("q", ""), 5, "spool.queue[1].readers", "expected at least one account"),
+        (
+            queue("q", ""),
+            5,
+            "spool.queue[1].readers",
+            "expected at least one account",
+        ),
         (
             queue("q", &many),
             5,
