@@ -1,4 +1,4 @@
-//! `ARCHITECTURE.md` names every crate by its folder, and no folder that does not exist.
+//! `ARCHITECTURE.md` names every existing crate by its folder, and no other folder.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
     findings.into()
 }
 
-/// Code spans that look like paths of crates, or of files in them.
+/// Code spans that look like paths of crates, or of files in crates.
 fn named_folders(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2).filter(|span| {
         let path = !span.contains(['*', '{', ' ', '<']);

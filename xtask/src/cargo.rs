@@ -1,4 +1,4 @@
-//! The checks that cargo does.
+//! The checks carried out by cargo.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
@@ -42,7 +42,7 @@ pub(crate) fn docs(workspace: &Workspace) -> Outcome {
     )
 }
 
-/// `cargo test` of the whole workspace; ends with one line that sums up every test binary.
+/// `cargo test` of the whole workspace; ends with a line that sums up every test binary.
 pub(crate) fn test(workspace: &Workspace) -> Outcome {
     let arguments = [
         "test",
@@ -70,7 +70,7 @@ pub(crate) fn test(workspace: &Workspace) -> Outcome {
     {
         let Ok(line) = line else { break };
         sum.add(&line);
-        // A reader that went away must not end the tests.
+        // A closed output must not end the tests.
         let _ = writeln!(out, "{line}");
     }
     let Ok(status) = child.wait() else {
@@ -110,7 +110,7 @@ fn run(
     }
 }
 
-/// What all test binaries report together.
+/// The sum of the reports of all test binaries.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sum {
     passed: u64,
@@ -119,7 +119,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Takes a line such as `test result: ok. 4 passed; 0 failed; 1 ignored; ...`.
+    /// Parses a line such as `test result: ok. 4 passed; 0 failed; 1 ignored; ...`.
     fn add(&mut self, line: &str) {
         let Some(rest) = line.strip_prefix("test result: ") else {
             return;

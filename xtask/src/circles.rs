@@ -1,19 +1,19 @@
 //! Circles: files that need each other can only be read, tested and moved together.
 //!
-//! Three promises: no circle between crates, tests included; none between the top-level modules of a
-//! crate where one of them is a folder, and no circle of files larger than the table below agrees to.
+//! Three promises: no circle between crates, tests included; no circle between the top-level modules of a crate
+//! if a module in the circle is a folder; and no circle of files larger than the table below allows.
 //!
-//! What counts as an import: a `use` declaration, or a path in the code (`crate::`, `super::`, `self::`,
-//! a child module, an imported module), of production code. It leads to the file that *defines* the item:
-//! `pub use` and imports of a parent are followed, and are no imports themselves. Neither is `mod child;`,
-//! nor the import of a module before a path through it says what of it is meant.
+//! An import is a `use` declaration, or a path in the code (`crate::`, `super::`, `self::`, a child module, an
+//! imported module), of production code. An import leads to the file that *defines* the item: `pub use` and
+//! imports of a parent are followed, and are no imports themselves. `mod child;` is no import, and neither is the
+//! import of a module before a path through the module names an item.
 //!
-//! A parent and its child are two files as any others: a child that uses an item of its parent, and a
-//! parent that calls the child, are a circle. One big type whose `impl` blocks lie in files of their
-//! own is counted for what it is, every file may touch every field; where the table has a number for such a
-//! family, it is agreed to. The remedy is a leaf file for the plain types.
+//! A parent and its child are two ordinary files: a child that uses an item of its parent, and a parent that
+//! calls the child, are a circle. A big type whose `impl` blocks lie in files of their own counts as a circle,
+//! because every file may touch every field; a number in the table allows such a family. The remedy is a leaf
+//! file for the plain types.
 //!
-//! Not seen: what macros make, and types that are used without being named.
+//! Not seen: the output of macros, and types used without their names.
 
 mod graph;
 mod source;
@@ -28,7 +28,7 @@ use graph::{Edges, Modules, circles};
 /// The table below, for findings.
 const TABLE: &str = "xtask/src/circles.rs";
 
-/// What is agreed to for a crate.
+/// The agreed circles of a crate.
 struct Agreed {
     folder: &'static str,
     /// Files of the largest circle.
@@ -45,7 +45,7 @@ const fn agreed(folder: &'static str, files: usize, modules: usize) -> Agreed {
     }
 }
 
-/// The circles that there are. A number may only fall; a crate that is not listed has none.
+/// The present circles. A number may only fall; a crate outside the list has no circles.
 const AGREED: &[Agreed] = &[
     agreed("bench", 14, 0),
     agreed("crates/app/vere", 13, 0),
@@ -71,7 +71,7 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
     compare(workspace, AGREED)
 }
 
-/// Prints the circles of one crate, with the names that make them.
+/// Prints the circles of a crate, with the names behind each edge.
 pub(crate) fn show(workspace: &Workspace, folder: &str) -> Outcome {
     let modules = Modules::read(workspace, Path::new(folder));
     let edges = modules.edges();
@@ -115,7 +115,7 @@ fn compare(workspace: &Workspace, table: &[Agreed]) -> Outcome {
     findings.into()
 }
 
-/// What a circle larger or smaller than agreed is told as.
+/// The finding for a circle larger or smaller than agreed.
 fn finding(
     folder: &str,
     of_what: &str,
@@ -140,7 +140,7 @@ fn finding(
     })
 }
 
-/// Cargo refuses circles of ordinary dependencies; this check refuses them of tests too.
+/// Cargo refuses circles of ordinary dependencies; this check also refuses circles of test dependencies.
 fn between_crates(packages: &[Package]) -> Vec<Finding> {
     let own: BTreeSet<&str> = packages
         .iter()
@@ -199,7 +199,7 @@ fn top_level(edges: &Edges<&Path>, folder: &str) -> Edges<String> {
     tops
 }
 
-/// The top-level folder that a file lies in.
+/// The top-level folder of a file.
 fn folder_in(file: &Path, folder: &str) -> Option<String> {
     let mut parts = file.strip_prefix(folder).ok()?.components().skip(1);
     match (parts.next(), parts.next()) {
@@ -208,21 +208,21 @@ fn folder_in(file: &Path, folder: &str) -> Option<String> {
     }
 }
 
-/// The circles that a folder is part of.
+/// The circles with at least one folder.
 fn with_folders(tops: &Edges<String>) -> Vec<Vec<String>> {
     let mut found = circles(tops);
     found.retain(|circle| circle.iter().any(|name| name.ends_with('/')));
     found
 }
 
-/// A file as the crate knows it.
+/// The path of a file within the crate.
 fn short(file: &Path, folder: &str) -> String {
     let file = file.strip_prefix(folder).unwrap_or(file);
     let file = file.strip_prefix("src").unwrap_or(file);
     file.display().to_string()
 }
 
-/// A circle and the edges inside it, a line each.
+/// A circle and its edges, a line each.
 fn described<N: Ord + Clone>(
     circle: &[N],
     edges: &Edges<N>,
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use crate::workspace::tests::{made_of, package};
 
-    /// What the check says of one crate in `c`.
+    /// The findings for a crate named `c`.
     fn findings(files: &[(&str, &str)], table: &[Agreed]) -> Vec<String> {
         let (_folder, mut workspace) = made_of(files);
         workspace.packages = vec![package("c", "c", &[])];

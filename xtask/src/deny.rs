@@ -1,11 +1,11 @@
-//! `deny.toml`, checked by cargo-deny where it is installed.
+//! `deny.toml`, checked by cargo-deny where installed.
 
 use std::process::{Command, Stdio};
 
 use crate::finding::{Finding, Outcome};
 use crate::workspace::Workspace;
 
-/// Runs the parts that need no network.
+/// Runs the checks that need no network.
 pub(crate) fn check(workspace: &Workspace) -> Outcome {
     let present = Command::new("cargo-deny")
         .arg("--version")

@@ -1,16 +1,16 @@
-//! What a check says.
+//! The results of a check.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// One thing that is wrong.
+/// A violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// Path relative to the root of the workspace.
     pub(crate) file: PathBuf,
     /// Line from 1; 0 when the whole file is meant.
     pub(crate) line: usize,
-    /// What is wrong and what to do about it.
+    /// The violation, and the remedy.
     pub(crate) what: String,
 }
 
@@ -38,9 +38,9 @@ impl fmt::Display for Finding {
 pub(crate) enum Outcome {
     /// Nothing is wrong.
     Passed,
-    /// Nothing is wrong, and there is something worth knowing.
+    /// No violation, and a text worth printing.
     Told(String),
-    /// It could not be done here, and why.
+    /// The check was impossible here, with the reason.
     Skipped(String),
     /// What is wrong.
     Failed(Vec<Finding>),

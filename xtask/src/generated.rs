@@ -1,4 +1,5 @@
-//! Reference pages are printed by the program itself; a page that differs from that is out of date.
+//! Reference pages are printed by the program itself; a page that differs from the output is out of
+//! date.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +11,10 @@ use crate::workspace::Workspace;
 /// Folder of the pages, relative to the root.
 const FOLDER: &str = "docs/reference";
 
-/// Each page and the arguments of `vere` that print it.
+/// Each page, and the arguments of `vere` that print the page.
 const PAGES: &[(&str, &[&str])] = &[("docs/reference/config.md", &["config", "reference"])];
 
-/// Compares every page with what the program prints.
+/// Compares every page with the output of the program.
 pub(crate) fn check(workspace: &Workspace) -> Outcome {
     let mut findings: Vec<Finding> = workspace
         .files
@@ -80,7 +81,7 @@ fn printed(workspace: &Workspace, arguments: &[&str]) -> Result<String, String> 
     }
 }
 
-/// The first line that differs.
+/// The first different line.
 fn difference(page: &str, committed: &str, now: &str) -> Option<Finding> {
     if committed == now {
         return None;

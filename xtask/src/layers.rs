@@ -1,4 +1,4 @@
-//! The direction of dependencies: a crate uses layers below its own and no others.
+//! The direction of dependencies: a crate uses only layers below its own.
 
 use std::path::Path;
 

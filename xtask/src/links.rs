@@ -20,7 +20,7 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
     findings.into()
 }
 
-/// The files that `[text](file#part)` in a line point to, without those elsewhere.
+/// The files named by `[text](file#part)` in a line, without external links.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("](").filter_map(|(at, mark)| {
         let rest = line.get(at + mark.len()..)?;

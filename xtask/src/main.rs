@@ -1,9 +1,9 @@
-//! The checks that CI and developers run: `cargo xtask check`, or one of them by its name.
+//! The checks for CI and developers: `cargo xtask check`, or a single check by name.
 //!
-//! Each check is a function from the [`Workspace`] to an [`Outcome`], which lists findings; each says where
-//! (`file:line`) and what to do. Nothing here needs the network once `cargo fetch` has run.
+//! Each check is a function from the [`Workspace`] to an [`Outcome`], which lists findings; each finding
+//! gives the place (`file:line`) and the remedy. No check needs the network once `cargo fetch` has run.
 //!
-//! Reading order: [`CHECKS`] below is the table of all checks; `workspace.rs` is what they look at;
+//! Reading order: [`CHECKS`] below is the table of all checks; `workspace.rs` is the input of the checks;
 //! one file per check.
 
 mod architecture;
@@ -28,14 +28,14 @@ use std::time::Instant;
 use finding::Outcome;
 use workspace::Workspace;
 
-/// One check: its name on the command line, what it holds, and the function.
+/// A check: the name on the command line, the promise, and the function.
 struct Check {
     name: &'static str,
     about: &'static str,
     run: fn(&Workspace) -> Outcome,
 }
 
-/// All checks, the quick ones first, the tests last: the line that sums them up ends the output.
+/// All checks, the quick checks first, the tests last: the summary of the tests ends the output.
 const CHECKS: &[Check] = &[
     Check {
         name: "layers",
@@ -161,7 +161,7 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Runs the checks; all of them, so that one run shows everything that is wrong.
+/// Runs all given checks, so that a single run shows every violation.
 fn run<'a>(checks: impl Iterator<Item = &'a Check>, workspace: &Workspace) -> ExitCode {
     let mut failed = Vec::new();
     for check in checks {

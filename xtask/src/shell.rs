@@ -1,4 +1,4 @@
-//! Shell scripts, checked by shellcheck where it is installed.
+//! Shell scripts, checked by shellcheck where installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::finding::{Finding, Outcome};
 use crate::workspace::Workspace;
 
-/// Checks every file that is a shell script by its ending or its first line.
+/// Checks every shell script, detected by extension or first line.
 pub(crate) fn check(workspace: &Workspace) -> Outcome {
     if Command::new("shellcheck")
         .arg("--version")

@@ -1,6 +1,6 @@
 //! The length of files. (The length of functions is clippy's: `too-many-lines-threshold`.)
 //!
-//! A file may have [`GATE`] lines without its tests. One of more than [`AIM`] lines stands in
+//! A file may have [`GATE`] lines without tests. A file of more than [`AIM`] lines stands in
 //! `xtask/sizes.txt` with its length, which may only fall; tables and grammars belong there too.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 
 /// Lines that a file should not exceed.
 const AIM: usize = 500;
-/// Lines that no file exceeds.
+/// Lines that no file may exceed.
 const GATE: usize = 1000;
 /// The list of files above the aim, relative to the root.
 const LIST: &str = "xtask/sizes.txt";
@@ -60,7 +60,8 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
     findings.into()
 }
 
-/// Lowers the numbers in the list to what is, and removes files that are short or gone. Never adds.
+/// Lowers the numbers in the list to the present lengths, and removes files that are short or gone.
+/// Never adds.
 pub(crate) fn write(workspace: &Workspace) -> Outcome {
     let long: BTreeMap<_, _> = long_files(workspace).collect();
     let lines: Vec<String> = listed(workspace)
@@ -99,7 +100,7 @@ fn is_test(file: &Path) -> bool {
     file.iter().any(is_tests)
 }
 
-/// Lines up to the test module, which stands last.
+/// Lines up to the test module at the end of the file.
 fn lines_without_tests(text: &str) -> usize {
     text.lines()
         .take_while(|line| *line != "#[cfg(test)]")

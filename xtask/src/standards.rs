@@ -1,5 +1,5 @@
-//! Every RFC that code or documentation cites stands in `docs/standards.md`, so that the list of
-//! what is implemented cannot fall behind.
+//! Every RFC cited in code or documentation stands in `docs/standards.md`, so that the list of
+//! implemented standards stays complete.
 
 use std::collections::BTreeSet;
 use std::path::Path;

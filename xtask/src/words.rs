@@ -1,9 +1,9 @@
-//! Texts that must not be in the tree: paths of the machine it was written on, marks of a merge.
+//! Texts forbidden in the tree: paths of a developer's machine, conflict marks of a merge.
 
 use crate::finding::{Finding, Outcome};
 use crate::workspace::Workspace;
 
-/// The texts, each in two parts so that this file does not find itself, and why.
+/// The texts, each in two parts so that this file is no finding itself, with the reasons.
 const FORBIDDEN: &[([&str; 2], &str)] = &[
     (["/wo", "rk/main"], "a path of one machine"),
     (["/wo", "rk/shared"], "a path of one machine"),

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(crate) enum WorkspaceError {
     /// A program could not be started or a file not be read.
     Io(&'static str, io::Error),
-    /// A program failed; the text is what it said.
+    /// A program failed, with this output.
     Program(&'static str, String),
     /// `cargo metadata` printed something else than expected.
     Metadata(String),
@@ -31,7 +31,7 @@ impl fmt::Display for WorkspaceError {
 
 impl std::error::Error for WorkspaceError {}
 
-/// A dependency as a manifest states it.
+/// A dependency as stated in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
@@ -60,7 +60,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// Looks at the workspace that this program was built from.
+    /// Finds the workspace of this program.
     pub(crate) fn find() -> Result<Self, WorkspaceError> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"))
             .parent()
@@ -77,7 +77,7 @@ impl Workspace {
                 ])
                 .current_dir(root),
         )?;
-        // Also files not yet added, so that a check fails before the commit and not after it.
+        // Lists untracked files too, so that a check fails before the commit and not after.
         let listed = output(
             "git ls-files",
             Command::new("git")
@@ -106,7 +106,7 @@ impl Workspace {
         })
     }
 
-    /// The files with one of the given endings.
+    /// The files with one of the given extensions.
     pub(crate) fn with_extension<'a>(
         &'a self,
         extensions: &'a [&str],

@@ -6,10 +6,10 @@ use std::path::{Path as FilePath, PathBuf};
 use super::source::{self, Path, Source};
 use crate::workspace::Workspace;
 
-/// `use` declarations that are followed one after the other, before a name is given up.
+/// The most `use` declarations followed in a row for a name.
 const STEPS_MAX: usize = 32;
 
-/// From each node to those it needs, with one name that shows it.
+/// The edges of each node, with a name as evidence.
 pub(super) type Edges<N> = BTreeMap<N, BTreeMap<N, String>>;
 
 /// A file of production code.
@@ -22,7 +22,7 @@ struct Module {
     source: Source,
 }
 
-/// The files of a crate that its root reaches by `mod` outside tests.
+/// The files of a crate that the root reaches by `mod` outside tests.
 #[derive(Debug, Default)]
 pub(super) struct Modules(Vec<Module>);
 
@@ -31,7 +31,7 @@ pub(super) struct Modules(Vec<Module>);
 enum Target {
     /// To a module itself.
     Module(usize),
-    /// To an item that this file defines.
+    /// An item defined in this file.
     Item(usize),
     /// Out of the crate.
     Outside,
@@ -80,7 +80,7 @@ impl Modules {
         Some(index)
     }
 
-    /// The files and what each needs of the others.
+    /// The edges between the files.
     pub(super) fn edges(&self) -> Edges<&FilePath> {
         let mut edges = Edges::new();
         for (index, module) in self.0.iter().enumerate() {
@@ -97,14 +97,14 @@ impl Modules {
         edges
     }
 
-    /// Paths whose items a module needs: what it imports for itself, and what its code names.
+    /// Paths whose items a module needs: its own imports, and the names in its code.
     fn needed(&self, index: usize) -> impl Iterator<Item = &Path> {
         let source = &self.0[index].source;
         let own = source.imports.values().filter(|import| !import.passed_on);
         own.map(|import| &import.path).chain(&source.paths)
     }
 
-    /// Where a path leads that stands in a module.
+    /// The target of a path in a module.
     fn resolve(&self, from: usize, path: &[String], steps: usize) -> Target {
         let module = &self.0[from];
         let Some((first, rest)) = path.split_first() else {
@@ -182,7 +182,7 @@ impl Modules {
     }
 }
 
-/// The folder in which the children of a file lie.
+/// The folder of a file's child modules.
 fn folder_of(file: &FilePath, is_root: bool) -> PathBuf {
     let folder = file.parent().unwrap_or(FilePath::new("")).to_owned();
     match file.file_stem() {
@@ -215,7 +215,7 @@ pub(super) fn circles<N: Ord + Clone>(edges: &Edges<N>) -> Vec<Vec<N>> {
     circles
 }
 
-/// What can be reached from a node in one step or more.
+/// The nodes reachable from a node in one step or more.
 fn reached_from<N: Ord + Clone>(node: &N, edges: &Edges<N>) -> BTreeSet<N> {
     let mut reached = BTreeSet::new();
     let mut next = vec![node];

@@ -1,4 +1,4 @@
-//! The imports of one Rust file: its `use` declarations, `mod` declarations, definitions and paths.
+//! The imports of a Rust file: its `use` declarations, `mod` declarations, definitions and paths.
 //!
 //! A scanner of tokens, not a parser of Rust: comments, literals, attributes and items under
 //! `#[cfg(test)]` are left out, and of what remains only names and paths count.
@@ -8,21 +8,21 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A path as written, one segment each: `crate::role::wire` is `["crate", "role", "wire"]`.
 pub(super) type Path = Vec<String>;
 
-/// One name that a `use` declaration brings into a file.
+/// A name brought into a file by a `use` declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Import {
-    /// What the name stands for.
+    /// The meaning of the name.
     pub(super) path: Path,
     /// `pub`, `pub(crate)` or `pub(super)`: the file passes the name on.
     pub(super) passed_on: bool,
 }
 
-/// What a file says about other files.
+/// The declarations of a file about other files.
 #[derive(Debug, Default)]
 pub(super) struct Source {
     /// `mod name;` outside tests.
     pub(super) children: BTreeSet<String>,
-    /// `use` declarations by the name they bring in; nameless ones (`as _`) by their path.
+    /// `use` declarations by name; nameless declarations (`as _`) by path.
     pub(super) imports: BTreeMap<String, Import>,
     /// Paths before `::*`.
     pub(super) globs: Vec<Path>,
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes the item whose keyword stands here.
+    /// Records the item whose keyword stands here.
     fn definition(&mut self) {
         let name = match self.peek() {
             "struct" | "enum" | "union" | "trait" | "type" | "fn" | "static" | "const" => {
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a `use` tree up to its `;`, or up to the `,` or `}` that ends a branch.
+    /// Reads a `use` tree up to the `;`, or up to the `,` or `}` at the end of a branch.
     fn use_tree(&mut self, before: &Path, passed_on: bool) {
         let mut path = before.clone();
         loop {
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips an attribute, and the item below it when it is for tests only.
+    /// Skips an attribute, and the following item if marked as test code.
     fn attribute(&mut self) {
         self.at += 1;
         if self.peek() == "!" {
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips from an opening bracket to its closing one.
+    /// Skips from an opening bracket to the closing bracket.
     fn group(&mut self) {
         let mut depth = 0_usize;
         while self.at < self.tokens.len() {

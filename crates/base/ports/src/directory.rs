@@ -1,8 +1,8 @@
 //! The directory of domains, accounts and aliases: records, changes, and the trait of a store.
 //!
 //! The names are types that can only hold safe, canonical text ([`DomainName`], [`AccountName`]), so that neither a
-//! store nor a path ever sees the raw input of a client. The conditions of a change are checked in one place
-//! ([`Change::check`]), which every store calls under its own lock.
+//! store nor a path ever sees the raw input of a client. [`Change::check`] is the single check of a change's
+//! conditions; every store calls the check under its own lock.
 
 mod change;
 mod names;
@@ -17,19 +17,19 @@ use std::path::PathBuf;
 
 use vere_units::Secret;
 
-/// A domain that this system is the destination of.
+/// A local domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Domain {
     /// Its name.
     pub name: DomainName,
-    /// Where mail goes for users that do not exist, as an address; refused when none.
+    /// The address that receives mail for unknown users; `None` refuses such mail.
     pub catch_all: Option<String>,
 }
 
 /// Somebody with a mailbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Name and address in one.
+    /// Name and address of the account.
     pub name: AccountName,
     /// Credentials for logins; an account without credentials cannot log in.
     pub credentials: Option<Credentials>,
@@ -44,30 +44,30 @@ pub struct Credentials {
     pub scram_sha_256: Secret<String>,
 }
 
-/// An address whose mail goes to others.
+/// An address whose mail goes to other addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {
     /// The address.
     pub name: AccountName,
-    /// Where its mail goes, as addresses, local or not; at least one, at most [`TARGETS_MAX`].
+    /// The target addresses, local or not; at least one, at most [`TARGETS_MAX`].
     pub targets: Vec<String>,
 }
 
-/// Targets of one alias: more is a mailing list, which needs other software.
+/// The most targets of an alias: a longer list is a mailing list, the task of other software.
 pub const TARGETS_MAX: usize = 1_000;
 
-/// Which records a listing holds.
+/// The selection of records for a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// Only accounts of this domain.
+    /// Restricts the listing to accounts of the domain.
     pub domain: Option<DomainName>,
-    /// Only accounts whose names sort after this name.
+    /// Restricts the listing to accounts whose names sort after this name.
     pub after: Option<AccountName>,
     /// Maximum number of accounts.
     pub limit: usize,
 }
 
-/// The lookups that resolving and checking need.
+/// The lookups for resolving addresses and checking changes.
 pub trait Lookup {
     /// Finds a domain.
     ///
@@ -100,22 +100,22 @@ pub trait Lookup {
 
 /// A store of domains, accounts and aliases that several threads and processes use at once.
 ///
-/// Lookups see every change that any process finished before them. Calls may block on a disk, for
-/// microseconds in the ordinary case and for seconds behind another process's change.
+/// Lookups see every change finished earlier by any process. Calls may block on a disk, for microseconds in the
+/// ordinary case and for seconds behind another process's change.
 pub trait DirectoryStore: Lookup + fmt::Debug + Send + Sync {
-    /// Checks and makes one change, whole or not at all; durable when this returns.
+    /// Checks and makes a change atomically; the change is durable on return.
     ///
     /// # Errors
     ///
     /// [`ChangeError`]: the change is not allowed, or the store cannot make it.
     fn apply(&self, change: &Change) -> Result<(), ChangeError>;
 
-    /// Gives a number that is another one after each change, whichever process made it: who keeps what was
-    /// looked up looks again when it is.
+    /// Returns a number that differs after each change by any process: a cache of lookups is valid while the number
+    /// is unchanged.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], when the store cannot say.
+    /// [`StoreError`], when the store cannot be read.
     fn revision(&self) -> Result<u64, StoreError>;
 
     /// Lists all domains, sorted.
@@ -129,14 +129,14 @@ pub trait DirectoryStore: Lookup + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`StoreError`], when the store cannot say.
+    /// [`StoreError`], when the store cannot be read.
     fn accounts(&self, page: &Page) -> Result<Vec<Account>, StoreError>;
 
     /// Lists aliases, sorted by the octets of their names.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], when the store cannot say.
+    /// [`StoreError`], when the store cannot be read.
     fn aliases(&self, page: &Page) -> Result<Vec<Alias>, StoreError>;
 }
 
@@ -144,9 +144,9 @@ pub trait DirectoryStore: Lookup + fmt::Debug + Send + Sync {
 /// peers get a temporary error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreError {
-    /// The operating system refused; what was done, to which file, its words.
+    /// The operating system refused: the operation, the file, and the error text.
     System(&'static str, PathBuf, String),
-    /// The store's content is not what this program or a careful editor writes; file and place.
+    /// The store's content has an unexpected form: file and place.
     Damaged(PathBuf, String),
     /// The store has another version of the format.
     Version {
@@ -154,7 +154,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Its version.
         found: i64,
-        /// The version this program reads.
+        /// The newest version known to this program.
         known: i64,
     },
     /// The database's own words.
@@ -172,7 +172,7 @@ impl fmt::Display for StoreError {
             Self::Damaged(path, place) => write!(f, "{} is damaged: {place}", path.display()),
             Self::Version { path, found, known } => write!(
                 f,
-                "{} has version {found} of its format, this program reads version {known}",
+                "{}: expected format version {known}; found version {found}",
                 path.display()
             ),
             Self::Database(path, words) => write!(f, "{}: {words}", path.display()),

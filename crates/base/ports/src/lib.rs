@@ -1,4 +1,4 @@
-//! The small traits through which engines reach the outside.
+//! The small traits through which engines reach the outside world.
 
 pub mod directory;
 pub mod mail_meta;

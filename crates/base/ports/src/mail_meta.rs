@@ -1,6 +1,6 @@
 //! Where the mail store keeps its metadata: rows in partitions, changed by conditional batches.
 //!
-//! The trait suits distributed engines (a partition is the unit that such an engine keeps together, a batch its
+//! The trait suits distributed engines (such an engine keeps a partition together, and applies a batch as a
 //! conditional write) and embedded engines. An engine never has the only copy: all rows can be replayed from the
 //! store's log. An engine therefore need not sync applied batches, and reports the applied position. The log is
 //! synced before an engine sees a batch, so the engine never runs ahead of the log.
@@ -9,10 +9,10 @@ use std::fmt;
 
 use crate::directory::AccountName;
 
-/// The unit that an engine keeps together and changes atomically.
+/// The unit of storage and of atomic changes in an engine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Partition {
-    /// An account: the list of its mailboxes, and rows that belong to no single mailbox.
+    /// An account: the list of its mailboxes, and rows outside single mailboxes.
     Account(AccountName),
     /// A mailbox: its messages and counters.
     Mailbox(u64),

@@ -2,7 +2,7 @@
 //! every start begins with an empty store.
 //!
 //! Jobs run in the background and are reported later, in any order. Buffers are passed by value, so that memory is
-//! accounted to their holder. The store returns the written octets or an error; the engine keeps a checksum all the
+//! accounted to the holder. The store returns the written octets or an error; the engine keeps a checksum all the
 //! same.
 
 use std::fmt;
@@ -38,7 +38,7 @@ pub trait SpillStore: fmt::Debug {
     /// [`SpillFull`] if the space is used up or too many jobs wait.
     fn write(&mut self, octets: Vec<u8>, len: usize) -> Result<SpillSlot, SpillFull>;
 
-    /// Starts reading a slot into a buffer of at least its length. No other job of the slot may run.
+    /// Starts reading a slot into a buffer of at least its length. The slot must have no other running job.
     fn read(&mut self, slot: SpillSlot, into: Vec<u8>);
 
     /// Frees a slot. No job of the slot may run.

@@ -1,8 +1,8 @@
 //! The log of a spool node: one per queue group, appended in order, synced in the background.
 //!
-//! The engine decides which entries to keep and for how long; the log knows nothing of queues. An *entry* is appended
-//! whole, and read back whole or not at all. A log consists of numbered *segments*. Each segment begins with a *head*
-//! written by the engine, enough to understand the segment's entries without earlier segments.
+//! The engine decides on the entries to keep, and for how long; the log knows nothing of queues. An *entry* is
+//! appended whole, and read back whole or not at all. A log consists of numbered *segments*. Each segment begins with
+//! a *head* written by the engine, enough to understand the segment's entries without earlier segments.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -44,12 +44,12 @@ pub enum LogRoom {
     Reserve,
 }
 
-/// Consecutive entries of one segment, whose contents fill a buffer together.
+/// Consecutive entries of a segment, whose contents together fill a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogStretch {
     /// The segment.
     pub segment: u64,
-    /// Where the first entry begins in its file.
+    /// Offset of the first entry in the file.
     pub offset: u64,
     /// The position of the first entry.
     pub position: u64,
@@ -87,11 +87,11 @@ pub trait SpoolLog {
         self.start_sync();
     }
 
-    /// Everything before this position is on stable storage.
+    /// The position up to which all octets are on stable storage.
     ///
     /// # Errors
     ///
-    /// [`LogError::Failed`] once a sync failed, for ever.
+    /// [`LogError::Failed`] once a sync failed, permanently.
     fn synced(&self) -> Result<LogPosition, LogError>;
 
     /// The number of the newest segment, to which the next entry goes.
@@ -137,7 +137,7 @@ pub trait SpoolLogStore {
     /// The type of the logs.
     type Log: SpoolLog;
 
-    /// Begins the log of a group that has none, with the head of its first segment.
+    /// Begins the log of a group without a log, with the head of the first segment.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ pub trait LogReader {
         None
     }
 
-    /// Receives the outline of the next entry of a segment. The entry keeps its place until the segment is removed.
+    /// Receives the outline of the next entry of a segment. The entry stays in place until the segment is removed.
     ///
     /// # Errors
     ///
@@ -227,8 +227,7 @@ pub trait LogReader {
     fn entry(&mut self, number: u64, entry: &[u8]) -> Result<(), UnreadableEntry>;
 }
 
-/// An entry whose checksum is right but whose content makes no sense: written by a later version, or
-/// a fault of our own.
+/// An entry with a correct checksum whose content makes no sense: written by a later version, or a fault of our own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableEntry(pub String);
 
@@ -254,7 +253,7 @@ pub enum OpenLogError {
         /// The reason.
         reason: String,
     },
-    /// Written in a format version that this version does not read.
+    /// The format version is unknown to this version of the program.
     Version {
         /// The file.
         file: PathBuf,

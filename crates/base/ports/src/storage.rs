@@ -9,7 +9,7 @@ pub trait Storage: Clone + Debug + Send + 'static {
     /// A file of the directory.
     type File: StorageFile;
 
-    /// The names of its files, in no order.
+    /// The names of the files, in no particular order.
     ///
     /// # Errors
     ///
@@ -77,12 +77,12 @@ pub trait StorageFile: Clone + Debug + Send + 'static {
     /// The error of the system; `UnexpectedEof` when the file ends before.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Announces a read of these octets, so that the system can read ahead.
+    /// Announces a read of the octets, so that the system can read ahead.
     fn will_need(&self, offset: u64, octets: u64) {
         let _ = (offset, octets);
     }
 
-    /// Writes both parts, one after the other, at `offset`.
+    /// Writes both parts consecutively at `offset`.
     ///
     /// # Errors
     ///

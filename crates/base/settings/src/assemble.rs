@@ -24,13 +24,13 @@ use crate::watching::{Control, Log, LogFormat, LogLevel, Metrics};
 impl Settings {
     /// Parses and checks the text of a whole file.
     ///
-    /// `file` is its path: it stands in the errors, and relative paths in the text are taken from
-    /// its folder. No file is looked at.
+    /// `file` is the path for errors; relative paths in the text are taken from the directory of
+    /// `file`. No other file is opened.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the text, at once. Contradictions between values are only
-    /// looked for once every value by itself is right.
+    /// All errors of the text, at once. Contradictions between values are only checked once every
+    /// value by itself is valid.
     pub fn parse(text: &str, file: &str) -> Result<Self, ConfigErrors> {
         let document = document::read(text).map_err(|errors| ConfigErrors::new(file, errors))?;
         let folder = Path::new(file)
@@ -165,7 +165,7 @@ impl Assembly {
             Ok(rest) => self.data.join(rest),
             Err(_) => path.to_path_buf(),
         };
-        // Without the `.` of `data = "."`, which would stand in every message.
+        // Drops the `.` of `data = "."`, which would appear in every error text.
         self.folder.join(path).components().collect()
     }
 
@@ -360,7 +360,7 @@ impl Assembly {
         })
     }
 
-    /// Without `[cluster.etcd]`, which `cross` then misses, it is the folder.
+    /// Without `[cluster.etcd]`, reported as missing by `cross`, the register is the directory.
     fn register(&self) -> Register {
         let wanted: &str = self.need("cluster.register");
         if wanted == "file" || !self.document.counts.contains_key("cluster.etcd") {

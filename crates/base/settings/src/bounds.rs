@@ -1,30 +1,30 @@
-//! How much memory the roles may take together, by the bounds that the settings give them.
+//! The memory that the roles may use together, by the limits in the settings.
 //!
-//! A bound that is a setting counts as it is set; what a role needs beside it is a named constant here. `vere
-//! check-config` prints the sum, the unit's `MemoryMax` is made of it, and `vere bench trouble` holds it against what
-//! a system takes.
+//! A limit in the settings counts with its value; further memory of a role is a named constant here. `vere
+//! check-config` prints the sum, the unit's `MemoryMax` is derived from the sum, and `vere bench trouble` compares
+//! the sum with the memory of a running system.
 
 use vere_units::ByteSize;
 
 use crate::Settings;
 
-/// The program with its threads and caches that no setting bounds, of each role.
+/// The program with threads and caches outside all settings, for each role.
 const SUPERVISOR: u64 = 32 * MIB;
 const SIGNER: u64 = 32 * MIB;
 const GATEWAY: u64 = 64 * MIB;
 const STORE: u64 = 64 * MIB;
 const NODE: u64 = 48 * MIB;
 
-/// A connection that waits for a command, as `limits.connections_max` has it.
+/// A connection waiting for a command, counted by `limits.connections_max`.
 const CONNECTION: u64 = 16 * 1024;
 
-/// An entry of the gateway for a message that waits, as `limits.queued_messages_max` has it.
+/// The gateway's entry for a waiting message, counted by `limits.queued_messages_max`.
 const QUEUED: u64 = 75;
 
-/// What the mail store keeps of messages and of the index of texts, for those that ask next.
+/// The mail store's caches of messages and of the text index.
 const STORE_CACHES: u64 = 192 * MIB;
 
-/// Processes that take messages apart, and what one holds beside the message: those that are kept busy.
+/// Number of busy parser processes, and the memory of a parser beside the message.
 const PARSERS: u64 = 4;
 const PARSER: u64 = 32 * MIB;
 
@@ -34,23 +34,23 @@ const ROOM_DIVISOR: u64 = 5;
 
 const MIB: u64 = 1 << 20;
 
-/// Something that a role takes memory for.
+/// A purpose for which a role uses memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryPart {
-    /// The setting that bounds it; empty for what no setting does.
+    /// The setting that limits the memory; empty without a setting.
     pub setting: &'static str,
     /// What it is.
     pub what: &'static str,
-    /// The most that it takes.
+    /// The maximum.
     pub max: ByteSize,
 }
 
-/// A role that runs on this machine, and the memory that it may take.
+/// A role on this machine, with the memory that the role may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleMemory {
-    /// Its name in the log: `gateway`, `store`, `spool-a`.
+    /// The role's name in the log: `gateway`, `store`, `spool-a`.
     pub role: String,
-    /// What it is made of.
+    /// The parts of the memory.
     pub parts: Vec<MemoryPart>,
 }
 
@@ -78,10 +78,10 @@ impl RoleMemory {
     }
 }
 
-/// The memory that all roles on this machine may take.
+/// The memory that all roles on this machine may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryBounds {
-    /// Each role, in the order in which they start.
+    /// The roles, in the order of their start.
     pub roles: Vec<RoleMemory>,
 }
 
@@ -93,7 +93,7 @@ impl MemoryBounds {
         ByteSize::new(octets.fold(0, u64::saturating_add))
     }
 
-    /// The same with a fifth more, in whole MiB: what a limit of the operating system should be.
+    /// The sum and a fifth more, in whole MiB: a suitable limit of the operating system.
     #[must_use]
     pub fn limit(&self) -> ByteSize {
         let sum = self.max().as_u64();
@@ -103,7 +103,7 @@ impl MemoryBounds {
 }
 
 impl Settings {
-    /// The memory that the roles of these settings may take on this machine.
+    /// The memory that the roles of these settings may use on this machine.
     #[must_use]
     pub fn memory_bounds(&self) -> MemoryBounds {
         let mut roles = vec![RoleMemory::new("supervisor", SUPERVISOR)];
@@ -119,7 +119,7 @@ impl Settings {
         MemoryBounds { roles }
     }
 
-    /// As the supervisor starts it: where somebody asks for its services.
+    /// The supervisor starts the store where a listener offers its services.
     fn has_store(&self) -> bool {
         let services = [&self.imap, &self.imaps, &self.lmtp];
         services.iter().any(|service| !service.listen.is_empty())
@@ -135,7 +135,7 @@ impl Settings {
 
     fn store_memory(&self) -> RoleMemory {
         RoleMemory::new("store", STORE)
-            .with("", "what was read of messages", STORE_CACHES)
+            .with("", "caches of messages and the text index", STORE_CACHES)
             .with("", "processes that take messages apart", PARSERS * PARSER)
             .with(
                 "limits.body_memory_max",

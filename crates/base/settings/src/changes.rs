@@ -1,4 +1,4 @@
-//! What changed between two configurations.
+//! The differences between two configurations.
 
 use crate::model::Settings;
 use crate::table::{Opt, sections};
@@ -6,14 +6,14 @@ use crate::table::{Opt, sections};
 /// The keys that differ between two configurations.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// Those that a running system takes over.
+    /// The keys that a running system applies.
     pub live: Vec<String>,
-    /// Those that hold after the next start only.
+    /// The keys that take effect at the next start.
     pub restart: Vec<String>,
 }
 
 impl Changes {
-    /// Says whether nothing differs.
+    /// Whether the configurations are equal.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.live.is_empty() && self.restart.is_empty()
@@ -21,9 +21,10 @@ impl Changes {
 }
 
 impl Settings {
-    /// Lists the keys whose values in `new` differ from those in `self`, in alphabetical order.
+    /// Lists the keys whose values in `new` differ from the values in `self`, in alphabetical
+    /// order.
     ///
-    /// Repeated sections are compared by their places, as `route[2].next_hop`.
+    /// Repeated sections are compared by index, as `route[2].next_hop`.
     #[must_use]
     pub fn changes(&self, new: &Self) -> Changes {
         let mut changes = Changes::default();

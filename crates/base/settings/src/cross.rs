@@ -1,4 +1,4 @@
-//! Contradictions between values that are right by themselves.
+//! Checks for contradictions between values that are valid individually.
 
 mod found;
 mod nodes;
@@ -59,7 +59,7 @@ fn records(to: &RecordSink, found: &mut Found<'_>) {
     }
 }
 
-/// A front end that is trusted with XCLIENT and a balancer that speaks for everybody are two things; one network
+/// A front end trusted with XCLIENT and a balancer that speaks for every client are two things; the same network
 /// for both is most often a mistake.
 fn proxies(settings: &Settings, found: &mut Found<'_>) {
     let allowed = found.document.values.get("xclient.proxy_overlap");
@@ -99,7 +99,7 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
         .map(|address| ("metrics.listen", address));
     let mut taken = BTreeSet::new();
     for (key, address) in mail.chain(acme).chain(metrics) {
-        // Port 0 asks the system for a free one, so that it may stand twice.
+        // Port 0 requests a free port, so that several listeners may use port 0.
         if address.port() != 0 && !taken.insert(*address) {
             found.add(key, format!("{address} is listened on twice"));
         }
@@ -128,7 +128,7 @@ fn certificates(settings: &Settings, found: &mut Found<'_>) {
     }
     let in_clear = &settings.auth.plaintext_networks.networks;
     if !settings.submission.listen.is_empty() && !have && in_clear.is_empty() {
-        let text = "nobody could authenticate without a certificate: [tls] with files, or [acme]";
+        let text = "needs a certificate: [tls] with files, or [acme]; without a certificate no client can authenticate";
         found.add("submission.listen", text);
     }
     let mut names = BTreeSet::new();
@@ -192,7 +192,7 @@ fn destinations(settings: &Settings, found: &mut Found<'_>) {
         if limits.scope == Some(DestinationScope::NextHop(NextHop::Mx)) {
             found.add(
                 &key("next_hop"),
-                "is no next hop; `domain` names what goes by MX",
+                "expected a next hop; `domain` is for destinations routed by MX",
             );
         }
         let of_hosts = matches!(limits.scope, Some(DestinationScope::Mx(_)));
@@ -203,10 +203,10 @@ fn destinations(settings: &Settings, found: &mut Found<'_>) {
             );
         }
         if limits.in_order && limits.connections_max.is_some() {
-            found.add(&key("connections_max"), "is one where the order is kept");
+            found.add(&key("connections_max"), "must be 1 with in_order");
         }
         if limits.burst.is_some() && limits.rate.is_none() {
-            found.add(&key("burst"), "needs a rate beside it");
+            found.add(&key("burst"), "needs `rate` in the same section");
         }
     }
 }
@@ -233,15 +233,18 @@ fn login(route: &Route, key: &impl Fn(&str) -> String, found: &mut Found<'_>) {
     match (&route.username, password) {
         (Some(_), false) => found.add(
             &key("username"),
-            "needs a password or a password_file beside it",
+            "needs password or password_file in the same section",
         ),
         (None, true) if route.password.is_some() => {
-            found.add(&key("password"), "needs a username beside it");
+            found.add(&key("password"), "needs `username` in the same section");
         }
-        (None, true) => found.add(&key("password_file"), "needs a username beside it"),
+        (None, true) => found.add(
+            &key("password_file"),
+            "needs `username` in the same section",
+        ),
         (Some(_), true) => match &route.next_hop {
             NextHop::Mx | NextHop::Local => {
-                found.add(&key("username"), "is for one named next hop only");
+                found.add(&key("username"), "needs a next hop with a host name");
             }
             NextHop::Host { host, .. } => {
                 let address = host.parse::<IpAddr>();
@@ -326,8 +329,8 @@ fn spool(settings: &Settings, found: &mut Found<'_>) {
     }
 }
 
-/// Octets of an account's name, and accounts that one gateway may let in: `vere_spoolwire` has them in
-/// a frame of a fixed length.
+/// Octets of an account's name, and accounts admitted by a gateway: `vere_spoolwire` carries both in a frame of
+/// fixed length.
 const ACCOUNT_NAME_MAX: usize = 32;
 const ACCOUNTS_LET_IN_MAX: usize = 16;
 
@@ -373,8 +376,7 @@ fn spool_queues(spool: &Spool, found: &mut Found<'_>) {
             found.add(&key("name"), format!("{:?} stands twice", queue.name));
         }
         if queue.readers.is_empty() {
-            let text =
-                "names nobody: without the section those may read it that may read the others";
+            let text = "expected at least one account; without the section all readers of the gateway's queues may read the queue";
             found.add(&key("readers"), text);
         } else if queue.readers.len() > ACCOUNTS_LET_IN_MAX {
             found.add(&key("readers"), "are more than 16");
@@ -390,7 +392,7 @@ fn spool_queues(spool: &Spool, found: &mut Found<'_>) {
 /// Octets of a gateway's name, which is part of file names.
 const GATEWAY_NAME_MAX: usize = 64;
 
-/// Members of one etcd cluster.
+/// The most members of an etcd cluster.
 const ENDPOINTS_MAX: usize = 16;
 
 fn cluster(settings: &Settings, found: &mut Found<'_>) {

@@ -12,12 +12,12 @@ use crate::nearest::nearest;
 use crate::table::{Fallback, Opt, REPEATED_MAX, Section, Shape, sections, top};
 use crate::value::Value;
 
-/// The parser's words for a key that stands twice.
+/// The parser's text for a repeated key.
 const DUPLICATE_KEY: &str = "duplicate key";
-/// Octets of one file; a hoster's file with thousands of routes has about one million.
+/// The largest file in octets; a hoster's file with thousands of routes has about one million.
 const FILE_MAX: usize = 16 << 20;
 
-/// The checked values of one file, defaults filled in, and the lines they stand on.
+/// The checked values of a file, with defaults, and the line of each key.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     pub(crate) values: BTreeMap<String, Value>,
@@ -26,12 +26,12 @@ pub(crate) struct Document {
     pub(crate) counts: BTreeMap<&'static str, usize>,
 }
 
-/// On which line of a file each key stands.
+/// The line of each key in a file.
 #[derive(Debug, Default, Clone)]
 pub struct KeyLines(BTreeMap<String, usize>);
 
 impl KeyLines {
-    /// Looks through the text of a file; one that is wrong has no lines.
+    /// Reads the keys of a text; an invalid text has no lines.
     #[must_use]
     pub fn of(text: &str) -> Self {
         read(text)
@@ -39,8 +39,8 @@ impl KeyLines {
             .unwrap_or_default()
     }
 
-    /// The line of a whole key, such as `route[2].next_hop`; where the file does not have it, that of
-    /// the header of its section.
+    /// The line of a full key, such as `route[2].next_hop`; for a missing key, the line of the
+    /// section header.
     #[must_use]
     pub fn at(&self, key: &str) -> Option<usize> {
         let section = || self.0.get(key.rsplit_once('.')?.0);
@@ -73,7 +73,7 @@ pub(crate) fn read(text: &str) -> Result<Document, Vec<ConfigError>> {
         reader.section(top(), "", root.get_ref(), 1);
     }
     if let Some(torn) = torn {
-        // What follows a header that is no header stands in the wrong section.
+        // Keys behind an invalid header appear to be in the wrong section.
         reader.errors.retain(|error| match error.problem {
             Problem::Syntax(_) => true,
             Problem::Missing(_) | Problem::VersionMissing => false,
@@ -123,8 +123,8 @@ impl Reader {
         });
     }
 
-    /// Notes where the text is not TOML; gives the first such line behind which keys may be taken for
-    /// those of another section.
+    /// Records the syntax errors of the TOML text; returns the first line behind which keys may be
+    /// assigned to a wrong section.
     fn syntax(&mut self, text: &str, found: &[toml::de::Error]) -> Option<usize> {
         let mut torn = None;
         for error in found {
@@ -140,7 +140,7 @@ impl Reader {
                 torn = Some(torn.map_or(line, |torn: usize| torn.min(line)));
             }
             let problem = Problem::Syntax(message);
-            // The parser tells of a key that stands twice once for its value, too.
+            // The parser reports a repeated key a second time for its value.
             let said =
                 |other: &ConfigError| other.line == line && (is_double || other.problem == problem);
             if !self.errors.iter().any(said) {
@@ -150,7 +150,7 @@ impl Reader {
         torn
     }
 
-    /// Checks the version first: in a file of another version nothing else means what it says.
+    /// Checks the version first: in a file of another version no other key is reliable.
     fn version(&mut self, root: &DeTable<'_>) -> bool {
         let Some((key, value)) = root.iter().find(|(key, _)| key.get_ref() == "version") else {
             self.error(1, "version", Problem::VersionMissing);
@@ -168,7 +168,7 @@ impl Reader {
         }
     }
 
-    /// Reads one section; `path` is its name with indices, `line` that of its header.
+    /// Reads a section; `path` is the name with indices, `line` the line of the header.
     fn section(&mut self, section: &'static Section, path: &str, table: &DeTable<'_>, line: usize) {
         for (key, value) in table {
             let line = self.lines.at(&key.span());
@@ -234,7 +234,7 @@ impl Reader {
         }
     }
 
-    /// Reads a section inside another one.
+    /// Reads a nested section.
     fn inner(
         &mut self,
         section: &'static Section,
@@ -251,7 +251,7 @@ impl Reader {
             (Shape::Repeated, DeValue::Array(list)) => {
                 if list.len() > REPEATED_MAX {
                     let found = format!("{} sections", list.len());
-                    let allowed = format!("at most {REPEATED_MAX} are allowed");
+                    let allowed = format!("expected at most {REPEATED_MAX}");
                     self.error(line, path, Problem::NotAllowed { found, allowed });
                     return;
                 }
@@ -287,7 +287,8 @@ impl Reader {
         );
     }
 
-    /// Finds what may be meant: a name of this section, or this very name in another section.
+    /// Finds the likely meaning of a name: a name in this section, or the same name in another
+    /// section.
     fn near(&self, section: &'static Section, name: &str) -> Option<String> {
         let options = section.options.iter().map(|option| option.name);
         let inner = sections().filter_map(|one| one.name.rsplit('.').next());

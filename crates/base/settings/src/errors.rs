@@ -1,8 +1,8 @@
-//! What is wrong with a configuration file.
+//! The errors of a configuration file.
 
 use std::fmt;
 
-/// Everything that is wrong with one file, in the order of its lines. The fault is the operator's.
+/// All errors of a file, in the order of lines. The fault is the operator's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigErrors {
     file: String,
@@ -24,7 +24,7 @@ impl ConfigErrors {
         &self.file
     }
 
-    /// Lists the errors; there is at least one.
+    /// Lists the errors; the list is never empty.
     #[must_use]
     pub fn errors(&self) -> &[ConfigError] {
         &self.errors
@@ -32,7 +32,7 @@ impl ConfigErrors {
 }
 
 impl fmt::Display for ConfigErrors {
-    /// Writes one line for each error: `file:line: key: what is wrong`.
+    /// Writes a line for each error: `file:line: key: problem`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, error) in self.errors.iter().enumerate() {
             let end = if n == 0 { "" } else { "\n" };
@@ -44,7 +44,7 @@ impl fmt::Display for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-/// One thing that is wrong, and where.
+/// An error with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// The line in the file, from 1; for a missing key the line of its section.
@@ -65,27 +65,27 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// What can be wrong.
+/// The kinds of errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
     /// The text is not TOML, or a key stands twice; the parser's own words.
     Syntax(String),
     /// The file is larger than any configuration; octets found and allowed.
     TooLarge(usize, usize),
-    /// There is no such key or section here; the nearest known one, if one is near.
+    /// The key or section is unknown; with the nearest known name, if any.
     UnknownKey(Option<String>),
     /// The value has another type than the key.
     WrongType {
         /// What stands there.
         found: &'static str,
-        /// What is wanted, in words with an example.
+        /// The expected value, with an example.
         wanted: String,
     },
     /// The value has the right type and is not allowed.
     NotAllowed {
-        /// What stands there, shortened.
+        /// The value found, shortened.
         found: String,
-        /// What is wrong with it, or what is allowed.
+        /// The problem, or the permitted range.
         allowed: String,
     },
     /// The key must be there; an example line.
@@ -94,7 +94,7 @@ pub enum Problem {
     VersionMissing,
     /// The file is written for another version of the format.
     VersionUnknown(i64),
-    /// The value contradicts another one; in words.
+    /// The value contradicts another value; the text names both.
     Conflict(String),
 }
 
@@ -105,24 +105,19 @@ impl fmt::Display for Problem {
             Self::TooLarge(found, max) => {
                 write!(
                     f,
-                    "the file has {found} octets, a configuration has at most {max}"
+                    "expected a file of at most {max} bytes; found {found} bytes"
                 )
             }
             Self::UnknownKey(None) => f.write_str("unknown key"),
             Self::UnknownKey(Some(near)) => {
                 write!(f, "unknown key, the nearest known one is {near}")
             }
-            Self::WrongType { found, wanted } => write!(f, "is {found}, wanted is {wanted}"),
+            Self::WrongType { found, wanted } => write!(f, "expected {wanted}; found {found}"),
             Self::NotAllowed { found, allowed } => write!(f, "{found}: {allowed}"),
-            Self::Missing(example) => write!(f, "is missing, add a line such as: {example}"),
-            Self::VersionMissing => {
-                f.write_str("is missing, add this as the first line: version = 1")
-            }
+            Self::Missing(example) => write!(f, "is missing; add a line such as: {example}"),
+            Self::VersionMissing => f.write_str("is missing; add this first line: version = 1"),
             Self::VersionUnknown(found) => {
-                write!(
-                    f,
-                    "is {found}, this program reads version 1 of the file only"
-                )
+                write!(f, "expected version 1 of the file; found {found}")
             }
             Self::Conflict(text) => f.write_str(text),
         }

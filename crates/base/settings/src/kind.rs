@@ -1,4 +1,4 @@
-//! The kinds of options, and the check of one value against its kind.
+//! The kinds of options, and the check of a value against its kind.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use crate::name::name;
 use crate::outgoing::{NextHop, Rate, RoutePattern};
 use crate::value::Value;
 
-/// Entries of one list.
+/// Entries of a list.
 const LIST_MAX: usize = 1_000;
-/// Messages of one rate.
+/// Messages of a rate.
 const RATE_MAX: u32 = 1_000_000;
-/// Octets of one text.
+/// Octets of a text.
 const TEXT_MAX: usize = 4_096;
 
-/// What values an option takes. Bounds are inclusive; sizes are octets, spans are milliseconds.
+/// The kind of value of an option. Bounds are inclusive; sizes are octets, spans are milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Version,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     HostNames,
     Name,
     Names,
-    /// Mailboxes, with their uses.
+    /// Mailboxes, with their special uses.
     Mailboxes,
     SecretText,
     Separator,
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     NetworkList,
     UrlHttps,
     UrlHttp,
-    /// Texts that begin so.
+    /// URLs that begin with this text.
     Urls(&'static str),
     Pattern,
     NextHop,
@@ -137,22 +137,22 @@ impl Kind {
             Self::Size(min, max) => {
                 let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
                 if !(min..=max).contains(&size.as_u64()) {
-                    return Err(format!("wanted is {}", self.wanted()));
+                    return Err(format!("expected {}", self.wanted()));
                 }
                 Value::Size(size)
             }
             Self::Span(min, max) => Value::Span(span(text, min, max)?),
             Self::Choice(names) => {
                 let known = names.iter().find(|name| **name == text);
-                Value::Choice(known.ok_or_else(|| format!("wanted is {}", self.wanted()))?)
+                Value::Choice(known.ok_or_else(|| format!("expected {}", self.wanted()))?)
             }
             Self::Ipv4 => {
                 let address = text.parse::<Ipv4Addr>();
-                Value::Ip(IpAddr::V4(address.map_err(|_| "is no IPv4 address")?))
+                Value::Ip(IpAddr::V4(address.map_err(|_| "expected an IPv4 address")?))
             }
             Self::Ipv6 => {
                 let address = text.parse::<Ipv6Addr>();
-                Value::Ip(IpAddr::V6(address.map_err(|_| "is no IPv6 address")?))
+                Value::Ip(IpAddr::V6(address.map_err(|_| "expected an IPv6 address")?))
             }
             Self::Address => Value::Address(socket_address(text)?),
             Self::UrlHttps => Value::Text(url(text, "https://")?),
@@ -165,7 +165,7 @@ impl Kind {
             Self::Rate => Value::Rate(rate(text)?),
             Self::Store => Value::Store(store(text)?),
             // The remaining kinds are no texts; `check` does not bring them here.
-            _ => return Err(format!("wanted is {}", self.wanted())),
+            _ => return Err(format!("expected {}", self.wanted())),
         })
     }
 
@@ -177,7 +177,7 @@ impl Kind {
             });
         };
         if text.len() > TEXT_MAX || text.chars().any(char::is_control) {
-            let allowed = format!("control characters and more than {TEXT_MAX} octets are refused");
+            let allowed = format!("expected at most {TEXT_MAX} bytes without control characters");
             return Err(Problem::NotAllowed {
                 found: self.shown(text),
                 allowed,
@@ -186,10 +186,11 @@ impl Kind {
         Ok(text)
     }
 
-    /// Shortens a text for a message.
+    /// Shortens a text for an error.
     ///
-    /// Secrets are not shown, and neither are texts of several lines: after a quotation mark too
-    /// many such a text holds the lines that follow in the file, and a password may be among them.
+    /// Secrets are not shown, and neither are texts of several lines: after a superfluous quotation
+    /// mark such a text contains the following lines of the file, and a password may be among the
+    /// lines.
     fn shown(self, text: &str) -> String {
         if self == Self::SecretText || text.contains('\n') {
             "the text".to_owned()
@@ -205,14 +206,14 @@ impl Kind {
                 wanted: self.wanted(),
             });
         };
-        // What does not fit into 128 bits is outside of every range.
+        // A number beyond 128 bits is outside every range.
         let parsed = i128::from_str_radix(number.as_str(), number.radix()).ok();
         let parsed = parsed.and_then(|number| u64::try_from(number).ok());
         parsed
             .filter(|number| (min..=max).contains(number))
             .map(Value::Integer)
             .ok_or_else(|| {
-                let allowed = format!("wanted is {}", self.wanted());
+                let allowed = format!("expected {}", self.wanted());
                 Problem::NotAllowed {
                     found: shown(number.as_str()),
                     allowed,
@@ -232,7 +233,7 @@ impl Kind {
             });
         };
         if list.len() > LIST_MAX {
-            let allowed = format!("at most {LIST_MAX} are allowed");
+            let allowed = format!("expected at most {LIST_MAX}");
             return Err(Problem::NotAllowed {
                 found: format!("{} entries", list.len()),
                 allowed,
@@ -251,7 +252,7 @@ impl Kind {
     fn spans(self, value: &DeValue<'_>, min: u64, max: u64) -> Result<Value, Problem> {
         let spans = self.list(value, |text| span(text, min, max))?;
         if spans.is_empty() {
-            let allowed = "at least one is needed".to_owned();
+            let allowed = "expected at least one entry".to_owned();
             return Err(Problem::NotAllowed {
                 found: "an empty list".to_owned(),
                 allowed,
@@ -278,7 +279,7 @@ pub(crate) fn shown(text: &str) -> String {
 
 pub(crate) fn type_of(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a number",
         DeValue::Float(_) => "a fraction",
         DeValue::Boolean(_) => "true or false",
@@ -300,21 +301,21 @@ fn host_name(text: &str) -> Result<String, String> {
                 .all(|octet| octet.is_ascii_alphanumeric() || octet == b'-')
     };
     if text.len() > 253 || !text.split('.').all(label) {
-        return Err("is not a host name (letters, digits, hyphens and dots; \
-                    international names in their xn-- form)"
+        return Err("expected a host name (letters, digits, hyphens and dots; \
+                    international names in the xn-- form)"
             .to_owned());
     }
     let top = text.rsplit('.').next().unwrap_or_default();
     if top.bytes().all(|octet| octet.is_ascii_digit()) {
-        return Err("is not a host name, but like an IP address".to_owned());
+        return Err("expected a host name; found the form of an IP address".to_owned());
     }
     Ok(text.to_ascii_lowercase())
 }
 
-/// Checks the name of a mailbox, with its use or without.
+/// Checks the name of a mailbox, with or without a special use.
 ///
 /// # Errors
-/// When it is no `NAME` or `NAME=USE`.
+/// The text is neither `NAME` nor `NAME=USE`.
 fn mailbox(text: &str) -> Result<String, String> {
     NewMailbox::parse(text).map(|_| text.to_owned())
 }
@@ -326,7 +327,7 @@ fn separator(text: &str) -> Result<String, String> {
         (Some('+' | '-' | '_' | '=' | '#' | '!' | '%' | '&' | '*' | '~' | '.'), None) => {
             Ok(text.to_owned())
         }
-        _ => Err("is none of + - _ = # ! % & * ~ .".to_owned()),
+        _ => Err("expected one of + - _ = # ! % & * ~ .".to_owned()),
     }
 }
 
@@ -343,10 +344,13 @@ fn maildir(text: &str) -> Result<String, String> {
         .replace("{domain}", "")
         .replace("{local}", "");
     if rest.contains(['{', '}']) {
-        return Err("knows the places {data}, {domain} and {local} only".to_owned());
+        return Err("expected no other placeholders than {data}, {domain} and {local}".to_owned());
     }
     if !text.contains("{domain}") || !text.contains("{local}") {
-        return Err("must hold {domain} and {local}, or accounts would share a mailbox".to_owned());
+        return Err(
+            "expected {domain} and {local}: without both, accounts would share a mailbox"
+                .to_owned(),
+        );
     }
     Ok(text.to_owned())
 }
@@ -355,15 +359,14 @@ fn span(text: &str, min: u64, max: u64) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
     if !(min..=max).contains(&span.as_millis()) {
         let (min, max) = (Span::from_millis(min), Span::from_millis(max));
-        return Err(format!("wanted is a span from {min} to {max}"));
+        return Err(format!("expected a span from {min} to {max}"));
     }
     Ok(span)
 }
 
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "is not an address with port such as 192.0.2.1:25 or [::]:25 (names are not allowed)"
-            .to_owned()
+        "expected an address with port, such as 192.0.2.1:25 or [::]:25 (not a name)".to_owned()
     })
 }
 
@@ -372,7 +375,9 @@ fn url(text: &str, start: &str) -> Result<String, String> {
         Some(rest) if !rest.is_empty() && !text.contains([' ', '"', '<', '>']) => {
             Ok(text.to_owned())
         }
-        _ => Err(format!("must begin with {start} and hold no spaces")),
+        _ => Err(format!(
+            "expected an address that begins with {start}, without spaces"
+        )),
     }
 }
 
@@ -394,10 +399,10 @@ fn next_hop(text: &str) -> Result<NextHop, String> {
         _ => {}
     }
     if let Some(rest) = text.strip_prefix('[') {
-        let (address, port) = rest.split_once(']').ok_or("has no closing bracket")?;
+        let (address, port) = rest.split_once(']').ok_or("expected a closing bracket")?;
         let address: Ipv6Addr = address
             .parse()
-            .map_err(|_| "holds no IPv6 address between the brackets")?;
+            .map_err(|_| "expected an IPv6 address between the brackets")?;
         let port = match port {
             "" => 0,
             port => hop_port(

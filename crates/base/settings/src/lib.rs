@@ -1,15 +1,15 @@
-//! Every setting: its type, unit, default, range and text, and the checked snapshot parsed from
-//! one TOML file.
+//! Every setting with type, unit, default, range and text, and the checked snapshot parsed from a
+//! TOML file.
 //!
 //! The table in `table` is the only place where an option exists: the check of a file, the
 //! defaults, the answer to "what can be changed without a restart" and the reference manual
 //! ([`reference()`]) are all derived from it. [`Settings::parse`] turns the text of a file into an
-//! immutable [`Settings`], or into [`ConfigErrors`], which holds everything that is wrong with the
-//! file at once, each with its line. A running system replaces its snapshot whole or keeps the old
-//! one; [`Settings::changes`] says which of the changed keys need a restart.
+//! immutable [`Settings`], or into [`ConfigErrors`], which lists all errors of the file, each with
+//! its line. A running system replaces the whole snapshot or keeps the old one;
+//! [`Settings::changes`] returns the changed keys that need a restart.
 //!
-//! Not covered: reading the file, looking whether named files exist, and domains, accounts and
-//! aliases, which are data, not settings, and lie in the directory.
+//! Not covered: reading the file, checking the existence of named files, and domains, accounts and
+//! aliases, which are data in the directory instead of settings.
 //!
 //! ```
 //! use vere_settings::Settings;

@@ -1,13 +1,13 @@
-//! How the mail store keeps its files.
+//! The storage options of the mail store.
 
 use vere_units::ByteSize;
 
 use crate::name::name;
 
-/// What mailboxes are for (RFC 6154 section 2), as far as mail is put into them.
+/// The special uses of mailboxes (RFC 6154 section 2) that receive mail.
 const USES: [&str; 5] = ["Archive", "Drafts", "Junk", "Sent", "Trash"];
 
-/// Among whom a body with the same content is stored once.
+/// The accounts among which bodies with the same content are stored once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodySharing {
     /// Within an account.
@@ -16,35 +16,35 @@ pub enum BodySharing {
     All,
 }
 
-/// How the mail store keeps its files.
+/// The storage options of the mail store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailStore {
-    /// Room of the disk that is kept for removing messages.
+    /// Disk space reserved for removing messages.
     pub reserve: ByteSize,
-    /// Percent of the log that nothing needs from which room is reclaimed.
+    /// Percentage of unneeded log from which space is reclaimed.
     pub reclaim_from: u32,
-    /// Percent of the time that reclaiming works.
+    /// Percentage of time spent on reclaiming.
     pub reclaim_share: u32,
-    /// Who shares what arrives separately.
+    /// The sharing of bodies that arrive separately.
     pub sharing: BodySharing,
-    /// What a new account gets beside its `INBOX`.
+    /// The mailboxes of a new account beside `INBOX`.
     pub mailboxes: Vec<NewMailbox>,
 }
 
-/// A mailbox that a new account gets.
+/// A mailbox of a new account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMailbox {
-    /// Its name: 1 to 255 octets in each level.
+    /// The name: 1 to 255 octets in each level.
     pub name: String,
-    /// Its use, such as `Sent` (RFC 6154 section 2).
+    /// The special use, such as `Sent` (RFC 6154 section 2).
     pub special_use: Option<&'static str>,
 }
 
 impl NewMailbox {
-    /// Reads `NAME` or `NAME=USE`. A name that is that of a use has it.
+    /// Parses `NAME` or `NAME=USE`. A name equal to a special use gets the special use.
     ///
     /// # Errors
-    /// When the name can be none of a mailbox, or there is no such use.
+    /// The name is invalid for a mailbox, or the special use is unknown.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (path, wanted) = match text.rsplit_once('=') {
             Some((path, wanted)) => (path, Some(wanted)),

@@ -6,7 +6,7 @@ use crate::table::{Fallback, Opt, Section, Shape, sections};
 
 /// Writes vere.toml(5), the reference of all options, as a manual page in man(7).
 ///
-/// It says of every option what [`reference`](crate::reference) says.
+/// The text of every option is the text in [`reference`](crate::reference).
 #[must_use]
 pub fn manual() -> String {
     let mut page = Roff::new();
@@ -30,13 +30,13 @@ pub fn manual() -> String {
 }
 
 const INTRODUCTION: &[&str] = &[
-    "The configuration is one TOML file: the one named with `--config`, else `$VERE_CONFIG`, else `run/vere.toml`, \
-     else `/etc/vere/vere.toml`. It must say `version` and `hostname`; everything else has a default.",
-    "Unknown keys, wrong types and values out of range are errors with their line; `vere check-config` lists them \
-     all. Relative paths are taken from the folder of the file. `{data}` at the beginning of a path is the value of \
+    "The configuration is a TOML file: the file named with `--config`, else `$VERE_CONFIG`, else `run/vere.toml`, \
+     else `/etc/vere/vere.toml`. `version` and `hostname` are required; every other key has a default.",
+    "Unknown keys, wrong types and values out of range are errors with their line; `vere check-config` lists all \
+     errors. Relative paths start at the directory of the file. `{data}` at the beginning of a path is the value of \
      `data`. Sizes are written \"512 B\", \"64 KiB\", \"10 MB\"; spans \"250ms\", \"30s\", \"5m\", \"4h\", \"5d\".",
-    "On SIGHUP the system takes over the whole new file or, when something is wrong with it, keeps the old one and \
-     says why. Options marked \"restart\" hold from the next start.",
+    "On SIGHUP the system applies the whole new file. If the new file has an error, the system keeps the old settings \
+     and logs the error. Options marked \"restart\" take effect at the next start.",
 ];
 
 fn section(page: &mut Roff, section: &Section) {
@@ -45,11 +45,11 @@ fn section(page: &mut Roff, section: &Section) {
         Shape::Always => (format!("[{}]", section.name), ""),
         Shape::Optional => (
             format!("[{}]", section.name),
-            " Without this section there is no such service.",
+            " Without this section the service is off.",
         ),
         Shape::Repeated => (
             format!("[[{}]]", section.name),
-            " May stand any number of times.",
+            " The section may be repeated.",
         ),
     };
     page.control("SH", [title.as_str()])
@@ -78,7 +78,7 @@ fn option(page: &mut Roff, option: &Opt) {
     page.text(text);
 }
 
-/// Text in which what stands between backquotes is set in bold.
+/// Converts text: parts between backquotes become bold.
 fn prose(text: &str) -> Vec<Inline> {
     let parts = text.split('`').enumerate();
     parts

@@ -1,4 +1,4 @@
-//! The settings as the parts of the system see them.
+//! The settings in the form used by the parts of the system.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -16,15 +16,15 @@ use crate::spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
 
-/// One checked, immutable configuration.
+/// A checked, immutable configuration.
 ///
-/// Made by [`Settings::parse`](Self::parse) only, so that every value is inside its range; share
-/// it as `Arc<Settings>`. Equal settings have equal values, however their files are written.
+/// Made by [`Settings::parse`](Self::parse) only, so that every value is in range; shared as
+/// `Arc<Settings>`. Equal settings have equal values, regardless of the notation in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The name this system greets and signs with: a fully qualified domain name, lower case.
     pub hostname: String,
-    /// The folder under which everything lies that is not placed elsewhere.
+    /// The directory of all data without a path of their own.
     pub data: PathBuf,
     /// The user to become when started as root.
     pub user: Option<String>,
@@ -34,39 +34,39 @@ pub struct Settings {
     pub submission: Listen,
     /// Listeners for mail of own users, TLS from the first octet.
     pub submissions: Listen,
-    /// Listeners for clients that read mail, TLS by STARTTLS.
+    /// Listeners for IMAP clients, TLS by STARTTLS.
     pub imap: Listen,
     /// Listeners for clients that read mail, TLS from the first octet.
     pub imaps: Listen,
     /// Listeners of the mail store for mail to be filed.
     pub lmtp: Listen,
-    /// What accounts may hold.
+    /// The quotas of accounts.
     pub quota: Quota,
-    /// How the mail store keeps its files.
+    /// The storage options of the mail store.
     pub store: MailStore,
-    /// Bounds on what clients may ask for.
+    /// Limits on the requests of clients.
     pub limits: Limits,
-    /// Who may relay without authentication.
+    /// The networks that may relay without authentication.
     pub relay: Networks,
     /// The priority of messages.
     pub priority: Priority,
-    /// Mail from the programs of this machine; none without the section.
+    /// Mail from programs on this machine; `None` without the section.
     pub sendmail: Option<Sendmail>,
-    /// Signatures on what own users send; none without the section.
+    /// DKIM signatures on local users' mail; `None` without the section.
     pub dkim: Option<Dkim>,
-    /// Lines about messages for other systems; none without the section.
+    /// Lines about messages for other systems; `None` without the section.
     pub records: Option<Records>,
-    /// Who may use XCLIENT.
+    /// The networks permitted to use XCLIENT.
     pub xclient: Networks,
-    /// Whose SMTP connections begin with a PROXY header.
+    /// The networks whose SMTP connections begin with a PROXY header.
     pub proxy: Networks,
-    /// Whose IMAP connections begin with a PROXY header.
+    /// The networks whose IMAP connections begin with a PROXY header.
     pub imap_proxy: Networks,
     /// Authentication.
     pub auth: Auth,
     /// Certificates in files.
     pub tls: Tls,
-    /// Certificates from a certificate authority; none without the section.
+    /// Certificates from a CA; `None` without the section.
     pub acme: Option<Acme>,
     /// Name resolution.
     pub resolver: Resolver,
@@ -76,15 +76,15 @@ pub struct Settings {
     pub delivery: Delivery,
     /// Exceptions from delivery by MX, first match first.
     pub routes: Vec<Route>,
-    /// What is allowed towards some destinations.
+    /// Limits for single destinations.
     pub destinations: Vec<DestinationLimits>,
-    /// Under which addresses and names deliveries leave.
+    /// Source addresses and names of deliveries.
     pub sources: Vec<Source>,
-    /// This gateway among others.
+    /// The settings of this gateway among several gateways.
     pub gateway: Gateway,
     /// Queue storage.
     pub spool: Spool,
-    /// Who of several gateways and nodes is responsible.
+    /// The register that decides between several gateways and nodes.
     pub cluster: Cluster,
     /// The OpenMetrics endpoint.
     pub metrics: Metrics,
@@ -92,12 +92,12 @@ pub struct Settings {
     pub log: Log,
     /// The socket of the commands that talk to a running system.
     pub control: Control,
-    /// Every value by its key, for comparison.
+    /// Every value by key, for comparison.
     pub(crate) values: BTreeMap<String, Value>,
 }
 
 impl Settings {
-    /// The source of this name.
+    /// The source with this name.
     #[must_use]
     pub fn source(&self, name: &str) -> Option<&Source> {
         self.sources.iter().find(|source| source.name == name)
@@ -112,27 +112,27 @@ impl Settings {
     }
 }
 
-/// The addresses a service listens on; none means that it does not run.
+/// The addresses of a service; without addresses the service does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
     /// Addresses with ports.
     pub listen: Vec<SocketAddr>,
 }
 
-/// Bounds on what clients may ask for.
+/// Limits on the requests of clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Octets of one message, announced by SIZE.
+    /// Octets of a message, announced by SIZE.
     pub message_size_max: ByteSize,
-    /// Recipients of one message.
+    /// Recipients of a message.
     pub recipients_max: u32,
-    /// Octets of one command line with its CRLF.
+    /// Octets of a command line with CRLF.
     pub command_line_length_max: ByteSize,
-    /// Octets of one line of a message with its CRLF.
+    /// Octets of a line in a message, with CRLF.
     pub text_line_length_max: ByteSize,
-    /// Received header fields of one message before it counts as looping.
+    /// Received header fields of a message before it counts as looping.
     pub hops_max: u32,
-    /// Messages over one connection.
+    /// Messages over a connection.
     pub messages_per_connection_max: u32,
     /// Refused commands before the connection is closed.
     pub errors_max: u32,
@@ -142,43 +142,43 @@ pub struct Limits {
     pub command_timeout: Span,
     /// Longest wait for more of a message.
     pub data_timeout: Span,
-    /// Longest time for one whole message.
+    /// The longest time for a whole message.
     pub data_time_max: Span,
     /// How long a process that takes a message apart may be silent.
     pub parse_timeout: Span,
     /// Connections at once.
     pub connections_max: u32,
-    /// Connections at once from one IPv4 address or one IPv6 /64.
+    /// Concurrent connections from one IPv4 address or one IPv6 /64.
     pub connections_per_client_max: u32,
-    /// Memory for messages that are being received.
+    /// Memory for messages being received.
     pub body_memory_max: ByteSize,
-    /// Room on the disk for what has come of long ones.
+    /// Disk space for the received parts of long messages.
     pub body_disk_max: ByteSize,
-    /// Memory for messages that clients fetch and have not read.
+    /// Memory for messages fetched by clients and not read yet.
     pub fetch_memory_max: ByteSize,
     /// Messages in all queues, counted once per destination.
     pub queued_messages_max: u64,
-    /// Percent of what may wait, or of memory, from which nothing new is begun.
+    /// Percentage of the queue limits, or of memory, from which new mail is throttled.
     pub throttle_from: u32,
-    /// Percent below which it is again.
+    /// Percentage below which new mail is accepted again.
     pub throttle_until: u32,
-    /// Messages in the queue of one destination.
+    /// Messages in the queue of a destination.
     pub messages_per_destination_max: u64,
     /// Their octets.
     pub octets_per_destination_max: ByteSize,
-    /// Memory for the messages that leave next.
+    /// Memory for the messages next in line.
     pub queue_memory_max: ByteSize,
 }
 
 /// A set of networks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Networks {
-    /// The networks; an address belongs to the set when it lies in one of them.
+    /// The networks; an address belongs to the set when an entry contains the address.
     pub networks: Vec<IpNetwork>,
 }
 
 impl Networks {
-    /// Says whether `address` lies in one of the networks.
+    /// Whether a network contains `address`.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.networks
@@ -206,13 +206,13 @@ pub struct CertificateFiles {
 /// Certificates in files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// The one shown when no other fits.
+    /// The certificate when no server name matches.
     pub default: Option<CertificateFiles>,
-    /// Those for names that clients ask for.
+    /// The certificates for server names requested by clients.
     pub sni: Vec<Sni>,
 }
 
-/// The certificate for one server name.
+/// The certificate for a server name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sni {
     /// The name, lower case.
@@ -239,20 +239,20 @@ pub struct Acme {
 /// The priority of messages (RFC 6710).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Priority {
-    /// Whose clients may raise it without authentication.
+    /// The networks whose clients may raise the priority without authentication.
     pub networks: Networks,
-    /// The name of the policy that is announced.
+    /// The name of the announced policy.
     pub policy: PriorityPolicy,
 }
 
-/// A registered policy of what priorities mean (RFC 6710 section 8).
+/// A registered policy of priorities (RFC 6710 section 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriorityPolicy {
     /// None is announced.
     None,
     /// As X.400 maps to mail.
     Mixer,
-    /// As military messages have it.
+    /// The policy of military messages.
     Stanag4406,
     /// As in emergencies.
     Nsep,
@@ -261,7 +261,7 @@ pub enum PriorityPolicy {
 /// Name resolution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolver {
-    /// The name servers; those of the operating system when empty.
+    /// The name servers; empty for the name servers of the operating system.
     pub servers: Vec<SocketAddr>,
     /// A file of static records; when given, no network is asked.
     pub zone: Option<PathBuf>,
@@ -276,34 +276,34 @@ pub struct Resolver {
 pub struct Directory {
     /// The store.
     pub store: DirectoryStore,
-    /// What separates a user name from a tag in `user+tag@domain`; none switches tags off.
+    /// The separator between user name and tag in `user+tag@domain`; `None` disables tags.
     pub subaddress_separator: Option<char>,
 }
 
-/// One of the gateways that share nodes and register.
+/// A gateway among several gateways with the same nodes and register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gateway {
-    /// Its name, and that of its group of queues.
+    /// The name of the gateway and of its group of queues.
     pub name: String,
-    /// Gateways whose queues it takes over when they are dead; `*`: all.
+    /// The gateways whose queues this gateway takes over after their death; `*` for all gateways.
     pub adopts: Vec<String>,
-    /// How long such a gateway must have renewed nothing.
+    /// Time without a renewal after which a gateway counts as dead.
     pub adopt_after: Span,
 }
 
 /// When a message counts as safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// When it is in the synced log of a node.
+    /// Once the record is in the synced log of a node.
     Synced,
-    /// When it is in the memory of enough nodes.
+    /// Once the record is in the memory of enough nodes.
     Replicated,
 }
 
-/// Which nodes keep logs, with [`Durability::Synced`].
+/// The nodes that keep logs, with [`Durability::Synced`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogBy {
-    /// One of those on the same machine.
+    /// One node of each machine.
     Machine,
     /// Each.
     Node,
@@ -314,52 +314,52 @@ pub enum LogBy {
 pub struct Spool {
     /// When a message counts as safe.
     pub durability: Durability,
-    /// Which nodes keep logs.
+    /// The nodes that keep logs.
     pub log: LogBy,
-    /// Nodes that are to hold every message.
+    /// Number of nodes that should hold every message.
     pub replicas: u32,
-    /// Nodes that must hold a message before it is acknowledged.
+    /// Number of nodes that must hold a message before its acknowledgement.
     pub replicas_min: u32,
-    /// In how long a node must be slower than the others for most of the time to be replaced; 0: in none.
+    /// The period of slowness after which a slow node is replaced; 0 disables the replacement.
     pub slow_after: Span,
-    /// How much later than the others' its answers must come for that.
+    /// The delay of a node's answers, compared with the other nodes, that counts as slow.
     pub slow_lag: Span,
-    /// How long such a node is left alone.
+    /// The time that a slow node is excluded.
     pub slow_rest: Span,
     /// The file of the key shared by gateway and nodes, made at the first start.
     pub secret: PathBuf,
-    /// Accounts on the nodes beside that one.
+    /// Further accounts on the nodes.
     pub accounts: Vec<SpoolAccount>,
-    /// The account as which this machine speaks to the nodes.
+    /// The account of this machine on the nodes.
     pub speaks_as: String,
-    /// Accounts that may take this gateway's queues over.
+    /// Accounts that may take over this gateway's queues.
     pub adopters: Vec<String>,
-    /// Accounts that may read them.
+    /// Accounts that may read this gateway's queues.
     pub readers: Vec<String>,
     /// Queues with readers of their own.
     pub queues: Vec<SpoolQueue>,
-    /// Octets that they may hold; `None`: no limit but the nodes'.
+    /// The most octets in the queues; `None` for no limit but the nodes'.
     pub group_max: Option<ByteSize>,
-    /// Queues that a group may have on one node.
+    /// Queues of a group on a node.
     pub queues_max: u32,
-    /// Groups on one node.
+    /// Groups on a node.
     pub groups_max: u32,
-    /// Memory of one node.
+    /// Memory of a node.
     pub memory_max: ByteSize,
-    /// Disk of one node for what its memory does not hold; 0: none.
+    /// Disk space of a node for records that do not fit into memory; 0 for none.
     pub spill_max: ByteSize,
-    /// Octets of one segment of a log.
+    /// Octets of a log segment.
     pub segment_size: ByteSize,
-    /// Damaged logs that a node keeps of which nothing says whose they were.
+    /// Damaged logs of unknown owners kept by a node.
     pub kept_max: u32,
-    /// The nodes; two local ones when the file names none.
+    /// The nodes; two local nodes when the file names none.
     pub nodes: Vec<SpoolNode>,
     /// Certificates for the connections to nodes.
     pub tls: Option<SpoolTls>,
 }
 
 impl Spool {
-    /// The file of the key of an account, if these settings know it.
+    /// The key file of an account, if known in the settings.
     #[must_use]
     pub fn secret_of(&self, account: &str) -> Option<&Path> {
         if account == DEFAULT_SPOOL_ACCOUNT {
@@ -370,8 +370,8 @@ impl Spool {
         Some(&known.secret)
     }
 
-    /// Nodes, by their places from 0, whose connections leave this machine in clear text although
-    /// nobody said so: there is no `[spool.tls]`.
+    /// The nodes, by index, whose connections leave this machine in clear text without an explicit setting:
+    /// `[spool.tls]` is missing.
     pub fn exposed(&self) -> impl Iterator<Item = (usize, &SpoolNode)> {
         let exposed = |node: &SpoolNode| {
             let outside = node
@@ -385,8 +385,8 @@ impl Spool {
             .filter(move |(_, node)| exposed(node))
     }
 
-    /// For each node the place of the first that shares a log with it, which may be its own: nodes that lose
-    /// power together. Where that is not sure each has its own.
+    /// For each node the index of the first node with the same log, possibly the node itself: such nodes
+    /// lose power together. In doubt each node has its own log.
     #[must_use]
     pub fn log_places(&self) -> Vec<usize> {
         let shares = |node: &SpoolNode, other: &SpoolNode| {
@@ -405,16 +405,16 @@ impl Spool {
 /// Mutual TLS between gateways and nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolTls {
-    /// What is shown to the other side, by nodes and gateways alike.
+    /// The certificate presented to the other side, by nodes and gateways alike.
     pub files: CertificateFiles,
-    /// A PEM file of the authorities that the other side's certificate must come from.
+    /// A PEM file of the CAs accepted for the other side's certificate.
     pub ca: PathBuf,
 }
 
-/// Which connections to a node are encrypted.
+/// The connections of a node to encrypt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineTls {
-    /// With `[spool.tls]` those over addresses that are not loopback.
+    /// With `[spool.tls]` all connections over addresses except loopback.
     Auto,
     /// All.
     Required,
@@ -422,31 +422,31 @@ pub enum LineTls {
     Off,
 }
 
-/// One node of the spool.
+/// A node of the spool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolNode {
     /// Its name.
     pub name: String,
     /// Where it listens.
     pub listen: SocketAddr,
-    /// A second address where it listens.
+    /// A second address of the node.
     pub standby: Option<SocketAddr>,
-    /// Whether it runs on another machine.
+    /// Whether the node runs on another machine.
     pub remote: bool,
-    /// Which connections to it are encrypted.
+    /// The connections of the node to encrypt.
     pub tls: LineTls,
-    /// The folder of its logs.
+    /// The directory of the node's logs.
     pub data: PathBuf,
 }
 
 impl SpoolNode {
-    /// Where it listens, the address for standby connections last.
+    /// The addresses of the node, the address for standby connections last.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         std::iter::once(self.listen).chain(self.standby)
     }
 
-    /// Whether it is known to run on the same machine as another one: both run here, or have the same IP
-    /// address, which for a loopback address may be the end of a tunnel to anywhere.
+    /// Whether both nodes certainly run on the same machine: both run here, or have the same IP address,
+    /// except a loopback address, which may be the end of a tunnel to any machine.
     fn is_beside(&self, other: &Self) -> bool {
         let ip = self.listen.ip().to_canonical();
         let same = ip == other.listen.ip().to_canonical() && !ip.is_loopback();
@@ -454,36 +454,36 @@ impl SpoolNode {
     }
 }
 
-/// Who of several gateways and nodes is responsible.
+/// The register that decides between several gateways and nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
-    /// Where groups of queues keep who their members are.
+    /// The place of the membership of groups.
     pub register: Register,
     /// How long a gateway delivers after its last renewal.
     pub lease: Span,
-    /// What a successor waits beyond it.
+    /// The further wait of a successor.
     pub skew: Span,
 }
 
 /// A durable compare-and-set register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Register {
-    /// Synced files in a folder of this machine.
+    /// Synced files in a directory of this machine.
     File(PathBuf),
     /// An etcd cluster.
     Etcd(Etcd),
 }
 
-/// An etcd cluster and how it is spoken with.
+/// An etcd cluster with credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Etcd {
     /// `http://HOST:PORT` or `https://HOST:PORT` of 1 to 16 members.
     pub endpoints: Vec<String>,
-    /// What its keys begin with.
+    /// The prefix of the keys.
     pub prefix: String,
     /// A PEM file of authorities; those of the operating system when absent.
     pub ca: Option<PathBuf>,
-    /// What is shown to members that want a certificate.
+    /// The certificate for members that demand a client certificate.
     pub certificate: Option<CertificateFiles>,
     /// The user and the file of the password.
     pub login: Option<(String, PathBuf)>,

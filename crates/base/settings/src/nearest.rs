@@ -1,9 +1,9 @@
-//! The known name nearest to a mistyped one.
+//! Finds the known name nearest to a mistyped name.
 
 /// Finds the candidate with the fewest edits from `name`, if one is near enough to be meant.
 ///
 /// Near enough is at most a third of the longer name, and at least two edits. A transposition of
-/// neighbours counts as one edit. Names above 64 octets are not compared.
+/// neighbours counts as a single edit. Names above 64 octets are not compared.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > 64 {

@@ -7,8 +7,8 @@ use std::str::FromStr;
 /// A network such as `192.0.2.0/24` or `2001:db8::/32`; a bare address is a network of one.
 ///
 /// Addresses of the form `::ffff:192.0.2.1` (IPv4 clients of a socket that serves both) are
-/// compared as IPv4, on both sides. Bits set behind the prefix are refused, since they show that
-/// the writer meant another network.
+/// compared as IPv4, on both sides. Bits set behind the prefix are refused, because they show that
+/// the author meant another network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IpNetwork {
     address: IpAddr,
@@ -58,7 +58,7 @@ pub enum ParseNetworkError {
     Address(String),
     /// The part behind the slash is not a count of bits up to the given one.
     Prefix(String, u8),
-    /// Bits behind the prefix are set; the field holds the network that has none.
+    /// Bits behind the prefix are set; the field holds the network without such bits.
     HostBits(String),
 }
 

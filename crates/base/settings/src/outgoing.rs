@@ -24,19 +24,19 @@ pub struct Delivery {
     /// Where the Maildir of an account lies; holds the places `{domain}` and `{local}`, which must
     /// be filled with checked names only.
     pub maildir: String,
-    /// Connections at once to one destination.
+    /// Concurrent connections to a destination.
     pub connections_per_destination_max: u32,
-    /// Connections at once to the hosts that serve one or more destinations.
+    /// Concurrent connections to the hosts that serve one or more destinations.
     pub connections_per_site_max: u32,
     /// Connections at once to all destinations.
     pub connections_max: u32,
-    /// Octets of a message that leaves together with its envelope, at most.
+    /// The most octets of a message sent together with its envelope.
     pub one_round_max: ByteSize,
     /// Longest wait for a connection.
     pub connect_timeout: Span,
-    /// Messages over one connection before a new one is made.
+    /// Messages over a connection before a new connection is made.
     pub messages_per_connection_max: u32,
-    /// Encryption towards next hops that no route names.
+    /// Encryption towards next hops without a route.
     pub tls: TlsMode,
     /// Whether MTA-STS policies hold.
     pub mta_sts: bool,
@@ -48,28 +48,28 @@ pub struct Delivery {
     pub ca: Option<PathBuf>,
     /// The port of next hops found by MX.
     pub port: u16,
-    /// The waits before the second, third, ... attempt; the last one repeats.
+    /// The waits before the second, third, ... attempt; the last wait repeats.
     pub retry: Vec<Span>,
     /// When a message is given up and returned.
     pub expire: Span,
-    /// When the sender is told that a message is late.
+    /// The time after which the sender gets a delay notice.
     pub delay_notice: Span,
     /// How long the queue of a destination stays after its last message.
     pub queue_idle: Span,
-    /// Reports that one address gets in an hour; 0: any number.
+    /// Reports to an address per hour; 0 for no limit.
     pub reports_per_hour_max: u32,
     /// The name of the source for next hops that no route gives another.
     pub source: Option<String>,
 }
 
-/// What is allowed towards some destinations.
+/// Limits for single destinations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DestinationLimits {
-    /// Which ones; nothing only while contradictions are looked for.
+    /// The destinations; `None` only during the check for contradictions.
     pub scope: Option<DestinationScope>,
     /// Connections at once.
     pub connections_max: Option<u32>,
-    /// Messages over one connection.
+    /// Messages over a connection.
     pub messages_per_connection_max: Option<u32>,
     /// Messages in a time.
     pub rate: Option<Rate>,
@@ -77,16 +77,16 @@ pub struct DestinationLimits {
     pub burst: Option<u32>,
     /// The least time between the starts of two connections.
     pub connection_interval: Option<Span>,
-    /// Who comes first when connections are short.
+    /// The priority when connections are short.
     pub priority: DestinationPriority,
-    /// Whether messages leave one at a time, in the order in which they were taken.
+    /// Whether messages are sent one at a time, in the order of acceptance.
     pub in_order: bool,
 }
 
-/// Which destinations limits are for.
+/// The destinations of limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DestinationScope {
-    /// Domains whose mail goes by MX.
+    /// Domains whose mail is routed by MX.
     Domain(RoutePattern),
     /// The next hop of a route, or the mailboxes of this system.
     NextHop(NextHop),
@@ -94,7 +94,7 @@ pub enum DestinationScope {
     Mx(RoutePattern),
 }
 
-/// Who comes first when connections are short.
+/// The priority when connections are short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DestinationPriority {
     /// Behind the others.
@@ -114,10 +114,10 @@ pub struct Rate {
     pub per: Span,
 }
 
-/// Under which addresses and name deliveries leave.
+/// The source addresses and name of deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// What routes call it.
+    /// The name for use in routes.
     pub name: String,
     /// The address of connections over IPv4; the system chooses when absent.
     pub ipv4: Option<Ipv4Addr>,
@@ -132,16 +132,16 @@ pub struct Source {
 pub enum TlsMode {
     /// None is used.
     Off,
-    /// It is used where offered, whatever the certificate says.
+    /// TLS is used where offered, with any certificate.
     Opportunistic,
-    /// It must be offered, with a certificate that is valid for the next hop's name.
+    /// TLS must be offered, with a certificate valid for the next hop's name.
     Required,
     /// The same from the first octet on, without STARTTLS (RFC 8314 section 3.3).
     Implicit,
 }
 
 impl TlsMode {
-    /// Whether nothing is sent without a certificate that is valid for the next hop's name.
+    /// Whether mail is sent only with a certificate valid for the next hop's name.
     #[must_use]
     pub fn is_verified(self) -> bool {
         matches!(self, Self::Required | Self::Implicit)
@@ -151,34 +151,34 @@ impl TlsMode {
 /// An exception from delivery by MX.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Which destinations it is for.
+    /// The destinations of the route.
     pub domain: RoutePattern,
-    /// Where their mail goes.
+    /// The next hop of the route.
     pub next_hop: NextHop,
     /// The protocol spoken there.
     pub protocol: Protocol,
     /// Encryption; `delivery.tls` when the file does not say.
     pub tls: TlsMode,
-    /// Whom to authenticate as; present together with the password.
+    /// The user to authenticate as; present together with the password.
     pub username: Option<String>,
     /// The password.
     pub password: Option<Secret<String>>,
-    /// The file with the password in its first line.
+    /// The file with the password in the first line.
     pub password_file: Option<PathBuf>,
     /// Whether the password may travel without TLS.
     pub password_in_clear: bool,
-    /// The name of the source its deliveries leave from.
+    /// The name of the source of the deliveries.
     pub source: Option<String>,
 }
 
-/// Which destinations a route is for.
+/// The destinations of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RoutePattern {
     /// `*`: every domain.
     Any,
     /// `example.org`: this domain, lower case.
     Exact(String),
-    /// `.example.org`: every domain below this one, lower case, without the dot.
+    /// `.example.org`: every domain below this domain, lower case, without the dot.
     Subdomains(String),
 }
 
@@ -202,11 +202,11 @@ impl RoutePattern {
 /// Where mail goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextHop {
-    /// To the hosts that the domain's MX records name.
+    /// The hosts in the domain's MX records.
     Mx,
-    /// Into mailboxes of this system.
+    /// Mailboxes of this system.
     Local,
-    /// To one host, without asking for MX records.
+    /// A host, without an MX lookup.
     Host {
         /// A host name, lower case, or an IP address without brackets.
         host: String,
@@ -215,7 +215,7 @@ pub enum NextHop {
     },
 }
 
-/// What is spoken with a next hop.
+/// The protocol towards a next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// RFC 5321.

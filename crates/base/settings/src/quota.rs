@@ -1,21 +1,21 @@
-//! What accounts may hold.
+//! The quotas of accounts.
 
 use vere_units::ByteSize;
 
-/// What accounts may hold.
+/// The quotas of accounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quota {
-    /// Those that are not named.
+    /// The quota of accounts without a quota of their own.
     pub default: AccountQuota,
     /// Single accounts, in the order of the file; the last one of a name holds.
     pub accounts: Vec<(String, AccountQuota)>,
-    /// What becomes of mail that an account has no room for.
+    /// The treatment of mail over quota.
     pub over: OverQuota,
     /// The percentage from which a warning is logged.
     pub warn_at: u32,
 }
 
-/// What one account may hold; where nothing is said, anything.
+/// The quota of an account; `None` for no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AccountQuota {
     /// Octets of all messages.
@@ -24,11 +24,11 @@ pub struct AccountQuota {
     pub messages: Option<u32>,
 }
 
-/// What becomes of mail that an account has no room for.
+/// The treatment of mail over quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverQuota {
-    /// It waits where it is (452).
+    /// The mail waits in the queue (452).
     Defer,
-    /// It is returned to its sender (552).
+    /// The mail is returned to the sender (552).
     Reject,
 }

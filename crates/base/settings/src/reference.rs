@@ -6,7 +6,7 @@ use crate::table::{Fallback, Opt, Section, Shape, sections};
 
 /// Writes the reference of all options as Markdown.
 ///
-/// `docs/reference/config.md` is this text; a test fails when they differ.
+/// `docs/reference/config.md` is the output; a test fails when the file differs.
 #[must_use]
 pub fn reference() -> String {
     let mut out = String::from(INTRODUCTION);
@@ -21,7 +21,7 @@ const INTRODUCTION: &str = "\
 
 Written by `vere config reference`; change the table in `crates/base/settings/src/table` instead.
 
-The configuration is one TOML file. The smallest working one:
+The configuration is a TOML file. The smallest working file:
 
 ```toml
 version = 1
@@ -29,12 +29,12 @@ hostname = \"mx.example.org\"
 ```
 
 Unknown keys, wrong types and values out of range are errors with their line; `vere check-config FILE`
-lists them all. Relative paths are taken from the folder of the file. `{data}` at the beginning of a
+lists all errors. Relative paths start at the directory of the file. `{data}` at the beginning of a
 path is the value of `data`. Sizes are written `\"512 B\"`, `\"64 KiB\"`, `\"10 MB\"`; spans `\"250ms\"`,
 `\"30s\"`, `\"5m\"`, `\"4h\"`, `\"5d\"`.
 
-After a change the system takes over the whole new file or, when something is wrong with it, keeps the
-old one and says why. Options marked *restart* hold from the next start.
+A reload applies the whole new file. If the new file has an error, the system keeps the old settings and
+logs the error. Options marked *restart* take effect at the next start.
 ";
 
 fn section(out: &mut String, section: &Section) {
@@ -45,8 +45,8 @@ fn section(out: &mut String, section: &Section) {
     };
     let note = match section.shape {
         Shape::Always => "",
-        Shape::Optional => " Without this section there is no such service.",
-        Shape::Repeated => " May stand any number of times.",
+        Shape::Optional => " Without this section the service is off.",
+        Shape::Repeated => " The section may be repeated.",
     };
     // Writing to a String cannot fail.
     let _ = writeln!(out, "\n## {title}\n\n{}{note}\n", section.text);

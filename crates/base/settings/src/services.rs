@@ -4,32 +4,32 @@ use std::path::PathBuf;
 
 use vere_units::{ByteSize, Span};
 
-/// Mail from the programs and users of this machine.
+/// Mail from programs and users of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sendmail {
-    /// Where the gateway takes it.
+    /// The socket of the gateway for local mail.
     pub socket: PathBuf,
-    /// The domain of addresses that are given without one.
+    /// The domain for addresses without a domain.
     pub domain: String,
 }
 
-/// Signatures on what own users send.
+/// DKIM signatures on local users' mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dkim {
     /// The folder of the keys.
     pub keys: PathBuf,
     /// Where the gateway reaches the signer.
     pub socket: PathBuf,
-    /// What becomes of a message while the signer does not answer.
+    /// The treatment of a message while the signer does not answer.
     pub when_unavailable: WhenUnavailable,
 }
 
-/// What becomes of a message that cannot be signed now.
+/// The treatment of a message that cannot be signed now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenUnavailable {
     /// The client is told to try again later.
     Defer,
-    /// It goes on without a signature.
+    /// The message is sent without a signature.
     Unsigned,
 }
 
@@ -49,14 +49,15 @@ pub enum RecordSink {
     File {
         /// Which.
         path: PathBuf,
-        /// A larger one is set aside.
+        /// A larger file is set aside.
         size_max: ByteSize,
     },
     /// To a web server.
     Webhook {
-        /// Where they are posted.
+        /// The URL for the POST requests.
         url: String,
-        /// The file of the authorities that its certificate must come from, if not from the system's.
+        /// The file of CAs accepted for the server's certificate; `None` for the CAs of the operating
+        /// system.
         ca: Option<PathBuf>,
         /// The file with the secret of the signature.
         secret: PathBuf,

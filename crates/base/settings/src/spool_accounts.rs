@@ -1,8 +1,8 @@
-//! Accounts on the nodes, and what they may do with single queues.
+//! Accounts on the nodes, and their rights in single queues.
 
 use std::path::PathBuf;
 
-/// The account that the shared secret proves.
+/// The account proved by the shared secret.
 pub const DEFAULT_SPOOL_ACCOUNT: &str = "default";
 
 /// An account on the nodes.
@@ -10,17 +10,18 @@ pub const DEFAULT_SPOOL_ACCOUNT: &str = "default";
 pub struct SpoolAccount {
     /// Its name.
     pub name: String,
-    /// The file of its key, made at the first start.
+    /// The account's key file, created at the first start.
     pub secret: PathBuf,
-    /// Whether it may have queues of its own.
+    /// Whether the account may create groups.
     pub makes_groups: bool,
 }
 
-/// Who may read one queue of this gateway.
+/// The readers of a queue of this gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolQueue {
     /// Its name.
     pub name: String,
-    /// Accounts that may read it, and no other of those that may only read.
+    /// The accounts that may read the queue, instead of all accounts with the right to read the
+    /// group.
     pub readers: Vec<String>,
 }

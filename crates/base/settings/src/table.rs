@@ -13,7 +13,7 @@ pub(crate) fn top() -> &'static Section {
     &intake::SECTIONS[0]
 }
 
-/// Every section, in the order of the reference; a section stands behind the one it lies in.
+/// Every section, in the order of the reference; a nested section stands behind its parent.
 pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
     intake::SECTIONS
         .iter()

@@ -288,7 +288,12 @@ fn a_queue_names_its_readers_once() {
         format!("[[spool.queue]]\nname = \"{name}\"\nreaders = [{readers}]\n")
     };
     for (file, line, key, words) in [
-        (queue("q", ""), 5, "spool.queue[1].readers", "names nobody"),
+        (
+            queue("q", ""),
+            5,
+            "spool.queue[1].readers",
+            "expected at least one account",
+        ),
         (
             queue("q", &many),
             5,
@@ -397,7 +402,7 @@ fn version_is_asked_for_and_only_1_is_read() {
     let found = Settings::parse(text, "f").unwrap_err().to_string();
     assert_eq!(
         found,
-        "f:1: version: is missing, add this as the first line: version = 1"
+        "f:1: version: is missing; add this first line: version = 1"
     );
     // Nothing else is said about a file that is written for a program not yet known.
     let found = Settings::parse("\nversion = 2\nnew_key = true\n", "f")
@@ -405,13 +410,13 @@ fn version_is_asked_for_and_only_1_is_read() {
         .to_string();
     assert_eq!(
         found,
-        "f:2: version: is 2, this program reads version 1 of the file only"
+        "f:2: version: expected version 1 of the file; found 2"
     );
     let found = Settings::parse("version = \"1\"\nhostname = \"a.b\"\n", "f").unwrap_err();
     assert!(
         found
             .to_string()
-            .contains("is a text, wanted is the number 1"),
+            .contains("expected the number 1; found a string"),
         "{found}"
     );
 }
@@ -479,13 +484,13 @@ fn networks_of_proxies_and_of_xclient_are_apart_unless_told() {
 
 /// `[section] line of the file => key => words of the error`.
 const WRONG_TYPES: &str = r##"
-[limits] recipients_max = "9" => limits.recipients_max => is a text, wanted is a number
+[limits] recipients_max = "9" => limits.recipients_max => expected a number from 100 to 100000; found a string
 [limits] message_size_max = 9 => limits.message_size_max => a size such as "10 MiB"
-[smtp] listen = "[::]:25" => smtp.listen => wanted is a list of addresses
-[smtp] listen = [25] => smtp.listen => is a number, wanted is a list
-smtp = 3 => smtp => is a number, wanted is a section [smtp]
-route = [1] => route[1] => wanted is sections [[route]]
-[[limits]] => limits => is a list, wanted is a section [limits]
+[smtp] listen = "[::]:25" => smtp.listen => expected a list of addresses
+[smtp] listen = [25] => smtp.listen => expected a list of addresses with ports such as ["[::]:25"]; found a number
+smtp = 3 => smtp => expected a section [smtp]; found a number
+route = [1] => route[1] => expected sections [[route]]
+[[limits]] => limits => expected a section [limits]; found a list
 "##;
 
 #[test]
@@ -495,7 +500,7 @@ fn wrong_types_say_what_is_wanted() {
         "[route]\ndomain = \"*\"\n",
         3,
         "route",
-        "wanted is sections [[route]]",
+        "expected sections [[route]]",
     );
 }
 
@@ -510,14 +515,14 @@ const NOT_ALLOWED: &str = r##"
 [delivery] retry = [] => delivery.retry => at least one
 [delivery] tls = "on" => delivery.tls => "off", "opportunistic", "required"
 [relay] networks = ["10.1.0.0/8"] => relay.networks => the network is 10.0.0.0/8
-[smtp] listen = ["localhost:25"] => smtp.listen => names are not allowed
+[smtp] listen = ["localhost:25"] => smtp.listen => not a name
 user = "../root" => user => must not hold a slash
 data = "" => data => must not be empty
 data = "a\u0000b" => data => control characters
-[delivery] maildir = "{data}/{local}" => delivery.maildir => must hold {domain}
-[delivery] maildir = "{home}/{domain}/{local}" => delivery.maildir => only
+[delivery] maildir = "{data}/{local}" => delivery.maildir => expected {domain}
+[delivery] maildir = "{home}/{domain}/{local}" => delivery.maildir => no other placeholders
 [directory] store = "ldap:x" => directory.store => sqlite:PATH
-[directory] subaddress_separator = "@" => directory.subaddress_separator => none of
+[directory] subaddress_separator = "@" => directory.subaddress_separator => expected one of
 [acme] directory = "http://ca" => acme.directory => https://
 "##;
 
@@ -645,7 +650,7 @@ fn next_hops() {
 /// `[section] line of the file => key => words of the error`.
 const CONTRADICTIONS: &str = r##"
 [submissions] listen = ["[::]:465"] => submissions.listen => needs a certificate
-[submission] listen = ["[::]:587"] => submission.listen => nobody could
+[submission] listen = ["[::]:587"] => submission.listen => without a certificate no client can authenticate
 [tls] key = "k" => tls.key => needs tls.certificate
 [limits] message_size_max = "200 MiB" => limits.message_size_max => more than half
 [metrics] listen = "[::]:25" => metrics.listen => twice
@@ -680,7 +685,7 @@ fn contradictions() {
         &format!("{route}username = \"u\"\n"),
         6,
         "route[1].username",
-        "needs a password",
+        "needs password or password_file",
     );
     let login = "username = \"u\"\npassword = \"p\"\n";
     one_error(
@@ -835,7 +840,9 @@ fn a_value_of_several_lines_is_not_quoted() {
         format!("{MINIMAL}{route}username = \"\"\"me\"\npassword = \"very secret\"\n\"\"\"\n");
     let errors = Settings::parse(&text, "f").unwrap_err().to_string();
     assert!(
-        errors.contains("route[1].username: the text: control characters"),
+        errors.contains(
+            "route[1].username: the text: expected at most 4096 bytes without control characters"
+        ),
         "{errors}"
     );
     assert!(!errors.contains("secret"), "{errors}");

@@ -1,4 +1,4 @@
-//! Checked values, before they are put into the structures.
+//! Checked values, before they become parts of the settings.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -32,9 +32,9 @@ pub(crate) enum Value {
     Store(DirectoryStore),
 }
 
-/// A type that a value can be taken as.
+/// A type to which a value can be converted.
 pub(crate) trait FromValue: Sized {
-    /// Gives the value if it is of this type.
+    /// Returns the value if the type fits.
     fn from_value(value: &Value) -> Option<Self>;
 }
 

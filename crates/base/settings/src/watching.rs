@@ -6,16 +6,16 @@ use std::path::PathBuf;
 /// The OpenMetrics endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metrics {
-    /// Where it listens; none without an address.
+    /// The address of the metrics listener; `None` for no listener.
     pub listen: Option<SocketAddr>,
-    /// Where that of the mail store listens.
+    /// The address of the mail store's metrics listener.
     pub store: Option<SocketAddr>,
 }
 
 /// The log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
-    /// The least important events that are written.
+    /// The least important level written to the log.
     pub level: LogLevel,
     /// Their form.
     pub format: LogFormat,
@@ -28,7 +28,7 @@ pub enum LogLevel {
     Error,
     /// Something is odd.
     Warn,
-    /// One line for each finished transaction.
+    /// A line for each finished transaction.
     Info,
     /// Steps of transactions.
     Debug,

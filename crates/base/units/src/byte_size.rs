@@ -13,8 +13,8 @@ const KNOWN: &str = "B, KB, MB, GB, TB, KiB, MiB, GiB, TiB";
 /// A count of octets, written `"64 KiB"`, `"10MB"` or `"512 B"`.
 ///
 /// `K`, `M`, `G` and `T` with `iB` are powers of 1024, with `B` powers of 1000; case does not matter, nor does space
-/// between number and unit. A bare number counts octets. [`Display`](fmt::Display) writes the
-/// largest unit that divides the value, so that its text is read back as the same value.
+/// between number and unit. A bare number counts octets. [`Display`](fmt::Display) writes the largest unit that
+/// divides the value, so that the text parses to the same value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ByteSize(u64);
 

@@ -1,17 +1,17 @@
-//! The one error of the texts read by this crate.
+//! The error of all parsers in this crate.
 
 /// Says why a text is not a quantity. The fault is the writer's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParseUnitError {
-    /// The text holds nothing.
+    /// The text is empty.
     Empty,
     /// The text does not begin with a decimal number.
     NotANumber(String),
-    /// A number stands without a unit where one is needed.
+    /// A number lacks the required unit.
     UnitMissing(String),
-    /// The unit is none of those known; the second field lists those.
+    /// The unit is unknown; the second field lists the known units.
     UnknownUnit(String, &'static str),
-    /// The value is above what the type holds.
+    /// The value exceeds the range of the type.
     TooLarge(String),
     /// The text is not an id: wrong length or a character outside of the alphabet.
     NotAnId(String),
@@ -24,7 +24,7 @@ impl std::fmt::Display for ParseUnitError {
             Self::NotANumber(text) => write!(f, "{text:?} does not begin with a whole number"),
             Self::UnitMissing(text) => write!(f, "{text:?} has no unit"),
             Self::UnknownUnit(unit, known) => {
-                write!(f, "unit {unit:?} is not known, use one of {known}")
+                write!(f, "unknown unit {unit:?}; expected one of {known}")
             }
             Self::TooLarge(text) => write!(f, "{text:?} is too large"),
             Self::NotAnId(text) => write!(f, "{text:?} is not an id"),

@@ -1,10 +1,9 @@
 //! Quantities with their units: sizes, spans, timestamps, secrets, trace ids.
 //!
-//! A bare number says neither what it counts nor in what; these types do, and they are the only way
-//! such values travel between layers. [`ByteSize`] and [`Span`] read and write the text that
-//! operators put into the configuration (`"64 KiB"`, `"5m"`), [`Timestamp`] is the time that hosts
-//! pass into engines, [`Secret`] keeps what must not be logged out of logs, and [`TraceId`] is the
-//! id under which a message is found again.
+//! A bare number carries neither meaning nor unit; values travel between layers only as these
+//! types, with both. [`ByteSize`] and [`Span`] parse and write the text of operators in the
+//! configuration (`"64 KiB"`, `"5m"`), [`Timestamp`] is the time that hosts pass into engines,
+//! [`Secret`] keeps secrets out of logs, and [`TraceId`] is the id of a message in the trace.
 //!
 //! Not covered: calendars and time zones (times are UTC), and sizes above 2^64 - 1 octets.
 //!

@@ -6,8 +6,8 @@ use serde::de::{Deserialize, Deserializer};
 
 /// A value that prints as `[redacted]`: a password, a key.
 ///
-/// It has no `Serialize` on purpose. Comparison by `==` is for tests and change detection; compare
-/// against what a peer sent with [`constant_time_eq`].
+/// The type has no `Serialize` on purpose. Comparison by `==` is for tests and change detection;
+/// compare against what a peer sent with [`constant_time_eq`].
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Secret<T>(T);
 
@@ -17,7 +17,7 @@ impl<T> Secret<T> {
         Self(value)
     }
 
-    /// Shows the value to the code that needs it.
+    /// Exposes the value to the code that needs the secret.
     pub const fn expose(&self) -> &T {
         &self.0
     }

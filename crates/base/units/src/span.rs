@@ -1,4 +1,4 @@
-//! Lengths of time, as operators write them.
+//! Lengths of time, in the notation of operators.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,14 +22,14 @@ const UNITS: [(u64, &str); 5] = [
 
 /// A length of time, written `"250ms"`, `"30s"`, `"5m"`, `"4h"` or `"5d"`.
 ///
-/// One number and one unit, which must be there: a bare `5` says nothing. Resolution is one
-/// millisecond; [`Display`](fmt::Display) cuts what is finer and writes the largest unit that
-/// divides the value.
+/// A number with a mandatory unit: a bare `5` has no meaning. The resolution is one millisecond;
+/// [`Display`](fmt::Display) cuts finer fractions and writes the largest unit that divides the
+/// value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(Duration);
 
 impl Span {
-    /// Makes a span of that duration.
+    /// Makes a span from a duration.
     #[must_use]
     pub const fn new(duration: Duration) -> Self {
         Self(duration)

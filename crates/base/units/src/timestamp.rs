@@ -38,7 +38,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Gives the time since `earlier`, nothing when that is later: clocks are set back.
+    /// The time since `earlier`, zero if `earlier` is later: clocks can be set back.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -107,7 +107,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Appends two digits. Three times stand in what is written about each message: made by the formatter they took a
+/// Appends two digits. Three times are written about each message: by the standard formatter these times took a
 /// twenty-fifth of the gateway's own instructions.
 fn push_two(out: &mut String, number: u64) {
     for digit in [number / 10 % 10, number % 10] {
@@ -135,8 +135,8 @@ fn push_clock(out: &mut String, second: u64) {
 
 /// Turns days since the epoch into year, month and day of the Gregorian calendar.
 ///
-/// Years are counted from March, so that the leap day is the last of its year; 400 years are
-/// 146,097 days, and 719,468 days lie between 0000-03-01 and 1970-01-01.
+/// Years are counted from March, so that the leap day is the last of its year; 400 years are 146,097 days, and
+/// 719,468 days lie between 0000-03-01 and 1970-01-01.
 const fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

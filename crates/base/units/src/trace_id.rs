@@ -13,18 +13,17 @@ const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// 64 bits in characters of 5 bits each.
 const LENGTH: usize = 13;
 
-/// The id under which everything that happens to one message is found: 64 bits, unique within one
-/// system.
+/// The id of a message in the trace: 64 bits, unique within a system.
 ///
-/// Users see it as 13 characters of Crockford's base 32 (`250 2.0.0 queued as 01H...`): no letters
-/// that are taken for digits, and equal length, so that the texts sort as the numbers do. Reading
-/// takes lower case, and `I`, `L` for 1 and `O` for 0, as people copy ids by hand. Serialised as
-/// that text.
+/// Users see the id as 13 characters of Crockford's base 32 (`250 2.0.0 queued as 01H...`): no
+/// letters easily taken for digits, and equal length, so that the texts sort like the numbers.
+/// Reading takes lower case, and `I`, `L` for 1 and `O` for 0, as people copy ids by hand.
+/// Serialised as the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TraceId(u64);
 
 impl TraceId {
-    /// Makes the id of that number.
+    /// Makes the id from a number.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
@@ -36,7 +35,7 @@ impl TraceId {
         self.0
     }
 
-    /// Gives the characters of its text.
+    /// Returns the characters of the text.
     #[must_use]
     pub fn characters(self) -> [u8; LENGTH] {
         let mut text = [b'0'; LENGTH];
@@ -66,7 +65,7 @@ impl FromStr for TraceId {
         let mut number = 0_u64;
         for octet in text.bytes() {
             let digit = digit(octet).ok_or_else(refused)?;
-            // 13 characters are 65 bits: the first one must not use its highest.
+            // 13 characters are 65 bits: the highest bit of the first character must be 0.
             number = number.checked_mul(32).ok_or_else(refused)? | u64::from(digit);
         }
         Ok(Self(number))

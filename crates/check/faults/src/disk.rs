@@ -12,7 +12,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What was done to a file since its last sync.
+/// A change of a file since its last sync.
 #[derive(Debug, Clone)]
 enum Change {
     Write(u64, Vec<u8>),
@@ -34,7 +34,7 @@ impl Change {
         }
     }
 
-    /// The length of a file of `len` octets after it.
+    /// The length of a file of `len` octets after the change.
     fn len_after(&self, len: u64) -> u64 {
         match self {
             Self::Write(offset, octets) => len.max(offset + octets.len() as u64),
@@ -45,9 +45,9 @@ impl Change {
 
 #[derive(Debug, Default)]
 struct FileState {
-    /// What a reader sees.
+    /// The octets visible to a reader.
     data: Vec<u8>,
-    /// What is on the disk.
+    /// The octets on the disk.
     durable: Vec<u8>,
     pending: Vec<Change>,
 }
@@ -60,9 +60,9 @@ struct DiskState {
     fail_syncs: bool,
     /// Changes and syncs until now.
     steps: u64,
-    /// The step from which on nothing is done any more.
+    /// The step from which all calls fail.
     stop_at: Option<u64>,
-    /// What was said to be read soon: offsets and lengths.
+    /// Announced reads: offsets and lengths.
     needed: Vec<(u64, u64)>,
 }
 
@@ -83,7 +83,7 @@ pub struct MemoryFile {
     disk: Arc<Mutex<DiskState>>,
 }
 
-/// A directory in memory; clones are the same one.
+/// A directory in memory; clones share the directory.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryDisk(Arc<Mutex<DiskState>>);
 
@@ -93,7 +93,7 @@ impl MemoryDisk {
         std::mem::take(&mut lock(&self.0).needed)
     }
 
-    /// Power fails: of what was not synced any part may be there, torn or not.
+    /// Simulates a power cut: any part of the unsynced octets may survive, torn or not.
     pub fn crash(&self, fate: &mut dyn Fate) {
         let mut disk = lock(&self.0);
         (disk.fail_syncs, disk.stop_at) = (false, None);
@@ -116,7 +116,7 @@ impl MemoryDisk {
         }
     }
 
-    /// Octets that fit in from now on.
+    /// Limits the further octets that the disk can hold.
     pub fn set_capacity(&self, octets: Option<u64>) {
         lock(&self.0).capacity = octets;
     }
@@ -138,12 +138,12 @@ impl MemoryDisk {
         lock(&self.0).steps
     }
 
-    /// From this step on everything fails, until the next crash.
+    /// From this step on every call fails, until the next crash.
     pub fn stop_at(&self, step: u64) {
         lock(&self.0).stop_at = Some(step);
     }
 
-    /// What a reader sees of a file.
+    /// The octets of a file as visible to a reader.
     #[must_use]
     pub fn file(&self, name: &str) -> Option<Vec<u8>> {
         let file = lock(&self.0).names.get(name)?.clone();
@@ -251,7 +251,7 @@ impl MemoryFile {
             && grown > 0
             && used(&disk) + grown > capacity
         {
-            // Half of it is there, as with a real disk.
+            // Half of the octets are written, as on a real disk.
             let mut state = lock(&self.state);
             change.apply(&mut state.data, usize::MAX);
             state.data.truncate((len + grown / 2) as usize);

@@ -1,9 +1,9 @@
-//! A disk and a metadata engine in memory that lose, tear and refuse, for tests of whatever writes to
-//! them: after a crash of [`MemoryDisk`] any part of what was not synced is there, torn or not; after
-//! one of [`MemoryMeta`] any beginning of what was applied since it was last made to last.
+//! A disk and a metadata engine in memory that lose, tear and refuse data, for tests of their
+//! writers: after a crash of [`MemoryDisk`] any part of the unsynced octets survives, torn or not;
+//! after a crash of [`MemoryMeta`] any prefix of the batches applied since the last persist.
 //!
-//! Both count what is written to them and can stop at a number: so a test can cut off the power at
-//! every point at which something is written.
+//! Both count the writes and can stop at a given number: so a test can cut off the power at every
+//! write.
 
 mod disk;
 mod meta;
@@ -11,13 +11,13 @@ mod meta;
 pub use disk::{MemoryDisk, MemoryFile};
 pub use meta::MemoryMeta;
 
-/// Decides what a crash keeps.
+/// Decides on the data that survives a crash.
 pub trait Fate {
     /// A number below `bound`.
     fn pick(&mut self, bound: usize) -> usize;
 }
 
-/// Numbers that follow from a seed (splitmix64).
+/// Numbers derived from a seed (splitmix64).
 #[derive(Debug, Clone)]
 pub struct Seeded(pub u64);
 

@@ -55,7 +55,7 @@ impl State {
 struct Shared {
     now: State,
     lasting: State,
-    /// What was applied since, in order.
+    /// The batches applied since the last persist, in order.
     since: Vec<(Vec<Batch>, u64)>,
     /// The partition whose rows cannot be read.
     unreadable: Option<Vec<u8>>,
@@ -74,7 +74,7 @@ impl Shared {
     }
 }
 
-/// A metadata engine in memory; clones are the same one.
+/// A metadata engine in memory; clones share the engine.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryMeta(Arc<Mutex<Shared>>);
 
@@ -90,14 +90,14 @@ impl MemoryMeta {
         let since = std::mem::take(&mut shared.since);
         let keep = fate.pick(since.len() + 1);
         for (batches, upto) in &since[..keep] {
-            // It was applied before in the same order, so it cannot fail.
+            // The same batches were applied before in the same order, so the call cannot fail.
             let _ = state.apply(batches, *upto);
         }
         shared.lasting = state.clone();
         shared.now = state;
     }
 
-    /// From now on the rows of this partition cannot be read, or those of every one can.
+    /// From now on the rows of this partition cannot be read; `None` makes all rows readable.
     pub fn set_unreadable(&self, partition: Option<&Partition>) {
         self.lock().unreadable = partition.map(Partition::encode);
     }
@@ -107,12 +107,12 @@ impl MemoryMeta {
         self.lock().unlisted = unlisted;
     }
 
-    /// From now on it takes no changes, as if the disk had no room, or takes them again.
+    /// From now on the engine refuses changes, as if the disk were full, or accepts changes again.
     pub fn set_full(&self, full: bool) {
         self.lock().full = full;
     }
 
-    /// Everything in it, to be compared.
+    /// All rows, for comparison.
     #[must_use]
     pub fn rows(&self) -> BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>> {
         self.lock().now.rows.clone()
@@ -166,7 +166,7 @@ impl MetaEngine for MemoryMeta {
         if shared.unlisted {
             return Err(MetaError::Failed("a block is damaged".to_owned()));
         }
-        // Of some there are nothing but hints.
+        // Some partitions have only hints.
         let with_rows = shared.now.rows.keys().map(|(partition, _)| partition);
         let behind: BTreeSet<_> = shared
             .now

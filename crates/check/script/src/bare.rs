@@ -2,10 +2,10 @@
 //!
 //! The world is the domain `demo.test` with the mailboxes `alice`, `bob` and `postmaster`, who log in
 //! as `alice@demo.test` and `bob@demo.test` with the password `demo`. Other names there do not exist,
-//! except `full` (mailbox full) and `later` (try later). Other domains are reached by those who may
-//! relay or have logged in. The sender `refused@evil.test` is refused, and so is a message with a line
-//! `X-Refuse: content` or, for want of room, `X-Refuse: full`. A client at 192.0.2.66 named by XCLIENT
-//! or PROXY may relay.
+//! except `full` (mailbox full) and `later` (try later). Clients that may relay or have logged in can
+//! send to other domains. The sender `refused@evil.test` is refused, and so is a message with a line
+//! `X-Refuse: content` or, for lack of space, `X-Refuse: full`. A client at 192.0.2.66 named by
+//! XCLIENT or PROXY may relay.
 
 mod host;
 mod imap;
@@ -22,10 +22,10 @@ use crate::runner::{Failure, Heard, Subject, SubjectError, Verdict, run as run_s
 use host::Connection;
 pub use world::World;
 
-/// How what the client sends reaches the machine.
+/// The pieces in which the client's octets reach the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pieces {
-    /// What leaves together arrives together.
+    /// Octets sent together arrive together.
     Whole,
     /// Octet by octet.
     Octets,
@@ -51,7 +51,7 @@ pub fn run(script: &Script, pieces: Pieces) -> Result<Verdict, Failure> {
     run_script(script, &mut bare)
 }
 
-/// Machines and the world around them.
+/// The machines and their world.
 #[derive(Debug)]
 struct Bare {
     world: World,
@@ -88,7 +88,7 @@ impl Bare {
             .or_insert_with(|| Connection::new(world, now))
     }
 
-    /// Lets a connection do what it can.
+    /// Lets a connection run until no step is left.
     fn settle(&mut self, number: u32) {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.settle(&mut self.world, self.now);
@@ -155,7 +155,7 @@ impl Subject for Bare {
     }
 }
 
-/// Sets a bound by its name.
+/// Sets a limit by name.
 fn limit(world: &mut World, name: &str, value: u64) -> Result<(), String> {
     let limits = &mut world.config.limits;
     let count = usize::try_from(value).map_err(|error| error.to_string())?;
@@ -183,7 +183,7 @@ fn limit(world: &mut World, name: &str, value: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Turns a switch on by its name.
+/// Turns a switch on by name.
 fn switch(world: &mut World, name: &str) -> Result<(), String> {
     let config = &mut world.config;
     match name {

@@ -1,7 +1,7 @@
 //! A listening daemon as subject, over TCP.
 //!
-//! What the daemon stored cannot be seen from here, so that `M:` lines pass unseen; its clock cannot
-//! be moved, so that long waits skip the script; its limits are its own.
+//! The messages stored by the daemon are out of sight, so `M:` lines pass unchecked; the clock cannot
+//! be moved, so long waits skip the script; the limits are the daemon's own.
 
 mod tls;
 
@@ -15,34 +15,34 @@ use crate::runner::{Dialect, Failure, Heard, Subject, SubjectError, Verdict, run
 
 use tls::Stream;
 
-/// The longest wait that is made in earnest.
+/// The longest wait carried out in real time.
 const WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// How long to listen before silence is believed.
 const SILENCE: Duration = Duration::from_millis(100);
 
-/// Octets of one line taken.
+/// The longest line in octets.
 const LINE_MAX: usize = 64 * 1024;
 
-/// A daemon and what it grants to connections from here.
+/// A daemon, and its grants to connections from here.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Where it takes mail from servers.
+    /// The address for mail from servers.
     pub smtp: SocketAddr,
-    /// Where it takes mail from users.
+    /// The address for mail from users.
     pub submission: Option<SocketAddr>,
-    /// Where it speaks IMAP.
+    /// The address for IMAP.
     pub imap: Option<SocketAddr>,
     /// The rights of this client, as in `@peer`: `relay`, `auth-in-clear`, `xclient`, `proxy`, `tls`.
     pub rights: Vec<String>,
-    /// The bounds it is known to have, as in `@limit`.
+    /// The known limits, as in `@limit`.
     pub limits: BTreeMap<String, u64>,
     /// How long to wait for a reply.
     pub patience: Duration,
 }
 
 impl From<SocketAddr> for Target {
-    /// A daemon at one address that offers TLS and grants nothing else.
+    /// A daemon at one address with TLS and without further grants.
     fn from(smtp: SocketAddr) -> Self {
         Self {
             smtp,
@@ -78,14 +78,14 @@ pub fn run_against(target: impl Into<Target>, script: &Script) -> Result<Verdict
 #[derive(Debug)]
 struct Daemon {
     target: Target,
-    /// Which port the script wants, where it is not that of SMTP.
+    /// The port that the script needs, if other than SMTP.
     listener: Option<Requirement>,
     connections: BTreeMap<u32, Connection>,
 }
 
 #[derive(Debug)]
 struct Connection {
-    /// Nothing once either side has closed.
+    /// `None` once either side has closed.
     stream: Option<Stream>,
     heard: Vec<u8>,
 }
@@ -152,7 +152,7 @@ impl Subject for Daemon {
     fn send(&mut self, connection: u32, octets: &[u8]) -> Result<(), SubjectError> {
         let connection = self.connection(connection)?;
         if let Some(stream) = &mut connection.stream {
-            // A server that has closed is noticed when its last words have been read.
+            // A close by the server is noticed after the last line is read.
             let _ = stream.write_all(octets).and_then(|()| stream.flush());
         }
         Ok(())

@@ -2,11 +2,11 @@
 //! knowing our code. The format is described in `docs/internals/scripts.md`.
 //!
 //! The same script runs against the bare machine, in this process with virtual time and a small
-//! made-up world ([`bare`]), and against a daemon that listens somewhere ([`daemon`]). What a script
-//! needs that a daemon may not have (a limit, a right, hours of waiting) it says at its top, and is
-//! then skipped with that reason.
+//! made-up world ([`bare`]), and against a listening daemon ([`daemon`]). A script names its needs
+//! beyond every daemon (a limit, a right, hours of waiting) at the top, and is skipped with that
+//! reason if the daemon lacks the need.
 //!
-//! In reading order: [`Script`] (the file), [`Subject`] (what it runs against), [`run`], [`bare`],
+//! In reading order: [`Script`] (the file), [`Subject`] (the system under test), [`run`], [`bare`],
 //! [`daemon`].
 //!
 //! ```

@@ -29,7 +29,7 @@ struct Arguments {
         default_value = "tls"
     )]
     rights: Vec<String>,
-    /// A bound that the daemon has, as scripts name it; may be given again.
+    /// A limit of the daemon, under the name used in scripts; may be repeated.
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limit)]
     limits: Vec<(String, u64)>,
     /// The scripts; of a folder all files ending in .script.
@@ -100,7 +100,7 @@ fn limit(text: &str) -> Result<(String, u64), String> {
     Ok((name.to_owned(), value))
 }
 
-/// Replaces folders by the scripts in them, in order of their names.
+/// Replaces directories by their scripts, in order of names.
 fn files(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {

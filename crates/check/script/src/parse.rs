@@ -10,15 +10,15 @@ use crate::template::{Template, TemplateError};
 /// A parsed script.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// Its name in messages, the file's.
+    /// The name for error texts: the name of the file.
     pub name: String,
-    /// What it needs of its subject.
+    /// The needs of the script.
     pub requirements: Vec<Requirement>,
-    /// Its lines, in order.
+    /// The statements, in order.
     pub statements: Vec<Statement>,
 }
 
-/// What a script needs of its subject; a subject without it skips the script.
+/// A need of a script; a subject without the need skips the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requirement {
     /// `@listener submission`: the port for users and not the one for servers.
@@ -29,17 +29,18 @@ pub enum Requirement {
     Right {
         /// `relay`, `auth-in-clear`, `xclient`, `proxy` or `tls`.
         right: String,
-        /// Whether it must have it.
+        /// Whether the extension must be present or absent.
         has: bool,
     },
     /// `@limit NAME VALUE`: a bound of the server, by its name in `Limits`.
     Limit {
         /// The field.
         name: String,
-        /// Its value: octets, a count, or milliseconds.
+        /// The value: octets, a count, or milliseconds.
         value: u64,
     },
-    /// `@set NAME`: a switch of the server that is off by default, by its name in `ServerConfig`.
+    /// `@set NAME`: a switch of the server that is off by default, under its name in
+    /// `ServerConfig`.
     Switch(String),
     /// `@only bare REASON`: makes no sense against a daemon.
     Bare(String),
@@ -47,10 +48,10 @@ pub enum Requirement {
     Together(String),
 }
 
-/// One line of a script.
+/// A line of a script.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// Its place in the file, from 1.
+    /// The line number in the file, from 1.
     pub line: usize,
     /// Which connection, from 1.
     pub connection: u32,
@@ -58,7 +59,7 @@ pub struct Statement {
     pub action: Action,
 }
 
-/// Who a line is about.
+/// The side that a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// `C`
@@ -67,11 +68,11 @@ pub enum Side {
     Server,
 }
 
-/// What a line says.
+/// The action of a line.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// `C: text` sends the text and a CRLF; `C| text` the text alone. Lines that follow each other
-    /// leave together.
+    /// `C: text` sends the text and a CRLF; `C| text` the text alone. Consecutive lines are sent
+    /// together.
     Send {
         /// The text.
         text: Template,
@@ -80,23 +81,23 @@ pub enum Action {
     },
     /// `S: pattern`: the next line of the server.
     Line(Template),
-    /// `S+ pattern`: the next reply has a line like this behind its code.
+    /// `S+ pattern`: the next reply has a line that matches behind the code.
     Has(Template),
-    /// `S- pattern`: the next reply has no line like this behind its code.
+    /// `S- pattern`: the next reply has no line that matches behind the code.
     HasNot(Template),
-    /// `--`: what was to be sent leaves.
+    /// `--`: the pending octets are sent.
     Flush,
     /// `= wait TIME`
     Wait(Duration),
     /// `= tls`: both sides shake hands.
     Tls,
-    /// `= closed`: the server has closed, and said nothing more.
+    /// `= closed`: the server has closed without further output.
     Closed,
     /// `= close`: the client closes.
     Close,
-    /// `= silent`: the server says nothing.
+    /// `= silent`: the server sends no output.
     Silent,
-    /// `= scram USER PASSWORD`: AUTH SCRAM-SHA-256 up to the reply that ends it.
+    /// `= scram USER PASSWORD`: AUTH SCRAM-SHA-256 up to the final reply.
     Scram {
         /// The user.
         user: Template,
@@ -109,14 +110,14 @@ pub enum Action {
     Message(Template),
 }
 
-/// What is wrong with a script.
+/// The error in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The script.
     pub script: String,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem in the line.
     pub problem: String,
 }
 

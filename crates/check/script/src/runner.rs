@@ -10,13 +10,13 @@ use vere_sasl::{Mechanism, NonceSource};
 use crate::parse::{Action, Requirement, Script, Side, Statement};
 use crate::template::{Template, Variables};
 
-/// Lines of the talk that a failure shows.
+/// Lines of the transcript shown with a failure.
 const TRANSCRIPT_LINES: usize = 30;
 
-/// Octets of one line that a transcript shows.
+/// Octets of a line shown in a transcript.
 const SHOWN_OCTETS: usize = 200;
 
-/// What a script runs against.
+/// The system under test.
 pub trait Subject {
     /// Says why the script cannot run here, if so.
     fn lacks(&self, requirement: &Requirement) -> Option<String>;
@@ -24,16 +24,16 @@ pub trait Subject {
     /// Says why such a wait cannot be made here, if so.
     fn lacks_wait(&self, time: Duration) -> Option<String>;
 
-    /// How it wants to be spoken to.
+    /// The dialect of the subject.
     fn dialect(&self) -> Dialect {
         Dialect::Smtp
     }
 
-    /// Sends octets on a connection, which is made if there is none of this number.
+    /// Sends octets on a connection, opening the connection if necessary.
     ///
     /// # Errors
     ///
-    /// [`SubjectError`] when there can be no connection.
+    /// [`SubjectError`] when the connection cannot be opened.
     fn send(&mut self, connection: u32, octets: &[u8]) -> Result<(), SubjectError>;
 
     /// Takes the next line of the server, without its CRLF; the connection is made if need be.
@@ -62,8 +62,8 @@ pub trait Subject {
     /// Tells the server to go down; false where that cannot be done.
     fn shut_down(&mut self) -> bool;
 
-    /// Describes the message stored last, where that can be known: `from <a@b> to <c@d> size 12 with
-    /// ESMTP`, behind it ` account NAME` and ` client ADDRESS` for these.
+    /// Describes the message stored last, where known: `from <a@b> to <c@d> size 12 with ESMTP`,
+    /// followed by ` account NAME` and ` client ADDRESS` if present.
     fn message(&mut self) -> Option<String>;
 }
 
@@ -76,18 +76,18 @@ pub enum Dialect {
     Imap,
 }
 
-/// What came from a server.
+/// Output of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// A line without its CRLF.
+    /// A line without CRLF.
     Line(Vec<u8>),
     /// The server has closed.
     Closed,
-    /// Nothing, within the time that is given.
+    /// No output within the given time.
     Nothing,
 }
 
-/// Takes the first line of what came, without its CRLF. An LF alone ends none: messages may have such.
+/// Takes the first line of the output, without CRLF. A lone LF ends no line: messages may contain LF.
 pub(crate) fn take_line(said: &mut Vec<u8>) -> Option<Vec<u8>> {
     let end = said.windows(2).position(|two| two == b"\r\n")?;
     let line = said.drain(..end).collect();
@@ -107,12 +107,12 @@ impl fmt::Display for SubjectError {
 
 impl std::error::Error for SubjectError {}
 
-/// How a script that did not fail ended.
+/// The result of a script without failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Everything was as written.
     Passed,
-    /// It was not run, for this reason.
+    /// The script was skipped, for this reason.
     Skipped(String),
 }
 
@@ -189,7 +189,7 @@ pub fn run<S: Subject>(script: &Script, subject: &mut S) -> Result<Verdict, Fail
 struct Runner<'a, S> {
     subject: &'a mut S,
     variables: Variables,
-    /// What is to be sent, by connection.
+    /// Octets to send, by connection.
     pending: BTreeMap<u32, Vec<u8>>,
     /// The lines of the reply that `S+` and `S-` are about.
     reply: BTreeMap<u32, Vec<Vec<u8>>>,
@@ -257,7 +257,7 @@ impl<S: Subject> Runner<'_, S> {
         }
     }
 
-    /// Nothing may be left unheard where that can be told.
+    /// Checks that no output is left unread, where the subject can tell.
     fn finish(&mut self) -> Result<(), String> {
         self.flush()?;
         for connection in self.seen.clone() {
@@ -407,7 +407,7 @@ impl<S: Subject> Runner<'_, S> {
         self.flush()
     }
 
-    /// Takes the next line if it is a challenge, and otherwise leaves it.
+    /// Takes the next line if the line is a challenge, and leaves any other line.
     fn challenge(&mut self, connection: u32) -> Result<Option<Vec<u8>>, String> {
         let line = self.hear_line(connection)?;
         let mark: &[u8] = match self.subject.dialect() {

@@ -6,7 +6,7 @@ use std::fmt;
 /// Values of variables, by name.
 pub(crate) type Variables = BTreeMap<String, Vec<u8>>;
 
-/// Octets that one repetition may make.
+/// Octets that a repetition may produce.
 const REPEAT_MAX: usize = 128 << 20;
 
 /// A parsed text.
@@ -32,16 +32,16 @@ enum Piece {
     Wild,
 }
 
-/// What is wrong with a text.
+/// The error in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateError {
-    /// A backslash is followed by something that makes no escape.
+    /// A backslash is followed by an unknown escape.
     Escape,
     /// A `$` is followed by no name, or a bracket is not closed.
     Variable,
     /// A repetition has no number, or makes too much.
     Repeat,
-    /// This variable has no value yet.
+    /// The variable has no value yet.
     Unbound(String),
 }
 
@@ -63,7 +63,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// [`TemplateError`] other than unbound variables.
+    /// [`TemplateError`] except unbound variables.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         parse(text, false)
     }
@@ -72,7 +72,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// [`TemplateError`] other than unbound variables.
+    /// [`TemplateError`] except unbound variables.
     pub fn parse_pattern(text: &str) -> Result<Self, TemplateError> {
         parse(text, true)
     }
@@ -97,8 +97,8 @@ impl Template {
         Ok(out)
     }
 
-    /// Says whether a line of the server is this; variables without a value then get one, a run of
-    /// characters that are no space.
+    /// Whether a line of the server matches; variables without a value then get a value, a run of
+    /// characters other than spaces.
     pub(crate) fn matches(&self, line: &[u8], variables: &mut Variables) -> bool {
         let mut found = variables.clone();
         let fits = fits(&self.0, line, &mut found);
@@ -180,7 +180,7 @@ fn parse(text: &str, pattern: bool) -> Result<Template, TemplateError> {
     Ok(Template(pieces))
 }
 
-/// Takes an escape behind its backslash.
+/// Reads an escape behind the backslash.
 fn escape(rest: &mut &str) -> Result<u8, TemplateError> {
     let c = rest.chars().next().ok_or(TemplateError::Escape)?;
     *rest = &rest[c.len_utf8()..];
@@ -199,7 +199,7 @@ fn escape(rest: &mut &str) -> Result<u8, TemplateError> {
     }
 }
 
-/// Takes what stands behind a `$`.
+/// Reads a variable behind the `$`.
 fn variable(rest: &mut &str) -> Result<Piece, TemplateError> {
     if let Some(inner) = bracket(rest, "b64(", ')')? {
         return parse(inner, false).map(Piece::Base64);
@@ -223,7 +223,7 @@ fn variable(rest: &mut &str) -> Result<Piece, TemplateError> {
     }
 }
 
-/// Takes what stands between brackets, if the first is there.
+/// Reads the text between brackets, if the opening bracket is next.
 fn bracket<'a>(
     rest: &mut &'a str,
     open: &str,

@@ -1,5 +1,5 @@
-//! Who uses an owner: reads everything back when it opens, then submits changes, reads now and then,
-//! and remembers what it was told.
+//! The user of an owner: reads every record back when the owner opens, then submits changes, reads
+//! now and then, and remembers the answers.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use crate::random::Random;
 use crate::schedule::{Event, MILLI};
 use crate::world::World;
 
-/// A read that was asked for.
+/// A requested read.
 #[derive(Debug, Clone, Copy)]
 enum Read {
     Queues(Step),
@@ -22,7 +22,7 @@ enum Read {
     },
 }
 
-/// The user of one owner.
+/// The user of an owner.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) random: Random,
@@ -48,14 +48,14 @@ impl Client {
         }
     }
 
-    /// Whether nothing is being read.
+    /// Whether no read is open.
     pub(crate) fn is_idle(&self) -> bool {
         self.ready && self.reads.is_empty() && self.to_read.is_empty()
     }
 }
 
 impl World {
-    /// What an owner tells.
+    /// Handles an event of an owner.
     pub(crate) fn client_hears(&mut self, owner: usize, event: OwnerEvent) -> Result<(), String> {
         let life = self.owners[owner].life;
         let step = self.schedule.serial();
@@ -241,7 +241,7 @@ impl World {
         self.schedule.after(pause, Event::Submit { owner });
         let state = &self.owners[owner];
         let paused = state.paused_until > self.schedule.now();
-        // What a fenced owner submits must not matter; it need not be much.
+        // The changes of a fenced owner must have no effect; a few changes suffice for the check.
         let flying = self.model.flying(state.life) < self.scenario.flying_max;
         let many = self.model.ops.len() as u64 > self.scenario.changes_max;
         let rests = self.quiet || many && !self.calm;
@@ -259,7 +259,7 @@ impl World {
         self.wake_owner(owner);
     }
 
-    /// Whether everything that an owner was asked for is settled.
+    /// Whether all requests to an owner are settled.
     pub(crate) fn is_settled(&self, owner: usize) -> bool {
         let life = self.owners[owner].life;
         let adopted = |op: &crate::model::Op| matches!(op.status, Status::Adopted(_));

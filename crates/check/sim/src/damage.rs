@@ -1,4 +1,4 @@
-//! Logs that go bad, who finds that, and nodes that begin again with one.
+//! Logs that become damaged, the detection of damage, and nodes that start with a damaged log.
 
 use vere_spool::node::{Node, Notice};
 
@@ -7,7 +7,7 @@ use crate::schedule::{Event, MILLI, SECOND};
 use crate::world::World;
 
 impl World {
-    /// Octets of a log go bad while its node serves. Somebody finds that some time.
+    /// Damages octets of a log while the node serves. The damage is detected some time later.
     pub(crate) fn rot_under(&mut self, node: usize) {
         let serves = self.nodes[node].process.is_some() && self.nodes[node].is_logged();
         if !serves || !self.may_lose(node) || !self.nodes[node].disk.rot(&mut self.random) {
@@ -19,7 +19,7 @@ impl World {
         self.scrub_later(node);
     }
 
-    /// Has a log looked through that is bad.
+    /// Verifies a damaged log later.
     pub(crate) fn scrub_later(&mut self, node: usize) {
         if self.nodes[node].disk.is_rotten() {
             let delay = self.random.span(10 * MILLI..10 * SECOND);
@@ -36,13 +36,13 @@ impl World {
         }
     }
 
-    /// What a node found out about its group.
+    /// The node's findings about its group.
     pub(crate) fn take_notices(&mut self, node: usize) {
         let state = &mut self.nodes[node];
         while let Some(notice) = state.process.as_mut().and_then(Node::take_notice) {
             let incarnation = state.incarnation;
             if let Notice::Repaired { .. } = notice {
-                // Its new log may have gone bad before that, which nobody has found.
+                // The new log may have been damaged before, without detection so far.
                 if !state.disk.is_rotten() {
                     state.lost.retain(|(lost, _)| *lost != incarnation);
                 }
@@ -56,13 +56,13 @@ impl World {
 
 /// Why a node did not start.
 pub(crate) enum Unstarted {
-    /// For want of room: it is started again.
+    /// The disk lacks space: the node is started again.
     Room(String),
-    /// Its log makes no sense.
+    /// The log makes no sense.
     Log(String),
 }
 
-/// Brings the groups of a disk back. What is damaged begins again.
+/// Brings the groups of a disk back. A damaged group begins again.
 pub(crate) fn restore(process: &mut Node<Disk>, disk: &Disk) -> Result<(), Unstarted> {
     let mut damaged: Vec<_> = disk
         .missing()

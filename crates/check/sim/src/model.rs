@@ -1,8 +1,9 @@
-//! What the client knows: everything that was ever submitted, and what became of it.
+//! The client's knowledge: all submitted changes, and their outcomes.
 //!
-//! The history of a group is one sequence of transactions. An owner that opens goes on after some
-//! transaction; what its predecessors submitted beyond it never happened, and what they submitted up to
-//! it happened unless it was refused. Which of it was refused nobody can say before it is read.
+//! The history of a group is a single sequence of transactions. An owner that opens continues after
+//! some transaction; the changes of its predecessors beyond that transaction never happened, and the
+//! earlier changes happened unless refused. A refusal of such an earlier change remains unknown until
+//! the records are read.
 //!
 //! ```text
 //! status    becomes   when
@@ -22,21 +23,21 @@ use vere_spoolwire::{QueueId, RecordId, Txn};
 /// A place in the order of everything that happens in a run.
 pub(crate) type Step = u64;
 
-/// A change that was submitted.
+/// A submitted change.
 pub(crate) type OpId = usize;
 
-/// A queue, from its making to its end.
+/// A queue, from creation to end.
 pub(crate) type QueueIndex = usize;
 
 /// A record.
 pub(crate) type Key = (QueueIndex, u64);
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
     Flying,
     Done(Step),
-    /// Until that transaction is acknowledged, some replicas may show it.
+    /// Until that transaction is acknowledged, some replicas may show the change.
     Void(Txn),
     Gone,
     Adopted(Step),
@@ -52,7 +53,7 @@ pub(crate) struct Op {
     pub(crate) effects: Effects,
 }
 
-/// What a change does.
+/// The effects of a change.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Effects {
     pub(crate) makes: Vec<(Key, Made)>,
@@ -69,7 +70,7 @@ pub(crate) struct Made {
     pub(crate) body: Bytes,
 }
 
-/// A record and what was done to it.
+/// A record and its changes.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) made: OpId,
@@ -88,16 +89,16 @@ pub(crate) struct Queue {
     pub(crate) records: BTreeMap<u64, Record>,
 }
 
-/// Everything that was submitted.
+/// All submitted changes.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     pub(crate) ops: Vec<Op>,
     pub(crate) queues: Vec<Queue>,
-    /// The transactions of the group as they stand, in order.
+    /// The valid transactions of the group, in order.
     lineage: Vec<OpId>,
-    /// Changes of each owner that are not settled, in order.
+    /// Unsettled changes of each owner, in order.
     open: BTreeMap<u64, Vec<OpId>>,
-    /// The owner that opened with the highest epoch, and that.
+    /// The owner that opened with the highest epoch, and the epoch.
     head: u64,
     epoch: u64,
     /// Everything up to here was acknowledged, or stood when an owner opened.
@@ -117,12 +118,12 @@ impl Model {
         self.ops.get(op).map_or(Status::Gone, |op| op.status)
     }
 
-    /// Changes of an owner that are not settled.
+    /// Unsettled changes of an owner.
     pub(crate) fn flying(&self, life: u64) -> usize {
         self.open.get(&life).map_or(0, Vec::len)
     }
 
-    /// A queue that is being made.
+    /// Adds a queue that is being created.
     pub(crate) fn add_queue(&mut self, id: QueueId, name: String) -> QueueIndex {
         self.queues.push(Queue {
             id,
@@ -134,11 +135,11 @@ impl Model {
         self.queues.len() - 1
     }
 
-    /// Notes a change.
+    /// Records a change.
     ///
     /// # Errors
     ///
-    /// When a record gets a number that one of the queue had before.
+    /// If a record gets a number that another record of the queue had before.
     pub(crate) fn submit(&mut self, life: u64, txn: Txn, effects: Effects) -> Result<OpId, String> {
         let op = self.ops.len();
         let head = life == self.head;
@@ -205,11 +206,11 @@ impl Model {
         self.queues.get_mut(key.0)?.records.get_mut(&key.1)
     }
 
-    /// An owner says that everything up to a transaction is safe.
+    /// Records an owner's acknowledgement up to a transaction.
     ///
     /// # Errors
     ///
-    /// When it says so of what another owner has not adopted.
+    /// If the acknowledgement covers changes that another owner did not adopt.
     pub(crate) fn acked(&mut self, life: u64, through: Txn, step: Step) -> Result<(), String> {
         if life == self.head {
             self.floor = self.floor.max(through);
@@ -258,7 +259,8 @@ impl Model {
             self.ops.get(op)?.status,
             Status::Adopted(_) | Status::Fenced
         ) {
-            // Another owner has it by now. What this one acknowledges next does not mean it.
+            // Another owner has adopted or fenced the change. Later acknowledgements of this owner do
+            // not concern the change.
             open.remove(place);
         }
         if self.status(op) == Status::Flying {
@@ -280,7 +282,7 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// When something acknowledged lies behind it (R5).
+    /// If an acknowledged change lies behind `base` (R5).
     pub(crate) fn open(
         &mut self,
         (life, epoch): (u64, u64),
@@ -288,7 +290,7 @@ impl Model {
         step: Step,
     ) -> Result<(), String> {
         if epoch < self.epoch {
-            // It does not know yet that another one has opened since.
+            // The owner does not know yet that another owner has opened since.
             return Ok(());
         }
         self.epoch = epoch;
@@ -320,8 +322,8 @@ impl Model {
         Ok(())
     }
 
-    /// A refused change that was on its way to be taken back record by record: each of them may be
-    /// there, or not.
+    /// Splits a refused change that was being taken back record by record: each record may be present,
+    /// or not.
     fn split(&mut self, op: OpId, step: Step) {
         let Some(known) = self.ops.get(op) else {
             return;
@@ -397,7 +399,7 @@ impl Model {
         )
     }
 
-    /// Whether a record is there for sure and nothing is being done to it.
+    /// Whether a record certainly exists without a change in progress.
     pub(crate) fn is_idle(&self, record: &Record) -> bool {
         matches!(self.status(record.made), Status::Done(_))
             && record.ended.is_none()
@@ -417,7 +419,7 @@ impl Model {
         matches!(made, Some(Status::Done(_))) && queue.dropped.is_none()
     }
 
-    /// Queues that are there for sure.
+    /// Queues that certainly exist.
     pub(crate) fn usable_queues(&self) -> Vec<QueueIndex> {
         let usable = |index: &QueueIndex| {
             self.queues
@@ -427,7 +429,7 @@ impl Model {
         (0..self.queues.len()).filter(usable).collect()
     }
 
-    /// Records that are there for sure, with nothing being done to them.
+    /// Records that certainly exist without a change in progress.
     pub(crate) fn idle_records(&self) -> Vec<Key> {
         let mut keys = Vec::new();
         for (index, queue) in self.queues.iter().enumerate() {
@@ -442,7 +444,7 @@ impl Model {
         keys
     }
 
-    /// The last metadata that a record has for sure.
+    /// The last certain metadata of a record.
     pub(crate) fn meta_of(&self, record: &Record) -> Bytes {
         let done = |(op, _): &&(OpId, Bytes)| matches!(self.status(*op), Status::Done(_));
         let last = record.metas.iter().rev().find(done);

@@ -1,7 +1,8 @@
-//! Connections: two streams of octets each, in order, with delay, and ways that are blocked.
+//! Connections: two streams of octets each, in order, with delays and blocked directions.
 //!
-//! What was sent arrives unless the machine it goes to is gone, also after the connection was closed or
-//! its sender died: late, when the way was blocked meanwhile. Different connections overtake each other.
+//! Sent octets arrive unless the receiving machine is gone, even after the connection was closed or the
+//! sender died: late, if the direction was blocked in the meantime. Different connections overtake each
+//! other.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,26 +20,26 @@ pub(crate) struct Way {
     pub(crate) up: bool,
 }
 
-/// Octets, or their end.
+/// Octets, or the end of the stream.
 #[derive(Debug, Clone)]
 pub(crate) enum Chunk {
     Octets(Vec<u8>),
     End,
 }
 
-/// One direction of a connection.
+/// A direction of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Pipe {
-    /// On their way, with when they arrive.
+    /// Octets on their way, with the time of arrival.
     flying: VecDeque<(Micros, Chunk)>,
     last: Micros,
     /// Octets on their way or not read.
     octets: usize,
     /// Arrived and not read.
     inbox: VecDeque<u8>,
-    /// Something was lost: nothing that is sent after it may arrive.
+    /// Octets were lost: no later octets may arrive.
     broken: bool,
-    /// Nothing comes after them.
+    /// The stream has ended.
     pub(crate) ended: bool,
     /// Whether an event is scheduled for the first on its way.
     pub(crate) scheduled: bool,
@@ -50,7 +51,7 @@ impl Pipe {
         capacity.saturating_sub(self.octets)
     }
 
-    /// Sends something, which does not arrive before `at`.
+    /// Sends a chunk, which does not arrive before `at`.
     pub(crate) fn send(&mut self, chunk: Chunk, at: Micros) {
         if let Chunk::Octets(octets) = &chunk {
             if self.broken {
@@ -66,7 +67,7 @@ impl Pipe {
         self.flying.front().map(|(at, _)| *at)
     }
 
-    /// What arrives until now goes to the inbox. True when something did.
+    /// Moves the chunks that have arrived by now to the inbox. True when a chunk arrived.
     pub(crate) fn arrive(&mut self, now: Micros) -> bool {
         let mut arrived = false;
         while self.flying.front().is_some_and(|(at, _)| *at <= now) {
@@ -103,7 +104,7 @@ impl Pipe {
         std::mem::take(&mut self.inbox).into()
     }
 
-    /// Everything on its way is lost.
+    /// Loses all octets on their way.
     pub(crate) fn lose(&mut self) {
         self.broken = true;
         for (_, chunk) in self.flying.drain(..) {
@@ -118,19 +119,20 @@ impl Pipe {
     }
 }
 
-/// One connection, from both ends.
+/// A connection, with both ends.
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) owner: usize,
     pub(crate) host: usize,
     pub(crate) link: Link,
-    /// Which life of the node's process it goes to.
+    /// The life of the node's process at the other end.
     pub(crate) boot: u64,
-    /// The node's name for it; `None` before it is made and once the node closed it.
+    /// The node's id of the connection; `None` before the connection is made and after the node closed
+    /// it.
     pub(crate) id: Option<ConnectionId>,
     /// Whether the owner's end is open.
     pub(crate) owned: bool,
-    /// Whether it was made; until then it is being tried.
+    /// Whether the connection is made; until then the attempt continues.
     pub(crate) made: bool,
     pub(crate) up: Pipe,
     pub(crate) down: Pipe,
@@ -150,7 +152,7 @@ impl Conn {
     }
 }
 
-/// All connections, and which ways are blocked.
+/// All connections, and the blocked directions.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     pub(crate) conns: BTreeMap<u64, Conn>,
@@ -199,7 +201,7 @@ impl Network {
         self.blocked.contains_key(&way)
     }
 
-    /// Forgets a connection that nobody has open and that carries nothing.
+    /// Forgets a connection that is closed on both sides and empty.
     pub(crate) fn forget(&mut self, conn: u64) {
         let over = self.conns.get(&conn).is_some_and(|conn| {
             !conn.owned && conn.id.is_none() && conn.up.is_empty() && conn.down.is_empty()

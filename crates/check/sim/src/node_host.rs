@@ -26,27 +26,27 @@ pub(crate) enum Death {
     Rot,
 }
 
-/// A node: its machine, and its process while it runs.
+/// A node: the machine, and the process while running.
 #[derive(Debug)]
 pub(crate) struct SimNode {
     pub(crate) name: String,
     pub(crate) synced: bool,
     pub(crate) disk: Disk,
-    /// Whether it has room for what its memory does not hold; then a restart leaves records to its log.
+    /// Whether the node has a spill store; a restart then leaves records in the log.
     spills: bool,
     spill: Spill,
     pub(crate) incarnation: Incarnation,
-    /// What it had before it lost what it held, and when that was.
+    /// The lost incarnations, with the times of the losses.
     pub(crate) lost: Vec<(Incarnation, Micros)>,
-    /// Counts the lives of its process.
+    /// Counts the lives of the process.
     pub(crate) boot: u64,
     pub(crate) process: Option<Node<Disk>>,
     /// Whether its disk holds the group, while the process does not run.
     pub(crate) kept: bool,
-    /// Its machine is on: it says so when a connection is unknown.
+    /// The machine is on, and answers for unknown connections.
     pub(crate) powered: bool,
     pub(crate) paused_until: Micros,
-    /// Added to each turn of its loop.
+    /// A delay added to each turn of the loop.
     pub(crate) slowness: Micros,
     /// Added to each sync.
     pub(crate) sync_slowness: Micros,
@@ -54,7 +54,7 @@ pub(crate) struct SimNode {
     turn_at: Option<Micros>,
     /// When a sync is due.
     due_at: Option<Micros>,
-    /// How far its clock has jumped, in milliseconds.
+    /// The sum of the clock's jumps, in milliseconds.
     pub(crate) skew: u64,
 }
 
@@ -90,25 +90,25 @@ impl SimNode {
         group.map(|(_, stat)| stat)
     }
 
-    /// Whether its memory, or its disk while it is down, holds the whole group.
+    /// Whether the memory, or the disk while the process is down, holds the whole group.
     pub(crate) fn is_whole(&self) -> bool {
         match &self.process {
             Some(process) => {
                 let whole = self.stat().is_some_and(|stat| !stat.syncing) && !self.disk.is_rotten();
-                // With a log that failed it is of use again after a restart, if that has everything.
+                // A node with a failed log is useful again after a restart, if the log is complete.
                 whole && (process.failure().is_none() || self.is_logged())
             }
             None => self.kept,
         }
     }
 
-    /// Whether its disk holds everything up to a transaction.
+    /// Whether the disk holds every record up to a transaction.
     pub(crate) fn has_logged(&self, through: Txn) -> bool {
         let stat = self.stat();
         self.is_logged() && stat.is_none_or(|stat| stat.acknowledged >= through)
     }
 
-    /// Whether its disk alone would do.
+    /// Whether the disk alone is sufficient.
     pub(crate) fn is_logged(&self) -> bool {
         match &self.process {
             Some(_) => {
@@ -195,7 +195,7 @@ impl World {
                 state.disk.wipe();
                 state.incarnation = Incarnation(0);
             }
-            // What its memory is called is still there.
+            // The incarnation survives, and the log is gone.
             Death::Group => state.disk.wipe(),
             Death::Rot => {
                 state.disk.process_died();
@@ -215,7 +215,7 @@ impl World {
         self.schedule.after(delay, Event::NodeStart { node, boot });
     }
 
-    /// Its ends of connections are gone; the kernel says so if it lives.
+    /// Removes the node's ends of connections; the kernel tells the peers if the machine is on.
     fn part_from_node(&mut self, node: usize, told: bool) {
         let conns = self.network.conns.iter();
         let its = conns.filter(|(_, conn)| conn.link.node == node && conn.id.is_some());
@@ -239,7 +239,7 @@ impl World {
         self.wake_node(node);
     }
 
-    /// Something is to be done by a node.
+    /// Schedules a turn of a node.
     pub(crate) fn wake_node(&mut self, node: usize) {
         let now = self.schedule.now();
         let pause = 20 + self.random.range(0..60);
@@ -286,7 +286,7 @@ impl World {
         }
     }
 
-    /// Its loop goes round again when a sync is due.
+    /// Schedules another turn when a sync is due.
     fn turn_when_due(&mut self, node: usize, time: Timestamp) {
         let now = self.schedule.now();
         let state = &mut self.nodes[node];
@@ -365,7 +365,7 @@ impl World {
         }
     }
 
-    /// Writes what is pending, as far as the connection takes it.
+    /// Writes pending octets, as far as the connection accepts them.
     fn node_writes(&mut self, node: usize, conn: u64) {
         let capacity = self.scenario.capacity;
         loop {
@@ -404,7 +404,7 @@ impl World {
         self.schedule.after(delay, Event::Synced { node, boot });
     }
 
-    /// The disk is done with what was wanted.
+    /// Completes the syncs of the disk.
     pub(crate) fn synced(&mut self, node: usize, boot: u64) {
         if self.nodes[node].boot != boot {
             return;
@@ -442,14 +442,15 @@ impl World {
             // A batch that ends something may go an eighth beyond, and new metadata is never refused.
             let budget = self.scenario.owner.bytes_max;
             let spare = budget / 8 + stat.records * META_MAX;
-            // What is being filled has bodies apart that were shared, and is no full member for it.
+            // A node being filled stores shared bodies separately, and is not a full member because of
+            // that.
             if self.is_full_member(node) && stat.bytes > budget.saturating_add(spare) {
                 let held = stat.bytes;
                 self.fail(format!(
                     "n{node} holds {held} octets, over the group's {budget}"
                 ));
             }
-            // One more segment for the tail and one for what is kept, of what length they need.
+            // Another segment for the tail and another for kept records, of the length of their frames.
             let spare = 2 * u64::from(self.scenario.node.frame_max) + (128 << 10);
             if stat.memory_used > stat.memory_max + spare {
                 let used = stat.memory_used;
@@ -462,7 +463,7 @@ impl World {
         self.wake_node(node);
     }
 
-    /// Everything about nodes that is broken is repaired.
+    /// Repairs every fault of nodes.
     pub(crate) fn calm_nodes(&mut self) {
         for node in 0..self.nodes.len() {
             let slowness = self.lameness(node);
@@ -484,7 +485,7 @@ impl World {
     }
 }
 
-/// Up to so many octets of what a connection is to be told.
+/// Up to `most` octets of a connection's output.
 pub(crate) fn output(node: &Node<Disk>, id: ConnectionId, most: usize) -> Vec<u8> {
     let mut slices = [IoSlice::new(&[]); 16];
     let count = node.output(id, &mut slices);

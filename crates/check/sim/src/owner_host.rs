@@ -1,4 +1,4 @@
-//! The owners: what the gateway does around the engine.
+//! The owners: the part of a gateway around the engine.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::world::{Broken, CLOCK_BASE, World};
 /// lease, as in [`crate::scenario`], it may be a ninth.
 const CLOCK_OFF: u64 = 100_000;
 
-/// One life of an owner.
+/// A life of an owner.
 #[derive(Debug)]
 pub(crate) struct SimOwner {
     pub(crate) machine: Owner,
@@ -35,7 +35,7 @@ pub(crate) struct SimOwner {
     pub(crate) client: Client,
     /// What may deliver.
     pub(crate) lease: LeaseKeeper,
-    /// Its clock for that, in millionths of the true time.
+    /// The rate of the owner's lease clock, in millionths of the true time.
     pub(crate) rate: u64,
 }
 
@@ -49,7 +49,7 @@ impl World {
         (0..self.owners.len()).filter(alive).collect()
     }
 
-    /// What an owner's clock for leases says: it is never set, and it is not exact.
+    /// The reading of an owner's lease clock: the clock is never set, and not exact.
     pub(crate) fn lease_time(&self, owner: usize) -> Timestamp {
         self.lease_clock(owner, self.schedule.now())
     }
@@ -59,14 +59,15 @@ impl World {
         Timestamp::ZERO + Duration::from_micros((now / 1_000_000) as u64)
     }
 
-    /// What that clock said when the owner's other one, which is set now and then, said this, or before.
+    /// A lower bound of the lease clock's reading at the time when the owner's other clock, which is set
+    /// now and then, read `sent`.
     fn lease_sent(&self, owner: usize, sent: Timestamp) -> Timestamp {
         let began = Timestamp::from_millis(CLOCK_BASE + self.owners[owner].skew);
         let then = sent.saturating_since(began).as_micros() as u64;
         self.lease_clock(owner, then)
     }
 
-    /// Owners of which a host's operating system says that they are dead.
+    /// Owners reported as dead by a host's operating system.
     fn known_dead(&self, host: usize) -> Vec<u64> {
         let all = self.broken == Broken::HastySuccessor;
         let dead = |owner: &&SimOwner| all || owner.host == host && !owner.alive;
@@ -147,7 +148,7 @@ impl World {
         self.wake_owner(owner);
     }
 
-    /// Something is to be done by an owner.
+    /// Schedules a turn of an owner.
     pub(crate) fn wake_owner(&mut self, owner: usize) {
         let at = self.schedule.now() + 10 + self.random.range(0..40);
         self.wake_owner_at(owner, at);
@@ -276,7 +277,7 @@ impl World {
         }
     }
 
-    /// What an owner's lease wants to know. One that lost the group gives it back.
+    /// Handles the requests of an owner's lease. An owner that lost the group returns the lease.
     fn owner_leases(&mut self, owner: usize) {
         let now = self.lease_time(owner);
         let mut title = self.owners[owner].machine.title();
@@ -314,7 +315,7 @@ impl World {
                 .after(2 * delay, Event::Answer { request: asked });
             return;
         }
-        // It may arrive all the same, now or much later.
+        // The request may arrive all the same, now or much later.
         let patience = self.random.range(100 * MILLI..2 * SECOND);
         self.schedule
             .after(patience, Event::Answer { request: asked });
@@ -335,7 +336,7 @@ impl World {
         }
     }
 
-    /// The register does what it was asked.
+    /// The register carries out a request.
     pub(crate) fn serve_register(&mut self, request: u64) {
         let unfenced = self.broken == Broken::BlindRegister;
         let forgets = self.broken == Broken::ForgetfulRegister && self.random.percent(20);
@@ -351,7 +352,7 @@ impl World {
         self.register.forget(request);
     }
 
-    /// The register's answer arrives, or nobody waits for it any more.
+    /// The register's answer arrives, or finds its requester gone.
     pub(crate) fn answer_register(&mut self, request: u64) {
         let Some(pending) = self.register.pending.get(&request) else {
             return;

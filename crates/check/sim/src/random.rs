@@ -12,7 +12,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Another sequence, so that what draws from it does not move what draws from this.
+    /// A further sequence: draws from the fork do not shift draws from the original.
     pub(crate) fn fork(&mut self) -> Self {
         Self(self.next())
     }
@@ -31,7 +31,7 @@ impl Random {
         range.start + self.next() % len
     }
 
-    /// A place below `len`; 0 when there is none.
+    /// A place below `len`; 0 for an empty range.
     pub(crate) fn below(&mut self, len: usize) -> usize {
         self.range(0..len as u64) as usize
     }

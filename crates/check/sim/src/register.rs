@@ -1,25 +1,25 @@
-//! The register of one group: its record and its delivery lease, each replaced by compare-and-set, reached
-//! over a network of its own. Requests fail, take long, and may be done without anybody being told, also much later.
+//! The register of a group: the membership record and the delivery lease, each replaced by compare-and-set, reached
+//! over a network of its own. Requests fail, take long, and may be carried out without an answer, also much later.
 
 use std::collections::BTreeMap;
 
 use vere_spool::lease::{LeaseAnswer, LeaseRequest};
 use vere_spool::owner::{Membership, RegisterFailed, RegisterRequest, RegisterSwap};
 
-/// What is asked and not answered.
+/// An open request.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) owner: usize,
     pub(crate) request: Asked,
-    /// The answer on its way; `None`: there is none so far.
+    /// The answer on its way; `None` before the answer.
     pub(crate) reply: Option<Reply>,
     /// The asker has given up.
     pub(crate) told: bool,
-    /// It was done, or never will be.
+    /// The request was carried out, or never will be.
     pub(crate) over: bool,
 }
 
-/// What is asked: about the record, or about the lease.
+/// The subject of a request: the record or the lease.
 #[derive(Debug)]
 pub(crate) enum Asked {
     Group(RegisterRequest),
@@ -41,7 +41,7 @@ pub(crate) struct Register {
     lease: Option<(u64, Vec<u8>)>,
     pub(crate) pending: BTreeMap<u64, Pending>,
     next: u64,
-    /// From how many hosts it is not reached, each with how often that was asked for.
+    /// The hosts cut off from the register, each with the number of cuts.
     pub(crate) cut_off: BTreeMap<usize, u32>,
 }
 
@@ -65,7 +65,7 @@ impl Register {
         Membership::decode(value).ok()
     }
 
-    /// What it holds, and what it may hold without anybody asking again.
+    /// The present record, and every record that an open request may still store.
     pub(crate) fn possible(&self) -> Vec<Membership> {
         let version = self.value.as_ref().map(|(version, _)| *version);
         let late = self
@@ -82,7 +82,7 @@ impl Register {
         self.record().into_iter().chain(late).collect()
     }
 
-    /// Does what it was asked. `blind`: without looking at the version.
+    /// Carries out a request. `blind`: without comparing the version.
     pub(crate) fn serve(&mut self, request: u64, blind: bool) -> Option<&Reply> {
         let pending = self.pending.get_mut(&request)?;
         pending.over = true;
@@ -111,7 +111,7 @@ impl Register {
         pending.reply.as_ref()
     }
 
-    /// Says that it did what it was asked.
+    /// Reports a request as carried out without doing so.
     pub(crate) fn pretend(&mut self, request: u64) {
         let version = self.value.as_ref().map_or(1, |(version, _)| version + 1);
         if let Some(pending) = self.pending.get_mut(&request) {
@@ -126,7 +126,7 @@ impl Register {
         }
     }
 
-    /// Takes the answer for whoever asked: what it was, or that it did not come.
+    /// Takes the answer for the requester: the result, or the loss of the answer.
     pub(crate) fn answer(&mut self, request: u64, lost: bool) -> Option<(usize, Reply)> {
         let pending = self.pending.get_mut(&request)?;
         pending.told = true;
@@ -139,7 +139,7 @@ impl Register {
         Some((pending.owner, reply))
     }
 
-    /// Forgets a request that is done and answered.
+    /// Forgets a request that is carried out and answered.
     pub(crate) fn forget(&mut self, request: u64) {
         if self
             .pending

@@ -1,5 +1,5 @@
-//! What a seed decides before anything happens: how many nodes of what kind, sizes, and which faults
-//! there are and how often. Not every run has every fault: some bugs need the others to be quiet.
+//! The decisions of a seed before the run: number and kinds of nodes, sizes, and the faults with their
+//! frequencies. Not every run has every fault: some bugs only show without the other faults.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::schedule::{MILLI, Micros, SECOND};
 /// The group there is.
 pub(crate) const GROUP: &str = "gateway";
 
-/// The world of one seed.
+/// The world of a seed.
 #[derive(Debug, Clone)]
 pub(crate) struct Scenario {
     /// Whether the nodes keep logs.
@@ -30,7 +30,7 @@ pub(crate) struct Scenario {
     pub(crate) owner: OwnerConfig,
     /// Octets of a segment of the log.
     pub(crate) log_segment: u64,
-    /// Octets that a connection takes without being read.
+    /// Octets that a connection accepts without a reader.
     pub(crate) capacity: usize,
     /// The longest body.
     pub(crate) body_max: u64,
@@ -46,11 +46,11 @@ pub(crate) struct Scenario {
     pub(crate) sync: Micros,
     /// Of a delivery lease.
     pub(crate) lease: LeaseTerms,
-    /// Faults, each as often as it is listed.
+    /// Faults, each repeated by its frequency.
     pub(crate) faults: Vec<Kind>,
     /// Between two faults, about.
     pub(crate) peace: Micros,
-    /// No faults after this.
+    /// The time after which no faults are applied.
     pub(crate) calm_at: Micros,
     /// Whether faults may take the last full replica.
     pub(crate) reckless: bool,
@@ -123,7 +123,7 @@ impl Scenario {
                 break scenario;
             }
         };
-        // Where one of two keeps the log it is later than the other, and not slow for that.
+        // If only one of two nodes kept the log, that node would answer later, without being slow.
         scenario.machines = (0..scenario.machines.len()).collect();
         for (machine, node) in scenario.owner.nodes.iter_mut().enumerate() {
             node.machine = machine;
@@ -141,8 +141,8 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// Sizes as drawn, and owners that live and reach the register, so that members which come back are found by
-    /// the one that they left; no other node takes their place.
+    /// Sizes as drawn, and owners that live and reach the register, so that a returning member finds the same
+    /// owner; no other node takes the member's place.
     pub(crate) fn with_absences(random: &mut Random) -> Self {
         let mut scenario = loop {
             let scenario = Self::of(random);
@@ -178,7 +178,7 @@ fn node(random: &mut Random, tight: bool) -> NodeConfig {
     config
 }
 
-/// Each node on a machine of its own, all on one, or some together.
+/// Each node on a machine of its own, all nodes on one machine, or a mixture.
 fn machines(random: &mut Random, nodes: usize) -> Vec<usize> {
     let kind = random.below(3);
     let machine = |index| match kind {
@@ -219,9 +219,9 @@ fn owner(
         config.slow_after = Duration::from_millis(random.range(100..2_000));
     }
     config.slow_lag = Duration::from_millis(random.range(1..10));
-    // Doubled six times it is still shorter than what a run has to recover.
+    // Doubled six times, the rest is still shorter than the time for recovery.
     config.slow_rest = Duration::from_millis(random.range(100..1_500));
-    // Slow disks take up to 5 s: some of them hang.
+    // Slow disks take up to 5 s: some hang by this measure.
     config.stall_after = Duration::from_millis(random.range(1_000..6_000));
     config
 }

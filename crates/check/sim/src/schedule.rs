@@ -1,4 +1,4 @@
-//! What happens when: virtual time in microseconds, and a heap of events.
+//! The schedule: virtual time in microseconds, and a heap of events.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ pub(crate) enum Event {
     NodeTick { node: usize, boot: u64 },
     /// A node's process is started.
     NodeStart { node: usize, boot: u64 },
-    /// The disk has synced what was wanted then.
+    /// The disk has completed the syncs requested until then.
     Synced { node: usize, boot: u64 },
     /// The logs of a node are looked through.
     Scrub { node: usize, boot: u64 },
@@ -34,7 +34,7 @@ pub(crate) enum Event {
     OwnerTurn { owner: usize },
     /// A client submits something.
     Submit { owner: usize },
-    /// The register does what it was asked, or does not.
+    /// The register carries out a request, or fails to do so.
     Register { request: u64 },
     /// The register's answer arrives.
     Answer { request: u64 },
@@ -82,7 +82,7 @@ impl Schedule {
         self.now
     }
 
-    /// Events that happened or are about to.
+    /// Number of events, past and scheduled.
     pub(crate) const fn serial(&self) -> u64 {
         self.serial
     }

@@ -1,4 +1,4 @@
-//! Where a node puts what its memory does not hold. Jobs are done by its next turn.
+//! A node's spill store for records beyond its memory. Jobs are completed by the next turn.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use vere_ports::spill::{SpillDone, SpillFull, SpillSlot, SpillStore};
 
-/// Octets that fit in.
+/// The capacity in octets.
 const ROOM: u64 = 64 << 20;
 
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ struct State {
     used: u64,
 }
 
-/// The spill store of one life of a process; clones are the same one.
+/// The spill store of one life of a process; clones share the store.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spill(Rc<RefCell<State>>);
 

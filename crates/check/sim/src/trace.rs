@@ -1,4 +1,4 @@
-//! The last things that happened, for whoever has to understand a failure.
+//! The last events of a run, for the analysis of a failure.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::schedule::Micros;
 /// Lines kept, unless a run is asked for all of them.
 const KEPT: usize = 3_000;
 
-/// A trace that costs nothing unless it is asked for.
+/// A trace without cost while disabled.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     on: bool,
@@ -24,7 +24,7 @@ impl Trace {
         }
     }
 
-    /// Notes what happened; `what` is called only when somebody wants to read it.
+    /// Records an event; `what` is called only while the trace is enabled.
     pub(crate) fn note(&mut self, now: Micros, tag: u64, what: impl FnOnce() -> String) {
         self.digest = (self.digest ^ now ^ tag.rotate_left(32)).wrapping_mul(0x0000_0100_0000_01b3);
         if !self.on {

@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// What is first on its way arrives.
+    /// The first chunk on its way arrives.
     pub(crate) fn deliver(&mut self, conn: u64, up: bool) {
         let now = self.schedule.now();
         let Some(link) = self.network.conns.get_mut(&conn) else {
@@ -93,7 +93,7 @@ impl World {
                 self.wake_owner(owner);
             }
         } else if link.made {
-            // Nobody reads it any more; whoever sent it is told, if there is somebody to tell.
+            // The reader is gone; the sender is told, if the sender still exists.
             let octets = link.pipe(up).read_all();
             let ended = link.pipe(up).ended;
             let powered = self.nodes[node].powered || self.nodes[node].boot == boot;
@@ -114,7 +114,7 @@ impl World {
         self.schedule.after(delay, Event::Connect { conn });
     }
 
-    /// A connection is made, or it is not.
+    /// A connection attempt succeeds or fails.
     pub(crate) fn connect(&mut self, conn: u64) {
         let Some(link) = self.network.conns.get(&conn) else {
             return;
@@ -133,7 +133,7 @@ impl World {
         let process = self.nodes[to.node].process.as_mut().filter(|_| !blocked);
         let id = process.and_then(|process| process.accept(challenge, now));
         let Some(id) = id else {
-            // Refused at once, or nobody answers.
+            // Either refused at once, or without an answer.
             let delay = if powered && !blocked {
                 50 * MILLI
             } else {
@@ -161,7 +161,8 @@ impl World {
         self.wake_owner(owner);
     }
 
-    /// A connection breaks. With `reply_lost` what went up arrives, and nothing that comes down.
+    /// A connection breaks. With `reply_lost` the octets towards the node arrive, but none of the
+    /// octets back.
     pub(crate) fn cut(&mut self, conn: u64, reply_lost: bool) {
         let Some(link) = self.network.conns.get_mut(&conn) else {
             return;

@@ -1,5 +1,5 @@
 //! Changes as a gateway makes them: new mail for several queues with one body, results that end a
-//! record and make a report, other times of delivery, other ways.
+//! record and create a report, new delivery times, new next hops.
 
 use bytes::Bytes;
 use vere_spool::owner::{Batch, SubmitError};
@@ -8,7 +8,7 @@ use vere_spoolwire::{Grants, QueueCharter, QueueLimits, QueueStat, RecordId, Rig
 use crate::model::{Effects, Key, Made, Model, QueueIndex};
 use crate::world::World;
 
-/// The longest metadata, and one.
+/// The longest metadata, and a usual length.
 pub(crate) const META_MAX: u64 = 400;
 
 /// Queues at once, about.
@@ -16,27 +16,27 @@ const QUEUES: usize = 6;
 /// Records at once, about.
 const RECORDS: usize = 150;
 
-/// Who may read some of the queues.
+/// The account that may read some of the queues.
 const READER: &str = "reader";
 
-/// Whether the queue of this index is to be read by somebody of its own.
+/// Whether the queue of this index has readers of its own.
 const fn is_named(queue: QueueIndex) -> bool {
     queue % 2 == 1
 }
 
-/// Whether a node says of a queue of this index who may read it.
+/// Whether a node's queue of this index has the correct readers.
 pub(crate) fn is_read_by_its_own(queue: QueueIndex, stat: &QueueStat) -> bool {
     let readers = stat.readers.get();
     let named = readers.iter().map(|(account, _)| account);
     named.eq(is_named(queue).then_some(READER))
 }
 
-/// A batch that is being put together.
+/// A batch under construction.
 #[derive(Debug, Default)]
 struct Making {
     batch: Batch,
     effects: Effects,
-    /// Queues that its new records go to, in order.
+    /// The queues of the new records, in order.
     to: Vec<(QueueIndex, Made)>,
     taken: Vec<Key>,
 }
@@ -66,7 +66,7 @@ impl World {
         if tight && state.client.random.percent(50) {
             limits.length_max = state.client.random.span(1..50);
         }
-        // Every other queue may be read by somebody of its own: replicas must agree about that as well.
+        // Every second queue has readers of its own: replicas must agree on the readers as well.
         let reader = is_named(self.model.queues.len()).then_some((READER, Right::Read));
         let octets = Grants::encode(reader).unwrap_or_default();
         let readers = Grants::read(&octets).unwrap_or_default();
@@ -127,10 +127,10 @@ impl World {
         let mut making = Making::default();
         let random = &mut self.owners[owner].client.random;
         let choice = random.below(100);
-        // The more there is the more of it ends.
+        // The more records exist, the more records are ended.
         let full = idle.len() >= RECORDS;
         if self.calm && self.scenario.tight && idle.len() > 10 {
-            // What was shared takes more room where it is copied to: let there be some.
+            // Shared bodies take more space after copying: free some space.
             self.add_end(owner, &idle, &mut making);
         }
         match choice {
@@ -166,7 +166,7 @@ impl World {
             .map(|_| ())
     }
 
-    /// Nothing is like anything else.
+    /// Makes octets unlike any other octets.
     fn octets(&mut self, owner: usize, len: u64) -> Bytes {
         let random = &mut self.owners[owner].client.random;
         let tag = random.next().to_le_bytes();
@@ -201,7 +201,7 @@ impl World {
         }
     }
 
-    /// A record that nothing in the batch is done to yet.
+    /// A record without a change in the batch so far.
     fn take(&mut self, owner: usize, idle: &[Key], making: &mut Making) -> Option<Key> {
         let random = &mut self.owners[owner].client.random;
         let key = random.pick(idle)?;

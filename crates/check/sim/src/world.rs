@@ -20,27 +20,27 @@ use crate::{Figures, Outcome};
 
 /// Within so long after the last fault everything must have recovered.
 const RECOVERY: Micros = 180 * SECOND;
-/// A run with more events than this runs in circles.
+/// A run with more events than this is an endless loop.
 const EVENTS_MAX: u64 = 3_000_000;
 
-/// What a clock that was never set says at the beginning, in ms.
+/// The initial reading of a clock that was never set, in ms.
 pub(crate) const CLOCK_BASE: u64 = 1_000_000_000;
 
-/// A fault that no spool can survive, put in to see that it is found.
+/// A fault that no spool can survive, to test that the checks detect the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Broken {
     /// Nothing is.
     #[default]
     Nothing,
-    /// Disks say that they have synced, and have not.
+    /// Disks report syncs without performing them.
     LyingDisk,
     /// The register replaces without comparing.
     BlindRegister,
-    /// The register says that it has replaced, and has not.
+    /// The register reports replacements without performing them.
     ForgetfulRegister,
     /// Connections leave out what a node says now and then, and go on.
     HoleyNetwork,
-    /// Owners take every other one for dead, and do not wait for its lease.
+    /// Owners regard every other owner as dead, and do not wait for its lease.
     HastySuccessor,
 }
 
@@ -68,15 +68,15 @@ pub(crate) struct World {
     over: bool,
     pub(crate) blocks: u64,
     pub(crate) opened: u64,
-    /// Damaged groups that became whole again.
+    /// Number of damaged groups that became whole again.
     pub(crate) repaired: u64,
-    /// Nobody held everything any more.
+    /// No node holds every record any more.
     lost: bool,
-    /// A node had no room for what another one held: bodies that are shared there are copied apart.
+    /// A node lacked space for the records of another node: shared bodies are copied separately.
     pub(crate) cramped: bool,
-    /// Members that left because they were slow.
+    /// Number of members that left because of slowness.
     pub(crate) replaced: u64,
-    /// Members that were away and became full again by what they missed.
+    /// Number of absent members that became full again by catching up.
     pub(crate) caught_up: u64,
 }
 
@@ -87,7 +87,7 @@ impl World {
         Self::of(seed, (scenario, random), broken, traced)
     }
 
-    /// A world in which one node is slow, and nothing else is wrong.
+    /// A world in which one node is slow, without other faults.
     pub(crate) fn with_a_lame_node(seed: u64, traced: bool) -> Self {
         let mut random = Random::new(seed);
         let scenario = Scenario::with_a_lame_node(&mut random);
@@ -140,7 +140,7 @@ impl World {
         world
     }
 
-    /// What a machine's clock says.
+    /// The reading of a machine's clock.
     pub(crate) fn clock(&self, skew: u64) -> Timestamp {
         let now = Duration::from_micros(self.schedule.now());
         Timestamp::from_millis(CLOCK_BASE + skew) + now
@@ -245,7 +245,7 @@ impl World {
             self.new_owner(0);
         }
         if self.is_lost() {
-            // R5: it stays closed. A while is enough to see whether it does.
+            // R5: the group stays closed. A short time is enough to see that.
             if self.schedule.now() > self.give_up_at - RECOVERY + 30 * SECOND {
                 (self.lost, self.over) = (true, true);
             }
@@ -258,7 +258,7 @@ impl World {
             }
             Some(_) => {}
             None if !self.quiet => {
-                // It takes changes again; now let everything come to rest.
+                // The group accepts changes again; now let all work finish.
                 self.quiet = true;
             }
             None if !self.read_all => {
@@ -291,8 +291,8 @@ impl World {
         }
     }
 
-    /// Whether nobody holds everything any more, by the membership record. A damaged node does not know
-    /// whether it held something of a group that has no members yet.
+    /// Whether no node holds every record any more, by the membership record. A damaged node does not
+    /// know whether it held records of a group that has no members yet.
     fn is_lost(&self) -> bool {
         let damaged = |node: &SimNode| node.stat().is_some_and(|stat| stat.damaged);
         self.register.record().is_some_and(|record| {
@@ -301,7 +301,7 @@ impl World {
         })
     }
 
-    /// What there is to wait for, if anything.
+    /// The condition that the run still waits for, if any.
     fn missing(&self) -> Option<String> {
         let alive = self.alive_owners();
         let [owner] = *alive.as_slice() else {
@@ -330,13 +330,14 @@ impl World {
         }
     }
 
-    /// Whether every change waits for a node that is always slow, though there are others.
+    /// Whether every change waits for a permanently slow node, although other nodes exist.
     fn waits_for_the_lame(&self, record: &Membership) -> bool {
         let lame = self.scenario.lame.map(|lame| &self.nodes[lame].name);
         lame.is_some_and(|name| record.member(name).is_some())
     }
 
-    /// R1: what is acknowledged is on every full member by the record, and there are enough of them.
+    /// R1: acknowledged changes are on every full member by the record, and the number of full members
+    /// is sufficient.
     pub(crate) fn check_acknowledged(&self, owner: usize, through: Txn) -> Result<(), String> {
         let life = self.owners[owner].life;
         let Some(record) = self.register.record().filter(|record| record.owner == life) else {
@@ -355,7 +356,7 @@ impl World {
             let full = member.is_some_and(|member| {
                 member.state == MemberState::Full && member.incarnation == node.incarnation.0
             });
-            // What it acknowledged it may have lost since.
+            // The node may have lost acknowledged records since.
             if node.process.is_none() || !full || !node.is_whole() {
                 continue;
             }
@@ -369,7 +370,7 @@ impl World {
         self.check_logged(&record, through)
     }
 
-    /// Where it must be, what is acknowledged is in the log of a full member. It may have been lost
+    /// With logs, acknowledged changes are in the log of a full member. The log may have been lost
     /// since.
     fn check_logged(&self, record: &Membership, through: Txn) -> Result<(), String> {
         if !self.scenario.owner.durable || self.has_lost(record, u64::MAX) {
@@ -390,7 +391,7 @@ impl World {
         }
     }
 
-    /// Whether a member lost what it held, not longer ago than this.
+    /// Whether a member lost its records, not longer ago than `ago`.
     fn has_lost(&self, record: &Membership, ago: Micros) -> bool {
         let now = self.schedule.now();
         self.nodes.iter().any(|node| {
@@ -401,18 +402,18 @@ impl World {
         })
     }
 
-    /// R5: an owner opens with a full copy, or with nothing where nothing was. It may not know yet that
-    /// what it reached is gone since.
+    /// R5: an owner opens with a full copy, or empty for a new group. The owner may not know yet that
+    /// the copy is gone since.
     pub(crate) fn check_opening(&self, owner: usize) -> Result<(), String> {
         let life = self.owners[owner].life;
         let Some(record) = self.register.record() else {
             return Err("opens without a record".to_owned());
         };
         let just_lost = self.has_lost(&record, 5 * SECOND);
-        // What nobody has found yet serves as if it were sound.
+        // Undetected damage serves as if the log were sound.
         let rotten = |node: &SimNode| node.process.is_some() && node.disk.is_rotten();
         let unnoticed = self.nodes.iter().any(rotten);
-        // Another one may have taken the group from it this moment.
+        // Another owner may have taken over the group at this moment.
         if self.has_copy(&record, None) || just_lost || unnoticed || record.owner != life {
             Ok(())
         } else {
@@ -434,7 +435,7 @@ impl World {
         }
     }
 
-    /// What an owner keeps is bounded.
+    /// The memory of an owner is bounded.
     pub(crate) fn check_owner(&mut self, owner: usize) {
         let config = &self.scenario.owner;
         let spare = 1 << 20;

@@ -1,4 +1,4 @@
-//! A directory in memory that asserts what it is asked.
+//! A directory in memory that asserts the validity of its calls.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vere_ports::storage::{Storage, StorageFile};
 
-/// The octets of one file.
+/// The octets of a file.
 type Octets = Arc<Mutex<Vec<u8>>>;
 
 /// A directory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Disk(Arc<Mutex<BTreeMap<String, Octets>>>);
 
-/// A file in it.
+/// A file in the directory.
 #[derive(Debug, Clone)]
 pub(crate) struct DiskFile(Octets);
 
@@ -27,7 +27,7 @@ impl Disk {
         lock(&self.0).insert(name.to_owned(), Arc::new(Mutex::new(octets)));
     }
 
-    /// The octets of a file; none when it is not there.
+    /// The octets of a file; empty for a missing file.
     pub(crate) fn octets(&self, name: &str) -> Vec<u8> {
         let files = lock(&self.0);
         files
@@ -36,7 +36,7 @@ impl Disk {
             .unwrap_or_default()
     }
 
-    /// All files and their octets.
+    /// All files with their octets.
     pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let files = lock(&self.0);
         let octets = |(name, file): (&String, &Octets)| (name.clone(), lock(file).clone());
@@ -99,7 +99,7 @@ impl StorageFile for DiskFile {
         Ok(lock(&self.0).len() as u64)
     }
 
-    /// Memory for what is read was taken by whoever asks: never more than the file has.
+    /// The caller has reserved memory for the read: never more than the size of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let octets = lock(&self.0);
         let bound = octets.len().max(4096);

@@ -7,7 +7,7 @@ pub(crate) const SEEDS: &[&[u8]] = &[
       \x03\0a@b\0\0\0\0\0\0\x01\0\x02\x03\0c@d\0\0",
 ];
 
-/// What was decoded is the same again when encoded.
+/// A decoded record encodes to an equal record.
 pub(crate) fn record(octets: &[u8]) {
     if let Ok(envelope) = Envelope::decode(octets) {
         assert_eq!(Envelope::decode(&envelope.encode()).as_ref(), Ok(&envelope));

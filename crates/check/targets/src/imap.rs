@@ -23,13 +23,13 @@ pub(crate) const CLIENT_SEEDS: &[&[u8]] = &[
     b"* PREAUTH x\r\n* 1 FETCH (UID 2 BODY[] {20}\r\n01234567890123456789 FLAGS (\\Seen))\r\nc3 NO [TOOBIG] x\r\n",
 ];
 
-/// Octets of a literal that are kept within a response.
+/// Octets of a literal kept within a response.
 const KEPT: usize = 8;
 /// Octets of a response.
 const RESPONSE_MAX: usize = 4_096;
 
-/// What a client sends means the same octet by octet, and takes bounded memory; nothing that it asks for is
-/// possible, which the grammar of commands does not depend on.
+/// A client's octets mean the same in single octets, and take bounded memory; every request of the client is
+/// refused, because the grammar of commands does not depend on the answers.
 pub(crate) fn server(octets: &[u8]) {
     let (kind, octets) = choice(octets);
     let whole = talk(kind, octets, octets.len().max(1));
@@ -43,7 +43,8 @@ pub(crate) fn server(octets: &[u8]) {
     );
 }
 
-/// What was said before the answer to STARTTLS: that depends on whether something came behind it in one piece.
+/// The output before the answer to STARTTLS: the answer depends on octets that came with the command in the
+/// same piece.
 fn before_tls(said: &[u8]) -> &[u8] {
     let (mut before, mut lines) = (0, said.split_inclusive(|octet| *octet == b'\n'));
     let answers = |line: &[u8]| {
@@ -108,8 +109,8 @@ fn talk(kind: u8, octets: &[u8], piece: usize) -> Vec<u8> {
     }
 }
 
-/// What a server sends means the same octet by octet, whatever it is, and every literal that is passed on has
-/// the length that was announced.
+/// A server's octets mean the same in single octets, whatever the octets are, and every literal passed on has
+/// the announced length.
 pub(crate) fn client(octets: &[u8]) {
     let whole = events(octets, octets.len().max(1));
     let by_octet = events(octets, 1);

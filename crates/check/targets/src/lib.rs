@@ -1,12 +1,12 @@
-//! The bodies of the fuzz targets: one function for each decoder, which takes any octets and panics
-//! when the decoder breaks a promise.
+//! The bodies of the fuzz targets: a function for each decoder that takes any octets and panics when
+//! the decoder breaks a promise.
 //!
-//! The workspace in `fuzz/` gives them to libFuzzer; the tests here run the same functions with
-//! octets made of the same dictionaries, so that a stable toolchain checks them on every run.
+//! The workspace in `fuzz/` gives the functions to libFuzzer; the tests here run the functions with
+//! octets from the same dictionaries, so that a stable toolchain checks the decoders on every run.
 //!
-//! A body checks more than the absence of panics: what was decoded encodes to the same again, octets
-//! in pieces mean the same as in one, memory stays within its bound, and no reply or message goes out
-//! that another program could read otherwise.
+//! A body checks more than the absence of panics: a decoded value encodes to an equal value, octets
+//! in pieces mean the same as whole, memory stays within its limit, and no reply or message could be
+//! read otherwise by another program.
 
 #![allow(clippy::panic, reason = "a panic is how a target reports")]
 
@@ -36,7 +36,7 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// A dictionary in libFuzzer's form.
     pub dictionary: &'static str,
-    /// Octets that get far, to begin with.
+    /// First octets that reach deep into the decoder.
     pub seeds: &'static [&'static [u8]],
 }
 
@@ -78,11 +78,11 @@ targets! {
     spool_replay: spool_replay::replay, spool_replay::SEEDS;
 }
 
-/// Runs the target of this name.
+/// Runs the target with this name.
 ///
 /// # Panics
 ///
-/// When there is no such target, and when the target reports.
+/// If the target does not exist, and if the target finds a fault.
 pub fn run(name: &str, octets: &[u8]) {
     match TARGETS.iter().find(|target| target.name == name) {
         Some(target) => (target.run)(octets),
@@ -91,11 +91,11 @@ pub fn run(name: &str, octets: &[u8]) {
 }
 
 impl Target {
-    /// The entries of the dictionary, without their names and quotes.
+    /// The entries of the dictionary, without names and quotes.
     ///
     /// # Panics
     ///
-    /// When an entry is malformed.
+    /// If an entry is malformed.
     #[must_use]
     pub fn words(&self) -> Vec<Vec<u8>> {
         let lines = self.dictionary.lines().map(str::trim);

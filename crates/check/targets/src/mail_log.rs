@@ -1,9 +1,9 @@
-//! The mail store's log: written as a store writes it, and damaged in every way.
+//! The mail store's log, written as by a store, and damaged in every way.
 //!
-//! The octets are instructions: segments, bodies and batches are written, and then cut, flipped, left out,
-//! or made to lie with checksums that are right. The formats are written down here once more, from
-//! `docs/internals/store-log.md`. Nothing may be read that is not in the files, and what opened once, or
-//! was repaired, opens again with the same in it.
+//! The octets are instructions: segments, bodies and batches are written, then cut, flipped, left out, or
+//! given wrong values with correct checksums. The formats are implemented here a second time, from
+//! `docs/internals/store-log.md`. The store may return no data that is not in the files, and a log that
+//! opened once, or was repaired, opens again with the same content.
 
 mod writer;
 
@@ -17,26 +17,26 @@ use vere_units::{ByteSize, Timestamp};
 use crate::disk::Disk;
 use writer::{ACCOUNT, LOG_ID, MAILBOX, Writer};
 
-/// Metadata as they are compared: by partition and key.
+/// Metadata for comparison: by partition and key.
 type Rows = BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>;
 type MailStore = Store<Disk, MemoryMeta>;
 
 pub(super) const SEEDS: &[&[u8]] = &[
     // A mailbox and two messages, all synced, then a change of flags.
     b"\x02\x01\x01\x03\x06",
-    // A second segment, and a tail that is torn.
+    // A second segment, and a torn tail.
     b"\x02\x01\x03\x00\x01\x01\x09\x05",
-    // A flipped octet within what was synced.
+    // A flipped octet in the synced part.
     b"\x02\x01\x01\x03\x01\x07\x00\x60\x00",
-    // A snapshot of the mailbox, and a segment that was written again without what it covers.
+    // A snapshot of the mailbox, and a segment rewritten without the records covered by the snapshot.
     b"\x02\x01\x01\x06\x08\x01\x03\x00\x01\x0b\x00\x69",
-    // The same, and the first segment is gone.
+    // The same log without the first segment.
     b"\x02\x01\x01\x06\x08\x01\x03\x00\x01\x0b\x00\x69\x0c\x00",
-    // What made a mailbox, and whose it is, is lost, and the body of its only message.
+    // The records that create a mailbox, and name its owner, are lost, and the body of the only message.
     b"\x02\x0b\x00\x01\x01\x0b\x00\x02",
-    // A record of a kind that is not known, with others behind it.
+    // A record of an unknown kind, with other records behind.
     b"\x02\x01\x05\x07\x03new\x01\x03",
-    // Counters that cannot be, and a message that says no more than that it is there.
+    // Impossible counters, and a message record without further fields.
     b"\x02\x01\x04\x01\x01\x02\x3D\x01\x07\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\0\0\0\0\0\0\0\0\
         \xFF\xFF\xFF\xFF\0\0\0\0\0\0\0\0\x01\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\
         \0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x03\x04\x01\x05\x04\0\0\0\x02\x01\x01",
@@ -45,7 +45,7 @@ pub(super) const SEEDS: &[&[u8]] = &[
         \xFF\xFF\xFF\xFF\x40\0\0\0\0\0\0\0\0\x03\x0C\0\x0A\x01\0\x04\0\x01\x01\x05\x01\xFF\xFF\xFF\xFF",
 ];
 
-/// Opens what the instructions made, asks for all of it, and repairs it.
+/// Opens the log made by the instructions, reads every message, and repairs the log.
 pub(super) fn open(octets: &[u8]) {
     let disk = Writer::new().run(octets);
     let _ = messages(&disk);
@@ -71,7 +71,7 @@ fn messages(disk: &Disk) -> Option<usize> {
     let rows = meta.rows();
     are_written(&before, &rows);
     drop(store);
-    // What was opened once opens again: with its metadata, which lack nothing, and from the log alone.
+    // A log that opened once opens again: with complete metadata, and from the log alone.
     let Some((store, report)) = opened(disk, &meta) else {
         panic!("opened once and not again")
     };
@@ -130,7 +130,7 @@ fn asked(store: &mut MailStore) -> usize {
     count
 }
 
-/// A store that opened takes mail, and room is reclaimed in it.
+/// A store that opened accepts mail, and space can be reclaimed.
 fn used(store: &mut MailStore) {
     let now = Timestamp::from_millis(1_700_000_000_000);
     let Ok(owner) = AccountName::parse("other@demo.test") else {
@@ -157,7 +157,7 @@ fn used(store: &mut MailStore) {
     let _ = reclaimed(store);
 }
 
-/// Reclaims what can be.
+/// Reclaims all reclaimable space.
 fn reclaimed(store: &mut MailStore) -> Result<(), StoreError> {
     loop {
         match store.reclaim(1)? {

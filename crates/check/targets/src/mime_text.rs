@@ -7,13 +7,14 @@ use vere_mime::{Parsed, casemap};
 
 use super::choice;
 
-/// The most octets of text that an octet in some charset may stand for: a character of four octets, two of
-/// which one octet stands for in some old charsets, with room to spare.
+/// The most octets of text per octet in any charset: a character of four octets, two of which come from one
+/// octet in some old charsets, with space to spare.
 const GROWTH: usize = 12;
 /// The most characters of a preview (RFC 8970 section 3.1).
 const PREVIEW_CHARS: usize = 200;
 
-/// A field's value; quoted-printable; Base64; a charset, NUL and octets in it; HTML; text that is compared.
+/// A field's value; quoted-printable; Base64; a charset, NUL and octets in the charset; HTML; text for
+/// comparison.
 pub(super) const SEEDS: &[&[u8]] = &[
     b"\0=?utf-8?Q?gr=C3=BC=C3?= =?UTF-8?b?n8OhIQ==?= a =?iso-2022-jp*en?B?GyRCJCI=?=",
     b"\x01a=20b \t\r\nsoft=\r\nline=3D=\r\n=C3=A",
@@ -25,7 +26,7 @@ pub(super) const SEEDS: &[&[u8]] = &[
     b"\x05Gr\xC3\xBC\xC3\x9Fe \xC7\x86 \xE1\xBE\x80 \xEA\xB0\x80 a\xCC\xA7\xCC\x81",
 ];
 
-/// Octets that are decoded in one way, which the first octet chooses.
+/// Decodes octets by the method that the first octet selects.
 pub(super) fn decode(octets: &[u8]) {
     let (choice, rest) = choice(octets);
     match choice % 6 {
@@ -38,7 +39,7 @@ pub(super) fn decode(octets: &[u8]) {
     }
 }
 
-/// What is no encoded word stays, and whatever is in one comes back.
+/// Text without an encoded word is kept, and any text in an encoded word is decoded.
 fn words(value: &[u8]) {
     let decoded = encoded_words(value);
     assert!(decoded.len() <= value.len() * GROWTH, "it grows");
@@ -47,7 +48,7 @@ fn words(value: &[u8]) {
     {
         assert_eq!(decoded, plain);
     }
-    // RFC 2047 allows 75 octets in all; what is understood is longer.
+    // RFC 2047 allows 75 octets in all; the decoder accepts longer words.
     let text = String::from_utf8_lossy(&value[..value.len().min(100)]);
     let mut q = String::from("=?utf-8?q?");
     for octet in text.bytes() {
@@ -56,7 +57,7 @@ fn words(value: &[u8]) {
     assert_eq!(encoded_words((q + "?=").as_bytes()), text);
     let b = format!("=?UTF-8?B?{}?=", base64_of(text.as_bytes()));
     assert_eq!(encoded_words(b.as_bytes()), text);
-    // A character may lie across two of them.
+    // A character may span two encoded words.
     let (one, other) = text.as_bytes().split_at(text.len() / 2);
     let both = [one, other].map(|half| format!("=?utf-8?b?{}?=", base64_of(half)));
     assert_eq!(encoded_words(both.join(" \t").as_bytes()), text);
@@ -78,7 +79,7 @@ fn digits(body: &[u8]) {
     assert!(base64(body).len() <= body.len() * 3 / 4, "it grows");
     let encoded = base64_of(body);
     assert_eq!(base64(encoded.as_bytes()), body);
-    // Lines, and what a mailing list puts behind the end.
+    // Lines, and a mailing list's footer behind the end.
     let lines: Vec<&[u8]> = encoded.as_bytes().chunks(76).collect();
     let mut lines = lines.join(b"\r\n".as_slice());
     if encoded.ends_with('=') {

@@ -1,4 +1,4 @@
-//! What an operator ordered for a destination, as the spool keeps it.
+//! An operator's order for a destination, as stored in the spool.
 
 use vere_queue::Order;
 
@@ -7,7 +7,7 @@ pub(crate) const SEEDS: &[&[u8]] = &[
     b"\x01\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x05\0local",
 ];
 
-/// What was decoded is the same again when encoded.
+/// A decoded order encodes to an equal order.
 pub(crate) fn record(octets: &[u8]) {
     if let Ok(order) = Order::decode(octets) {
         assert_eq!(Order::decode(&order.encode()).as_ref(), Ok(&order));

@@ -1,5 +1,5 @@
-//! What is found in messages: what the parser finds is believed and comes back, and what is said to be
-//! found and believed lies in the message.
+//! Parse results of messages: a true result is accepted and encodes to an equal result, and every accepted
+//! result lies within the message.
 
 use vere_mime::wire::{
     HEAD_OCTETS, Item, Question, Request, Scope, answer, answer_head, found, holds, holds_head,
@@ -9,11 +9,11 @@ use vere_mime::{EnvelopeView, Parsed, addr_specs, fields, header, header_len};
 
 use super::choice;
 
-/// The fewest octets of a message that is asked about.
+/// The fewest octets of a message in a request.
 const ITEM_OCTETS: usize = 13;
 
-/// A message; a record of one that is empty; heads of frames; what is asked about texts; texts; a message
-/// whose texts are asked for.
+/// A message; the record of an empty message; heads of frames; a request about texts; texts; a message whose
+/// texts are requested.
 pub(super) const SEEDS: &[&[u8]] = &[
     b"\0Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\none\r\n--x--\r\n",
     b"\x01\0\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
@@ -23,8 +23,8 @@ pub(super) const SEEDS: &[&[u8]] = &[
     b"\x05Subject: =?utf-16?b?/vr9\r\nContent-Type: text/html; charset=iso-2022-jp\r\n\r\n\x1B$B$\"\r\n",
 ];
 
-/// A message, what is said to be found in one, the head of a frame; a request about texts, what is said of
-/// texts, or a message whose texts are asked for.
+/// Takes a message, an alleged parse result, the head of a frame; a request about texts, an alleged answer
+/// about texts, or a message whose texts are requested.
 pub(super) fn parsed(octets: &[u8]) {
     let (choice, rest) = choice(octets);
     match choice % 6 {
@@ -39,7 +39,7 @@ pub(super) fn parsed(octets: &[u8]) {
 
 fn asked(content: &[u8]) {
     for request in [Request::Texts, Request::Zones, Request::Field] {
-        // What was understood once is answered with something that can be read.
+        // A valid request gets a readable answer.
         let Ok(frame) = answer(request, content) else {
             continue;
         };
@@ -69,9 +69,9 @@ fn said(content: &[u8]) {
     }
 }
 
-/// What is asked of a message is answered within the bounds, and alike with and without what was found in it.
+/// Answers about a message stay within the limits, and are equal with and without the parse result.
 fn decoded(message: &[u8]) {
-    // Without anything, it is fields alone.
+    // Without octets behind the header, the message is fields alone.
     if message.is_empty() {
         return;
     }
@@ -99,7 +99,7 @@ fn decoded(message: &[u8]) {
     assert_eq!(texts_head(head, items), Ok(content.len()));
     let all = texts(content, items.len()).unwrap_or_default();
     assert!(matches!(all.as_slice(), [one, other] if one == other && one.complete));
-    // Something that is there is found.
+    // A search for a present text finds the text.
     let last = all.iter().flat_map(|texts| texts.iter()).last();
     let what = last.map_or("", |(_, text)| text);
     let frame = ask(Question::Zones(what.as_bytes()));
@@ -108,7 +108,7 @@ fn decoded(message: &[u8]) {
         .unwrap_or((&[0; HEAD_OCTETS], &[]));
     assert_eq!(holds_head(head, items.len()), Ok(items.len()));
     assert_eq!(holds(content), Ok(vec![true, true]));
-    // What is told without a parser is the same.
+    // The answer without a parser is the same.
     assert_ne!(
         plainly_holds(Question::Zones(what.as_bytes()), &items[0]),
         Some(false)
@@ -132,7 +132,7 @@ fn message(message: &[u8]) {
     fields_of(message);
 }
 
-/// The fields of a header lie one behind the other, and behind them is the empty line and nothing else of it.
+/// The fields of a header lie one behind the other, followed by the empty line and no other octets.
 fn fields_of(message: &[u8]) {
     let mut walk = fields(message);
     let mut behind = 0;
@@ -152,7 +152,7 @@ fn fields_of(message: &[u8]) {
 fn record(octets: &[u8]) {
     let (length, record) = choice(octets);
     let message = vec![b'a'; usize::from(length)];
-    // Whatever it says, it can be looked into.
+    // A message with any alleged result can be searched.
     let item = Item {
         zones: 0x7F,
         own: b"",

@@ -12,7 +12,7 @@ const HEAD: usize = 772;
 const DATA_AT: usize = 40;
 /// Octets with a checksum of their own.
 const BLOCK: usize = 16 * 1024;
-/// What changes a segment: a place of three octets and what is put there.
+/// A change of a segment: a place of three octets and the new octet.
 const CHANGE: usize = 4;
 const LOG: u64 = 7;
 const MAILBOX: u64 = 64;
@@ -26,7 +26,7 @@ pub(super) const SEEDS: &[&[u8]] = &[
     b"\x02VERESRCH\x05\0\0\0",
 ];
 
-/// Makes a segment of texts and asks it, or opens one that nobody wrote so.
+/// Makes a segment of texts and searches the segment, or opens a malformed segment.
 pub(super) fn open(octets: &[u8]) {
     let (choice, rest) = choice(octets);
     match choice % 3 {
@@ -42,7 +42,7 @@ fn opened(octets: Vec<u8>) -> Option<Segment<DiskFile>> {
     Segment::open(disk.open("segment").ok()?).ok()
 }
 
-/// Messages are parted by RS, their texts by US, and what is looked for stands behind GS.
+/// RS separates messages, US separates their texts, and GS precedes the search texts.
 fn asked(octets: &[u8]) {
     let text = String::from_utf8_lossy(octets);
     let (texts, what) = text.split_once('\u{1D}').unwrap_or((&text, "of"));
@@ -57,7 +57,7 @@ fn asked(octets: &[u8]) {
     for what in std::iter::once(what).chain(what.get(..1)) {
         is_exact(&segment, &messages, &Needle::new(what));
     }
-    // Segments of some messages each, joined, are that of all.
+    // Segments of some messages each, joined, equal the segment of all messages.
     let (one, other) = messages.split_at(messages.len() / 2);
     let parts = [built(one), built_from(other, one.len())];
     let parts: Vec<_> = parts.into_iter().filter_map(opened).collect();
@@ -85,7 +85,7 @@ fn built_from(messages: &[Vec<String>], before: usize) -> Vec<u8> {
     builder.finish().unwrap_or_default()
 }
 
-/// Who has something is a hit or a candidate, and every hit has it.
+/// Every message with the text is a hit or a candidate, and every hit has the text.
 fn is_exact(segment: &Segment<DiskFile>, messages: &[Vec<String>], needle: &Needle) {
     for zone in Zone::ALL {
         let Ok(found) = segment.find(zone, needle) else {
@@ -122,7 +122,7 @@ fn changed(changes: &[u8]) {
     let mut octets = built(&messages);
     for change in changes.chunks_exact(CHANGE) {
         let at = u32::from_le_bytes([change[0], change[1], change[2], 0]) as usize;
-        // In the sums nothing is to be changed: they are made anew.
+        // The checksums need no changes: all are computed again.
         if let Some(octet) = octets.get_mut(at) {
             *octet = change[3];
         }
@@ -133,7 +133,7 @@ fn changed(changes: &[u8]) {
     }
 }
 
-/// Puts the checksums that head and blocks have, as far as the head says where they are.
+/// Writes the correct checksums of head and blocks, as far as the head gives their places.
 fn sign(octets: &mut [u8]) {
     let field = octets.get(DATA_AT..).and_then(|rest| rest.first_chunk());
     let data = field.map_or(0, |field| u64::from_le_bytes(*field));
@@ -154,7 +154,7 @@ fn sign(octets: &mut [u8]) {
     sum.copy_from_slice(&crc32fast::hash(sums).to_le_bytes());
 }
 
-/// A word, a part of one, octets of several, some words, and what is in none.
+/// A word, a part of a word, octets of several words, some words, and a text in no message.
 fn needles() -> Vec<Needle> {
     let all = [
         "the",
@@ -188,7 +188,7 @@ fn everything(segment: &Segment<DiskFile>, needles: &[Needle]) {
             let _ = summaries.get(number);
         }
     }
-    // What comes of joining can be read.
+    // The result of a join can be read.
     if let Ok(Some(joined)) = merge(&[segment], |document| document.uid % 2 == 1) {
         let Some(joined) = opened(joined) else {
             panic!("what was joined cannot be read")
@@ -201,7 +201,7 @@ fn everything(segment: &Segment<DiskFile>, needles: &[Needle]) {
 mod tests {
     use super::*;
 
-    /// Without changes what is signed anew is the segment as it was.
+    /// Without changes a newly signed segment equals the original.
     #[test]
     fn checksums_are_those_of_a_segment() {
         let mut octets = built(&[vec!["ONE".to_owned()], vec!["TWO".to_owned()]]);

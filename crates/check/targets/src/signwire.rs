@@ -1,8 +1,8 @@
-//! The signer's protocol: what was decoded encodes to the same again, and a cut frame is not whole.
+//! The signer's protocol: a decoded frame encodes to an equal frame, and a cut frame is incomplete.
 
 use vere_signwire::{Answer, FRAME_OCTETS_MAX, Frame, Request};
 
-/// One request of each kind.
+/// A request of each kind.
 pub(super) const SEEDS: &[&[u8]] = &[
     b"\x0e\0\0\0\x01\x01\x07\0\0\0\0\0\0\0\x03a.b",
     b"\x14\0\0\0\x01\x02\x02\x01\0\0\0\0\0\0\x02\x03a.b\x01sxyz",

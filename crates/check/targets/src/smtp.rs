@@ -18,7 +18,7 @@ use crate::choice;
 
 const NOW: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 
-/// Octets that a session may hold beside what it was sent: one line, replies, and growth.
+/// Octets that a session may hold beside its input: a line, replies, and growth.
 const MEMORY_BESIDE: usize = 64 * 1024;
 
 pub(crate) const SERVER_SEEDS: &[&[u8]] = &[
@@ -37,19 +37,20 @@ pub(crate) const CLIENT_SEEDS: &[&[u8]] = &[
     b"\x02220 mx\r\n\xff500 what\r\n\xff250 mx\r\n\xff250 ok\r\n\xff250 ok\r\n\xff452 4.5.3 x\r\n",
 ];
 
-/// What a session came to.
+/// The result of a session.
 #[derive(Debug, Default, PartialEq)]
 struct Session {
     said: Vec<u8>,
     stored: Vec<Message>,
 }
 
-/// A client of any kind that sends any octets.
+/// A client that sends arbitrary octets.
 pub(crate) fn server(octets: &[u8]) {
     let (kind, octets) = choice(octets);
     let whole = talk(kind, octets, octets.len().max(1));
     let pieces = talk(kind, octets, 1 + usize::from(kind >> 4));
-    // What is refused because it came behind STARTTLS in one piece is refused later in several.
+    // Octets refused because they came in the same piece as STARTTLS are refused later when sent in
+    // several pieces.
     let behind = |session: &Session| {
         let said = String::from_utf8_lossy(&session.said);
         said.contains("STARTTLS, closing") || said.contains("ready to start TLS")
@@ -86,7 +87,7 @@ fn talk(kind: u8, octets: &[u8], piece: usize) -> Session {
             break;
         }
     }
-    // Whatever was said is replies, all of them whole.
+    // The output consists of whole replies.
     let mut said = &session.said[..];
     while !said.is_empty() {
         match parser.parse(said) {
@@ -97,7 +98,7 @@ fn talk(kind: u8, octets: &[u8], piece: usize) -> Session {
     session
 }
 
-/// Does what the machine wants until it wants more input; true at the end of the session.
+/// Carries out the machine's steps until the machine needs input; true at the end of the session.
 fn turn(
     server: &mut Server,
     world: &mut World,
@@ -140,7 +141,7 @@ fn turn(
     }
 }
 
-/// Nothing is stored that another server could split or cut.
+/// No stored message could be split or cut by another server.
 fn check_message(message: &Message) {
     assert!(!message.recipients.is_empty());
     if message.reverse_path.body == BodyType::BinaryMime {
@@ -157,7 +158,7 @@ fn check_message(message: &Message) {
     }
 }
 
-/// A server that sends any octets; `0xff` ends what it sends in one go.
+/// A server that sends arbitrary octets; `0xff` separates the pieces.
 pub(crate) fn client(octets: &[u8]) {
     let (kind, octets) = choice(octets);
     let mut config = ClientConfig::new("me.example", [1; 32]);

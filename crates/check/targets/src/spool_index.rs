@@ -1,11 +1,11 @@
 //! The index of a full segment of the spool's log, in place of which the segment would be read.
 //!
-//! The octets say what the index file holds: any payload with a head and checksums that are right, the
-//! true one with octets changed before the checksums or after, or anything at all. Beside it lies a
-//! segment that is sound. So the log opens always; what is given out fills the segment; and of an index
-//! that does not prove itself nothing is taken. What is believed a node takes or refuses.
+//! The octets give the content of the index file: any payload with correct head and checksums, the true
+//! payload with octets changed before or after the checksums, or arbitrary octets. The segment beside
+//! the index is sound. So the log always opens; the outlines fill the segment; and an index without
+//! correct checksums is never used. A node accepts or refuses a usable index.
 //!
-//! The format is written down here once more, from `docs/internals/spool-log.md`.
+//! The format is implemented here a second time, from `docs/internals/spool-log.md`.
 
 use std::path::Path;
 
@@ -22,19 +22,19 @@ const ENTRY_LEN: u64 = 36;
 const INDEX_HEAD_LEN: usize = 68;
 /// Where the payload of a head has the last transaction.
 const LAST_TRANSACTION: std::ops::Range<usize> = 16..24;
-/// What the segment holds, as in `spool_replay`: two records, one of them ended, one replaced, and a
-/// BATCH of two with one body.
+/// The content of the segment, as in `spool_replay`: two records, one ended and one replaced, and a
+/// BATCH of two records with the same body.
 const FRAMES: &[u8] = b"\x21\0\x15\0\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0mbody\
       \x21\0\x15\0\0\0\0\x01\0\0\0\x02\0\0\0\0\0\0\0mbody\
       \x22\0\x10\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\
       \x23\0\x13\0\0\0\0\x03\0\0\0\x02\0\0\0\0\0\0\0new";
 
 pub(crate) const SEEDS: &[&[u8]] = &[
-    // As it was written.
+    // The index as written.
     b"\0",
-    // Another record's number, with checksums that are right.
+    // Another record number, with correct checksums.
     b"\0\x28\0\x04",
-    // One octet of the file changed: of the payload, of the head.
+    // A changed octet in the payload, or in the head.
     b"\x01\x50\0\x01",
     b"\x01\x08\0\x01",
     // A payload of one entry without frames.
@@ -43,7 +43,7 @@ pub(crate) const SEEDS: &[&[u8]] = &[
     b"\x03VEREIDX\0\x01\0\0\0\x01\0\0\0",
 ];
 
-/// Opens the log with that index beside it.
+/// Opens the log with the index.
 pub(crate) fn open(octets: &[u8]) {
     let _ = is_believed(octets);
 }
@@ -73,7 +73,7 @@ fn is_believed(octets: &[u8]) -> bool {
         );
         assert_eq!(found.payload, index[INDEX_HEAD_LEN..]);
     }
-    // What a sound index says makes sense to the node; any other it takes or refuses.
+    // A sound index makes sense to the node; the node accepts or refuses any other index.
     let open = |replay: &mut dyn LogReader| recover_log(disk, Path::new("log"), replay);
     match restored(Box::new(Full), open) {
         Some(stats) => assert!(believed || stats[0].1.records == 1),
@@ -82,7 +82,7 @@ fn is_believed(octets: &[u8]) -> bool {
     believed
 }
 
-/// Changes octets: place and what to change there, until nothing is left.
+/// Changes octets: each edit is a place and a change.
 fn edited(mut octets: Vec<u8>, mut edits: &[u8]) -> Vec<u8> {
     while let Some((&[low, high, change], rest)) = edits.split_first_chunk() {
         let at = usize::from(u16::from_le_bytes([low, high]));
@@ -105,7 +105,7 @@ struct Sound {
 }
 
 impl Sound {
-    /// With the payload of the index that it should have.
+    /// With the payload of the correct index.
     fn new() -> (Self, Vec<u8>) {
         let mut entries: Vec<Vec<u8>> = Vec::new();
         let mut transactions = 0_u64;
@@ -129,7 +129,7 @@ impl Sound {
         }
         let end = entries.iter().map(|entry| ENTRY_LEN + entry.len() as u64);
         let end = end.sum();
-        // It says what the last transaction before it was.
+        // The head records the last transaction before the segment.
         let mut second = head().to_vec();
         second[LAST_TRANSACTION].copy_from_slice(&transactions.to_le_bytes());
         let segment = two_segments([head(), &second], &entries).octets(&segment_name(1));
@@ -146,7 +146,7 @@ impl Sound {
         two_segments([head(), &self.second], &self.entries)
     }
 
-    /// The index file of this payload.
+    /// The index file with this payload.
     fn index(&self, payload: &[u8]) -> Vec<u8> {
         let mut octets = b"VEREIDX\0".to_vec();
         octets.extend_from_slice(&1_u32.to_le_bytes());
@@ -161,21 +161,21 @@ impl Sound {
         octets
     }
 
-    /// Whether a file is an index of this segment with checksums that are right.
+    /// Whether a file is an index of this segment with correct checksums.
     fn is_proven(&self, file: &[u8]) -> bool {
         let payload = file.get(INDEX_HEAD_LEN..);
         payload.is_some_and(|payload| self.index(payload) == file)
     }
 }
 
-/// Takes outlines, and sees that they fill the first segment.
+/// Takes outlines, and checks that the outlines fill the first segment.
 struct Checker {
     segment_len: u64,
     end: u64,
     position: u64,
     offset: u64,
     segments: u64,
-    /// What was given out, in the form of an index.
+    /// The outlines given out, in the form of an index.
     payload: Vec<u8>,
 }
 
@@ -226,7 +226,7 @@ impl LogReader for Checker {
     }
 }
 
-/// A spill store without room: what is left to the log needs none.
+/// A spill store without space: records left in the log need no space.
 #[derive(Debug)]
 struct Full;
 
@@ -266,12 +266,12 @@ mod tests {
 
     #[test]
     fn seeds_get_far() {
-        // Of the first nobody can tell whether it was believed: it is true.
+        // The first index is true, so its use cannot be detected.
         let believed: Vec<_> = SEEDS.iter().map(|seed| is_believed(seed)).collect();
         assert_eq!(believed, [false, true, false, false, false, false]);
     }
 
-    /// What the file is said to be for is part of what it proves.
+    /// The checksums cover the segment of the index.
     #[test]
     fn the_index_of_another_segment_is_not_believed() {
         let (log, truth) = Sound::new();

@@ -20,17 +20,17 @@ const SECOND_MARK_AT: usize = 4096;
 pub(crate) const SEEDS: &[&[u8]] = &[
     // Two entries, a second segment with two more, all synced.
     b"\x01\x04mail\x01\x05mail2\x00\x05head2\x01\x03abc\x01\x03xyz\x04\x00",
-    // The same with a torn tail behind what was synced.
+    // The same log with a torn tail behind the synced part.
     b"\x01\x04mail\x04\x00\x01\x05mail2\x01\x03abc\x05\x02",
-    // An entry that announces more than there is.
+    // An entry that announces more octets than present.
     b"\x01\x04mail\x08\xff\xff\xff\xff",
-    // A flipped octet within what was synced.
+    // A flipped octet in the synced part.
     b"\x01\x04mail\x01\x05mail2\x04\x00\x06\x00\x40\x00",
-    // Something behind the end of a segment, after which one follows that lacks the rest of its head.
+    // Octets behind the end of a segment, followed by a segment with an incomplete head.
     b"\x01\x04mail\x02\x03old\x09\xff\xff\xff\xff",
 ];
 
-/// Opens what the instructions made.
+/// Opens the log made by the instructions.
 pub(crate) fn open(octets: &[u8]) {
     let _ = entries(octets);
 }
@@ -49,7 +49,7 @@ fn entries_of(disk: &Disk) -> Option<usize> {
         position.0, first.position,
         "the end is not that of the last entry"
     );
-    // What was opened once opens again, with the same in it, and needs no more repair.
+    // A log that opened once opens again, with the same content, and needs no further repair.
     let repaired = disk.files();
     let mut second = Checker::new(&repaired);
     match recover_log(disk.clone(), path, &mut second) {
@@ -70,8 +70,8 @@ pub(crate) fn segment_name(number: u64) -> String {
     format!("{number:016x}.log")
 }
 
-/// A sound log: a segment with the first head and these entries, and one with the second head after it;
-/// all of it is synced.
+/// A sound log: a segment with the first head and the entries, and a segment with the second head; all
+/// octets are synced.
 pub(crate) fn two_segments([first, second]: [&[u8]; 2], entries: &[Vec<u8>]) -> Disk {
     let mut writer = Writer::with(first);
     for entry in entries {
@@ -144,7 +144,7 @@ impl Writer {
                 let octets = input.counted();
                 self.last().extend_from_slice(octets);
             }
-            // An entry that lies about where it is, or what was synced before it.
+            // An entry with a wrong position, or a wrong synced position.
             3 => {
                 let skew = u64::from(input.octet().unwrap_or(0));
                 self.entry(self.position + skew, self.synced, b"skewed", 0);
@@ -204,7 +204,7 @@ impl Writer {
         self.segments.push((number, octets));
     }
 
-    /// An entry of this payload, and `more` octets that are announced and not there.
+    /// An entry with this payload, and `more` octets announced and missing.
     fn entry(&mut self, position: u64, synced: u64, payload: &[u8], more: u32) {
         let len = (payload.len() as u32).saturating_add(more);
         let mut octets = Vec::new();
@@ -229,7 +229,7 @@ impl Writer {
         self.marks[(self.serial % 2) as usize] = octets;
     }
 
-    /// Changes one octet of one file.
+    /// Changes an octet of a file.
     fn flip(&mut self, input: &mut Input<'_>) {
         let which = usize::from(input.octet().unwrap_or(0));
         let (low, high) = (input.octet().unwrap_or(0), input.octet().unwrap_or(0));
@@ -264,7 +264,7 @@ impl<'a> Input<'a> {
         u32::from_le_bytes(*field)
     }
 
-    /// So many octets as the first one says, or all that are left.
+    /// Takes as many octets as the first octet says, or all remaining octets.
     fn counted(&mut self) -> &'a [u8] {
         let count = usize::from(self.octet().unwrap_or(0)).min(self.0.len());
         let (text, rest) = self.0.split_at(count);
@@ -273,7 +273,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Looks up everything that is given out in the files it should have come from.
+/// Looks up every entry in the files of its origin.
 struct Checker<'a> {
     files: &'a BTreeMap<String, Vec<u8>>,
     entries: Vec<Vec<u8>>,
@@ -360,16 +360,15 @@ impl LogReader for Checker<'_> {
 mod tests {
     use super::*;
 
-    /// The instructions make what they say: whole logs open, torn ones lose their tail, damaged ones
-    /// stay shut.
+    /// The seeds have their effects: whole logs open, torn logs lose the tail, damaged logs stay closed.
     #[test]
     fn seeds_get_far() {
         let opened: Vec<_> = SEEDS.iter().map(|seed| entries(seed)).collect();
         assert_eq!(opened, [Some(4), Some(2), Some(1), None, Some(1)]);
     }
 
-    /// Files are used again: where a write did not reach the disk there may be whole frames of before, of
-    /// the same length. They are not what the entry's header speaks of.
+    /// Files are reused: where a write did not reach the disk there may be whole older frames of the same
+    /// length. The older frames do not match the entry's header.
     #[test]
     fn older_frames_in_the_place_of_an_entry_are_noticed() {
         let frame = |txn: u64| {

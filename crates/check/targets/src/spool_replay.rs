@@ -1,8 +1,7 @@
-//! From a log's entries back to queues: any frames, with checksums that are right.
+//! From a log's entries back to queues: any frames, with correct checksums.
 //!
-//! The octets are frames without length, number and checksum: by chance those are never right. What a
-//! node makes of them its owner reads back whole, so that a record that lies outside of what was given
-//! shows.
+//! The octets are frames without length, number and checksum, which random octets would never have
+//! right. The owner reads the node's records back, so that a record outside the input is detected.
 
 use std::cell::RefCell;
 use std::io::IoSlice;
@@ -31,7 +30,7 @@ const LINK: Link = Link {
     node: 0,
     address: 0,
 };
-/// Turns that a talk of so few octets may take.
+/// Turns that a dialogue of so few octets may take.
 const TURNS_MAX: usize = 10_000;
 /// CREATE of the queues 0 "a" and 1 "b", before everything else.
 pub(crate) const QUEUES: &[u8] = b"\x20\0\x19\0\0\0\0\x01\0\0\0\
@@ -40,12 +39,12 @@ pub(crate) const QUEUES: &[u8] = b"\x20\0\x19\0\0\0\0\x01\0\0\0\
     \xff\xff\xff\xff\xff\xff\xff\x7f\xff\xff\xff\xff\xff\xff\xff\x7fb";
 
 pub(crate) const SEEDS: &[&[u8]] = &[
-    // CREATE queue 3 "q", PUT 1 and 2 into it, DELETE 1.
+    // CREATE queue 3 "q", PUT records 1 and 2, DELETE record 1.
     b"\0\x20\0\x19\x03\0\0\0\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xffq\
       \x21\0\x15\x03\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0mbody\
       \x21\0\x15\x03\0\0\0\x01\0\0\0\x02\0\0\0\0\0\0\0mbody\
       \x22\0\x10\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0",
-    // CREATE queue 3 "q" that "bill" may read.
+    // CREATE queue 3 "q", readable by "bill".
     b"\0\x20\0\x1f\x03\0\0\0\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xffq\x02\x04bill",
     // PUT into a queue, REPLACE, MOVE to the end of the same queue.
     b"\0\x21\0\x15\0\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0mbody\
@@ -57,12 +56,12 @@ pub(crate) const SEEDS: &[&[u8]] = &[
       \x60\0\x08\x01\0\0\0\0\0\0\0",
 ];
 
-/// Gives the frames to a node that starts, and reads everything back as its owner.
+/// Gives the frames to a starting node, and reads every record back as the owner.
 pub(crate) fn replay(octets: &[u8]) {
     let _ = records(octets);
 }
 
-/// How many records the node holds then; `None` when it did not take the log.
+/// Number of records on the node; `None` when the node refused the log.
 fn records(octets: &[u8]) -> Option<u64> {
     let (kind, octets) = crate::choice(octets);
     let mut node: Node<Log> = Node::new(config(), INCARNATION, Some(Log::default()));
@@ -74,7 +73,7 @@ fn records(octets: &[u8]) -> Option<u64> {
                 replay.entry(1, entry)
             })?;
         } else {
-            // Any octets as head, and the same as an entry.
+            // Any octets as the head, and the same octets as an entry.
             replay.head(1, octets)?;
             replay.entry(1, octets)?;
         }
@@ -84,8 +83,7 @@ fn records(octets: &[u8]) -> Option<u64> {
     restored.ok().and_then(|()| read_back(&mut node))
 }
 
-/// What a node with that spill store says of its groups after it read a log; `None` when it did not take
-/// it.
+/// The groups of a node with that spill store after reading a log; `None` when the node refused the log.
 pub(crate) fn restored<T, E>(
     spill: Box<dyn SpillStore>,
     read: impl FnOnce(&mut dyn LogReader) -> Result<T, E>,
@@ -101,11 +99,11 @@ pub(crate) fn restored<T, E>(
     restored.ok().map(|()| node.stats())
 }
 
-/// Where a head has its flags, and the one of an incomplete group.
+/// Offset of the flags in a head, and the flag of an incomplete group.
 const FLAGS_AT: usize = 28;
 const INCOMPLETE: u8 = 1;
 
-/// The head of a group's log that is new and whole, as a node writes it.
+/// The head of a new and whole group's log, as written by a node.
 pub(crate) fn head() -> &'static [u8] {
     static HEAD: OnceLock<Vec<u8>> = OnceLock::new();
     HEAD.get_or_init(|| {
@@ -113,7 +111,7 @@ pub(crate) fn head() -> &'static [u8] {
         let mut node = Node::new(config(), INCARNATION, Some(log.clone()));
         read_back(&mut node);
         let mut head = log.head.take();
-        // It is incomplete until its owner says that it is whole: here it is.
+        // A group is incomplete until its owner declares it whole, as happens here.
         if let Some(flags) = head.get_mut(FLAGS_AT) {
             *flags &= !INCOMPLETE;
         }
@@ -129,8 +127,8 @@ fn config() -> NodeConfig {
     config
 }
 
-/// Frames of `operation flags length payload`, each with the number that belongs there: the next one,
-/// or the last one again where the flags or the operation say so.
+/// Frames of `operation flags length payload`, each with the proper number: the next number, or the last
+/// number again where flags or operation demand that.
 pub(crate) fn frames(
     mut octets: &[u8],
     give: &mut dyn FnMut(&[u8]) -> Result<(), UnreadableEntry>,
@@ -227,7 +225,7 @@ fn serve_register(owner: &mut Owner) {
     }
 }
 
-/// Carries octets both ways until nothing moves.
+/// Carries octets both ways until no octets are left.
 fn talk(
     node: &mut Node<Log>,
     owner: &mut Owner,
@@ -270,7 +268,7 @@ fn output(node: &Node<Log>, connection: ConnectionId) -> Vec<u8> {
         .collect()
 }
 
-/// A log that keeps nothing and is always synced.
+/// A log that drops entries and is always synced.
 #[derive(Debug, Clone, Default)]
 struct Log {
     position: u64,
@@ -358,7 +356,7 @@ mod tests {
         assert_eq!(held, [Some(1), Some(0), Some(1), Some(0)]);
     }
 
-    /// A record with the last number of all: the next number overflowed. Found by these tests.
+    /// A record with the greatest number: the next number overflowed. Found by these tests.
     #[test]
     fn the_last_number_is_refused() {
         let put = |id: u64| {

@@ -13,7 +13,7 @@ pub(crate) const SEEDS: &[&[u8]] = &[
     b"\x21\0\x02\0\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0\x07\0\0\0\0\0\0\0mhello",
     b"\x22\0\x03\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0",
     b"\x04\0\x09\0\0\0\0\0\0\0",
-    // CLOSE with a number that means nothing, which was read and not written again.
+    // CLOSE with a meaningless number, which was decoded and not encoded again.
     b"\x0f\0\0\xff\xff\xff\x01\x08\x06\x02\x02\0\0\0\0\0\0\0",
     b"\x40\0\x01\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0",
     // ATTACH, RESET, DUTY with the log, and a kept CREATE of queue 3.
@@ -23,7 +23,7 @@ pub(crate) const SEEDS: &[&[u8]] = &[
     b"\x20\x80\x07\0\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0\xe8\x03\0\0\0\0\0\0\
       \0\0\x10\0\0\0\0\0\x04\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\
       \x64\0\0\0\0\0\0\0q",
-    // The same that "bill" may read, and a CREATE of a queue that it may read.
+    // The same queue, readable by "bill", and a CREATE of a queue readable by "bill".
     b"\x20\x80\x07\0\0\0\0\0\0\0\x03\0\0\0\x01\0\x06\0\xe8\x03\0\0\0\0\0\0\
       \0\0\x10\0\0\0\0\0\x04\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\
       \x64\0\0\0\0\0\0\0q\x02\x04bill",
@@ -31,8 +31,8 @@ pub(crate) const SEEDS: &[&[u8]] = &[
       \0\0\x10\0\0\0\0\0q\x02\x04bill",
 ];
 
-/// Any octets as frames, and once more as the content of a frame whose length and checksum are right:
-/// by chance they never are.
+/// Takes octets as frames, and also as the content of a frame with correct length and checksum, which
+/// random octets would never have.
 pub(crate) fn frames(octets: &[u8]) {
     plain(octets);
     if let Ok(Some(frame)) = Frame::read(octets, FRAME_MAX) {
@@ -65,7 +65,7 @@ pub(crate) fn frames(octets: &[u8]) {
     }
 }
 
-/// Every decoder on every frame: one that was meant for another must say so.
+/// Runs every decoder on every frame: a decoder must refuse a frame of another kind.
 fn decode(frame: &Frame<'_>) {
     if let Ok(Mutation::Batch(changes)) = Mutation::decode(frame) {
         assert!(changes.count() <= FRAME_MAX);
@@ -86,7 +86,7 @@ fn decode(frame: &Frame<'_>) {
     again(frame, Welcome::decode(frame).ok(), Welcome::encode);
 }
 
-/// The short way to read a PUT or DELETE with the number that is expected finds what the long one does.
+/// The fast decoder of a PUT or DELETE with the expected number agrees with the general decoder.
 fn plain(octets: &[u8]) {
     let frame = Frame::read(octets, FRAME_MAX).ok().flatten();
     let frame = frame.filter(|frame| frame.header.flags == 0);
@@ -113,7 +113,7 @@ fn plain(octets: &[u8]) {
     assert_eq!(Plain::read(octets, FRAME_MAX, another), None);
 }
 
-/// What was decoded encodes to a frame of the same content.
+/// A decoded value encodes to a frame with the same content.
 fn again<T: std::fmt::Debug>(
     frame: &Frame<'_>,
     value: Option<T>,

@@ -31,7 +31,7 @@ pub(crate) const PROXY_SEEDS: &[&[u8]] = &[
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\xc0\0\x02\x19\x12\x67\0\x19",
 ];
 
-/// Replies mean the same however they are cut, and say the same again when encoded.
+/// Replies mean the same in any pieces, and encode to equal replies.
 pub(crate) fn reply(octets: &[u8]) {
     let whole = replies(octets, octets.len().max(1));
     assert_eq!(whole, replies(octets, 1));
@@ -62,7 +62,7 @@ fn replies(octets: &[u8], piece: usize) -> (Vec<Reply>, bool) {
     (replies, false)
 }
 
-/// MAIL and RCPT that were understood are the same again when encoded.
+/// Decoded MAIL and RCPT commands encode to equal commands.
 pub(crate) fn command(octets: &[u8]) {
     let (lenient, line) = choice(octets);
     let workarounds = Workarounds {
@@ -95,7 +95,7 @@ pub(crate) fn command(octets: &[u8]) {
     }
 }
 
-/// Takes the CRLF off, which must be the only one: else a parameter would smuggle a command.
+/// Takes off CRLF, which must be the only CRLF: otherwise a parameter would smuggle a command.
 fn one_line(encoded: &[u8]) -> &[u8] {
     let Some(line) = encoded.strip_suffix(b"\r\n") else {
         panic!("encoded without CRLF");
@@ -107,7 +107,7 @@ fn one_line(encoded: &[u8]) -> &[u8] {
     line
 }
 
-/// Addresses are written as they were read, and hold nothing that ends a line or a path.
+/// Parsed addresses are written unchanged, and have no octets that end a line or a path.
 pub(crate) fn address(octets: &[u8]) {
     let Ok(text) = std::str::from_utf8(octets) else {
         return;
@@ -151,7 +151,7 @@ fn check_address(address: &AddrSpec) {
     assert_eq!(again.as_ref(), Ok(address));
 }
 
-/// A header means the same however it is cut, and ends where it says.
+/// A header means the same in any pieces, and ends at its length.
 pub(crate) fn proxy(octets: &[u8]) {
     let mut whole = Decoder::default();
     let result = whole.input(octets);

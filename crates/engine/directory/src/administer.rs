@@ -9,7 +9,7 @@ use crate::Directory;
 
 /// Every change is made whole or not at all, and is durable when its function returns.
 impl Directory {
-    /// Adds a domain, with the address that gets mail for its unknown users, if any.
+    /// Adds a domain, with an optional address for mail to unknown users.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Directory {
         self.store.apply(&Change::RemoveDomain(name))
     }
 
-    /// Adds an account; nobody can log in to one without credentials.
+    /// Adds an account; without credentials no login is possible.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Directory {
             .apply(&Change::AddAccount(Account { name, credentials }))
     }
 
-    /// Replaces what logins of an account are checked against.
+    /// Replaces the credentials of an account.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Directory {
         self.store.apply(&Change::SetCredentials(name, credentials))
     }
 
-    /// Removes an account; its mailbox is not touched.
+    /// Removes an account; its mailboxes are not touched.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Directory {
         self.store.apply(&Change::RemoveAccount(name))
     }
 
-    /// Adds an alias or replaces its targets, which are addresses, local or not, each kept once.
+    /// Adds an alias or replaces its targets: addresses, local or not, without duplicates.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Directory {
     }
 }
 
-/// Checks one address against the whole grammar and gives it in the form that is stored.
+/// Checks an address against the whole grammar and returns the stored form.
 fn target(text: &str) -> Result<String, ChangeError> {
     match AddrSpec::parse(text) {
         Ok(address) => Ok(address.as_str().to_owned()),

@@ -1,17 +1,17 @@
-//! Domains, accounts, aliases and credentials behind one engine.
+//! Domains, accounts, aliases and credentials behind a single engine.
 //!
-//! [`Directory`] answers the two questions of a mail system about its users: where does mail for
-//! this address go ([`Directory::resolve`]), and is this who it says it is
-//! ([`Directory::verify_password`], [`Directory::scram_keys`]). It also makes every change, so that
-//! commands and consoles share its checks ([`administer`]). The records lie in a
-//! [`DirectoryStore`], which hosts implement.
+//! [`Directory`] answers the two questions of a mail system about its users: the destination of
+//! mail for an address ([`Directory::resolve`]), and the identity of a client
+//! ([`Directory::verify_password`], [`Directory::scram_keys`]). The engine also makes every change,
+//! so that commands and consoles share its checks ([`administer`]). The records lie in a
+//! [`DirectoryStore`], implemented by hosts.
 //!
 //! Names: domains compare as A-labels in lower case; local parts after normalisation to NFC and
-//! conversion to lower case. An exact name is tried before its tag is cut off, an alias before an
-//! account of the same name, and an alias that names itself means that account: this is how one
-//! keeps a copy of what is forwarded.
+//! conversion to lower case. An exact name is tried before the name without its tag, an alias
+//! before an account of the same name, and an alias that names itself means the account: a user can
+//! thus keep a copy of forwarded mail.
 //!
-//! Not covered: quotas, groups, LDAP, and what becomes of the message.
+//! Not covered: quotas, groups, LDAP, and the handling of the message.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -44,8 +44,8 @@ pub use resolve::{Destination, EXPANSION_MAX, Resolution};
 
 /// The engine; cheap to clone, used by many threads.
 ///
-/// Calls block as their store does. Only [`verify_password`](Self::verify_password) computes: some
-/// ten milliseconds and 19 MiB each time, so hosts run it on a bounded number of threads.
+/// Calls block as long as the store does. Only [`verify_password`](Self::verify_password) computes:
+/// some ten milliseconds and 19 MiB each time, so hosts run it on a bounded number of threads.
 #[derive(Debug, Clone)]
 pub struct Directory {
     store: Arc<dyn DirectoryStore>,
@@ -84,7 +84,7 @@ impl Directory {
 pub enum DirectoryError {
     /// The store cannot answer.
     Store(StoreError),
-    /// The credentials of this account cannot be read; setting its password anew repairs them.
+    /// The credentials of this account cannot be read; a new password repairs them.
     Credentials(AccountName),
 }
 

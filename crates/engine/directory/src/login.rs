@@ -1,4 +1,4 @@
-//! Whether somebody is who they say they are.
+//! Verification of a client's identity.
 
 use vere_ports::directory::{AccountName, Credentials, StoreError};
 use vere_sasl::ScramKeys;
@@ -10,21 +10,22 @@ use crate::{Directory, DirectoryError};
 /// The outcome of a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Login {
-    /// It is this account.
+    /// The client is this account.
     Accepted(AccountName),
-    /// It is not; the peer is not told whether there is such an account. Permanent, 5.7.8.
+    /// The password is wrong or the account does not exist; the peer is not told the difference.
+    /// Permanent, 5.7.8.
     Rejected,
 }
 
 impl Directory {
     /// Checks a password of the account whose whole address `username` is, in any case.
     ///
-    /// Takes the same time and memory whether there is such an account or not: without one, a
-    /// password is checked against a hash that nothing fits.
+    /// Takes the same time and memory with and without the account: for an unknown account, the
+    /// password is checked against a hash without a matching password.
     ///
     /// # Errors
     ///
-    /// [`DirectoryError`]: it could not be found out, the peer should try again.
+    /// [`DirectoryError`]: the check failed, and the peer should try again.
     pub fn verify_password(
         &self,
         username: &str,
@@ -43,12 +44,12 @@ impl Directory {
 
     /// Finds the SCRAM-SHA-256 keys of the account whose whole address `username` is, in any case.
     ///
-    /// `None` covers unknown users and those without a password; the machine goes on with false
-    /// keys ([`password::SCRAM_ITERATIONS`] rounds) so that the peer cannot tell.
+    /// `None` covers unknown users and users without a password; the machine continues with fake
+    /// keys ([`password::SCRAM_ITERATIONS`] rounds) so that the peer cannot tell the difference.
     ///
     /// # Errors
     ///
-    /// [`DirectoryError`]: it could not be found out, the peer should try again.
+    /// [`DirectoryError`]: the lookup failed, and the peer should try again.
     pub fn scram_keys(
         &self,
         username: &str,

@@ -1,8 +1,8 @@
-//! What is kept of a password, and the check against it.
+//! The stored form of a password, and the check of a password.
 //!
-//! Two things are kept: an Argon2id hash (RFC 9106) for mechanisms that bring the password, and
-//! SCRAM-SHA-256 keys (RFC 7677) for those that do not. Whoever steals the store can guess at the
-//! latter, which are cheaper to compute; [`SCRAM_ITERATIONS`] is the price of that.
+//! The stored form has two parts: an Argon2id hash (RFC 9106) for mechanisms that send the password, and
+//! SCRAM-SHA-256 keys (RFC 7677) for mechanisms that do not. A thief of the store can guess passwords by
+//! the keys, which are cheaper to compute; [`SCRAM_ITERATIONS`] sets the cost of a guess.
 
 use std::fmt;
 
@@ -17,18 +17,18 @@ use vere_units::Secret;
 /// must have as many.
 pub const SCRAM_ITERATIONS: u32 = 60_000;
 
-/// Memory of one Argon2id computation in KiB; with [`TIME_COST`] and one lane the second of the
-/// choices that OWASP's password storage cheat sheet calls equal.
+/// Memory of an Argon2id computation in KiB; with [`TIME_COST`] and one lane, the second of the equal
+/// choices in OWASP's password storage cheat sheet.
 const MEMORY_KIB: u32 = 19_456;
-/// Passes over that memory.
+/// Passes over the memory.
 const TIME_COST: u32 = 2;
-/// The most that a stored hash may ask for, so that an edited store cannot take the machine.
+/// The most memory of a stored hash, so that an edited store cannot exhaust the machine.
 const MEMORY_KIB_MAX: u32 = 1 << 20;
 const TIME_COST_MAX: u32 = 64;
 const LANES_MAX: u32 = 16;
 
-/// A hash that no password is known for, with the costs of new ones: its 32 octets are digits of pi,
-/// not an output of Argon2.
+/// A hash without a known password, with the costs of new hashes: its 32 octets are digits of pi, not an
+/// output of Argon2.
 const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA\
                       $JD9qiIWjCNMTGYouA3BzRKQJOCIpnzHQCC76mOxObIk";
 
@@ -52,9 +52,9 @@ impl fmt::Debug for Salts {
 pub enum PasswordError {
     /// It is empty.
     Empty,
-    /// It has more octets than any mechanism takes; the count.
+    /// The password has this many octets, more than any mechanism accepts.
     TooLong(usize),
-    /// It holds control or unassigned characters, or mixes writing directions (RFC 4013).
+    /// The password has control or unassigned characters, or mixes writing directions (RFC 4013).
     Characters,
 }
 
@@ -75,11 +75,11 @@ impl fmt::Display for PasswordError {
 
 impl std::error::Error for PasswordError {}
 
-/// Makes what is kept of a password.
+/// Makes the stored form of a password.
 ///
 /// # Errors
 ///
-/// [`PasswordError`], when the text cannot be one.
+/// [`PasswordError`], when the text cannot be a password.
 pub fn credentials(password: &Secret<String>, salts: &Salts) -> Result<Credentials, PasswordError> {
     let text = password.expose();
     if text.is_empty() {
@@ -115,19 +115,19 @@ fn argon2id(password: &[u8], salt: [u8; 16]) -> String {
         .to_string()
 }
 
-/// The outcome of one check.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Fits,
     DoesNotFit,
-    /// The hash is none of Argon2id with sensible costs.
+    /// The hash is not Argon2id with sensible costs.
     Unreadable,
 }
 
 /// Checks a password against a hash, or computes as much without one.
 pub(crate) fn verify(hash: Option<&Secret<String>>, password: &Secret<String>) -> Verdict {
     let text = password.expose();
-    // No account has such a password, whatever its name: nothing is told by the shorter time.
+    // No account has such a password: the shorter time reveals no account.
     let Some(prepared) = prepare(text).ok().filter(|text| !text.is_empty()) else {
         return Verdict::DoesNotFit;
     };

@@ -8,27 +8,27 @@ use vere_smtp::refusal::Refusal;
 
 use crate::Directory;
 
-/// Addresses looked at to resolve one recipient: an alias of a few hundred people, each of whom
-/// forwards, fits; aliases of aliases that multiply do not.
+/// The most addresses followed for a recipient: enough for an alias of a few hundred people who all forward; too
+/// few for aliases that multiply by aliases.
 pub const EXPANSION_MAX: usize = 5_000;
 
 /// Where mail for an address goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolution {
-    /// Into the mailbox of this account.
+    /// The mailbox of this account.
     Local {
         /// The account.
         account: AccountName,
-        /// The tag, as the sender wrote it, if the address has one.
+        /// The tag of the address, as written by the sender, if any.
         tag: Option<String>,
     },
-    /// To these, each once, at least one.
+    /// These destinations, without duplicates, at least one.
     Forward(Vec<Destination>),
-    /// The domain is not one of ours.
+    /// The domain is not local.
     NotLocal,
-    /// The domain is ours and has no such user. Permanent, 5.1.1.
+    /// The domain is local, and the user does not exist. Permanent, 5.1.1.
     NoSuchUser,
-    /// The aliases lead to nobody but each other, or to too many. Permanent, 5.4.6.
+    /// The aliases form a loop without an account, or lead to too many addresses. Permanent, 5.4.6.
     Loop,
 }
 
@@ -52,24 +52,24 @@ pub enum Destination {
     Local {
         /// The account.
         account: AccountName,
-        /// The tag, if the alias names one.
+        /// The tag named by the alias, if any.
         tag: Option<String>,
     },
-    /// An address in a domain that is not ours.
+    /// An address in a domain that is not local.
     Remote(AddrSpec),
 }
 
 impl Directory {
     /// Resolves a recipient.
     ///
-    /// Looked for are, in this order: the exact name, as alias, as account; the name without its
-    /// tag, as alias, as account; the domain's catch-all address. Aliases are followed however deep
-    /// they lead, each address once and at most [`EXPANSION_MAX`] in all. Targets of an alias that
-    /// do not exist any more are left out while others remain.
+    /// Looked for are, in this order: the exact name, as alias, as account; the name without its tag, as alias,
+    /// as account; the domain's catch-all address. Aliases are followed however deep they lead, each address
+    /// once and at most [`EXPANSION_MAX`] in all. Missing targets of an alias are skipped as long as other
+    /// targets remain.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], when the store cannot say; the recipient is then to be deferred.
+    /// [`StoreError`], when the store cannot be read; the recipient must then be deferred.
     pub fn resolve(&self, recipient: &AddrSpec) -> Result<Resolution, StoreError> {
         let Some(domain) = self.own_domain(recipient)? else {
             return Ok(Resolution::NotLocal);
@@ -94,12 +94,12 @@ impl Directory {
         })
     }
 
-    /// Resolves `Postmaster` without a domain (RFC 5321 section 4.5.1): the one of `hostname`'s own
-    /// domain if that is ours, or else of the first domain that has one.
+    /// Resolves `Postmaster` without a domain (RFC 5321 section 4.5.1): the postmaster of `hostname`'s domain if
+    /// local, or else of the first domain with a postmaster.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], when the store cannot say.
+    /// [`StoreError`], when the store cannot be read.
     pub fn resolve_postmaster(&self, hostname: &str) -> Result<Resolution, StoreError> {
         let own = DomainName::parse(hostname).ok();
         let domains = self.store.domains()?.into_iter().map(|domain| domain.name);
@@ -115,11 +115,11 @@ impl Directory {
         Ok(Resolution::NoSuchUser)
     }
 
-    /// Says whether mail to `address` reaches `account`, so that the account may send under it.
+    /// Whether mail to `address` reaches `account`, so that the account may send under the address.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], when the store cannot say.
+    /// [`StoreError`], when the store cannot be read.
     pub fn is_address_of(
         &self,
         account: &AccountName,
@@ -141,7 +141,7 @@ impl Directory {
                 walk.over = true;
                 return Ok(());
             }
-            // Changes check their targets, so that only an edited file brings something else here.
+            // Changes check the targets, so only an edited file can bring an invalid target here.
             let Ok(address) = AddrSpec::parse(&target) else {
                 continue;
             };
@@ -162,7 +162,7 @@ impl Directory {
         Ok(())
     }
 
-    /// An alias leads back to itself: the account of the same name is meant, if there is one.
+    /// An alias leads back to itself: the target is the account of the same name, if any.
     fn keep_copy(&self, own: &AccountName, walk: &mut Walk) -> Result<(), StoreError> {
         match self.store.account(own)? {
             Some(account) => walk.add(Destination::Local {
@@ -174,8 +174,9 @@ impl Directory {
         Ok(())
     }
 
-    /// Finds the account that an address names by itself, with the tag behind the separator. No alias and no
-    /// catch-all is followed: an account of exactly this name comes first, then that of the part before the tag.
+    /// Finds the account that an address names by itself, with the tag behind the separator. Aliases and the
+    /// catch-all address are not followed: an account of exactly this name comes first, then the account of the
+    /// name without the tag.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -207,7 +208,7 @@ impl Directory {
         Ok(self.store.domain(&domain)?.map(|domain| domain.name))
     }
 
-    /// Looks for one local part of an own domain.
+    /// Looks up a local part in a local domain.
     fn look(&self, domain: &DomainName, local: &str) -> Result<Found, StoreError> {
         // What cannot be a name can still be caught by the catch-all address.
         if let Ok(name) = AccountName::new(local, domain.clone())
@@ -238,7 +239,7 @@ impl Directory {
     }
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 enum Found {
     Account(AccountName, Option<String>),
     Targets(AccountName, Vec<String>),
@@ -251,7 +252,7 @@ enum Found {
 struct Walk {
     /// Targets still to be looked at, each with the place in `followed` of the alias naming it.
     queue: VecDeque<(Option<usize>, String)>,
-    /// The aliases followed, each with the place of the one that led to it.
+    /// The aliases followed, each with the index of the alias before.
     followed: Vec<(AccountName, Option<usize>)>,
     names: HashSet<AccountName>,
     known: HashSet<Destination>,
@@ -259,12 +260,12 @@ struct Walk {
     looked_at: usize,
     /// An alias led back to itself, and there is no account of its name.
     looped: bool,
-    /// There was more to look at than is allowed.
+    /// The number of addresses exceeds the limit.
     over: bool,
 }
 
 impl Walk {
-    /// Follows an alias once, however many lead to it.
+    /// Follows an alias once, however many aliases lead to the alias.
     fn follow(&mut self, from: Option<usize>, name: AccountName, targets: Vec<String>) {
         if self.names.insert(name.clone()) {
             let place = self.followed.len();

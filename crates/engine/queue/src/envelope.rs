@@ -1,5 +1,5 @@
-//! What the spool keeps of a message beside its body: the envelope and the state of its delivery, with
-//! the format of the record's metadata.
+//! The spool's record of a message beside the body: the envelope and the state of the delivery, with the format of
+//! the record's metadata.
 //!
 //! Format versions 1 to 3, little endian; `str` is a u16 length and that many octets of UTF-8:
 //!
@@ -35,10 +35,10 @@ use std::time::Duration;
 
 use vere_units::{Timestamp, TraceId};
 
-/// The version this code writes, and the newest it reads.
+/// The version written by this code, and the newest version that can be read.
 pub const FORMAT_VERSION: u8 = 3;
 
-/// The version that brings the end of a hold: a program that does not know it would deliver the message.
+/// The version that adds the end of a hold: a program without this version would deliver a held message.
 const WITH_HOLD: u8 = 3;
 
 /// The lowest priority of a message (RFC 6710 section 3).
@@ -58,7 +58,7 @@ const DELAY_NOTICED: u8 = 32;
 const REQUIRE_TLS: u8 = 64;
 const TLS_OPTIONAL: u8 = 128;
 
-/// What the body may hold (RFC 6152, RFC 3030).
+/// The octets allowed in the body (RFC 6152, RFC 3030).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BodyType {
     /// Lines of 7-bit octets.
@@ -79,8 +79,8 @@ pub enum Ret {
     Headers,
 }
 
-/// For what a sender wants a report (RFC 3461 section 4.1); [`Notify::default`] is "not given", which
-/// means failures, and delays as the system sees fit.
+/// The events about which a sender wants a report (RFC 3461 section 4.1); [`Notify::default`] is "not given":
+/// failures, and delays at the system's discretion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Notify(u8);
 
@@ -131,49 +131,48 @@ impl Notify {
     }
 }
 
-/// What the sender says of encryption (RFC 8689).
+/// The sender's wish about encryption (RFC 8689).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum TlsWish {
-    /// Nothing: the recipient's domain decides.
+    /// No wish: the recipient's domain decides.
     #[default]
     None,
-    /// `REQUIRETLS`: only encrypted, to verified hosts that promise the same.
+    /// `REQUIRETLS`: encrypted only, to verified hosts with the same promise.
     Required,
     /// The header field `TLS-Required: No`: delivery counts for more than what the recipient's domain says.
     Optional,
 }
 
-/// One recipient not yet settled.
+/// A recipient without a final result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient {
     /// The address without brackets; at most 254 octets came in by SMTP.
     pub address: String,
-    /// For what the sender wants a report.
+    /// The events about which the sender wants a report.
     pub notify: Notify,
     /// The original recipient as given (`rfc822;user@example.org`, xtext).
     pub orcpt: Option<String>,
 }
 
-/// A message's envelope within one queue, and how far its delivery got.
+/// A message's envelope within a queue, and the state of its delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
     /// Names the message in logs, in the reply to its sender and in `vere trace`.
     pub trace: TraceId,
-    /// When it was accepted; its age counts from here ([`Envelope::accepted_by`]).
+    /// The time of acceptance, from which the age counts ([`Envelope::accepted_by`]).
     pub accepted: Timestamp,
-    /// When a clock that was behind `accepted` first saw it. One of the two clocks was wrong; nobody knows which, so
-    /// that both times are kept.
+    /// The first time at which a clock behind `accepted` saw the message. One of the two clocks was wrong, and both
+    /// times are kept because the wrong clock is unknown.
     pub seen: Option<Timestamp>,
-    /// No attempt before this time.
+    /// The earliest time of the next attempt.
     pub not_before: Option<Timestamp>,
-    /// An operator lets it out by no means before this time ([`FOREVER`](crate::order::FOREVER): before it
-    /// is released).
+    /// The end of an operator's hold ([`FOREVER`](crate::order::FOREVER): until released).
     pub held_until: Option<Timestamp>,
-    /// Since when, if it is held and who held it wrote that down.
+    /// The beginning of a hold, if recorded.
     pub held_since: Option<Timestamp>,
     /// Attempts made.
     pub attempts: u16,
-    /// Whether the sender has been told that delivery is delayed.
+    /// Whether the sender has received a delay notice.
     pub delay_noticed: bool,
     /// The sender's address without brackets; `None` is the null reverse-path.
     pub reverse_path: Option<String>,
@@ -183,15 +182,15 @@ pub struct Envelope {
     pub ret: Option<Ret>,
     /// Whether the message needs SMTPUTF8 (RFC 6531).
     pub smtputf8: bool,
-    /// What the body may hold.
+    /// The octets allowed in the body.
     pub body_type: BodyType,
-    /// What the sender says of encryption.
+    /// The sender's wish about encryption.
     pub tls: TlsWish,
     /// Higher ones leave first, from [`PRIORITY_MIN`] to [`PRIORITY_MAX`] (RFC 6710).
     pub priority: i8,
     /// Octets of the body.
     pub size: u32,
-    /// What the destination last said, cut to a bounded length.
+    /// The last reply of the destination, cut to a limited length.
     pub last_reply: Option<String>,
     /// The Message-ID header field's value, for tracing.
     pub message_id: Option<String>,
@@ -202,9 +201,9 @@ pub struct Envelope {
 /// Why a record's metadata cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnvelopeError {
-    /// Written by a newer version than this one reads.
+    /// The record has a newer version than this program can read.
     Version(u8),
-    /// It ends early, or its text is not UTF-8, at this offset.
+    /// The record ends early, or its text is not UTF-8, at this offset.
     Malformed(usize),
 }
 
@@ -229,7 +228,7 @@ impl Envelope {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(96 + self.recipients.len() * 48);
-        // A program that knows version 1 only must not send it in the clear.
+        // A program limited to version 1 must not send the message in the clear.
         out.push(match self.tls {
             _ if self.held_until.is_some() => WITH_HOLD,
             TlsWish::Required => 2,
@@ -273,8 +272,8 @@ impl Envelope {
         out
     }
 
-    /// When it was accepted, by a clock that says `now`. An acceptance in the future is one by a clock that was ahead, or
-    /// `now` is behind: the age counts from when that was first seen.
+    /// The time of acceptance, by a clock that reads `now`. For an acceptance in the future, either the accepting
+    /// clock was ahead or the present clock is behind: the age counts from the first sight of the message.
     #[must_use]
     pub fn accepted_by(&self, now: Timestamp) -> Timestamp {
         if self.accepted <= now {
@@ -283,8 +282,8 @@ impl Envelope {
         self.seen.map_or(now, |seen| seen.min(now))
     }
 
-    /// Notes that a clock which says `now` sees it for the first time, if that is behind the acceptance. True: the
-    /// record is to be written anew, or the age counts anew from each start.
+    /// Records the first sight of the message by a clock that reads `now`, if the clock is behind the acceptance.
+    /// True if the record must be written again: otherwise the age would count again from each start.
     pub fn see(&mut self, now: Timestamp) -> bool {
         let ahead = self.accepted.saturating_since(now) >= AHEAD_MIN;
         let first = ahead && self.seen.is_none_or(|seen| seen > now);
@@ -297,8 +296,8 @@ impl Envelope {
     /// Decodes a record's metadata.
     ///
     /// # Errors
-    /// [`EnvelopeError::Version`] when a newer program wrote it, [`EnvelopeError::Malformed`] when it is
-    /// cut short or holds text that is not UTF-8.
+    /// [`EnvelopeError::Version`] for a record of a newer program, [`EnvelopeError::Malformed`] for a record that is
+    /// cut short or has text outside UTF-8.
     pub fn decode(bytes: &[u8]) -> Result<Self, EnvelopeError> {
         let mut reader = Reader { bytes, at: 0 };
         let [version, flags] = reader.array()?;
@@ -438,7 +437,7 @@ impl<'a> Reader<'a> {
             .map_err(|_| EnvelopeError::Malformed(at))
     }
 
-    /// A time that may be missing at the end, or be 0 for none.
+    /// A time at the end that may be missing, or 0 for no time.
     fn time_if_any(&mut self) -> Result<Option<Timestamp>, EnvelopeError> {
         if self.at >= self.bytes.len() {
             return Ok(None);
@@ -513,7 +512,7 @@ pub(crate) mod tests {
         assert_eq!(Envelope::decode(&envelope.encode()), Ok(envelope));
     }
 
-    /// A reader of version 1 must not take a record that it would send in the clear.
+    /// A reader limited to version 1 must refuse a record that it would send in the clear.
     #[test]
     fn wishes_about_encryption_survive() {
         for (tls, version) in [
@@ -528,7 +527,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Who knows no priorities reads such a record as one without.
+    /// A reader without priorities reads such a record as a record without priority.
     #[test]
     fn a_priority_stands_behind_everything_else() {
         let plain = sample().encode();
@@ -546,7 +545,7 @@ pub(crate) mod tests {
         assert_eq!(Envelope::decode(&odd).map(|read| read.priority), Ok(9));
     }
 
-    /// A reader of versions 1 and 2 must not take a record that it would deliver.
+    /// A reader limited to versions 1 and 2 must refuse a held record that it would deliver.
     #[test]
     fn a_hold_stands_behind_everything_else_in_version_3() {
         for (until, tls) in [(0x0102, TlsWish::None), (u64::MAX, TlsWish::Required)] {
@@ -567,7 +566,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Who does not know it passes it over.
+    /// An older reader skips the field.
     #[test]
     fn since_when_a_hold_is_stands_behind_its_end() {
         let without = Envelope {
@@ -586,7 +585,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Who does not know it passes it over: every reader stops before it.
+    /// An older reader skips the field: every reader stops before unknown fields.
     #[test]
     fn when_it_was_first_seen_stands_behind_everything_else() {
         let seen = Some(Timestamp::from_millis(0x0908));
@@ -628,7 +627,8 @@ pub(crate) mod tests {
         // The clock was behind even then.
         assert!(envelope.see(at(400)));
         assert_eq!(envelope.accepted_by(at(450)), at(400));
-        // As soon as the clock is there, by the record; the clock that saw it may have been the wrong one.
+        // Once the clock has reached the acceptance, the record counts; the clock that saw the message may have been
+        // wrong.
         assert_eq!(envelope.accepted_by(at(1_000)), at(1_000));
     }
 

@@ -1,5 +1,5 @@
-//! What an operator has ordered for a destination, for a time or until it is taken back, and its record
-//! in the spool: so that it holds after a restart and for whoever takes the group over.
+//! An operator's order for a destination, for a time or until withdrawn, and its record in the spool:
+//! an order also applies after a restart and after a takeover of the group.
 //!
 //! Format versions 1 and 2, little endian; times are ms since the Unix epoch, 0: not ordered,
 //! 2^64 - 1: without an end:
@@ -15,7 +15,7 @@
 //!     u16  length of where it goes, then its text in UTF-8
 //! ```
 //!
-//! Octets behind that are an error.
+//! Surplus octets are an error.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,23 +24,23 @@ use vere_units::Timestamp;
 
 use crate::destination::{Destination, Place};
 
-/// The version this code writes, and the newest it reads.
+/// The version written by this code, and the newest version that can be read.
 pub const ORDER_VERSION: u8 = 2;
-/// The queue in which orders lie: no destination is named like that.
+/// The queue of orders: no destination has this name.
 pub const ORDERS_QUEUE: &str = "@orders";
-/// The end of what has none.
+/// The end of an order without an end.
 pub const FOREVER: Timestamp = Timestamp::from_millis(u64::MAX);
 
-/// What is ordered for one destination.
+/// The order for a destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// For which.
     pub destination: Destination,
-    /// Nothing is delivered before; mail is taken meanwhile, and its retries are not used up.
+    /// Deliveries are held until this time; new mail is still accepted, and retries are not consumed.
     pub held_until: Option<Timestamp>,
-    /// No mail is taken before; what is queued is delivered.
+    /// New mail is refused until this time; queued mail is delivered.
     pub refused_until: Option<Timestamp>,
-    /// What is queued goes elsewhere.
+    /// Queued mail is sent elsewhere.
     pub detour: Option<Detour>,
 }
 
@@ -56,9 +56,9 @@ pub struct Detour {
 /// Why an order's record cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderError {
-    /// Written by a newer version than this one reads.
+    /// The record has a newer version than this program can read.
     Version(u8),
-    /// It is cut short, too long, or names no destination.
+    /// The record is cut short, too long, or names no destination.
     Malformed,
 }
 
@@ -88,7 +88,7 @@ impl Order {
         }
     }
 
-    /// Without what has ended.
+    /// The order without its expired parts.
     #[must_use]
     pub fn at(self, now: Timestamp) -> Self {
         let in_force = |until: &Timestamp| *until > now;
@@ -100,13 +100,13 @@ impl Order {
         }
     }
 
-    /// Whether nothing is ordered.
+    /// Whether the order is empty.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.held_until.is_none() && self.refused_until.is_none() && self.detour.is_none()
     }
 
-    /// Encodes it as the metadata of a record.
+    /// Encodes the order as the metadata of a record.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         // A program that knows version 1 only would deliver to the wrong hosts.
@@ -127,7 +127,7 @@ impl Order {
     /// Decodes a record's metadata.
     ///
     /// # Errors
-    /// [`OrderError::Version`] when a newer program wrote it, [`OrderError::Malformed`].
+    /// [`OrderError::Version`] for a record of a newer program, [`OrderError::Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, OrderError> {
         let (&version, rest) = bytes.split_first().ok_or(OrderError::Malformed)?;
         if version == 0 || version > ORDER_VERSION {

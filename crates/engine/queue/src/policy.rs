@@ -7,21 +7,21 @@ use crate::limits::Rules;
 /// How delivery is tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// Waiting times before the second, third, ... attempt; the last one repeats. Not empty.
+    /// Waiting times before the second, third, ... attempt; the last wait repeats. Not empty.
     pub retry: Vec<Duration>,
-    /// The age at which a message is given up.
+    /// The age at which a message expires.
     pub expire: Duration,
-    /// The age at which the sender is told of a delay; `None`: never.
+    /// The age at which the sender gets a delay notice; `None` for no notice.
     pub delay_notice: Option<Duration>,
-    /// Connections to one destination at once.
+    /// Concurrent connections to a destination.
     pub connections_per_destination_max: usize,
-    /// Connections to one site at once, whatever the destinations.
+    /// Concurrent connections to a site, over all destinations.
     pub connections_per_site_max: usize,
     /// Connections to all destinations at once.
     pub connections_max: usize,
-    /// Octets of envelopes and bodies kept in memory; beyond that they come back from the spool.
+    /// Octets of envelopes and bodies kept in memory; further ones are read back from the spool.
     pub head_memory_max: usize,
-    /// What holds for some destinations and sites.
+    /// The rules for single destinations and sites.
     pub rules: Rules,
 }
 
@@ -48,7 +48,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Which wait comes after so many failures; the last one once more, after an attempt by hand.
+    /// The index of the wait after this many failures; the last wait repeats after an attempt by
+    /// hand.
     pub(crate) fn step(failures: u16, by_hand: bool) -> u16 {
         failures.saturating_sub(u16::from(by_hand))
     }

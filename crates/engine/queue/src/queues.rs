@@ -1,15 +1,15 @@
-//! The schedule: which message goes to which destination next, over how many connections, and when
-//! to try again.
+//! The schedule: the next message for each destination, the number of connections, and the times of
+//! retries.
 //!
-//! A [`Queues`] holds one queue per destination. Records keep acceptance order; what is deferred leaves
-//! the ready list until its time and returns behind what is ready then. A destination that cannot be
-//! reached at all is paused as a whole, so that a dead host costs one connection attempt per pause,
-//! not one per message. Queues take turns, and so do those that wait for a connection when all are in
-//! use, so that no destination slows another one.
+//! A [`Queues`] holds a queue per destination. Records keep acceptance order; a deferred message leaves
+//! the ready list until its time and returns behind the messages ready by then. An unreachable
+//! destination is paused as a whole, so that a dead host costs one connection attempt per pause instead
+//! of one per message. Queues take turns, and so do queues that wait for a connection when all are in
+//! use, so that no destination slows another destination.
 //!
-//! Of every message memory keeps one small entry (`entries`); envelopes and bodies only of those
-//! that leave next (`heads`). Nothing here looks through a queue: every call costs the same with ten
-//! messages as with a million, but for those that list so many.
+//! Memory holds a small entry of every message (`entries`), and envelopes and bodies only of the
+//! messages next in line (`heads`). No call searches through a queue: every call costs the same with ten
+//! messages as with a million, except calls that list messages.
 
 mod entries;
 mod gates;
@@ -64,15 +64,15 @@ pub type QueueNumber = u32;
 /// The number of a record within its queue: dense, in acceptance order.
 pub type RecordId = u64;
 
-/// What the host has to do for a queue.
+/// A request to the host for a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// An idle worker of this queue has work: wake one.
+    /// Wake an idle worker of this queue: the queue has work.
     Wake(QueueNumber),
-    /// Others wait for the connection of an idle worker of this queue: wake one, which is to ask
-    /// [`Queues::worker_released`].
+    /// Wake an idle worker of this queue, which must ask [`Queues::worker_released`]: other queues wait
+    /// for its connection.
     Release(QueueNumber),
-    /// Start one more worker (a connection) for this queue. It counts as running until
+    /// Start another worker (a connection) for this queue. The worker counts as running until
     /// [`Queues::worker_ended`].
     Open(QueueNumber),
     /// Fetch a block of records from the spool and hand it to [`Queues::supply`], or tell
@@ -89,9 +89,9 @@ pub struct Wanted {
     pub from: RecordId,
     /// How many at most.
     pub records: u32,
-    /// How many octets, about; one record always comes.
+    /// Approximate octets to fetch; at least one record is fetched.
     pub octets: u32,
-    /// The message of the first one.
+    /// The message of the first record.
     trace: TraceId,
 }
 
@@ -100,26 +100,26 @@ pub struct Wanted {
 pub struct Job {
     /// Its record.
     pub record: RecordId,
-    /// Its envelope at the time of this attempt.
+    /// The message's envelope at the time of this attempt.
     pub envelope: Rc<Envelope>,
-    /// Its body when memory holds it; otherwise it is fetched from the spool.
+    /// The body if in memory; otherwise the body must be fetched from the spool.
     pub body: Option<Bytes>,
     slot: Slot,
 }
 
-/// What a time is waited for by.
+/// The purpose of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     Queue(QueueNumber),
     Gate(GateId),
 }
 
-/// All queues of one gateway.
+/// All queues of a gateway.
 #[derive(Debug)]
 pub struct Queues {
     policy: Policy,
     queues: Known,
-    /// The [`serial`](Queue) of the last one.
+    /// The [`serial`](Queue) of the newest queue.
     serial: u32,
     numbers: HashMap<Destination, QueueNumber>,
     /// Queues with messages or something else to show.
@@ -128,21 +128,21 @@ pub struct Queues {
     ages: Ages,
     entries: Entries,
     heads: Heads,
-    /// Deferred messages of all queues, and those that are held for a time.
+    /// Deferred messages of all queues, and messages held for a time.
     wheel: Wheel,
     held: Held,
-    /// Queues that may have something to do now; they take turns.
+    /// Queues that may have work now, in turn.
     ring: VecDeque<QueueNumber>,
-    /// Queues that wait for a connection to become free.
+    /// Queues that wait for a free connection.
     starved: Starved,
-    /// Queues that have workers.
+    /// Number of queues with workers.
     working: usize,
-    /// Queues that have idle workers, and the last turn given to one.
+    /// Queues with idle workers, and the last turn given to an idle worker.
     idlers: Idlers,
     idled: u64,
-    /// Queues of which an idle worker is to end.
+    /// Queues whose idle worker has to end.
     releases: VecDeque<QueueNumber>,
-    /// Workers that end because others wait for a connection.
+    /// Number of workers that end because other queues wait for a connection.
     leaving: usize,
     /// When a queue or a gate has something to do again: the end of a pause, a token.
     timers: BTreeSet<(Timestamp, Timer)>,
@@ -198,7 +198,7 @@ impl Queues {
         self.reassess();
     }
 
-    /// The number of a destination's queue, if it has one.
+    /// The number of a destination's queue, if the queue exists.
     #[must_use]
     pub fn number(&self, destination: &Destination) -> Option<QueueNumber> {
         self.numbers.get(destination).copied()
@@ -210,7 +210,7 @@ impl Queues {
         self.queues.get(queue).map(|queue| &queue.destination)
     }
 
-    /// Makes a queue known under the number the spool gave it. Doing it again changes nothing.
+    /// Registers a queue under the number given by the spool. A repeated call changes nothing.
     pub fn register(&mut self, number: QueueNumber, destination: Destination, now: Timestamp) {
         let serial = self.serial.wrapping_add(1).max(1);
         let queue = Queue::new(destination.clone(), serial, now);
@@ -226,8 +226,9 @@ impl Queues {
         }
     }
 
-    /// Takes a message that the spool holds. Envelope and body stay in memory while the budget lasts and
-    /// everything before it is there too. False: the queue is unknown or the record already known.
+    /// Adds a message held by the spool. Envelope and body stay in memory while the budget lasts and all
+    /// earlier messages of the queue are in memory too. False: the queue is unknown or the record
+    /// already known.
     pub fn admit(
         &mut self,
         number: QueueNumber,
@@ -244,7 +245,7 @@ impl Queues {
             return false;
         };
         let mut entry = Entry::new(number, record, trace);
-        // A clock that was ahead may have stamped it: no wait is longer than the longest.
+        // The stamp may come from a clock that was ahead: no wait exceeds the longest retry.
         let latest = now + self.policy.longest_retry();
         let not_before = envelope.not_before.map(|time| time.min(latest));
         let accepted = envelope.accepted_by(now);
@@ -284,7 +285,7 @@ impl Queues {
         true
     }
 
-    /// Whether a message that is admitted now would keep its body: all before it do.
+    /// Whether a message admitted now would keep its body in memory: all earlier messages do.
     #[must_use]
     pub fn keeps(&self, number: QueueNumber, now: Timestamp) -> bool {
         self.queues.get(number).is_some_and(|queue| {
@@ -308,7 +309,7 @@ impl Queues {
         }
     }
 
-    /// Ends a message's part in the schedule, wherever it stands.
+    /// Removes a message from the schedule, in any state.
     fn forget(&mut self, slot: Slot) {
         self.take_out(slot);
         let Entry {
@@ -331,7 +332,7 @@ impl Queues {
         self.note_active(number);
     }
 
-    /// Takes a message out of what it waits in: its turn, a time, or the end of an attempt.
+    /// Removes a message from its place: the turn, a time, or an attempt.
     fn take_out(&mut self, slot: Slot) {
         let Entry {
             queue: number,
@@ -360,7 +361,7 @@ impl Queues {
         }
     }
 
-    /// Keeps the list of queues that have something to show.
+    /// Updates the list of queues shown by inspection.
     fn note_active(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;

@@ -1,11 +1,11 @@
-//! How many reports one address gets in an hour, so that forged senders and loops of robots do not make this
-//! system flood anybody.
+//! A limit on reports per address and hour, so that forged senders and loops of robots cannot make this
+//! system flood an address.
 
 use std::collections::HashMap;
 
 use vere_units::Timestamp;
 
-/// Addresses counted at once. Beyond, further ones get what they should until the hour is over.
+/// Addresses counted at the same time. Further addresses get all their reports until the hour is over.
 const ADDRESSES_MAX: usize = 65_536;
 /// Milliseconds in an hour.
 const HOUR: u64 = 3_600_000;
@@ -18,8 +18,8 @@ pub struct ReportLimit {
 }
 
 impl ReportLimit {
-    /// Whether an address may get another report now, of at most `max` in an hour; 0: any number. It is
-    /// counted then.
+    /// Whether an address may get another report now, of at most `max` in an hour; 0 for no limit. An
+    /// allowed report is counted.
     pub fn may_send(&mut self, to: &str, max: u32, now: Timestamp) -> bool {
         if max == 0 {
             return true;
@@ -29,8 +29,8 @@ impl ReportLimit {
             self.hour = hour;
             self.sent.clear();
         }
-        // Domains are compared without case; to do so with the local part as well limits at worst two
-        // addresses of one domain as one.
+        // Domains are compared without case; the same comparison of local parts at worst counts two
+        // addresses of a domain as one.
         let to = to.to_lowercase();
         let room = self.sent.len() < ADDRESSES_MAX;
         match self.sent.get_mut(to.as_str()) {

@@ -1,4 +1,4 @@
-//! What the result of one delivery attempt means for each recipient: done, try later, or report.
+//! The meaning of an attempt's result for each recipient: done, try later, or report.
 
 use vere_units::Timestamp;
 
@@ -10,55 +10,55 @@ use crate::report::{LOCAL, Report, ReportKind, ReportedRecipient};
 /// Longest reply text kept in a record and in a report, in octets.
 pub const REPLY_KEPT_MAX: usize = 500;
 
-/// How the destination answered for one recipient.
+/// The answer of the destination for a recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposition {
     /// It took responsibility.
     Delivered,
-    /// It never will: no further attempt.
+    /// Permanent failure: no further attempt.
     Failed,
     /// Not now.
     Deferred,
 }
 
-/// The result for one recipient.
+/// The result for a recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipientResult {
     /// What it means.
     pub disposition: Disposition,
     /// Enhanced status code (RFC 3463), such as `5.1.1`.
     pub status: String,
-    /// What the destination said, or what happened here, in one line.
+    /// The reply of the destination, or the local error, in a single line.
     pub reply: String,
     /// Whether `reply` is an SMTP reply of the destination, and not a local observation.
     pub from_remote: bool,
 }
 
-/// One attempt to deliver a record.
+/// An attempt to deliver a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// The host that answered, or `local`.
     pub remote: String,
     /// Whether the destination took over the duty to report (its EHLO named DSN).
     pub reports_taken_over: bool,
-    /// One result per recipient of the envelope, in its order.
+    /// The result of each recipient, in the order of the envelope.
     pub results: Vec<RecipientResult>,
 }
 
-/// What is to happen to the record and its sender.
+/// The consequences for the record and its sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
-    /// The envelope to keep with REPLACE; `None`: DELETE the record.
+    /// The envelope to store with REPLACE; `None` to DELETE the record.
     pub remaining: Option<Envelope>,
     /// Reports due to the sender, to be stored in the same BATCH.
     pub reports: Vec<Report>,
-    /// Recipients that were given up although their last answer was "later": the time was over.
+    /// Recipients that expired although the last answer was "later".
     pub expired: Vec<String>,
 }
 
 impl Settlement {
-    /// Puts a report of a delay off until the next attempt, where that is all there is to report: for want of
-    /// room, which mail makes that leaves. False: what there is cannot wait.
+    /// Defers a delay report to the next attempt, if the settlement has no other report: for lack of space,
+    /// which the delivery of mail relieves. False: the other reports cannot wait.
     pub fn put_delay_off(&mut self) -> bool {
         let only = self
             .reports
@@ -87,7 +87,7 @@ pub fn settle(
     settle_aged(envelope, attempt, policy, now, over)
 }
 
-/// The same for a message of which somebody else says whether its time is over.
+/// As `settle`, for a message whose expiry the caller has decided.
 pub(crate) fn settle_aged(
     envelope: &Envelope,
     attempt: &Attempt,
@@ -161,7 +161,7 @@ fn deferred(
     if recipients.is_empty() {
         return None;
     }
-    // Before its time it was tried by an operator's order, which leaves the times of all others as they are.
+    // An attempt by an operator's order, before its time, leaves the times of other messages unchanged.
     let latest = now + policy.longest_retry();
     let by_hand = envelope
         .not_before
@@ -175,7 +175,7 @@ fn deferred(
     };
     let mut rest = Envelope {
         attempts,
-        // A hold that ended says nothing any more.
+        // An ended hold has no further meaning.
         held_until: None,
         held_since: None,
         not_before: Some(due),
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(settled.reports[0].recipients[0].diagnostic, "reply 4.2.1");
     }
 
-    /// Were the message to wait for its report, and so all in a full spool, none would leave and make room.
+    /// If messages waited for the reports, no message would leave a full spool to free space.
     #[test]
     fn a_report_of_a_delay_alone_can_wait_for_the_next_attempt() {
         let policy = Policy::default();

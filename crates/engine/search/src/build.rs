@@ -21,29 +21,30 @@ pub struct Builder {
     messages: Vec<Taken>,
     summaries: SummaryWriter,
     shelf: Shelf,
-    /// Of the message that is being taken.
+    /// The current message.
     current: Option<Current>,
     octets: usize,
 }
 
-/// What was taken of a message: what all mailboxes share, and what the mailbox's own copy has.
+/// The data taken from a message: the part shared by all mailboxes, and the part of the mailbox's own
+/// copy.
 #[derive(Debug)]
 struct Taken {
     shared: Arc<Gist>,
     own: Option<Gist>,
 }
 
-/// A message that is being taken.
+/// The current message.
 #[derive(Debug)]
 struct Current {
     document: Document,
     shared: Source,
     own: Option<Gist>,
-    /// Whether it is left out.
+    /// Whether the message is left out.
     left_out: bool,
 }
 
-/// Where what all mailboxes share comes from.
+/// The source of the part shared by all mailboxes.
 #[derive(Debug)]
 enum Source {
     Known(Arc<Gist>),
@@ -57,7 +58,7 @@ impl Builder {
         Self::with(log, mailbox, Shelf::default())
     }
 
-    /// The same, with what was taken of messages before; [`Builder::finish_with`] gives it back.
+    /// Makes a builder with the gists of earlier messages; [`Builder::finish_with`] returns the shelf.
     #[must_use]
     pub fn with(log: u64, mailbox: u64, mut shelf: Shelf) -> Self {
         shelf.tidy();
@@ -72,7 +73,7 @@ impl Builder {
         }
     }
 
-    /// Begins a message; UIDs rise, else it is left out with what is said of it.
+    /// Begins a message; a UID that does not rise leaves the message out, with all its texts.
     pub fn message(&mut self, document: Document) {
         let gist = Gist::new(document.sent, &mut self.shelf.words);
         self.begin(document, Source::Texts(gist));
@@ -84,7 +85,8 @@ impl Builder {
         self.shelf.get(body).is_some()
     }
 
-    /// Begins a message of which the texts that all mailboxes share are known; false when they are not.
+    /// Begins a message whose shared texts are known from an earlier mailbox; false when the texts are
+    /// unknown.
     pub fn known(&mut self, uid: u32, body: u64) -> bool {
         let Some(gist) = self.shelf.get(body) else {
             return false;
@@ -107,7 +109,7 @@ impl Builder {
         });
     }
 
-    /// Takes a text of the message that was begun, in the form in which it is compared.
+    /// Adds a text of the current message, in the form used for comparison.
     pub fn text(&mut self, zone: Zone, text: &str) {
         if let Some(current) = &mut self.current
             && let Source::Texts(gist) = &mut current.shared
@@ -116,7 +118,7 @@ impl Builder {
         }
     }
 
-    /// Takes a text that only this mailbox's copy of the message has.
+    /// Adds a text found only in this mailbox's copy of the message.
     pub fn own_text(&mut self, zone: Zone, text: &str) {
         if let Some(current) = &mut self.current {
             let words = &mut self.shelf.words;
@@ -125,7 +127,7 @@ impl Builder {
         }
     }
 
-    /// The message that was begun has more texts, or others, than come: it may hold anything.
+    /// Marks the current message as having further or other texts: the message may contain any text.
     pub fn and_more(&mut self) {
         let words = &mut self.shelf.words;
         match &mut self.current {
@@ -140,8 +142,8 @@ impl Builder {
         }
     }
 
-    /// Takes the summary of the message that was begun: its fields of [`crate::SUMMARY_FIELDS`] as they
-    /// were written, in their order, and whatever follows them.
+    /// Sets the summary of the current message: the fields of [`crate::SUMMARY_FIELDS`] as written, in
+    /// order, and any octets behind.
     pub fn summary(&mut self, octets: Vec<u8>) {
         if let Some(current) = &mut self.current
             && let Source::Texts(gist) = &mut current.shared
@@ -191,13 +193,13 @@ impl Builder {
         self.octets + current >= BUILD_OCTETS_MAX || count >= BUILD_DOCUMENTS_MAX
     }
 
-    /// The segment; none of no messages.
+    /// The segment; `None` without messages.
     #[must_use]
     pub fn finish(self) -> Option<Vec<u8>> {
         self.finish_with().0
     }
 
-    /// The same, and what was taken of messages.
+    /// The segment, and the shelf of gists.
     #[must_use]
     pub fn finish_with(mut self) -> (Option<Vec<u8>>, Shelf) {
         self.end();
@@ -215,7 +217,7 @@ impl Builder {
 }
 
 impl Taken {
-    /// The numbers of its runs of one kind, some more than once.
+    /// The numbers of the message's runs in a zone, with repetitions.
     fn runs(&self, zone: Zone) -> impl Iterator<Item = u32> + '_ {
         let gists = [Some(&*self.shared), self.own.as_ref()];
         let gists = gists.into_iter().flatten();
@@ -250,22 +252,22 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 struct Gathered {
     number: u32,
-    /// Its first octets, by which most are told apart.
+    /// The first octets of the run, which usually suffice for the comparison.
     first: u64,
     count: u32,
-    /// The last message that was noted.
+    /// The last message recorded.
     last: u32,
     end: u32,
 }
 
-/// Turns messages with their runs into runs with their messages.
+/// Inverts messages with runs into runs with messages.
 struct Gathering<'a> {
     words: &'a Words,
-    /// Where a run is among those of the zone.
+    /// The index of each run among the runs of the zone.
     places: Vec<u32>,
 }
 
-/// The first eight octets, those that are missing as zeros: in the order that the runs have, or equal.
+/// The first eight octets, padded with zeros: in the order of the runs, or equal.
 fn first_octets(run: &[u8]) -> u64 {
     let mut first = [0; 8];
     let count = run.len().min(first.len());
@@ -303,7 +305,7 @@ impl<'a> Gathering<'a> {
         writer
     }
 
-    /// The runs that there are, and in how many messages.
+    /// The runs of the zone, with the number of messages for each.
     fn count(&mut self, messages: &[Taken], zone: Zone) -> Vec<Gathered> {
         let mut runs: Vec<Gathered> = Vec::new();
         for (ordinal, message) in messages.iter().enumerate() {
@@ -329,7 +331,7 @@ impl<'a> Gathering<'a> {
         runs
     }
 
-    /// The messages of all runs, one after the other.
+    /// The messages of all runs, concatenated.
     fn gather(&self, messages: &[Taken], zone: Zone, runs: &mut [Gathered]) -> Vec<u32> {
         let mut total = 0;
         for run in &mut *runs {

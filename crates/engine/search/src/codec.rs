@@ -9,7 +9,7 @@ pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Octets that a number takes.
+/// Octets of an encoded number.
 fn put_len(number: u32) -> usize {
     (32 - (number | 1).leading_zeros() as usize).div_ceil(7)
 }
@@ -28,12 +28,12 @@ pub(crate) fn take(octets: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// A signed number as one that is small when it is near zero.
+/// Maps a signed number to an unsigned number, small for numbers near zero.
 pub(crate) fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> 63) as u64
 }
 
-/// What [`zigzag`] was made of.
+/// The inverse of [`zigzag`].
 pub(crate) fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
@@ -86,7 +86,7 @@ pub(crate) fn postings_len(head: u64) -> usize {
     }
 }
 
-/// Gives each message of a list: the number at its front, and the octets after it.
+/// Calls `each` for the messages of a list: the number in `head`, and the numbers in `octets`.
 pub(crate) fn each_posting(head: u64, octets: &[u8], mut each: impl FnMut(u32)) -> Option<()> {
     match head & 3 {
         ONE => each(u32::try_from(head >> 2).ok()?),

@@ -2,7 +2,7 @@
 //!
 //! A segment lists edges among its runs, behind [`EDGE`], with the messages that contain each edge. A needle that
 //! spans runs and has at most three octets is an edge or a part of an edge. The messages of these edges are the
-//! answer, and no message is read. A longer needle has the edges that its octets contain.
+//! answer, and no message is read. A longer needle has the edges contained in its octets.
 
 use vere_mime::Zone;
 
@@ -22,7 +22,7 @@ pub(crate) fn are_kept(zone: Zone) -> bool {
     zone == Zone::Body
 }
 
-/// An edge in the form in which the runs contain it.
+/// An edge in the form used among the runs.
 pub(crate) type Edge = [u8; 1 + GRAM];
 
 /// Calls `edge` for each gram of three octets that mixes octets of words with other octets. Every such pair of
@@ -65,7 +65,7 @@ fn as_run(gram: u32) -> Edge {
     [EDGE, first, second, third]
 }
 
-/// The edges of one message's texts.
+/// The edges of a message's texts.
 #[derive(Debug, Default)]
 pub(crate) struct Edges {
     grams: Vec<u32>,
@@ -128,7 +128,7 @@ mod tests {
                 );
             }
         }
-        // Two octets are a part of one, and three are one.
+        // Two octets are a part of an edge, and three octets are an edge.
         for pair in text
             .windows(2)
             .filter(|two| in_word(two[0]) != in_word(two[1]))

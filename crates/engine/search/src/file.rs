@@ -1,4 +1,4 @@
-//! A segment's file: what is read of it is what was written.
+//! A segment's file: every read is verified by checksums.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use crate::SearchError;
 use crate::codec::u32_at;
 use crate::format::{BLOCK, HEAD, Head};
 
-/// What is read at once in the hope that head and checksums are in it.
+/// Octets of the first read, which usually include head and checksums.
 const FRONT: u64 = 16 * 1024;
 
-/// A file whose blocks have checksums.
+/// A file with checksums for its blocks.
 #[derive(Debug)]
 pub(crate) struct Checked<F> {
     file: F,
@@ -22,7 +22,7 @@ pub(crate) struct Checked<F> {
 }
 
 impl<F: StorageFile> Checked<F> {
-    /// Reads head and checksums, at once where they are short.
+    /// Reads head and checksums, in a single read if short.
     pub(crate) fn open(file: F) -> Result<(Self, Head), SearchError> {
         let len = file.len()?;
         if len < HEAD as u64 {
@@ -31,7 +31,7 @@ impl<F: StorageFile> Checked<F> {
         let mut front = vec![0; len.min(FRONT) as usize];
         file.read_at(&mut front, 0)?;
         let (head, data) = Head::decode(&front[..HEAD]).ok_or(SearchError::Damaged)?;
-        // No length is believed before it fits into the file.
+        // No length is trusted before comparison with the size of the file.
         let blocks = data.div_ceil(BLOCK as u64);
         let sums_len = blocks.checked_mul(4).and_then(|sums| sums.checked_add(4));
         let start = sums_len.and_then(|sums| sums.checked_add(HEAD as u64));
@@ -59,7 +59,7 @@ impl<F: StorageFile> Checked<F> {
         Ok((checked, head))
     }
 
-    /// Reads the blocks that a range lies in, and gives where they begin.
+    /// Reads the blocks of a range, and returns the beginning of the first block.
     pub(crate) fn blocks(&self, range: &Range<u64>) -> Result<(u64, Vec<u8>), SearchError> {
         let block = BLOCK as u64;
         let start = range.start / block * block;
@@ -82,7 +82,7 @@ impl<F: StorageFile> Checked<F> {
         Ok((start, octets))
     }
 
-    /// A range, out of the part that was read last, if it is in it, or out of the one that is read now.
+    /// A range, from the part read last if that part contains the range, or by a new read.
     pub(crate) fn within<'a>(
         &self,
         part: &'a mut (u64, Vec<u8>),

@@ -8,7 +8,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// None of so many.
+    /// An empty set over this many messages.
     #[must_use]
     pub fn none(of: usize) -> Self {
         Self {
@@ -27,19 +27,19 @@ impl Bits {
         Self { words, len: of }
     }
 
-    /// Of how many it is.
+    /// The number of messages that the set ranges over.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it is of none at all.
+    /// Whether the set ranges over no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Takes one in; one beyond the end is left out.
+    /// Adds a message; a number beyond the end is ignored.
     pub fn set(&mut self, at: usize) {
         if at < self.len
             && let Some(word) = self.words.get_mut(at / 64)
@@ -48,7 +48,7 @@ impl Bits {
         }
     }
 
-    /// Whether one is in.
+    /// Whether the message is in the set.
     #[must_use]
     pub fn has(&self, at: usize) -> bool {
         let word = self.words.get(at / 64);
@@ -64,13 +64,13 @@ impl Bits {
             .sum()
     }
 
-    /// Whether none is in.
+    /// Whether the set is empty.
     #[must_use]
     pub fn has_none(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// Those that are in, rising.
+    /// The members, rising.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(at, word)| {
             let mut rest = *word;
@@ -82,21 +82,21 @@ impl Bits {
         })
     }
 
-    /// Keeps those that are in another one too.
+    /// Keeps the members that are also in `other`.
     pub fn keep(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= other;
         }
     }
 
-    /// Takes in those of another one.
+    /// Adds the members of `other`.
     pub fn add(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word |= other;
         }
     }
 
-    /// Leaves out those of another one.
+    /// Removes the members of `other`.
     pub fn without(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= !other;
@@ -104,11 +104,12 @@ impl Bits {
     }
 }
 
-/// What a segment says of a needle.
+/// The answer of a segment for a needle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Messages that hold it.
+    /// Messages that contain the needle.
     pub hits: Bits,
-    /// Further ones that may hold it: their texts are to be looked into. All others do not.
+    /// Further messages that may contain the needle: their texts must be read. All remaining
+    /// messages do not contain the needle.
     pub candidates: Bits,
 }

@@ -1,4 +1,4 @@
-//! What is kept in memory of a zone.
+//! The part of a zone kept in memory.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use crate::edges::EDGE;
 use crate::file::Checked;
 use crate::format::{GROUPS, Head, LONG, MARK, POSTINGS, RUNS};
 
-/// Postings up to this size are kept with their runs: those of single fields, and of small segments.
+/// Postings up to this size are kept with their runs: postings of single fields, and of small segments.
 const POSTINGS_KEPT_MAX: u64 = 64 * 1024;
 
-/// The runs of a zone, sorted, with their groups and the signatures of long ones, which lie together in
-/// the file; and where their postings are, which lie behind them.
+/// The runs of a zone, sorted, with their groups and the signatures of long runs, adjacent in the file;
+/// and the place of the postings, which lie behind.
 #[derive(Debug)]
 pub(crate) struct Kept {
     /// Where the octets begin.
@@ -28,7 +28,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Reads them from a file with this head.
+    /// Reads the runs from a file with this head.
     pub(crate) fn read<F: StorageFile>(
         file: &Checked<F>,
         head: &Head,
@@ -71,7 +71,7 @@ impl Kept {
         }
     }
 
-    /// Octets of memory that it takes.
+    /// Octets of memory in use.
     pub(crate) fn memory(&self) -> usize {
         self.octets.capacity() + size_of::<Self>()
     }
@@ -93,7 +93,7 @@ impl Kept {
         &self.postings
     }
 
-    /// The postings, and where they begin, when they are kept.
+    /// The postings with their beginning, if kept in memory.
     pub(crate) fn postings(&self) -> Option<(u64, &[u8])> {
         let within = |at: u64| usize::try_from(at.checked_sub(self.start)?).ok();
         let range = within(self.postings.start)?..within(self.postings.end)?;
@@ -126,7 +126,7 @@ impl Kept {
         low
     }
 
-    /// Where the runs of texts lie, which edges are behind.
+    /// The range of runs from texts, in front of the edges.
     pub(crate) fn words(&self) -> Range<usize> {
         let region = self.region(&[EDGE]);
         let behind = self.runs().get(region.clone()).unwrap_or_default();
@@ -138,7 +138,7 @@ impl Kept {
         self.words().end..self.runs().len()
     }
 
-    /// Where the runs that begin with something lie, marks included.
+    /// The range of the runs that begin with `what`, marks included.
     pub(crate) fn region(&self, what: &[u8]) -> Range<usize> {
         let from = self.partition(|run| run < what).saturating_sub(1);
         let to = self.partition(|run| run <= what || run.starts_with(what));

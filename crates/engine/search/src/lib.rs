@@ -1,20 +1,19 @@
-//! The index of a mailbox's texts: which messages hold a substring.
+//! The index of a mailbox's texts, which finds the messages that contain a substring.
 //!
-//! A text, in the form in which it is compared (`i;unicode-casemap`), is cut into *runs*: letters and
-//! digits on the one hand, what stands between them on the other. A [`Segment`] has the runs of some
-//! messages of one mailbox, each kind of text ([`vere_mime::Zone`]) for itself, and for each run the
-//! messages it is in. What is looked for and lies within one run, however short, is found by looking
-//! through the runs, and nothing else has to be read, and so it is with three octets of any runs; what is
-//! longer and spans several gives candidates, whose texts the caller looks into. Runs too long to be kept
-//! leave a signature of their grams.
-//! `docs/internals/search.md` explains it and draws the file.
+//! A text, in the form used for comparison (`i;unicode-casemap`), is cut into *runs*: runs of letters and
+//! digits, and runs of the characters between. A [`Segment`] has the runs of some messages of a mailbox,
+//! separately for each kind of text ([`vere_mime::Zone`]), and for each run the messages that contain the
+//! run. A needle within a single run, however short, is found by searching the runs without any other
+//! read, and so is a needle of three octets over several runs; a longer needle over several runs gives
+//! candidates, whose texts the caller reads. Runs too long to be kept leave a signature of their grams.
+//! `docs/internals/search.md` explains the index and draws the file.
 //!
-//! Beside that a segment has of each message the fields of its header that clients ask for
-//! ([`SUMMARY_FIELDS`]), so that a list of messages needs no message.
+//! A segment also has the header fields of each message that clients request ([`SUMMARY_FIELDS`]), so
+//! that a message list needs no message.
 //!
-//! An [`Index`] is a directory of segments. It says of every message whether a segment knows it;
-//! what none knows the caller reads. So the index may lag behind, be damaged or be gone, and nothing
-//! is missing. Segments are made by [`Builder`] and joined by [`merge`].
+//! An [`Index`] is a directory of segments. The index tells for every message whether a segment covers
+//! the message; the caller reads messages without a segment. So the index may lag behind, be damaged or
+//! be missing, and searches are still complete. Segments are made by [`Builder`] and joined by [`merge`].
 
 mod build;
 mod codec;
@@ -50,21 +49,21 @@ pub use summary::{
     SUMMARIES_TOGETHER, SUMMARY_FIELDS, SUMMARY_OCTETS_MAX, Summaries, is_summarized,
 };
 
-/// The longest run that is kept as it is, in octets.
+/// The longest run kept as such, in octets.
 pub const RUN_OCTETS_MAX: usize = 40;
 /// The most messages of a segment.
 pub const DOCUMENTS_MAX: usize = 32 * 1024;
-/// The most octets of a segment that others are joined with.
+/// The most octets of a segment that takes part in a join.
 const JOINED_OCTETS_MAX: u64 = 64 * 1024 * 1024;
-/// The most octets of text of a message that are kept; one with more is always a candidate.
+/// The most octets of text kept of a message; a message with more text is always a candidate.
 pub const MESSAGE_OCTETS_MAX: usize = 16 * 1024 * 1024;
-/// Octets of text after which a segment that is being built is full.
+/// Octets of text after which a segment under construction is full.
 pub const BUILD_OCTETS_MAX: usize = 16 * 1024 * 1024;
-/// Messages after which a segment that is being built is full.
+/// Messages after which a segment under construction is full.
 pub const BUILD_DOCUMENTS_MAX: usize = 2 * 1024;
-/// Octets that are kept of messages taken apart, for other mailboxes that they are in.
+/// Octets of gists kept for other mailboxes with the same messages.
 const SHELF_OCTETS_MAX: usize = 32 * 1024 * 1024;
-/// Segments of a size that are joined to one.
+/// Segments of similar size that are joined together.
 const JOINED: usize = 6;
 /// Mailboxes whose segments are kept open.
 const OPEN_MAX: usize = 256;

@@ -1,20 +1,20 @@
-//! Signatures: what is known of runs that are too long to be kept. Each gram of one to three octets sets
-//! one of about four bits a gram, so that a message is seldom a candidate in vain, for short texts
-//! neither, and the signature of a text is about half as long as the text, whatever script it is in.
+//! Signatures: compressed knowledge of runs too long to be kept. Each gram of one to three octets sets
+//! one bit, with about four bits per gram, so that false candidates are rare, for short needles too, and
+//! the signature of a text is about half as long as the text, in any script.
 
 use std::collections::BTreeSet;
 
-/// Bits for each gram that is different from the others.
+/// Bits for each distinct gram.
 const BITS: usize = 4;
 /// The shortest signature, in octets.
 const OCTETS_MIN: usize = 8;
 /// The most octets of a gram.
 const GRAM: usize = 3;
 
-/// The signature of what may hold anything.
+/// The signature that matches any text.
 pub(crate) const ANYTHING: [u8; OCTETS_MIN] = [0xFF; OCTETS_MIN];
 
-/// A gram as a number; 1 before its octets tells short ones from longer ones.
+/// A gram as a number; a leading 1 distinguishes short grams from longer grams.
 fn number(gram: &[u8]) -> u32 {
     gram.iter()
         .fold(1, |number, octet| number << 8 | u32::from(*octet))
@@ -60,7 +60,7 @@ impl Grams {
     }
 }
 
-/// Whether runs of this signature may hold something; never false when they do.
+/// Whether runs with this signature may contain `what`; never false for a run that does.
 pub(crate) fn may_hold(signature: &[u8], what: &[u8]) -> bool {
     what.windows(what.len().clamp(1, GRAM)).all(|gram| {
         let bit = bit(number(gram), signature.len());
@@ -68,7 +68,7 @@ pub(crate) fn may_hold(signature: &[u8], what: &[u8]) -> bool {
     })
 }
 
-/// Whether a signature is that of a message of which not all is known.
+/// Whether a signature belongs to a message with partly unknown texts.
 pub(crate) fn is_anything(signature: &[u8]) -> bool {
     signature.iter().all(|octet| *octet == 0xFF)
 }

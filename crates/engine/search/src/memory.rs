@@ -1,4 +1,4 @@
-//! Runs that were looked through last: the next question does not read and check them again.
+//! A cache of recently searched runs: the next search does not read and check the runs again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use vere_mime::Zone;
 
 use crate::kept::Kept;
 
-/// The most octets that are kept.
+/// The most octets in the cache.
 const OCTETS_MAX: usize = 32 * 1024 * 1024;
 
-/// Runs of segments, that which was used last at the end; the segments of an index share it.
+/// Runs of segments, the most recently used last; the segments of an index share the cache.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory(Arc<Mutex<Used>>);
 
@@ -34,7 +34,7 @@ impl Memory {
         used.last
     }
 
-    /// What is kept of a segment's zone.
+    /// The cached runs of a segment's zone.
     pub(crate) fn get(&self, segment: u64, zone: Zone) -> Option<Arc<Kept>> {
         let mut used = self.lock();
         let is_it = |(own, kind, _): &(u64, Zone, Arc<Kept>)| (*own, *kind) == (segment, zone);
@@ -45,7 +45,7 @@ impl Memory {
         Some(kept)
     }
 
-    /// Keeps it, and lets go of what was not used for longest.
+    /// Caches the runs, and removes the runs unused for the longest time.
     pub(crate) fn put(&self, segment: u64, zone: Zone, kept: &Arc<Kept>) {
         let mut used = self.lock();
         used.octets += kept.memory();

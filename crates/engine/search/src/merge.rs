@@ -1,4 +1,4 @@
-//! Joins segments, and leaves out messages that are gone.
+//! Joins segments, and leaves out removed messages.
 
 use vere_mime::Zone;
 use vere_ports::storage::StorageFile;
@@ -11,8 +11,8 @@ use crate::segment::{Runs, RunsWalk, Segment};
 use crate::summary::SummaryWriter;
 use crate::write::{ZoneWriter, segment};
 
-/// Makes one segment of several segments of a mailbox whose UIDs rise, with the wanted messages; none if no message
-/// is wanted. The result equals a segment built from these messages.
+/// Joins several segments of a mailbox, in the order of their UIDs, into a segment with the wanted messages; `None`
+/// without wanted messages. The result equals a segment built from these messages.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Runs: what texts are cut into, and what is looked for as well.
+//! Runs: the parts of texts and of needles.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ pub(crate) fn in_word(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || octet >= 0x80
 }
 
-/// The runs of a text in their order: words, and what stands between them.
+/// The runs of a text in order: words, and the octets between words.
 pub(crate) fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -22,7 +22,7 @@ pub(crate) fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// What is looked for, in the form in which texts are compared.
+/// A search text, in the form used for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needle {
     octets: Vec<u8>,
@@ -42,7 +42,7 @@ pub(crate) enum Place {
 const RUNS_MAX: usize = 8;
 
 impl Needle {
-    /// Makes one of a text in any case.
+    /// Makes a needle from a text in any case.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let octets = vere_mime::casemap(text).into_bytes();
@@ -50,40 +50,41 @@ impl Needle {
         Self { octets, runs }
     }
 
-    /// What texts are compared with.
+    /// The octets compared with texts.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.octets
     }
 
-    /// Whether every text holds it.
+    /// Whether every text contains the needle.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.octets.is_empty()
     }
 
-    /// Whether no text holds it: it has the character that stands for what could not be decoded.
+    /// Whether no text contains the needle: the needle has the character that replaces undecodable
+    /// octets.
     #[must_use]
     pub fn is_nowhere(&self) -> bool {
         memchr::memmem::find(&self.octets, "\u{FFFD}".as_bytes()).is_some()
     }
 
-    /// The crossings that texts with it have.
+    /// The crossings of every text with the needle.
     pub(crate) fn crossings(&self) -> Vec<u64> {
         crate::crossings::of_needle(&self.octets)
     }
 
-    /// The edges that texts with it have.
+    /// The edges of every text with the needle.
     pub(crate) fn edges(&self) -> Vec<Edge> {
         crate::edges::of_needle(&self.octets)
     }
 
-    /// It, when it is within one run.
+    /// The needle, if it lies within a single run.
     pub(crate) fn within_run(&self) -> Option<&[u8]> {
         (self.runs.len() == 1).then_some(self.octets.as_slice())
     }
 
-    /// The runs that say most about where it is, and where in a run of the text they are.
+    /// The most selective runs of the needle, with their places in the runs of a text.
     pub(crate) fn pieces(&self) -> Vec<(&[u8], Place)> {
         let last = self.runs.len() - 1;
         let mut pieces: Vec<(&[u8], Place)> = self

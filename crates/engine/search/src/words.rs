@@ -14,7 +14,7 @@ pub(crate) struct Words {
     numbers: HashTable<u32>,
     /// The hasher is random, so that the authors of messages cannot provoke collisions.
     hasher: RandomState,
-    /// Numbers of runs of one octet: in most texts every other run has one octet.
+    /// Numbers of runs of a single octet: in most texts every second run has one octet.
     single: [u32; 256],
     octets: Vec<u8>,
     /// The end of each run in `octets`.
@@ -67,7 +67,8 @@ impl Words {
         self.takings
     }
 
-    /// Returns the number of a run the first time that a pass takes the run; none for repetitions.
+    /// Returns the number of a run the first time that a pass takes the run; `None` for
+    /// repetitions.
     pub(crate) fn take(&mut self, taking: u64, run: &[u8]) -> Option<u32> {
         let number = self.number(run);
         let taken = self.taken.get_mut(number as usize)?;

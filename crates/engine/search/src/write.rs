@@ -53,7 +53,7 @@ impl ZoneWriter {
             .extend_from_slice(&(self.crossed.len() as u32).to_le_bytes());
     }
 
-    /// Its sections, in the order of their numbers.
+    /// The sections of the zone, in the order of their numbers.
     fn sections(mut self) -> [Vec<u8>; ZONE_SECTIONS] {
         if self.crossed.is_empty() {
             self.places.clear();
@@ -80,8 +80,8 @@ fn documents(documents: &[Document]) -> Vec<u8> {
     out
 }
 
-/// Sections by where they lie: first what is small and asked for first, so that the first question to a
-/// file that is in no cache finds it in what was read to open it.
+/// Sections by their place in the file: small sections needed first come first, so that the first
+/// search of an uncached file finds the sections within the read that opened the file.
 fn order() -> Vec<usize> {
     let large = |zone: &Zone| matches!(zone, Zone::Body | Zone::Header);
     let (large, small): (Vec<Zone>, Vec<Zone>) = Zone::ALL.into_iter().partition(large);
@@ -96,7 +96,7 @@ fn order() -> Vec<usize> {
         .collect()
 }
 
-/// The checksums of the blocks that these make together.
+/// The checksums of the blocks formed by the sections.
 fn sums<'a>(sections: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut sums = Vec::new();
     let (mut hasher, mut room) = (crc32fast::Hasher::new(), BLOCK);

@@ -26,7 +26,7 @@ pub(crate) struct Account {
     head: AccountHead,
     pub(crate) mailboxes: BTreeMap<MailboxName, MailboxRow>,
     subscriptions: BTreeSet<MailboxName>,
-    /// Mailboxes that were deleted and whose partition is not empty yet.
+    /// Deleted mailboxes whose partition is not empty yet.
     purges: BTreeSet<MailboxId>,
 }
 
@@ -35,9 +35,9 @@ pub(crate) struct Account {
 pub struct ListEntry {
     /// The name.
     pub name: MailboxName,
-    /// The mailbox; none for a name that is subscribed to without being there (RFC 9051 section 6.3.7).
+    /// The mailbox; `None` for a subscribed name without a mailbox (RFC 9051 section 6.3.7).
     pub mailbox: Option<MailboxId>,
-    /// What it is for.
+    /// The special use.
     pub special_use: Option<SpecialUse>,
     /// Whether the account subscribes to the mailbox.
     pub subscribed: bool,
@@ -107,7 +107,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok((account, change))
     }
 
-    /// Makes a change of an account, which then is `account`.
+    /// Makes a change of an account, with `account` as the new state.
     fn commit_account(
         &mut self,
         name: &AccountName,
@@ -120,8 +120,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(version)
     }
 
-    /// Creates the `INBOX` of an account, if missing. Call this before every other operation on the account. A new
-    /// account gets `INBOX` and the mailboxes of [`StoreConfig::new_account`](crate::StoreConfig), all or none.
+    /// Creates the `INBOX` of an account, if missing. To be called before every other operation on the account. A
+    /// new account gets `INBOX` and the mailboxes of [`StoreConfig::new_account`](crate::StoreConfig), all or
+    /// none.
     ///
     /// # Errors
     ///
@@ -197,7 +198,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new(entries, account.safe_at()))
     }
 
-    /// Makes a mailbox. Its UIDVALIDITY is greater than any the account ever had.
+    /// Creates a mailbox. The UIDVALIDITY is greater than all earlier values of the account.
     ///
     /// # Errors
     ///
@@ -243,8 +244,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         now: Timestamp,
     ) -> Result<MailboxId, StoreError> {
         let uid_validity = account.head.next_uid_validity(now)?;
-        // The mailbox first: without its account's list it is not reachable, and goes at the next
-        // check; the list never names one that is not there.
+        // The mailbox comes first: before the account's list names the mailbox, the mailbox is unreachable, and
+        // the next check removes it; the list never names a missing mailbox.
         let id = self.create_partition(name, uid_validity)?;
         let row = MailboxRow { id, special_use };
         change.put(keys::ACCOUNT_HEAD, account.head.encode());
@@ -294,8 +295,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new((), self.log.end()))
     }
 
-    /// Gives a mailbox, and those below it, another name (RFC 9051 section 6.3.6, except for `INBOX`,
-    /// whose messages the caller moves).
+    /// Renames a mailbox with all mailboxes below (RFC 9051 section 6.3.6, except for `INBOX`, whose messages the
+    /// caller moves).
     ///
     /// # Errors
     ///
@@ -378,7 +379,7 @@ impl Account {
         }
     }
 
-    /// The position before which everything known of it lies.
+    /// The position before which all known changes of the account lie.
     fn safe_at(&self) -> u64 {
         if self.version == 0 {
             0

@@ -23,7 +23,7 @@ pub struct QuotaLimit {
     pub messages: Option<u64>,
 }
 
-/// What an account holds.
+/// The usage of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QuotaUsage {
     /// Octets of messages.
@@ -32,7 +32,7 @@ pub struct QuotaUsage {
     pub messages: u64,
 }
 
-/// A mailbox that a message goes to, and how.
+/// A target mailbox of a message, with the options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The mailbox.
@@ -41,7 +41,7 @@ pub struct Target {
     pub flags: Flags,
     /// When it arrived.
     pub internal_date: InternalDate,
-    /// The fields that only this recipient's copy has.
+    /// The fields of this recipient's copy alone.
     pub fields: RecipientFields,
     /// The quota of the account.
     pub quota: QuotaLimit,
@@ -50,7 +50,7 @@ pub struct Target {
 /// An added message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Added {
-    /// `UIDVALIDITY` of its mailbox.
+    /// `UIDVALIDITY` of the mailbox.
     pub uid_validity: u32,
     /// Its UID there.
     pub uid: Uid,
@@ -61,15 +61,15 @@ pub struct Added {
 const CHANGE_OCTETS: usize = 1_024;
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Writes one message to any number of mailboxes (the paper's `mail_nwrite`): the body once, a
-    /// reference in each mailbox. Each mailbox has a result of its own; one that the operation already
-    /// added the message to is not changed and answers as before.
+    /// Writes a message to any number of mailboxes (the paper's `mail_nwrite`): the body once, a reference in
+    /// each mailbox. Each mailbox has its own result; a mailbox to which the operation already added the
+    /// message is not changed and answers as before.
     ///
     /// # Errors
     ///
     /// As a whole: [`StoreError::DiskFull`], [`StoreError::Failed`]. For a mailbox:
     /// [`StoreError::NoMailbox`], [`StoreError::OverQuota`], [`StoreError::IdCollision`],
-    /// [`StoreError::KeywordsFull`], [`StoreError::NumbersUsedUp`], and those of the whole.
+    /// [`StoreError::KeywordsFull`], [`StoreError::NumbersUsedUp`], and the errors of the whole.
     pub fn deliver(
         &mut self,
         message: &Prepared,
@@ -88,7 +88,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new(results, self.log.end()))
     }
 
-    /// Whether an operation added the message to a mailbox already, so that it takes no more room there.
+    /// Whether an operation already added the message to a mailbox, so that the message takes no further
+    /// space there.
     ///
     /// # Errors
     ///
@@ -163,15 +164,16 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Added { uid_validity, uid })
     }
 
-    /// The body that a message of a mailbox refers to: one that the account has already, or the one
-    /// written for all recipients.
+    /// The body referenced by a mailbox's message: a body that the account has already, or the body written
+    /// for all recipients.
     fn share(
         &mut self,
         id: MailboxId,
         message: &Prepared,
         written: &mut Option<BlobId>,
     ) -> Result<BlobId, StoreError> {
-        // Where all share, what holds for one recipient holds for the others, and is looked at once.
+        // If all accounts share bodies, a result for one recipient is valid for all, and the lookup is done
+        // once.
         if let Some(blob) = written.filter(|_| self.config.sharing == Sharing::All) {
             return Ok(blob);
         }
@@ -193,7 +195,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Where it is noted which body has a content.
+    /// The partition with the hints from contents to bodies.
     fn sharers(&mut self, id: MailboxId) -> Result<Partition, StoreError> {
         Ok(match self.config.sharing {
             Sharing::Account => Partition::Account(self.owner(id)?.clone()),
@@ -201,7 +203,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         })
     }
 
-    /// A body with the same content that may be shared.
+    /// An existing body with the same content that may be shared.
     fn known(&mut self, id: MailboxId, message: &Prepared) -> Result<Option<BlobId>, StoreError> {
         let partition = self.sharers(id)?;
         let key = keys::content(&message.content());
@@ -213,8 +215,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(self.holds(blob, message).then_some(blob))
     }
 
-    /// Whether a body is there, whole, and is this message: the hint that names it may be wrong, it may be
-    /// gone, or damaged, and then what comes in now is the only good copy.
+    /// Whether the hinted body exists, is undamaged and has the same content: the hint may be wrong, or the
+    /// body missing or damaged, and then the new message is the only good copy.
     fn holds(&self, blob: BlobId, message: &Prepared) -> bool {
         if let Some(record) = self.log.gathered(blob.0) {
             return is_body_of(record, self.log.id(), blob, &message.hash);
@@ -228,8 +230,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                 .is_ok_and(|octets| *blake3::hash(&octets).as_bytes() == message.hash)
     }
 
-    /// The thread of a new message: that of the newest message it refers to which the account knows,
-    /// or one of its own.
+    /// The thread of a new message: the thread of the newest referenced message known to the account, or a
+    /// new thread.
     fn thread(
         &mut self,
         id: MailboxId,
@@ -333,7 +335,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(account.mailboxes.values().map(|row| row.id).collect())
     }
 
-    /// The same of what can be read: a damaged mailbox is no reason to take nothing into the others.
+    /// The quota over the readable mailboxes: a damaged mailbox is no reason to refuse mail for the other
+    /// mailboxes.
     fn readable_quota(
         &mut self,
         account: &vere_ports::directory::AccountName,

@@ -1,4 +1,4 @@
-//! Batches as the log holds them; `docs/internals/store-log.md` draws them.
+//! Batches in the form of the log; `docs/internals/store-log.md` draws the format.
 
 use vere_ports::mail_meta::{Batch, Partition, RowChange};
 
@@ -13,7 +13,7 @@ const CLEAR: u8 = 1;
 /// The length of a value that says: the row is removed.
 const REMOVED: u32 = u32::MAX;
 
-/// Octets of the payload of a batch with these rows, its partition encoded as `name`.
+/// Octets of the payload of a batch with these rows, for the encoded partition `name`.
 pub(crate) fn len(name: &[u8], rows: &[RowChange]) -> usize {
     let row = |row: &RowChange| 6 + row.key.len() + row.value.as_ref().map_or(0, Vec::len);
     HEAD + name.len() + rows.iter().map(row).sum::<usize>()
@@ -46,10 +46,11 @@ pub(crate) fn encode(
     octets
 }
 
-/// Octets at the beginning of a payload that are enough to tell its partition.
+/// Octets at the beginning of a payload that suffice to decode the partition.
 pub(crate) const PEEK: usize = 1_024;
 
-/// The partition of the payload that begins so, and whether it has all rows of it.
+/// The partition of a payload with this beginning, and whether the batch has all rows of the
+/// partition.
 pub(crate) fn partition(octets: &[u8]) -> Option<(Partition, bool)> {
     let (head, rest) = octets.split_at_checked(HEAD)?;
     let name = rest.get(..usize::from(u16::from_le_bytes([head[2], head[3]])))?;
@@ -94,7 +95,7 @@ pub(crate) fn decode(payload: &[u8], version: u64) -> Option<Batch> {
     })
 }
 
-/// A row that is written.
+/// A row to write.
 pub(crate) fn put(key: impl Into<Vec<u8>>, value: Vec<u8>) -> RowChange {
     RowChange {
         key: key.into(),
@@ -102,7 +103,7 @@ pub(crate) fn put(key: impl Into<Vec<u8>>, value: Vec<u8>) -> RowChange {
     }
 }
 
-/// A row that is removed.
+/// A row to remove.
 pub(crate) fn remove(key: impl Into<Vec<u8>>) -> RowChange {
     RowChange {
         key: key.into(),

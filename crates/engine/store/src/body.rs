@@ -1,8 +1,7 @@
-//! Bodies: the one copy of a message, with what was found in it when it was delivered.
+//! Bodies: the single copy of a message, with the parse result from delivery.
 //!
-//! A body's record has three parts, so that what is asked for most is read alone: what the parser
-//! found, the header as it came, and the rest, compressed where that pays.
-//! `docs/internals/store-log.md` draws it.
+//! A body's record has three parts, so that the most requested part is read alone: the parse result, the header as
+//! received, and the rest, compressed where useful. `docs/internals/store-log.md` draws the record.
 
 use std::io;
 
@@ -22,7 +21,7 @@ pub use pieces::{PIECES_MEMORY, Pieces};
 const VERSION: u8 = 1;
 /// Octets before the three parts.
 const BODY_HEAD: usize = 56;
-/// The rest as it came.
+/// The rest as received.
 const PLAIN: u8 = 0;
 /// The rest compressed by zstd.
 const ZSTD: u8 = 1;
@@ -35,7 +34,7 @@ const FIRST_READ: usize = 4 * 1024;
 /// Octets of the first read when the parsed part alone is needed.
 const FIRST_READ_PARSED: usize = 2 * 1024;
 
-/// Bodies that are worth being read ahead, and octets that each may be away from the next one.
+/// The fewest bodies worth a read-ahead, and the largest distance in octets between consecutive bodies.
 const AHEAD_MIN: usize = 8;
 const GAP_MAX: u64 = 32 * 1024;
 
@@ -49,8 +48,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Takes a message, its lines ended by CRLF or LF, what the parser found in it, and hashes of its message id
-    /// (0 without one) and of those it refers to: messages of an account that share one are a thread.
+    /// Prepares a message with lines ended by CRLF or LF, its parse result, and hashes of its message id (0
+    /// without a message id) and of the referenced message ids: messages of an account with a common hash are a
+    /// thread.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Prepared {
     }
 }
 
-/// Compresses what gets at least an eighth smaller; [`Unpacker`] undoes it.
+/// Compresses data that becomes at least an eighth smaller; the inverse is [`Unpacker`].
 #[must_use]
 pub fn compress(rest: &[u8]) -> Option<Vec<u8>> {
     if rest.len() < COMPRESS_FROM {
@@ -115,7 +115,7 @@ pub fn compress(rest: &[u8]) -> Option<Vec<u8>> {
     (compressed.len() <= rest.len() - rest.len() / 8).then_some(compressed)
 }
 
-/// Whether a record, which may have others behind it, is the body of a message with this hash.
+/// Whether a record, possibly followed by other records, is the body of a message with this hash.
 pub(crate) fn is_body_of(record: &[u8], log: u64, blob: BlobId, hash: &[u8; 32]) -> bool {
     let head = record.first_chunk();
     let head = head.and_then(|head| RecordHead::decode(head, log));
@@ -134,16 +134,16 @@ pub struct BodyReader<S: Storage> {
 }
 
 impl<S: Storage> BodyReader<S> {
-    /// Reads the beginning of a body: at least what the parser found in it.
+    /// Reads the beginning of a body: at least the parse result.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Gone`] when there is none, [`StoreError::Damaged`], [`StoreError::Failed`].
+    /// [`StoreError::Gone`] for a missing body, [`StoreError::Damaged`], [`StoreError::Failed`].
     pub fn open(&self, blob: BlobId) -> Result<Body<S::File>, StoreError> {
         self.open_with(blob, FIRST_READ, Vec::new())
     }
 
-    /// The same, into memory that a body before may have left ([`Body::into_memory`]).
+    /// As `open`, into memory left by an earlier body ([`Body::into_memory`]).
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl<S: Storage> BodyReader<S> {
         self.open_with(blob, FIRST_READ, memory)
     }
 
-    /// The same for who looks at no more than what the parser found: less is read at once.
+    /// As `open_into`, for callers that need only the parse result: less is read at once.
     ///
     /// # Errors
     ///
@@ -161,8 +161,8 @@ impl<S: Storage> BodyReader<S> {
         self.open_with(blob, FIRST_READ_PARSED, memory)
     }
 
-    /// Says that these bodies are read next, in this order. Where they lie close together the system reads
-    /// them ahead, which it does not do by itself: what is wanted of each has a gap behind it.
+    /// Announces the bodies to be read next, in order. For bodies close together the system then reads ahead,
+    /// which the system would not do by itself because of the gaps between the parts read.
     pub fn will_need(&self, blobs: impl Iterator<Item = BlobId>) {
         let segment = |blob: u64| self.segments.range(..=blob).next_back().map(|at| *at.0);
         let known = blobs.map(|blob| blob.0).filter(|blob| *blob < self.written);
@@ -239,7 +239,7 @@ impl<S: Storage> BodyReader<S> {
     }
 }
 
-/// A file that ends before its records do is damaged; everything else may pass.
+/// A file that ends before its records is damaged; any other error may pass.
 fn failed(error: io::Error, blob: BlobId) -> StoreError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => damaged(blob),
@@ -251,8 +251,8 @@ fn damaged(blob: BlobId) -> StoreError {
     StoreError::Damaged(format!("body at position {}", blob.0))
 }
 
-/// Undoes compression, again and again in the same memory: what that takes is made and thrown away at a
-/// greater cost than that of most messages.
+/// Decompresses, repeatedly with the same memory: allocating the decompressor's memory costs more than
+/// decompressing most messages.
 #[derive(Default)]
 pub struct Unpacker(Option<zstd::bulk::Decompressor<'static>>);
 
@@ -274,7 +274,7 @@ impl Unpacker {
     }
 }
 
-/// A body that was found.
+/// An open body.
 #[derive(Debug)]
 pub struct Body<F> {
     codec: u8,
@@ -293,8 +293,8 @@ pub struct Body<F> {
 }
 
 impl<F: StorageFile> Body<F> {
-    /// Whether its parts are as long as the record; of what is compressed that shows later, and no message is
-    /// longer than the store takes.
+    /// Whether the sizes of the parts match the record; wrong sizes of compressed data are detected later, and no
+    /// message exceeds the store's limit.
     fn sizes_fit(&self) -> bool {
         let stored = (self.head.length as usize).checked_sub(BODY_HEAD);
         let parts = self.parsed.checked_add(self.header);
@@ -318,7 +318,7 @@ impl<F: StorageFile> Body<F> {
         self.header + self.rest
     }
 
-    /// Octets that it takes in the log.
+    /// Octets of the body in the log.
     pub(crate) fn stored_octets(&self) -> u64 {
         self.head.end() - self.head.position
     }
@@ -328,7 +328,7 @@ impl<F: StorageFile> Body<F> {
         &self.hash
     }
 
-    /// What the parser found.
+    /// The parse result.
     ///
     /// # Errors
     ///
@@ -339,7 +339,7 @@ impl<F: StorageFile> Body<F> {
         self.checked(start, end, crc)
     }
 
-    /// The header as it came, the empty line included.
+    /// The header as received, with the empty line.
     ///
     /// # Errors
     ///
@@ -350,13 +350,13 @@ impl<F: StorageFile> Body<F> {
         self.checked(start, end, crc)
     }
 
-    /// The memory that it was read into, for another one.
+    /// The memory of the body, for reuse.
     #[must_use]
     pub fn into_memory(self) -> Vec<u8> {
         self.octets
     }
 
-    /// The whole message as it came.
+    /// The whole message as received.
     ///
     /// # Errors
     ///
@@ -392,7 +392,7 @@ impl<F: StorageFile> Body<F> {
         }
     }
 
-    /// Octets of the record, read if they were not yet, whose checksum is right.
+    /// Octets of the record with a verified checksum, read if not read before.
     fn checked(&mut self, start: usize, end: usize, crc: u32) -> Result<&[u8], StoreError> {
         let have = self.octets.len();
         if have < end {

@@ -1,4 +1,4 @@
-//! Changing messages that are there: flags and expunging.
+//! Changes of existing messages: flags and expunging.
 
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
@@ -17,7 +17,7 @@ pub struct Stored {
     pub changed: Vec<Uid>,
     /// Messages left alone because they had changed since (RFC 7162 section 3.1.3 `MODIFIED`), rising.
     pub modified: Vec<Uid>,
-    /// The mod-sequence of the change; that of the mailbox when nothing changed.
+    /// The mod-sequence of the change; without a change, the mailbox's mod-sequence.
     pub mod_seq: ModSeq,
 }
 
@@ -25,12 +25,12 @@ pub struct Stored {
 #[derive(Debug)]
 pub(crate) struct Leaving {
     pub(crate) edit: Edit,
-    /// Their bodies and sizes.
+    /// The bodies and sizes of the messages.
     bodies: Vec<(u64, u64)>,
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Changes the flags of messages, all or none. UIDs of expunged messages are skipped.
+    /// Changes the flags of all given messages, or of none. UIDs of expunged messages are skipped.
     ///
     /// # Errors
     ///
@@ -74,8 +74,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new(stored, self.log.end()))
     }
 
-    /// Removes messages that have `\Deleted`: all of them, or those among `uids` (RFC 9051 sections
-    /// 6.4.3 and 6.4.9). Gives their UIDs, rising.
+    /// Removes messages with `\Deleted`: all such messages, or the messages among `uids` (RFC 9051
+    /// sections 6.4.3 and 6.4.9). Returns the UIDs, rising.
     ///
     /// # Errors
     ///
@@ -101,13 +101,13 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new(gone, self.log.end()))
     }
 
-    /// Removes messages whatever flags they have; those that are gone are left out.
+    /// Removes messages with any flags; missing messages are skipped.
     fn expunge_these(&mut self, id: MailboxId, uids: &[Uid]) -> Result<(), StoreError> {
         let leaving = self.expunging(id, uids)?;
         self.commit_expunge(leaving)
     }
 
-    /// Begins to remove messages; none when all are gone.
+    /// Begins to remove messages; `None` if all messages are missing.
     pub(crate) fn expunging(
         &mut self,
         id: MailboxId,
@@ -155,7 +155,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if edit.head.expunged <= max {
             return Ok(());
         }
-        let bad = || StoreError::Damaged(format!("what was expunged from mailbox {}", edit.id.0));
+        let bad = || StoreError::Damaged(format!("expunged messages of mailbox {}", edit.id.0));
         let partition = Partition::Mailbox(edit.id.0);
         let mut head = edit.head;
         let mut rows = Vec::new();

@@ -217,7 +217,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         }
         let numbers = |head: &MailboxHead| (head.messages, head.unseen, head.deleted, head.octets);
         if numbers(&counted) != numbers(&head) {
-            reason = Some("the counters are not those of the messages");
+            reason = Some("the counters do not match the messages");
         }
         if let Some(reason) = reason {
             report.found(Finding::Counters {
@@ -242,12 +242,16 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             0
         };
         if body.octets() + own != message.size as usize {
-            return Err(StoreError::Damaged("its size is another one".to_owned()));
+            return Err(StoreError::Damaged(
+                "the size of the message differs from the record".to_owned(),
+            ));
         }
         if bodies.insert(message.blob) {
             let octets = body.message()?;
             if blake3::hash(&octets).as_bytes() != body.hash() {
-                return Err(StoreError::Damaged("its hash is another one".to_owned()));
+                return Err(StoreError::Damaged(
+                    "the hash of the message differs from the record".to_owned(),
+                ));
             }
             report.bodies += 1;
             report.shared_octets += octets.len() as u64;

@@ -29,7 +29,7 @@ impl<T> Committed<T> {
     ///
     /// # Errors
     ///
-    /// Itself, when what is synced does not reach its position.
+    /// Returns `self` while the synced position is before the value's position.
     pub fn when(self, synced: Position) -> Result<T, Self> {
         if self.position <= synced {
             Ok(self.value)
@@ -38,7 +38,7 @@ impl<T> Committed<T> {
         }
     }
 
-    /// Makes another value of it, as safe as it.
+    /// Converts the value, with the same position.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Committed<U> {
         Committed {
             value: make(self.value),

@@ -1,9 +1,9 @@
-//! The mail store: one copy of every message, mailboxes of references to it.
+//! The mail store: a single copy of every message, and mailboxes of references.
 //!
 //! A message is written once to an append-only log, whatever the number of its recipients; mailboxes hold references.
 //! Every change is a batch on one partition (an account's list of mailboxes, or a mailbox) and takes one record of
-//! the same log. Metadata lie in an engine behind [`vere_ports::mail_meta`] and are replayed from the log. One sync
-//! of one file therefore makes any number of changes safe. `docs/internals/store.md` explains it,
+//! the same log. Metadata lie in an engine behind [`vere_ports::mail_meta`] and are replayed from the log. A single
+//! sync of a single file therefore makes any number of changes safe. `docs/internals/store.md` explains the design,
 //! `docs/internals/store-log.md` draws the files.
 //!
 //! Reading order: [`Store`] (opening, syncing), [`Committed`] (when clients may see a result), [`Snapshot`] (the
@@ -60,9 +60,9 @@ pub use store::{Counts, Published, Sharing, Store, StoreConfig};
 pub const MESSAGE_OCTETS_MAX: u32 = 256 * 1024 * 1024;
 /// The most messages of a mailbox.
 pub const MESSAGES_MAX: u32 = 16_000_000;
-/// The most keywords of a mailbox, used ones and such that were used.
+/// The most keywords of a mailbox, including keywords used in the past.
 pub const KEYWORDS_MAX: usize = 64;
-/// Operations that a mailbox remembers.
+/// The most operations remembered by a mailbox.
 const OPERATIONS_MAX: u64 = 4_096;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Mailboxes in memory: read when they are needed, forgotten when others need the room.
+//! Mailboxes in memory: read on demand, and dropped to free memory for other mailboxes.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::rows::{MailboxHead, MessageRow, RecipientFields, decode_expunged, key
 use crate::snapshot::{Chunks, Message, Snapshot, Status};
 use crate::{KEYWORDS_MAX, Store, StoreError, batch};
 
-/// Mailboxes whose counters are kept in memory; one takes some hundred octets.
+/// Mailboxes whose counters are kept in memory, at some hundred octets each.
 const HEADS_MAX: usize = 100_000;
 
-/// A mailbox in memory, after everything that was logged.
+/// A mailbox in memory, with all logged changes.
 #[derive(Debug, Clone)]
 pub(crate) struct Mailbox {
     pub(crate) owner: AccountName,
     pub(crate) version: u64,
     pub(crate) head: MailboxHead,
     pub(crate) keywords: Arc<Vec<Keyword>>,
-    /// None until a caller reads messages.
+    /// `None` until a caller reads messages.
     pub(crate) messages: Option<Chunks>,
     /// The number of the last use; the store counts uses.
     used: u64,
@@ -61,7 +61,7 @@ pub(crate) fn apply_rows(chunks: &mut Chunks, rows: &[RowChange]) -> Result<(), 
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// The mailbox in memory, its messages not needed.
+    /// The mailbox in memory, possibly without messages.
     pub(crate) fn mailbox(&mut self, id: MailboxId) -> Result<&mut Mailbox, StoreError> {
         if !self.mailboxes.contains_key(&id) {
             let mailbox = self.read_mailbox(id)?;
@@ -217,7 +217,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         self.resident = 0;
     }
 
-    /// The mailboxes whose messages are in memory and how many these are, those that were used last first.
+    /// The mailboxes with messages in memory, and the number of messages, most recently used first.
     #[must_use]
     pub fn resident(&self) -> Vec<(MailboxId, usize)> {
         let all = self.mailboxes.iter();
@@ -256,7 +256,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new(Status::of(&mailbox.head), mailbox.safe_at()))
     }
 
-    /// The account that a mailbox belongs to.
+    /// The owning account of a mailbox.
     ///
     /// # Errors
     ///
@@ -265,7 +265,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(&self.mailbox(id)?.owner)
     }
 
-    /// The fields that a message has of its own ([`Message::own_fields`] says whether).
+    /// The fields added for the recipient of a message ([`Message::own_fields`] tells whether there are any).
     ///
     /// # Errors
     ///
@@ -282,9 +282,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(fields.unwrap_or_default())
     }
 
-    /// The UIDs that were expunged after a mod-sequence, sorted; none when that is not known that far
-    /// back ([`Status::expunged_floor`]): then everything absent counts as expunged (RFC 7162
-    /// section 3.2.5).
+    /// The UIDs expunged after a mod-sequence, sorted; `None` beyond the history ([`Status::expunged_floor`]): then
+    /// every absent UID counts as expunged (RFC 7162 section 3.2.5).
     ///
     /// # Errors
     ///
@@ -299,7 +298,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if since < floor {
             return Ok(Committed::new(None, safe_at));
         }
-        let bad = || StoreError::Damaged(format!("what was expunged from mailbox {}", id.0));
+        let bad = || StoreError::Damaged(format!("expunged messages of mailbox {}", id.0));
         let rows = self
             .pending
             .scan(&self.meta, &Partition::Mailbox(id.0), keys::EXPUNGED)?;
@@ -346,8 +345,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(version + 1)
     }
 
-    /// Gives everything that nobody saw as `\Recent` yet to the caller, for this session alone (RFC
-    /// 3501 section 2.3.2): UIDs from the returned one on.
+    /// Claims all messages not yet seen as `\Recent` for the caller's session alone (RFC 3501 section 2.3.2): UIDs
+    /// from the returned UID on.
     ///
     /// # Errors
     ///
@@ -377,14 +376,14 @@ const MOD_SEQ_MAX: u64 = (1 << 63) - 1;
 #[derive(Debug)]
 pub(crate) struct Edit {
     pub(crate) id: MailboxId,
-    /// The counters as they will be; the mod-sequence is that of the change.
+    /// The counters after the change, with the mod-sequence of the change.
     pub(crate) head: MailboxHead,
     pub(crate) keywords: Arc<Vec<Keyword>>,
     pub(crate) change: Change,
 }
 
 impl Edit {
-    /// Octets that its record takes in the log, counters included.
+    /// Octets of the change's record in the log, counters included.
     pub(crate) fn octets(&self) -> usize {
         let counters = [batch::put(keys::HEAD, self.head.encode())];
         let name = self.change.partition.encode();
@@ -417,7 +416,7 @@ impl Edit {
         Ok(bits)
     }
 
-    /// The change of flags that `flags` means in this mailbox.
+    /// The change of flag bits for `flags` in this mailbox.
     pub(crate) fn flags(&mut self, mode: FlagMode, flags: &Flags) -> Result<FlagBits, StoreError> {
         let keywords = self.bits(&flags.keywords, mode != FlagMode::Remove)?;
         Ok(FlagBits {
@@ -432,7 +431,7 @@ impl Edit {
         self.change.put(keys::message(uid), row.encode());
     }
 
-    /// Writes a new message and gives its UID.
+    /// Writes a new message and returns the UID.
     pub(crate) fn add(&mut self, row: &MessageRow) -> Result<Uid, StoreError> {
         let uid = self.head.uid_next;
         if uid == Uid::MAX || self.head.messages >= crate::MESSAGES_MAX {
@@ -445,7 +444,7 @@ impl Edit {
     }
 }
 
-/// A change of flags in the terms of one mailbox.
+/// A change of flags in the bits of one mailbox.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlagBits {
     mode: FlagMode,

@@ -9,8 +9,8 @@ use crate::StoreError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MailboxId(pub u64);
 
-/// The one copy of a message: the place in the log where it was first written. Unique in the store
-/// and never used again (RFC 8474 `EMAILID`).
+/// The id of a stored message: the position in the log where the message was first written. Unique
+/// in the store and never reused (RFC 8474 `EMAILID`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId(pub u64);
 
@@ -21,7 +21,7 @@ pub struct Uid(NonZeroU32);
 impl Uid {
     /// The first one.
     pub const FIRST: Self = Self(NonZeroU32::MIN);
-    /// The last one; it is never assigned.
+    /// The greatest UID, which is never assigned.
     pub const MAX: Self = Self(NonZeroU32::MAX);
 
     /// None for 0.
@@ -36,7 +36,7 @@ impl Uid {
         self.0.get()
     }
 
-    /// The next one; the last stays.
+    /// The next UID; the greatest UID has no successor and is returned unchanged.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -54,14 +54,14 @@ impl fmt::Display for Uid {
 pub struct ModSeq(pub u64);
 
 impl ModSeq {
-    /// The one after it.
+    /// The next mod-sequence.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }
 
-/// The flags that every message can have (RFC 9051 section 2.3.2).
+/// The system flags (RFC 9051 section 2.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SystemFlags(u8);
 
@@ -136,7 +136,7 @@ impl fmt::Debug for SystemFlags {
 pub const KEYWORD_OCTETS_MAX: usize = 128;
 
 /// A keyword (RFC 9051 section 2.3.2): an atom that does not begin with a backslash. Keywords are
-/// the same when they differ in case only; the first spelling of a mailbox stays.
+/// compared without case; a mailbox keeps the first spelling.
 #[derive(Debug, Clone, Eq)]
 pub struct Keyword(Box<str>);
 
@@ -154,7 +154,7 @@ impl Keyword {
         Ok(Self(text.into()))
     }
 
-    /// The keyword in its first spelling.
+    /// The keyword in the first spelling.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -203,7 +203,7 @@ pub enum SpecialUse {
 }
 
 impl SpecialUse {
-    /// All special uses, their octets in the format, and their attributes.
+    /// All special uses, with their octets in the format and their attributes.
     pub const NAMED: [(Self, u8, &'static str); 5] = [
         (Self::Archive, 1, "\\Archive"),
         (Self::Drafts, 2, "\\Drafts"),
@@ -228,12 +228,12 @@ impl SpecialUse {
 pub struct InternalDate {
     /// Seconds since 1970-01-01T00:00:00Z.
     pub seconds: i64,
-    /// Minutes that local time is ahead of UTC.
+    /// Offset of local time from UTC in minutes.
     pub zone_minutes: i16,
 }
 
-/// An operation, so that it is done once however often it is asked for: chosen by whoever asks, with
-/// enough randomness that nobody else can choose the same.
+/// The id of an operation, so that repeated requests carry out the operation once: chosen by the
+/// caller, with enough randomness to rule out the same choice by another caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(pub [u8; 16]);
 
@@ -244,8 +244,8 @@ pub const MAILBOX_NAME_OCTETS_MAX: usize = 1_000;
 /// The most levels of a name.
 pub const MAILBOX_LEVELS_MAX: usize = 32;
 
-/// The name of a mailbox: UTF-8, levels separated by `/`, none of them empty, without controls.
-/// `INBOX` in any case is the one name of that mailbox (RFC 9051 section 5.1).
+/// The name of a mailbox: UTF-8, levels separated by `/`, without empty levels and control
+/// characters. `INBOX` in any case names the same mailbox (RFC 9051 section 5.1).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MailboxName(Box<str>);
 
@@ -279,7 +279,7 @@ impl MailboxName {
         Self("INBOX".into())
     }
 
-    /// Whether it is `INBOX`.
+    /// Whether the name is `INBOX`.
     #[must_use]
     pub fn is_inbox(&self) -> bool {
         &*self.0 == "INBOX"
@@ -291,18 +291,19 @@ impl MailboxName {
         &self.0
     }
 
-    /// Whether it lies below `other`.
+    /// Whether the name lies below `other`.
     #[must_use]
     pub fn is_below(&self, other: &Self) -> bool {
         let rest = self.0.strip_prefix(&*other.0);
         rest.is_some_and(|rest| rest.starts_with(HIERARCHY_DELIMITER))
     }
 
-    /// The same name with `from` replaced by `to`; itself when it is neither `from` nor below it.
+    /// The name with `from` replaced by `to`; unchanged if the name is neither `from` nor below
+    /// `from`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Name`] when that gets too long or too deep.
+    /// [`StoreError::Name`] when the new name is too long or too deep.
     pub(crate) fn moved(&self, from: &Self, to: &Self) -> Result<Self, StoreError> {
         match self.0.strip_prefix(&*from.0) {
             Some(rest) if rest.is_empty() || self.is_below(from) => {

@@ -1,5 +1,4 @@
-//! The rows of partitions: their keys and the octets of their values.
-//! `docs/internals/store-log.md` draws them.
+//! The rows of partitions: keys and encoded values. `docs/internals/store-log.md` draws the encoding.
 
 mod codec;
 pub(crate) mod keys;
@@ -16,7 +15,7 @@ const VERSION: u8 = 1;
 /// The account's own row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct AccountHead {
-    /// The greatest UIDVALIDITY that was given.
+    /// The greatest UIDVALIDITY ever assigned.
     pub(crate) uid_validity: u32,
 }
 
@@ -60,7 +59,7 @@ impl MailboxRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MailboxHead {
     pub(crate) uid_validity: u32,
-    /// The UID that the next message gets.
+    /// The UID of the next message.
     pub(crate) uid_next: Uid,
     /// The newest change.
     pub(crate) mod_seq: ModSeq,
@@ -130,14 +129,14 @@ impl MailboxHead {
         })
     }
 
-    /// Counts a message with these flags in.
+    /// Adds a message with these flags to the counters.
     pub(crate) fn count_in(&mut self, flags: SystemFlags, octets: u32) {
         self.messages += 1;
         self.octets += u64::from(octets);
         self.count_flags(SystemFlags::SEEN, flags);
     }
 
-    /// Counts a message with these flags out.
+    /// Subtracts a message with these flags from the counters.
     pub(crate) fn count_out(&mut self, flags: SystemFlags, octets: u32) {
         self.messages -= 1;
         self.octets -= u64::from(octets);
@@ -168,7 +167,7 @@ pub(crate) struct MessageRow {
     pub(crate) own_fields: bool,
 }
 
-/// The bit beside the flags that says so.
+/// The bit beside the flags that marks a message with own fields.
 const OWN_FIELDS: u8 = 0x80;
 
 impl MessageRow {
@@ -214,13 +213,13 @@ pub struct RecipientFields {
 }
 
 impl RecipientFields {
-    /// Whether there are none.
+    /// Whether there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.return_path.is_none() && self.delivered_to.is_none()
     }
 
-    /// The fields as they stand before the shared ones.
+    /// The fields in the form in front of the shared header.
     #[must_use]
     pub fn render(&self) -> Vec<u8> {
         let mut octets = Vec::new();
@@ -258,7 +257,7 @@ impl RecipientFields {
 pub(crate) struct OperationRow {
     /// Identifies the operation's content; an operation that reuses the id with other content is a collision.
     pub(crate) content: [u8; 16],
-    /// The first of the assigned UIDs, which are consecutive; `count` has their number.
+    /// The first of `count` consecutive UIDs assigned by the operation.
     pub(crate) first: Uid,
     pub(crate) count: u32,
     /// The UIDs of the copied messages, in the order of the assigned UIDs.
@@ -298,7 +297,7 @@ fn encode_uids(mut writer: Writer, uids: &[Uid]) -> Writer {
         writer = writer
             .variable(u64::from(first.get() - before))
             .variable(length as u64);
-        // The last one may be the greatest there is.
+        // The last UID of the range may be the greatest UID.
         before = first.get() + (length as u32 - 1);
         rest = &rest[length..];
     }
@@ -321,7 +320,7 @@ fn decode_uids(reader: &mut Reader<'_>) -> Option<Vec<Uid>> {
     Some(uids)
 }
 
-/// UIDs that were expunged by one change.
+/// UIDs expunged by one change.
 pub(crate) fn encode_expunged(uids: &[Uid]) -> Vec<u8> {
     encode_uids(Writer::new(VERSION), uids).done()
 }

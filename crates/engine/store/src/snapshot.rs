@@ -1,18 +1,18 @@
 //! The messages of a mailbox at one moment, shared by all sessions that read the mailbox.
 //!
 //! Messages lie in chunks behind shared pointers; a change copies only the chunks with changed messages. A snapshot
-//! costs one pointer per chunk, however many sessions keep a snapshot. Two snapshots are compared only in the chunks
-//! that differ.
+//! costs one pointer per chunk, however many sessions keep a snapshot. Two snapshots are compared only in their
+//! different chunks.
 
 use std::sync::Arc;
 
 use crate::model::{BlobId, InternalDate, Keyword, MailboxId, ModSeq, SystemFlags, Uid};
 use crate::rows::{MailboxHead, MessageRow};
 
-/// Messages that a chunk is split at.
+/// The most messages of a chunk before it is split.
 const CHUNK_MAX: usize = 1024;
 
-/// A message as its mailbox knows it.
+/// A message in its mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     /// Its identifier.
@@ -25,7 +25,7 @@ pub struct Message {
     pub keywords: u64,
     /// When it arrived.
     pub internal_date: InternalDate,
-    /// Octets of the whole message, its recipient's own fields included.
+    /// Octets of the whole message, fields added for the recipient included.
     pub size: u32,
     /// The one copy.
     pub blob: BlobId,
@@ -64,7 +64,7 @@ impl Message {
     }
 }
 
-/// Messages in the order of their UIDs.
+/// Messages in the order of UIDs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chunks {
     chunks: Vec<Arc<Vec<Message>>>,
@@ -133,7 +133,7 @@ impl Chunks {
         })
     }
 
-    /// Puts a message in its place, or in the place of the one with its UID.
+    /// Inserts a message, or replaces the message with the same UID.
     pub(crate) fn put(&mut self, message: Message) {
         let at = self
             .chunks
@@ -194,7 +194,7 @@ impl Chunks {
         }
     }
 
-    /// Octets that the messages take in memory.
+    /// Octets of memory of the messages.
     pub(crate) fn resident(&self) -> usize {
         self.octets
     }
@@ -204,7 +204,7 @@ fn octets_of(chunk: &Vec<Message>) -> usize {
     chunk.capacity() * size_of::<Message>()
 }
 
-/// Changes a chunk, copied where somebody else has it too, and the octets that all take.
+/// Changes a chunk, after copying a chunk shared with snapshots, and updates the sum of octets.
 fn change(chunk: &mut Arc<Vec<Message>>, octets: &mut usize, by: impl FnOnce(&mut Vec<Message>)) {
     *octets -= octets_of(chunk);
     let chunk = Arc::make_mut(chunk);
@@ -212,7 +212,7 @@ fn change(chunk: &mut Arc<Vec<Message>>, octets: &mut usize, by: impl FnOnce(&mu
     *octets += octets_of(chunk);
 }
 
-/// A mailbox at one moment, after changes that are safe on the disk. Cheap to clone and to keep.
+/// A mailbox at one moment, with all changes safe on disk. Cheap to clone and to keep.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub(crate) id: MailboxId,
@@ -228,13 +228,13 @@ impl Snapshot {
         self.id
     }
 
-    /// What the mailbox counts.
+    /// The counters of the mailbox.
     #[must_use]
     pub fn status(&self) -> Status {
         Status::of(&self.head)
     }
 
-    /// Its keywords, by the bit they have in [`Message::keywords`].
+    /// The keywords, by their bit in [`Message::keywords`].
     #[must_use]
     pub fn keywords(&self) -> &[Keyword] {
         &self.keywords
@@ -252,7 +252,7 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// The message with a sequence number less one.
+    /// The message at an index: the sequence number less 1.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Message> {
         self.chunks.get(index)
@@ -264,8 +264,7 @@ impl Snapshot {
         self.chunks.find(uid)
     }
 
-    /// How many messages have a smaller UID: the sequence number less one of `uid`, if it is there,
-    /// or of the first one after it.
+    /// Number of messages with a smaller UID: the index of `uid`, or of the next message.
     #[must_use]
     pub fn below(&self, uid: Uid) -> usize {
         self.chunks.below(uid)
@@ -281,7 +280,7 @@ impl Snapshot {
         self.chunks.runs()
     }
 
-    /// The first message without `\Seen`; none is looked at where the mailbox counts none.
+    /// The first message without `\Seen`; the search is skipped if the mailbox counts no such message.
     #[must_use]
     pub fn first_unseen(&self) -> Option<&Message> {
         let unseen = |message: &&Message| !message.flags.contains(SystemFlags::SEEN);
@@ -358,7 +357,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Steps over chunks that both have, as long as both are at the beginning of the same one.
+    /// Skips shared chunks, as long as both sides are at the beginning of the same chunk.
     fn skip_shared(old: &mut Self, new: &mut Self) {
         while old.at == 0
             && new.at == 0

@@ -6,23 +6,25 @@ use std::path::PathBuf;
 /// Why a register did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegisterError {
-    /// It could not be reached, or its disk failed or is full; it may work later.
+    /// The register could not be reached, or its disk failed or is full; a later attempt may
+    /// succeed.
     Unreachable {
-        /// Who did not answer, and how.
+        /// The endpoint or file that failed, with the reason.
         reason: String,
-        /// Whether the swap may have taken effect, or may yet. A read tells what is there now; the
-        /// old value can still be replaced by this swap until another swap replaces it.
+        /// Whether the swap may have taken effect, or may yet. A read returns the present value;
+        /// this swap can still replace the old value until another swap replaces it.
         maybe_applied: bool,
     },
-    /// What is stored is not what was written. Somebody must look at it; nothing was changed.
+    /// The stored value differs from the written value. An administrator must inspect the register;
+    /// no value was changed.
     Damaged {
         /// The file, or the key in etcd.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         reason: String,
     },
-    /// It will not, however often it is asked: rights, credentials, certificates, a key or a value
-    /// beyond the bounds. Nothing was changed.
+    /// The register refuses permanently: permissions, credentials, certificates, a key or a value
+    /// beyond the limits. No value was changed.
     Refused {
         /// Who refuses what.
         reason: String,
@@ -30,7 +32,7 @@ pub enum RegisterError {
 }
 
 impl RegisterError {
-    /// Nothing was changed, and a later attempt may succeed.
+    /// No value was changed, and a later attempt may succeed.
     pub(crate) fn unreachable(reason: impl Into<String>) -> Self {
         Self::Unreachable {
             reason: reason.into(),

@@ -1,4 +1,4 @@
-//! Keys, and the files they have.
+//! Keys, and the names of their files.
 
 use sha2::{Digest as _, Sha256};
 
@@ -40,11 +40,11 @@ impl Key {
         &self.text
     }
 
-    /// The name of its files, without the ending:
-    /// `kind "." *(safe / "%" 2HEXDIG) [ "~" 64HEXDIG ]`, safe = letters, digits, `-`, `_`.
+    /// The name of the key's files, without the suffix: `kind "." *(safe / "%" 2HEXDIG) [ "~"
+    /// 64HEXDIG ]`, safe = letters, digits, `-`, `_`.
     ///
-    /// What does not fit is replaced by the SHA-256 of the key. Neither a slash nor a dot of the
-    /// name comes through, so that no name leads out of the folder.
+    /// The part that does not fit is replaced by the SHA-256 of the key. The file name has neither
+    /// a slash nor a dot from the name, so that no name leads out of the directory.
     pub(crate) fn file_stem(&self) -> String {
         let name = &self.text[self.kind.len() + 1..];
         let mut encoded = String::new();

@@ -1,9 +1,9 @@
-//! The durable compare-and-set register in which spool groups keep who their members are.
+//! The durable compare-and-set register for the membership of spool groups.
 //!
-//! [`Register`] keeps small values under names, each with a version, and replaces one only when its
-//! version is still the expected one. What the values mean is the engine's business (`vere-spool`).
-//! On one machine it is a folder of synced files ([`FileRegister`]), which any number of processes
-//! may use at once; on several it is etcd ([`EtcdRegister`]). The formats are drawn in `docs/internals/membership-register.md`.
+//! [`Register`] keeps small values under names, each with a version, and replaces a value only when its version is
+//! the expected version. The engine (`vere-spool`) interprets the values. On a single machine the register is a
+//! directory of synced files ([`FileRegister`]), shared by any number of processes; on several machines the register
+//! is etcd ([`EtcdRegister`]). The formats are drawn in `docs/internals/membership-register.md`.
 //!
 //! There is no way to delete a value: a version is never used twice for one key.
 //!
@@ -34,10 +34,10 @@ pub use file::FileRegister;
 
 /// Octets of a value.
 pub const VALUE_MAX: usize = 64 * 1024;
-/// Octets of the name in a key, which is what follows `group/` or `lease/`.
+/// Octets of the name in a key, behind `group/` or `lease/`.
 pub const NAME_MAX: usize = 255;
 
-/// A value with the version it has there.
+/// A value with its version in the register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versioned {
     /// Greater than 0, and greater than that of every earlier value under the key.
@@ -46,12 +46,12 @@ pub struct Versioned {
     pub value: Vec<u8>,
 }
 
-/// What became of a swap whose outcome is known.
+/// The known outcome of a swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Swap {
-    /// The value is there, durably, under this version.
+    /// The value is stored durably under this version.
     Done(u64),
-    /// Nothing was changed: this is there instead of what was expected.
+    /// No value was changed: the present value differs from the expected version.
     Conflict(Option<Versioned>),
 }
 
@@ -67,11 +67,11 @@ pub enum Register {
 }
 
 impl Register {
-    /// Reads the newest value (linearizable); `None` when there was never one.
+    /// Reads the newest value (linearizable); `None` when the key never had a value.
     ///
     /// # Errors
     ///
-    /// [`RegisterError`]; nothing was changed.
+    /// [`RegisterError`]; no value was changed.
     pub async fn read(&self, key: &str) -> Result<Option<Versioned>, RegisterError> {
         match self {
             Self::File(file) => file.read(key).await,
@@ -81,11 +81,11 @@ impl Register {
 
     /// Replaces the value of `expected` version; with `None` there must be no value yet.
     ///
-    /// A call that is dropped before it ends may still take effect.
+    /// A call dropped before its end may still take effect.
     ///
     /// # Errors
     ///
-    /// [`RegisterError`]; it says whether the swap may have taken effect, or may yet.
+    /// [`RegisterError`], with a mark if the swap may have taken effect, or may take effect later.
     pub async fn swap(
         &self,
         key: &str,
@@ -100,11 +100,11 @@ impl Register {
 
     /// Lists the values whose keys begin with `prefix`, in the order of the keys' octets.
     ///
-    /// Each was the newest of its key at some moment of the call, not all at the same.
+    /// Each value was the newest of its key at some moment of the call, not all at the same moment.
     ///
     /// # Errors
     ///
-    /// [`RegisterError`]; nothing was changed.
+    /// [`RegisterError`]; no value was changed.
     pub async fn list(&self, prefix: &str) -> Result<Vec<(String, Versioned)>, RegisterError> {
         match self {
             Self::File(file) => file.list(prefix).await,

@@ -15,8 +15,8 @@ use crate::{
 const PASSWORD_FILE_MAX: u64 = 4_096;
 
 impl Register {
-    /// Opens the register that the settings name, and reads the files they name. Blocks; connects
-    /// to nothing yet.
+    /// Opens the configured register, and reads the files named in the settings. Blocks; makes no
+    /// connection yet.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Register {
     }
 }
 
-/// The first line of a file, without its end.
+/// The first line of a file, without the line end.
 fn password(path: &Path) -> Result<Secret<String>, RegisterError> {
     let wrong = |what: &dyn std::fmt::Display| {
         RegisterError::refused(format!("password in {}: {what}", path.display()))
@@ -54,7 +54,7 @@ fn password(path: &Path) -> Result<Secret<String>, RegisterError> {
     read.map_err(|error| wrong(&error))?;
     match text.lines().next() {
         Some(line) if !line.is_empty() => Ok(Secret::new(line.to_owned())),
-        _ => Err(wrong(&"its first line is empty")),
+        _ => Err(wrong(&"the first line is empty")),
     }
 }
 

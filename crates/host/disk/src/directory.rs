@@ -1,8 +1,8 @@
-//! Stores of domains, accounts and aliases: one TOML file, or one SQLite database.
+//! Stores of domains, accounts and aliases: a TOML file or a SQLite database.
 //!
-//! [`FileStore`] suits thousands of accounts and an editor; [`SqliteStore`] millions. Both are used
-//! by several processes at once (the running system and the commands), both see each other's
-//! changes as soon as they are told to be made, and both pass the same tests.
+//! [`FileStore`] suits thousands of accounts and an editor; [`SqliteStore`] millions. Several
+//! processes use a store at once (the running system and the commands), each process sees the
+//! changes of the others once they are reported as done, and both stores pass the same tests.
 
 mod file;
 mod format;
@@ -17,11 +17,11 @@ use vere_settings::DirectoryStore as Place;
 pub use file::FileStore;
 pub use sqlite::SqliteStore;
 
-/// Opens the store that the configuration names; it must be there.
+/// Opens the configured store, which must exist.
 ///
 /// # Errors
 ///
-/// [`StoreError`], when it is not there, damaged, or of another version.
+/// [`StoreError`], when the store is missing, damaged, or of another version.
 pub fn open(place: &Place) -> Result<Arc<dyn DirectoryStore>, StoreError> {
     Ok(match place {
         Place::File(path) => Arc::new(FileStore::open(path)?),
@@ -29,11 +29,11 @@ pub fn open(place: &Place) -> Result<Arc<dyn DirectoryStore>, StoreError> {
     })
 }
 
-/// Opens the store that the configuration names, or makes an empty one with the folders above it.
+/// Opens the configured store, or creates an empty store with its parent directories.
 ///
 /// # Errors
 ///
-/// [`StoreError`], when it cannot be made, or is damaged or of another version.
+/// [`StoreError`], when the store cannot be created, or is damaged or of another version.
 pub fn create(place: &Place) -> Result<Arc<dyn DirectoryStore>, StoreError> {
     Ok(match place {
         Place::File(path) => Arc::new(FileStore::create(path)?),
@@ -41,13 +41,13 @@ pub fn create(place: &Place) -> Result<Arc<dyn DirectoryStore>, StoreError> {
     })
 }
 
-/// Makes an error of one of the operating system.
+/// Makes a store error from an error of the operating system.
 fn system(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
     let path = path.to_path_buf();
     move |error| StoreError::System(what, path, error.to_string())
 }
 
-/// The folder that holds `path`.
+/// The directory that contains `path`.
 fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -55,7 +55,7 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Makes a folder with those above it, for its owner only.
+/// Creates a directory with its parents, accessible to the owner only.
 fn make_folder(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::DirBuilderExt as _;
     let mut builder = std::fs::DirBuilder::new();
@@ -66,10 +66,10 @@ fn make_folder(path: &Path) -> Result<(), StoreError> {
         .map_err(system("make folder", path))
 }
 
-/// Makes a new file belong to whom its folder belongs to.
+/// Gives a new file the owner of its directory.
 ///
 /// An administrator runs commands as root while the system runs as its own user, which must be able
-/// to read what they make. Not being root, there is nothing to do and nothing to say.
+/// to read the files of the commands. Without root privileges the owner is already right.
 fn give_to_owner_of_folder(file: &std::fs::File, path: &Path) {
     use std::os::unix::fs::MetadataExt as _;
     if let Ok(owner) = std::fs::metadata(folder(path)) {

@@ -11,7 +11,7 @@ pub mod spill;
 ///
 /// # Errors
 ///
-/// What the system says.
+/// The error of the operating system.
 pub fn free_octets(folder: &std::path::Path) -> std::io::Result<u64> {
     room(folder).map(|room| room.free)
 }
@@ -29,7 +29,7 @@ pub struct Room {
 ///
 /// # Errors
 ///
-/// What the system says.
+/// The error of the operating system.
 pub fn room(folder: &std::path::Path) -> std::io::Result<Room> {
     let system = nix::sys::statvfs::statvfs(folder)?;
     let octets = |blocks: u64| blocks.saturating_mul(system.fragment_size());

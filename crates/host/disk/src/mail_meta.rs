@@ -1,8 +1,8 @@
 //! The mail store's metadata in an embedded engine (fjall, a log-structured merge tree).
 //!
-//! All partitions lie in one keyspace: key = partition, row key; so what a crash leaves is a
-//! beginning of what was applied, with the note how far that is. The version of a partition is the
-//! row with the empty key.
+//! All partitions lie in one keyspace: key = partition, row key; so a crash leaves a prefix of the applied
+//! changes, together with the position of that prefix in the log. The version of a partition is the row with the
+//! empty key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
@@ -13,9 +13,9 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use vere_ports::mail_meta::{Batch, MetaEngine, MetaError, Partition, RowChange, Visit};
 use vere_units::ByteSize;
 
-/// The key under which it is noted how far the log is applied; no partition begins so.
+/// The key of the applied position of the log; no partition begins with these octets.
 const APPLIED: &[u8] = b"\0applied";
-/// The keyspace; its number is the version of what is in it.
+/// The keyspace; the number is the version of the rows.
 const KEYSPACE: &str = "rows-1";
 
 /// The engine on a directory.
@@ -35,7 +35,7 @@ fn failed(error: fjall::Error) -> MetaError {
     MetaError::Failed(error.to_string())
 }
 
-/// Why the engine does not open: what does not change when it is tried again is damage.
+/// The reason for a failure to open the engine: an error that a retry cannot cure is damage.
 fn not_opened(error: fjall::Error) -> MetaError {
     use fjall::{Error, LsmError};
     let cut_off = |error: &std::io::Error| {
@@ -67,8 +67,8 @@ impl FjallMeta {
     ///
     /// # Errors
     ///
-    /// [`MetaError::Damaged`] when what is there cannot be read, also for a journal that a cut of power left with
-    /// a hole; [`MetaError::Failed`] for what may pass.
+    /// [`MetaError::Damaged`] when the files cannot be read, including a journal with a hole left by a power cut;
+    /// [`MetaError::Failed`] for a failure that may pass.
     pub fn open(path: &Path, cache: ByteSize) -> Result<Self, MetaError> {
         let open = || {
             let database = Database::builder(path).cache_size(cache.as_u64()).open()?;
@@ -126,7 +126,7 @@ impl FjallMeta {
 /// Rows by their whole key: a write of the engine may name a key only once.
 type Gathered = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// The first octets behind everything that begins with `prefix`.
+/// The first key behind all keys that begin with `prefix`.
 fn behind(mut prefix: Vec<u8>) -> Vec<u8> {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {
@@ -156,7 +156,7 @@ impl MetaEngine for FjallMeta {
         let partition = partition.encode();
         let all = [&partition, prefix].concat();
         let end = behind(all.clone());
-        // The key right behind another one has an octet more.
+        // The smallest key above another key has one octet more.
         let from = match after.is_empty() {
             true => all,
             false => all.max([&partition, after, &[0]].concat()),

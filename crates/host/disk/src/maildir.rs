@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 /// A message to file.
 #[derive(Debug, Clone, Copy)]
 pub struct MaildirMessage<'a> {
-    /// The file's base name: letters, digits, `.`, `_` and `-`. Delivering again under the same name
-    /// replaces a message that no reader has taken yet, so that a repeated delivery does not double it.
+    /// The file's base name: letters, digits, `.`, `_` and `-`. A second delivery under the same name
+    /// replaces a message not yet taken by a reader, so that a repeated delivery makes no duplicate.
     pub name: &'a str,
-    /// Header lines to put in front, each with its LF.
+    /// Header lines to put in front of the message, each with LF.
     pub prefix: &'a [u8],
     /// The message with CRLF lines; stored with LF lines, as Maildir readers expect.
     pub body: &'a [u8],
@@ -42,11 +42,11 @@ fn escape(name: &str) -> String {
     out
 }
 
-/// Files a message into the Maildir `directory`, making that directory if needed; when this returns the
-/// message survives a power failure.
+/// Files a message into the Maildir `directory`, creating a missing directory; on return the message
+/// survives a power failure.
 ///
 /// # Errors
-/// Whatever the file system says; then nothing is in `new`, and at most a stale file in `tmp`.
+/// The error of the file system; there is then no file in `new`, and at most a stale file in `tmp`.
 pub fn deliver(directory: &Path, message: &MaildirMessage<'_>) -> io::Result<()> {
     let made = ["tmp", "new", "cur"].iter().try_fold(false, |made, part| {
         let path = directory.join(part);
@@ -61,7 +61,7 @@ pub fn deliver(directory: &Path, message: &MaildirMessage<'_>) -> io::Result<()>
     let new = directory.join("new");
     let filed = written.and_then(|()| fs::rename(&temporary, new.join(message.name)));
     if let Err(error) = filed {
-        // The error that counts is the first one; a left-over in `tmp` harms nobody.
+        // The first error is returned; a stale file in `tmp` is harmless.
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }

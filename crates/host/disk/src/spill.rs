@@ -1,10 +1,10 @@
 //! The spill store of a node: one file without a name, in blocks of a segment's length.
 //!
-//! The file is removed as soon as it is open, so that nothing is left whatever happens. It is read and
-//! written past the page cache where the file system can do that: what is spilled is what nobody
-//! wants in memory, and a process in a memory-limited group would stall on the dirty pages. One
-//! thread writes and others read, so that who waits for a record does not wait for what is written, and
-//! that a disk which does several things at once is given several.
+//! The file is removed as soon as it is open, so that no file remains after a crash. Reads and writes
+//! bypass the page cache where the file system supports that: spilled records are not wanted in memory,
+//! and a process in a memory-limited group would stall on the dirty pages. A single thread writes and
+//! several threads read, so that a reader of a record does not wait for writes, and a disk with
+//! parallel operations gets several reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -20,9 +20,9 @@ use vere_ports::spill::{SpillDone, SpillFull, SpillSlot, SpillStore};
 
 use crate::log::Wake;
 
-/// Its name for the moment between making and removing it.
+/// The name of the file between creation and removal.
 const NAME: &str = "spill";
-/// What offsets, lengths and addresses are multiples of, past the page cache.
+/// Alignment of offsets, lengths and addresses, to bypass the page cache.
 const ALIGN: usize = 4096;
 /// Octets read or written by one system call.
 const CHUNK: usize = 2 << 20;
@@ -32,18 +32,18 @@ const READERS: usize = 3;
 /// Sizes of a spill store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpillOptions {
-    /// Octets it may take at most.
+    /// The most octets of the file.
     pub room: u64,
-    /// Octets of disk that it leaves to others.
+    /// Octets of disk left for other files.
     pub spare: u64,
     /// Octets of a block: the usual length of what is written.
     pub block_len: usize,
 }
 
-/// Blocks of the file, taken from its beginning.
+/// Blocks of the file, taken from the beginning.
 #[derive(Debug, Default)]
 struct Blocks {
-    /// Free ones before `end`.
+    /// Free blocks before `end`.
     free: BTreeSet<u64>,
     end: u64,
 }
@@ -68,7 +68,7 @@ impl Blocks {
     }
 }
 
-/// What lies in a slot.
+/// The content of a slot.
 #[derive(Debug)]
 struct Extent {
     len: usize,
@@ -94,7 +94,7 @@ pub struct SpillFile {
     slots: BTreeMap<SpillSlot, Extent>,
     last: u64,
     used: u64,
-    /// Blocks that the file was extended to.
+    /// Number of blocks up to which the file was extended.
     grown: u64,
     under_way: usize,
     writer: Sender<Job>,
@@ -113,12 +113,12 @@ impl std::fmt::Debug for SpillFile {
 }
 
 impl SpillFile {
-    /// Makes the store in a directory, which is made when it does not exist, and starts its threads.
-    /// `wake` is called on these whenever a job is done.
+    /// Makes the store in a directory, creating a missing directory, and starts the threads. The
+    /// threads call `wake` after every job.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the operating system.
     pub fn open(directory: &Path, options: SpillOptions, wake: &Wake) -> io::Result<Self> {
         std::fs::create_dir_all(directory)?;
         let (file, direct) = make(&directory.join(NAME))?;
@@ -150,7 +150,7 @@ impl SpillFile {
             }
             Ok::<_, io::Error>(sender)
         };
-        // What is written and what is cut off have an order.
+        // Writes and cuts of the file need an order, hence a single thread.
         let (writer, reader) = (start("spill-write", 1)?, start("spill-read", READERS)?);
         Ok(Self {
             options,
@@ -177,7 +177,7 @@ impl SpillFile {
         // Not for every block: the file grows again as fast.
         if self.blocks.end <= self.grown / 2 {
             self.grown = self.blocks.end;
-            // Without its thread nothing is written any more either.
+            // Without the writing thread there are no more writes either.
             let _ = self.writer.send(Job::Cut(self.grown));
         }
     }
@@ -224,7 +224,7 @@ impl SpillStore for SpillFile {
     fn read(&mut self, slot: SpillSlot, into: Vec<u8>) {
         if let Some(extent) = self.slots.get(&slot) {
             let job = Job::Read(slot, Arc::clone(&extent.blocks), into, extent.len);
-            // Without its thread no answer comes; it ends only with this.
+            // Without the reading thread no answer comes; the thread ends only with the store.
             if self.reader.send(job).is_ok() {
                 self.under_way += 1;
             }
@@ -261,7 +261,7 @@ impl SpillStore for SpillFile {
 /// Makes the file, without a name, and says whether it goes past the page cache.
 fn make(path: &Path) -> io::Result<(File, bool)> {
     let open = |direct: bool| {
-        // What is there was left by a crash in just that moment.
+        // A crash between creation and removal left a file.
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -277,7 +277,7 @@ fn make(path: &Path) -> io::Result<(File, bool)> {
             (_, file) => file,
         }
     };
-    // Some file systems refuse when it is opened, others when it is written to.
+    // Some file systems refuse direct access at the open, others at the first write.
     let tried = open(true).and_then(|file| {
         file.write_all_at(Aligned::new().first(ALIGN), 0)?;
         Ok(file)
@@ -307,12 +307,12 @@ impl Aligned {
     }
 }
 
-/// The next job, for one of those who wait; none when the store is gone.
+/// The next job for one of the waiting threads; `None` when the store is closed.
 fn next(jobs: &Mutex<Receiver<Job>>) -> Option<Job> {
     jobs.lock().ok()?.recv().ok()
 }
 
-/// What a thread works with.
+/// The state of a thread.
 struct Worker {
     file: Arc<File>,
     options: SpillOptions,
@@ -333,7 +333,7 @@ impl Worker {
                     (slot, octets, result, false)
                 }
                 Job::Cut(end) => {
-                    // It costs room and nothing else.
+                    // The uncut file takes space without further harm.
                     let _ = self.file.set_len(end * self.options.block_len as u64);
                     continue;
                 }
@@ -383,7 +383,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Pages of what is spilled are only in the way.
+    /// Pages of spilled records only waste memory.
     fn drop_pages(&self, offset: u64, len: usize) -> io::Result<()> {
         self.file.sync_data()?;
         let range = (i64::try_from(offset), i64::try_from(len));

@@ -1,4 +1,5 @@
-//! The half of a signature that needs the message: what is signed, and the header field around it.
+//! The half of a signature that needs the message: the octets to sign, and the header field around the
+//! signature.
 
 use std::fmt;
 
@@ -10,8 +11,8 @@ use vere_units::Timestamp;
 
 use crate::key::KeyAlgorithm;
 
-/// Fields that are signed, and once more than there are of them, so that none can be added later: those
-/// that readers are shown or that change how the body is read.
+/// Fields signed once more than present, so that a further field cannot be added later: fields shown to readers
+/// or with an effect on the interpretation of the body.
 const FIXED: [&str; 10] = [
     "From",
     "To",
@@ -25,8 +26,8 @@ const FIXED: [&str; 10] = [
     "Content-Transfer-Encoding",
 ];
 
-/// Fields that are signed where there are any; mailing lists add some of them later, and may (RFC 6376
-/// section 5.4.1).
+/// Fields signed where present; mailing lists legitimately add some of these fields later (RFC 6376 section
+/// 5.4.1).
 const PRESENT: [&str; 13] = [
     "Sender",
     "In-Reply-To",
@@ -46,11 +47,12 @@ const PRESENT: [&str; 13] = [
 /// Why a message cannot be signed; the author's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotSignable {
-    /// It has no From field, which every signature must cover (RFC 6376 section 5.4).
+    /// The message has no From field, which every signature must cover (RFC 6376 section 5.4).
     NoFrom,
-    /// It has several From fields: which of them readers are shown is not known (RFC 5322 section 3.6 has one).
+    /// The message has several From fields, so that the author shown to readers is unknown (RFC 5322 section
+    /// 3.6 allows one).
     SeveralFrom,
-    /// It has more fields to sign, or larger ones, than a signer takes.
+    /// The fields to sign are too many or too large for a signer.
     TooLarge(usize),
 }
 
@@ -74,13 +76,13 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// What the key is to sign.
+    /// The octets to sign.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.octets
     }
 
-    /// How the key is to sign it.
+    /// The algorithm of the signature.
     #[must_use]
     pub fn algorithm(&self) -> KeyAlgorithm {
         match self.signature.a {
@@ -95,7 +97,7 @@ impl Draft {
         &self.signature.s
     }
 
-    /// The header field with the value that the key gave, folded, with CRLF at its end.
+    /// The header field with the signature value from the key, folded, with CRLF at the end.
     #[must_use]
     pub fn field(mut self, value: Vec<u8>) -> Vec<u8> {
         self.signature.b = value;
@@ -105,11 +107,11 @@ impl Draft {
     }
 }
 
-/// Drafts a signature for each of these keys, relaxed in header and body. The message has CRLF lines; its
-/// body is hashed once. At most `octets_max` octets are to be signed by a key.
+/// Drafts a signature for each key, relaxed in header and body. The message has CRLF lines; the body is hashed
+/// once. At most `octets_max` octets are to be signed by a key.
 ///
 /// # Errors
-/// When the message cannot be signed.
+/// The message cannot be signed.
 pub fn drafts<'a>(
     message: &[u8],
     domain: &str,
@@ -136,7 +138,7 @@ pub fn drafts<'a>(
         ..Signature::default()
     };
     let (_, _, mut named, body) = template.canonicalize(Stream(fields(message)));
-    // A name that stands once more than the field means: there is no other one.
+    // A name listed once more than present states that there is no further field of the name.
     named.extend(
         FIXED
             .iter()
@@ -170,7 +172,7 @@ pub fn drafts<'a>(
     Ok(drafts)
 }
 
-/// How many there are of each field that may be signed.
+/// The number of fields for each name that may be signed.
 struct FieldCounts(Vec<(&'static str, usize)>);
 
 impl FieldCounts {
@@ -198,7 +200,7 @@ impl FieldCounts {
 struct Stream<'a>(Fields<'a>);
 
 impl<'a> HeaderStream<'a> for Stream<'a> {
-    /// The name, and the value with its folding and the line end behind it, which is signed too.
+    /// The name, and the value with folding and the final line end, which is signed too.
     fn next_header(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let field = self.0.next()?;
         let colon = field.raw.iter().position(|octet| *octet == b':');

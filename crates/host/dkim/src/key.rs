@@ -1,4 +1,4 @@
-//! One key: what it is for, when it signs, and how it is written down.
+//! A key: the purpose, the times of use, and the file format.
 //!
 //! The file of a key, `FOLDER/DOMAIN/SELECTOR.toml`, mode 0600; times are seconds since the Unix epoch:
 //!
@@ -26,11 +26,11 @@ use rustls_pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer};
 use serde::{Deserialize, Serialize};
 use vere_units::{Secret, Timestamp};
 
-/// The version of the files that this code writes, and the newest it reads.
+/// The version of files written by this code, and the newest version that can be read.
 const FILE_VERSION: u32 = 1;
 /// Octets of text in one string of a TXT record (RFC 1035 section 3.3).
 const TXT_STRING_MAX: usize = 255;
-/// Sizes of RSA keys that receivers take (RFC 8301 section 3.2) and that can be used here.
+/// The RSA key sizes accepted by receivers (RFC 8301 section 3.2) and by this program.
 pub const RSA_BITS: [usize; 3] = [2048, 3072, 4096];
 
 /// Why a key cannot be had or used.
@@ -38,15 +38,15 @@ pub const RSA_BITS: [usize; 3] = [2048, 3072, 4096];
 pub enum KeyError {
     /// The system's fault: a file or folder.
     File(PathBuf, io::Error),
-    /// What a file holds is no key, and why.
+    /// The content of the file is no key, with the reason.
     Malformed(PathBuf, String),
     /// A newer program wrote the file.
     Version(PathBuf, u32),
-    /// There is one of this name already.
+    /// A key of this name exists already.
     Exists(PathBuf),
-    /// The name of a domain or selector cannot be one.
+    /// The name is no valid domain or selector.
     Name(String),
-    /// RSA keys of this size are not used.
+    /// RSA keys of this size are not supported.
     Bits(usize),
     /// The library refused, and why.
     Library(String),
@@ -75,7 +75,7 @@ impl std::error::Error for KeyError {}
 /// How a key signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyAlgorithm {
-    /// RSA with SHA-256: what everybody verifies.
+    /// RSA with SHA-256, supported by every verifier.
     RsaSha256,
     /// Ed25519 with SHA-256: short and fast, verified by some.
     Ed25519Sha256,
@@ -112,20 +112,20 @@ impl FromStr for KeyAlgorithm {
     }
 }
 
-/// A key as it is kept.
+/// A stored key.
 #[derive(Debug, Clone)]
 pub struct StoredKey {
-    /// Whose mail it signs.
+    /// The domain whose mail is signed.
     pub domain: String,
-    /// Where its public half lies: `SELECTOR._domainkey.DOMAIN`.
+    /// The selector of the public key: `SELECTOR._domainkey.DOMAIN`.
     pub selector: String,
     /// How it signs.
     pub algorithm: KeyAlgorithm,
-    /// When it was made.
+    /// The time of creation.
     pub created: Timestamp,
-    /// From when on it signs, unless a younger key does.
+    /// The time from which the key signs, unless a younger key signs.
     pub active_from: Timestamp,
-    /// From when on it signs no more and its record may leave the DNS.
+    /// The time from which the key does not sign any more, and the record may leave the DNS.
     pub retire_at: Option<Timestamp>,
     /// The public half as the `p=` tag has it, before base64.
     pub public: Vec<u8>,
@@ -146,10 +146,10 @@ struct KeyFile {
 }
 
 impl StoredKey {
-    /// Makes a key that signs from `active_from` on. `bits` is the size of an RSA key.
+    /// Generates a key that signs from `active_from` on. `bits` is the size of an RSA key.
     ///
     /// # Errors
-    /// A name that cannot be one, a size that is not used, or the library's trouble.
+    /// An invalid name, an unsupported size, or an error of the library.
     pub fn generate(
         domain: &str,
         selector: &str,
@@ -180,13 +180,13 @@ impl StoredKey {
         })
     }
 
-    /// Whether it may sign at this time, if no younger key does.
+    /// Whether the key may sign at this time, if no younger key signs.
     #[must_use]
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.active_from <= now && self.retire_at.is_none_or(|retire| retire > now)
     }
 
-    /// Whether its time is over.
+    /// Whether the key is retired at this time.
     #[must_use]
     pub fn is_retired(&self, now: Timestamp) -> bool {
         self.retire_at.is_some_and(|retire| retire <= now)
@@ -195,7 +195,7 @@ impl StoredKey {
     /// The key, ready to sign.
     ///
     /// # Errors
-    /// When the private half is none.
+    /// The private key is malformed.
     pub fn private(&self) -> Result<PrivateKey, KeyError> {
         let octets = self.private.expose().as_slice();
         Ok(match self.algorithm {
@@ -215,7 +215,7 @@ impl StoredKey {
         format!("{}._domainkey.{}", self.selector, self.domain)
     }
 
-    /// What the record says (RFC 6376 section 3.6.1, RFC 8463 section 4.2).
+    /// The text of the record (RFC 6376 section 3.6.1, RFC 8463 section 4.2).
     #[must_use]
     pub fn record_text(&self) -> String {
         let kind = self.algorithm.key_type();
@@ -232,7 +232,7 @@ impl StoredKey {
         )
     }
 
-    /// What the record says, cut into strings that a record may hold, in quotes.
+    /// The text of the record, cut into strings of permitted length, in quotes.
     #[must_use]
     pub fn record_strings(&self) -> String {
         let text = self.record_text();
@@ -244,7 +244,7 @@ impl StoredKey {
         strings.join(" ")
     }
 
-    /// The text of its file.
+    /// The text of the key's file.
     pub(crate) fn to_text(&self) -> String {
         let file = KeyFile {
             version: FILE_VERSION,

@@ -2,15 +2,14 @@
 //!
 //! A signature is made in two halves. [`draft`] needs the message and no key: it hashes the body,
 //! canonicalizes the header, and gives the octets to be signed. [`PrivateKey::sign`] needs those octets and
-//! the key, and never sees a message. So the keys can live in a process of their own, and whoever breaks
-//! into the one that talks to the world cannot take them away.
+//! the key, and never sees a message. So the keys can live in a process of their own, out of reach for an
+//! attacker who breaks into the process with network connections.
 //!
-//! Reading order: [`key`] (a key, its times, its file, its record in the DNS), [`store`] (the folder of all
-//! keys), [`draft`] (what is signed, and the header field).
+//! Reading order: [`key`] (a key, its times, its file, its record in the DNS), [`store`] (the directory of
+//! all keys), [`draft`] (the octets to sign, and the header field).
 //!
-//! Canonicalization, hashes and signatures are mail-auth's; RSA keys are made by the rsa crate, which signs
-//! nothing here. Not covered: verification, ARC, body length limits (`l=`), which let anybody add to a
-//! message.
+//! Canonicalization, hashes and signatures come from mail-auth; the rsa crate only generates RSA keys. Not
+//! covered: verification, ARC, body length limits (`l=`), which allow additions to a message.
 
 pub mod draft;
 pub mod key;

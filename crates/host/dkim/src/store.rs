@@ -11,17 +11,17 @@ use crate::key::{KeyAlgorithm, KeyError, StoredKey, check_name};
 
 /// Octets of a key's file; the largest has some 4,500.
 const FILE_MAX: u64 = 64 * 1024;
-/// Keys in the folder: two for each of a hoster's domains, and those on their way in and out.
+/// The most keys in the directory: two for each of a hoster's domains, besides new and retiring keys.
 const KEYS_MAX: usize = 400_000;
 
-/// The keys in one folder.
+/// The keys in a directory.
 #[derive(Debug, Clone)]
 pub struct KeyStore {
     folder: PathBuf,
 }
 
 impl KeyStore {
-    /// The keys in this folder, which need not be there yet.
+    /// The keys in this directory, which may be missing.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
@@ -29,11 +29,11 @@ impl KeyStore {
         }
     }
 
-    /// All keys, by domain and then by the time from which they sign; what cannot be read comes beside
-    /// them, so that one damaged file does not silence every domain.
+    /// All keys, by domain and then by the start of signing; unreadable keys are returned separately,
+    /// so that a single damaged file does not silence every domain.
     ///
     /// # Errors
-    /// When the folder cannot be read, or holds more than it can.
+    /// The directory cannot be read, or has too many files.
     pub fn keys(&self) -> Result<(Vec<StoredKey>, Vec<KeyError>), KeyError> {
         let mut keys = Vec::new();
         let mut wrong = Vec::new();
@@ -77,7 +77,8 @@ impl KeyStore {
     /// Writes a new key.
     ///
     /// # Errors
-    /// [`KeyError::Exists`] when the domain has one of this selector; the system's.
+    /// [`KeyError::Exists`] when the domain has a key with this selector; errors of the operating
+    /// system.
     pub fn add(&self, key: &StoredKey) -> Result<(), KeyError> {
         let path = self.path(&key.domain, &key.selector);
         if path.exists() {
@@ -109,7 +110,7 @@ impl KeyStore {
         fs::remove_file(&path).map_err(|error| KeyError::File(path, error))
     }
 
-    /// What changes whenever a key does; to know whether to read them again.
+    /// A value that changes with every change of a key, to decide whether to read the keys again.
     #[must_use]
     pub fn stamp(&self) -> Vec<(PathBuf, i64, i64)> {
         let folders = names(&self.folder).unwrap_or_default();
@@ -124,7 +125,7 @@ impl KeyStore {
     }
 }
 
-/// The key of each algorithm that signs for a domain at this time: the youngest. `keys` may be of any
+/// The youngest key of each algorithm that signs for a domain at this time. `keys` may be of any
 /// domains.
 #[must_use]
 pub fn signing<'a>(keys: &'a [StoredKey], domain: &str, now: Timestamp) -> Vec<&'a StoredKey> {
@@ -170,7 +171,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     give_to_owner_of_parent(folder)
 }
 
-/// Root makes keys for the user that the system runs as: the owner of the folder they lie in.
+/// Root generates keys for the user of the system: the owner of the parent directory.
 fn give_to_owner_of_parent(path: &Path) -> io::Result<()> {
     let (Some(parent), own) = (path.parent(), fs::metadata(path)?) else {
         return Ok(());

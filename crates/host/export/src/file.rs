@@ -25,7 +25,7 @@ pub struct FileOptions {
     pub size_max: ByteSize,
 }
 
-/// A file that lines are appended to.
+/// A file to which lines are appended.
 #[derive(Debug)]
 pub struct FileSink {
     options: FileOptions,
@@ -67,8 +67,9 @@ impl FileSink {
                 Ok(())
             }
             Err(error) => {
-                // Half a batch must not stay before its repetition. When even this fails, the next
-                // opening cuts the unfinished line, and whole lines are there twice, as promised.
+                // Half a batch must be removed before the batch is repeated. When even the removal fails,
+                // the next opening cuts the unfinished line, and whole lines are duplicated, as
+                // documented.
                 let _ = file.set_len(size);
                 Err(error)
             }
@@ -87,7 +88,7 @@ impl FileSink {
         sync_folder(&self.options.path)
     }
 
-    /// The name under which a file is set aside at this time, in ms since the Unix epoch.
+    /// The name of a file set aside at this time, in ms since the Unix epoch.
     fn aside(&self, millis: u128) -> PathBuf {
         let time = Timestamp::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
         let mut name = self.options.path.clone().into_os_string();
@@ -117,7 +118,7 @@ impl Sink for FileSink {
     }
 }
 
-/// Whether the file lies there still, and not another one: it may have been set aside by somebody else.
+/// Whether the path still leads to the open file: another process may have renamed the file.
 fn is_at(file: &File, path: &Path) -> bool {
     let same = |there: Metadata| {
         let here = file.metadata()?;
@@ -127,7 +128,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 /// Opens the file for appending, for this process alone, and without the unfinished line that a crash may
-/// have left at its end.
+/// have left at the end.
 fn open(path: &Path) -> io::Result<(File, u64)> {
     let is_new = !path.exists();
     let mut file = OpenOptions::new()
@@ -137,7 +138,7 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
         .mode(MODE)
         .open(path)?;
     file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => io::Error::other("another process writes it"),
+        TryLockError::WouldBlock => io::Error::other("another process writes the file"),
         TryLockError::Error(error) => error,
     })?;
     if is_new {

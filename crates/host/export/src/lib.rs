@@ -1,10 +1,11 @@
 //! Sinks: where records that leave the system go, at least once and in order.
 //!
-//! A [`Sink`] takes a batch of lines. When it says that it has them, they are safe there, and their copies
-//! in the spool may go; when it fails, the same lines come again, maybe with more behind them. So a
-//! sink may see a line twice, and never misses one; each line has an id by which its reader tells.
+//! A [`Sink`] takes a batch of lines. When the sink reports success, the lines are safe, and the copies in
+//! the spool may be removed; when the sink fails, the same lines are repeated, maybe with further lines
+//! behind. So a sink may see a line twice, and never misses a line; each line has an id by which the
+//! reader detects duplicates.
 //!
-//! [`FileSink`] appends to a file and syncs it; [`WebhookSink`] posts to a server and signs what it posts.
+//! [`FileSink`] appends to a file and syncs the file; [`WebhookSink`] posts signed lines to a server.
 //! Another kind (a message broker, say) is another implementation of the trait.
 
 mod file;
@@ -33,8 +34,8 @@ impl fmt::Display for SinkError {
 
 impl std::error::Error for SinkError {}
 
-/// Something that keeps records.
+/// A store of records outside the system.
 pub trait Sink {
-    /// Takes these lines, each without its line end. They are safe when this succeeds.
+    /// Takes lines, without line ends. On success the lines are safe.
     fn take(&mut self, lines: &[Bytes]) -> impl Future<Output = Result<(), SinkError>>;
 }

@@ -1,4 +1,4 @@
-//! Lines posted to a server by HTTP, with a signature by which it knows where they come from.
+//! Lines posted to a server by HTTP, with a signature that proves the origin.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ use vere_units::Secret;
 
 use crate::{Sink, SinkError};
 
-/// Octets of an answer that are read; nothing in it is looked at but its status.
+/// The most octets read of an answer; only the status of the answer is used.
 const ANSWER_MAX: usize = 64 * 1024;
 
 /// Where lines are posted.
@@ -40,7 +40,7 @@ pub struct WebhookOptions {
     pub timeout: Duration,
 }
 
-/// A server that lines are posted to.
+/// A server that receives lines by POST.
 pub struct WebhookSink {
     options: WebhookOptions,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
@@ -58,7 +58,7 @@ impl WebhookSink {
     /// A sink that connects with the first batch.
     ///
     /// # Errors
-    /// When the file of authorities is wrong, or the library for TLS cannot be used.
+    /// The file of CA certificates is invalid, or the TLS library cannot be used.
     pub fn new(options: WebhookOptions) -> Result<Self, SinkError> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -85,7 +85,7 @@ impl WebhookSink {
         let answer = self.client.request(request).await;
         let answer = answer.map_err(|error| SinkError(chain(&error)))?;
         let (head, body) = answer.into_parts();
-        // Read to its end, so that the connection can be used again.
+        // The answer is read to its end, so that the connection can be used again.
         let _ = Limited::new(body, ANSWER_MAX).collect().await;
         if head.status.is_success() {
             Ok(())
@@ -113,7 +113,8 @@ impl Sink for WebhookSink {
 }
 
 /// The value of the header field `Vere-Signature`: `t=SECONDS,v1=HEX`, where HEX is the HMAC-SHA-256 of
-/// SECONDS, a full stop and the body. The time is signed, so that nobody repeats an old post as a new one.
+/// SECONDS, a full stop and the body. The time is signed, so that an old post cannot be repeated as a new
+/// post.
 #[must_use]
 pub fn signature(key: &str, seconds: u64, body: &[u8]) -> String {
     let mut text = format!("t={seconds},v1=");
@@ -136,7 +137,7 @@ fn tls(options: &WebhookOptions) -> Result<ClientConfig, SinkError> {
         add_authorities(&mut roots, path)
             .map_err(|problem| SinkError(format!("{}: {problem}", path.display())))?;
     } else if options.url.starts_with("https:") {
-        // Some systems carry roots that the library cannot read; the others serve.
+        // Some systems carry roots that the library cannot read; the other roots suffice.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

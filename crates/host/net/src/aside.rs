@@ -1,28 +1,28 @@
-//! Files that nobody else may read, written beside their place.
+//! Private files, written beside their final place.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Writes a file beside `path`, synced, that its owner alone may read, and gives its path: whoever renames or links
-/// it into place leaves a whole file there, and none that others could read for a moment. Several processes may
-/// do so at once.
+/// Writes and syncs a file beside `path`, readable by the owner only, and returns the path of the file: the caller
+/// renames or links the file into place, so that readers never find a partial file, or a file with wider
+/// permissions. Several processes may do so at once.
 ///
 /// # Errors
-/// When it cannot be made or written.
+/// The file cannot be created or written.
 pub fn write_private(path: &Path, octets: &[u8]) -> io::Result<PathBuf> {
     let aside = path.with_extension(format!("new-{}", std::process::id()));
     write_private_at(&aside, octets)?;
     Ok(aside)
 }
 
-/// The same at this place itself, which one process alone writes to.
+/// Writes and syncs a private file at exactly this path, used by a single process.
 ///
 /// # Errors
-/// When it cannot be made or written.
+/// The file cannot be created or written.
 pub(crate) fn write_private_at(aside: &Path, octets: &[u8]) -> io::Result<()> {
-    // What a crash left behind may have other rights.
+    // A file left by a crash may have other permissions.
     match std::fs::remove_file(aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

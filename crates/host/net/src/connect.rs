@@ -1,8 +1,8 @@
-//! Connects to the first of several addresses that answers.
+//! Connects to the first answering address of a list.
 //!
-//! The order is that of RFC 8305 section 4: families alternate, IPv6 first. An address that has not
-//! answered within [`ConnectOptions::stagger`] is joined by the next one; the first connection wins
-//! and the others are given up.
+//! The order is that of RFC 8305 section 4: families alternate, IPv6 first. When an address has not
+//! answered within [`ConnectOptions::stagger`], the next address is tried as well; the first
+//! connection wins and the other attempts are dropped.
 
 use std::fmt;
 use std::io;
@@ -16,18 +16,18 @@ use tokio::time::{sleep, timeout};
 /// How to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectOptions {
-    /// Longest wait for one address. Default 30 s.
+    /// The longest wait for an address. Default 30 s.
     pub timeout: Duration,
     /// Wait before the next address is tried beside. Default 250 ms (RFC 8305 section 8).
     pub stagger: Duration,
-    /// Addresses tried of those given, so that a hostile zone cannot make us try hundreds.
-    /// Default 8.
+    /// The most addresses tried, so that a hostile zone cannot cause hundreds of attempts. Default
+    /// 8.
     pub addresses_max: usize,
     /// Tries the addresses as they are given, instead of family by family. Default: no.
     pub in_order: bool,
-    /// Source address for IPv4; the kernel chooses when `None`.
+    /// Source address for IPv4; `None` lets the kernel choose.
     pub source_v4: Option<Ipv4Addr>,
-    /// Source address for IPv6; the kernel chooses when `None`.
+    /// Source address for IPv6; `None` lets the kernel choose.
     pub source_v6: Option<Ipv6Addr>,
 }
 
@@ -44,7 +44,7 @@ impl Default for ConnectOptions {
     }
 }
 
-/// No address could be reached: what each one said, in the order of the answers.
+/// No address could be reached: the error of each address, in the order of the answers.
 #[derive(Debug)]
 pub struct ConnectError {
     /// Address and error; empty when there was no address.
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(peer.ip(), source);
     }
 
-    /// An address that swallows packets delays by the stagger only, not by its time-out.
+    /// An address that drops packets delays the connection by the stagger only, not by the timeout.
     #[tokio::test]
     async fn a_silent_address_is_overtaken() {
         // A full backlog on Linux drops further SYNs: as silent as a filtered port.

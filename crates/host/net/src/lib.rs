@@ -3,15 +3,15 @@
 //! In reading order:
 //!
 //! - [`listen`]: listening sockets, bound here or inherited from systemd or the supervisor;
-//! - [`connect`]: a connection to the first of several addresses that answers;
+//! - [`connect`]: a connection to the first answering address of a list;
 //! - [`resolver`]: MX, address and TXT records, from name servers or from a zone file for tests;
 //! - [`tls`]: certificates with reload and server names, handshakes on both sides;
-//! - [`unsent`]: how much the kernel takes of what the other side does not read;
-//! - [`sts`]: what domains demand of connections to their mail exchangers (MTA-STS);
-//! - [`acme`]: certificates from an authority, kept and renewed.
+//! - [`unsent`]: a limit on the kernel's send buffer for slow readers;
+//! - [`sts`]: the requirements of domains for connections to their mail exchangers (MTA-STS);
+//! - [`acme`]: certificates from a CA, kept and renewed.
 //!
-//! Everything asynchronous runs on a tokio runtime of any flavour; nothing here starts one.
-//! Protocols are not spoken here, save those of ACME's challenges.
+//! Asynchronous functions run on a tokio runtime of any flavour; this crate starts no runtime. The
+//! crate speaks no protocol except the answers to ACME's challenges.
 
 pub mod acme;
 pub mod aside;

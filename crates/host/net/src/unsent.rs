@@ -1,13 +1,13 @@
-//! How much the kernel takes of what the other side does not read.
+//! A limit on the octets that the kernel buffers for a slow reader.
 
 use std::io;
 use std::os::fd::AsFd;
 
 use socket2::SockRef;
 
-/// Has the kernel take no more than so many octets that it cannot send yet. Else it takes megabytes for each
-/// connection, and a socket that was full counts as writable only once a third of them has gone: who reads slowly
-/// could not be told from who does not read.
+/// Limits the octets that the kernel accepts before sending. Without the limit the kernel accepts megabytes for
+/// each connection, and a full socket counts as writable only after a third of the buffer was sent: a slow reader
+/// could not be distinguished from a reader that has stopped.
 ///
 /// # Errors
 /// When the kernel refuses.

@@ -1,7 +1,7 @@
-//! What the process has to say about itself, on standard error.
+//! The log of the process, on standard error.
 //!
-//! [`init`] installs the only subscriber of the process: one line an event, as text for people or
-//! JSON for programs, from a level that can be changed while it runs. Field names are those of the
+//! [`init`] installs the only subscriber of the process: a line per event, as text for people or
+//! JSON for programs, from a level that can be changed at run time. Field names are those of the
 //! conventions (`peer`, `queue_id`, `reverse_path`, `rcpt`, `code`, ...).
 //!
 //! ```text
@@ -40,13 +40,13 @@ pub use writer::MAIL_TARGET;
 
 use writer::Lines;
 
-/// Octets kept of one value.
+/// Octets kept of a value.
 pub const VALUE_OCTETS_MAX: usize = 2048;
-/// What most lines have room in.
+/// The usual size of a line.
 const LINE_OCTETS: usize = 512;
 /// Takes the place of a secret.
 const REDACTED: &str = "[redacted]";
-/// A field is secret when one of these is a part of its name.
+/// A field is secret when its name contains one of these texts.
 const SECRET_NAMES: [&str; 6] = [
     "password",
     "passwd",
@@ -57,7 +57,7 @@ const SECRET_NAMES: [&str; 6] = [
 ];
 
 /// The environment variable with directives for parts of the program, such as
-/// `info,vere_smtp=trace`; when it is set, the level in the settings means nothing.
+/// `info,vere_smtp=trace`; a set variable overrides the level in the settings.
 pub const DIRECTIVES_VARIABLE: &str = "VERE_LOG";
 
 /// Importance of an event.
@@ -67,7 +67,7 @@ pub enum LogLevel {
     Error,
     /// Something is odd.
     Warn,
-    /// What became of each message, recipient and login.
+    /// The outcome of each message, recipient and login.
     #[default]
     Info,
     /// Steps of transactions.
@@ -98,18 +98,18 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is logged and how.
+/// The options of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct LogOptions {
     /// The least important events shown.
     pub level: LogLevel,
     /// Their form.
     pub format: LogFormat,
-    /// Which role of the system this process is, shown on each line.
+    /// The role of this process, shown on each line.
     pub role: Option<String>,
 }
 
-/// The log could not be set up: a mistake of the program or of the one who started it.
+/// The log could not be set up: an error of the program or of its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogError {
     /// `VERE_LOG` holds no directives; the text says why.
@@ -129,7 +129,7 @@ impl fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
-/// Dropped at the end of the process it writes the lines that wait still.
+/// Writes the waiting lines when dropped at the end of the process.
 #[derive(Debug)]
 pub struct LogHandle {
     level: LevelHandle,
@@ -143,7 +143,7 @@ impl Drop for LogHandle {
 }
 
 impl LogHandle {
-    /// What changes the level while the process runs.
+    /// The handle for changes of the level at run time.
     #[must_use]
     pub fn level(&self) -> LevelHandle {
         self.level.clone()
@@ -153,7 +153,7 @@ impl LogHandle {
 /// Changes the level while the process runs.
 #[derive(Debug, Clone)]
 pub struct LevelHandle {
-    /// `None` when directives from the environment rule.
+    /// `None` when directives from the environment apply.
     filter: Option<reload::Handle<LevelFilter, Registry>>,
 }
 
@@ -304,12 +304,13 @@ impl<'writer> FormatFields<'writer> for Fields {
     }
 }
 
-/// The fields of one event or span: the message, and the others ready to be appended to a line.
+/// The fields of an event or span: the message, and the other fields ready to be appended to a
+/// line.
 struct Collected {
     format: LogFormat,
     message: Option<String>,
     rest: String,
-    /// What a value is written into before it is looked at.
+    /// The buffer for a value before its inspection.
     scratch: String,
 }
 
@@ -351,7 +352,7 @@ impl Collected {
         let _ = write!(self.rest, "{value}");
     }
 
-    /// Appends the name of a field with what stands around it.
+    /// Appends the name of a field with its separators.
     fn name(&mut self, name: &str) {
         let (before, behind) = match self.format {
             LogFormat::Json => (",\"", "\":"),

@@ -1,4 +1,4 @@
-//! Dates and times as IMAP writes them.
+//! Dates and times in the formats of IMAP.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const DAY: i64 = 86_400;
 /// Milliseconds of a day.
 const DAY_MILLIS: u64 = 86_400_000;
 
-/// Days after which the calendar begins anew, weekdays included: 400 years.
+/// Days of a full cycle of the calendar, weekdays included: 400 years.
 const CYCLE: i64 = 146_097;
 
 /// Five times as many years: whatever the year, it is after 1970 then.
@@ -24,8 +24,8 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// When a message says that it came: seconds since 1970-01-01T00:00:00Z, before it negative, within the years
-/// 0 to 9999.
+/// The internal date of a message: seconds since 1970-01-01T00:00:00Z, negative for earlier dates, within the
+/// years 0 to 9999.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(i64);
 
@@ -42,7 +42,7 @@ impl Moment {
         self.0
     }
 
-    /// How long ago it is at `now`; nothing where it is still to come.
+    /// The age at `now`; zero for a moment in the future.
     #[must_use]
     pub fn age(self, now: Timestamp) -> Duration {
         let seconds = Self::from(now).0.saturating_sub(self.0);
@@ -61,7 +61,7 @@ impl Moment {
         format!("{weekday} {day} {month} {year:04} {}", next())
     }
 
-    /// The same moment [`LATER_YEARS`] later, which is not before 1970.
+    /// The moment shifted by [`LATER_YEARS`], so that the result is not before 1970.
     fn later(self) -> Timestamp {
         const LATER: i64 = CYCLE * DAY * 5;
         let seconds = u64::try_from(self.0.saturating_add(LATER)).unwrap_or(0);
@@ -78,12 +78,12 @@ impl From<Timestamp> for Moment {
 /// The farthest zones that can be written, in minutes ahead of UTC.
 const ZONE_MINUTES_MAX: i16 = 23 * 60 + 59;
 
-/// A `date-time` (RFC 9051 section 9): a moment, and the zone in which it was given. Searches go by its date there
-/// (RFC 9051 section 6.4.4: "disregarding time and timezone").
+/// A `date-time` (RFC 9051 section 9): a moment with a time zone. Searches compare the local date in the zone (RFC
+/// 9051 section 6.4.4: "disregarding time and timezone").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DateTime {
     moment: Moment,
-    /// Minutes that its zone is ahead of UTC.
+    /// Offset of the zone from UTC in minutes.
     zone_minutes: i16,
 }
 
@@ -109,13 +109,13 @@ impl DateTime {
         self.moment
     }
 
-    /// The minutes that its zone is ahead of UTC: -1439 to 1439.
+    /// The offset of the zone from UTC in minutes: -1439 to 1439.
     #[must_use]
     pub const fn zone_minutes(self) -> i16 {
         self.zone_minutes
     }
 
-    /// The day on which it is in its zone.
+    /// The local day in the zone.
     #[must_use]
     pub fn day(self) -> Day {
         Day::of(self.local())
@@ -145,17 +145,17 @@ impl From<Timestamp> for DateTime {
     }
 }
 
-/// A day, counted from 1970-01-01; those before it are negative.
+/// A day, counted from 1970-01-01; negative for earlier days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(pub i32);
 
 impl Day {
-    /// The day in UTC on which a moment lies.
+    /// The day in UTC of a moment.
     fn of(moment: Moment) -> Self {
         Self(i32::try_from(moment.0.div_euclid(DAY)).unwrap_or(0))
     }
 
-    /// The day of a date of the Gregorian calendar; `None` when there is no such date.
+    /// The day of a date of the Gregorian calendar; `None` for an invalid date.
     #[must_use]
     pub fn from_date(year: u16, month: u8, day: u8) -> Option<Self> {
         let leap =
@@ -208,7 +208,7 @@ pub fn month(name: &[u8]) -> Option<u8> {
     u8::try_from(index).ok()?.checked_add(1)
 }
 
-/// Reads `date-time` without its quotes: `17-Jul-1996 02:44:25 -0700` (RFC 9051 section 9).
+/// Parses `date-time` without the quotes: `17-Jul-1996 02:44:25 -0700` (RFC 9051 section 9).
 #[must_use]
 pub fn parse_date_time(text: &[u8]) -> Option<DateTime> {
     let text = std::str::from_utf8(text).ok()?;
@@ -268,7 +268,7 @@ fn seconds(hours: u32, minutes: u32) -> u32 {
         .saturating_add(minutes.saturating_mul(60))
 }
 
-/// Writes `date-time` with its quotes, such as `"04-May-2026 03:02:01 +0000"`.
+/// Writes `date-time` in quotes, such as `"04-May-2026 03:02:01 +0000"`.
 pub fn put_date_time(date: DateTime, out: &mut Vec<u8>) {
     let time = date.local().later();
     let (year, month, day) = time.date();
@@ -308,7 +308,7 @@ fn two_digits(number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// The same as a text.
+/// The quoted `date-time` as a string.
 #[must_use]
 pub fn date_time(date: DateTime) -> String {
     let mut text = Vec::with_capacity("\"04-May-2026 03:02:01 +0000\"".len());
@@ -347,7 +347,7 @@ mod tests {
         ] {
             assert_eq!(date_time(Timestamp::from_millis(millis).into()), text);
         }
-        // What no calendar has is written all the same.
+        // Moments beyond the calendar are still written in full length.
         assert_eq!(date_time(Timestamp::MAX.into()).len(), 28);
         let zoned = parse_date_time(b"17-Jul-1996 02:44:25 -0700").unwrap();
         assert_eq!(date_time(zoned), "\"17-Jul-1996 02:44:25 -0700\"");
@@ -410,7 +410,7 @@ mod tests {
             assert_eq!(date.day(), Day(first.0 + days_after), "{text}");
             assert_eq!(DateTime::new(date.moment(), date.zone_minutes()), date);
         }
-        // Where the date in the zone could not be written, it is that of UTC.
+        // Where the date in the zone cannot be written, the date in UTC is used.
         for (moment, zone) in [
             (Moment(0), 1_440),
             (Moment(0), i16::MIN),

@@ -6,13 +6,13 @@ use std::sync::Arc;
 /// A flag that a message can have and a client can set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Flag {
-    /// One that every message can have.
+    /// A system flag.
     System(SystemFlag),
     /// A keyword; case does not matter, the first writing is kept.
     Keyword(Arc<str>),
 }
 
-/// The flags that begin with a backslash, `\Recent` excepted, which no client sets.
+/// The flags that begin with a backslash, without `\Recent`, which clients cannot set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SystemFlag {
@@ -38,7 +38,7 @@ impl SystemFlag {
         Self::Draft,
     ];
 
-    /// Its name without the backslash.
+    /// The name without the backslash.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,13 +85,13 @@ impl Flags {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.system == 0 && self.keywords.is_empty()
     }
 
-    /// Whether this one is set.
+    /// Whether the flag is set.
     #[must_use]
     pub fn contains(&self, flag: &Flag) -> bool {
         match flag {
@@ -100,7 +100,7 @@ impl Flags {
         }
     }
 
-    /// Whether this system flag is set.
+    /// Whether the system flag is set.
     #[must_use]
     pub const fn has(&self, flag: SystemFlag) -> bool {
         self.system & flag as u8 != 0
@@ -129,14 +129,14 @@ impl Flags {
         }
     }
 
-    /// All that are set.
+    /// All flags in the set.
     pub fn iter(&self) -> impl Iterator<Item = Flag> + '_ {
         let system = SystemFlag::ALL.into_iter().filter(|flag| self.has(*flag));
         let keywords = self.keywords.iter().map(Arc::clone).map(Flag::Keyword);
         system.map(Flag::System).chain(keywords)
     }
 
-    /// The keywords that are set.
+    /// The keywords in the set.
     pub fn keywords(&self) -> impl Iterator<Item = &Arc<str>> {
         self.keywords.iter()
     }

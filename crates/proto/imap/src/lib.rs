@@ -1,16 +1,17 @@
 //! IMAP4rev1 (RFC 3501) and IMAP4rev2 (RFC 9051), both sides, as machines without sockets or
 //! clocks.
 //!
-//! Octets and the time go in; octets and questions come out. The host owns the connection, the clock,
-//! TLS and the mailboxes, and answers what the machine asks: is this password right, which messages
-//! does this mailbox hold, what changed in it since.
+//! Octets and the time go in; octets and questions come out. The host owns the connection, the clock, TLS
+//! and the mailboxes, and answers the questions of the machine: whether a password is right, which
+//! messages a mailbox holds, and which messages changed.
 //!
-//! In reading order: [`set`] (which messages), [`command`] (what clients say), [`message`] (a
-//! message as IMAP shows it), [`server`] (the machine), [`limits`]; [`client`] stands for itself.
+//! In reading order: [`set`] (sets of messages), [`command`] (the commands of clients), [`message`] (the
+//! IMAP view of a message), [`server`] (the machine), [`limits`]; [`client`] is independent of the server
+//! side.
 //!
-//! Covered: both revisions, and of extensions those of [`server::capability`]. The grammar is our own: of
-//! what is spoken here, imap-codec 2.0 (alpha 10) has no SEARCH RETURN, no LIST selection and return
-//! options, no saved results and no mailbox names in UTF-8.
+//! Covered: both revisions, and the extensions of [`server::capability`]. The grammar is our own:
+//! imap-codec 2.0 (alpha 10) lacks SEARCH RETURN, LIST selection and return options, saved results and
+//! mailbox names in UTF-8.
 //!
 //! Not covered: ACL, SORT and THREAD, METADATA, COMPRESS, NOTIFY, CATENATE.
 
@@ -41,7 +42,7 @@ pub mod utf7;
 
 mod write;
 
-/// The number of a message in its mailbox, which it keeps (RFC 9051 section 2.3.1.1).
+/// The UID of a message, permanent within the mailbox (RFC 9051 section 2.3.1.1).
 pub type Uid = u32;
 
 /// The number of a change in a mailbox, rising (RFC 7162 section 3.1).

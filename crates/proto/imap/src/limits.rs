@@ -1,26 +1,26 @@
-//! Every bound of a session, by name, with its default and the reason for it.
+//! Every limit of a session, by name, with the default and the reason for the default.
 
 use std::time::Duration;
 
 use vere_units::ByteSize;
 
-/// The bounds of one session.
+/// The limits of one session.
 ///
-/// At a bound the client gets the response that is named with it.
+/// At a limit the client gets the response named beside the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Size of a message given by APPEND, announced by APPENDLIMIT; beyond it `NO [TOOBIG]` (RFC 7889).
     pub message_size_max: ByteSize,
-    /// What a client may go on sending in a literal that is refused already; for more the connection
-    /// is closed (RFC 7888 section 4).
+    /// Octets that a client may still send in a literal already refused; beyond the limit the connection is closed
+    /// (RFC 7888 section 4).
     pub refused_size_max: ByteSize,
-    /// A command with its literals, the message of APPEND and sets of numbers excepted; beyond it `BAD`. RFC 7162
-    /// section 4 asks for at least 8192.
+    /// Octets of a command with literals, without the message of APPEND and sets of numbers; a longer command is
+    /// answered `BAD`. RFC 7162 section 4 asks for at least 8192.
     pub command_octets_max: usize,
-    /// A command with its sets of numbers: clients list ten thousands of UIDs in one command. What is longer than
-    /// [`Limits::command_octets_max`] takes room and comes as fast as a message does.
+    /// Octets of a command with sets of numbers: clients list ten thousands of UIDs in one command. Octets above
+    /// [`Limits::command_octets_max`] take memory, and must arrive as fast as a message.
     pub sets_octets_max: usize,
-    /// The same before login, where a connection shall cost little.
+    /// The limit for a command before login, where a connection shall cost little.
     pub login_octets_max: usize,
     /// A line of an authentication exchange.
     pub auth_octets_max: usize,
@@ -28,24 +28,25 @@ pub struct Limits {
     pub errors_max: usize,
     /// Failed logins in a session; then `BYE`.
     pub auth_failures_max: usize,
-    /// Octets that wait for the client to read them; at the bound nothing more is done for it. A part
-    /// of a message beyond that is not copied.
+    /// Octets of output that wait for the client to read; at the limit the machine stops working for the client. A
+    /// part of a message above this size is not copied.
     pub output_octets_max: usize,
-    /// Octets of messages that FETCH asks the host for at once: fewer questions for more memory while
-    /// one is answered.
+    /// Octets of messages that FETCH requests from the host at once: a larger value means fewer questions, but more
+    /// memory per answer.
     pub fetch_octets_max: usize,
-    /// Octets of a long message that are asked for at once, when the client has read those before.
+    /// Octets of a piece of a long message, requested after the client has read the previous piece.
     pub piece_octets_max: usize,
-    /// Octets of a literal, or of a long command, per second that a client must reach over [`Limits::literal_window`]; then `BYE`. What
-    /// came faster counts for a window and no longer. 0: no such bound.
+    /// Octets per second of a literal, or of a long command, that a client must reach over
+    /// [`Limits::literal_window`]; a slower client gets `BYE`. Octets above the rate count for one window at most. 0:
+    /// no minimum rate.
     pub literal_octets_per_second_min: u64,
     /// Over how long the rate counts, and how long a literal has for its first octets.
     pub literal_window: Duration,
-    /// The longest time for one command with literals, however fast they came before; then `BYE`.
+    /// The longest time for one command with literals, regardless of the rate; then `BYE`.
     pub literal_time_max: Duration,
     /// How long a client may take before it has logged in; then `BYE`.
     pub login_timeout: Duration,
-    /// How long a client may say nothing; then `BYE`. RFC 9051 section 5.4 asks for at least 30 minutes.
+    /// The idle time of a client before `BYE`. RFC 9051 section 5.4 asks for at least 30 minutes.
     pub command_timeout: Duration,
 }
 
@@ -72,30 +73,30 @@ impl Default for Limits {
     }
 }
 
-/// Keys within keys of a search; beyond it `BAD`, so that no command takes much stack.
+/// Nesting depth of search keys; a deeper search is answered `BAD`, which bounds the stack.
 pub const SEARCH_DEPTH_MAX: usize = 32;
 
-/// How often a client that idles is told that the connection lives. What is between forgets connections that
-/// are silent, often after five minutes, and the client would wait for news that cannot reach it.
+/// Interval of keepalive responses to a client in IDLE. Middleboxes drop silent connections, often after five
+/// minutes, and the client would wait for news over a dead connection.
 pub const ALIVE_INTERVAL: Duration = Duration::from_secs(120);
 
-/// Different items of a FETCH; beyond it `BAD`. Each may be as long as the message.
+/// Different items of a FETCH; a longer list is answered `BAD`. Each item may be as long as the message.
 pub const FETCH_ITEMS_MAX: usize = 100;
 
-/// Keys of a search for which messages may have to be read, each for itself; beyond it `NO [LIMIT]`.
+/// Search keys that may read messages, each on its own; a larger search is answered `NO [LIMIT]`.
 pub const SEARCH_TEXTS_MAX: usize = 100;
 
-/// Patterns of a LIST, and octets of all of them, what stands before each counted with it; beyond it `BAD`.
-/// Every name is held against all of them.
+/// Patterns of a LIST, and octets of all patterns, counting the reference before each pattern; beyond the limits
+/// `BAD`. Every name is matched with every pattern.
 pub const LIST_PATTERNS_MAX: usize = 16;
-/// The octets: those of two mailbox names, which a pattern and what stands before it may have.
+/// Octets of all patterns: twice the length of a mailbox name, one for the pattern and one for the reference.
 pub const LIST_PATTERNS_OCTETS_MAX: usize = 2_500;
 
-/// Octets of a mailbox name; beyond it `NO [CANNOT]`.
+/// Octets of a mailbox name; a longer name is answered `NO [CANNOT]`.
 pub const MAILBOX_NAME_OCTETS_MAX: usize = 1_000;
 
-/// Octets of a keyword; beyond it `BAD`.
+/// Octets of a keyword; a longer keyword is answered `BAD`.
 pub const KEYWORD_OCTETS_MAX: usize = 200;
 
-/// Names of clients and their values that ID takes (RFC 2971 section 3.3).
+/// Pairs of field and value in ID (RFC 2971 section 3.3).
 pub const ID_PAIRS_MAX: usize = 30;

@@ -1,4 +1,4 @@
-//! Which messages: sets of UIDs, and the sets that clients write.
+//! Sets of UIDs, and the sequence sets written by clients.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::Uid;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UidSet {
-    /// Sorted, disjoint, not touching each other.
+    /// Sorted, disjoint, with gaps between the ranges.
     ranges: Vec<(Uid, Uid)>,
 }
 
@@ -80,7 +80,7 @@ impl UidSet {
             .is_some_and(|(_, last)| uid <= *last)
     }
 
-    /// Adds one; in rising order it takes constant time.
+    /// Adds a UID; in rising order the insertion takes constant time.
     pub fn insert(&mut self, uid: Uid) {
         self.insert_range(uid, uid);
     }
@@ -101,7 +101,7 @@ impl UidSet {
             }
             _ => {}
         }
-        // Those that end before the new one and do not touch it stay as they are, as do those behind.
+        // Ranges that end before the new range and do not touch it are kept, as are the ranges behind.
         let begin = self
             .ranges
             .partition_point(|(_, end)| end.saturating_add(1) < first);
@@ -139,7 +139,7 @@ impl UidSet {
         Self { ranges }
     }
 
-    /// The members that are not in `other`.
+    /// The members outside `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let mut ranges = Vec::new();
@@ -217,7 +217,7 @@ impl FromIterator<Uid> for UidSet {
 }
 
 impl fmt::Display for UidSet {
-    /// Writes `1:3,7`; nothing for a set without members.
+    /// Writes `1:3,7`; the empty text for the empty set.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (first, last)) in self.ranges.iter().enumerate() {
             if index > 0 {
@@ -233,7 +233,7 @@ impl fmt::Display for UidSet {
     }
 }
 
-/// One end of a range that a client writes.
+/// One end of a range in a sequence set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeqNumber {
     /// A number, not zero.
@@ -245,14 +245,15 @@ pub enum SeqNumber {
 /// A set as a client writes it, of message numbers or of UIDs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SequenceSet {
-    /// Ranges, of which either end may be the greater one.
+    /// Ranges, with the greater end first or last.
     Ranges(Vec<(SeqNumber, SeqNumber)>),
-    /// `$`: what the last SEARCH saved (RFC 5182).
+    /// `$`: the result saved by the last SEARCH (RFC 5182).
     Saved,
 }
 
 impl SequenceSet {
-    /// Whether it is ranges up to `*` alone, like `1:*`: everything from somewhere on, which may be nothing.
+    /// Whether the set is ranges up to `*` alone, like `1:*`: every message from a number on, possibly no
+    /// message.
     #[must_use]
     pub fn is_open_ended(&self) -> bool {
         use SeqNumber::{Largest, Value};
@@ -260,8 +261,8 @@ impl SequenceSet {
         matches!(self, Self::Ranges(ranges) if ranges.iter().all(is_open))
     }
 
-    /// The numbers meant, where the greatest in use is `largest`; of numbers beyond it those that are
-    /// written stay.
+    /// The numbers of the set, where `largest` is the greatest number in use; written numbers beyond
+    /// `largest` are kept.
     #[must_use]
     pub fn resolve(&self, largest: u32) -> UidSet {
         let value = |number: SeqNumber| match number {

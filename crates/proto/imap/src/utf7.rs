@@ -41,7 +41,8 @@ fn unshift(shifted: &mut Vec<u8>, out: &mut String) {
     }
 }
 
-/// Reads a name in modified UTF-7; `None` when it is not one, or not in the one form that it has.
+/// Decodes a name in modified UTF-7; `None` for invalid text, and for text that is not in the
+/// canonical form.
 #[must_use]
 pub fn decode(name: &str) -> Option<String> {
     let mut out = String::with_capacity(name.len());
@@ -64,7 +65,7 @@ pub fn decode(name: &str) -> Option<String> {
         rest = behind;
     }
     out.push_str(rest);
-    // Two names on the wire must not be one mailbox.
+    // Two names on the wire must not decode to the same mailbox.
     (encode(&out) == name).then_some(out)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::utf7;
 
-/// Octets up to which a string is quoted; longer ones are literals.
+/// Octets up to which a string is quoted; a longer string is a literal.
 const QUOTED_OCTETS_MAX: usize = 1_000;
 
 /// Stands in literals where NUL would, which may not (RFC 9051 section 9, CHAR8).
@@ -10,7 +10,7 @@ pub(crate) const FOR_NUL: u8 = 0x80;
 
 /// Writes `string`: quoted where it can be, and else a literal.
 pub(crate) fn string(out: &mut Vec<u8>, text: &[u8]) {
-    // All of them, whatever the first ones are: many at a time.
+    // All octets without an early exit: the compiler can compare many octets at a time.
     let plain = |all: bool, octet: &u8| all & (b' '..=b'~').contains(octet);
     if text.len() <= QUOTED_OCTETS_MAX && text.iter().fold(true, plain) {
         quoted(out, text);
@@ -71,7 +71,8 @@ pub(crate) fn number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(digits.get(at..).unwrap_or_default());
 }
 
-/// Writes the name of a mailbox: in UTF-8 to clients that enabled it, else in modified UTF-7.
+/// Writes the name of a mailbox: in UTF-8 for clients with IMAP4rev2 enabled, else in modified
+/// UTF-7.
 pub(crate) fn mailbox(out: &mut Vec<u8>, name: &str, utf8: bool) {
     if utf8 && !name.chars().any(char::is_control) {
         quoted(out, name.as_bytes());

@@ -10,8 +10,8 @@
 //! domain-literal = "[" *dtext "]"
 //! ```
 //!
-//! One pass forwards, whatever comes: what fits no rule becomes part of the text around it. A `;` that ends no group
-//! separates addresses too.
+//! The parser makes a single pass over any input: octets outside the grammar become part of the surrounding text. A
+//! `;` outside a group separates addresses too.
 
 use memchr::memmem;
 
@@ -21,8 +21,8 @@ use crate::{ADDRESSES_MAX, COMMENT_DEPTH_MAX};
 /// As many octets of a field as that many long addresses take.
 const LIST_OCTETS_MAX: usize = ADDRESSES_MAX * 128;
 
-/// An address in the terms of RFC 9051 section 7.5.2. A group begins with one that has a mailbox and
-/// no host, and ends with one that has neither.
+/// An address in the terms of RFC 9051 section 7.5.2. A group begins with an entry that has a mailbox and no host,
+/// and ends with an entry without both.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Address {
     /// The phrase, quoting removed, or the comment behind a bare address.
@@ -35,20 +35,20 @@ pub struct Address {
     pub host: Option<Vec<u8>>,
 }
 
-/// What becomes of the quotes around a local part or a word.
+/// The treatment of the quotes around a local part or a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quotes {
-    /// They are removed, for what they hold is the text.
+    /// The quotes are removed: the content is the text.
     Removed,
-    /// They stay, so that the text can be read as an addr-spec.
+    /// The quotes are kept, so that the text can be parsed as an addr-spec.
     Kept,
 }
 
-/// An address or what groups them.
+/// An address, or the beginning or end of a group.
 #[derive(Debug)]
 enum Entry {
     Mailbox(Mailbox),
-    /// The beginning of a group, with its name.
+    /// The beginning of a group with a name.
     Group(Vec<u8>),
     GroupEnd,
 }
@@ -58,13 +58,13 @@ enum Entry {
 struct Mailbox {
     name: Option<Vec<u8>>,
     route: Option<Vec<u8>>,
-    /// Local part, `@` and domain; where there is no `@`, what stands in their place.
+    /// Local part, `@` and domain; without `@`, the text in the same place.
     text: Vec<u8>,
     /// Where in `text` the last `@` outside quotes is.
     at: Option<usize>,
 }
 
-/// What is being read.
+/// The entry under construction.
 #[derive(Debug, Default)]
 struct Reading {
     /// Words of the phrase or of a bare address.
@@ -77,13 +77,13 @@ struct Reading {
     angle: Option<Angle>,
 }
 
-/// What is between `<` and `>`.
+/// The text between `<` and `>`.
 #[derive(Debug, Default)]
 struct Angle {
     text: Vec<u8>,
     at: Option<usize>,
     route: Option<Vec<u8>>,
-    /// Whether the `>` came; what stands behind it is of no address.
+    /// Whether the `>` was read; text behind `>` belongs to no address.
     closed: bool,
 }
 
@@ -96,7 +96,7 @@ impl Reading {
             Some(angle) => (&mut angle.text, angle.at),
             None => (&mut self.text, self.at),
         };
-        // Blanks beside an `@` are none of the address, nor are those beside a dot that is no phrase's.
+        // Blanks beside an `@` are not part of the address, nor are blanks beside a dot outside a phrase.
         let begins = text.is_empty() || at.is_some_and(|at| at.saturating_add(1) == text.len());
         let joins = (in_angle || at.is_some()) && (octet == b'.' || text.ends_with(b"."));
         if blank && !begins && !joins {
@@ -116,7 +116,7 @@ impl Reading {
         text.push(b'@');
     }
 
-    /// Whether an `@` is the last that came of an address.
+    /// Whether the last octet of the address is an `@`.
     fn is_before_domain(&self) -> bool {
         let (text, at) = match &self.angle {
             Some(angle) => (&angle.text, angle.at),
@@ -133,7 +133,7 @@ impl Reading {
         }
     }
 
-    /// The address that was read, if there is one.
+    /// The address read so far, if any.
     fn finish(&mut self) -> Option<Entry> {
         let reading = std::mem::take(self);
         let Some(angle) = reading.angle else {
@@ -171,7 +171,7 @@ impl From<Entry> for Address {
                     name: mailbox.name,
                     route: mailbox.route,
                     mailbox: Some(mailbox.text),
-                    // With a host, even when it is empty: without one it would begin a group.
+                    // The host is set even if empty: an entry without a host would begin a group.
                     host: Some(host),
                 }
             }
@@ -184,12 +184,12 @@ impl From<Entry> for Address {
     }
 }
 
-/// The list that the value of a field is, in one line, as much of it as is read.
+/// The list in the value of a field, unfolded to one line and cut at the length limit.
 pub(crate) fn list_of(value: &[u8]) -> Vec<u8> {
     unfold(value.get(..LIST_OCTETS_MAX).unwrap_or(value))
 }
 
-/// Reads a list in one line; at most [`ADDRESSES_MAX`] of it.
+/// Parses a list in one line; returns at most [`ADDRESSES_MAX`] addresses.
 #[must_use]
 pub fn addresses(list: &[u8]) -> Vec<Address> {
     let entries = List::of(list, Quotes::Removed);
@@ -200,7 +200,7 @@ pub fn addresses(list: &[u8]) -> Vec<Address> {
 /// comments, source routes and blanks. The number is not bounded, because each address is a recipient.
 ///
 /// An address without a domain and a malformed address are returned as written, so that the caller's error can quote
-/// the text. U+FFFD, which no address contains, replaces octets that are not UTF-8.
+/// the text. U+FFFD, which no address contains, replaces octets outside UTF-8.
 #[must_use]
 pub fn addr_specs(value: &[u8]) -> Vec<String> {
     let text = |entry| match entry {
@@ -213,8 +213,8 @@ pub fn addr_specs(value: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Of a list in one line `mailbox@host` of each address in which these are not written one behind the other:
-/// quotes, comments or blanks are among them.
+/// For a list in one line, `mailbox@host` of each address whose written form differs: quotes, comments or blanks
+/// come between the parts.
 pub(crate) fn respelled(list: &[u8]) -> Vec<Vec<u8>> {
     let mut entries = List::of(list, Quotes::Removed);
     let mut start = 0;
@@ -235,7 +235,7 @@ pub(crate) fn respelled(list: &[u8]) -> Vec<Vec<u8>> {
     all.take(ADDRESSES_MAX).filter_map(of).collect()
 }
 
-/// A list that is read, in one line.
+/// A list in one line, read entry by entry.
 #[derive(Debug)]
 struct List<'a> {
     octets: std::slice::Iter<'a, u8>,
@@ -259,12 +259,12 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Octets that were read: in them the last address ends, and behind them the next one begins.
+    /// Number of octets read: the position behind the last address, where the next address begins.
     fn read(&self) -> usize {
         self.len.saturating_sub(self.octets.as_slice().len())
     }
 
-    /// Takes an octet, and with it what it begins; gives what it ends.
+    /// Processes an octet, and returns the entry that the octet completes.
     fn take(&mut self, octet: u8) -> Option<Entry> {
         let reading = &mut self.reading;
         match octet {
@@ -498,7 +498,7 @@ mod tests {
             ("u@[IPv6:2001:db8::1], <>", &["u@[IPv6:2001:db8::1]"]),
             ("a@b; \"c;d\"@e; <f\r\n\t@ g>", &["a@b", "\"c;d\"@e", "f@g"]),
             ("<\"a . b\" @c>", &["\"a . b\"@c"]),
-            // None of these is one; whoever reads them finds out.
+            // Malformed addresses are left for the caller to reject.
             ("John Doe, a@", &["John Doe", "a@"]),
             ("a@b c@d, <a b@c>", &["a@b c@d", "a b@c"]),
             ("\"never closed, a@b", &["\"never closed, a@b"]),

@@ -1,4 +1,4 @@
-//! `i;unicode-casemap` (RFC 5051): how texts are brought into the form in which they are compared.
+//! `i;unicode-casemap` (RFC 5051): converts texts to the form used for comparison.
 
 use unicode_normalization::char::decompose_compatible;
 
@@ -28,7 +28,7 @@ pub fn casemap(text: &str) -> String {
     mapped
 }
 
-/// Octets that are looked at together, in one step or few.
+/// Octets compared together, in one step or a few.
 const TOGETHER: usize = 64;
 
 /// How many octets at the beginning are ASCII.
@@ -49,7 +49,7 @@ fn ascii_len(octets: &[u8]) -> usize {
 fn titlecase(character: char) -> char {
     let moved = |by: u32| char::from_u32(u32::from(character).saturating_add(by));
     let special = match character {
-        // DŽ, LJ, NJ, DZ have a titlecase between their cases.
+        // DŽ, LJ, NJ and DZ have a titlecase form between upper and lower case.
         '\u{1C4}'..='\u{1C6}' => Some('\u{1C5}'),
         '\u{1C7}'..='\u{1C9}' => Some('\u{1C8}'),
         '\u{1CA}'..='\u{1CC}' => Some('\u{1CB}'),
@@ -106,7 +106,7 @@ mod tests {
         ];
         for (one, other) in same {
             let (one, other) = (casemap(one), casemap(other));
-            // What is decomposed is in the case that the decomposition has.
+            // Decomposed text keeps the case of the decomposition.
             assert!(
                 one == other || casemap(&one) == casemap(&other),
                 "{one} {other}"

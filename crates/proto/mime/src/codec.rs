@@ -1,4 +1,4 @@
-//! The encoding of [`Parsed`]; `docs/internals/parsed.md` draws it.
+//! The encoding of [`Parsed`], drawn in `docs/internals/parsed.md`.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,13 +14,13 @@ const VERSION: u8 = 1;
 /// The longest list of anything.
 const LIST_MAX: u64 = 100_000;
 
-/// Octets that are no encoding of this version.
+/// The octets are not an encoding of this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodecError;
 
 impl fmt::Display for CodecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not what a parser of this version wrote")
+        f.write_str("octets that are no parse result of this version")
     }
 }
 
@@ -39,7 +39,7 @@ impl Parsed {
         out.0
     }
 
-    /// Reads what [`Parsed::encode`] wrote.
+    /// Decodes the output of [`Parsed::encode`].
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ impl<'a> In<'a> {
         self.borrowed().map(<[u8]>::to_vec)
     }
 
-    /// Some(None) when there is no value.
+    /// `Some(None)` for an absent value.
     fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         match self.octet()? {
             0 => Some(None),

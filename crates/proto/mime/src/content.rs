@@ -2,10 +2,10 @@
 
 use crate::{COMMENT_DEPTH_MAX, PARAMETERS_MAX};
 
-/// A value and its parameters: names as they came, values without quoting.
+/// A value with parameters: names as written, values without quoting.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parameterized {
-    /// What is before the first semicolon.
+    /// The text before the first semicolon.
     pub value: Vec<u8>,
     /// The parameters, in order.
     pub parameters: Vec<(Vec<u8>, Vec<u8>)>,
@@ -20,7 +20,7 @@ impl Parameterized {
         found.map(|(_, value)| value.as_slice())
     }
 
-    /// Reads a value in one line.
+    /// Parses a value in one line.
     #[must_use]
     pub fn read(line: &[u8]) -> Self {
         let mut pieces = Pieces(line);
@@ -44,12 +44,12 @@ impl Parameterized {
     }
 }
 
-/// What is between two semicolons.
+/// The text between two semicolons.
 #[derive(Debug, Default)]
 struct Piece {
     /// Without comments and quoting.
     text: Vec<u8>,
-    /// How much of it came before the first quote.
+    /// Octets of the text before the first quote.
     plain: usize,
     quoted: bool,
 }

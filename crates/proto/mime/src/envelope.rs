@@ -1,11 +1,11 @@
-//! Envelopes (RFC 9051 section 7.5.2) and what threads are made of.
+//! Envelopes (RFC 9051 section 7.5.2) and the references that make threads.
 
 use crate::address::{Address, addresses, list_of};
 use crate::header::{Field, fields, unfold};
 use crate::sent::sent;
 use crate::{REFERENCES_MAX, VALUE_OCTETS_MAX};
 
-/// The fields of an envelope, as they came: unfolded, nothing decoded.
+/// The fields of an envelope as written: unfolded, not decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Envelope {
     /// `Date`
@@ -14,9 +14,9 @@ pub struct Envelope {
     pub subject: Option<Vec<u8>>,
     /// `From`
     pub from: Vec<Address>,
-    /// `Sender`; that of `From` when it is missing or empty.
+    /// `Sender`; the value of `From` if `Sender` is missing or empty.
     pub sender: Vec<Address>,
-    /// `Reply-To`; that of `From` when it is missing or empty.
+    /// `Reply-To`; the value of `From` if `Reply-To` is missing or empty.
     pub reply_to: Vec<Address>,
     /// `To`
     pub to: Vec<Address>,
@@ -28,11 +28,11 @@ pub struct Envelope {
     pub in_reply_to: Option<Vec<u8>>,
     /// `Message-ID`
     pub message_id: Option<Vec<u8>>,
-    /// When `Date` says it was sent.
+    /// The time in `Date`.
     pub sent: Option<SentDate>,
 }
 
-/// What a `Date` field says.
+/// The value of a `Date` field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SentDate {
     /// Seconds since 1970-01-01T00:00:00Z.
@@ -43,8 +43,8 @@ pub struct SentDate {
 }
 
 impl Envelope {
-    /// Reads the envelope of a header. Of fields that may come once the first counts; lists that come
-    /// several times are joined.
+    /// Reads the envelope of a header. For fields allowed once, the first field counts; repeated list
+    /// fields are joined.
     #[must_use]
     pub fn read(header: &[u8]) -> Self {
         let mut envelope = Self::default();
@@ -86,7 +86,7 @@ impl Envelope {
     }
 }
 
-/// A value, unfolded, as much of it as is kept.
+/// A value, unfolded and cut at the length limit.
 fn value(field: &Field<'_>) -> Vec<u8> {
     let kept = field.value.get(..VALUE_OCTETS_MAX).unwrap_or(field.value);
     unfold(kept)

@@ -1,4 +1,4 @@
-//! Whether what is said to be in a message can be in it.
+//! Checks whether a parse result is possible for a message.
 
 use std::ops::Range;
 
@@ -8,8 +8,9 @@ use crate::structure::{Part, PartKind};
 use crate::{ADDRESSES_MAX, DEPTH_MAX, PARTS_MAX, PREVIEW_CHARS, Parsed, REFERENCES_MAX};
 
 impl Parsed {
-    /// Whether this can have been found in a message of so many octets: every place lies in the message,
-    /// parts lie in those they say, and no bound is exceeded. It does not say that it is true.
+    /// Whether the parse result is possible for a message of this many octets: every range lies in the
+    /// message, each part lies in its parent, and no limit is exceeded. The check does not prove the
+    /// result true.
     #[must_use]
     pub fn fits(&self, octets: usize) -> bool {
         let root = self.parts.first().is_some_and(|root| {
@@ -26,7 +27,7 @@ impl Parsed {
             && self.lies_in_order()
     }
 
-    /// Parts come behind those they lie in, within them, and not too deep.
+    /// Whether the parts come behind their parents, within their parents, and within the depth limit.
     fn lies_in_order(&self) -> bool {
         let mut depths: Vec<usize> = Vec::with_capacity(self.parts.len());
         for (index, part) in self.parts.iter().enumerate() {
@@ -47,13 +48,13 @@ impl Parsed {
 }
 
 fn lies_within(part: &Part, parent: &Part) -> bool {
-    // A part that ends before its header has: the line end before a boundary belongs to that.
+    // A part may end before its header does: the line end before a boundary belongs to the boundary.
     parent.kind != PartKind::Single
         && part.header.start >= parent.body.start
         && part.body.end <= parent.body.end.max(part.body.start)
 }
 
-/// Whether header and body are one behind the other within the message.
+/// Whether the body follows the header directly, within the message.
 fn is_in(part: &Part, octets: usize) -> bool {
     let Range { start, end } = part.body;
     let body = end.saturating_sub(start);

@@ -1,18 +1,18 @@
 //! Header fields (RFC 5322 section 2.2).
 
-/// A field as it stands in a message.
+/// A field as written in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// What is before the colon, trailing blanks removed; empty for a line without one.
+    /// The text before the colon, without trailing blanks; empty for a line without a colon.
     pub name: &'a [u8],
     /// What is behind the colon, folds and all, without the last line end.
     pub value: &'a [u8],
-    /// All of it as it stands there, the last line end included.
+    /// The whole field as written, with the last line end.
     pub raw: &'a [u8],
 }
 
 impl<'a> Field<'a> {
-    /// Takes a field: its line, and those that it is folded to.
+    /// Parses a field from its first line and the continuation lines.
     #[must_use]
     pub fn of(raw: &'a [u8]) -> Self {
         let field = without_line_end(raw);
@@ -30,22 +30,22 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Whether the field has this name, in any case.
+    /// Whether the field has the name, in any case.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
-    /// Whether what stands before the colon can be a name (RFC 5322 section 2.2): that of an mbox line or
-    /// of a continuation gone astray cannot.
+    /// Whether the text before the colon is a valid field name (RFC 5322 section 2.2); an mbox line or a stray
+    /// continuation line has no valid name.
     #[must_use]
     pub fn is_named(&self) -> bool {
         !self.name.is_empty() && self.name.iter().all(u8::is_ascii_graphic)
     }
 }
 
-/// The fields of a header, in order; lines end with LF, with or without CR before it. The first empty line ends them:
-/// one behind the other, what the fields have as [`Field::raw`] is [`header`].
+/// The fields of a header, in order; lines end with LF, with or without CR before it. The first empty line ends the
+/// header: [`Field::raw`] of all fields, concatenated, is [`header`].
 #[derive(Debug, Clone)]
 pub struct Fields<'a>(&'a [u8]);
 
@@ -56,7 +56,7 @@ pub fn fields(header: &[u8]) -> Fields<'_> {
 }
 
 impl<'a> Fields<'a> {
-    /// The octets of which no field was read yet. Once all are read: the empty line, and the body.
+    /// The unread octets. After the last field: the empty line and the body.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.0
@@ -88,7 +88,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Octets of the empty line that this begins with; 0 without one.
+/// Octets of the empty line at the beginning of the text; 0 without an empty line.
 const fn empty_line(octets: &[u8]) -> usize {
     match octets {
         [b'\n', ..] => 1,
@@ -97,14 +97,14 @@ const fn empty_line(octets: &[u8]) -> usize {
     }
 }
 
-/// A line without what ends it.
+/// A line without its line end.
 pub(crate) fn without_line_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// A value in one line: line ends removed, what folds begin with kept, blanks around it removed (RFC
-/// 5322 section 2.2.3).
+/// A value in one line: line ends are removed, blanks of continuation lines kept, blanks around the value removed
+/// (RFC 5322 section 2.2.3).
 #[must_use]
 pub fn unfold(value: &[u8]) -> Vec<u8> {
     let octets = value
@@ -114,7 +114,7 @@ pub fn unfold(value: &[u8]) -> Vec<u8> {
     octets.collect::<Vec<_>>().trim_ascii().to_vec()
 }
 
-/// Octets of the header of `message`, the empty line after it included; all of it without one.
+/// Octets of the header of `message`, with the empty line; the whole message if there is no empty line.
 #[must_use]
 pub fn header_len(message: &[u8]) -> usize {
     let fields = header(message).len();
@@ -157,7 +157,7 @@ mod tests {
         (lines, message.len())
     }
 
-    /// The fields by the same rule.
+    /// The fields of a message by the rule of lines.
     fn fields_of(message: &[u8]) -> Vec<std::ops::Range<usize>> {
         let mut fields: Vec<std::ops::Range<usize>> = Vec::new();
         for line in lines_of(message).0 {
@@ -184,7 +184,7 @@ mod tests {
         check(b"\r\nbody", 0, 2);
         check(b"\nbody", 0, 1);
         check(b"", 0, 0);
-        // None of these is empty.
+        // No line here is an empty line.
         check(b"A: b\n \n\r\r\n\r", 11, 11);
         check(b"A: b\r\rc\0\n\n", 9, 10);
     }
@@ -211,7 +211,7 @@ mod tests {
                 ("", "no field", false),
             ],
         );
-        // What comes first continues nothing; what is behind the empty line neither.
+        // A continuation line in first place continues no field; text behind the empty line is no field either.
         check(
             b" a: b\nA\n : c\n\n d\n",
             &[(" a", " b", false), ("A", " c", true)],
@@ -219,7 +219,7 @@ mod tests {
         check(b"a b: c\r\n: d", &[("a b", " c", false), ("", " d", false)]);
     }
 
-    /// What a header is often made of, and what is rare in one.
+    /// Frequent and rare pieces of headers.
     const PIECES: [&[u8]; 10] = [
         b"\r\n",
         b"\n",
@@ -234,7 +234,8 @@ mod tests {
     ];
 
     proptest! {
-        /// What is sought octet by octet is what is found by lines, and nothing of a header is in no field or in two.
+        /// The search by octets and the search by lines find the same header, and every octet of the header lies in
+        /// exactly one field.
         #[test]
         fn fields_lie_one_behind_the_other_up_to_the_empty_line(
             pieces in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..24)
@@ -260,7 +261,7 @@ mod tests {
             }
             prop_assert_eq!(walk.next(), None);
             prop_assert_eq!(walk.rest(), &message[header_end..]);
-            // A header is read as its message is.
+            // The fields of a header are the fields of its message.
             prop_assert!(fields(header(&message)).eq(fields(&message)));
         }
     }

@@ -1,16 +1,16 @@
-//! What is in a message: envelope, MIME structure, text. RFC 5322, RFC 2045, RFC 2046, RFC 2047, RFC
-//! 9051 sections 7.5.2.
+//! Parses messages: envelope, MIME structure, text. RFC 5322, RFC 2045, RFC 2046, RFC 2047, RFC 9051
+//! sections 7.5.2.
 //!
-//! [`Parsed::of`] takes the octets of a message and gives what clients ask for most, found once when
-//! the message is delivered and kept beside it in a versioned encoding. Structure is found in one pass
-//! over the lines, with a bound on parts and depth, so that time and memory are linear in the message
-//! whatever is in it; sections are places in the message, octets are kept and nothing is decoded.
-//! [`text`] decodes the text of parts and fields, for previews and for [`Searched`]: what a search sees.
-//! [`wire`] is how a process that does nothing else is asked for it.
+//! [`Parsed::of`] parses the octets of a message once, at delivery, for the data that clients request
+//! most; the result is kept beside the message in a versioned encoding. The structure is found in one pass
+//! over the lines, with limits on parts and depth, so that time and memory are linear in the size of any
+//! message; sections are ranges of the message, and octets are kept without decoding. [`text`] decodes the
+//! text of parts and fields, for previews and for [`Searched`], the searchable text of a message. [`wire`]
+//! is the protocol to a separate parser process.
 //!
-//! Own code and not mail-parser's, which takes a boundary for one anywhere in a line, nests without a
-//! bound and searches the rest of the message for the boundary of every multipart; its decoders of
-//! charsets, dates and HTML are used.
+//! Own code instead of mail-parser: mail-parser accepts a boundary anywhere in a line, nests without a
+//! limit and searches the rest of the message for the boundary of every multipart; this crate uses its
+//! decoders of charsets, dates and HTML.
 
 #![warn(
     clippy::indexing_slicing,
@@ -50,7 +50,7 @@ pub use search::{Searched, Zone};
 pub use sent::sent;
 pub use structure::{Part, PartKind};
 
-/// The most parts of a message that are told apart; what comes after belongs to the last.
+/// The most parts of a message; the octets behind belong to the last part.
 pub const PARTS_MAX: usize = 1_000;
 /// The deepest nesting of parts; what lies deeper is not taken apart.
 pub const DEPTH_MAX: usize = 50;
@@ -58,23 +58,24 @@ pub const DEPTH_MAX: usize = 50;
 pub const ADDRESSES_MAX: usize = 2_000;
 /// The most parameters of a field.
 pub const PARAMETERS_MAX: usize = 50;
-/// The most octets of a field that are kept.
+/// The most octets kept of a field.
 pub const VALUE_OCTETS_MAX: usize = 32 * 1024;
-/// The deepest nesting of comments that is understood.
+/// The deepest nesting of comments that is parsed.
 const COMMENT_DEPTH_MAX: usize = 32;
-/// The most message ids that a message is threaded by.
+/// The most message ids kept for threading a message.
 const REFERENCES_MAX: usize = 50;
 /// The most characters of a preview (RFC 8970 section 3.1).
 const PREVIEW_CHARS: usize = 200;
 
-/// What was found in a message.
+/// The parse result of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
-    /// Its parts: the message itself first, each before those within it.
+    /// The parts: the message first, each part before its children.
     pub parts: Vec<Part>,
-    /// The beginning of its text (RFC 8970).
+    /// The beginning of the text (RFC 8970).
     pub preview: String,
-    /// Hashes of its message id (the first; 0 without one) and of those it refers to.
+    /// Hashes of the message id (the first hash; 0 without a message id) and of the referenced message
+    /// ids.
     pub references: Vec<u64>,
 }
 
@@ -87,16 +88,15 @@ impl Parsed {
         Self::with_references(message, parts, preview)
     }
 
-    /// Reads the header of a message and takes its body for one part, whatever is in it: for messages that
-    /// cannot be taken apart.
+    /// Parses the header of a message and treats the body as a single part: for messages whose structure
+    /// cannot be parsed.
     #[must_use]
     pub fn of_header(message: &[u8]) -> Self {
         let part = structure::header_alone(message);
         Self::with_references(message, vec![part], String::new())
     }
 
-    /// Takes a message for text, without reading a field of it: for messages of which not even the header
-    /// can be read.
+    /// Treats a message as text without parsing a field: for messages whose header cannot be parsed.
     #[must_use]
     pub fn opaque(message: &[u8]) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What text a search sees of a message. `docs/internals/search.md` decides it, with vectors.
+//! The searchable text of a message. `docs/internals/search.md` is the specification, with vectors.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -56,24 +56,25 @@ impl Zone {
         found.map(|(_, zone)| *zone)
     }
 
-    /// Whether its texts are lists of addresses.
+    /// Whether the zone's texts are lists of addresses.
     const fn has_addresses(self) -> bool {
         matches!(self, Self::From | Self::To | Self::Cc | Self::Bcc)
     }
 }
 
-/// A message whose texts are looked at.
+/// A message opened for search.
 #[derive(Debug, Clone, Copy)]
 pub struct Searched<'a> {
-    /// Fields that stand before its header.
+    /// Header fields added for the recipient, in front of the header.
     pub own: &'a [u8],
-    /// The message, or its header, when nothing of its body is wanted.
+    /// The message, or the header alone if the search does not cover the body.
     pub message: &'a [u8],
-    /// What was found in it.
+    /// The parts of the message.
     pub parts: &'a [Part],
 }
 
-/// How the texts of parts, of fields' values, and of names and addresses come about; none where that is not done.
+/// Functions that produce the texts of parts, of field values, and of names and addresses; `None` from a function
+/// that skips the text.
 #[derive(Clone, Copy)]
 struct Reading {
     part: for<'a> fn(&Part, &'a [u8]) -> Option<Cow<'a, str>>,
@@ -88,20 +89,19 @@ const DECODED: Reading = Reading {
     word: |word| Some(text::in_charset(word, None)),
 };
 
-/// Nothing is: what is ASCII and not encoded is its own text.
+/// Decodes no text: unencoded ASCII is its own text.
 const PLAIN: Reading = Reading {
     part: |part, octets| Some(text::plain_single(part, octets)?.into()),
     value: text::plain_field,
     word: |word| Some(text::plain(word, None)?.to_owned()),
 };
 
-/// Takes texts; none for one that was not read.
+/// A consumer of texts; `None` stands for a skipped text.
 type Each<'e> = &'e mut dyn FnMut(Zone, Option<&str>) -> ControlFlow<()>;
 
 impl Searched<'_> {
-    /// Gives the texts of some zones, one after the other, in the form in which they are compared
-    /// ([`casemap`]). A match lies within one of them. What stands for no character is U+FFFD in
-    /// them, which is in nothing that is looked for.
+    /// Passes the texts of the wanted zones to `each`, in the form used for comparison ([`casemap`]). A match
+    /// lies within a single text. Undecodable octets become U+FFFD, which no search text contains.
     pub fn texts(
         &self,
         wanted: impl Fn(Zone) -> bool,
@@ -113,8 +113,9 @@ impl Searched<'_> {
         })
     }
 
-    /// Whether a text of some zones has something, as far as that is known without anything undone; none when
-    /// a text that is not plain may have it, and when octets would have to be read again and again.
+    /// Whether a text of the wanted zones contains the search text, as far as plain texts show; `None` when an
+    /// encoded text may contain the search text, and when a malicious part list would make the search read the
+    /// same octets repeatedly.
     pub(crate) fn plainly_has(
         &self,
         wanted: impl Fn(Zone) -> bool,
@@ -134,7 +135,7 @@ impl Searched<'_> {
         (found.is_break() || are_all_plain).then_some(found.is_break())
     }
 
-    /// The values of the message's fields of one name, as they are compared.
+    /// The values of the message's fields with the name, in the form used for comparison.
     pub fn field<'b>(&'b self, name: &'b str) -> impl Iterator<Item = String> + 'b {
         self.own_fields()
             .filter(move |field| field.is(name))
@@ -162,8 +163,8 @@ impl Searched<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Whether headers and texts of its parts have no more octets than it: they lie one behind the other. Of who
-    /// lies about them each could be all of it.
+    /// Whether headers and texts of the parts together have no more octets than the message, as disjoint parts
+    /// do. In a forged part list each part could span the whole message.
     fn has_room_for_parts(&self) -> bool {
         let texts = |part: &Part| match part.kind {
             PartKind::Single => self.octets(&part.body).len(),
@@ -188,7 +189,7 @@ impl Searched<'_> {
         let within = within.flat_map(|part| fields(self.octets(&part.header)));
         for field in self.own_fields().chain(within) {
             let value = (reading.value)(field.value);
-            // A line that is no field has no name.
+            // A line without a field name has no value.
             let whole = value.and_then(|value| match field.name {
                 [] => Some(value),
                 name => Some(format!("{}: {value}", (reading.word)(name)?)),
@@ -207,8 +208,8 @@ impl Searched<'_> {
     }
 }
 
-/// Gives the addresses of a field that its value does not show as those of ENVELOPE are: what is looked for is
-/// theirs (RFC 9051 section 6.4.4), however the field has them.
+/// Passes the addresses that ENVELOPE would show and the field's value does not contain in this form: a search
+/// looks for the addresses of ENVELOPE (RFC 9051 section 6.4.4), however the field writes the addresses.
 fn addresses(zone: Zone, reading: Reading, value: &[u8], each: Each<'_>) -> ControlFlow<()> {
     if zone.has_addresses() {
         for address in respelled(&list_of(value)) {
@@ -218,12 +219,12 @@ fn addresses(zone: Zone, reading: Reading, value: &[u8], each: Each<'_>) -> Cont
     ControlFlow::Continue(())
 }
 
-/// Gives a text as it is compared.
+/// Passes a text in the form used for comparison.
 fn give(zone: Zone, text: Option<&str>, each: Each<'_>) -> ControlFlow<()> {
     each(zone, text.map(casemap).as_deref())
 }
 
-/// Whether a part's octets are text: its type says so, or it should have parts and has none.
+/// Whether a part's octets are text: the type is text, or multipart although the part has no children.
 fn is_text(part: &Part) -> bool {
     let (kind, _) = part.media_type();
     part.kind == PartKind::Single

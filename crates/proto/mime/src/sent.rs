@@ -1,4 +1,4 @@
-//! When a message says that it was sent: the one reader of `Date`.
+//! The only parser of `Date` fields.
 
 use mail_parser::DateTime;
 
@@ -16,9 +16,9 @@ const MONTHS: [&str; 12] = [
 
 /// Reads the value of a `Date` field (RFC 5322 section 3.3, obsolete forms of section 4.3 included).
 ///
-/// Order and punctuation do not matter: the forms of
-/// `asctime`, of ISO 8601 and of HTTP are understood, a missing zone is UTC, a missing time is midnight. `None`
-/// without day, month and year, and for values beyond their range (years 1900 to 3000).
+/// Order and punctuation do not matter: the forms of `asctime`, of ISO 8601 and of HTTP are understood, a
+/// missing zone is UTC, a missing time is midnight. `None` without day, month and year, and for values outside
+/// the valid range (years 1900 to 3000).
 #[must_use]
 pub fn sent(value: &[u8]) -> Option<SentDate> {
     let kept = value.get(..OCTETS_MAX).unwrap_or(value);
@@ -32,7 +32,7 @@ pub fn sent(value: &[u8]) -> Option<SentDate> {
     found.date()
 }
 
-/// The text with a blank for each comment (RFC 5322 section 3.2.2), which may hold others.
+/// The text with a blank for each comment (RFC 5322 section 3.2.2); comments may nest.
 fn without_comments(text: &str) -> String {
     let mut depth = 0_u32;
     let mut quoted = false;
@@ -53,7 +53,7 @@ fn without_comments(text: &str) -> String {
     kept
 }
 
-/// The parts of a date that were found so far.
+/// The date components found so far.
 #[derive(Debug, Default)]
 struct Found {
     day: Option<u8>,
@@ -66,7 +66,7 @@ struct Found {
 }
 
 impl Found {
-    /// Takes a word, in lower case. `None` when it is a number that no date has.
+    /// Takes a word, in lower case. `None` for a number that fits no component.
     fn word(&mut self, word: &str) -> Option<()> {
         if let Some(zone) = self.time.and_then(|_| offset(word)) {
             self.zone = Some(zone);
@@ -82,7 +82,8 @@ impl Found {
         Some(())
     }
 
-    /// Takes `13:36:40`, and what stands directly before (`2002-09-14T`) or behind it (`+0200`, `pm`).
+    /// Takes `13:36:40`, with a date directly before (`2002-09-14T`) or a zone or meridiem directly behind
+    /// (`+0200`, `pm`).
     fn clock(&mut self, word: &str) -> Option<()> {
         let word = match word.split_once('t') {
             Some((date, time)) if date.len() == 10 => {
@@ -125,7 +126,7 @@ impl Found {
                 self.month.get_or_insert(month);
                 self.number(first)
             }
-            // Which of two short numbers is the month nobody knows.
+            // Two short numbers leave open which number is the month.
             Ok(_) => None,
             Err(_) => {
                 self.name(second);
@@ -144,14 +145,14 @@ impl Found {
         if self.day.is_none() && digits.len() <= 2 {
             self.day = u8::try_from(number).ok();
         } else if self.year.is_none() {
-            // RFC 5322 section 4.3; there are programs that write 0102 for 2002.
+            // RFC 5322 section 4.3; some programs write 0102 for 2002.
             self.year = Some(match (digits.len(), number) {
                 (1 | 2, 0..=49) => number.saturating_add(2000),
                 (1..=3, _) | (4, 100..=199) => number.saturating_add(1900),
                 _ => number,
             });
         } else if self.time.is_some() && self.zone.is_none() && digits.len() == 4 {
-            // A zone that lost its sign.
+            // A zone without a sign.
             self.zone = offset(&format!("+{digits}"));
         }
         Some(())
@@ -198,7 +199,7 @@ impl Found {
     }
 }
 
-/// Minutes of `+0200`, `-07:00` or `+1`, with whatever may stand behind them.
+/// Minutes of `+0200`, `-07:00` or `+1`, with any text behind.
 fn offset(word: &str) -> Option<i32> {
     let sign = match word.as_bytes().first()? {
         b'+' => 1,
@@ -216,7 +217,7 @@ fn offset(word: &str) -> Option<i32> {
         1 | 2 => (number, 0),
         _ => (number.checked_div(100)?, number.checked_rem(100)?),
     };
-    // A zone that cannot be is none.
+    // A zone out of range is ignored.
     let minutes = hours.checked_mul(60)?.checked_add(minutes)?;
     Some(if hours > 23 {
         0
@@ -225,7 +226,7 @@ fn offset(word: &str) -> Option<i32> {
     })
 }
 
-/// Minutes of a zone's name (RFC 5322 section 4.3): of one that nobody knows, none.
+/// Minutes of a named zone (RFC 5322 section 4.3); `None` for an unknown name.
 fn named_zone(name: &str) -> Option<i32> {
     let hours = match name {
         "edt" => -4,
@@ -243,7 +244,7 @@ fn named_zone(name: &str) -> Option<i32> {
 mod tests {
     use super::*;
 
-    /// Seconds of the date in `text`, beside what it should be in RFC 3339.
+    /// Compares the parsed date of `text` with the expected date in RFC 3339.
     fn check(text: &str, expected: Option<&str>) {
         let read = sent(text.as_bytes());
         let wanted = expected.and_then(DateTime::parse_rfc3339);

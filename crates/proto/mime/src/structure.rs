@@ -1,4 +1,4 @@
-//! The parts of a message (RFC 2046), found in one pass over its lines.
+//! The parts of a message (RFC 2046), found in one pass over the lines.
 //!
 //! | where | a line | then |
 //! |---|---|---|
@@ -7,9 +7,9 @@
 //! | header, body | the same and `--` | they end, and so do its parts; what follows is its epilogue |
 //! | body | anything else | goes on |
 //!
-//! A boundary counts at the beginning of a line and with nothing but blanks behind it. The line end
-//! before it belongs to it (RFC 2046 section 5.1.1). A header ends at its first empty line, whatever
-//! its lines look like.
+//! A boundary counts at the beginning of a line, followed by blanks only. The line end before a boundary belongs to
+//! the boundary (RFC 2046 section 5.1.1). A header ends at the first empty line, whatever the lines of the header
+//! contain.
 
 use std::ops::Range;
 
@@ -18,35 +18,34 @@ use crate::envelope::Envelope;
 use crate::header::{fields, header_len, unfold, without_line_end};
 use crate::{DEPTH_MAX, PARTS_MAX, VALUE_OCTETS_MAX};
 
-/// What a part consists of.
+/// The composition of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartKind {
     /// Octets.
     Single,
     /// Other parts.
     Multipart,
-    /// One other part: a message.
+    /// A message with its own parts.
     Message,
 }
 
 /// A part of a message; also the message itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The part it lies in; itself for the message.
+    /// Index of the parent part; the message itself has its own index.
     pub parent: usize,
-    /// What it consists of.
+    /// The composition of the part.
     pub kind: PartKind,
-    /// Where its header lies, the empty line after it included. A message within another part has its
-    /// header as a part of its own, the only one in it.
+    /// Range of the header, with the empty line. An inner message has its header in a child part, the only child.
     pub header: Range<usize>,
-    /// Where its body lies.
+    /// Range of the body.
     pub body: Range<usize>,
-    /// Lines of its body.
+    /// Lines of the body.
     pub lines: u32,
-    /// `Content-Type`; none when there is none, or none that can be read: then it is `text/plain`, or
-    /// `message/rfc822` in a `multipart/digest` (RFC 2045 section 5.2, RFC 2046 section 5.1.5).
+    /// `Content-Type`; `None` if missing or malformed: the type is then `text/plain`, or `message/rfc822` in a
+    /// `multipart/digest` (RFC 2045 section 5.2, RFC 2046 section 5.1.5).
     pub content_type: Option<Parameterized>,
-    /// Whether it lies in a `multipart/digest`.
+    /// Whether the parent is a `multipart/digest`.
     pub in_digest: bool,
     /// `Content-Transfer-Encoding`
     pub encoding: Option<Vec<u8>>,
@@ -67,7 +66,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Its type and subtype, defaults applied.
+    /// Type and subtype, defaults applied.
     #[must_use]
     pub fn media_type(&self) -> (&[u8], &[u8]) {
         match self.given_type() {
@@ -77,7 +76,7 @@ impl Part {
         }
     }
 
-    /// The type and subtype that it says it has, if it says both.
+    /// Type and subtype from the field, if the field gives both.
     #[must_use]
     pub fn given_type(&self) -> Option<(&[u8], &[u8])> {
         let given = self.content_type.as_ref()?;
@@ -86,14 +85,14 @@ impl Part {
         Some((kind.trim_ascii(), subtype.get(1..)?.trim_ascii()))
     }
 
-    /// Whether it has a type and subtype.
+    /// Whether the part has the type and subtype.
     #[must_use]
     pub fn is(&self, kind: &str, subtype: &str) -> bool {
         let (found, sub) = self.media_type();
         found.eq_ignore_ascii_case(kind.as_bytes()) && sub.eq_ignore_ascii_case(subtype.as_bytes())
     }
 
-    /// Whether its octets stand for others.
+    /// Whether the body has a transfer encoding to decode.
     pub(crate) fn is_encoded(&self) -> bool {
         let encoding = self.encoding.as_deref().unwrap_or_default();
         encoding.eq_ignore_ascii_case(b"base64")
@@ -101,11 +100,11 @@ impl Part {
     }
 }
 
-/// A multipart that is open.
+/// An open multipart.
 #[derive(Debug)]
 struct Open {
     boundary: Vec<u8>,
-    /// How many parts were open outside it, itself included.
+    /// Number of open parts outside the multipart, including the multipart itself.
     depth: usize,
 }
 
@@ -113,10 +112,10 @@ struct Open {
 struct Scanner<'a> {
     message: &'a [u8],
     parts: Vec<Part>,
-    /// Parts that are open, outermost first.
+    /// Open parts, outermost first.
     stack: Vec<usize>,
     multiparts: Vec<Open>,
-    /// Where the header that is being read begins.
+    /// Beginning of the header being read.
     header: Option<usize>,
 }
 
@@ -144,7 +143,7 @@ pub(crate) fn scan(message: &[u8]) -> Vec<Part> {
     scanner.parts
 }
 
-/// The message as one part, by its header alone.
+/// The message as a single part, parsed from the header alone.
 pub(crate) fn header_alone(message: &[u8]) -> Part {
     let end = header_len(message);
     let header = message.get(..end).unwrap_or_default();
@@ -154,7 +153,7 @@ pub(crate) fn header_alone(message: &[u8]) -> Part {
     }
 }
 
-/// The message as one part of which nothing is known.
+/// The message as a single part without any parsed field.
 pub(crate) fn opaque(message: &[u8]) -> Part {
     let end = header_len(message);
     Part {
@@ -163,7 +162,7 @@ pub(crate) fn opaque(message: &[u8]) -> Part {
     }
 }
 
-/// A part whose body is all that is behind its header.
+/// A part whose body is the whole text behind the header.
 fn single(message: &[u8], part: Part) -> Part {
     let body = message.get(part.body.start..).unwrap_or_default();
     Part {
@@ -173,7 +172,7 @@ fn single(message: &[u8], part: Part) -> Part {
     }
 }
 
-/// A multipart in which no part was found is a single one.
+/// Turns a multipart without children into a single part.
 fn childless(parts: &mut [Part]) {
     let mut found = vec![false; parts.len()];
     for part in parts.iter().skip(1) {
@@ -200,7 +199,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Which open multipart a line delimits, and whether it ends it.
+    /// The open multipart that the line delimits, and whether the line is the closing delimiter.
     fn delimiter(&self, line: &[u8]) -> Option<(usize, bool)> {
         let rest = line.strip_prefix(b"--")?;
         let line = rest.trim_ascii_end();
@@ -246,7 +245,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Begins the part whose header lies here.
+    /// Begins the part with the header in this range.
     fn begin(&mut self, start: usize, end: usize) {
         let parent = self.stack.last().copied().unwrap_or_default();
         let header = self.message.get(start..end).unwrap_or_default();

@@ -15,11 +15,12 @@ pub use decode::{base64, encoded_words, quoted_printable};
 /// The most octets of a part that a preview looks at.
 const PREVIEW_OCTETS: usize = 16 * 1024;
 
-/// Octets in a charset as text; what stands for no character is U+FFFD. Without a charset, and in one
-/// that is ASCII or unknown, text is UTF-8 if all of it is, else Windows-1252, as much old mail is.
+/// Decodes octets in a charset; undecodable octets become U+FFFD. Without a charset, and with ASCII or
+/// an unknown charset, the text is UTF-8 if all octets are valid UTF-8, else Windows-1252, the charset
+/// of much old mail.
 #[must_use]
 pub fn in_charset(octets: &[u8], charset: Option<&[u8]>) -> String {
-    // Nothing is to be undone in most mail, whatever it says.
+    // Most mail is ASCII and needs no decoding, whatever charset is declared.
     if let Some(text) = plain(octets, charset) {
         return text.to_owned();
     }
@@ -46,13 +47,14 @@ pub fn in_charset(octets: &[u8], charset: Option<&[u8]>) -> String {
     }
 }
 
-/// Octets that are ASCII, in a charset that leaves these as they are: then they are the text.
+/// ASCII octets in a charset that contains ASCII unchanged: the octets are the text.
 pub(crate) fn plain<'a>(octets: &'a [u8], charset: Option<&[u8]>) -> Option<&'a str> {
     let is_plain = charset.is_none_or(has_ascii) && octets.is_ascii();
     is_plain.then(|| std::str::from_utf8(octets).ok())?
 }
 
-/// Whether octets below 128 are ASCII in a charset, each for itself; not of every one that it is so of.
+/// Whether each octet below 128 means the ASCII character in the charset; false for some charsets with
+/// the same property.
 fn has_ascii(charset: &[u8]) -> bool {
     let charset = charset.trim_ascii();
     HAVE_ASCII.iter().any(|beginning| {
@@ -61,7 +63,7 @@ fn has_ascii(charset: &[u8]) -> bool {
     })
 }
 
-/// How the names of such charsets begin.
+/// Prefixes of the names of such charsets.
 const HAVE_ASCII: [&[u8]; 5] = [
     b"us-ascii",
     b"utf-8",
@@ -73,10 +75,10 @@ const HAVE_ASCII: [&[u8]; 5] = [
 /// Names of UTF-8.
 const UTF8: [&[u8]; 3] = [b"utf-8", b"utf8", b"unicode-1-1-utf-8"];
 
-/// Names of the charset that says nothing about octets beyond it.
+/// Names of ASCII, a charset without a meaning for octets from 128.
 const ASCII: [&[u8]; 4] = [b"us-ascii", b"ascii", b"ansi_x3.4-1968", b"iso-ir-6"];
 
-/// The octets that a part's body stands for.
+/// The body of a part after transfer decoding.
 #[must_use]
 pub fn decoded<'a>(part: &Part, body: &'a [u8]) -> Cow<'a, [u8]> {
     let encoding = part.encoding.as_deref().unwrap_or_default();
@@ -89,7 +91,7 @@ pub fn decoded<'a>(part: &Part, body: &'a [u8]) -> Cow<'a, [u8]> {
     }
 }
 
-/// The text of a part whose type is `text`; none for others.
+/// The text of a part with type `text`; `None` for any other type.
 #[must_use]
 pub fn of_part(part: &Part, body: &[u8]) -> Option<String> {
     let (kind, _) = part.media_type();
@@ -99,7 +101,7 @@ pub fn of_part(part: &Part, body: &[u8]) -> Option<String> {
     Some(of_single(part, body))
 }
 
-/// The octets of a part as text, whatever its type.
+/// The octets of a part as text, for any type.
 pub(crate) fn of_single(part: &Part, body: &[u8]) -> String {
     in_charset(&decoded(part, body), charset_of(part))
 }
@@ -108,7 +110,7 @@ fn charset_of(part: &Part) -> Option<&[u8]> {
     part.content_type.as_ref()?.parameter("charset")
 }
 
-/// The same of one in ASCII that is not encoded.
+/// The text of a part in ASCII without a transfer encoding.
 pub(crate) fn plain_single<'a>(part: &Part, body: &'a [u8]) -> Option<&'a str> {
     (!part.is_encoded()).then(|| plain(body, charset_of(part)))?
 }
@@ -119,7 +121,7 @@ pub fn of_field(value: &[u8]) -> String {
     encoded_words(&unfold(value))
 }
 
-/// The same of one in ASCII that has no encoded words.
+/// The text of an ASCII field without encoded words.
 pub(crate) fn plain_field(value: &[u8]) -> Option<String> {
     let unfolded = unfold(value);
     let is_plain = unfolded.is_ascii() && memchr::memmem::find(&unfolded, b"=?").is_none();
@@ -180,7 +182,7 @@ mod tests {
         names.extend(others.map(str::to_owned));
         for name in &names {
             assert!(has_ascii(name.as_bytes()), "{name}");
-            // What does not know the name at all leaves it as well.
+            // A decoder that does not know the name leaves the text alone as well.
             if let Some(decode) = charset_decoder(name.as_bytes()) {
                 assert_eq!(decode(&ascii), text, "{name}");
             }

@@ -1,8 +1,9 @@
-//! The protocol between whoever keeps messages and the process that takes them apart, version 2.
+//! The protocol between a store of messages and the parser process, version 2.
 //!
-//! One request at a time: the parser says that it is ready, takes a message, answers, takes the next. A
-//! parser that breaks off, is silent or says what is not in the message is replaced by another, so that
-//! nothing has to be numbered. What it says is read as what an attacker says: a message may have made it.
+//! One request at a time: the parser announces that it is ready, reads a message, answers, reads the next
+//! message. The store replaces a parser that breaks off, is silent or answers with an impossible result,
+//! so that requests need no numbers. The store treats answers as hostile input: a message may have taken
+//! over the parser.
 //!
 //! Every frame, little endian:
 //!
@@ -49,20 +50,20 @@ pub use texts::{
     texts_head,
 };
 
-/// The version this code speaks.
+/// The protocol version of this code.
 pub const VERSION: u8 = 2;
-/// Octets of a frame before its content.
+/// Octets of a frame before the content.
 pub const HEAD_OCTETS: usize = 6;
 
-/// Octets of the head that the length counts.
+/// Octets of the head included in the length.
 const COUNTED: usize = 2;
-/// What is found in a message takes at most so many octets for each of the message's. The worst is a list
-/// of addresses of one letter each, which is kept three times when Sender and Reply-To are missing.
+/// The most octets of a parse result per octet of the message. The worst case is a list of addresses with
+/// a single letter each, kept three times if Sender and Reply-To are missing.
 const GROWTH: usize = 16;
-/// What is found in an empty message takes no more than this.
+/// The limit for the parse result of an empty message.
 const FOUND_OCTETS_MIN: usize = 1024;
-/// What is found in any message takes no more than this, or counts as not found: who reads it takes some
-/// times as much memory.
+/// The limit for the parse result of any message; a longer result is rejected, because decoding takes
+/// several times as much memory.
 pub const FOUND_OCTETS_MAX: usize = 16 << 20;
 
 const WHOLE: u8 = 1;
@@ -75,7 +76,7 @@ const FOUND: u8 = 129;
 const TEXTS_FOUND: u8 = 130;
 const HOLDS: u8 = 131;
 
-/// The frame by which a parser says that it waits for messages.
+/// The frame by which a parser announces that it waits for messages.
 pub const READY_FRAME: [u8; HEAD_OCTETS] = [2, 0, 0, 0, VERSION, READY];
 
 /// How much of a message is looked at.
@@ -83,7 +84,7 @@ pub const READY_FRAME: [u8; HEAD_OCTETS] = [2, 0, 0, 0, VERSION, READY];
 pub enum Scope {
     /// All of it.
     Whole,
-    /// Its header; the body is taken for one part ([`Parsed::of_header`]).
+    /// The header; the body is a single part ([`Parsed::of_header`]).
     Header,
 }
 
@@ -101,7 +102,7 @@ impl Scope {
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
-    /// To take one message apart.
+    /// Parses one message.
     Parse(Scope),
     /// The texts of messages.
     Texts,
@@ -111,18 +112,18 @@ pub enum Request {
     Field,
 }
 
-/// What is wrong with a frame: the other side's fault, and the connection is of no more use.
+/// A malformed frame: the other side's fault, after which the connection is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireError {
-    /// It says that it has this many octets.
+    /// The frame announces this many octets.
     Length(usize),
-    /// Its version is another one.
+    /// The frame has this unknown version.
     Version(u8),
-    /// Its kind is none that is meant here.
+    /// The frame has a kind that is invalid here.
     Kind(u8),
-    /// What is said to be found cannot be what is in the message.
+    /// The parse result is impossible for the message.
     Found,
-    /// What stands in it is cut off, or is more than is meant.
+    /// The content is cut off, or has surplus octets.
     Content,
 }
 
@@ -137,15 +138,16 @@ impl fmt::Display for WireError {
                 )
             }
             Self::Kind(kind) => write!(f, "frame of kind {kind}, which is not meant here"),
-            Self::Found => f.write_str("what is said to be found is not in the message"),
-            Self::Content => f.write_str("frame whose content is cut off, or too long"),
+            Self::Found => f.write_str("parse result that is impossible for the message"),
+            Self::Content => f.write_str("frame with a content that is cut off, or too long"),
         }
     }
 }
 
 impl std::error::Error for WireError {}
 
-/// The head of a request; a message of so many octets stands behind it. `None` for one that is too long.
+/// Builds the head of a request; a message of this many octets follows. `None` for a message above the
+/// length limit.
 #[must_use]
 pub fn request_head(scope: Scope, message: usize) -> Option<[u8; HEAD_OCTETS]> {
     let kind = match scope {
@@ -155,10 +157,10 @@ pub fn request_head(scope: Scope, message: usize) -> Option<[u8; HEAD_OCTETS]> {
     head(kind, message)
 }
 
-/// Reads the head of a request: what is asked, and how many octets stand behind it.
+/// Parses the head of a request into the request and the number of octets that follow.
 ///
 /// # Errors
-/// When it is none.
+/// [`WireError`] for an invalid head.
 pub fn read_request_head(octets: &[u8; HEAD_OCTETS]) -> Result<(Request, usize), WireError> {
     let (kind, content) = read_head(octets)?;
     let request = match kind {
@@ -172,7 +174,7 @@ pub fn read_request_head(octets: &[u8; HEAD_OCTETS]) -> Result<(Request, usize),
     Ok((request, content))
 }
 
-/// What a parser answers to a request with this content: the whole frame.
+/// Builds the parser's answer to a request with this content: the whole frame.
 ///
 /// # Errors
 /// [`WireError::Content`], where several messages are asked about.
@@ -196,7 +198,7 @@ pub fn answer(request: Request, content: &[u8]) -> Result<Vec<u8>, WireError> {
             HOLDS
         }
     };
-    // One that is too long for a frame is refused by whoever asked.
+    // The store rejects an answer that is too long for a frame.
     let head = head(kind, frame.len().saturating_sub(HEAD_OCTETS));
     if let Some(place) = frame.get_mut(..HEAD_OCTETS) {
         place.copy_from_slice(&head.unwrap_or([u8::MAX; HEAD_OCTETS]));
@@ -207,7 +209,7 @@ pub fn answer(request: Request, content: &[u8]) -> Result<Vec<u8>, WireError> {
 /// Reads the head of an answer about a message of so many octets: how many octets follow.
 ///
 /// # Errors
-/// When it is none, or has more than can be found in such a message.
+/// [`WireError`] for an invalid head, and for a length that no such message can need.
 pub fn answer_head(octets: &[u8; HEAD_OCTETS], message: usize) -> Result<usize, WireError> {
     let max = message
         .saturating_mul(GROWTH)
@@ -216,7 +218,7 @@ pub fn answer_head(octets: &[u8; HEAD_OCTETS], message: usize) -> Result<usize, 
     read_head_of(octets, FOUND, max)
 }
 
-/// Reads what is said to be found in a message, and believes nothing that cannot be.
+/// Decodes the parse result of a message, and rejects an impossible result.
 ///
 /// # Errors
 /// [`WireError::Found`].
@@ -228,7 +230,7 @@ pub fn found(record: &[u8], message: &[u8]) -> Result<Parsed, WireError> {
     }
 }
 
-/// Reads the head of a frame that is to be of a kind and to have no more octets behind it.
+/// Parses the head of a frame that must have the given kind and at most the given length.
 fn read_head_of(octets: &[u8; HEAD_OCTETS], kind: u8, max: usize) -> Result<usize, WireError> {
     let (is, content) = read_head(octets)?;
     if is != kind {

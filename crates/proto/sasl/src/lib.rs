@@ -1,9 +1,9 @@
 //! SASL (RFC 4422) for SMTP AUTH (RFC 4954) and IMAP AUTHENTICATE, both sides: PLAIN, LOGIN and
 //! SCRAM-SHA-256.
 //!
-//! The exchanges here see decoded messages; how they travel (`334`, base64, `*`, the lone `=`) is
-//! the command's business, with [`decode`] and [`encode`] as its tools. Nothing here draws random
-//! numbers: nonces come from a [`NonceSource`] that the host seeds once.
+//! The exchanges process decoded messages; the transport (`334`, base64, `*`, the lone `=`) is the
+//! task of the protocol command, with the help of [`decode`] and [`encode`]. The crate draws no
+//! random numbers: nonces come from a [`NonceSource`] seeded once by the host.
 //!
 //! Not covered: channel binding (no `-PLUS` name is offered; the `y` and `p` flags are answered as
 //! RFC 5802 section 6 asks), SASL security layers, EXTERNAL, and the OAuth mechanisms.
@@ -48,7 +48,7 @@ pub const PASSWORD_LENGTH_MAX: usize = 1024;
 /// Base64 octets of one SASL message taken, the figure of RFC 4954 section 4.
 pub const MESSAGE_LENGTH_MAX: usize = 12_288;
 
-/// A mechanism this crate speaks, best first.
+/// A mechanism of this crate, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mechanism {
     /// `SCRAM-SHA-256`, RFC 7677: the password never travels, and the server proves itself too.
@@ -60,7 +60,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// All mechanisms, best first: the order in which they are offered.
+    /// All mechanisms, best first: the order of the offer.
     pub const ALL: [Self; 3] = [Self::ScramSha256, Self::Plain, Self::Login];
 
     /// Returns the registered name.
@@ -116,8 +116,8 @@ impl std::error::Error for MessageError {}
 
 /// Decodes one base64 message without its line end; an empty line is the empty message.
 ///
-/// The initial response `=` (RFC 4954 section 4) is an empty message too, and is handled by the
-/// command since it has that meaning nowhere else.
+/// The initial response `=` (RFC 4954 section 4) is an empty message too; the command handles `=`,
+/// because no other message has this meaning.
 ///
 /// # Errors
 ///
@@ -149,8 +149,8 @@ impl std::error::Error for PrepareError {}
 
 /// Prepares a user name or password for comparison by SASLprep (RFC 4013).
 ///
-/// Whoever stores a password and whoever verifies one both prepare it, so that the same text typed
-/// on two keyboards is equal. Plain ASCII comes back as it is, without allocation.
+/// The storing side and the verifying side both prepare a password, so that the same text typed on
+/// two keyboards is equal. Plain ASCII is returned unchanged, without allocation.
 ///
 /// # Errors
 ///

@@ -11,10 +11,10 @@ use super::scram::hmac;
 pub struct Nonce(String);
 
 impl Nonce {
-    /// Octets that a nonce of the peer may have.
+    /// The longest nonce of a peer in octets.
     pub const LENGTH_MAX: usize = 256;
 
-    /// Takes a nonce as text, if it is one.
+    /// Parses a nonce; `None` for invalid text.
     ///
     /// ```text
     /// printable = %x21-2B / %x2D-7E
@@ -43,7 +43,7 @@ pub(super) fn is_nonce(text: &str) -> bool {
 
 /// Makes [`Nonce`]s: HMAC-SHA-256 of a counter, keyed with the host's random seed.
 ///
-/// One source serves all connections of a process; it may be shared.
+/// One source serves all connections of a process, and may be shared between threads.
 pub struct NonceSource {
     seed: [u8; 32],
     next: AtomicU64,

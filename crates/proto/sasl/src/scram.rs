@@ -13,10 +13,11 @@ use super::{PrepareError, encode, prepare};
 /// A SHA-256 output.
 pub(super) type Hash = [u8; 32];
 
-/// What a server keeps of a password for SCRAM-SHA-256 (RFC 5802 section 3).
+/// The keys that a server keeps for a password with SCRAM-SHA-256 (RFC 5802 section 3).
 ///
-/// The password cannot be got back from it, but `server_key` lets its holder pose as the server
-/// and `stored_key` plus one overheard exchange as the user, so it prints as redacted.
+/// The password cannot be computed from the keys, but with `server_key` an attacker can pose as the
+/// server, and with `stored_key` plus one overheard exchange as the user: the keys print as
+/// redacted.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ScramKeys {
     /// The salt, not base64.
@@ -79,7 +80,7 @@ impl ScramKeys {
     ///
     /// # Errors
     ///
-    /// [`KeyError`] for a count or salt out of bounds and for a password that cannot be one.
+    /// [`KeyError`] for a count or salt out of range and for an invalid password.
     pub fn derive(password: &str, salt: &[u8], iterations: u32) -> Result<Self, KeyError> {
         let salted = salted_password(password, salt, iterations)?;
         Ok(Self {
@@ -140,10 +141,11 @@ impl fmt::Debug for ScramKeys {
     }
 }
 
-/// Makes keys for users that do not exist, so that they cannot be told from those that do.
+/// Makes keys for unknown users, so that a client cannot distinguish unknown users from known
+/// users.
 ///
-/// The same name gets the same salt each time (RFC 5802 section 9 names the leak otherwise), and
-/// the count is the one real keys have.
+/// The same name gets the same salt each time (RFC 5802 section 9 describes the leak otherwise),
+/// and the count is the count of real keys.
 #[derive(Clone)]
 pub struct FakeKeys {
     secret: [u8; 32],
@@ -151,7 +153,7 @@ pub struct FakeKeys {
 }
 
 impl FakeKeys {
-    /// Octets of salt that fake keys have; real ones should have as many.
+    /// Octets of salt in fake keys; real keys should have the same number.
     pub const SALT_LENGTH: usize = 16;
 
     /// Takes 32 random octets, best kept over restarts, and the count that real keys have.
@@ -276,7 +278,7 @@ pub(super) fn attribute(part: Option<&str>, name: char) -> Option<&str> {
     part?.strip_prefix(name)?.strip_prefix('=')
 }
 
-/// Writes a name so that it has neither `,` nor `=`.
+/// Escapes `,` and `=` in a name.
 pub(super) fn escape_name(name: &str) -> String {
     name.replace('=', "=3D").replace(',', "=2C")
 }
@@ -346,7 +348,7 @@ mod tests {
         );
     }
 
-    /// Differently typed, equally prepared: the keys are the same.
+    /// Different spellings with the same prepared form give the same keys.
     #[test]
     fn password_is_prepared() {
         let typed = ScramKeys::derive("I\u{ad}X", b"salt", 4096).unwrap();

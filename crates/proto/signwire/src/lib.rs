@@ -1,9 +1,10 @@
 //! The signer protocol, version 1: frames between a gateway and the role that has the private keys.
 //!
-//! Small on purpose: the signer parses nothing else that came from outside, so what these few lines refuse
-//! never reaches a key. A gateway asks which keys sign for a domain now ([`Request::Keys`]), and has octets
-//! signed with one of them ([`Request::Sign`]). Requests may be pipelined; an answer carries the number of
-//! its request. Lengths are checked before memory is taken.
+//! The protocol is small on purpose: the signer parses no other input from outside, so input refused by
+//! this code never reaches a key. A gateway asks for the keys that sign for a domain now
+//! ([`Request::Keys`]), and requests the signature of one key over given octets ([`Request::Sign`]).
+//! Requests may be pipelined; an answer carries the number of its request. Lengths are checked before
+//! memory is taken.
 //!
 //! Every frame, little endian; `str` is a u8 length and that many octets of ASCII:
 //!
@@ -46,13 +47,13 @@ use std::fmt;
 #[cfg(test)]
 mod tests;
 
-/// The version this code speaks.
+/// The protocol version of this code.
 pub const VERSION: u8 = 1;
-/// Octets of a frame behind its length, at most: room for the largest header that is signed.
+/// The most octets of a frame behind the length: enough for the largest signed header.
 pub const FRAME_OCTETS_MAX: usize = 1 << 20;
-/// Octets of what is signed, at most.
+/// The most octets to sign.
 pub const SIGN_OCTETS_MAX: usize = FRAME_OCTETS_MAX - 1024;
-/// Keys in one answer, at most: more signatures than that only lengthen a message.
+/// The most keys in one answer: more signatures only lengthen a message.
 pub const KEYS_MAX: usize = 16;
 
 const LENGTH_OCTETS: usize = 4;
@@ -64,14 +65,14 @@ const KEYS_ANSWER: u8 = 129;
 const SIGNED: u8 = 130;
 const REFUSED: u8 = 255;
 
-/// What is wrong with a frame: the other side's fault, and the connection is of no more use.
+/// A malformed frame: the other side's fault, after which the connection is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireError {
-    /// It says that it has this many octets.
+    /// The frame announces this many octets.
     Length(usize),
-    /// Its version is another one.
+    /// The frame has this unknown version.
     Version(u8),
-    /// Its kind is unknown here.
+    /// The frame has this unknown kind.
     Kind(u8),
     /// Its content ends early, goes on too long, or is no text where text must be.
     Content,
@@ -121,22 +122,22 @@ impl Algorithm {
     }
 }
 
-/// A whole frame, its content not looked at.
+/// A whole frame with unparsed content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The number of the request.
     pub number: u64,
     kind: u8,
     content: &'a [u8],
-    /// Octets of the frame with its length.
+    /// Octets of the frame, including the length.
     pub octets: usize,
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the first frame of these octets; `None` when it is not whole yet.
+    /// Reads the first frame of the octets; `None` while the frame is incomplete.
     ///
     /// # Errors
-    /// When it is too long, too short or of another version.
+    /// [`WireError`] for a frame that is too long, too short or of another version.
     pub fn read(octets: &'a [u8]) -> Result<Option<Self>, WireError> {
         let Some(length) = octets.first_chunk::<LENGTH_OCTETS>() else {
             return Ok(None);
@@ -165,10 +166,10 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What a gateway asks.
+/// A request of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// Which keys sign for this domain now?
+    /// Asks for the keys that sign for this domain now.
     Keys {
         /// The domain in lower case.
         domain: &'a str,
@@ -179,9 +180,9 @@ pub enum Request<'a> {
         algorithm: Algorithm,
         /// Whose key.
         domain: &'a str,
-        /// Which of the domain's.
+        /// The selector of the key within the domain.
         selector: &'a str,
-        /// What is signed, at most [`SIGN_OCTETS_MAX`].
+        /// The octets to sign, at most [`SIGN_OCTETS_MAX`].
         octets: &'a [u8],
     },
 }
@@ -208,7 +209,7 @@ impl<'a> Request<'a> {
     /// Reads a request.
     ///
     /// # Errors
-    /// When it is none, or malformed.
+    /// [`WireError`] for an unknown or malformed request.
     pub fn decode(frame: &Frame<'a>) -> Result<Self, WireError> {
         let mut content = Content(frame.content);
         match frame.kind {
@@ -228,10 +229,10 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Why a signer did not do what was asked.
+/// The reason for a signer's refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// There is no such key, or it does not sign at this time.
+    /// The key does not exist, or does not sign at this time.
     NoKey,
     /// The request is not understood.
     NotUnderstood,
@@ -249,21 +250,22 @@ impl Reason {
     }
 }
 
-/// A key that signs for a domain.
+/// A signing key of a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActiveKey {
     /// How it signs.
     pub algorithm: Algorithm,
-    /// Where its public half lies: `SELECTOR._domainkey.DOMAIN`.
+    /// The selector of the public key: `SELECTOR._domainkey.DOMAIN`.
     pub selector: String,
 }
 
-/// What a signer answers.
+/// The answer of a signer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// These keys sign, at most [`KEYS_MAX`]; none: the domain has no keys here.
+    /// The signing keys, at most [`KEYS_MAX`]; an empty list means that the signer has no keys for the
+    /// domain.
     Keys {
-        /// How long this holds, in milliseconds.
+        /// Validity of the answer in milliseconds.
         holds_ms: u32,
         /// The keys.
         keys: Vec<ActiveKey>,
@@ -297,7 +299,7 @@ impl Answer {
     /// Reads an answer.
     ///
     /// # Errors
-    /// When it is none, or malformed.
+    /// [`WireError`] for an unknown or malformed answer.
     pub fn decode(frame: &Frame<'_>) -> Result<Self, WireError> {
         let mut content = Content(frame.content);
         match frame.kind {
@@ -340,7 +342,7 @@ fn frame(out: &mut Vec<u8>, kind: u8, number: u64, content: impl FnOnce(&mut Vec
         .len()
         .saturating_sub(start)
         .saturating_sub(LENGTH_OCTETS);
-    // What is too long to be a frame says so, and is refused by whoever reads it.
+    // An oversized content gets an oversized length, and the reader refuses the frame.
     let length = u32::try_from(behind).unwrap_or(u32::MAX).to_le_bytes();
     if let Some(place) = out.get_mut(start..start.saturating_add(LENGTH_OCTETS)) {
         place.copy_from_slice(&length);
@@ -354,7 +356,7 @@ fn text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(kept);
 }
 
-/// What is left to read of a frame.
+/// The unread content of a frame.
 struct Content<'a>(&'a [u8]);
 
 impl<'a> Content<'a> {

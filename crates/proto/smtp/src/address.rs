@@ -2,8 +2,8 @@
 //! with the UTF-8 of RFC 6531 section 3.3).
 //!
 //! An address is brought into one canonical form when it is parsed: the domain in lower case, the local
-//! part with the least quoting, a source route dropped. Two addresses that the standard calls the same
-//! are therefore equal as values.
+//! part with the least quoting, a source route dropped. Addresses that are equal by the standard are
+//! therefore equal as values.
 
 mod domain;
 mod path;
@@ -20,30 +20,30 @@ pub use path::{ForwardPath, ReversePath};
 /// Octets of the longest local part accepted.
 ///
 /// RFC 5321 section 4.5.3.1.1 asks for at least 64; return paths of bulk senders that encode the
-/// recipient are often longer, so that the bound is what fits into a path.
+/// recipient are often longer, so the limit is the longest local part that fits into a path.
 pub const LOCAL_PART_OCTETS_MAX: usize = 255;
 /// Octets of the longest domain accepted (RFC 5321 section 4.5.3.1.2).
 pub const DOMAIN_OCTETS_MAX: usize = 255;
 /// Octets of the longest label of a domain in ASCII (RFC 1035 section 2.3.4).
 pub const LABEL_OCTETS_MAX: usize = 63;
 
-/// What is wrong with an address; always the peer's fault.
+/// The error in an address; always the peer's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// Nothing where an address has to stand.
+    /// The address is missing.
     Empty,
     /// The path is not enclosed in `<` and `>`.
     MissingBrackets,
     /// No `@` after the local part.
     MissingAt,
-    /// The local part is empty or holds a character that it may not.
+    /// The local part is empty or has a forbidden character.
     LocalPart,
     /// The local part has this many octets, more than [`LOCAL_PART_OCTETS_MAX`].
     LocalPartTooLong(usize),
-    /// The domain is empty or holds a character that it may not.
+    /// The domain is empty or has a forbidden character.
     Domain,
-    /// The domain or one of its labels has this many octets, too many.
+    /// The domain or a label of the domain has this many octets, too many.
     DomainTooLong(usize),
     /// The address literal is malformed or of an unknown kind.
     Literal,
@@ -87,7 +87,7 @@ impl AddrSpec {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, see [`AddressError`].
+    /// [`AddressError`] for a malformed address.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         if text.is_empty() {
             return Err(AddressError::Empty);
@@ -106,8 +106,8 @@ impl AddrSpec {
     ///
     /// # Errors
     ///
-    /// [`AddressError::LocalPart`] for an empty local part or one with control characters, or what is
-    /// wrong with the domain.
+    /// [`AddressError::LocalPart`] for a local part that is empty or has control characters, or the
+    /// error of the domain.
     pub fn new(local_part: &str, domain: &str) -> Result<Self, AddressError> {
         check_local_part_len(local_part)?;
         if is_dot_string(local_part) {
@@ -146,13 +146,13 @@ impl AddrSpec {
         &self.text
     }
 
-    /// The local part as it goes over the wire: quoted where it must be. Its case is kept.
+    /// The local part as written in commands: quoted where necessary. The case of letters is kept.
     #[must_use]
     pub fn local_part(&self) -> &str {
         self.text.get(..self.at).unwrap_or_default()
     }
 
-    /// The local part without quoting, as a directory compares it. Its case is kept.
+    /// The local part without quoting, for comparison in a directory. The case of letters is kept.
     #[must_use]
     pub fn local_part_unquoted(&self) -> Cow<'_, str> {
         let local = self.local_part();
@@ -198,7 +198,7 @@ impl FromStr for AddrSpec {
     }
 }
 
-/// Splits a checked local part, with its quotes, from the `@domain` behind it.
+/// Splits a checked local part, including quotes, from `@domain`.
 fn split_local_part(text: &str) -> Result<(&str, &str), AddressError> {
     if text.starts_with('"') {
         return split_quoted(text);

@@ -1,12 +1,12 @@
 //! SMTP (RFC 5321) as machines without sockets or clocks, both sides.
 //!
 //! Octets and the time go in; octets and questions come out. The host owns the connection, the clock
-//! and TLS, and answers what a machine asks: may this client send, may this recipient be reached, is
-//! this message safe.
+//! and TLS, and answers the questions of the machine: whether the client may send, whether the
+//! recipient can be reached, whether the message is safe.
 //!
-//! In reading order: [`address`] (who), [`reply`] (what servers say), [`command`] (what clients say),
-//! [`server`] and [`client`] (the two machines), [`refusal`] (every
-//! reason to say no, and its reply), [`xclient`] and [`proxy`] (who the client really is), [`limits`].
+//! In reading order: [`address`], [`reply`] (the replies of servers), [`command`] (the commands of
+//! clients), [`server`] and [`client`] (the two machines), [`refusal`] (every reason for a refusal,
+//! with the reply), [`xclient`] and [`proxy`] (the real client behind a proxy), [`limits`].
 //! Authentication is in the crate `vere-sasl`.
 //!
 //! Covered: RFC 5321, STARTTLS (3207), AUTH (4954), PIPELINING (2920), SIZE (1870), 8BITMIME (6152),

@@ -27,13 +27,13 @@ use std::net::SocketAddr;
 /// the addresses take 52 and TLS details a few hundred.
 pub const HEADER_LENGTH_MAX: usize = 2048;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
     /// The load balancer speaks for itself (a health check): the connection's own addresses hold.
     Local,
-    /// The load balancer does not know or cannot say for whom it speaks: the connection's own
-    /// addresses hold.
+    /// The load balancer does not know the client or cannot name the client: the addresses of the
+    /// connection apply.
     Unknown,
     /// The load balancer speaks for a client.
     Proxied {
@@ -50,7 +50,7 @@ pub enum Header {
 pub enum ProxyError {
     /// Neither version's signature stands at the beginning.
     NoSignature,
-    /// The header is longer than its bound, this many octets.
+    /// The header has this many octets, more than the limit.
     TooLong(usize),
     /// A line of version 1 is malformed; the text names the part.
     Line(&'static str),
@@ -83,12 +83,12 @@ impl fmt::Display for ProxyError {
 
 impl std::error::Error for ProxyError {}
 
-/// Reads a header that stands at the beginning of these octets: what it says and how long it is, or
-/// nothing while more octets are needed.
+/// Parses a header at the beginning of the octets: the content and the length, or `None` while more
+/// octets are needed.
 ///
 /// # Errors
 ///
-/// [`ProxyError`], as early as the octets show it.
+/// [`ProxyError`], as early as the octets show the error.
 pub fn decode(octets: &[u8]) -> Result<Option<(Header, usize)>, ProxyError> {
     if begins(octets, v2::SIGNATURE) {
         return v2::decode(octets);

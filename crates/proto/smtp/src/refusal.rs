@@ -1,6 +1,6 @@
-//! Every reason of policy or condition to refuse, and its reply, in one place.
+//! Every refusal by policy or condition, with its reply, in one place.
 //!
-//! Engines say what is the matter; which digits the client reads is decided here and nowhere else.
+//! Engines give the reason; the digits of the reply are decided here and nowhere else.
 
 use std::fmt;
 
@@ -12,8 +12,7 @@ use crate::reply::{EnhancedStatusCode, Reply, ReplyClass};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Peer: there is no such mailbox here.
-    /// `550 5.1.1`
+    /// Peer: the mailbox does not exist. `550 5.1.1`
     MailboxUnknown,
     /// Policy: the mailbox exists and takes no mail.
     /// `550 5.2.1`
@@ -21,7 +20,7 @@ pub enum Refusal {
     /// Local: the mailbox is full, and may be emptied.
     /// `452 4.2.2`
     MailboxFull,
-    /// Policy: the mailbox has no room left, and nobody is to wait for it. `552 5.2.2`
+    /// Policy: the mailbox is full, and a retry is not wanted. `552 5.2.2`
     MailboxFullForGood,
     /// Peer: the message is larger than the mailbox ever takes.
     /// `552 5.2.3`
@@ -32,17 +31,14 @@ pub enum Refusal {
     /// Peer: the recipient's domain does not exist.
     /// `550 5.1.2`
     DomainUnknown,
-    /// Peer: the recipient's domain says that it takes no mail (RFC 7505).
-    /// `556 5.1.10`
+    /// Peer: the recipient's domain accepts no mail, by a null MX (RFC 7505). `556 5.1.10`
     NullMx,
-    /// Policy: this sender may not send here.
-    /// `550 5.7.1`
+    /// Policy: the sender is not allowed to send to this server. `550 5.7.1`
     SenderRefused,
     /// Peer: the sender's domain does not exist.
     /// `550 5.1.8`
     SenderDomainUnknown,
-    /// Policy: the account may not send under this address.
-    /// `553 5.7.1`
+    /// Policy: the account is not allowed to send under this address. `553 5.7.1`
     SenderNotOwned,
     /// Policy: the client has to authenticate first.
     /// `530 5.7.0`
@@ -50,23 +46,17 @@ pub enum Refusal {
     /// Policy: the connection has to be encrypted first.
     /// `530 5.7.0`
     TlsRequired,
-    /// Policy: this client may not send here at all.
-    /// `554 5.7.1`
+    /// Policy: the client is not allowed to send any mail. `554 5.7.1`
     ClientRefused,
-    /// Policy: what the message holds is refused.
-    /// `554 5.7.1`
+    /// Policy: the content of the message is refused. `554 5.7.1`
     ContentRefused,
-    /// Peer: the message is larger than this server takes.
-    /// `552 5.3.4`
+    /// Peer: the message exceeds the size limit of this server. `552 5.3.4`
     MessageTooBig,
-    /// Peer: the message has passed too many servers, or this one before.
-    /// `554 5.4.6`
+    /// Peer: the message has passed too many servers, or has passed this server before. `554 5.4.6`
     RoutingLoop,
-    /// Peer: an address needs SMTPUTF8, which its destination does not have.
-    /// `553 5.6.7`
+    /// Peer: an address needs SMTPUTF8, and the destination lacks SMTPUTF8. `553 5.6.7`
     Utf8NotSupported,
-    /// Peer: the message cannot be carried in a form that its destination takes.
-    /// `554 5.6.3`
+    /// Peer: the message cannot be converted to a form that the destination accepts. `554 5.6.3`
     ConversionNotSupported,
     /// Policy: too much from this client or account in too short a time.
     /// `450 4.7.1`
@@ -103,7 +93,7 @@ pub enum Refusal {
     Site {
         /// Whether trying again is of no use.
         permanent: bool,
-        /// What the client is told, without codes.
+        /// The text for the client, without codes.
         text: String,
     },
 }
@@ -161,7 +151,7 @@ impl Refusal {
         }
     }
 
-    /// The status code that reports carry (RFC 3463).
+    /// The status code for reports (RFC 3463).
     #[must_use]
     pub fn status(&self) -> EnhancedStatusCode {
         self.row().1
@@ -173,7 +163,7 @@ impl Refusal {
         self.reply().class() == ReplyClass::Permanent
     }
 
-    /// What the client is told.
+    /// The reply for the client.
     #[must_use]
     pub fn reply(&self) -> Reply {
         let (code, status, text) = self.row();

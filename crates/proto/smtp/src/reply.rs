@@ -1,4 +1,4 @@
-//! Replies (RFC 5321 section 4.2) and their enhanced status codes (RFC 3463, RFC 2034).
+//! Replies (RFC 5321 section 4.2) with enhanced status codes (RFC 3463, RFC 2034).
 
 mod parser;
 
@@ -10,7 +10,7 @@ pub use parser::{ReplyError, ReplyLimits, ReplyParser};
 /// Octets of the longest reply line sent, with CRLF (RFC 5321 section 4.5.3.1.5).
 pub const REPLY_LINE_OCTETS_MAX: usize = 512;
 
-/// What became of a command, by the first digit of its reply.
+/// The result of a command, by the first digit of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReplyClass {
     /// 2yz: done.
@@ -28,9 +28,9 @@ pub enum ReplyClass {
 pub struct EnhancedStatusCode {
     /// 2, 4 or 5.
     pub class: u8,
-    /// What it is about, 0 to 999.
+    /// The subject, 0 to 999.
     pub subject: u16,
-    /// What about it, 0 to 999.
+    /// The detail of the subject, 0 to 999.
     pub detail: u16,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for EnhancedStatusCode {
     }
 }
 
-/// A text that is no enhanced status code.
+/// The text is no enhanced status code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAStatusCode;
 
@@ -117,7 +117,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A reply of one line.
+    /// A reply of a single line.
     #[must_use]
     pub fn new(
         code: u16,
@@ -178,7 +178,7 @@ impl Reply {
 
     /// Appends the reply as it goes over the wire, with CRLF after each line.
     ///
-    /// A control character in the text becomes `?`, so that no text can end a line, and what is beyond
+    /// A control character in the text becomes `?`, so that no text can end a line, and text beyond
     /// [`REPLY_LINE_OCTETS_MAX`] is cut.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self.text.split_last() {
@@ -193,7 +193,7 @@ impl Reply {
     }
 }
 
-/// Appends one line of a reply; see [`Reply::encode`].
+/// Appends a line of a reply; see [`Reply::encode`].
 pub(crate) fn encode_line(
     out: &mut Vec<u8>,
     code: u16,
@@ -235,7 +235,7 @@ fn push_decimal(out: &mut Vec<u8>, number: u16) {
 }
 
 impl fmt::Display for Reply {
-    /// The reply on one line, as for a log: `550 5.1.1 no such mailbox`.
+    /// The reply on a single line, as for a log: `550 5.1.1 no such mailbox`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.code)?;
         if let Some(status) = self.enhanced {

@@ -1,9 +1,9 @@
-//! What lines of text look like, told for many octets at once.
+//! Checks of text lines, many octets at a time.
 
-/// Whether every CR and LF of these octets is part of a CRLF that lies within them.
+/// Whether every CR and LF of the octets is part of a CRLF within the octets.
 ///
-/// Each message is asked that on its way in and on its way out. The loop has no way out before its end, so that
-/// it looks at many octets in one step; from line end to line end takes thrice as long.
+/// Each message passes this check on the way in and on the way out. The loop has no early exit, so that the
+/// compiler handles many octets in one step; a search from line end to line end takes thrice as long.
 pub(crate) fn is_paired(octets: &[u8]) -> bool {
     if octets.first() == Some(&b'\n') || octets.last() == Some(&b'\r') {
         return false;
@@ -15,7 +15,7 @@ pub(crate) fn is_paired(octets: &[u8]) -> bool {
     })
 }
 
-/// Whether no line of these is longer than `max`, its CRLF counted.
+/// Whether every line of the octets has at most `max` octets, CRLF included.
 pub(crate) fn lines_fit(lines: &[u8], max: usize) -> bool {
     let mut rest = lines;
     while let Some(window) = rest.get(..max).filter(|_| rest.len() > max) {

@@ -13,7 +13,7 @@ pub const ATTRIBUTES: &str = "NAME ADDR PORT PROTO HELO LOGIN DESTADDR DESTPORT"
 /// Octets of the longest attribute value, decoded.
 const VALUE_OCTETS_MAX: usize = 255;
 
-/// What XCLIENT says; what it does not mention stays as it was.
+/// The attributes of XCLIENT; an absent attribute changes no value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct XclientAttributes {
     /// `NAME=`: the client's name in the DNS; inner nothing for `[UNAVAILABLE]` and `[TEMPUNAVAIL]`.
@@ -24,7 +24,7 @@ pub struct XclientAttributes {
     pub port: Option<u16>,
     /// `PROTO=`: whether the client said EHLO to the proxy.
     pub esmtp: Option<bool>,
-    /// `HELO=`: the name the client gave; inner nothing for `[UNAVAILABLE]`.
+    /// `HELO=`: the name given by the client; an inner `None` for `[UNAVAILABLE]`.
     pub helo: Option<Option<DomainOrLiteral>>,
     /// `LOGIN=`: the account the client has proved to be; inner nothing for `[UNAVAILABLE]`.
     pub login: Option<Option<String>>,
@@ -35,7 +35,7 @@ pub struct XclientAttributes {
 }
 
 impl XclientAttributes {
-    /// Parses what follows `XCLIENT` and a space.
+    /// Parses the text behind `XCLIENT` and a space.
     ///
     /// ```text
     /// xclient-command = XCLIENT 1*( SP attribute-name "=" attribute-value )
@@ -46,7 +46,7 @@ impl XclientAttributes {
     /// # Errors
     ///
     /// [`CommandError::Usage`] without any attribute, [`CommandError::XclientAttribute`] for an unknown,
-    /// repeated or malformed one.
+    /// repeated or malformed attribute.
     pub fn parse(argument: &str) -> Result<Self, CommandError> {
         if argument.is_empty() {
             return Err(CommandError::Usage("XCLIENT attribute=value..."));

@@ -13,7 +13,7 @@ use crate::{CHECKSUM_LEN, CloseReason, Refusal};
 
 /// The longest frame of an answer, records of a BLOCK not counted.
 pub const ANSWER_FRAME_MAX: usize = 128 + 16 * 65_536;
-/// Octets of a BLOCK frame without the records after it.
+/// Octets of a BLOCK frame without the records that follow.
 pub const BLOCK_FRAME_LEN: usize = HEADER_LEN + 24 + CHECKSUM_LEN;
 
 /// An answer of a node.
@@ -28,10 +28,10 @@ pub enum Answer {
     Ack {
         /// The last transaction acknowledged.
         through: Txn,
-        /// Those among them that changed nothing.
+        /// The transactions that were refused, within the acknowledged range.
         refused: Vec<(Txn, Refusal)>,
     },
-    /// Records, in as many PUT frames after it. Their transaction numbers mean nothing.
+    /// Records, in the PUT frames that follow. The transaction numbers of the PUT frames have no meaning.
     ///
     /// ```text
     /// number = sequence       flags: 0x01 nothing follows in the queue, 0x02 there is no such queue
@@ -50,7 +50,7 @@ pub enum Answer {
         /// The figures.
         stat: NodeStat,
     },
-    /// Queues in the order of their numbers.
+    /// Queues in the order of the queue numbers.
     ///
     /// ```text
     /// number = sequence                                flags: 0x01 no queue after these
@@ -64,7 +64,7 @@ pub enum Answer {
         seq: Seq,
         /// The queues.
         queues: Vec<QueueStat>,
-        /// Whether there are none after these.
+        /// Whether the list is complete.
         end: bool,
     },
     /// The node lives; or what COMPLETE or DUTY asked for is done and safe.
@@ -112,15 +112,15 @@ pub enum Answer {
 pub struct BlockHead {
     /// The queue.
     pub queue: QueueId,
-    /// Record frames that follow.
+    /// Number of record frames that follow.
     pub records: u32,
     /// Where the next block begins.
     pub next: RecordId,
     /// Octets of the record frames.
     pub octets: u64,
-    /// Whether the queue holds nothing from `next` on.
+    /// Whether the queue is empty from `next` on.
     pub end: bool,
-    /// Whether there is such a queue: one that is unknown is not an empty one.
+    /// Whether the queue exists: an unknown queue differs from an empty queue.
     pub known: bool,
 }
 
@@ -133,7 +133,7 @@ pub fn encode_ack(out: &mut Vec<u8>, through: Txn, refused: &[(Txn, Refusal)]) {
 }
 
 impl Answer {
-    /// Appends the frame; of a BLOCK only its head.
+    /// Appends the frame; for a BLOCK the head only.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Ack { through, refused } => encode_ack(out, *through, refused),
@@ -179,7 +179,7 @@ impl Answer {
         }
     }
 
-    /// Reads an answer; of a BLOCK only its head.
+    /// Decodes an answer; for a BLOCK the head only.
     ///
     /// # Errors
     ///
@@ -331,7 +331,7 @@ fn decode_queues(mut fields: Fields<'_>) -> Option<Vec<QueueStat>> {
     let mut queues = Vec::<QueueStat>::new();
     for _ in 0..count {
         let queue = QueueStat::read(&mut fields)?;
-        // So who asks for those after it comes to an end.
+        // Rising numbers guarantee that a client asking for the next page comes to an end.
         let rises = queues.last().is_none_or(|last| last.id < queue.id);
         if queue.id.0 >= QUEUES_MAX || !rises {
             return None;
@@ -397,7 +397,7 @@ impl QueueStat {
         self.write(out);
     }
 
-    /// Takes an entry from the front of `octets`; `None` when it is malformed.
+    /// Reads an entry from the front of `octets`; `None` when the entry is malformed.
     #[must_use]
     pub fn decode(octets: &mut &[u8]) -> Option<Self> {
         let mut fields = Fields(octets);

@@ -1,20 +1,20 @@
-//! What groups and queues are made with: how much they may hold, and which accounts may do what with them.
+//! The charters of groups and queues: capacity, and the rights of accounts.
 
 use crate::frame::{Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::expect;
 use crate::types::{QueueLimits, Txn};
 
-/// The account of those who were given one secret and no name.
+/// The account of peers configured with a secret alone.
 pub const DEFAULT_ACCOUNT: &str = "default";
 /// Longest name of an account, in octets.
 pub const ACCOUNT_MAX: usize = 32;
-/// Accounts that a group may name beside the one that made it, and that a queue may name.
+/// The most accounts in the grants of a group, beside the creator, and in the grants of a queue.
 pub const GRANTS_MAX: usize = 16;
 
-/// What an account may do with a group that another one made.
+/// A right of an account in a group made by another account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
-    /// Own it from a takeover on, and read it.
+    /// The right to take over and own the group, and to read the group.
     Adopt,
     /// Read figures and records.
     Read,
@@ -37,7 +37,7 @@ impl Right {
     }
 }
 
-/// Accounts and what each may do, as they travel.
+/// Accounts and their rights, in encoded form.
 ///
 /// ```text
 /// up to 16 x { right u8: 1 adopt, 2 read | name length u8 | name (1..32) }
@@ -46,7 +46,7 @@ impl Right {
 pub struct Grants<'a>(&'a [u8]);
 
 impl<'a> Grants<'a> {
-    /// Nobody may do anything but the account that made the group.
+    /// No account but the creator of the group has rights.
     pub const NONE: Self = Self(&[]);
 
     /// Writes accounts down; `None` when there are more than [`GRANTS_MAX`], or a name is empty or over
@@ -62,7 +62,7 @@ impl<'a> Grants<'a> {
         Grants::read(&out).is_some().then_some(out)
     }
 
-    /// Reads what [`Grants::encode`] wrote.
+    /// Decodes the output of [`Grants::encode`].
     #[must_use]
     pub fn read(octets: &'a [u8]) -> Option<Self> {
         let mut rest = octets;
@@ -91,25 +91,25 @@ impl<'a> Grants<'a> {
         })
     }
 
-    /// Reads what a queue may be given: [`Grants::read`], and nobody is to adopt.
+    /// Decodes the grants of a queue: [`Grants::read`] without the right to adopt.
     pub(crate) fn read_of_queue(octets: &'a [u8]) -> Option<Self> {
         let grants = Self::read(octets)?;
         grants.only_read().then_some(grants)
     }
 
-    /// Whether a queue may be given them: what owns or adopts it does so with its whole group.
+    /// Whether the grants are valid for a queue: ownership and adoption apply to a whole group.
     #[must_use]
     pub fn only_read(self) -> bool {
         self.iter().all(|(_, right)| right == Right::Read)
     }
 
-    /// Whether nobody is named.
+    /// Whether no account has a right.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether an account was given this right. Whoever may adopt may read.
+    /// Whether an account has this right. The right to adopt includes the right to read.
     #[must_use]
     pub fn allow(self, account: &str, right: Right) -> bool {
         self.iter()
@@ -117,12 +117,12 @@ impl<'a> Grants<'a> {
     }
 }
 
-/// [`Grants`] that are kept.
+/// Owned [`Grants`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptGrants(Box<[u8]>);
 
 impl KeptGrants {
-    /// They as they travel.
+    /// The grants in encoded form.
     #[must_use]
     pub const fn get(&self) -> Grants<'_> {
         Grants(&self.0)
@@ -135,13 +135,14 @@ impl From<Grants<'_>> for KeptGrants {
     }
 }
 
-/// What a queue is made with, beside its name.
+/// The properties of a new queue beside the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueCharter<'a> {
-    /// What it may hold.
+    /// The capacity of the queue.
     pub limits: QueueLimits,
-    /// Which accounts may read it, beside those that may own its group. Nobody: those that may read its group.
-    /// Somebody: these, whatever else they may do with the group, and no others. [`Right::Read`] only.
+    /// The accounts that may read the queue, beside the accounts that may own the group. Empty: the accounts
+    /// that may read the group. Not empty: exactly these accounts, regardless of their other rights in the
+    /// group. [`Right::Read`] only.
     pub readers: Grants<'a>,
 }
 
@@ -164,18 +165,18 @@ pub(crate) fn account(octets: &[u8]) -> Option<&str> {
     (1..=ACCOUNT_MAX).contains(&text.len()).then_some(text)
 }
 
-/// What a group is made with, beside the account that makes it.
+/// The properties of a new group beside the creating account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charter<'a> {
-    /// Octets of metadata and bodies that all its queues may hold together; a PUT beyond it is refused
-    /// with `GROUP_FULL`.
+    /// Capacity of all queues of the group together, in octets of metadata and bodies; a PUT above the
+    /// capacity is refused with `GROUP_FULL`.
     pub bytes_max: u64,
-    /// Which other accounts may do what.
+    /// The rights of other accounts.
     pub grants: Grants<'a>,
 }
 
 impl Charter<'_> {
-    /// No limit but the node's, and nobody but the account that made the group.
+    /// No limit but the node's, and no rights for other accounts.
     pub const OWN: Self = Self {
         bytes_max: u64::MAX,
         grants: Grants::NONE,
@@ -188,7 +189,7 @@ impl Default for Charter<'_> {
     }
 }
 
-/// Appends a CHARTERED: from here on this is whose the group is and what holds for it.
+/// Appends a CHARTERED: records the owner account and the charter of the group from here on.
 ///
 /// ```text
 /// number = last transaction before it
@@ -221,7 +222,7 @@ pub fn write_chartered(out: &mut Vec<u8>, account: &str, charter: Charter<'_>) {
     out.extend_from_slice(charter.grants.octets());
 }
 
-/// Reads what [`write_chartered`] wrote, to its end.
+/// Decodes the output of [`write_chartered`], up to the end.
 #[must_use]
 pub fn read_chartered(payload: &[u8]) -> Option<(&str, Charter<'_>)> {
     let mut fields = Fields(payload);

@@ -1,15 +1,15 @@
-//! The checksum of frames: CRC-32C, for which the processors that nodes run on have instructions.
+//! The checksum of frames: CRC-32C, supported by instructions of common processors.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
-/// CRC-32C (Castagnoli; RFC 3720 section 12.1) of these octets.
+/// CRC-32C (Castagnoli; RFC 3720 section 12.1) of the octets.
 #[inline]
 #[must_use]
 pub fn checksum(octets: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(octets)
 }
 
-/// The same of octets that lie in several places.
+/// The checksum of octets in several pieces.
 #[derive(Debug)]
 pub struct Checksum(Digest);
 
@@ -20,12 +20,12 @@ impl Checksum {
         Self(Digest::new(CrcAlgorithm::Crc32Iscsi))
     }
 
-    /// Goes on with these octets.
+    /// Adds octets.
     pub fn update(&mut self, octets: &[u8]) {
         self.0.update(octets);
     }
 
-    /// Of all that came.
+    /// The checksum of all octets so far.
     #[must_use]
     #[allow(
         clippy::cast_possible_truncation,
@@ -46,7 +46,7 @@ impl Default for Checksum {
 mod tests {
     use super::*;
 
-    /// RFC 3720 appendix B.4, and what the parts of one whole come to.
+    /// RFC 3720 appendix B.4, and the checksum of a whole in several pieces.
     #[test]
     fn known_values() {
         assert_eq!(checksum(&[0; 32]), 0x8A91_36AA);
@@ -62,7 +62,7 @@ mod tests {
         }
     }
 
-    /// Every way that the library may take for a length gives what the definition says.
+    /// Every code path of the library for a length agrees with the definition.
     #[test]
     fn long_and_unaligned_octets() {
         let octets: Vec<u8> = (0..5_000_u32).map(|at| (at * 7 + at / 256) as u8).collect();

@@ -1,4 +1,4 @@
-//! What every frame has in common: header, checksum, bounds.
+//! The common parts of all frames: header, checksum, limits.
 //!
 //! ```text
 //! octet   0        4    5      6      8                16             len-4     len
@@ -25,21 +25,21 @@ pub const FRAME_MIN: usize = HEADER_LEN + CHECKSUM_LEN;
 /// Octets of the header of an operation inside a BATCH.
 pub const ITEM_HEADER_LEN: usize = 8;
 
-/// PUT inside a BATCH: the body is that of the last PUT with one before it.
+/// PUT inside a BATCH: the body is the body of the last PUT with a body before.
 pub const FLAG_SAME_BODY: u8 = 0x01;
-/// MOVE: the record gets the metadata that follows.
+/// MOVE: the record gets the metadata in the payload.
 pub const FLAG_NEW_META: u8 = 0x01;
 /// PURGE: forget the queue as well.
 pub const FLAG_DROP: u8 = 0x01;
-/// BLOCK, QUEUE_LIST: nothing follows.
+/// BLOCK, QUEUE_LIST: the answer is complete.
 pub const FLAG_END: u8 = 0x01;
-/// BLOCK: there is no such queue.
+/// BLOCK: the queue does not exist.
 pub const FLAG_UNKNOWN: u8 = 0x02;
 /// HELLO: a group that is made here is to live in memory only, even on a node with a log store.
 pub const FLAG_NO_LOG: u8 = 0x01;
 /// DUTY: log from now on.
 pub const FLAG_LOG: u8 = 0x01;
-/// END: with the records that the group holds.
+/// END: even if the group holds records.
 pub(crate) const FLAG_RECORDS: u8 = 0x01;
 /// WELCOME, STATS: acknowledgements wait for the disk.
 pub const FLAG_SYNCED: u8 = 0x01;
@@ -49,21 +49,21 @@ pub const FLAG_INCOMPLETE: u8 = 0x02;
 pub const FLAG_FULL: u8 = 0x02;
 /// STATS: the group is incomplete here.
 pub const FLAG_SYNCING: u8 = 0x04;
-/// STATS: what the group was here was found damaged, and it is not whole again yet.
+/// STATS: the node found its copy of the group damaged, and the copy is not complete again yet.
 pub const FLAG_DAMAGED: u8 = 0x08;
-/// Written again, not by a transaction. From an owner to an incomplete group: CREATE, PUT. In a node's
-/// log: these, REPLACE and BATCH.
+/// A copy of an existing record or queue, not a new transaction. From an owner to an incomplete group:
+/// CREATE, PUT. In a node's log: CREATE, PUT, REPLACE and BATCH.
 pub const FLAG_KEPT: u8 = 0x80;
 
-/// What a frame is for.
+/// The purpose of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Op {
-    /// Node: who I am, and a challenge. `number` is the incarnation.
+    /// Node: identity, and a challenge. `number` is the incarnation.
     Greeting = 0x01,
-    /// Owner or reader: which group, and a proof. `number` is the last acknowledgement seen.
+    /// Owner or reader: the group, and a proof. `number` is the last acknowledgement seen.
     Hello = 0x02,
-    /// Node: accepted, with a proof of its own. `number` is the last transaction processed.
+    /// Node: acceptance, with the node's proof. `number` is the last transaction processed.
     Welcome = 0x03,
     /// Node: everything up to transaction `number` is safe, but for the refused ones listed.
     Ack = 0x04,
@@ -79,19 +79,19 @@ pub enum Op {
     Attached = 0x09,
     /// Node: the connection ends, and why.
     Close = 0x0f,
-    /// Owner: make a queue, or give it other limits.
+    /// Owner: create a queue, or change its limits.
     Create = 0x20,
-    /// Owner: append a record. Also the form in which a BLOCK gives records back.
+    /// Owner: append a record. Also the form of records in a BLOCK.
     Put = 0x21,
     /// Owner: end a record.
     Delete = 0x22,
-    /// Owner: give a record other metadata.
+    /// Owner: replace the metadata of a record.
     Replace = 0x23,
     /// Owner: take a record to the end of another queue.
     Move = 0x24,
     /// Owner: end all records up to one, or forget a queue.
     Purge = 0x25,
-    /// Owner: several of PUT, DELETE, REPLACE, MOVE; all or nothing.
+    /// Owner: several PUT, DELETE, REPLACE and MOVE, applied completely or not at all.
     Batch = 0x26,
     /// Anybody welcome: give records back.
     Fetch = 0x40,
@@ -101,7 +101,7 @@ pub enum Op {
     Queues = 0x42,
     /// Anybody welcome: a sign of life.
     Heartbeat = 0x43,
-    /// Owner, on a standby connection: this one is the owner's from here on.
+    /// Owner, on a standby connection: this connection becomes the owner's active connection.
     Attach = 0x50,
     /// Owner: forget everything and begin after transaction `number`, incomplete. In a log as well.
     Reset = 0x52,
@@ -152,11 +152,11 @@ impl Op {
         Self::Chartered,
     ];
 
-    /// Reads an operation; `None` when this version does not know it.
+    /// Decodes an operation; `None` for an operation unknown to this version.
     #[must_use]
     #[inline]
     pub fn from_code(code: u8) -> Option<Self> {
-        // The hot ones first; the rest is rare.
+        // The frequent operations first; the rest is rare.
         match code {
             0x21 => Some(Self::Put),
             0x22 => Some(Self::Delete),
@@ -176,28 +176,28 @@ impl Op {
         self as u8
     }
 
-    /// Whether it changes queues and consumes a transaction number.
+    /// Whether the operation changes queues and consumes a transaction number.
     #[must_use]
     pub const fn is_mutation(self) -> bool {
         matches!(self.code(), 0x20..=0x26)
     }
 }
 
-/// Why octets are not a frame of this protocol. Always the sender's fault, or the line's.
+/// The reason why octets are not a frame of this protocol. Always the sender's fault, or the line's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireError {
     /// The length is below the least or above what is accepted here.
     Length {
-        /// What the frame says.
+        /// The length field of the frame.
         len: u32,
         /// What is accepted.
         max: u32,
     },
-    /// An operation that does not exist, or not in this direction.
+    /// The operation does not exist, or not in this direction.
     Operation(u8),
-    /// A flag or reserved field that must be 0.
+    /// A flag or reserved field that must be 0 is set.
     Reserved,
-    /// The payload does not have the layout of its operation.
+    /// The layout of the payload does not fit the operation.
     Layout(Op),
     /// The checksum does not match.
     Checksum,
@@ -225,7 +225,7 @@ impl std::error::Error for WireError {}
 pub struct Header {
     /// Octets of the whole frame.
     pub len: usize,
-    /// What it is for.
+    /// The operation.
     pub op: Op,
     /// See the `FLAG_` constants.
     pub flags: u8,
@@ -234,14 +234,14 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header at the start of `bytes`, before any memory is taken for the rest.
+    /// Decodes the header at the start of `bytes`, before memory is reserved for the payload.
     ///
-    /// `Ok(None)` when fewer than [`HEADER_LEN`] octets are there.
+    /// `Ok(None)` when fewer than [`HEADER_LEN`] octets are present.
     ///
     /// # Errors
     ///
-    /// [`WireError::Length`] when the frame is shorter than a frame can be or longer than `max`
-    /// octets, [`WireError::Operation`], [`WireError::Reserved`].
+    /// [`WireError::Length`] when the frame is shorter than the minimum or longer than `max` octets,
+    /// [`WireError::Operation`], [`WireError::Reserved`].
     #[inline]
     pub fn peek(bytes: &[u8], max: usize) -> Result<Option<Self>, WireError> {
         let Some((&[l0, l1, l2, l3, code, flags, z0, z1, ref number @ ..], _)) =
@@ -269,17 +269,18 @@ impl Header {
     }
 }
 
-/// A whole frame whose checksum was verified.
+/// A whole frame with a verified checksum.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     /// Its header.
     pub header: Header,
-    /// What lies between header and checksum.
+    /// The octets between header and checksum.
     pub payload: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
-    /// Takes the frame of `header` from the start of `bytes`. `Ok(None)` when it is not whole yet.
+    /// Reads the frame of `header` from the start of `bytes`. `Ok(None)` while the frame is
+    /// incomplete.
     ///
     /// # Errors
     ///
@@ -299,7 +300,8 @@ impl<'a> Frame<'a> {
         Ok(Some(Self { header, payload }))
     }
 
-    /// As [`Frame::open`], for octets whose checksum was compared before: it is not looked at.
+    /// As [`Frame::open`], for octets with a checksum verified before: the checksum is not compared
+    /// again.
     #[must_use]
     pub fn open_known(header: Header, bytes: &'a [u8]) -> Option<Self> {
         let end = header.len.checked_sub(CHECKSUM_LEN)?;
@@ -324,8 +326,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Appends one frame to `out`: `payload` writes what lies between header and checksum. A frame beyond
-/// `u32::MAX` octets cannot be written; bounds on what goes in are the caller's.
+/// Appends a frame to `out`: `payload` writes the octets between header and checksum. A frame beyond
+/// `u32::MAX` octets cannot be written; the caller bounds the payload.
 pub(crate) fn write_frame(
     out: &mut Vec<u8>,
     op: Op,
@@ -355,7 +357,7 @@ fn seal(out: &mut Vec<u8>, start: usize) {
     out.extend_from_slice(&sum.to_le_bytes());
 }
 
-/// Why a frame does not have the checksum that it says.
+/// The reason for a wrong checksum.
 #[cold]
 fn mismatch(op: Op, content: &[u8]) -> WireError {
     let payload = content.get(HEADER_LEN..).unwrap_or_default();
@@ -393,7 +395,7 @@ impl<'a> Fields<'a> {
         self.array().map(|octets| u64::from_le_bytes(*octets))
     }
 
-    /// Octets of a length that a `u32` field gave.
+    /// Octets of a length given by a `u32` field.
     pub(crate) fn slice(&mut self, len: u32) -> Option<&'a [u8]> {
         let (slice, rest) = self.0.split_at_checked(usize::try_from(len).ok()?)?;
         self.0 = rest;
@@ -405,7 +407,7 @@ impl<'a> Fields<'a> {
         (self.u32()? == 0).then_some(())
     }
 
-    /// Nothing may be left.
+    /// Checks that no octets are left.
     pub(crate) fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())
     }

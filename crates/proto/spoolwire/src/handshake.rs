@@ -1,9 +1,9 @@
-//! How a connection begins: GREETING, HELLO, WELCOME.
+//! The beginning of a connection: GREETING, HELLO, WELCOME.
 //!
-//! Both sides know the secret, 32 octets, of the account that the peer names. Each gives the other a number nobody has seen before and
-//! proves the secret by keyed BLAKE3 over everything that was agreed, so that neither a recorded
-//! HELLO nor a listener in the node's place is of use. What follows is checksummed, not encrypted;
-//! between machines it belongs inside mutual TLS.
+//! Both sides know the secret, 32 octets, of the account that the peer names. Each side sends a fresh random number
+//! and proves the secret by keyed BLAKE3 over all agreed values, so that a recorded HELLO or a false node is of no
+//! use to an attacker. Later frames have a checksum, but no encryption; between machines the connection belongs
+//! inside mutual TLS.
 
 use vere_units::Secret;
 
@@ -21,9 +21,9 @@ pub const VERSION: u16 = 5;
 const CHECKSUM_SINCE: u16 = 3;
 /// Octets of the shared secret, of challenges and of proofs.
 pub const SECRET_LEN: usize = 32;
-/// The longest frame before the WELCOME, which is the only longer one.
+/// The longest frame before the WELCOME; the WELCOME may be longer.
 pub const HANDSHAKE_FRAME_MAX: usize = 1024;
-/// The longest WELCOME: it lists refusals of a whole window.
+/// The longest WELCOME: the refusals of a whole window.
 pub const WELCOME_FRAME_MAX: usize = 128 + 16 * 65_536;
 
 const MAGIC: &[u8; 8] = b"VERESPL\0";
@@ -33,14 +33,14 @@ const NODE_PROOF: &[u8] = b"vere spool v3 node proves to owner";
 /// A secret shared by nodes and owners.
 pub type SharedSecret = Secret<[u8; SECRET_LEN]>;
 
-/// What a peer may do.
+/// The role of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Changes the group. There is one; a new one takes over.
+    /// Changes the group. A group has one owner; a new owner takes over.
     Owner,
     /// Reads figures and records.
     Reader,
-    /// Another connection of the owner, ready to become its active one by ATTACH.
+    /// A further connection of the owner, ready to become the active connection by ATTACH.
     Standby,
 }
 
@@ -58,7 +58,7 @@ pub struct Greeting {
     pub version_min: u16,
     /// Newest version served.
     pub version_max: u16,
-    /// 32 octets nobody can guess.
+    /// 32 unpredictable octets.
     pub challenge: [u8; SECRET_LEN],
 }
 
@@ -100,7 +100,7 @@ impl Greeting {
     }
 }
 
-/// Whether the payload of a GREETING is one of a version whose checksum says nothing here.
+/// Whether the payload is a GREETING of an earlier version, with a different checksum.
 pub(crate) fn is_earlier(payload: &[u8]) -> bool {
     let mut fields = Fields(payload);
     let mut read = || {
@@ -120,37 +120,37 @@ pub(crate) fn is_earlier(payload: &[u8]) -> bool {
 /// 40  nonce (32) | proof (32)
 /// 104 octets at most u64 | group (1..255) | account (1..32) | grants up to the end
 /// ```
-/// Octets at most and grants are an owner's; others leave them out of account.
+/// The capacity and the grants apply to an owner; other roles ignore both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello<'a> {
     /// The last acknowledgement the owner has seen; refusals after it are listed in the WELCOME.
     pub acknowledged: Txn,
     /// The version chosen.
     pub version: u16,
-    /// What the peer wants to do.
+    /// The role of the peer.
     pub role: Role,
-    /// The life of the owner's memory: another one when it has forgotten what it sent. 0 for a reader.
+    /// The life of the owner's memory: a new number after the owner lost its send history. 0 for a reader.
     pub owner: u64,
-    /// Grows with every takeover of the group: a node serves no owner of an earlier one. 0 for a
-    /// reader, and for an owner that nothing fences.
+    /// Grows with every takeover of the group: a node refuses an owner with an earlier epoch. 0 for a reader, and for
+    /// an owner without fencing.
     pub epoch: u64,
-    /// Whether a group that is made here is to be kept in the node's log, if the node has any. It says
-    /// nothing of a group that exists.
+    /// Whether a new group is kept in the node's log, if the node has a log. The value has no effect on an existing
+    /// group.
     pub logged: bool,
     /// The group: UTF-8, 1 to [`NAME_MAX`] octets.
     pub group: &'a str,
-    /// Who the peer is: the account whose secret it proves.
+    /// The account of the peer, whose secret the peer proves.
     pub account: &'a str,
-    /// What a group is made with here; what holds from now on for one that this account made.
+    /// The charter of a new group, and the new charter of an existing group made by this account.
     pub charter: Charter<'a>,
-    /// 32 octets nobody can guess.
+    /// 32 unpredictable octets.
     pub nonce: [u8; SECRET_LEN],
     /// See [`Hello::sign`].
     pub proof: [u8; SECRET_LEN],
 }
 
 impl<'a> Hello<'a> {
-    /// Fills in the proof that answers `greeting`.
+    /// Fills in the proof, as the answer to `greeting`.
     #[must_use]
     pub fn sign(mut self, greeting: &Greeting, secret: &SharedSecret) -> Self {
         self.proof = *self.hash(OWNER_PROOF, greeting, secret).as_bytes();
@@ -163,7 +163,7 @@ impl<'a> Hello<'a> {
         self.hash(OWNER_PROOF, greeting, secret) == blake3::Hash::from_bytes(self.proof)
     }
 
-    /// The proof with which the node answers.
+    /// The proof of the node's answer.
     #[must_use]
     pub fn answer(&self, greeting: &Greeting, secret: &SharedSecret) -> [u8; SECRET_LEN] {
         *self.hash(NODE_PROOF, greeting, secret).as_bytes()
@@ -186,7 +186,7 @@ impl<'a> Hello<'a> {
         if self.logged { 0 } else { FLAG_NO_LOG }
     }
 
-    /// Appends the frame. Names beyond their limits are cut, which no node accepts.
+    /// Appends the frame. Names beyond the length limit are cut, and every node refuses a cut name.
     pub fn encode(&self, out: &mut Vec<u8>) {
         write_frame(out, Op::Hello, self.flags(), self.acknowledged.0, |out| {
             self.write(out, &self.proof);
@@ -255,7 +255,7 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// The node's answer to a HELLO it believes.
+/// The node's answer to a proven HELLO.
 ///
 /// ```text
 /// number = last transaction processed
@@ -264,23 +264,23 @@ impl<'a> Hello<'a> {
 /// 48  last transaction acknowledged u64 | owner before u64 | epoch before u64
 /// 72  longest frame u32 | refused count u32 | count x { txn u64 | code u32 | 0 u32 }
 /// ```
-/// Listed are the refusals after the owner's last acknowledgement seen, up to the last transaction
-/// acknowledged here.
+/// The list has the refusals after the owner's last acknowledgement seen, up to the last transaction acknowledged
+/// here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Welcome {
     /// Last transaction processed; the owner goes on with the next one.
     pub processed: Txn,
     /// Last transaction acknowledged.
     pub acknowledged: Txn,
-    /// The life of the last owner before this connection; 0 when there was none.
+    /// The life of the last owner before this connection; 0 without an earlier owner.
     pub owner: u64,
-    /// The group's epoch before this connection; 0 when nobody had fenced it.
+    /// The group's epoch before this connection; 0 without fencing.
     pub epoch: u64,
     /// Whether acknowledgements wait for the disk.
     pub synced: bool,
     /// Whether the group is incomplete here: it is being rebuilt from another node.
     pub syncing: bool,
-    /// Longest frame that the node accepts.
+    /// The longest frame that the node accepts.
     pub frame_max: u32,
     /// See [`Hello::answer`].
     pub proof: [u8; SECRET_LEN],
@@ -358,7 +358,7 @@ pub(crate) const fn expect(frame: &Frame<'_>, op: Op, flags: u8) -> Result<(), W
     Ok(())
 }
 
-/// `count u32`, then the refusals. At most one window of them is written.
+/// `count u32`, then the refusals. At most a window of refusals is written.
 pub(crate) fn write_refused(out: &mut Vec<u8>, refused: &[(Txn, Refusal)]) {
     let most = usize::try_from(WINDOW_TXNS_MAX).unwrap_or(usize::MAX);
     let refused = refused.get(..most).unwrap_or(refused);
@@ -371,8 +371,8 @@ pub(crate) fn write_refused(out: &mut Vec<u8>, refused: &[(Txn, Refusal)]) {
     }
 }
 
-/// What [`write_refused`] wrote, to the end of the payload; an item is `None` when it is malformed.
-/// A refusal of a later version is malformed: its meaning cannot be told to anybody.
+/// Decodes the output of [`write_refused`], to the end of the payload; a malformed item is `None`. A refusal of a
+/// later version counts as malformed: its meaning is unknown here.
 pub(crate) fn read_refused<'a>(
     fields: &mut Fields<'a>,
 ) -> Option<impl Iterator<Item = Option<(Txn, Refusal)>> + 'a> {

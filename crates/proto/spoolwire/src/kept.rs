@@ -1,5 +1,5 @@
-//! What rebuilds a group on a node that lacks it: RESET, and frames that carry over what another node
-//! holds ([`FLAG_KEPT`]). PUT has the layout it always has; CREATE brings more than an owner gives a
+//! The frames that rebuild a group on a node without the group: RESET, and frames that copy the content of
+//! another node ([`FLAG_KEPT`]). PUT has its usual layout; CREATE carries more fields than the CREATE of a
 //! new queue.
 
 use crate::Mutation;
@@ -29,8 +29,9 @@ pub fn decode_reset(frame: &Frame<'_>) -> Result<Txn, WireError> {
     Ok(Txn(frame.header.number))
 }
 
-/// Appends a CREATE with [`FLAG_KEPT`]: an entry of a QUEUE_LIST, of which number, name, limits, grants and
-/// next record count. `txn` is the last transaction before it; it consumes none.
+/// Appends a CREATE with [`FLAG_KEPT`]: an entry of a QUEUE_LIST, from which the node takes number, name,
+/// limits, grants and next record. `txn` is the last transaction before the CREATE, which consumes no
+/// transaction number.
 ///
 /// ```text
 /// 16  queue u32 | name length u16 | grants length u16 | records at most u64 | octets at most u64 |

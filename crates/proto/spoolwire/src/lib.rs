@@ -1,17 +1,17 @@
 //! The spool protocol, version 5: frames between a gateway and its spool nodes.
 //!
-//! A node keeps queues of records; the gateway that owns a group of them changes it by numbered
-//! transactions in pipelined frames and gets one cumulative acknowledgement per block the node read.
-//! This crate turns frames into octets and back; it keeps no state and takes no memory for a length
-//! that was not checked first. The engines of both sides are in `vere-spool`; the layouts are drawn
-//! in `docs/internals/spoolwire.md`.
+//! A node keeps queues of records; the gateway that owns a group of queues changes the group by
+//! numbered transactions in pipelined frames, and gets a cumulative acknowledgement for each block
+//! read by the node. This crate encodes and decodes frames, keeps no state and reserves no memory for
+//! an unchecked length. The engines of both sides are in `vere-spool`; the layouts are drawn in
+//! `docs/internals/spoolwire.md`.
 //!
-//! Reading order: [`Header`] and [`Frame`] (what all frames share), [`Greeting`], [`Hello`] and
-//! [`Welcome`] (how a connection begins), [`Mutation`] (what changes queues), [`Request`] and
-//! [`Answer`] (what reads them), [`encode_reset`] and [`encode_kept_create`] (what rebuilds a group),
-//! [`Charter`] and [`QueueCharter`] (who may do what with one, and with a queue of it).
+//! Reading order: [`Header`] and [`Frame`] (the common parts of all frames), [`Greeting`], [`Hello`]
+//! and [`Welcome`] (the beginning of a connection), [`Mutation`] (changes of queues), [`Request`] and
+//! [`Answer`] (queries), [`encode_reset`] and [`encode_kept_create`] (rebuilding a group),
+//! [`Charter`] and [`QueueCharter`] (the rights in a group and in a queue).
 //!
-//! Not covered: encryption, which is TLS around all of it.
+//! Not covered: encryption, which is the task of TLS around the connection.
 //!
 //! ```
 //! use vere_spoolwire::{Change, Frame, Mutation, QueueId, RecordId, Txn, encode_change};

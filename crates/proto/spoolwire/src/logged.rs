@@ -1,14 +1,14 @@
-//! Frames that only a node's log holds.
+//! Frames that occur only in a node's log.
 
 use crate::Refusal;
 use crate::frame::{Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::expect;
 use crate::types::Txn;
 
-/// Octets of a REFUSED frame: never longer than what it stands for.
+/// Octets of a REFUSED frame: never longer than the refused request.
 pub const REFUSED_FRAME_LEN: usize = 28;
 
-/// Appends a REFUSED: what is left of a refused request.
+/// Appends a REFUSED: the remains of a refused request.
 ///
 /// ```text
 /// number = transaction

@@ -1,4 +1,4 @@
-//! What changes queues: CREATE, PUT, DELETE, REPLACE, MOVE, PURGE, BATCH.
+//! The frames that change queues: CREATE, PUT, DELETE, REPLACE, MOVE, PURGE, BATCH.
 //!
 //! PUT, DELETE, REPLACE and MOVE begin alike, also inside a BATCH:
 //!
@@ -17,21 +17,21 @@ use crate::handshake::name;
 use crate::kept::read_kept_create;
 use crate::types::{META_MAX, NAME_MAX, QUEUES_MAX, QueueId, QueueLimits, RecordId, Txn};
 
-/// Octets of what PUT, DELETE, REPLACE and MOVE begin with.
+/// Octets of the common beginning of PUT, DELETE, REPLACE and MOVE.
 pub const TARGET_LEN: usize = 16;
 
-/// A change of one record, in a frame of its own or inside a BATCH.
+/// A change of a record, in a frame of its own or inside a BATCH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'a> {
     /// Appends a record.
     Put {
         /// The queue.
         queue: QueueId,
-        /// The record's number, above all earlier ones.
+        /// The record number, above all earlier numbers in the queue.
         id: RecordId,
         /// At most [`META_MAX`] octets.
         meta: &'a [u8],
-        /// The body; `None`: that of the last PUT with one before it in the BATCH.
+        /// The body; `None` for the body of the last PUT with a body in the BATCH.
         body: Option<&'a [u8]>,
     },
     /// Ends a record.
@@ -41,7 +41,7 @@ pub enum Change<'a> {
         /// The record.
         id: RecordId,
     },
-    /// Gives a record other metadata.
+    /// Replaces the metadata of a record.
     Replace {
         /// The queue.
         queue: QueueId,
@@ -52,15 +52,15 @@ pub enum Change<'a> {
     },
     /// Takes a record to the end of another queue.
     Move {
-        /// The queue it leaves.
+        /// The source queue.
         queue: QueueId,
         /// Its number there.
         id: RecordId,
-        /// The queue it goes to; may be the same.
+        /// The target queue; possibly the source queue.
         to: QueueId,
-        /// Its number there, above all earlier ones.
+        /// The record number in the target queue, above all earlier numbers.
         to_id: RecordId,
-        /// Its new metadata, if it changes; at most [`META_MAX`] octets.
+        /// The new metadata, if changed; at most [`META_MAX`] octets.
         meta: Option<&'a [u8]>,
     },
 }
@@ -68,25 +68,25 @@ pub enum Change<'a> {
 /// A frame that consumes a transaction number.
 #[derive(Debug, Clone, Copy)]
 pub enum Mutation<'a> {
-    /// Makes a queue, or gives the one of that number and name another charter.
+    /// Creates a queue, or gives the queue with this number and name a new charter.
     Create {
-        /// Its number, below [`QUEUES_MAX`].
+        /// The queue number, below [`QUEUES_MAX`].
         queue: QueueId,
         /// Its name.
         name: &'a str,
-        /// What it may hold, and who may read it.
+        /// The capacity and the readers of the queue.
         charter: QueueCharter<'a>,
     },
-    /// Makes a queue as it is elsewhere, or gives it this charter and at least this next number: a
-    /// CREATE with [`FLAG_KEPT`], which consumes no transaction number.
+    /// Copies a queue from another node, or gives the queue this charter and at least this next
+    /// number: a CREATE with [`FLAG_KEPT`], which consumes no transaction number.
     KeptCreate {
-        /// Its number, below [`QUEUES_MAX`].
+        /// The queue number, below [`QUEUES_MAX`].
         queue: QueueId,
         /// Its name.
         name: &'a str,
-        /// What it may hold, and who may read it.
+        /// The capacity and the readers of the queue.
         charter: QueueCharter<'a>,
-        /// Above every record it ever held.
+        /// The number above every record ever held in the queue.
         next: RecordId,
     },
     /// One change.
@@ -97,21 +97,21 @@ pub enum Mutation<'a> {
         queue: QueueId,
         /// The last record to end.
         through: RecordId,
-        /// Forget the queue as well; it must be empty then.
+        /// Whether to remove the queue as well; the queue must then be empty after the purge.
         drop: bool,
     },
-    /// Several changes, all or nothing.
+    /// Several changes, applied completely or not at all.
     Batch(Changes<'a>),
 }
 
 impl<'a> Mutation<'a> {
-    /// Reads a mutation frame. Of a BATCH every item is checked here, so that [`Changes`] yields them
-    /// without errors.
+    /// Reads a mutation frame. Every item of a BATCH is checked here, so that [`Changes`] yields the
+    /// items without errors.
     ///
     /// # Errors
     ///
-    /// [`WireError::Operation`] when it is none, [`WireError::Layout`] when lengths do not add up or
-    /// exceed their limits, [`WireError::Reserved`].
+    /// [`WireError::Operation`] for any other frame, [`WireError::Layout`] when lengths do not add up
+    /// or exceed their limits, [`WireError::Reserved`].
     #[inline]
     pub fn decode(frame: &Frame<'a>) -> Result<Self, WireError> {
         Self::decode_with(frame, 0)
@@ -272,7 +272,7 @@ pub struct Changes<'a> {
     offset: usize,
 }
 
-/// Octets of a BATCH's payload before its first item.
+/// Octets of a BATCH's payload before the first item.
 pub const BATCH_HEAD_LEN: usize = 8;
 
 impl<'a> Changes<'a> {
@@ -375,7 +375,7 @@ pub fn encode_purge(out: &mut Vec<u8>, txn: Txn, queue: QueueId, through: Record
     });
 }
 
-/// Appends the frame of one change. `flags` is 0, or [`FLAG_KEPT`].
+/// Appends the frame of a change. `flags` is 0, or [`FLAG_KEPT`].
 pub fn encode_change(out: &mut Vec<u8>, txn: Txn, change: &Change<'_>, flags: u8) {
     out.reserve(change_len(change).saturating_add(crate::FRAME_MIN));
     let op = change_op(change);
@@ -384,7 +384,7 @@ pub fn encode_change(out: &mut Vec<u8>, txn: Txn, change: &Change<'_>, flags: u8
     });
 }
 
-/// Appends a BATCH of these changes; see [`Changes`]. `flags` as in [`encode_change`].
+/// Appends a BATCH of the changes; see [`Changes`]. `flags` as in [`encode_change`].
 pub fn encode_batch<'a>(
     out: &mut Vec<u8>,
     txn: Txn,
@@ -405,7 +405,7 @@ pub fn encode_batch<'a>(
     });
 }
 
-/// Octets of a change between the header before it and what follows.
+/// Octets of a change behind the header.
 #[must_use]
 pub fn change_len(change: &Change<'_>) -> usize {
     let rest = match change {

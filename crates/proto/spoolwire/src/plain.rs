@@ -1,5 +1,5 @@
-//! PUT and DELETE in frames of their own, read without going through [`Mutation`](crate::Mutation):
-//! they come all the time, and what they say beside the record's octets fits into registers.
+//! PUT and DELETE in frames of their own, decoded without [`Mutation`](crate::Mutation): both frames are
+//! very frequent, and their fields beside the record's octets fit into registers.
 
 use crate::checksum::checksum;
 use crate::frame::{CHECKSUM_LEN, Fields, HEADER_LEN, Op};
@@ -17,26 +17,26 @@ pub struct Plain {
     pub queue: QueueId,
     /// The record.
     pub id: RecordId,
-    /// What a PUT brings; `None`: it is a DELETE.
+    /// The record of a PUT; `None` for a DELETE.
     pub put: Option<PlainPut>,
 }
 
 /// Where the parts of a PUT end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlainPut {
-    /// Octets of metadata, which come first.
+    /// Octets of metadata, in front of the body.
     pub meta_len: u32,
     /// Octets of metadata and body.
     pub len: u32,
 }
 
 impl Plain {
-    /// Reads the frame at the start of `bytes`, of at most `max` octets, when it is a whole PUT or DELETE
-    /// with this transaction number in which nothing is wrong; gives its length too. `None`: it is
-    /// something else or not whole, or [`Frame::read`](crate::Frame::read) and
-    /// [`Mutation::decode`](crate::Mutation::decode) say what is wrong.
+    /// Decodes the frame at the start of `bytes`, of at most `max` octets, if the frame is a complete and
+    /// valid PUT or DELETE with this transaction number; returns the length too. `None` for any other or
+    /// incomplete frame, and for a frame with an error found by [`Frame::read`](crate::Frame::read) and
+    /// [`Mutation::decode`](crate::Mutation::decode).
     ///
-    /// It takes no [`Frame`](crate::Frame) apart: a node spends much of its time here, and what stays in
+    /// The function builds no [`Frame`](crate::Frame): a node spends much of its time here, and values in
     /// registers need not be written and read again.
     #[must_use]
     #[inline(always)]

@@ -16,7 +16,7 @@ macro_rules! codes {
         }
 
         impl $name {
-            /// Every variant, in the order of its code.
+            /// Every variant, in the order of the codes.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The code on the wire.
@@ -27,7 +27,7 @@ macro_rules! codes {
                 }
             }
 
-            /// Reads a code; `None` when this version does not know it.
+            /// Decodes a code; `None` for a code unknown to this version.
             #[must_use]
             pub const fn from_code(code: $inner) -> Option<Self> {
                 match code {
@@ -48,7 +48,8 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Why one request changed nothing. It consumed its transaction number all the same.
+    /// The reason why a request changed no state. The request consumed its transaction number all
+    /// the same.
     Refusal: u32 {
         /// The queue has as many records or octets as it was created for. Passes when records go.
         QueueFull = 1, "queue is full";
@@ -56,9 +57,9 @@ codes! {
         NodeFull = 2, "node is full";
         /// No queue has this number.
         NoQueue = 3, "no such queue";
-        /// The queue holds no such record.
+        /// The record does not exist in the queue.
         NoRecord = 4, "no such record";
-        /// The record's number is not above all earlier ones of its queue.
+        /// The record's number is not above all earlier numbers of the queue.
         RecordOrder = 5, "record number is not above the last one";
         /// The queue number is in use under another name, or the name under another number.
         QueueTaken = 6, "queue number or name is taken";
@@ -97,19 +98,19 @@ codes! {
         Malformed = 4, "malformed frame";
         /// A frame's checksum is wrong: it was damaged on the way.
         Checksum = 5, "frame checksum is wrong";
-        /// A transaction number is not the next one.
+        /// A transaction number is not the successor of the last number.
         TxnGap = 6, "transaction number leaves a gap";
         /// A frame is longer than the node accepts.
         TooLong = 7, "frame is too long";
-        /// Nothing came in time.
+        /// No frame arrived in time.
         Timeout = 8, "timed out";
-        /// The node has as many connections as it allows.
+        /// The number of connections to the node is at the limit.
         TooMany = 9, "too many connections";
-        /// The node's log failed; it acknowledges nothing any more.
+        /// The node's log failed; the node sends no further acknowledgements.
         LogFailed = 10, "log failed";
         /// The node is stopping.
         ShuttingDown = 11, "node is shutting down";
-        /// A reader asked for a group that does not exist.
+        /// A reader asked for an unknown group.
         NoGroup = 12, "no such group";
         /// The node's log has no room left, not even for ending records. Passes when there is.
         LogFull = 13, "no room left for the log";
@@ -119,25 +120,25 @@ codes! {
         NoLog = 15, "node keeps no logs";
         /// There is no room for what is being copied to the node. Passes when records go.
         NoRoom = 16, "no room for what is copied";
-        /// The peer's account may not make groups on this node.
+        /// The peer's account is not allowed to create groups on this node.
         MayNotMake = 17, "the account may not make groups there";
         /// The peer's account did not make the group, and may not adopt it.
         MayNotOwn = 18, "the account may not own the group";
         /// The peer's account did not make the group, and may not read it.
         MayNotRead = 19, "the account may not read the group";
-        /// The peer's account is none of those that may read the queue.
+        /// The peer's account is not among the readers of the queue.
         MayNotReadQueue = 20, "the account may not read the queue";
-        /// The node has as many groups as it may, or as one account may have.
+        /// The number of groups is at the limit of the node, or of the account.
         TooManyGroups = 21, "the node has as many groups as it may, or as one account may make there";
         /// The group was ended.
         Ended = 22, "the group was ended";
-        /// A group is to be ended that holds records.
+        /// The group to be ended holds records.
         NotEmpty = 23, "the group holds records";
     }
 }
 
 impl CloseReason {
-    /// Whether it is about what the peer's account may do.
+    /// Whether the refusal concerns the rights of the peer's account.
     #[must_use]
     pub const fn is_denial(self) -> bool {
         matches!(

@@ -1,5 +1,5 @@
-//! What is answered: FETCH, STAT, QUEUES, HEARTBEAT, which only read, and ATTACH, COMPLETE, DUTY, END, which
-//! are an owner's. `number` is a sequence number.
+//! The requests with answers: FETCH, STAT, QUEUES, HEARTBEAT, which only read, and ATTACH, COMPLETE, DUTY, END,
+//! which only an owner sends. `number` is a sequence number.
 
 use crate::frame::{FLAG_LOG, FLAG_RECORDS, Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::expect;
@@ -8,10 +8,10 @@ use crate::types::{QueueId, RecordId, Seq, Txn};
 /// The longest frame of a request.
 pub const REQUEST_FRAME_MAX: usize = 64;
 
-/// What is answered in its place of the connection's order.
+/// A request answered in the order of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
-    /// Records of a queue from one on.
+    /// Records of a queue from a number on.
     ///
     /// ```text
     /// 16  queue u32 | records at most u32 | from record u64 | octets at most u32 | 0 u32
@@ -19,7 +19,7 @@ pub enum Request {
     Fetch {
         /// The queue.
         queue: QueueId,
-        /// The first record wanted; if it is gone, the next one.
+        /// The first record; if removed, the next record.
         from: RecordId,
         /// Records, at most.
         records: u32,
@@ -41,7 +41,7 @@ pub enum Request {
     },
     /// A sign of life. No payload.
     Heartbeat,
-    /// Makes a standby connection the owner's active one; the one before is closed.
+    /// Makes a standby connection the owner's active connection; the active connection before is closed.
     ///
     /// ```text
     /// 16  last acknowledgement seen u64
@@ -53,7 +53,7 @@ pub enum Request {
     /// The group is whole: everything that had to be copied is here. Answered by ALIVE when all of it
     /// is safe at the node's level. No payload.
     Complete,
-    /// What the group's records are to survive. Answered by ALIVE when it is so. No payload.
+    /// The durability of the group's records. Answered by ALIVE once the durability is reached. No payload.
     ///
     /// ```text
     /// flags: 0x01 log from now on, else memory only
@@ -62,14 +62,14 @@ pub enum Request {
         /// Everything goes into the log, also what is held already; otherwise the log is removed.
         log: bool,
     },
-    /// The group is to be gone from the node, with its log; the number that it took is free. Answered by CLOSE, once
-    /// that is safe. No payload.
+    /// Removes the group from the node, with the log; the number of the group becomes free. Answered by CLOSE, once
+    /// the removal is safe. No payload.
     ///
     /// ```text
     /// flags: 0x01 with the records that it holds
     /// ```
     End {
-        /// Also when it holds records.
+        /// Whether to remove a group that holds records.
         records: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! The numbers that travel in frames, each with its own type.
+//! The numbers in frames, each with a type of its own.
 
 use std::fmt;
 
@@ -31,29 +31,30 @@ macro_rules! number {
 }
 
 number! {
-    /// A queue within its group. The owner chooses it, from 0 up and below [`QUEUES_MAX`].
+    /// The number of a queue within the group. The owner chooses the number, from 0 up and below
+    /// [`QUEUES_MAX`].
     QueueId(u32)
 }
 number! {
-    /// A record within its queue: increasing, in acceptance order. The owner chooses it; a number
-    /// that was refused is left out.
+    /// The number of a record within the queue: increasing, in acceptance order. The owner chooses the
+    /// number; a refused number is skipped.
     RecordId(u64)
 }
 number! {
-    /// The transaction number of a mutation within its group: 1, 2, 3 and so on without a gap.
-    /// 0 stands for "none yet".
+    /// The transaction number of a mutation within its group: 1, 2, 3 and so on without a gap. 0 stands for
+    /// "no transaction yet".
     Txn(u64)
 }
 number! {
-    /// Matches an answer that carries data with its request; the asker chooses it.
+    /// Matches an answer with the request; the asking side chooses the number.
     Seq(u64)
 }
 number! {
-    /// The life of a node's memory: a node that lost what it held comes back under another one.
+    /// The life of a node's memory: a node that lost its records returns with a new number.
     Incarnation(u64)
 }
 
-/// Queues of one group, at most.
+/// The most queues of a group.
 pub const QUEUES_MAX: u32 = 262_144;
 
 /// Longest name of a group or a queue, in octets.
@@ -62,11 +63,11 @@ pub const NAME_MAX: usize = 255;
 /// Longest metadata of a record, in octets.
 pub const META_MAX: usize = 1 << 20;
 
-/// Transactions that an owner may have in flight, and for which a node remembers refusals.
+/// The most transactions of an owner in flight, and the window for which a node remembers refusals.
 pub const WINDOW_TXNS_MAX: u64 = 65_536;
 
 impl Txn {
-    /// The number after this one.
+    /// The following number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -74,14 +75,14 @@ impl Txn {
 }
 
 impl RecordId {
-    /// The number after this one.
+    /// The following number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 }
 
-/// What a queue may hold; a PUT beyond it is refused with `QUEUE_FULL`.
+/// The capacity of a queue; a PUT above the capacity is refused with `QUEUE_FULL`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueLimits {
     /// Records.
@@ -91,7 +92,7 @@ pub struct QueueLimits {
 }
 
 impl QueueLimits {
-    /// No limits but those of the node.
+    /// No limits but the limits of the node.
     pub const UNLIMITED: Self = Self {
         length_max: u64::MAX,
         bytes_max: u64::MAX,
@@ -104,29 +105,30 @@ impl Default for QueueLimits {
     }
 }
 
-/// A queue as its node sees it.
+/// The state of a queue on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueStat {
     /// Its number.
     pub id: QueueId,
-    /// Its name: UTF-8, 1 to [`NAME_MAX`] octets.
+    /// The name: UTF-8, 1 to [`NAME_MAX`] octets.
     pub name: String,
-    /// What it may hold.
+    /// The capacity.
     pub limits: QueueLimits,
-    /// Accounts that may read it beside those that may own its group; none: those that may read its group.
+    /// The accounts that may read the queue beside the accounts that may own the group; empty for the
+    /// readers of the group.
     pub readers: KeptGrants,
-    /// Its oldest record; equal to `next` when it is empty.
+    /// The oldest record; equal to `next` in an empty queue.
     pub first: RecordId,
-    /// The number above every record it ever held.
+    /// The number above every record ever held in the queue.
     pub next: RecordId,
     /// Records it holds.
     pub length: u64,
-    /// Octets of metadata and bodies it holds.
+    /// Octets of metadata and bodies in the queue.
     pub bytes: u64,
 }
 
 impl QueueStat {
-    /// What it was made with, beside its name.
+    /// The charter of the queue.
     #[must_use]
     pub const fn charter(&self) -> QueueCharter<'_> {
         QueueCharter {
@@ -136,14 +138,14 @@ impl QueueStat {
     }
 }
 
-/// A node and one of its groups in figures.
+/// The figures of a node and of one of its groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeStat {
     /// The life of the node's memory.
     pub incarnation: Incarnation,
-    /// Last transaction of the group that the node has processed.
+    /// The last transaction of the group processed by the node.
     pub processed: Txn,
-    /// Last transaction of the group that the node has acknowledged.
+    /// The last transaction of the group acknowledged by the node.
     pub acknowledged: Txn,
     /// Queues of the group.
     pub queues: u64,
@@ -157,14 +159,14 @@ pub struct NodeStat {
     pub memory_max: u64,
     /// Octets of log files of the group; 0 without a log.
     pub log_bytes: u64,
-    /// The epoch of the group's owner; 0 while nobody fenced it.
+    /// The epoch of the group's owner; 0 without fencing.
     pub epoch: u64,
     /// Octets of the group's frames that lie on disk for want of memory.
     pub spilled: u64,
     /// Octets of metadata and bodies the group may hold.
     pub bytes_max: u64,
-    /// How much of what the node may hold of all groups it does, in memory and beside it: in thousandths. At
-    /// 1,000 it refuses new records.
+    /// The used share of the node's capacity over all groups, in memory or on disk, in thousandths. At 1,000
+    /// the node refuses new records.
     pub fill: u64,
     /// Whether an acknowledgement waits for the disk.
     pub synced: bool,

@@ -1,11 +1,11 @@
-//! Changes to a directory, and what they need to be allowed.
+//! Changes of a directory, and their conditions.
 
 use std::fmt;
 
 use super::names::{AccountName, DomainName};
 use super::{Account, Alias, Credentials, Domain, Lookup, StoreError, TARGETS_MAX};
 
-/// Octets of one address: 64 of local part, `@`, 255 of domain.
+/// Octets of an address: 64 of local part, `@`, 255 of domain.
 const ADDRESS_OCTETS_MAX: usize = 320;
 
 /// An atomic change of the directory.
@@ -21,7 +21,7 @@ pub enum Change {
     AddAccount(Account),
     /// Replaces the credentials of an account.
     SetCredentials(AccountName, Option<Credentials>),
-    /// Removes an account; its mailbox is not touched.
+    /// Removes an account; its mailboxes are not touched.
     RemoveAccount(AccountName),
     /// Adds an alias, or replaces the targets of an existing alias.
     SetAlias(Alias),
@@ -59,7 +59,7 @@ impl fmt::Display for ChangeError {
             Self::NoSuchDomain(name) => write!(f, "there is no domain {name}"),
             Self::DomainInUse(name, accounts, aliases) => write!(
                 f,
-                "domain {name} still has {accounts} accounts and {aliases} aliases, remove them first"
+                "domain {name} still has {accounts} accounts and {aliases} aliases; remove all accounts and aliases first"
             ),
             Self::AccountExists(name) => write!(f, "account {name} exists already"),
             Self::NoSuchAccount(name) => write!(f, "there is no account {name}"),
@@ -84,7 +84,7 @@ impl From<StoreError> for ChangeError {
 impl Change {
     /// Checks whether the change is allowed in the directory `now`.
     ///
-    /// Stores call this under the lock that also covers the change.
+    /// Stores call the check under the lock that also covers the change.
     ///
     /// # Errors
     ///

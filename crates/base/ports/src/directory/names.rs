@@ -9,11 +9,11 @@ use unicode_normalization::char::is_combining_mark;
 /// Octets of the local part of an account's name (RFC 5321 section 4.5.3.1.1).
 pub const LOCAL_PART_OCTETS_MAX: usize = 64;
 
-/// The octets beside letters and digits that a local part may hold: `atext` of RFC 5322 without
-/// those that mean something to a path, a shell, a template or an old way of routing (`!`, `%`).
+/// The octets allowed in a local part beside letters and digits: `atext` of RFC 5322 without the characters with
+/// a meaning in paths, shells, templates or old routing (`!`, `%`).
 const LOCAL_PART_SPECIALS: &str = "#&'+-=^_~.";
 
-/// Says why a text is not a name. The fault is the one's who gave it.
+/// The reason why a text is not a name. The fault is the fault of the text's author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameError {
     /// The text is not a domain name.
@@ -49,12 +49,12 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// Shortens what somebody gave, for a message.
+/// Shortens an input for an error text.
 fn shortened(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-/// A domain name in its one canonical form: A-labels in lower case, no dot at the end.
+/// A domain name in canonical form: A-labels in lower case, no dot at the end.
 ///
 /// `Bücher.example` and `xn--bcher-kva.EXAMPLE` are the same name (UTS #46, non-transitional).
 /// Address literals are no domain names.
@@ -81,7 +81,7 @@ impl DomainName {
         if name.is_empty() || name.len() > 253 || ends_with_number(&name) {
             return Err(refused());
         }
-        // The library promises this; the file system relies on it.
+        // The library promises safe names, and the file system relies on them.
         let safe =
             |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
         if !name
@@ -100,8 +100,8 @@ impl DomainName {
     }
 }
 
-/// Whether a text is a name in its one form beyond doubt, which the library would give back as it is. Nearly all
-/// are, and the domain of each recipient is looked for.
+/// Whether a text is certainly canonical, so that the library would return the same text. Nearly all domains are
+/// canonical, and the domain of each recipient is looked up.
 fn is_canonical(text: &str) -> bool {
     let safe = |octet: &u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || *octet == b'-';
     let plain = |label: &str| {
@@ -135,13 +135,13 @@ impl FromStr for DomainName {
     }
 }
 
-/// The name of an account or alias, `local-part@domain`, in its one canonical form.
+/// The name of an account or alias, `local-part@domain`, in canonical form.
 ///
-/// Domains compare as [`DomainName`]. Local parts compare after Unicode normalisation to NFC and
-/// conversion to lower case (Unicode's, not that of any language), so that `Bob` and `bob` are one
-/// person. They hold letters and digits of any script, combining marks, and `#&'+-=^_~.`: no
-/// spaces, slashes, quotes, controls or invisible characters, never `.` or `..`. Other addresses of
-/// the mail standard exist, but nobody has an account under them here.
+/// Domains compare as [`DomainName`]. Local parts compare after Unicode normalisation to NFC and conversion to
+/// lower case (Unicode's, not that of any language), so that `Bob` and `bob` are one person. They hold letters
+/// and digits of any script, combining marks, and `#&'+-=^_~.`: no spaces, slashes, quotes, controls or
+/// invisible characters, never `.` or `..`. The mail standards allow other addresses too, but no account here
+/// has such an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AccountName {
     local: Box<str>,
@@ -276,7 +276,7 @@ mod tests {
         // Composed and decomposed, upper and lower case.
         assert_eq!(name("J\u{d6}RG@a.test"), name("jo\u{308}rg@a.test"));
         assert_eq!(name("\u{7528}\u{6237}@a.test"), "\u{7528}\u{6237}@a.test");
-        // Devanagari needs combining marks that are no letters.
+        // Devanagari needs combining marks, which are not letters.
         assert_eq!(
             name("\u{938}\u{902}\u{92a}\u{930}\u{94d}\u{915}@a.test")
                 .chars()

@@ -10,7 +10,7 @@ use super::{
     Page, StoreError,
 };
 
-/// Domains, accounts and aliases by their names.
+/// Domains, accounts and aliases by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Records {
     domains: BTreeMap<DomainName, Domain>,
@@ -25,7 +25,7 @@ impl Records {
     ///
     /// # Errors
     ///
-    /// Those of [`Change::check`].
+    /// The errors of [`Change::check`].
     pub fn apply(&mut self, change: &Change) -> Result<(), ChangeError> {
         change.check(self)?;
         match change {
@@ -128,7 +128,7 @@ impl Lookup for Records {
     }
 }
 
-/// A store that forgets everything at its end: for tests and simulation.
+/// A store in memory, for tests and simulation.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     records: Mutex<Records>,
@@ -137,7 +137,7 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     fn records(&self) -> MutexGuard<'_, Records> {
-        // Changes are made after every check, so that a panic cannot leave half of one.
+        // Changes are made after every check, so that a panic cannot leave half a change.
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

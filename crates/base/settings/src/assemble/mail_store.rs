@@ -21,7 +21,7 @@ impl Assembly {
     fn new_mailboxes(&self) -> Vec<NewMailbox> {
         let texts: Vec<String> = self.need("store.mailboxes");
         let read = texts.iter().map(|text| NewMailbox::parse(text));
-        // They were read before.
+        // The texts were parsed before.
         read.filter_map(Result::ok).collect()
     }
 }

@@ -31,7 +31,7 @@ impl Assembly {
     }
 
     pub(super) fn source(&self, at: &str) -> Source {
-        // The kinds of these options admit one family each.
+        // The kind of each option admits a single address family.
         let address = |key: &str| self.maybe::<IpAddr>(&format!("{at}.{key}"));
         let hostname: Option<String> = self.maybe(&format!("{at}.hostname"));
         Source {

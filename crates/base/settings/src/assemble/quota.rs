@@ -1,4 +1,4 @@
-//! Sections about what accounts may hold.
+//! Sections about the quotas of accounts.
 
 use super::Assembly;
 use crate::quota::{AccountQuota, OverQuota, Quota};

@@ -8,14 +8,14 @@ use crate::errors::{ConfigError, Problem};
 /// Linux's `sun_path` has 108 octets, the last one for the end.
 const SOCKET_PATH_MAX: usize = 107;
 
-/// The contradictions found so far, and the file that they are in.
+/// The contradictions found so far, and the file.
 pub(super) struct Found<'a> {
     pub(super) document: &'a Document,
     pub(super) errors: Vec<ConfigError>,
 }
 
 impl Found<'_> {
-    /// Adds one, at the line of its key.
+    /// Adds a contradiction, at the line of the key.
     pub(super) fn add(&mut self, key: &str, text: impl Into<String>) {
         let line = self.document.lines.at(key).unwrap_or(1);
         let problem = Problem::Conflict(text.into());
@@ -26,7 +26,7 @@ impl Found<'_> {
         });
     }
 
-    /// Adds a socket whose path no kernel takes.
+    /// Adds a socket whose path is too long for the kernel.
     pub(super) fn socket(&mut self, key: &str, path: &Path) {
         if path.as_os_str().len() > SOCKET_PATH_MAX {
             let text = format!("a socket's path has at most {SOCKET_PATH_MAX} octets");
@@ -34,7 +34,7 @@ impl Found<'_> {
         }
     }
 
-    /// Two keys of which none goes without the other.
+    /// Adds an error if exactly one of two dependent keys is set.
     pub(super) fn pair(&mut self, first: &str, second: &str) {
         let values = &self.document.values;
         match (values.contains_key(first), values.contains_key(second)) {

@@ -1,4 +1,4 @@
-//! Nodes that would be in each other's place.
+//! Checks for nodes with conflicting addresses.
 
 use super::found::Found;
 use crate::model::{LineTls, Spool, SpoolNode};
@@ -29,7 +29,8 @@ pub(super) fn check(spool: &Spool, found: &mut Found<'_>) {
     }
 }
 
-/// At a standby address only its own node may answer: another one there would be taken for a second copy.
+/// At a standby address only the same node may answer: another node there would be taken for a second
+/// copy.
 fn standby(spool: &Spool, n: usize, key: &impl Fn(&str) -> String, found: &mut Found<'_>) {
     let node = &spool.nodes[n];
     let Some(standby) = node.standby.filter(|standby| standby.port() != 0) else {

@@ -1,4 +1,4 @@
-//! What a row of the table says, and the units that it is written in.
+//! The rows of the table, and their units.
 
 use crate::kind::Kind;
 
@@ -14,9 +14,9 @@ pub(crate) struct Section {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// `[name]`; without it, all its defaults hold.
+    /// `[name]`; without the section, all its defaults apply.
     Always,
-    /// `[name]`; without it, the service does not exist.
+    /// `[name]`; without the section, the service does not exist.
     Optional,
     /// `[[name]]`, any number of times up to [`REPEATED_MAX`].
     Repeated,
@@ -36,14 +36,14 @@ pub(crate) struct Opt {
     pub(crate) text: &'static str,
 }
 
-/// What holds when a key is absent.
+/// The value of an absent key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fallback {
     /// The key must be there; an example in TOML.
     Required(&'static str),
-    /// This value, in TOML. Paths may hold `{data}` and `{name}`.
+    /// This value, in TOML. Paths may contain `{data}` and `{name}`.
     Is(&'static str),
-    /// No value; what that means.
+    /// No value; the text explains the effect.
     Nothing(&'static str),
 }
 

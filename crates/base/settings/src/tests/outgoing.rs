@@ -27,7 +27,7 @@ fn a_password_comes_from_one_place_and_travels_encrypted() {
         &format!("{ROUTE}password_file = \"p\"\n"),
         6,
         "route[1].password_file",
-        "needs a username",
+        "needs `username`",
     );
     one_error(
         &format!("{ROUTE}username = \"u\"\n"),
@@ -73,13 +73,13 @@ fn sources_have_names_that_exist() {
         "[[source]]\nname = \"a\"\nipv4 = \"::1\"\n",
         5,
         "source[1].ipv4",
-        "is no IPv4 address",
+        "expected an IPv4 address",
     );
     one_error(
         "[[source]]\nname = \"a\"\nipv6 = \"192.0.2.1\"\n",
         5,
         "source[1].ipv6",
-        "is no IPv6 address",
+        "expected an IPv6 address",
     );
 }
 
@@ -129,15 +129,15 @@ fn limits_of_destinations_name_one_kind_once() {
         "domain = \"a.b\"\nmx = \"a.b\"\n",
         "stands beside domain",
     );
-    at("next_hop", "next_hop = \"mx\"\n", "is no next hop");
+    at("next_hop", "next_hop = \"mx\"\n", "expected a next hop");
     at(
         "in_order",
         "mx = \"a.b\"\nin_order = \"yes\"\n",
         "not for hosts",
     );
     let ordered = "domain = \"a.b\"\nin_order = \"yes\"\nconnections_max = 2\n";
-    at("connections_max", ordered, "is one");
-    at("burst", "mx = \"a.b\"\nburst = 2\n", "needs a rate");
+    at("connections_max", ordered, "must be 1");
+    at("burst", "mx = \"a.b\"\nburst = 2\n", "needs `rate`");
     for rate in ["5", "0/1s", "1000001/1s", "5/0s", "5/25h", "/1s", "5/"] {
         at("rate", &format!("mx = \"a.b\"\nrate = \"{rate}\"\n"), "");
     }

@@ -1,4 +1,4 @@
-//! One connection: the machine, what it has not taken yet, and what it has said.
+//! A connection: the machine, its unread input, and its unread output.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::runner::{Heard, SubjectError};
 #[derive(Debug)]
 pub(super) struct Connection {
     stage: Stage,
-    /// What the machine has not taken yet.
+    /// Octets that the machine has not consumed yet.
     waiting: Vec<u8>,
-    /// What the machine has said and the script has not heard.
+    /// Output of the machine that the script has not read.
     said: Vec<u8>,
     closed: bool,
 }
@@ -45,7 +45,7 @@ impl Connection {
         }
     }
 
-    /// Takes what the client sends in one go.
+    /// Receives octets that the client sent together.
     pub(super) fn arrive(
         &mut self,
         octets: &[u8],
@@ -55,7 +55,7 @@ impl Connection {
     ) {
         match pieces {
             Pieces::Whole => self.waiting.extend_from_slice(octets),
-            // All of it before anything is sent: the machine must see that it came together.
+            // All pieces before any output: the machine must see that the octets came together.
             Pieces::Octets => {
                 for octet in octets {
                     self.waiting.push(*octet);
@@ -69,7 +69,7 @@ impl Connection {
         self.settle(world, now);
     }
 
-    /// Gives the machine what waits, and says whether it took any.
+    /// Gives the machine waiting octets, and returns whether the machine consumed any.
     fn feed(&mut self, now: Timestamp) -> bool {
         if self.waiting.is_empty() {
             return false;
@@ -106,7 +106,7 @@ impl Connection {
         taken > 0
     }
 
-    /// Does what the machine wants until it wants nothing but input.
+    /// Carries out the machine's steps until the machine needs input.
     pub(super) fn settle(&mut self, world: &mut World, now: Timestamp) {
         loop {
             let fed = self.feed(now);

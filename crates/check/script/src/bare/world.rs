@@ -1,4 +1,4 @@
-//! Who exists and what they may do.
+//! The users of the made-up world, and their permissions.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ const DOMAIN: &str = "demo.test";
 const PASSWORD: &str = "demo";
 pub(super) const ITERATIONS: u32 = 4096;
 
-/// The made-up world: who a client is, who exists, and what was stored.
+/// The made-up world: the client, the users, and the stored messages.
 #[derive(Debug)]
 pub struct World {
-    /// What all sessions share.
+    /// The settings of all sessions.
     pub config: ServerConfig,
-    /// What a new client is and may do.
+    /// The identity and permissions of a new client.
     pub peer: Peer,
     /// Whether connections begin with a PROXY header.
     pub(super) proxy: bool,
@@ -32,7 +32,7 @@ pub struct World {
 }
 
 impl World {
-    /// Makes the world as [`bare`](crate::bare) describes it.
+    /// Makes the world described in [`bare`](crate::bare).
     #[must_use]
     pub fn new() -> Self {
         let mut config = ServerConfig::new(HOSTNAME, Role::Mx);
@@ -146,7 +146,7 @@ fn password(attempt: &PasswordAttempt) -> AuthOutcome {
     }
 }
 
-/// The account whose password this is.
+/// The account whose password was given.
 pub(super) fn password_of(attempt: &PasswordAttempt) -> Option<String> {
     let own = attempt
         .authzid

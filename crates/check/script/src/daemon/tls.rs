@@ -1,4 +1,4 @@
-//! TLS as a client that trusts everybody: what is tested is the protocol, not the certificate.
+//! A TLS client that trusts every certificate: the test concerns the protocol, not the certificate.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -76,7 +76,7 @@ pub(super) fn shake_hands(stream: TcpStream) -> Result<Stream, SubjectError> {
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-/// Takes every certificate, and still checks that the server has its key.
+/// Accepts every certificate, and still checks that the server has the key.
 #[derive(Debug)]
 struct TrustsAll(Arc<CryptoProvider>);
 

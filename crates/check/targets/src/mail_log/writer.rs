@@ -14,12 +14,12 @@ use crate::disk::Disk;
 pub(super) const LOG_ID: u64 = 0x1122_3344_5566_7788;
 /// The account of the mailbox.
 pub(super) const ACCOUNT: &str = "ann@demo.test";
-/// The mailbox: the position of what makes it.
+/// The mailbox: the position of the record that creates the mailbox.
 pub(super) const MAILBOX: u64 = 64;
 
 const SEGMENT_HEAD: usize = 64;
 const FIRST_POSITION: u64 = 64;
-/// Records of a segment that was written again between two entries of its index.
+/// Records of a rewritten segment between two entries of the index.
 const INDEXED: usize = 8;
 const BODY: u8 = 1;
 const BATCH: u8 = 2;
@@ -28,7 +28,7 @@ const BATCH: u8 = 2;
 struct Segment {
     first: u64,
     octets: Vec<u8>,
-    /// Where its records lie: offset and octets.
+    /// The places of the records: offset and octets.
     records: Vec<(usize, usize)>,
 }
 
@@ -113,7 +113,7 @@ impl Writer {
                     self.segments.remove(which % self.segments.len());
                 }
             }
-            // A record that lies about where it is, or what was synced before it.
+            // A record with a wrong position, or a wrong synced position.
             13 => {
                 let (skew, boast) = (u64::from(number(input)), u64::from(number(input)));
                 self.record(BODY, b"", (0, skew, boast * boast));
@@ -125,7 +125,7 @@ impl Writer {
 
     fn segment(&mut self) {
         let first = self.position;
-        // Of two of one name the later is there.
+        // Of two segments with the same name the later is kept.
         self.segments.retain(|segment| segment.first != first);
         self.segments.push(Segment {
             first,
@@ -134,8 +134,8 @@ impl Writer {
         });
     }
 
-    /// A record; `more` octets are announced and not there, it is `skew` behind where it says, and says that
-    /// `boast` octets more were synced.
+    /// A record; `more` octets are announced and missing, the position is wrong by `skew`, and the synced
+    /// position is too high by `boast` octets.
     fn record(&mut self, kind: u8, payload: &[u8], (more, skew, boast): (u32, u64, u64)) -> u64 {
         let position = self.position;
         let mut octets = Vec::new();
@@ -208,7 +208,7 @@ impl Writer {
         self.change(2, body.unwrap_or(FIRST_POSITION));
     }
 
-    /// A batch that puts the row of the last message, whose body lies there.
+    /// A batch that puts the row of the last message, whose body lies at `body`.
     fn change(&mut self, flags: u8, body: u64) {
         let mod_seq = 2 + u64::from(self.messages % 100);
         let mut row = vec![1, flags, mod_seq as u8, 0];
@@ -226,13 +226,13 @@ impl Writer {
         self.batch(false, vec![(key, row), (vec![2], head)]);
     }
 
-    /// A batch that follows the one before it.
+    /// A batch that follows the batch before.
     fn batch(&mut self, of_account: bool, rows: Vec<(Vec<u8>, Vec<u8>)>) {
         self.state(of_account).rows.extend(rows.iter().cloned());
         self.put(of_account, 0, &rows);
     }
 
-    /// One with all rows, and that which says where it is.
+    /// A snapshot with all rows, and the row that names its position.
     fn snapshot(&mut self, of_account: bool) {
         let own = [&[1][..], &self.position.to_le_bytes()].concat();
         let state = self.state(of_account);
@@ -268,7 +268,7 @@ impl Writer {
         self.state(of_account).version = version;
     }
 
-    /// Changes one octet of one segment.
+    /// Changes an octet of a segment.
     fn flip(&mut self, input: &mut &[u8]) {
         let which = usize::from(number(input));
         let at = usize::from(u16::from_le_bytes([number(input), number(input)]));
@@ -350,7 +350,7 @@ fn number(input: &mut &[u8]) -> u8 {
     number
 }
 
-/// So many octets as the first one says, or all that are left.
+/// Takes as many octets as the first octet says, or all remaining octets.
 fn counted<'a>(input: &mut &'a [u8]) -> &'a [u8] {
     let count = usize::from(number(input)).min(input.len());
     let (text, rest) = input.split_at(count);
@@ -358,7 +358,7 @@ fn counted<'a>(input: &mut &'a [u8]) -> &'a [u8] {
     text
 }
 
-/// Delivers a message, if it is taken.
+/// Delivers a message, if the store accepts the message.
 pub(super) fn deliver(store: &mut Store<Disk, MemoryMeta>, mailbox: MailboxId, number: u8) {
     let target = Target {
         mailbox,

@@ -1,8 +1,8 @@
-//! Connections that are kept for the next message of their queue, and give way to queues that wait for one.
+//! Connections kept for the next message of their queue, which give way to queues waiting for a connection.
 //!
-//! While connections are free an idle one costs nothing. Where all are in use, or as many as a site takes, one
-//! ends for each queue that has to wait, the one that has idled longest; so a gateway with a message each for
-//! many destinations does not wait for the idle time of those that it has served.
+//! While connections are free an idle connection costs nothing. When all connections are in use, or as many as
+//! a site accepts, an idle connection ends for each waiting queue, longest idle first; so a gateway with a
+//! message each for many destinations does not wait for the idle time of served destinations.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,13 @@ use super::gates::GateId;
 use super::queue::Queue;
 use super::{QueueNumber, Queues};
 
-/// Queues with idle workers, the one first that has had some for longest.
+/// Queues with idle workers, longest idle first.
 pub(super) type Idlers = BTreeSet<(u64, QueueNumber)>;
 
 impl Queues {
-    /// Tells that a worker waits for work; [`Next::Wake`](super::Next::Wake) ends that, or
-    /// [`Next::Release`](super::Next::Release). False: others wait for its connection, and it has to end.
+    /// Records that a worker waits for work, until [`Next::Wake`](super::Next::Wake) or
+    /// [`Next::Release`](super::Next::Release). False: other queues wait for the connection, and the worker
+    /// has to end.
     #[must_use]
     pub fn worker_idle(&mut self, number: QueueNumber) -> bool {
         let Some(queue) = self.queues.get(number) else {
@@ -30,13 +31,13 @@ impl Queues {
         true
     }
 
-    /// Tells that a worker that was idle goes on by itself (to end).
+    /// Records that an idle worker continues by itself (to end).
     pub fn worker_resumed(&mut self, number: QueueNumber) {
         self.stirs(number);
     }
 
-    /// Whether a worker that was woken has to end, as [`Next::Release`](super::Next::Release) wants one to; to
-    /// be asked by each.
+    /// Whether a woken worker has to end because of [`Next::Release`](super::Next::Release); every woken
+    /// worker must ask.
     #[must_use]
     pub fn worker_released(&mut self, number: QueueNumber) -> bool {
         let Some(queue) = self.queues.get_mut(number) else {
@@ -47,7 +48,7 @@ impl Queues {
         released
     }
 
-    /// One more worker of a queue idles.
+    /// Records another idle worker of a queue.
     fn rests(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
@@ -64,7 +65,7 @@ impl Queues {
         }
     }
 
-    /// One worker of a queue idles no more.
+    /// Records that an idle worker of a queue is idle no more.
     pub(super) fn stirs(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
@@ -79,7 +80,7 @@ impl Queues {
         }
     }
 
-    /// A worker of a queue ends for others.
+    /// Records that a worker of a queue has to end for other queues.
     fn leaves(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
@@ -91,7 +92,7 @@ impl Queues {
         }
     }
 
-    /// A worker of a queue has ended, maybe for others.
+    /// Records that a worker of a queue has ended, maybe for other queues.
     pub(super) fn has_left(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
@@ -105,7 +106,7 @@ impl Queues {
         }
     }
 
-    /// Whether others wait for a connection of this queue, more than end already.
+    /// Whether queues wait for a connection of this queue, beyond the connections about to end.
     fn is_coveted(&self, queue: &Queue) -> bool {
         let crowded = |id| {
             self.gates
@@ -133,7 +134,7 @@ impl Queues {
         }
     }
 
-    /// A queue waits for a connection to a site: an idle one to it ends.
+    /// A queue waits for a connection to a site: an idle connection to the site ends.
     pub(super) fn release_at(&mut self, id: GateId) {
         let coveted = self
             .gates

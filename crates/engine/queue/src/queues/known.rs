@@ -1,4 +1,4 @@
-//! All queues by their number: dense, as the spool gives the lowest free one.
+//! All queues by number: dense, because the spool gives the lowest free number.
 
 use super::QueueNumber;
 use super::queue::Queue;
@@ -18,7 +18,7 @@ impl Known {
         self.count
     }
 
-    /// The number behind the last one.
+    /// The number behind the last queue.
     pub(super) fn end(&self) -> QueueNumber {
         u32::try_from(self.queues.len()).unwrap_or(NUMBERS_MAX)
     }
@@ -38,7 +38,8 @@ impl Known {
         queue
     }
 
-    /// Puts a queue at its number, unless there is one. False: the number is taken or out of range.
+    /// Puts a queue at its number, unless the number is taken. False: the number is taken or out of
+    /// range.
     pub(super) fn insert(&mut self, number: QueueNumber, queue: Queue) -> bool {
         if number >= NUMBERS_MAX {
             return false;

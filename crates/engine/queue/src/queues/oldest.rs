@@ -1,8 +1,8 @@
-//! When the oldest message of all queues was accepted, without looking at all queues.
+//! The acceptance time of the oldest message, without a search through all queues.
 //!
-//! The first message of a queue changes all the time, and is asked for once a second. So a heap has for each queue a
-//! time that its first message is not older than, and only what is at its top is compared with the queue as it is:
-//! queues that move cost something when they come to the top, and those that stand still nothing.
+//! The first message of a queue changes all the time, and the time is requested once a second. So a heap holds for
+//! each queue a lower bound of the first message's time, and only the top of the heap is compared with its queue:
+//! moving queues cost time when they reach the top, and standing queues cost none.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -14,11 +14,11 @@ use vere_units::Timestamp;
 use super::step::Step;
 use super::{QueueNumber, Queues};
 
-/// So many more than twice the queues with messages are kept before some are looked for that have none.
+/// Surplus entries, beyond twice the number of queues with messages, before empty queues are removed from the heap.
 const SPARE: usize = 1_024;
 
-/// For each queue that had messages when it was at the top last, or came to have some: how old its first one is
-/// at most.
+/// For each queue with messages, as of the queue's last comparison or first message: a lower bound of its first
+/// message's time.
 #[derive(Debug, Default)]
 pub(super) struct Ages(RefCell<BinaryHeap<Reverse<(Timestamp, QueueNumber)>>>);
 
@@ -33,7 +33,7 @@ impl Ages {
         *self.0.get_mut() = stepped.collect();
     }
 
-    /// A queue that is not in it has a message.
+    /// Adds a queue that has a message and no entry yet.
     pub(super) fn note(&self, number: QueueNumber, accepted: Timestamp) {
         self.0.borrow_mut().push(Reverse((accepted, number)));
     }
@@ -63,7 +63,7 @@ impl Queues {
         None
     }
 
-    /// Forgets queues that have no messages any more, which else stay as long as an older one is at the top.
+    /// Removes the entries of empty queues, which would otherwise remain as long as an older entry is at the top.
     fn tidy(&self, ages: &mut BinaryHeap<Reverse<(Timestamp, QueueNumber)>>) {
         let mut seen = HashSet::new();
         ages.retain(|Reverse((_, number))| {
@@ -95,7 +95,7 @@ mod tests {
         Timestamp::from_millis(seconds * 1_000)
     }
 
-    /// A message that comes into a queue.
+    /// A message enters a queue.
     fn come(queues: &mut Queues, number: QueueNumber, record: u64, accepted: Timestamp) {
         let destination = Destination::domain(format!("d{number}.example"));
         queues.register(number, destination, accepted);
@@ -131,8 +131,8 @@ mod tests {
         assert_eq!(settled.expect("in flight").remaining, None);
     }
 
-    /// While an old message stands at the top nothing below it is looked at: queues that ended their messages
-    /// since would keep their places for as long as that waits.
+    /// While an old message stands at the top, no entry below is compared: queues emptied since would keep their
+    /// entries for as long as the message waits.
     #[test]
     fn queues_that_come_and_go_behind_an_old_message_keep_no_places() {
         let mut queues = Queues::new(Policy::default());
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(queues.oldest(), Some(at(1)));
         assert_eq!(places(&queues), 1);
 
-        // Who lost its place gets one with its next message.
+        // A queue without an entry gets an entry with its next message.
         come(&mut queues, 7, 1, at(10_000));
         leave(&mut queues, OLD, at(10_001));
         assert_eq!(queues.oldest(), Some(at(10_000)));

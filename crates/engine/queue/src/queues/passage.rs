@@ -1,4 +1,4 @@
-//! Queues at their gates: which ones they pass, and what becomes known of the hosts behind them.
+//! Queues at their gates: passing a gate, and learning about the hosts behind the gate.
 
 use vere_units::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::site::SiteName;
 
 impl Queues {
-    /// Gives a queue the gate of its place, if a rule is about it.
+    /// Gives a queue the gate of its place, if a rule applies.
     pub(super) fn assess(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get(number) else {
             return;
@@ -25,7 +25,7 @@ impl Queues {
         }
     }
 
-    /// Applies other rules to all queues.
+    /// Applies new rules to all queues.
     pub(super) fn reassess(&mut self) {
         for number in 0..self.queues.end() {
             self.assess(number);
@@ -35,13 +35,13 @@ impl Queues {
                 queue.in_line = [false; 2];
             }
         }
-        // Limits that became higher are used at once.
+        // Raised limits are used at once.
         for place in 0..self.active.len() {
             self.make_runnable(self.active[place]);
         }
     }
 
-    /// Moves a queue from one gate to another, which it has entered already.
+    /// Moves a queue from an old gate to a new gate, already entered.
     pub(super) fn exchange(
         &mut self,
         number: QueueNumber,
@@ -81,8 +81,8 @@ impl Queues {
         }
     }
 
-    /// Tells which hosts serve a queue's destination, by one of its workers. False: the site takes no
-    /// further connection now, so the worker has to end.
+    /// Records the hosts of a queue's destination, reported by a worker of the queue. False: the site
+    /// accepts no further connection now, so the worker has to end.
     pub fn join_site(&mut self, number: QueueNumber, site: &SiteName, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get(number) else {
             return true;
@@ -96,15 +96,15 @@ impl Queues {
             self.exchange(number, old, Some(new));
             if let Some(queue) = self.queues.get_mut(number) {
                 queue.site = Some(new);
-                // Its workers that are on their way took no token here.
+                // Workers that are connecting took no token at this gate.
                 self.gates.charge(new, queue.coming, now);
             }
         }
         self.keeps_worker(number, now)
     }
 
-    /// Whether a worker may go on: its site takes mail and no fewer connections than there are, and nobody
-    /// waits for what this queue has too many of.
+    /// Whether a worker may continue: the site accepts mail over at least the present number of
+    /// connections, and no queue waits for a surplus connection of this queue.
     #[must_use]
     pub fn keeps_worker(&self, number: QueueNumber, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get(number) else {
@@ -116,8 +116,8 @@ impl Queues {
         passes && !self.gives_way(queue)
     }
 
-    /// Whether a worker whose connection has ended may make another one, or has to end because others wait
-    /// for its place.
+    /// Whether a worker may reconnect after its connection ended, or has to end because other queues wait
+    /// for the place.
     pub fn may_reopen(&mut self, number: QueueNumber, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get(number) else {
             return true;
@@ -125,7 +125,7 @@ impl Queues {
         self.starved.is_empty() && self.gates.reopen(queue, &self.policy, now)
     }
 
-    /// Connections that a queue may have now, with those of others that pass the same gates.
+    /// Connections allowed to a queue now, including the connections of other queues at the same gates.
     pub(super) fn connections_allowed(&self, queue: &Queue) -> usize {
         let gates = self
             .gates
@@ -139,21 +139,21 @@ impl Queues {
         gates.fold(own, usize::min)
     }
 
-    /// Whether a queue's messages leave one at a time, in the order in which they were taken.
+    /// Whether a queue's messages are sent one at a time, in acceptance order.
     pub(super) fn is_in_order(&self, queue: &Queue) -> bool {
         let place = queue.place.and_then(|id| self.gates.get(id));
         place.is_some_and(|gate| gate.limits().in_order)
     }
 
-    /// Whether the messages of a queue leave in the order in which they were taken.
+    /// Whether the messages of a queue are sent in acceptance order.
     #[must_use]
     pub fn keeps_order(&self, number: QueueNumber) -> bool {
         let queue = self.queues.get(number);
         queue.is_some_and(|queue| self.is_in_order(queue))
     }
 
-    /// The ready message whose turn it is: one of the highest priority, and now and then the oldest; always
-    /// the oldest of all if the order is kept, when it does not wait for another attempt.
+    /// The ready message whose turn has come: a message of the highest priority, and now and then the
+    /// oldest; with strict order always the oldest message, unless the message waits for another attempt.
     pub(super) fn turn(&self, queue: &Queue) -> Option<Slot> {
         if !self.is_in_order(queue) {
             return queue.first_ready(&self.entries);
@@ -162,7 +162,7 @@ impl Queues {
         oldest.filter(|slot| self.entries[*slot].standing == Standing::Ready)
     }
 
-    /// Connections of one queue: what all have, unless a rule says something else.
+    /// Connections of a queue: the general limit, or the limit of a rule.
     pub(super) fn connections_max(&self, queue: &Queue) -> usize {
         if self.is_in_order(queue) {
             return 1;
@@ -173,7 +173,7 @@ impl Queues {
             .unwrap_or(self.policy.connections_per_destination_max)
     }
 
-    /// Messages over one connection, if a rule says so.
+    /// The most messages over a connection, if a rule has a limit.
     #[must_use]
     pub fn messages_per_connection_max(&self, number: QueueNumber) -> Option<u32> {
         let gates = self.gates.of(self.queues.get(number)?);
@@ -181,7 +181,7 @@ impl Queues {
         gates.filter_map(|gate| own(gate.limits())).min()
     }
 
-    /// Tells that a connection that had been reached is closed.
+    /// Records that an established connection was closed.
     pub fn connection_closed(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
@@ -198,7 +198,7 @@ impl Queues {
         }
     }
 
-    /// Tells what an attempt says of the site's load.
+    /// Records the sign of an attempt for the site's load.
     pub fn answered(&mut self, number: QueueNumber, answer: &Answered, now: Timestamp) {
         let Some(queue) = self.queues.get(number) else {
             return;
@@ -214,8 +214,8 @@ impl Queues {
         self.make_runnable(number);
     }
 
-    /// Tells that no host of the site took a connection. True: others have taken some, so there are just
-    /// too many, and there will be fewer.
+    /// Records that no host of the site accepted a connection. True: other connections were accepted, so
+    /// the number is too high and will be lowered.
     pub fn refused_beside_others(&mut self, number: QueueNumber, now: Timestamp) -> bool {
         let site = self.queues.get(number).and_then(|queue| queue.site);
         match site.and_then(|id| self.gates.get_mut(id)) {
@@ -227,8 +227,8 @@ impl Queues {
         }
     }
 
-    /// Tells that no host of the site can be reached: all its destinations wait, longer each time, and
-    /// none of their messages is tried meanwhile.
+    /// Records that no host of the site can be reached: all destinations of the site wait, longer each
+    /// time, without attempts in between.
     pub fn site_failed(&mut self, number: QueueNumber, reply: &str, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
@@ -245,7 +245,7 @@ impl Queues {
         let Some(gate) = self.gates.get_mut(id) else {
             return;
         };
-        // Several workers find out at the same time.
+        // Several workers may detect the failure at the same time.
         if gate.is_suspended(now) {
             return;
         }
@@ -263,7 +263,7 @@ impl Queues {
         }
     }
 
-    /// Queues that wait for a connection to the same site as this one.
+    /// Queues that wait for a connection to the same site.
     #[must_use]
     pub fn waiting_beside(&self, number: QueueNumber) -> Vec<QueueNumber> {
         let site = self.queues.get(number).and_then(|queue| queue.site);
@@ -271,7 +271,7 @@ impl Queues {
         gate.map_or_else(Vec::new, |gate| gate.waiting(Line::Connection).collect())
     }
 
-    /// Puts a queue into the line of a gate that bars it, if one does. True: it has to wait.
+    /// Puts a queue into the line of a barring gate, if any. True: the queue has to wait.
     pub(super) fn must_wait(&mut self, number: QueueNumber, opens: bool, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get_mut(number) else {
             return true;
@@ -289,7 +289,8 @@ impl Queues {
         true
     }
 
-    /// Calls those that a gate can let through now: one of each line, the next one when that has passed.
+    /// Calls the queues that the gate can let pass now: the first of each line, the next after the first
+    /// has passed.
     pub(super) fn call_next(&mut self, id: GateId, now: Timestamp) {
         for line in [Line::Token, Line::Connection] {
             if let Some(number) = self.gates.call(id, line, &self.policy, now)
@@ -303,7 +304,7 @@ impl Queues {
         self.arm(id, now);
     }
 
-    /// Has the gate looked at when time alone changes something for those that wait.
+    /// Sets the timer of a gate for changes that come with time alone.
     fn arm(&mut self, id: GateId, now: Timestamp) {
         let Some(gate) = self.gates.get_mut(id) else {
             return;

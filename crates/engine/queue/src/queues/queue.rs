@@ -11,7 +11,7 @@ use super::gates::GateId;
 use super::heads::Place;
 use crate::destination::Destination;
 
-/// Messages of one priority that wait for their turn.
+/// Messages of one priority, waiting for their turn.
 #[derive(Debug)]
 struct Lane {
     priority: i8,
@@ -19,8 +19,8 @@ struct Lane {
     count: usize,
 }
 
-/// Length of the rotation in which messages leave. In every rotation one message is the oldest of
-/// any priority, so that low priorities wait long but not forever.
+/// Length of the rotation of priorities. In every rotation one message is the oldest of any
+/// priority, so that low priorities wait long but not forever.
 const TURNS: u8 = 8;
 
 #[derive(Debug)]
@@ -44,19 +44,19 @@ pub(super) struct Queue {
     pub(super) left: u64,
     /// Ready messages, the highest priority first.
     lanes: Vec<Lane>,
-    /// Messages that left for an attempt; the count wraps.
+    /// Number of messages taken for an attempt; the count wraps.
     turn: u8,
     pub(super) ready: usize,
     /// Ready messages with their envelope in memory.
     pub(super) ready_at_hand: usize,
     pub(super) deferred: usize,
     pub(super) in_flight: usize,
-    /// Messages that an operator holds individually.
+    /// Messages held individually by an operator.
     pub(super) held: usize,
     /// Octets of this queue's envelopes and bodies in memory.
     pub(super) head_octets: usize,
-    /// Messages with envelopes in memory, in the order in which the envelopes entered memory, and
-    /// some removed ones.
+    /// Messages with envelopes in memory, in the order of arrival in memory, and some removed
+    /// messages.
     pub(super) heads: VecDeque<Place>,
     /// Whether a block of records is on its way from the spool.
     pub(super) fetching: bool,
@@ -70,7 +70,7 @@ pub(super) struct Queue {
     pub(super) released: usize,
     /// Workers that end because other queues wait for a connection.
     pub(super) leaving: usize,
-    /// Workers that were opened or woken for a message and have not taken one yet.
+    /// Workers opened or woken for a message that have not taken a message yet.
     pub(super) coming: usize,
     /// Whether the queue is in the ring or waits for a connection.
     pub(super) in_ring: bool,
@@ -85,7 +85,7 @@ pub(super) struct Queue {
     pub(super) held_until: Option<Timestamp>,
     /// The end of the queue's detour.
     pub(super) detour_until: Option<Timestamp>,
-    /// The last failure that the hosts replied, or that was noted about them.
+    /// The last failure replied by the hosts, or recorded about the hosts.
     pub(super) last_reply: Option<Box<str>>,
     /// The hosts' last reply about a message, success or not. The buffer is reused for the next
     /// reply.
@@ -100,7 +100,7 @@ pub(super) struct Queue {
     pub(super) called: bool,
     /// Open connections of the queue's workers.
     pub(super) established: usize,
-    /// Senders of records before this one have been notified of the delay, or will be at an
+    /// Senders of records before this record have been notified of the delay, or will be at an
     /// attempt.
     pub(super) told_before: RecordId,
     /// Earliest time at which senders of further records are due for a delay report.
@@ -189,7 +189,7 @@ impl Queue {
         &mut self.lanes[place]
     }
 
-    /// Appends a message that is in no list to the ready messages of its priority.
+    /// Appends an unlisted message to the ready messages of its priority.
     pub(super) fn push_ready(&mut self, entries: &mut Entries, slot: Slot) {
         let priority = entries[slot].priority;
         let lane = self.lane(priority);
@@ -198,7 +198,7 @@ impl Queue {
         self.now_ready(entries, slot);
     }
 
-    /// Prepends a message that is in no list to the ready messages of its priority.
+    /// Prepends an unlisted message to the ready messages of its priority.
     pub(super) fn push_ready_front(&mut self, entries: &mut Entries, slot: Slot) {
         let priority = entries[slot].priority;
         let lane = self.lane(priority);
@@ -245,7 +245,7 @@ impl Queue {
         lanes.map(|lane| (lane.priority, lane.count))
     }
 
-    /// The first ready message whose envelope is not in memory. Reads all entries before that
+    /// The first ready message without an envelope in memory. Reads all entries before that
     /// message.
     pub(super) fn first_missing(&self, entries: &Entries) -> Option<Slot> {
         self.lanes.iter().find_map(|lane| {

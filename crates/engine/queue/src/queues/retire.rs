@@ -1,5 +1,4 @@
-//! Queues that nobody needs any more: a gateway meets more destinations in a year than a spool has
-//! numbers for queues.
+//! Removal of unused queues: a gateway meets more destinations in a year than a spool has numbers for queues.
 
 use std::time::Duration;
 
@@ -8,17 +7,17 @@ use vere_units::Timestamp;
 use super::{QueueNumber, Queues};
 use crate::destination::Destination;
 
-/// A message that is on its way into a queue.
+/// A message on its way into a queue.
 #[derive(Debug)]
 #[must_use = "the queue stays until `arrived` is told"]
 pub struct Expected {
     number: QueueNumber,
-    /// Which of all queues that ever had the number.
+    /// The serial number of the queue among all queues with the same number.
     serial: u32,
 }
 
 impl Expected {
-    /// The queue that it is expected in.
+    /// The queue of the expected message.
     #[must_use]
     pub const fn number(&self) -> QueueNumber {
         self.number
@@ -26,7 +25,8 @@ impl Expected {
 }
 
 impl Queues {
-    /// A message is on its way into a queue, which stays until [`arrived`](Self::arrived) is told as often.
+    /// Announces a message on its way into a queue, which is kept until as many calls of
+    /// [`arrived`](Self::arrived).
     pub fn expect(&mut self, number: QueueNumber) -> Expected {
         let serial = self.queues.get_mut(number).map_or(0, |queue| {
             queue.expected += 1;
@@ -35,8 +35,8 @@ impl Queues {
         Expected { number, serial }
     }
 
-    /// A message that was expected has been admitted, or does not come. A queue that has the number since is not
-    /// meant.
+    /// Records that an expected message was admitted, or will not come. A later queue with the same number is
+    /// not affected.
     pub fn arrived(&mut self, expected: Expected) {
         let queue = self.queues.get_mut(expected.number);
         if let Some(queue) = queue.filter(|queue| queue.serial == expected.serial) {
@@ -44,8 +44,8 @@ impl Queues {
         }
     }
 
-    /// Looks at `count` numbers from where the last call ended, and gives the queues among them that have
-    /// had no message for `idle`.
+    /// Examines `count` numbers from the end of the last call on, and returns the queues without a message for
+    /// `idle`.
     pub fn vacant(&mut self, count: u32, idle: Duration, now: Timestamp) -> Vec<QueueNumber> {
         let end = self.queues.end();
         let mut vacant = Vec::new();
@@ -59,8 +59,8 @@ impl Queues {
         vacant
     }
 
-    /// Forgets a queue, if it is still one of those that [`vacant`](Self::vacant) gives; the host then ends
-    /// it in the spool. What was learned of its site goes with the last of its queues.
+    /// Removes a queue, if the queue is still vacant by the rules of [`vacant`](Self::vacant); the host then
+    /// removes the queue from the spool. The knowledge of a site is dropped with the last queue of the site.
     pub fn retire(
         &mut self,
         number: QueueNumber,
@@ -97,8 +97,8 @@ impl Queues {
         Some(queue.destination)
     }
 
-    /// Whether nothing is lost with a queue: no message, no attempt, no pause, and nothing that its place
-    /// or its site has to remember.
+    /// Whether removal loses nothing: the queue has no message, no attempt, no pause, and neither place nor site
+    /// has a state to remember.
     fn is_vacant(&self, number: QueueNumber, idle: Duration, now: Timestamp) -> bool {
         self.queues.get(number).is_some_and(|queue| {
             let waits = queue.in_ring || queue.in_line != [false; 2] || queue.called;

@@ -1,21 +1,21 @@
-//! Queues that wait for one of the connections that all share.
+//! Queues that wait for a connection when the total limit is reached.
 
 use std::collections::VecDeque;
 
 use super::QueueNumber;
 use crate::limits::Precedence;
 
-/// Of so many that get a connection, those with precedence get the first four, ...
+/// Of this many connections, queues with high priority get the first four, ...
 const TURNS: u8 = 7;
-/// ... normal ones the two from here on, and the last one goes to those that stand back.
+/// ... queues with normal priority the two from here on, and queues with low priority the last.
 const NORMAL_FROM: u8 = 4;
 const LOW_FROM: u8 = 6;
 
-/// They wait by precedence; nobody waits for ever.
+/// Waiting queues by priority; every queue gets a connection in the end.
 #[derive(Debug, Default)]
 pub(super) struct Starved {
     lists: [VecDeque<QueueNumber>; 3],
-    /// Those that wait until fewer connections are on their way.
+    /// Queues that wait until fewer connection attempts are in progress.
     probing: VecDeque<QueueNumber>,
     turn: u8,
 }
@@ -30,27 +30,27 @@ impl Starved {
         self.probing.push_back(number);
     }
 
-    /// Whether nobody waits for a connection that others have.
+    /// Whether no queue waits for a connection in use.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many wait for a connection that others have.
+    /// Number of queues that wait for a connection in use.
     pub(super) fn len(&self) -> usize {
         self.lists.iter().map(VecDeque::len).sum()
     }
 
-    /// How many wait until fewer connections are on their way.
+    /// Number of queues that wait until fewer connection attempts are in progress.
     pub(super) fn probing(&self) -> usize {
         self.probing.len()
     }
 
-    /// Takes out who waits until fewer connections are on their way.
+    /// Takes a queue that waits until fewer connection attempts are in progress.
     pub(super) fn pop_probing(&mut self) -> Option<QueueNumber> {
         self.probing.pop_front()
     }
 
-    /// Takes out whose turn it is.
+    /// Takes the queue whose turn has come.
     pub(super) fn pop(&mut self) -> Option<QueueNumber> {
         let favoured = match self.turn {
             LOW_FROM.. => Precedence::Low,

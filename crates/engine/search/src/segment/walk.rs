@@ -1,4 +1,4 @@
-//! Walking from a run that was found to its messages.
+//! The walk from a found run to its messages.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,18 +11,18 @@ use crate::format::{GROUP, MARK};
 use crate::kept::Kept;
 use crate::{Bits, SearchError};
 
-/// A run, and what is said of it.
+/// A run with its data.
 #[derive(Debug, Clone, Copy)]
 struct At {
     /// Its number.
     number: usize,
     /// Where it begins.
     start: usize,
-    /// Where its postings begin.
+    /// The beginning of the postings.
     postings: usize,
 }
 
-/// Walks from run to run and takes their postings.
+/// Walks from run to run and reads the postings.
 pub(super) struct Walk<'a, F> {
     file: &'a Checked<F>,
     kept: &'a Kept,
@@ -82,7 +82,7 @@ impl<'a, F: StorageFile> Walk<'a, F> {
         }
     }
 
-    /// Goes to the group that an octet lies in, when it is a later one.
+    /// Moves to the group of an octet, if the group is a later group.
     fn leap(&mut self, octet: usize) -> Option<()> {
         let next = self.at.number / GROUP + 1;
         match self.group(next) {

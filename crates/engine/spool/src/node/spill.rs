@@ -111,7 +111,7 @@ impl Spill {
         }
         Err(result.map_or_else(
             |reason| reason,
-            |()| "it is not what was written".to_owned(),
+            |()| "the octets read differ from the octets written".to_owned(),
         ))
     }
 
@@ -346,9 +346,7 @@ impl Spill {
 }
 
 fn unreadable(reason: &str) -> LogError {
-    LogError::Damaged(format!(
-        "what is not in memory cannot be read back: {reason}"
-    ))
+    LogError::Damaged(format!("spilled records cannot be read back: {reason}"))
 }
 
 fn may_leave(segments: &Segments, key: SegmentKey) -> bool {

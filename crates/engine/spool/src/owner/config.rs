@@ -153,14 +153,16 @@ impl fmt::Display for OwnerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed(reason) => write!(f, "node closed the connection: {reason}"),
-            Self::NotTheNode => f.write_str("peer did not prove that it is the node"),
+            Self::NotTheNode => f.write_str("peer failed to prove the identity of the node"),
             Self::Protocol => f.write_str("node broke the protocol"),
-            Self::Behind => f.write_str("node has not processed what it acknowledged"),
+            Self::Behind => {
+                f.write_str("node has not processed changes that the node acknowledged")
+            }
             Self::AnotherNode => {
-                f.write_str("another node answers there, or the same in another life of its memory")
+                f.write_str("another node answers at the address, or the node lost its memory")
             }
             Self::Silent => f.write_str("node is silent"),
-            Self::Stalled => f.write_str("node acknowledges nothing"),
+            Self::Stalled => f.write_str("node sends no acknowledgements"),
             Self::NotWanted => f.write_str("node is not needed"),
         }
     }

@@ -62,7 +62,7 @@ impl fmt::Display for Fault {
             Self::Lost => "memory lost",
             Self::Behind => "behind its acknowledgements",
             Self::LogFailed => "log failed",
-            Self::Diverged => "refused what others did",
+            Self::Diverged => "refused a change that other nodes executed",
             Self::Away => "away for too long",
             Self::Lagging => "too slow to be rebuilt",
             Self::Stalled => "acknowledges nothing",

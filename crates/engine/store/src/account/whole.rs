@@ -1,4 +1,4 @@
-//! Accounts as a whole: what each of them holds, and its end.
+//! Accounts as a whole: storage and removal.
 
 use std::mem;
 
@@ -27,12 +27,13 @@ pub struct Holding {
 /// Accounts changed per sync.
 const ACCOUNTS: usize = 100;
 
-/// Some accounts, and the account after which the next page begins; none after the last page.
+/// Some accounts, and the account after which the next page begins; `None` after the last page.
 pub type Holdings = (Vec<Holding>, Option<AccountName>);
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// Returns the storage of the accounts after `after`, of at most `limit` accounts. Accounts without a mailbox are
-    /// left out, and an account created just now may be missing. Accounts read for this are not kept in memory.
+    /// left out, and an account created just now may be missing. Accounts read for this purpose are not kept in
+    /// memory.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     /// Removes all mailboxes of an account, `INBOX` included, with their messages, and the subscriptions. Returns the
-    /// storage that the account used. The greatest UIDVALIDITY stays: clients of a later account of this name see
+    /// storage that the account used. The greatest UIDVALIDITY is kept: clients of a later account of this name see
     /// other mailboxes. After a crash the account has all mailboxes or none. [`Store::empty_some`] removes the rows
     /// of the mailboxes.
     ///

@@ -64,7 +64,7 @@ impl SegmentHead {
 /// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordKind {
-    /// The one copy of a message.
+    /// The single copy of a message.
     Body,
     /// A change of a partition.
     Batch,

@@ -1,5 +1,5 @@
-//! How far a segment reaches: whether its records go on to a position, and whether one behind it proves that more was
-//! synced.
+//! The reach of a segment: whether the records continue to a position, and whether a record behind proves that more
+//! was synced.
 
 use std::io;
 

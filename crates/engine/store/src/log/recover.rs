@@ -83,7 +83,10 @@ impl<S: Storage> Log<S> {
         if found.values().all(|segment| segment.head.is_none()) {
             refuse_headless(&found)?;
             if from > FIRST_POSITION || new_id.is_none() {
-                return Err(missing(from, "the log is gone, its metadata is there"));
+                return Err(missing(
+                    from,
+                    "the log is missing, although its metadata exists",
+                ));
             }
         } else {
             log.id = identify(&found)?;
@@ -174,7 +177,8 @@ fn refuse_headless<F: StorageFile>(found: &BTreeMap<u64, Found<F>>) -> Result<()
             return Err(OpenError::Damaged {
                 file,
                 offset: 0,
-                reason: "the head of the segment is not whole, and it is not empty".to_owned(),
+                reason: "the head of the segment is incomplete, and the segment is not empty"
+                    .to_owned(),
             });
         }
     }

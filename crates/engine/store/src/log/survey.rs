@@ -302,7 +302,7 @@ fn identify<F: StorageFile>(segments: &BTreeMap<u64, Surveyed<F>>) -> Result<u64
     Err(OpenError::Damaged {
         file: "log".to_owned(),
         offset: 0,
-        reason: "no segment and no first record says which log it is".to_owned(),
+        reason: "no segment head and no first record identifies the log".to_owned(),
     })
 }
 

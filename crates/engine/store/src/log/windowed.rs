@@ -1,4 +1,4 @@
-//! Reading a file in windows: small pieces one after the other, at the price of few large reads.
+//! Reads a file in windows: a sequence of small reads at the price of a few large reads.
 
 use std::io;
 

@@ -150,7 +150,10 @@ impl Marking {
         scanned.map_err(|error| unreadable_rows(&partition, &error))?;
         if bad {
             // The body of an unreadable row is unknown, so no body may go.
-            return Err(unreadable_rows(&partition, &"a message's row is none"));
+            return Err(unreadable_rows(
+                &partition,
+                &"the row of a message is malformed",
+            ));
         }
         if left == 0 {
             self.current = Some((partition, last));

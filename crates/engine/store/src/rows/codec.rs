@@ -1,4 +1,4 @@
-//! Octets of values: a version, then fields one after the other, little-endian.
+//! The encoding of values: a version followed by the fields, little-endian.
 
 /// Writes a value.
 #[derive(Debug)]
@@ -53,12 +53,12 @@ impl Writer {
     }
 }
 
-/// Reads a value; none where it ends too early.
+/// Reads a value; `None` for a value that ends too early.
 #[derive(Debug)]
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// None for another version.
+    /// `None` for another version.
     pub(super) fn new(octets: &'a [u8], version: u8) -> Option<Self> {
         let (found, rest) = octets.split_first()?;
         (*found == version).then_some(Self(rest))

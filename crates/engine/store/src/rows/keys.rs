@@ -1,55 +1,55 @@
-//! The keys of rows: an octet for the kind, then what is unique in it, most significant octet first,
-//! so that rows sort as what they are about.
+//! The keys of rows: an octet for the kind, then the unique part, most significant octet first, so that
+//! rows sort by their subjects.
 
 use vere_ports::mail_meta::Partition;
 
 use crate::model::{MailboxId, MailboxName, ModSeq, OperationId, Uid};
 
-/// Account: its own row.
+/// Account: the row of the account itself.
 pub(crate) const ACCOUNT_HEAD: &[u8] = &[0x01];
 /// Account: the mailboxes, by name.
 pub(crate) const MAILBOXES: &[u8] = &[0x02];
 /// Account: the names subscribed to.
 pub(crate) const SUBSCRIPTIONS: &[u8] = &[0x03];
-/// Account: mailboxes that were deleted and whose own partition is not empty yet.
+/// Account: deleted mailboxes whose partition is not empty yet.
 pub(crate) const PURGES: &[u8] = &[0x04];
-/// Account, a hint: the body that has a content. In [`EVERYBODY`] where all accounts share.
+/// Account, a hint: the body with a given content. In [`EVERYBODY`] if all accounts share bodies.
 pub(crate) const CONTENTS: u8 = 0x05;
 /// Account, a hint: the thread that a message id belongs to.
 pub(crate) const THREADS: u8 = 0x06;
 
-/// The partition of a mailbox that there is none of, with nothing but hints in it: ids of mailboxes are
-/// positions of the log, which begins behind it.
+/// The partition of a mailbox that never exists, with hints only: ids of mailboxes are positions in the
+/// log, which begins behind this number.
 pub(crate) const EVERYBODY: Partition = Partition::Mailbox(0);
 
-/// Whether rows of an account of this kind are hints.
+/// Whether account rows of this kind are hints.
 pub(crate) fn is_hint(kind: u8) -> bool {
     matches!(kind, CONTENTS | THREADS)
 }
 
-/// Mailbox: the account it belongs to.
+/// Mailbox: the owning account.
 pub(crate) const OWNER: &[u8] = &[0x01];
-/// Mailbox: what it counts.
+/// Mailbox: the counters.
 pub(crate) const HEAD: &[u8] = &[0x02];
-/// Mailbox: its keywords, by bit.
+/// Mailbox: the keywords, by bit.
 pub(crate) const KEYWORDS: &[u8] = &[0x03];
-/// Mailbox: its messages, by UID.
+/// Mailbox: the messages, by UID.
 pub(crate) const MESSAGES: &[u8] = &[0x04];
 /// Mailbox: the recipients' own fields, by UID.
 const FIELDS: u8 = 0x05;
-/// Mailbox: what was expunged, by mod-sequence.
+/// Mailbox: expunged messages, by mod-sequence.
 pub(crate) const EXPUNGED: &[u8] = &[0x06];
-/// Mailbox: what operations did, by id.
+/// Mailbox: the results of operations, by id.
 const OPERATIONS: u8 = 0x07;
-/// Mailbox: the ids of operations, in their order.
+/// Mailbox: the ids of operations, in order.
 const ORDER: u8 = 0x08;
 
 /// Both: the position of the newest record that has all rows of the partition.
 pub(crate) const SNAPSHOT: &[u8] = &[0x09];
-/// The last kind beside it.
+/// The greatest kind except [`SNAPSHOT`].
 const KIND_MAX: u8 = 0x08;
 
-/// The kind of rows behind one, of those that the log has.
+/// The next kind of rows that are in the log.
 pub(crate) fn next_kind(partition: &Partition, kind: u8) -> Option<u8> {
     let hint = |kind| matches!(partition, Partition::Account(_)) && is_hint(kind);
     (kind + 1..=KIND_MAX).find(|kind| !hint(*kind))
@@ -112,7 +112,7 @@ pub(crate) fn uid_of(key: &[u8]) -> Option<Uid> {
     Uid::new(u32::from_be_bytes(*number))
 }
 
-/// The mod-sequence in the key of what was expunged.
+/// The mod-sequence in the key of an expunged message.
 pub(crate) fn mod_seq_of(key: &[u8]) -> Option<ModSeq> {
     let number = key.get(1..)?.first_chunk()?;
     Some(ModSeq(u64::from_be_bytes(*number)))

@@ -32,7 +32,7 @@ pub(super) struct Failure {
     pub(super) reason: String,
     /// Whether the request may have been carried out.
     pub(super) sent: bool,
-    /// Whether it is a matter of certificates, which time does not heal.
+    /// Whether the failure concerns certificates, so that a retry does not help.
     pub(super) certificates: bool,
 }
 
@@ -51,7 +51,8 @@ impl Http {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        // Ends before the time of the whole exchange: a host that is gone has certainly done nothing.
+        // The connect timeout ends before the timeout of the exchange: an unreachable host has
+        // certainly changed no value.
         tcp.set_connect_timeout(Some(options.timeout * 3 / 4));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls(options)?)
@@ -114,7 +115,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Whether one side does not like the other's certificate: then nothing was carried out.
+/// Whether a side rejected the other side's certificate: the request was then not carried out.
 fn is_tls(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|cause| {
         let inner = cause
@@ -142,7 +143,7 @@ fn tls(options: &EtcdOptions) -> Result<ClientConfig, RegisterError> {
             .iter()
             .any(|url| url.starts_with("https:")) =>
         {
-            // Some systems carry roots that the library cannot read; the others serve.
+            // Some systems carry roots that the library cannot read; the other roots suffice.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
         None => {}
@@ -175,5 +176,5 @@ fn wrong(path: &Path, what: &dyn fmt::Display) -> RegisterError {
     RegisterError::refused(format!("{}: {what}", path.display()))
 }
 
-/// The time one endpoint has, unless set otherwise.
+/// The default timeout of an endpoint.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(2);

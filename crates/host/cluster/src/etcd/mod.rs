@@ -2,10 +2,11 @@
 //! (`/v3/kv/range`, `/v3/kv/txn`; etcd 3.4 and later).
 //!
 //! A version is etcd's modification revision. The endpoints are tried in turn, beginning with the
-//! one that answered last; each has a time of its own, so that a call ends within the number of
-//! endpoints times that. A swap whose outcome is unknown at one endpoint goes to the next all the
-//! same: if it succeeds there, the first cannot have taken effect nor can it any more; if it finds
-//! another version, that may be its own, and the outcome stays unknown.
+//! endpoint that answered last; each endpoint has a timeout of its own, so that a call ends within
+//! the number of endpoints times the timeout. A swap with an unknown outcome at an endpoint is
+//! tried at the next endpoint all the same: if the swap succeeds there, the first attempt neither
+//! took effect nor can take effect later; if the swap finds another version, that version may come
+//! from the first attempt, and the outcome remains unknown.
 
 mod http;
 mod wire;
@@ -25,23 +26,23 @@ use crate::key::{Key, check_value};
 use crate::{RegisterError, Swap, Versioned};
 use http::{Failure, Http};
 
-/// Endpoints of one cluster.
+/// The most endpoints of a cluster.
 const ENDPOINTS_MAX: usize = 16;
 
-/// Where etcd is and how it is spoken with.
+/// The endpoints of etcd and the credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EtcdOptions {
     /// `http://HOST:PORT` or `https://HOST:PORT` of 1 to 16 members of one cluster.
     pub endpoints: Vec<String>,
     /// What stands before `/group/NAME` in etcd's keys; not empty, without a slash at the end.
     pub prefix: String,
-    /// The longest wait for one endpoint, authentication included.
+    /// The longest wait for an endpoint, authentication included.
     pub timeout: Duration,
     /// A PEM file with the authorities of the members' certificates; the system's when absent.
     pub ca: Option<PathBuf>,
-    /// What is shown to members that want a certificate.
+    /// The certificate for members that demand a client certificate.
     pub certificate: Option<ClientCertificate>,
-    /// Whom to authenticate as, where etcd has users.
+    /// The user to authenticate as, where etcd has users.
     pub login: Option<Login>,
 }
 
@@ -78,7 +79,7 @@ impl EtcdOptions {
     }
 }
 
-/// A register in etcd; clones share its connections.
+/// A register in etcd; clones share the connections.
 ///
 /// Needs a tokio runtime with input, output and time.
 #[derive(Debug, Clone)]
@@ -88,22 +89,23 @@ pub struct EtcdRegister(Arc<Shared>);
 struct Shared {
     options: EtcdOptions,
     http: Http,
-    /// Which endpoint answered last.
+    /// The endpoint that answered last.
     last_good: AtomicUsize,
     token: Mutex<Option<String>>,
-    /// The cluster that answered first: another one's versions mean nothing.
+    /// The cluster that answered first: versions of another cluster have no meaning here.
     cluster: OnceLock<String>,
 }
 
-/// An answer that is a success, and whether the same request may have been carried out before.
+/// A successful answer, and whether an earlier attempt of the same request may have been carried
+/// out.
 struct Answered {
     octets: Bytes,
     before: bool,
 }
 
-/// Why an endpoint did not do it.
+/// The reason for an endpoint's failure.
 enum Refusal {
-    /// It will not, nor will another.
+    /// The refusal is permanent, at every endpoint.
     Final(String),
     /// Another may.
     Failed(Failure),
@@ -141,7 +143,7 @@ impl EtcdRegister {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`]; nothing was changed.
+    /// [`RegisterError`]; no value was changed.
     pub async fn read(&self, key: &str) -> Result<Option<Versioned>, RegisterError> {
         let key = self.0.stored(&Key::new(key)?);
         let answered = self.0.ask(wire::RANGE, &wire::read(&key), false).await?;
@@ -185,7 +187,7 @@ impl EtcdRegister {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`]; nothing was changed.
+    /// [`RegisterError`]; no value was changed.
     pub async fn list(&self, prefix: &str) -> Result<Vec<(String, Versioned)>, RegisterError> {
         let above = format!("{}/", self.0.options.prefix);
         let prefix = format!("{above}{prefix}");
@@ -204,7 +206,7 @@ impl EtcdRegister {
             from.clone_from(last);
             from.push(0);
             for (key, versioned) in page.entries {
-                // What is no key of ours was put there by somebody else.
+                // A key of another form was put there by another program.
                 let key = String::from_utf8(key).ok();
                 let key = key.as_ref().and_then(|key| key.strip_prefix(&above));
                 if let Some(key) = key.and_then(|key| Key::new(key).ok()) {
@@ -235,7 +237,7 @@ impl Shared {
         )))
     }
 
-    /// Asks one endpoint after the other.
+    /// Tries the endpoints in turn.
     async fn ask(
         &self,
         path: &str,
@@ -257,7 +259,7 @@ impl Shared {
                     self.last_good.store(index, Ordering::Relaxed);
                     return Ok(Answered { octets, before });
                 }
-                // What one endpoint refuses, an earlier one may have carried out.
+                // An earlier endpoint may have carried out a request that this endpoint refuses.
                 Err(Refusal::Final(reason)) if !before => {
                     return Err(RegisterError::refused(format!("{endpoint}: {reason}")));
                 }
@@ -290,7 +292,8 @@ impl Shared {
         let limit = self.options.timeout;
         let exchange = async {
             match self.authenticated(endpoint, path, body).await {
-                // Once more with a new token; that it was refused means that nothing was done.
+                // Another attempt with a new token; the refusal of the old token means that the
+                // request was not carried out.
                 Err(Refusal::Token) => self.authenticated(endpoint, path, body).await,
                 other => other,
             }
@@ -340,7 +343,7 @@ impl Shared {
                 wire::token(&octets).map_err(|reason| failed(format!("no token: {reason}"), false))
             })
             .map_err(|refusal| match refusal {
-                // Nothing was asked for yet that could have changed something.
+                // The request for a token changes no value.
                 Refusal::Failed(failure) => Refusal::Failed(Failure {
                     sent: false,
                     ..failure
@@ -372,7 +375,7 @@ impl Shared {
     }
 }
 
-/// What an answer that is no success means; the codes are those of gRPC
+/// The meaning of an unsuccessful answer; the codes are the codes of gRPC
 /// (<https://grpc.io/docs/guides/status-codes/>).
 fn refusal(status: StatusCode, octets: &[u8]) -> Refusal {
     let (code, words) = wire::error(octets);

@@ -1,5 +1,5 @@
-//! What is asked and answered: JSON as etcd's gateway maps it from its protocol buffers, with octets
-//! in base64 and 64-bit numbers as texts.
+//! The requests and answers: JSON as etcd's gateway maps its protocol buffers, with octets in base64
+//! and 64-bit numbers as texts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -8,19 +8,20 @@ use serde_json::{Value, json};
 
 use crate::{Swap, VALUE_MAX, Versioned};
 
-/// Values in one answer: with [`VALUE_MAX`] each, base64 and keys they fit into the bound of an answer.
+/// The most values in an answer: with [`VALUE_MAX`] each, base64 and keys, the values fit into the
+/// limit of an answer.
 pub(super) const PAGE: usize = 8;
 
 pub(super) const RANGE: &str = "/v3/kv/range";
 pub(super) const TXN: &str = "/v3/kv/txn";
 pub(super) const AUTHENTICATE: &str = "/v3/auth/authenticate";
 
-/// Asks for the newest value; not `serializable`, so that a quorum confirms it.
+/// Requests the newest value; not `serializable`, so that a quorum confirms the value.
 pub(super) fn read(key: &str) -> Value {
     json!({ "key": BASE64.encode(key) })
 }
 
-/// Asks for the keys from `from` on that begin with `prefix`, which must not be empty.
+/// Requests the keys from `from` on that begin with `prefix`, which must not be empty.
 pub(super) fn list(from: &[u8], prefix: &str) -> Value {
     json!({
         "key": BASE64.encode(from),
@@ -114,21 +115,21 @@ struct ErrorAnswer {
     code: u32,
 }
 
-/// An answer, with the cluster it comes from.
+/// An answer, with the cluster of its origin.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct From<T> {
     pub(super) cluster: String,
     pub(super) answer: T,
 }
 
-/// Keys with their values, and whether there are more.
+/// Keys with their values, and whether more keys follow.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) entries: Vec<(Vec<u8>, Versioned)>,
     pub(super) more: bool,
 }
 
-/// Reads the answer to [`read`] and [`list`]; the error says what is wrong with it.
+/// Decodes the answer to [`read`] and [`list`]; the error text describes a malformed answer.
 pub(super) fn page(octets: &[u8]) -> Result<From<Page>, String> {
     let RangeAnswer { header, range } = parse(octets)?;
     let entries = range.kvs.into_iter().map(entry).collect::<Result<_, _>>()?;
@@ -149,13 +150,13 @@ pub(super) fn swapped(octets: &[u8]) -> Result<From<Swap>, String> {
         responses,
     } = parse(octets)?;
     let answer = if succeeded {
-        // The put is the only change of its transaction, whose revision the header has.
+        // The put is the only change of its transaction, whose revision is in the header.
         Swap::Done(revision(&header.revision)?)
     } else {
         let range = responses.into_iter().next();
         let range = range
             .and_then(|response| response.response_range)
-            .ok_or("lacks what is there instead")?;
+            .ok_or("lacks the present value")?;
         let there = range.kvs.into_iter().next().map(entry).transpose()?;
         Swap::Conflict(there.map(|(_, versioned)| versioned))
     };

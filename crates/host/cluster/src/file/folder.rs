@@ -1,4 +1,4 @@
-//! The folder of a register: what is done in it, blocking.
+//! The directory of a register: the blocking operations.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Read as _};
@@ -15,11 +15,11 @@ use crate::{RegisterError, Swap, Versioned};
 const VALUE: &str = ".value";
 /// The ending of a file in the making.
 const NEW: &str = ".new";
-/// The ending of the file that a swap locks.
+/// The suffix of the file that a swap locks.
 const LOCK: &str = ".lock";
 /// How often a swap looks whether another process is done.
 const LOCK_PAUSE: Duration = Duration::from_millis(2);
-/// Only this user: who can write here can take over queues.
+/// Private: write access here would allow a takeover of queues.
 const MODE: u32 = 0o700;
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder, which is made where it is absent.
+    /// Opens a directory, creating a missing directory.
     pub(super) fn open(path: &Path, steps: Box<dyn Steps>) -> Result<Self, RegisterError> {
         let open = || {
             if !path.is_dir() {
@@ -86,7 +86,7 @@ impl Folder {
 
     pub(super) fn list(&self, prefix: &str) -> Result<Vec<(String, Versioned)>, RegisterError> {
         self.check_identity()?;
-        // What else is damaged is none of the caller's business.
+        // Damaged files of another kind do not concern the caller.
         let kind = prefix.split_once('/').map(|(kind, _)| format!("{kind}."));
         let list = || {
             let mut paths = Vec::new();
@@ -114,7 +114,7 @@ impl Folder {
         Ok(found)
     }
 
-    /// What is there now, perhaps not yet on stable storage.
+    /// The present value, perhaps not yet on stable storage.
     fn current(&self, key: &Key) -> Result<Option<Versioned>, RegisterError> {
         let path = self.file(key, VALUE);
         let read = read_file(&path)?;
@@ -130,8 +130,8 @@ impl Folder {
         Ok(Some(versioned))
     }
 
-    /// Makes sure that what was read outlives a power cut: whoever wrote it may have been killed
-    /// between its rename and the sync of the folder.
+    /// Ensures that a value just read survives a power cut: the writer may have been killed between the rename and
+    /// the sync of the directory.
     fn settle(&self) -> Result<(), RegisterError> {
         let settled = self.steps.sync_folder(&self.handle);
         settled.map_err(failed("sync", &self.path))
@@ -149,7 +149,7 @@ impl Folder {
             .write(&new, octets)
             .and_then(|file| self.steps.sync(&file));
         if let Err(error) = written {
-            // What is half written takes room, unless it is kept for the next one.
+            // A partial file takes space, unless it is kept for the next swap.
             if !is_kept {
                 let _ = fs::remove_file(&new);
             }
@@ -157,7 +157,7 @@ impl Folder {
         }
         let unknown = |what, error| match failed(what, &value)(error) {
             RegisterError::Unreachable { reason, .. } => RegisterError::unknown(reason),
-            // A right that is missing is missed before anything happens.
+            // A missing permission is detected before the exchange.
             other => other,
         };
         self.steps
@@ -186,8 +186,8 @@ impl Folder {
         }
     }
 
-    /// A file that is not there means something only in the folder that was opened: where a disk was
-    /// unmounted or a folder replaced, nothing is known.
+    /// The absence of a file is conclusive only in the directory that was opened: after an unmount, or with a
+    /// replaced directory, the state is unknown.
     fn check_identity(&self) -> Result<(), RegisterError> {
         let now = fs::metadata(&self.path).map(|metadata| (metadata.dev(), metadata.ino()));
         if now.is_ok_and(|now| now == self.identity) {
@@ -221,8 +221,8 @@ impl Folder {
     }
 }
 
-/// Opens a value so that nobody writes over it before it is closed: one that was replaced since it was opened may be
-/// written already, and is not taken.
+/// Opens a value so that no process overwrites the file before it is closed: a file replaced since it was opened may
+/// already be overwritten, and is not used.
 pub(super) fn open_value(path: &Path) -> io::Result<File> {
     loop {
         let file = File::open(path)?;
@@ -238,7 +238,7 @@ pub(super) fn open_value(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads a file whole; renames make that the old one or the new one.
+/// Reads a whole file; by the rename the content is either the old value or the new value.
 fn read_file(path: &Path) -> Result<Option<(Key, Versioned)>, RegisterError> {
     let file = match open_value(path) {
         Ok(file) => file,
@@ -257,7 +257,7 @@ fn read_file(path: &Path) -> Result<Option<(Key, Versioned)>, RegisterError> {
     })
 }
 
-/// What the system said before anything was changed.
+/// An error of the operating system before any change.
 fn failed<'a>(what: &'a str, path: &'a Path) -> impl Fn(io::Error) -> RegisterError + 'a {
     move |error| match error.kind() {
         ErrorKind::PermissionDenied => RegisterError::refused(words(what, path, &error)),

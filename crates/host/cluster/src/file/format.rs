@@ -60,13 +60,13 @@ pub(super) fn decode(octets: &[u8]) -> Result<(Key, Versioned), String> {
     }
     let wanted = HEAD_LEN + key_len + value_len + CHECKSUM_LEN;
     if len != wanted {
-        return Err(format!("has {len} octets, its head announces {wanted}"));
+        return Err(format!("expected {wanted} octets by the head; found {len}"));
     }
     let Some((content, checksum)) = octets.split_last_chunk::<CHECKSUM_LEN>() else {
         return Err("has no checksum".to_owned());
     };
     if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
-        return Err("its checksum is wrong".to_owned());
+        return Err("wrong checksum".to_owned());
     }
     let Some((_, &version)) = head.split_last_chunk::<8>() else {
         return Err("has no version".to_owned());

@@ -1,11 +1,11 @@
 //! The register of one machine: a folder with a synced file for each key.
 //!
-//! A swap locks its key among processes (`flock` on a file that is never removed), looks what is
-//! there, writes the new file beside it, syncs that, exchanges it with the old one and syncs the
-//! folder. The old one stays beside it, and the next swap writes over it: so a swap needs no room, and goes on when the disk
-//! is full. A read waits for no lock, so that a process which was stopped in the middle of a swap holds up
-//! the swaps of one key and no reads; it marks the file that it reads (a shared `flock`), which is written over by
-//! nobody then, and syncs the folder before it tells what it saw.
+//! A swap locks its key among processes (`flock` on a file that is never removed), compares the present version,
+//! writes and syncs the new file beside the value, exchanges both files and syncs the directory. The old file remains
+//! beside the value, and the next swap overwrites the old file: so a swap needs no further space, and succeeds on a
+//! full disk. A read waits for no lock, so that a process stopped in the middle of a swap blocks the swaps of one key
+//! but no reads; the read marks its file (a shared `flock`), so that no swap overwrites the file, and syncs the
+//! directory before returning the value.
 
 mod folder;
 mod format;
@@ -25,12 +25,12 @@ use crate::{RegisterError, Swap, Versioned};
 use folder::Folder;
 use steps::{Steps, System};
 
-/// Longest wait for the disk unless set otherwise. A swap waits half of it for other processes.
+/// Longest wait for the disk unless set otherwise. A swap waits half of the time for other processes.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Operations at once, each in a thread: a disk that stands still must not take all there are.
 const THREADS_MAX: usize = 8;
 
-/// A register in files; clones share it.
+/// A register in files; clones share the register.
 ///
 /// Needs a tokio runtime with time; the disk is used in its threads for blocking operations.
 #[derive(Debug, Clone)]
@@ -41,11 +41,11 @@ pub struct FileRegister {
 }
 
 impl FileRegister {
-    /// Opens a register, and makes its folder where it is absent. Blocks.
+    /// Opens a register, creating a missing directory. Blocks.
     ///
     /// # Errors
     ///
-    /// [`RegisterError`], when that cannot be done.
+    /// [`RegisterError`], when the directory cannot be opened or created.
     pub fn open(folder: &Path) -> Result<Self, RegisterError> {
         Self::with(folder, Box::new(System))
     }
@@ -69,7 +69,7 @@ impl FileRegister {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`]; nothing was changed.
+    /// [`RegisterError`]; no value was changed.
     pub async fn read(&self, key: &str) -> Result<Option<Versioned>, RegisterError> {
         let key = Key::new(key)?;
         self.run(false, move |folder| folder.read(&key)).await
@@ -98,7 +98,7 @@ impl FileRegister {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`]; nothing was changed.
+    /// [`RegisterError`]; no value was changed.
     pub async fn list(&self, prefix: &str) -> Result<Vec<(String, Versioned)>, RegisterError> {
         let prefix = prefix.to_owned();
         self.run(false, move |folder| folder.list(&prefix)).await

@@ -1,4 +1,4 @@
-//! The steps of a replacement, each of which can fail or be the last one before a crash.
+//! The steps of a replacement: each step can fail, or be the last step before a crash.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
@@ -9,17 +9,17 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
-/// Readable and writable by its owner only.
+/// Readable and writable by the owner only.
 const MODE: u32 = 0o600;
 
-/// What a replacement does to the disk, in this order.
+/// The disk operations of a replacement, in order.
 pub(super) trait Steps: Debug + Send + Sync {
-    /// Writes a file, over the one that is there unless somebody reads that: its blocks are kept, so that a full disk
-    /// has room for the same again.
+    /// Writes a file, over an existing file unless a reader has it open: the blocks are reused, so that a full disk
+    /// has space for the next value.
     fn write(&self, path: &Path, octets: &[u8]) -> io::Result<File>;
-    /// Brings its octets and its length to stable storage.
+    /// Syncs the octets and the length of the file.
     fn sync(&self, file: &File) -> io::Result<()>;
-    /// Puts it in the place of the old one, at once for whoever looks; the old one gets its name, if there is one.
+    /// Exchanges the new file with the old file atomically; the old file, if present, gets the name of the new file.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Brings the names in a folder to stable storage.
     fn sync_folder(&self, folder: &File) -> io::Result<()>;
@@ -34,7 +34,7 @@ impl Steps for System {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(MODE);
         let mut file = options.open(path)?;
-        // Who opened it before it was replaced has it locked until all of it is read.
+        // A reader that opened the file before its replacement holds a lock until the whole file is read.
         if file.try_lock().is_err() {
             std::fs::remove_file(path)?;
             file = options.open(path)?;
@@ -51,7 +51,7 @@ impl Steps for System {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let exchanged = renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_EXCHANGE);
         match exchanged {
-            // Nothing is there yet, or the file system cannot do that.
+            // There is no old file yet, or the file system cannot exchange files.
             Err(Errno::ENOENT | Errno::EINVAL | Errno::ENOSYS) => std::fs::rename(from, to),
             other => Ok(other?),
         }
@@ -62,7 +62,7 @@ impl Steps for System {
     }
 }
 
-/// Opens the file that is locked, which is made once and never removed.
+/// Opens the lock file, which is created once and never removed.
 pub(super) fn lock_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(MODE);

@@ -1,4 +1,4 @@
-//! The directory in one TOML file.
+//! The directory in a single TOML file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -17,49 +17,51 @@ use super::{folder, format, give_to_owner_of_folder, make_folder, system};
 
 /// How long a change waits for another process's change.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
-/// How long a file that is edited in place must rest before it is read: an editor that truncates
-/// and writes would otherwise make accounts vanish, and their mail be refused, for a moment.
+/// How long a file edited in place must rest before it is read: an editor that truncates and writes would
+/// otherwise make accounts vanish for a moment, and their mail would be refused.
 const SETTLE: Duration = Duration::from_secs(1);
-/// How long the open file alone is asked whether it changed. A file that is replaced or edited changes
-/// itself; one of whose folders another took the place does not.
+/// How long the open file alone is checked for changes. A replaced or edited file changes its own metadata; a
+/// file does not when a parent directory is replaced.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long nothing is asked after an answer. A change is told to be made only when that is over, so whoever
-/// looks then finds it, in every process; a message costs no system call for each of its addresses.
+/// How long an answer is used without a system call. A change is reported as done only after this time, so
+/// that every later lookup finds the change in every process; a message costs no system call for each of its
+/// addresses.
 const FRESH: Duration = Duration::from_millis(2);
-/// Octets of the file; some 500,000 accounts, far beyond what this store is good for.
+/// The largest file in octets; some 500,000 accounts, far beyond the purpose of this store.
 const FILE_MAX: u64 = 256 << 20;
 
-/// Domains, accounts and aliases in one TOML file.
+/// Domains, accounts and aliases in a single TOML file.
 ///
-/// All of it is kept in memory; a lookup asks the system whether the file changed (one `fstat`, at most
-/// every 2 ms) and reads it anew if so. A changed file that cannot be read leaves the old content in force and
-/// is reported to the log once; changes are refused until it is repaired.
+/// The whole content is kept in memory; a lookup checks the file for changes (one `fstat`, at most every 2 ms)
+/// and reads a changed file again. A changed file that cannot be read leaves the old content in force and is
+/// reported to the log once; changes are refused until the file is repaired.
 ///
-/// A change is made under a lock (`flock` on a file beside it), in what the file holds at that
-/// moment, and reaches the disk whole: it is written to a temporary file, synced, renamed over the
-/// old one, and the folder is synced. Other processes never see half of it.
+/// A change is made under a lock (`flock` on a file beside it), based on the present content of the file, and
+/// reaches the disk atomically: the new content is written to a temporary file, synced, renamed over the old
+/// file, and the directory is synced. Other processes never see half of a change.
 #[derive(Debug)]
 pub struct FileStore {
     path: PathBuf,
     opened: Instant,
-    /// Until then nothing is asked: microseconds from `opened`.
+    /// Until this time no system call checks the file: microseconds from `opened`.
     fresh_until: AtomicU64,
     state: RwLock<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// The file that was looked at last; `None` when there was none.
+    /// The stamp of the file last read; `None` when there was no file.
     seen: Option<Stamp>,
-    /// The same, kept open, and when its path led there last. `None`: each lookup asks by the path.
+    /// The file last read, kept open, and the last time its path was checked. `None`: each lookup checks the
+    /// path.
     kept: Option<(File, Instant)>,
     records: Arc<Records>,
-    /// How often they became other ones.
+    /// The number of changes of the records.
     revision: u64,
 }
 
 impl State {
-    /// Says whether the file is still what was read, without looking for it by its path.
+    /// Whether the file is unchanged since it was read, without a lookup of the path.
     fn is_current(&self) -> bool {
         let Some((file, looked)) = &self.kept else {
             return false;
@@ -70,7 +72,7 @@ impl State {
                 .is_ok_and(|metadata| self.seen == Some(Stamp::of(&metadata)))
     }
 
-    /// Keeps the file open, if it is the one that was seen.
+    /// Keeps the file open, if the file is the file last read.
     fn keep(&mut self, path: &Path) {
         self.kept = File::open(path)
             .ok()
@@ -82,7 +84,7 @@ impl State {
     }
 }
 
-/// What tells one content of the file from another.
+/// The properties that distinguish one content of the file from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     file: (u64, u64, Option<SystemTime>),
@@ -94,7 +96,7 @@ struct Stamp {
 impl Stamp {
     fn of(metadata: &fs::Metadata) -> Self {
         Self {
-            // An inode's number is used again; with its time of birth, where known, it is unique.
+            // Inode numbers are reused; with the time of birth, where known, the number is unique.
             file: (metadata.dev(), metadata.ino(), metadata.created().ok()),
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
@@ -107,8 +109,8 @@ impl Stamp {
         self.file == seen.file && self.age() < SETTLE
     }
 
-    /// Says whether an older file was written to within the last moment. What this program writes
-    /// is born complete; an editor may be half way through.
+    /// Whether the file, if it is an edited file, was written within the last moment. A file written by this
+    /// program is complete from its birth; an editor may be half way through.
     fn is_being_edited(&self) -> bool {
         let born = self.file.2;
         let lived = born.and_then(|born| self.modified().duration_since(born).ok());
@@ -116,7 +118,7 @@ impl Stamp {
     }
 
     fn age(&self) -> Duration {
-        // A time in the future is one of a clock that was set back: no reason to wait for it.
+        // A time in the future comes from a clock that was set back, and is no reason to wait.
         SystemTime::now()
             .duration_since(self.modified())
             .unwrap_or(SETTLE)
@@ -130,11 +132,11 @@ impl Stamp {
 }
 
 impl FileStore {
-    /// Opens a file, which must be there and right.
+    /// Opens a file, which must exist and be valid.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], when it is not.
+    /// [`StoreError`], when the file is missing or invalid.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         // Renaming over a symbolic link would replace the link.
         let path = path.canonicalize().map_err(system("open", path))?;
@@ -153,11 +155,11 @@ impl FileStore {
         })
     }
 
-    /// Opens a file, or makes an empty one with the folders above it.
+    /// Opens a file, or creates an empty file with its parent directories.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], when that cannot be done or what is there is not right.
+    /// [`StoreError`], when the file cannot be created or is invalid.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         match Self::open(path) {
             Err(StoreError::System(..)) if !path.exists() => {}
@@ -178,9 +180,9 @@ impl FileStore {
         Self::open(path)
     }
 
-    /// Gives the content that is in force.
+    /// Returns the content in force.
     fn current(&self) -> Arc<Records> {
-        // From before it is asked: what changes meanwhile is found that much later at most.
+        // The time before the check: a change during the check is found that much later at most.
         let now = self.opened.elapsed();
         {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
@@ -230,10 +232,11 @@ impl FileStore {
                 state.revision += 1;
                 tracing::info!(file = %self.path.display(), "directory read again");
             }
-            // Remembered as seen, so that it is said and tried once only.
+            // The failed file is remembered as read, so that the error is reported, and the file parsed, only
+            // once.
             Err(error) => {
                 state.seen = now;
-                tracing::error!(%error, "directory not read again, the old one stays in force");
+                tracing::error!(%error, "directory file refused, old content kept in force");
             }
         }
         state.keep(&self.path);
@@ -265,7 +268,7 @@ impl DirectoryStore for FileStore {
         let mut records = format::parse(&text, &self.path)?;
         records.apply(change)?;
         let text = format::edit(&text, &self.path, change)?;
-        // What was written must be what was meant, whatever way the file was edited by hand.
+        // The text must parse to the intended records, however the file was edited by hand.
         if format::parse(&text, &self.path)? != records {
             let words = "is written in a way that this program cannot edit".to_owned();
             return Err(StoreError::Damaged(self.path.clone(), words).into());
@@ -307,12 +310,12 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Waits until every process that looks finds what was written.
+/// Waits until every process finds the change.
 fn wait_until_seen() {
     std::thread::sleep(FRESH);
 }
 
-/// Reads the file and its stamp, which belong together.
+/// Reads the file and its stamp, as a consistent pair.
 fn read(path: &Path) -> Result<(String, Stamp), StoreError> {
     let file = File::open(path).map_err(system("open", path))?;
     let metadata = file.metadata().map_err(system("read", path))?;
@@ -333,7 +336,7 @@ fn read(path: &Path) -> Result<(String, Stamp), StoreError> {
     Ok((text, Stamp::of(&metadata)))
 }
 
-/// Reads the file once nobody is writing to it in place: to change half of it would lose the rest.
+/// Reads the file after any edit in place is over: a change of a half-written file would lose the rest.
 fn read_settled(path: &Path) -> Result<String, StoreError> {
     let until = Instant::now() + LOCK_WAIT;
     loop {
@@ -376,7 +379,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
 /// Puts `text` in the place of the file, whole or not at all, and durably. Under the lock only.
 fn replace(path: &Path, text: &str) -> Result<Stamp, StoreError> {
     let temporary = beside(path, ".new");
-    // One left by a crash may belong to somebody else.
+    // A temporary file left by a crash may have another owner.
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(system("remove", &temporary)(error));
@@ -415,7 +418,7 @@ fn write(path: &Path, temporary: &Path, text: &str) -> Result<Stamp, StoreError>
     Ok(Stamp::of(&metadata))
 }
 
-/// A file beside the given one.
+/// A file beside the given file.
 fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(end);

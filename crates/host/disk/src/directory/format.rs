@@ -17,8 +17,8 @@
 //! targets = ["alice@example.org", "bob@example.net"]
 //! ```
 //!
-//! Reading checks what changes check, so that an edited file cannot hold what a command refuses.
-//! Changes edit the text and keep its comments and order.
+//! The reader applies the checks of changes, so that an edited file cannot contain records that a
+//! command refuses. Changes edit the text and keep comments and order.
 
 use std::path::Path;
 
@@ -30,10 +30,10 @@ use vere_ports::directory::{
 };
 use vere_units::Secret;
 
-/// The version of the format that this program reads and writes.
+/// The version of the format.
 const VERSION: i64 = 1;
 
-/// What a new file begins with.
+/// The beginning of a new file.
 pub(super) const EMPTY: &str = "\
 # Domains, accounts and aliases. Written by `vere domain`, `vere account` and `vere alias`, which keep
 # comments; a running system takes over changes at once.
@@ -115,7 +115,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Records, StoreError> {
     for row in body.alias {
         let at = row.span().start;
         let change = alias(row.into_inner());
-        // Set as a change, an alias replaces the one there is; in a file it must not.
+        // As a change, an alias replaces the existing alias; a file must not define an alias twice.
         let twice = matches!(&change, Ok(Change::SetAlias(a)) if !names.insert(a.name.clone()));
         add(
             at,
@@ -230,7 +230,7 @@ pub(super) fn edit(text: &str, path: &Path, change: &Change) -> Result<String, S
     Ok(document.to_string())
 }
 
-/// Gives the rows of one kind, in whichever way the file writes them.
+/// Returns the rows of a kind, in any of the notations of the file.
 fn rows<'d>(document: &'d mut DocumentMut, kind: &str) -> &'d mut ArrayOfTables {
     let item = document
         .entry(kind)

@@ -1,4 +1,4 @@
-//! The directory in one SQLite database.
+//! The directory in a SQLite database.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -17,14 +17,14 @@ use vere_units::Secret;
 
 use super::{folder, give_to_owner_of_folder, make_folder, system};
 
-/// The version of the schema that this program reads and writes.
+/// The version of the schema.
 const VERSION: i64 = 1;
-/// Says that a database is ours, so that no other one is written into: "VERE".
+/// Marks a database as a directory, so that no other database is written to: "VERE".
 const APPLICATION_ID: i64 = 0x5645_5245;
 /// How long a statement waits for another process's change.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// The tables. Names are in their canonical form, and their order is that of octets.
+/// The tables. Names are in canonical form, in the order of octets.
 const SCHEMA: &str = "
 CREATE TABLE domain (
     name TEXT PRIMARY KEY,
@@ -51,10 +51,10 @@ CREATE TABLE target (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Domains, accounts and aliases in one SQLite database.
+/// Domains, accounts and aliases in a SQLite database.
 ///
-/// Write-ahead log with full syncing: a change is durable when it returns, and readers never wait
-/// for it. What clients send reaches statements as parameters only.
+/// Write-ahead log with full syncing: a change is durable when the call returns, and readers never
+/// wait for a change. Text from clients reaches statements as parameters only.
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
@@ -62,11 +62,11 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a database, which must be there and of our making.
+    /// Opens a database, which must exist and be a directory.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], when it is not.
+    /// [`StoreError`], when the database is missing or is no directory.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         // The library's own words do not say that the file is not there.
         let path = path.canonicalize().map_err(system("open", path))?;
@@ -80,11 +80,11 @@ impl SqliteStore {
         })
     }
 
-    /// Opens a database, or makes an empty one with the folders above it.
+    /// Opens a database, or creates an empty database with its parent directories.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], when that cannot be done or what is there is not of our making.
+    /// [`StoreError`], when the database cannot be created or is no directory.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let parent = folder(path);
         make_folder(parent)?;
@@ -102,8 +102,9 @@ impl SqliteStore {
         if is_new {
             give_to_owner_of_folder(&file, path);
         }
-        // To close a file gives up all locks that this process has on it, the library's as well: the
-        // next process to leave would think itself the last and take the log away.
+        // Closing a file releases all locks of this process on the file, including the library's
+        // locks: the next process to close the database would believe itself the last user and
+        // remove the log.
         drop(file);
         if is_new {
             make(path)?;
@@ -176,7 +177,7 @@ fn pragma(connection: &Connection, name: &str, path: &Path) -> Result<i64, Store
         .map_err(database(path))
 }
 
-/// Makes an error of one of the library.
+/// Makes a store error from an error of the library.
 fn database(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError {
     let path = path.to_path_buf();
     move |error| match error.sqlite_error_code() {
@@ -188,7 +189,7 @@ fn database(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError {
     }
 }
 
-/// One connection and the file's name for errors: the view that checks and lookups share.
+/// A connection and the file's name for errors: the common view of checks and lookups.
 struct View<'c> {
     connection: &'c Connection,
     path: &'c Path,
@@ -349,7 +350,7 @@ impl Lookup for View<'_> {
     }
 
     fn alias(&self, name: &AccountName) -> Result<Option<Alias>, StoreError> {
-        // An alias has targets always; one statement sees them all of one moment.
+        // An alias always has targets; a single statement reads all targets of one moment.
         let targets = self.targets(name)?;
         Ok((!targets.is_empty()).then(|| Alias {
             name: name.clone(),
@@ -440,7 +441,8 @@ impl DirectoryStore for SqliteStore {
 
     fn revision(&self) -> Result<u64, StoreError> {
         let connection = self.connection();
-        // Others' changes are not counted by the one, its own not by the other.
+        // `data_version` counts changes of other connections only, `total_changes` the changes of
+        // this connection only.
         let others = pragma(&connection, "data_version", &self.path)?;
         Ok((others.cast_unsigned() << 32) ^ connection.total_changes())
     }
@@ -472,7 +474,7 @@ impl DirectoryStore for SqliteStore {
 
     fn aliases(&self, page: &Page) -> Result<Vec<Alias>, StoreError> {
         let connection = self.connection();
-        // Names and targets of one moment.
+        // Reads names and targets of one moment.
         let transaction = connection
             .unchecked_transaction()
             .map_err(database(&self.path))?;

@@ -1,5 +1,5 @@
-//! Groups whose logs were damaged. What there was of one is kept under another name until the group is
-//! whole again: when that never happens, it may be all that is left.
+//! Set-aside logs of groups whose logs were damaged. A damaged log is kept under another name until the
+//! group is whole again: in the worst case the damaged log is the last copy.
 //!
 //! ```text
 //! damaged-0001/ what was group-0001/, or another number; the lowest of a group was damaged first
@@ -25,23 +25,23 @@ const ASIDE: &str = "damaged";
 const GONE: &str = "gone";
 const KEPT: &str = "kept";
 
-/// Logs that are set aside of one group: the first, which was whole once, and the last ones, of which one
-/// may have been.
+/// The most set-aside logs of a group: the first, which was whole once, and the last, among which a whole
+/// log may be.
 const ASIDE_MAX: usize = 3;
 
-/// What is set aside, and how that is done.
+/// The set-aside logs of a node.
 #[derive(Debug)]
 pub(super) struct Aside {
     path: PathBuf,
     directory: Directory,
-    /// Directories of which nobody knows whose they were that stay.
+    /// The most directories kept of unknown groups.
     kept_max: usize,
     /// The directories of each group of which there is something, the oldest first.
     groups: BTreeMap<String, Vec<String>>,
 }
 
 impl Aside {
-    /// Looks for what was set aside before.
+    /// Finds the logs set aside earlier.
     pub(super) fn find(
         path: &Path,
         directory: &Directory,
@@ -68,7 +68,7 @@ impl Aside {
         Ok(aside)
     }
 
-    /// The groups of which there is something, and where what was set aside last lies.
+    /// The groups with set-aside logs, and the directory of the last log of each group.
     pub(super) fn groups(&self) -> impl Iterator<Item = (&str, PathBuf)> {
         let groups = self.groups.iter();
         groups.filter_map(|(group, names)| Some((group.as_str(), self.path.join(names.last()?))))
@@ -78,7 +78,7 @@ impl Aside {
         self.groups.contains_key(group)
     }
 
-    /// The newest head that can be read in what is set aside of a group.
+    /// The newest readable head among the set-aside logs of a group.
     pub(super) fn newest_head(&self, group: &str) -> Option<Vec<u8>> {
         let mut names = self.groups.get(group)?.iter().rev();
         names.find_map(|name| self.head_in(name))
@@ -88,7 +88,7 @@ impl Aside {
         newest_head(&Directory::open(&self.path.join(name)).ok()?)
     }
 
-    /// Sets the directory of this name aside, beside what there is of its group already.
+    /// Sets the directory with this name aside, beside earlier logs of the group.
     pub(super) fn put(&mut self, group: &str, name: &str) -> io::Result<()> {
         let aside = self.next_name(ASIDE)?;
         self.directory.rename(name, &aside)?;
@@ -102,8 +102,8 @@ impl Aside {
         Ok(())
     }
 
-    /// The group is whole again: what there is of it goes. Where no head can be read in any of that, nobody
-    /// knows whose it was, and who filled the group may be somebody else: then it is kept.
+    /// Removes the set-aside logs of a group that is whole again. Without a readable head the owner of the
+    /// logs is unknown, and the new owner of the group may be another account: the logs are then kept.
     pub(super) fn discard(&mut self, group: &str) -> io::Result<()> {
         let known = self.newest_head(group).is_some();
         for name in self.groups.remove(group).unwrap_or_default() {
@@ -116,19 +116,18 @@ impl Aside {
         Ok(())
     }
 
-    /// Leaves a directory to whoever runs this machine, in place of the oldest one where there are too
-    /// many.
+    /// Keeps a directory for the administrator, and removes the oldest kept directories beyond the limit.
     fn keep(&self, group: &str, name: &str) -> io::Result<()> {
         let kept = self.next_name(KEPT)?;
         self.directory.rename(name, &kept)?;
         self.directory.sync()?;
         let directory = self.path.join(kept);
         let directory = directory.display();
-        tracing::warn!(group, %directory, "a damaged log does not say whose it was: it is kept to be looked at");
+        tracing::warn!(group, %directory, "damaged log of an unknown owner kept for inspection");
         self.thin_out()
     }
 
-    /// Removes the oldest of those that are kept, beyond as many as there may be.
+    /// Removes the oldest kept directories beyond the limit.
     fn thin_out(&self) -> io::Result<()> {
         let mut kept = self.directory.list()?;
         kept.retain(|name| number(name, KEPT).is_some());
@@ -145,7 +144,7 @@ impl Aside {
         Ok(())
     }
 
-    /// Removes a directory, on a thread of its own: it may hold much.
+    /// Removes a directory, on a thread of its own: the directory may be large.
     pub(super) fn throw_away(&self, name: &str) -> io::Result<()> {
         let gone = self.next_name(GONE)?;
         self.directory.rename(name, &gone)?;
@@ -153,7 +152,7 @@ impl Aside {
         let at = self.path.join(gone);
         let remove = move || {
             if let Err(error) = remove_leftover(&at) {
-                // The next start removes it.
+                // The next start removes the directory.
                 tracing::warn!(directory = %at.display(), %error, "cannot remove a log that is not needed");
             }
         };
@@ -177,8 +176,7 @@ fn number(name: &str, prefix: &str) -> Option<u64> {
     rest.parse().ok()
 }
 
-/// Whether a log was not opened because its disk does not hold what was written: nothing else would read
-/// it either.
+/// Whether a log failed to open because its content on disk is damaged: a retry would fail too.
 #[must_use]
 pub fn is_damage(error: &OpenLogError) -> bool {
     match error {
@@ -188,7 +186,7 @@ pub fn is_damage(error: &OpenLogError) -> bool {
     }
 }
 
-/// Whether the disk does not give back what lies on it, or the file system found that out.
+/// Whether the disk cannot read its content, or the file system found corruption.
 pub(super) fn is_unreadable(error: &io::Error) -> bool {
     let damage = [Errno::EIO, Errno::EBADMSG, Errno::EUCLEAN];
     error
@@ -196,8 +194,8 @@ pub(super) fn is_unreadable(error: &io::Error) -> bool {
         .is_some_and(|number| damage.contains(&Errno::from_raw(number)))
 }
 
-/// The payload of the newest head in a directory with segments, damaged as it may be otherwise; when no
-/// segment has one that can be read, of the one that the log began with.
+/// The payload of the newest readable head in a directory with segments, damaged or not; without a readable
+/// segment head, the payload of the origin, the log's first head.
 pub(super) fn newest_head<S: Storage>(storage: &S) -> Option<Vec<u8>> {
     newest_of_segments(storage).or_else(|| origin::read(storage))
 }
@@ -212,7 +210,8 @@ fn newest_of_segments<S: Storage>(storage: &S) -> Option<Vec<u8>> {
         .find_map(|number| head_of(storage, number))
 }
 
-/// The payload of a segment's head. What a file held when it was another segment has another number.
+/// The payload of a segment's head. A file reused as another segment still contains heads with other
+/// numbers.
 fn head_of<S: Storage>(storage: &S, number: u64) -> Option<Vec<u8>> {
     let file = storage.open(&segment_name(number)).ok()?;
     let mut octets = Octets::new(&file, file.len().ok()?);

@@ -11,18 +11,18 @@ use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use vere_ports::storage::{Storage, StorageFile};
 
-/// Readable and writable by its owner only: mail lies in it.
+/// Readable and writable by the owner only: the files contain mail.
 const MODE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
 
-/// A directory of the file system. It stays the same one when it gets another name: whoever still works
-/// in one that was given up never meets what came in its place.
+/// A directory of the file system. The handle follows the directory over a rename: a thread that still
+/// works in an abandoned directory never touches its replacement.
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: PathBuf,
     handle: Arc<File>,
 }
 
-/// A file in it.
+/// A file in a directory.
 #[derive(Debug, Clone)]
 pub struct DirectoryFile(Arc<File>);
 
@@ -31,7 +31,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the operating system.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
@@ -52,7 +52,7 @@ impl Storage for Directory {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
-            // A name that is not text is none of ours.
+            // A name that is not UTF-8 is no name of the log.
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)
@@ -90,7 +90,7 @@ impl StorageFile for DirectoryFile {
 
     fn will_need(&self, offset: u64, octets: u64) {
         if let (Ok(offset), Ok(octets)) = (i64::try_from(offset), i64::try_from(octets)) {
-            // Where it cannot be done they are read when they are wanted.
+            // Without the advice the octets are read on demand.
             let advice = PosixFadviseAdvice::POSIX_FADV_WILLNEED;
             let _ = posix_fadvise(&*self.0, offset, octets, advice);
         }

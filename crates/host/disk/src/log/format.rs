@@ -11,22 +11,22 @@
 //! mark     0  log id u64 | synced u64 | serial u64 | oldest segment u64
 //!         32  crc32 of octets 0..32 u32
 //! ```
-//! All numbers are little-endian. A *position* counts the octets of entries, with their headers, since
-//! the log began; that of an entry or a segment is where it begins. *synced* is the position up to
-//! which everything was on stable storage when this was written: what proves that damage before it is
-//! not the tail of a write that was cut off. The log id is random, so that no message can contain what
-//! looks like an entry.
+//! All numbers are little-endian. A *position* counts the octets of entries, headers included, since the
+//! beginning of the log; the position of an entry or a segment is the position of its beginning. *synced*
+//! is the position up to which all octets were on stable storage at the time of writing: damage before
+//! *synced* is therefore not the tail of an interrupted write. The log id is random, so that no message can
+//! contain octets that look like an entry.
 //!
-//! The checksums are CRC-32 and not the CRC-32C of the frames within, on purpose: the CRC of a whole frame,
-//! its checksum included, is the same for all frames, so an entry of them would have a checksum that only
-//! says how long they are. Files are used again, so where a write did not reach the disk there may well
-//! be older frames of these lengths.
+//! The checksums are CRC-32 instead of the CRC-32C of the frames within, on purpose: the CRC of a whole
+//! frame, checksum included, is the same for all frames, so the CRC-32C of an entry would depend on the
+//! lengths of its frames only. Files are reused, so where a write did not reach the disk there may well be
+//! older frames of the same lengths.
 
-/// The version written and read. In version 2 frames within entries had other checksums.
+/// The version written and read. In version 2 the frames within entries had other checksums.
 pub(super) const VERSION: u32 = 3;
-/// Octets of a segment's head without its payload.
+/// Octets of a segment's head without the payload.
 pub(super) const HEAD_LEN: usize = 56;
-/// Octets of an entry without its payload.
+/// Octets of an entry without the payload.
 pub(super) const ENTRY_LEN: usize = 36;
 /// Octets of a mark.
 pub(super) const MARK_LEN: usize = 36;
@@ -44,12 +44,12 @@ pub(super) struct Head {
     pub(super) synced: u64,
 }
 
-/// What is wrong with octets that should be a head.
+/// The error in the octets of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeadError {
-    /// They are not a head.
+    /// The octets are not a head.
     Damaged,
-    /// They are one of this version.
+    /// The head has this unsupported version.
     Version(u32),
 }
 
@@ -116,7 +116,7 @@ impl Entry {
         out
     }
 
-    /// `None` when these octets are not an entry of this log.
+    /// `None` when the octets are not an entry of this log.
     pub(super) fn decode(octets: &[u8; ENTRY_LEN], log_id: u64) -> Option<Self> {
         if u64_at(octets, 0) != log_id || u32_at(octets, 32) != crc32fast::hash(&octets[..32]) {
             return None;
@@ -141,9 +141,9 @@ impl Entry {
 pub(super) struct Mark {
     pub(super) log_id: u64,
     pub(super) synced: u64,
-    /// The higher one is the newer one.
+    /// The mark with the higher serial is newer.
     pub(super) serial: u64,
-    /// No segment before this one is needed; all from it on are.
+    /// The first segment still needed.
     pub(super) oldest: u64,
 }
 
@@ -174,7 +174,7 @@ pub(super) fn segment_name(number: u64) -> String {
     format!("{number:016x}.log")
 }
 
-/// The segment of a file, if it is one.
+/// The segment number of a file name, if the file is a segment.
 pub(super) fn segment_number(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".log")?;
     let number = u64::from_str_radix(digits, 16).ok()?;

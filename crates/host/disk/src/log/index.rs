@@ -1,4 +1,4 @@
-//! Indexes: what a restart needs of a segment that is full, in a file beside it.
+//! Indexes: the data of a full segment that a restart needs, in a file beside the segment.
 //!
 //! ```text
 //! head     0  magic "VEREIDX" 0 (8) | format version u32 = 1 | version of the outlines u32
@@ -7,9 +7,9 @@
 //!         64  crc32 of octets 0..64 u32
 //! payload 68  for each entry: content length u32 | outline length u32 | outline, the engine's
 //! ```
-//! All numbers are little-endian. *position* and *end* are those of the segment's entries. An index is
-//! written once everything in its segment is synced, and never believed when it does not fit to the
-//! segment's head and to that of the one after it: then the segment is read whole.
+//! All numbers are little-endian. *position* and *end* are the positions of the segment's entries. An
+//! index is written once all octets of its segment are synced, and used only if it fits the segment's
+//! head and the head of the following segment: otherwise the segment is read whole.
 
 use std::io;
 
@@ -24,22 +24,22 @@ const VERSION: u32 = 1;
 const MAGIC: &[u8; 8] = b"VEREIDX\0";
 /// Octets before the payload.
 const INDEX_HEAD_LEN: usize = 68;
-/// Octets of an entry in the payload, before its outline.
+/// Octets of an entry in the payload, before the outline.
 const FIXED_LEN: usize = 8;
 
-/// A segment after which another one follows.
+/// A segment followed by another segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sealed {
     pub(super) log_id: u64,
     pub(super) number: u64,
-    /// Of its first entry.
+    /// The position of the first entry.
     pub(super) position: u64,
     /// Where the next segment begins.
     pub(super) end: u64,
 }
 
 impl Sealed {
-    /// Octets of its entries.
+    /// Octets of the entries.
     pub(super) const fn octets(&self) -> u64 {
         self.end.saturating_sub(self.position)
     }
@@ -49,18 +49,18 @@ impl Sealed {
 #[derive(Debug)]
 pub(super) struct Index {
     payload: Vec<u8>,
-    /// Everything before this was synced, as its entries say or as is proven by its being there.
+    /// Octets before this position were synced, as the entries record or as their presence proves.
     pub(super) synced: u64,
 }
 
 /// Why a segment has no index.
 #[derive(Debug)]
 pub(super) enum NoIndex {
-    /// It is not what was written, from this offset on.
+    /// The content differs from the written content, from this offset on.
     Damaged(u64),
-    /// Its entries make no sense to the engine.
+    /// The engine cannot interpret the entries.
     Unreadable(UnreadableEntry),
-    /// It cannot be read.
+    /// The file cannot be read.
     Io(io::Error),
 }
 
@@ -73,14 +73,14 @@ impl From<io::Error> for NoIndex {
 impl std::fmt::Display for NoIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Damaged(offset) => write!(f, "it is damaged at offset {offset}"),
+            Self::Damaged(offset) => write!(f, "damaged at offset {offset}"),
             Self::Unreadable(error) => f.write_str(&error.0),
             Self::Io(error) => error.fmt(f),
         }
     }
 }
 
-/// Reads a whole segment, and makes its index.
+/// Reads a whole segment and makes its index.
 pub(super) fn build<F: StorageFile>(
     file: &F,
     segment: Sealed,
@@ -131,8 +131,7 @@ fn is_head_of(head: &Head, segment: Sealed) -> bool {
     is == (segment.log_id, segment.number, segment.position)
 }
 
-/// Reads the index of a segment with this head, whose file has so many octets; `None` when there is
-/// none that fits.
+/// Reads the index of a segment with this head and this many octets; `None` without a matching index.
 pub(super) fn load<S: Storage>(
     storage: &S,
     segment: Sealed,
@@ -181,7 +180,7 @@ pub(super) fn load<S: Storage>(
     Ok(index.fits(segment, outliner).then_some(index))
 }
 
-/// What tells a segment's head from another one.
+/// A checksum that identifies a segment's head.
 fn head_crc(head: &Head) -> u32 {
     let octets = head.encode();
     crc32fast::hash(&octets)
@@ -207,7 +206,7 @@ fn write_head(out: &mut Vec<u8>, segment: Sealed, head: u32, outlines: u32, payl
 }
 
 impl Index {
-    /// The entries, the first of which begins at `offset` in its file.
+    /// The entries, the first of which begins at `offset` in the file.
     pub(super) fn entries(
         &self,
         segment: Sealed,
@@ -229,7 +228,7 @@ impl Index {
         })
     }
 
-    /// Whether the entries fill the segment, and each may be what it says.
+    /// Whether the entries fill the segment, and each outline is plausible.
     fn fits(&self, segment: Sealed, outliner: &LogOutliner) -> bool {
         let (mut rest, mut left) = (self.payload.as_slice(), segment.octets());
         while !rest.is_empty() {
@@ -247,8 +246,8 @@ impl Index {
         left == 0
     }
 
-    /// Writes it into its file, in place of one that is there. On stable storage when it returns, but
-    /// for its name.
+    /// Writes the index into its file, replacing an existing file. On return the content is on stable
+    /// storage, but not the name.
     pub(super) fn write<S: Storage>(
         &self,
         storage: &S,
@@ -279,7 +278,7 @@ fn split(payload: &[u8]) -> Option<(u32, &[u8], &[u8])> {
     Some((u32::from_le_bytes([c0, c1, c2, c3]), outline, rest))
 }
 
-/// Removes the index of a segment, if there is one.
+/// Removes the index of a segment, if present.
 pub(super) fn remove<S: Storage>(storage: &S, number: u64) -> io::Result<()> {
     match storage.remove(&index_name(number)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -292,7 +291,7 @@ pub(super) fn index_name(number: u64) -> String {
     format!("{number:016x}.index")
 }
 
-/// The segment of an index's file, if it is one.
+/// The segment number of an index file, if the file is an index.
 pub(super) fn index_number(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".index")?;
     let number = u64::from_str_radix(digits, 16).ok()?;

@@ -1,4 +1,4 @@
-//! Writing indexes, and looking after segments that were not read at the start, on a thread of its own.
+//! Writes indexes, and verifies segments that were not read at the start, on a thread of its own.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -17,27 +17,28 @@ use super::threads::Weak;
 /// Octets of old segments that are looked through in a second, for want of anything else to do.
 const SCRUBBED_PER_SECOND: u64 = 64 << 20;
 
-/// What to do with a segment.
+/// A job for a segment.
 pub(super) struct IndexJob<S: Storage> {
-    /// Weak, so that a log that is given up does not wait for this.
+    /// Weak, so that the job does not keep an abandoned log alive.
     pub(super) log: Weak<Syncing<S>>,
     pub(super) segment: Sealed,
-    /// It has an index, by which the log was opened: whether it is what it was, is to be seen.
+    /// Whether to verify a segment against the index by which the log was opened.
     pub(super) scrub: bool,
 }
 
-/// Who takes these jobs.
+/// The queue of index jobs.
 pub(super) type IndexJobs<S> = Sender<IndexJob<S>>;
 
 /// How the segments of logs get indexes.
 #[derive(Debug, Clone)]
 pub(super) struct Indexing<S: Storage> {
-    /// Octets of full segments that have none: soon after they are full most are not needed any more.
+    /// Octets of the newest full segments without an index: most segments are removed soon after they
+    /// are full.
     pub(super) behind: u64,
     pub(super) jobs: IndexJobs<S>,
 }
 
-/// Which segments of a log have an index, and which are to have one.
+/// The segments of a log with an index, and the segments waiting for an index.
 #[derive(Debug, Default)]
 pub(super) struct Indexed {
     waiting: VecDeque<Sealed>,
@@ -57,7 +58,8 @@ impl Indexed {
         self.with.insert(number);
     }
 
-    /// A segment is not needed any more. True when it had an index.
+    /// A segment is not needed any more. Records the removal of a segment, and returns whether the
+    /// segment had an index.
     pub(super) fn forget(&mut self, number: u64) -> bool {
         while let Some(first) = self.waiting.front().filter(|first| first.number <= number) {
             self.octets -= first.octets();
@@ -66,7 +68,7 @@ impl Indexed {
         self.with.remove(&number)
     }
 
-    /// The next segment that is to get one: synced, and long enough ago.
+    /// The next segment to index: synced, and full long enough ago.
     pub(super) fn next(&mut self, behind: u64, synced: u64) -> Option<Sealed> {
         if self.octets <= behind {
             return None;
@@ -89,7 +91,7 @@ impl<S: Storage> IndexJob<S> {
         let name = segment_name(segment.number);
         let file = log.storage().open(&name).map_err(NoIndex::Io);
         let built = file.and_then(|file| index::build(&file, segment, outliner));
-        // A segment that is not needed any more gets another name, and other content.
+        // A segment that is not needed any more is renamed and reused.
         if !log.needs(segment.number) {
             return;
         }
@@ -108,12 +110,12 @@ impl<S: Storage> IndexJob<S> {
             Err(NoIndex::Unreadable(error)) => {
                 tracing::error!(file = name, error = error.0, "log segment gets no index");
             }
-            // Without its index a segment is read whole, when that is possible again.
+            // A segment without an index is read whole, once reading is possible again.
             Err(NoIndex::Io(error)) if !is_unreadable(&error) => {
                 tracing::warn!(file = name, %error, "log segment gets no index");
             }
             Err(reason) => {
-                // The next start has to find it too.
+                // The next start has to find the damage too.
                 drop_index(log.storage(), segment.number);
                 log.damaged(format!("{name}: {reason}"));
             }
@@ -153,7 +155,7 @@ pub(super) fn run_indexing<S: Storage>(jobs: &Receiver<IndexJob<S>>, outliner: &
     }
 }
 
-/// Runs the jobs that are waiting.
+/// Runs the waiting jobs.
 #[cfg(test)]
 pub(super) fn run_waiting<S: Storage>(jobs: &Receiver<IndexJob<S>>, outliner: &LogOutliner) {
     while let Ok(job) = jobs.try_recv() {
@@ -161,7 +163,7 @@ pub(super) fn run_waiting<S: Storage>(jobs: &Receiver<IndexJob<S>>, outliner: &L
     }
 }
 
-/// Removes the indexes of segments that are not there.
+/// Removes the indexes of missing segments.
 pub(super) fn remove_leftovers<S: Storage>(
     storage: &S,
     names: &[String],

@@ -6,7 +6,7 @@
 //! after a failed sync nothing is reported as synced any more. The formats are in `format`, and drawn in
 //! `docs/internals/spool-log.md`.
 //!
-//! Not covered: compression, encryption, more than one disk.
+//! Not covered: compression, encryption, several disks.
 
 mod aside;
 mod directory;
@@ -42,8 +42,8 @@ use std::time::Duration;
 use vere_ports::spool_log::{LogPosition, LogReader, OpenLogError};
 use vere_ports::storage::Storage;
 
-/// Opens the log in any kind of directory and reads it, as a node does when it starts: what was never
-/// synced is cut off. Gives the position up to which it reaches. It has no reserve.
+/// Opens and reads the log in a directory of any kind, as a starting node does: octets never synced are
+/// cut off. Returns the log with the position of its end. The log has no reserve.
 ///
 /// # Errors
 ///

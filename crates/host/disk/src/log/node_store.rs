@@ -41,19 +41,19 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 /// Sizes of a node's logs.
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
-    /// Octets after which another segment is begun.
+    /// Octets after which a new segment is begun.
     pub segment_len: u64,
     /// Octets of disk set aside for ending records when the disk is full.
     pub reserve_len: u64,
-    /// How long the thread that appends may sync by itself where only one waits, as syncs go of late. What
-    /// wakes two threads for a sync costs some tens of microseconds; a node that serves others meanwhile
-    /// must not be stopped for long.
+    /// The longest expected sync that the appending thread may run by itself, where a single message waits.
+    /// Waking two threads for a sync costs some tens of microseconds; a node must not stop serving other
+    /// connections for long.
     pub in_place_max: Duration,
-    /// Makes what is kept of full segments for a start; `None`: they are read whole.
+    /// Makes the outlines of full segments for the next start; with `None` a start reads segments whole.
     pub outliner: Option<LogOutliner>,
-    /// Octets of full segments, the newest ones, for which that is not made.
+    /// Octets of the newest full segments without outlines.
     pub index_behind: u64,
-    /// Damaged logs that stay of which nobody knows whose they were.
+    /// The most damaged logs kept of unknown groups.
     pub kept_max: usize,
 }
 
@@ -82,7 +82,7 @@ pub struct NodeDirectory {
     incarnation: u64,
     aside: Aside,
     random: fn() -> io::Result<u64>,
-    /// Held as long as this and the syncing thread live.
+    /// Held as long as the node directory and the syncing thread live.
     _lock: Arc<File>,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn io_error(file: &Path) -> impl FnOnce(io::Error) -> OpenLogError {
     move |error| OpenLogError::Io { file, error }
 }
 
-/// Eight octets nobody can guess.
+/// Eight unpredictable octets.
 fn random() -> io::Result<u64> {
     use std::io::Read;
     let mut octets = [0; 8];
@@ -99,7 +99,7 @@ fn random() -> io::Result<u64> {
     Ok(u64::from_le_bytes(octets))
 }
 
-/// Starts the threads that sync, that read again, and that make indexes.
+/// Starts the threads for syncs, for reads and for indexes.
 fn start_threads(
     options: LogOptions,
     reserve: Arc<Reserve<Directory>>,
@@ -143,13 +143,13 @@ fn start_threads(
 }
 
 impl NodeDirectory {
-    /// Opens the directory, which is made when it does not exist, and starts the thread that syncs.
-    /// `wake` is called on that thread whenever a sync is done.
+    /// Opens the directory, creating a missing directory, and starts the threads of the log. `wake` is
+    /// called on that thread whenever a sync is done.
     ///
     /// # Errors
     ///
-    /// [`OpenLogError::Locked`] when another process uses it; [`OpenLogError::Damaged`] when it holds
-    /// logs and not the incarnation they belong to.
+    /// [`OpenLogError::Locked`] when another process uses the directory; [`OpenLogError::Damaged`] when the
+    /// directory has logs but no incarnation.
     pub fn open(path: &Path, options: LogOptions, wake: Wake) -> Result<Self, OpenLogError> {
         std::fs::create_dir_all(path).map_err(io_error(path))?;
         let lock = Arc::new(take_lock(path)?);
@@ -170,7 +170,7 @@ impl NodeDirectory {
         })
     }
 
-    /// The life of what lies here; a new directory begins another one.
+    /// The incarnation of the directory's content; a new directory begins a new incarnation.
     #[must_use]
     pub const fn incarnation(&self) -> u64 {
         self.incarnation
@@ -195,7 +195,7 @@ impl NodeDirectory {
         Ok(groups)
     }
 
-    /// Groups that were set aside, and nothing was put in their place before the process ended.
+    /// Groups whose logs were set aside without a replacement before the process ended.
     ///
     /// # Errors
     ///
@@ -213,17 +213,17 @@ impl NodeDirectory {
         newest_head(&Directory::open(path).ok()?)
     }
 
-    /// The newest head that can be read in what is set aside of a group.
+    /// The newest readable head among the set-aside logs of a group.
     #[must_use]
     pub fn newest_head_aside(&self, group: &str) -> Option<Vec<u8>> {
         self.aside.newest_head(group)
     }
 
-    /// Opens the log of a group and reads it.
+    /// Opens and reads the log of a group.
     ///
     /// # Errors
     ///
-    /// [`OpenLogError`]; the node must not serve then.
+    /// [`OpenLogError`]; the node must then not serve the group.
     pub fn open_group(
         &self,
         path: &Path,
@@ -263,18 +263,18 @@ impl NodeDirectory {
     }
 }
 
-/// Writes of a sound log what it lacks, of one from before there was that. Without it the log is as good as
-/// before.
+/// Writes the origin of a sound log, missing in logs of earlier versions. Without the origin the log is
+/// still sound.
 fn renew_origin(directory: &Directory, path: &Path) {
     let Some(head) = newest_head(directory) else {
         return;
     };
     if let Err(error) = origin::write(directory, &head) {
-        tracing::warn!(directory = %path.display(), %error, "cannot write whose a log is once more");
+        tracing::warn!(directory = %path.display(), %error, "cannot write the origin of a log");
     }
 }
 
-/// Reads a log that holds nothing.
+/// Reads a log without entries.
 struct Nothing;
 
 impl LogReader for Nothing {
@@ -335,7 +335,7 @@ impl SpoolLogStore for NodeDirectory {
 
     fn discard(&mut self, group: &str) {
         if let Err(error) = self.aside.discard(group) {
-            // It takes room, and the next time that the group is found whole it goes.
+            // The log takes space until the next time that the group is found whole.
             tracing::warn!(group, %error, "cannot remove a damaged log");
         }
     }
@@ -350,7 +350,7 @@ fn log_error(error: OpenLogError) -> LogError {
     }
 }
 
-/// Locks a directory. A process that is just ending may finish first.
+/// Locks a directory. A process that is just ending may still hold the lock.
 fn take_lock(path: &Path) -> Result<File, OpenLogError> {
     let file = path.join("lock");
     let mut options = File::options();
@@ -369,7 +369,7 @@ fn take_lock(path: &Path) -> Result<File, OpenLogError> {
     }
 }
 
-/// Writes a file so that it is there whole or not at all.
+/// Writes a file atomically.
 pub(super) fn write_whole(directory: &Directory, name: &str, octets: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.new");
     match directory.remove(&temporary) {

@@ -1,4 +1,4 @@
-//! The files of a log as recovery reads them.
+//! The files of a log during recovery.
 
 use std::io;
 
@@ -18,14 +18,15 @@ pub(super) struct SegmentFile<F> {
     pub(super) file: F,
     /// Octets of the file.
     pub(super) file_len: u64,
-    /// Where its entries end, once it was read.
+    /// The end of the entries, known after reading.
     pub(super) len: u64,
-    /// Known once it was read.
+    /// The head, known after reading.
     pub(super) head: Option<Head>,
 }
 
 impl<F: StorageFile> SegmentFile<F> {
-    /// Writes zeros from `from` on where there is something else, and leaves no more than `len` octets.
+    /// Zeros all octets from `from` on that are not zero, and shortens the file to at most `len`
+    /// octets.
     pub(super) fn wipe(&self, from: u64, len: u64) -> io::Result<()> {
         let end = self.file_len.min(len.max(from));
         if end < self.file_len {
@@ -45,7 +46,7 @@ impl<F: StorageFile> SegmentFile<F> {
     }
 }
 
-/// The most that entries say.
+/// The greatest positions recorded in entries.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) synced: u64,
@@ -71,8 +72,8 @@ impl<'a, F: StorageFile> Octets<'a, F> {
         }
     }
 
-    /// So many octets from `offset` on; `None` when the file ends before. Memory is taken for what is
-    /// in the file only.
+    /// Reads this many octets from `offset` on; `None` when the file ends before. Memory is reserved
+    /// only for octets within the file.
     pub(super) fn at(&mut self, offset: u64, len: u64) -> io::Result<Option<&[u8]>> {
         let Some(end) = offset.checked_add(len).filter(|end| *end <= self.len) else {
             return Ok(None);
@@ -101,7 +102,8 @@ impl<'a, F: StorageFile> Octets<'a, F> {
         Ok(payload.filter(whole).map(|payload| (entry, payload)))
     }
 
-    /// What the entries anywhere from `offset` on say. Their payload may be damaged.
+    /// The greatest positions recorded in the headers of entries anywhere from `offset` on. The payload
+    /// of such an entry may be damaged.
     pub(super) fn search(
         &mut self,
         mut offset: u64,

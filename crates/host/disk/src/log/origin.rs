@@ -1,5 +1,5 @@
-//! The head that the log of a group began with, once more and apart: it says whose the group is when no
-//! segment's head does.
+//! The origin of a group's log: a separate copy of the log's first head, which identifies the group
+//! when no segment's head does.
 //!
 //! ```text
 //! origin   0  "VEREORIG" (8) | format version u32 = 1 | payload length u32
@@ -19,7 +19,7 @@ const MAGIC: &[u8; 8] = b"VEREORIG";
 const VERSION: u32 = 1;
 const HEAD_LEN: usize = 24;
 
-/// Writes it, whole or not at all.
+/// Writes the origin atomically.
 pub(super) fn write(directory: &Directory, payload: &[u8]) -> io::Result<()> {
     let len = u32::try_from(payload.len()).map_err(io::Error::other)?;
     let mut octets = Vec::with_capacity(HEAD_LEN + payload.len());
@@ -32,7 +32,7 @@ pub(super) fn write(directory: &Directory, payload: &[u8]) -> io::Result<()> {
     write_whole(directory, ORIGIN, &octets)
 }
 
-/// Its payload, when it is there and nothing of it is damaged.
+/// The payload of the origin, if present and undamaged.
 pub(super) fn read<S: Storage>(storage: &S) -> Option<Vec<u8>> {
     let file = storage.open(ORIGIN).ok()?;
     let mut head = [0; HEAD_LEN];

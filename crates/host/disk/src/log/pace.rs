@@ -4,23 +4,24 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A sync that took long is forgotten by an eighth with each one after it ...
+/// Each sync reduces the weight of an earlier slow sync by an eighth ...
 const FORGOTTEN: u64 = 8;
-/// ... and counts as no longer than so many times what may be waited for: after a disk that hung some thirty
-/// brisk ones prove that it does not any more.
+/// ... and a sync counts as at most this multiple of the longest tolerable wait: after the hang of a disk,
+/// some thirty fast syncs prove the disk fast again.
 const REMEMBERED_MAX: u64 = 64;
 
-/// The time of syncs, as one has to expect it.
+/// The expected time of a sync.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// What a thread that has other things to do may wait for, in nanoseconds.
+    /// The longest tolerable wait of a thread with other work, in nanoseconds.
     max: u64,
-    /// What a sync takes, in nanoseconds. Nothing else hangs on it, so it needs no order.
+    /// The expected time of a sync, in nanoseconds. No other value depends on the expected time, so relaxed
+    /// ordering suffices.
     expected: AtomicU64,
 }
 
 impl Pace {
-    /// Nothing is known yet, so the worst is expected.
+    /// Without measurements the worst time is expected.
     pub(super) fn new(max: Duration) -> Self {
         let max = nanoseconds(max);
         Self {
@@ -34,7 +35,7 @@ impl Pace {
         self.max > 0 && self.expected.load(Ordering::Relaxed) <= self.max
     }
 
-    /// Syncs, and notes how long that took.
+    /// Syncs, and records the time taken.
     pub(super) fn time(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let begun = Instant::now();
         let result = sync();
@@ -61,7 +62,7 @@ mod tests {
 
     const MAX: Duration = Duration::from_millis(2);
 
-    /// How many such syncs it takes until one may be waited for.
+    /// Number of such syncs until a sync is expected to be fast.
     fn until_brisk(pace: &Pace, time: Duration) -> usize {
         let noted = std::iter::repeat_with(|| pace.took(time));
         noted.take_while(|()| !pace.is_brisk()).take(1_000).count()
@@ -77,7 +78,7 @@ mod tests {
         pace.took(Duration::from_millis(3));
         assert!(!pace.is_brisk());
         assert!(until_brisk(&pace, brisk) < 10);
-        // However long it hung, it is as at the beginning.
+        // However long the hang was, the expectation is as at the beginning.
         pace.took(Duration::from_secs(3_600));
         assert!(until_brisk(&pace, brisk) <= first);
         assert_eq!(until_brisk(&pace, Duration::from_millis(3)), 1_000);

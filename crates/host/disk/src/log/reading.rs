@@ -23,7 +23,7 @@ pub(super) struct ReadJob<S: Storage> {
     pub(super) done: Sender<LogRead>,
 }
 
-/// Reads what is asked for until every log is gone.
+/// Runs read jobs until every log is closed.
 pub(super) fn run_reads<S: Storage>(jobs: &Receiver<ReadJob<S>>, wake: &Wake) {
     while let Ok(job) = jobs.recv() {
         job.run();
@@ -48,7 +48,7 @@ impl<S: Storage> ReadJob<S> {
         if result.is_err()
             && let Err(error) = index::remove(&self.storage, self.stretch.segment)
         {
-            // Then the next start finds the damage no sooner than this one did.
+            // The index remains, and the next start finds the damage no sooner than this start did.
             tracing::warn!(file = name, %error, "cannot remove the index of a damaged log segment");
         }
         let read = LogRead {
@@ -56,13 +56,13 @@ impl<S: Storage> ReadJob<S> {
             octets: self.into,
             result,
         };
-        // Without its log nobody wants it.
+        // After the log is closed the result is not needed.
         let _ = self.done.send(read);
     }
 }
 
-/// Opens a segment. While the process or the machine has too little for that, which says nothing of the
-/// log, it is tried again.
+/// Opens a segment. A shortage of file handles or memory in the process or the machine says nothing
+/// about the log: the open is tried again.
 fn open<S: Storage>(storage: &S, name: &str) -> io::Result<S::File> {
     let mut tries = 0;
     loop {
@@ -83,7 +83,7 @@ fn lacks_means(error: &io::Error) -> bool {
         .is_some_and(|number| lacking.contains(&Errno::from_raw(number)))
 }
 
-/// Gives where it is not what was written, if so.
+/// Returns the first offset of damage, if any.
 fn read<F: StorageFile>(
     file: &F,
     stretch: LogStretch,

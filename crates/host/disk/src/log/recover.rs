@@ -1,13 +1,13 @@
-//! Opening a log: everything that was ever acknowledged comes back, or the log does not open.
+//! Opens a log: every acknowledged entry is recovered, or the log does not open.
 //!
-//! Entries are read in order up to the first octets that are not one. Is that the end of a write that
-//! was cut off, or damage? Whatever was on stable storage once is remembered in three places: in every
-//! later entry, in the heads of later segments, and in the marks. If one of them says that this place
-//! was synced, it is damage, and the log stays shut. Otherwise nothing from there on was ever
-//! acknowledged, and it is cut off.
+//! Entries are read in order up to the first octets that are not an entry. Such octets are either the end of
+//! an interrupted write, or damage. The synced position is recorded in three places: in every later entry,
+//! in the heads of later segments, and in the marks. If one of these records says that the place was synced,
+//! the octets are damage, and the log stays closed. Otherwise no octet from there on was ever acknowledged,
+//! and the rest is cut off.
 //!
-//! What was not proven to be synced is then written again at its place before it is synced: after a
-//! failed sync a system may hold pages for clean that never reached the disk.
+//! Octets not proven to be synced are then written again in place before the sync: after a failed sync an
+//! operating system may treat pages as clean that never reached the disk.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,21 +28,21 @@ use super::spares;
 use super::sync::{Jobs, MARK_NAME, MARKS_AT, Syncing, write_marks};
 use super::threads::Arc;
 
-/// What every log of a node shares.
+/// The common parts of all logs of a node.
 #[derive(Debug, Clone)]
 pub(super) struct Common<S: Storage> {
     pub(super) segment_len: u64,
-    /// How long the thread that writes may sync by itself.
+    /// The longest expected sync that the writing thread may run by itself.
     pub(super) in_place_max: Duration,
     pub(super) jobs: Jobs<S>,
     pub(super) reserve: Arc<Reserve<S>>,
-    /// Who reads contents again.
+    /// The queue of the reading thread.
     pub(super) reads: Sender<ReadJob<S>>,
-    /// How segments get indexes, if they do.
+    /// The indexing of segments, if enabled.
     pub(super) indexing: Option<Indexing<S>>,
 }
 
-/// Begins a log in an empty directory. When this returns it is on stable storage.
+/// Begins a log in an empty directory. On return the log is on stable storage.
 pub(super) fn create<S: Storage>(
     storage: S,
     common: &Common<S>,
@@ -77,7 +77,7 @@ pub(super) fn create<S: Storage>(
     Ok(finish(common, syncing, segments, (log_id, file), (0, 0)))
 }
 
-/// A log that ends with this segment.
+/// Makes the log that ends with this segment.
 fn finish<S: Storage>(
     common: &Common<S>,
     syncing: Syncing<S>,
@@ -103,7 +103,7 @@ fn finish<S: Storage>(
     }
 }
 
-/// Opens a log and reads it. When this returns everything read is on stable storage.
+/// Opens and reads a log. On return all octets read are on stable storage.
 pub(super) fn open<S: Storage>(
     storage: S,
     path: &Path,
@@ -148,19 +148,19 @@ struct End {
     index: usize,
     offset: u64,
     reason: String,
-    /// Whether there is something of a write behind it.
+    /// Whether a partial write follows.
     torn: bool,
 }
 
-/// A log that is being opened.
+/// A log being opened.
 pub(super) struct Recovery<'a, S: Storage> {
     pub(super) storage: &'a S,
     pub(super) path: PathBuf,
     pub(super) files: Vec<SegmentFile<S::File>>,
     mark: Mark,
-    /// The end of what was read.
+    /// The end of the octets read.
     pub(super) position: u64,
-    /// Everything before this was synced, as far as is proven.
+    /// All octets before this position were synced, as far as proven.
     pub(super) synced: u64,
     /// Segments whose entries were not read, for there is an index.
     pub(super) unread: Vec<u64>,
@@ -202,7 +202,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
     fn add(&mut self, number: u64, name: String) -> Result<(), OpenLogError> {
         let at = self.path.join(&name);
         if number < self.mark.oldest {
-            // It was to be removed when the process ended.
+            // The process ended before the file was removed.
             return self.storage.remove(&name).map_err(io_error(&at));
         }
         let file = self.storage.open(&name).map_err(io_error(&at))?;
@@ -226,7 +226,8 @@ impl<'a, S: Storage> Recovery<'a, S> {
         }
     }
 
-    /// Reads everything; gives where it stops making sense, when that is not damage.
+    /// Reads all segments; returns the place of the first octets that are not an entry, unless that place is
+    /// damage.
     fn read(&mut self, reader: &mut dyn LogReader) -> Result<Option<End>, OpenLogError> {
         for index in 0..self.files.len() {
             if let Some(end) = self.read_segment(index, reader)? {
@@ -238,7 +239,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
                 .files
                 .last()
                 .map_or((segment_name(1), 0), |f| (f.name.clone(), f.len));
-            return Err(self.damaged(&last.0, last.1, "the file ends before what was synced"));
+            return Err(self.damaged(&last.0, last.1, "the file ends before its synced position"));
         }
         Ok(None)
     }
@@ -259,13 +260,13 @@ impl<'a, S: Storage> Recovery<'a, S> {
             }))
         };
         let Some(head) = self.read_head(index)? else {
-            return end(0, "head is not one of this log");
+            return end(0, "the head belongs to another log");
         };
         if index == 0 {
-            // The segments before were removed, which happens only after a sync beyond them.
+            // The segments before were removed, always after a sync beyond their end.
             self.position = head.position;
         } else if head.number != self.files[index - 1].number + 1 {
-            return self.ends_early(index - 1, "the segment after this one is missing");
+            return self.ends_early(index - 1, "the next segment is missing");
         } else if head.position != self.position {
             return self.ends_early(index - 1, "entries are missing at the end");
         }
@@ -297,7 +298,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
                 .entry(offset, self.mark.log_id)
                 .map_err(io_error(&at))?;
             let Some((entry, payload)) = entry.filter(|(e, _)| e.position == self.position) else {
-                // The next segment says where this one ends; the file may be longer.
+                // The next segment records the end of this segment; the file may be longer.
                 match self.follower(index)? {
                     Ok(next) if next.position == self.position => break,
                     Ok(_) => return end(offset, "entry is damaged"),
@@ -315,16 +316,14 @@ impl<'a, S: Storage> Recovery<'a, S> {
         Ok(None)
     }
 
-    /// The head of the segment after this one, or why there is none.
+    /// The head of the following segment, or the reason why there is none.
     pub(super) fn follower(
         &self,
         index: usize,
     ) -> Result<Result<Head, &'static str>, OpenLogError> {
         let number = self.files[index].number;
         match self.files.get(index + 1) {
-            Some(next) if next.number != number + 1 => {
-                Ok(Err("the segment after this one is missing"))
-            }
+            Some(next) if next.number != number + 1 => Ok(Err("the next segment is missing")),
             Some(_) => Ok(self.read_head(index + 1)?.ok_or("entry is damaged")),
             None => Ok(Err("entry is damaged")),
         }
@@ -340,8 +339,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
         }))
     }
 
-    /// The head of a file; `None` when it is not one of this log, or of the segment that the file had
-    /// been before.
+    /// The head of a file; `None` when the head is not of this log, or belongs to the file's former segment.
     fn read_head(&self, index: usize) -> Result<Option<Head>, OpenLogError> {
         let file = self.path.join(&self.files[index].name);
         let mut head = [0; HEAD_LEN];
@@ -361,7 +359,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
         }
     }
 
-    /// Damage, or the end of what was written?
+    /// Decides between damage and the end of the writes.
     fn judge(&mut self, mut end: End) -> Result<End, OpenLogError> {
         let mut synced = self.synced;
         let mut headless = false;
@@ -385,18 +383,18 @@ impl<'a, S: Storage> Recovery<'a, S> {
         // The first segment was synced before the log existed.
         if synced > self.position || end.index == 0 && self.files[0].head.is_none() {
             if headless {
-                // This one ends here, and only the next one's head is missing.
+                // This segment ends here, and only the head of the next segment is missing.
                 let name = &self.files[end.index + 1].name;
-                return Err(self.damaged(name, 0, "head is not one of this log"));
+                return Err(self.damaged(name, 0, "the head belongs to another log"));
             }
             return Err(self.damaged(&self.files[end.index].name, end.offset, &end.reason));
         }
         Ok(end)
     }
 
-    /// Cuts off what was never synced. No octet of it stays: with an entry of the same length before it, it
-    /// would be taken for what comes next. Nor does what lies behind the end of the segment that is the last
-    /// one now, which a head that goes had told from an entry.
+    /// Cuts off octets that were never synced. No such octet may remain: behind a new entry of the same
+    /// length, the old octets would be taken for the next entry. Octets behind the end of the segment that
+    /// becomes the last must not remain either, since the removed head marked the end.
     fn cut(&mut self, end: &End, segment_len: u64) -> Result<(), OpenLogError> {
         let keep = if self.files[end.index].head.is_some() {
             end.index + 1
@@ -422,7 +420,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
             .map_err(io_error(&at))
     }
 
-    /// Writes again, and syncs, what is not proven to have been synced.
+    /// Writes and syncs again the octets not proven to be synced.
     fn write_again(&self) -> Result<(), OpenLogError> {
         for segment in &self.files {
             let Some(head) = segment.head else { continue };
@@ -457,7 +455,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
     }
 }
 
-/// The newer of the marks that can be read.
+/// The newer of the readable marks.
 fn read_mark<S: Storage>(storage: &S, path: &Path) -> Result<Mark, OpenLogError> {
     let at = path.join(MARK_NAME);
     let damaged = |reason: &str| OpenLogError::Damaged {

@@ -1,4 +1,4 @@
-//! A log that is being written.
+//! A log being written.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,21 +14,21 @@ use super::reserve::Reserve;
 use super::sync::{Jobs, Syncing};
 use super::threads::Arc;
 
-/// A segment has so many times the octets of its head in entries, however long it becomes by that: the
-/// head of a group with 100,000 queues is longer than a segment is otherwise.
+/// A segment has at least this multiple of the octets of its head in entries, even beyond the segment
+/// length: the head of a group with 100,000 queues is longer than the usual segment.
 const ENTRIES_BY_HEAD: u64 = 8;
 
-/// One group's log over a directory `S`.
+/// The log of a group over a directory `S`.
 #[derive(Debug)]
 pub struct RedoLog<S: Storage> {
     pub(super) log_id: u64,
     pub(super) segments: VecDeque<Segment>,
     /// The newest segment's file.
     pub(super) file: S::File,
-    /// Where its entries end. It may be longer.
+    /// The end of the entries in the file. The file may be longer.
     pub(super) offset: u64,
     pub(super) position: u64,
-    /// The octets of its head, of a segment that was begun since the log was opened.
+    /// The octets of the newest segment's head, if that segment was begun after the log was opened.
     pub(super) head: u64,
     /// The position of the newest segment.
     pub(super) begun: u64,
@@ -37,11 +37,11 @@ pub struct RedoLog<S: Storage> {
     pub(super) jobs: Jobs<S>,
     pub(super) reserve: Arc<Reserve<S>>,
     pub(super) reads: Sender<ReadJob<S>>,
-    /// What was read: where that is put, and where it is taken.
+    /// The queue of results from the reading thread.
     pub(super) done: (Sender<LogRead>, Receiver<LogRead>),
 }
 
-/// A segment and the octets of its file; of the newest those at its beginning.
+/// A segment and the octets of its file; for the newest segment, the octets at the beginning.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) number: u64,
@@ -61,7 +61,8 @@ impl<S: Storage> RedoLog<S> {
                 self.offset += (parts[0].len() + parts[1].len()) as u64;
                 Ok(())
             }
-            // Part of it may be there; it goes, so that nothing follows half an entry.
+            // A part of the entry may be written; the part is removed, so that no entry follows half
+            // an entry.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                 match self.file.truncate(self.offset) {
                     Ok(()) => Err(LogError::Full),

@@ -1,4 +1,4 @@
-//! Room set aside on the disk, so that records can still be ended when nothing else is left.
+//! Reserved disk space, so that records can still be ended when the disk is full.
 
 use vere_ports::storage::{Storage, StorageFile};
 
@@ -6,7 +6,7 @@ use super::threads::{Arc, AtomicBool, Ordering};
 
 const NAME: &str = "reserve";
 
-/// A file that is there to be given up. Shared by the logs of a node.
+/// A file whose purpose is to be removed. Shared by the logs of a node.
 #[derive(Debug)]
 pub(super) struct Reserve<S: Storage> {
     file: S::File,
@@ -30,12 +30,12 @@ impl<S: Storage> Reserve<S> {
         Ok(Arc::new(reserve))
     }
 
-    /// Whether it is there.
+    /// Whether the reserve exists.
     pub(super) fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Gives it up. False when there was nothing to give.
+    /// Releases the reserve. False when there was no reserve.
     pub(super) fn release(&self) -> bool {
         if !self.held.swap(false, Ordering::Relaxed) {
             return false;
@@ -43,8 +43,8 @@ impl<S: Storage> Reserve<S> {
         self.file.truncate(0).is_ok()
     }
 
-    /// Sets it aside again, when there is room for twice as much: so that what comes next does not run
-    /// into the end at once.
+    /// Creates the reserve again, when the disk has twice that space: the next writes must not fill
+    /// the disk at once.
     pub(super) fn hold(&self) {
         if self.is_held() {
             return;

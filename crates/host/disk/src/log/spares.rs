@@ -1,10 +1,10 @@
-//! Segment files that are there before they are needed: out of old ones, or made in advance.
+//! Segment files prepared in advance: reused or new.
 //!
-//! A file that has its name, its length and its blocks costs a sync nothing but the octets written. One
-//! that is begun when it is needed costs the directory and its length as well, and the sync waits for
-//! both. So the syncing thread makes files ready under the numbers that come next, and what is no longer
-//! needed of the log gets a new number instead of being removed. What such a file holds means nothing:
-//! its head has another number, and its entries lie at positions that were passed long ago.
+//! With a file that has its name, length and blocks, a sync writes only the octets of entries. With a
+//! new file the sync also waits for the directory and the length. So the syncing thread prepares files
+//! under the next numbers, and old segments get a new number instead of being removed. The octets in a
+//! prepared file have no meaning: the head has another number, and the entries lie at positions passed
+//! long ago.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,20 +15,20 @@ use super::format::segment_name;
 
 /// The name of a file in the making.
 const UNNAMED: &str = "spare";
-/// Octets that the spare files of a log may take, and how many they may be.
+/// The most octets of a log's spare files, and the most spare files.
 const OCTETS_MAX: u64 = 64 << 20;
 const FILES_MAX: u64 = 16;
-/// Octets of old segments that are collected before they are retired together, and how many.
+/// Octets of old segments retired together, and the most segments.
 const RETIRED_OCTETS: u64 = 32 << 20;
 const RETIRED_AT_ONCE: u64 = 8;
-/// Zeros are written by this many octets.
+/// Zeros are written in pieces of this many octets.
 const ZEROS: usize = 256 << 10;
 
 /// A file for a segment to come.
 #[derive(Debug)]
 struct Spare<F> {
     file: F,
-    /// Whether its name is on stable storage.
+    /// Whether the file's name is on stable storage.
     lasts: bool,
 }
 
@@ -37,13 +37,13 @@ struct Spare<F> {
 pub(super) struct Spares<S: Storage> {
     storage: S,
     files: VecDeque<Spare<S::File>>,
-    /// The number of the next segment, which the first of them is for.
+    /// The number of the next segment, which will use the first spare file.
     next: u64,
-    /// Octets of a file; 0: none are made.
+    /// Octets of a file; 0: no spare files.
     len: u64,
     /// How many are to be there.
     goal: usize,
-    /// The disk is full: none are made or kept.
+    /// The disk is full: no spare files are made or kept.
     scarce: bool,
 }
 
@@ -103,8 +103,8 @@ impl<S: Storage> Spares<S> {
         self.goal - there
     }
 
-    /// Whether new ones are written, not only allocated. A log that does not go through them fast gets
-    /// that: a sync then has no blocks to convert either.
+    /// Whether new files are filled with zeros instead of being only allocated. A log with slow use of
+    /// spare files gets filled files: a sync then has no blocks to convert either.
     pub(super) const fn are_written(&self) -> bool {
         self.goal == 1
     }
@@ -118,17 +118,18 @@ impl<S: Storage> Spares<S> {
         self.scarce
     }
 
-    /// A file in the making gets its name.
+    /// Gives a new file its name.
     pub(super) fn add_new(&mut self, file: S::File) -> io::Result<()> {
         self.add(UNNAMED, file)
     }
 
-    /// Takes the file of an old segment, or removes it.
+    /// Reuses the file of an old segment, or removes the file.
     pub(super) fn retire(&mut self, number: u64) -> io::Result<()> {
         let name = segment_name(number);
         if self.files.len() < self.most() && !self.scarce {
             let file = self.storage.open(&name)?;
-            // One that a long entry made longer, or that never had its length, is not worth keeping.
+            // A file made longer by a long entry, or of another length from the beginning, is not worth
+            // keeping.
             if file.len()? == self.len {
                 return self.add(&name, file);
             }
@@ -143,7 +144,7 @@ impl<S: Storage> Spares<S> {
         Ok(())
     }
 
-    /// Whether the disk is full. Then what is there in advance goes: others need the room.
+    /// Whether the disk is full. On a full disk all spare files are removed: other files need the space.
     pub(super) fn set_scarce(&mut self, scarce: bool) {
         self.scarce = scarce;
         while scarce && !self.files.is_empty() {
@@ -156,18 +157,18 @@ impl<S: Storage> Spares<S> {
         }
     }
 
-    /// Whether the directory should be synced, so that the names of those that come next last.
+    /// Whether the directory should be synced, to make the names of the next files durable.
     pub(super) fn are_unsafe(&self) -> bool {
         let soon = self.files.len().div_ceil(2);
         self.files.iter().take(soon).any(|spare| !spare.lasts)
     }
 
-    /// The number after the last of them.
+    /// The number after the last spare file.
     pub(super) fn end(&self) -> u64 {
         self.next + self.files.len() as u64
     }
 
-    /// The names before this number last.
+    /// Records that the names before this number are durable.
     pub(super) fn last(&mut self, end: u64) {
         let count = end.saturating_sub(self.next) as usize;
         for spare in self.files.iter_mut().take(count) {
@@ -192,8 +193,8 @@ pub(super) fn first<S: Storage>(storage: &S, segment_len: u64) -> io::Result<S::
     storage.create(&name)
 }
 
-/// Makes a file of this length that has no number yet, in place of one that was left. It is on stable
-/// storage but for its name.
+/// Makes a file of this length without a number, replacing a left-over file. On return the content is on
+/// stable storage, but not the name.
 pub(super) fn make<S: Storage>(storage: &S, len: u64, write: bool) -> io::Result<S::File> {
     match storage.remove(UNNAMED) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -215,7 +216,7 @@ pub(super) fn make<S: Storage>(storage: &S, len: u64, write: bool) -> io::Result
     }
 }
 
-/// Writes zeros from one place to another.
+/// Writes zeros from one offset to another.
 pub(super) fn write_zeros<F: StorageFile>(file: &F, from: u64, to: u64) -> io::Result<()> {
     let zeros = vec![0; ZEROS.min(to.saturating_sub(from) as usize)];
     let mut at = from;

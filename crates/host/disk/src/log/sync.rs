@@ -1,12 +1,12 @@
-//! Syncing beside the thread that writes.
+//! Syncs beside the writing thread.
 //!
-//! A log asks for a sync and goes on writing; whoever runs the jobs (a thread in production, the test
-//! itself in tests) syncs everything written until the job began. A request during a job makes
-//! another one after it: that is the group commit.
+//! A log asks for a sync and goes on writing; whoever runs the jobs (a thread in production, the test itself
+//! in tests) syncs everything written until the job began. A request during a job makes another job after it:
+//! the group commit.
 //!
-//! Two threads that wake each other for one message cost more than its sync does, on a disk that syncs
-//! within a fraction of a millisecond. So where only one waits, and nothing is under way, the thread that
-//! writes syncs by itself ([`Syncing::sync_in_place`]), as long as that has lately not taken long ([`Pace`]).
+//! Two threads that wake each other for a single message cost more than the sync, on a disk that syncs within
+//! a fraction of a millisecond. So where a single message waits, and no job is under way, the writing thread
+//! syncs by itself ([`Syncing::sync_in_place`]), as long as recent syncs were fast ([`Pace`]).
 
 use std::io;
 use std::sync::{OnceLock, PoisonError};
@@ -24,20 +24,20 @@ use super::threads::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Receiver, Send
 
 /// The file with the marks.
 pub(super) const MARK_NAME: &str = "mark";
-/// Where the two marks lie: in different sectors, so that a torn write spoils one of them.
+/// The offsets of the two marks: in different sectors, so that a torn write destroys only one mark.
 pub(super) const MARKS_AT: [u64; 2] = [0, 4096];
 
 /// Called when a job is done.
 pub type Wake = std::sync::Arc<dyn Fn() + Send + Sync>;
 
-/// What a log and the syncer know of each other.
+/// The common state of a log and the syncer.
 pub(super) struct Syncing<S: Storage> {
     storage: S,
     wanted: Mutex<Wanted<S>>,
     marks: Mutex<Marks<S>>,
     spares: Mutex<Spares<S>>,
     indexed: Mutex<Indexed>,
-    /// How segments get indexes, if they do.
+    /// The indexing of segments, if enabled.
     indexing: Option<Indexing<S>>,
     segment_len: u64,
     synced: AtomicU64,
@@ -46,31 +46,31 @@ pub(super) struct Syncing<S: Storage> {
 }
 
 struct Wanted<S: Storage> {
-    /// Files with something that is not synced, oldest first; the last one is written to.
+    /// Files with unsynced octets, oldest first; the last file is being written to.
     files: Vec<S::File>,
     /// Whether a file was made.
     names: bool,
-    /// Everything before this position was written.
+    /// All octets before this position were written.
     position: u64,
-    /// The segments before this one go, once that position is synced.
+    /// The segments before this number are removed, once the position is synced.
     oldest: u64,
-    /// Whether to note how far it is synced.
+    /// Whether to write a mark with the synced position.
     mark: bool,
     /// Whether a job is waiting to be run.
     queued: bool,
-    /// Whether one is being run.
+    /// Whether a job is running.
     running: bool,
 }
 
-/// The newest mark, and what the next one is to say.
+/// The newest mark, and the values of the next mark.
 struct Marks<S: Storage> {
     file: S::File,
     newest: Mark,
-    /// How far it is synced.
+    /// The synced position.
     synced: u64,
-    /// The segments before this one are not needed.
+    /// The segments before this number are not needed.
     oldest: u64,
-    /// Whether to write one in any case.
+    /// Whether to write a mark in any case.
     asked: bool,
 }
 
@@ -89,7 +89,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<S: Storage> Syncing<S> {
-    /// Everything that `mark` says is synced; `file` is the segment that is written to.
+    /// All octets before the position in `mark` are synced; `file` is the segment being written to.
     pub(super) fn new(
         storage: S,
         (mark_file, mark): (S::File, Mark),
@@ -134,20 +134,20 @@ impl<S: Storage> Syncing<S> {
     }
 
     pub(super) fn fail(&self, reason: String) {
-        // The first failure is the one to report.
+        // Only the first failure is reported.
         let _ = self.failure.set(LogError::Failed(reason));
     }
 
-    /// What was synced is not there any more.
+    /// Records that synced octets are lost.
     pub(super) fn damaged(&self, reason: String) {
         let _ = self.failure.set(LogError::Damaged(reason));
     }
 
-    /// A file for the next segment, with this head; it is written to from now on.
+    /// Begins the file of the next segment, with this head; later writes go to this file.
     ///
     /// # Errors
     ///
-    /// What the system says; then it was not begun.
+    /// The error of the operating system; the segment was then not begun.
     pub(super) fn begin_segment(&self, head: [&[u8]; 2]) -> io::Result<S::File> {
         let mut spares = lock(&self.spares);
         let (file, lasts) = spares.take()?;
@@ -171,7 +171,7 @@ impl<S: Storage> Syncing<S> {
         number >= lock(&self.wanted).oldest
     }
 
-    /// A segment is full: another one follows.
+    /// Records a full segment, followed by another segment.
     pub(super) fn seal(&self, segment: Sealed) {
         if self.indexing.is_some() {
             lock(&self.indexed).add(segment);
@@ -183,7 +183,7 @@ impl<S: Storage> Syncing<S> {
         lock(&self.indexed).note(number);
     }
 
-    /// Has it looked at, some time, whether a segment that has an index is what it was.
+    /// Queues the verification of a segment with an index.
     pub(super) fn scrub(this: &Arc<Self>, segment: Sealed) {
         Self::send_index_job(this, segment, true);
     }
@@ -191,7 +191,7 @@ impl<S: Storage> Syncing<S> {
     fn send_index_job(this: &Arc<Self>, segment: Sealed, scrub: bool) {
         if let Some(indexing) = &this.indexing {
             let log = downgrade(this);
-            // Without that thread the next start takes longer, and nothing else.
+            // Without the indexing thread the next start takes longer, without further harm.
             let _ = indexing.jobs.send(IndexJob {
                 log,
                 segment,
@@ -200,7 +200,7 @@ impl<S: Storage> Syncing<S> {
         }
     }
 
-    /// Has indexes written for what was full some time ago.
+    /// Queues indexes for segments that have been full for some time.
     fn index_some(this: &Arc<Self>) {
         let Some(indexing) = &this.indexing else {
             return;
@@ -228,8 +228,8 @@ impl<S: Storage> Syncing<S> {
         !std::mem::replace(&mut wanted.queued, true)
     }
 
-    /// Syncs everything before `position` on this thread. False when it is better left to a job: that
-    /// would take long, one is under way, or there is more to be done than that.
+    /// Syncs all octets before `position` on this thread. False when a job has to sync: a slow sync is
+    /// expected, a job is under way, or the request needs further work.
     pub(super) fn sync_in_place(&self, position: u64, oldest: u64) -> bool {
         if !self.pace.is_brisk() {
             return false;
@@ -248,9 +248,9 @@ impl<S: Storage> Syncing<S> {
         true
     }
 
-    /// Wants it noted how far it is synced. True when there is a job to be queued.
+    /// Requests a mark with the synced position. True when there is a job to be queued.
     pub(super) fn want_mark(&self) -> bool {
-        // While one is written there is nothing to want.
+        // A mark is being written already.
         let Ok(marks) = self.marks.try_lock() else {
             return false;
         };
@@ -263,8 +263,8 @@ impl<S: Storage> Syncing<S> {
         !std::mem::replace(&mut wanted.queued, true)
     }
 
-    /// Does something that may fail. After a failure nothing may look synced: the system may have
-    /// dropped what it could not write.
+    /// Runs work that may fail. After a failure no octet may be reported as synced: the operating system may
+    /// have dropped unwritten pages.
     fn attempt(&self, work: impl FnOnce() -> io::Result<()>) {
         if self.failure().is_none()
             && let Err(error) = work()
@@ -273,7 +273,7 @@ impl<S: Storage> Syncing<S> {
         }
     }
 
-    /// Syncs what was written until now.
+    /// Syncs the octets written so far.
     fn run(&self) -> io::Result<()> {
         let (files, names, position, oldest, mark) = {
             let mut wanted = lock(&self.wanted);
@@ -288,7 +288,7 @@ impl<S: Storage> Syncing<S> {
                 mark,
             )
         };
-        // A segment that was begun has a head to be synced, before those before it go.
+        // The head of a new segment has to be synced before earlier segments are removed.
         if position > self.synced() || names || files.len() > 1 {
             for file in &files {
                 self.pace.time(|| file.sync())?;
@@ -296,7 +296,7 @@ impl<S: Storage> Syncing<S> {
             if names {
                 self.storage.sync()?;
             }
-            // The last one goes on being written to.
+            // The last file remains open for writing.
             lock(&self.wanted)
                 .files
                 .drain(..files.len().saturating_sub(1));
@@ -308,12 +308,12 @@ impl<S: Storage> Syncing<S> {
         Ok(())
     }
 
-    /// What was begun by [`Self::run`] is over, with what followed it.
+    /// Ends the job begun by [`Self::run`], and its following work.
     fn end_job(&self) {
         lock(&self.wanted).running = false;
     }
 
-    /// What nobody waits for: retires old segments, and makes files for new ones.
+    /// Work without a waiting message: retires old segments, and makes spare files.
     fn tidy(this: &Arc<Self>) -> io::Result<()> {
         let mut marks = lock(&this.marks);
         let retired = marks.newest.oldest..marks.oldest;
@@ -327,7 +327,7 @@ impl<S: Storage> Syncing<S> {
                 {
                     tracing::warn!(segment = number, %error, "cannot remove index of old log segment");
                 }
-                // It costs room and nothing else; at the next start it goes.
+                // The file takes space without further harm; the next start removes the file.
                 if let Err(error) = lock(&this.spares).retire(number) {
                     tracing::warn!(segment = number, %error, "cannot remove old log segment");
                 }
@@ -348,7 +348,8 @@ impl<S: Storage> Syncing<S> {
         Ok(())
     }
 
-    /// Without them a segment's file is made when it is begun, which takes longer and nothing else.
+    /// Without spare files a segment's file is made when the segment begins, which takes longer without
+    /// further harm.
     fn make_spares(&self) {
         let (missing, len, write) = {
             let spares = lock(&self.spares);
@@ -401,7 +402,7 @@ pub(super) fn run_jobs<S: Storage>(jobs: &Receiver<Arc<Syncing<S>>>, wake: &Wake
     }
 }
 
-/// Runs the jobs that are waiting.
+/// Runs the waiting jobs.
 #[cfg(test)]
 pub(super) fn run_waiting<S: Storage>(jobs: &Receiver<Arc<Syncing<S>>>) {
     while let Ok(job) = jobs.try_recv() {

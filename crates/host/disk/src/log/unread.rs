@@ -1,4 +1,4 @@
-//! Segments whose entries are not read when a log is opened: their outlines are enough.
+//! Segments whose entries are not read when a log is opened: the outlines are enough.
 
 use vere_ports::spool_log::{LogReader, OpenLogError};
 use vere_ports::storage::Storage;
@@ -10,8 +10,9 @@ use super::redo::RedoLog;
 use super::sync::Syncing;
 
 impl<S: Storage> Recovery<'_, S> {
-    /// Gives the outlines of a segment in place of its entries: out of its index, or made of all it
-    /// holds. False when it has to be read entry by entry, for it is the last one or not whole.
+    /// Gives the outlines of a segment instead of the entries: read from the index, or made from
+    /// the whole segment. False when the segment must be read entry by entry, because it is the
+    /// last segment or incomplete.
     pub(super) fn outline_segment(
         &mut self,
         index: usize,
@@ -29,7 +30,7 @@ impl<S: Storage> Recovery<'_, S> {
         let found = index::load(self.storage, segment, &head, file.file_len, &outliner)
             .unwrap_or_else(|error| {
                 let name = index::index_name(head.number);
-                tracing::warn!(file = name, %error, "index cannot be read, its segment is");
+                tracing::warn!(file = name, %error, "index unreadable, segment read instead");
                 None
             });
         if found.is_some() {
@@ -56,7 +57,7 @@ impl<S: Storage> Recovery<'_, S> {
         Ok(true)
     }
 
-    /// Has indexes made where there are none, and what was not read looked through.
+    /// Queues missing indexes, and the verification of unread segments.
     pub(super) fn look_after(&self, log: &RedoLog<S>) {
         let all = self.files.iter().zip(self.files.iter().skip(1));
         for (file, next) in all {

@@ -1,6 +1,6 @@
-//! Answers http-01 challenges (RFC 8555 section 8.3): a listener that knows nothing else.
+//! Answers http-01 challenges (RFC 8555 section 8.3): a listener without any other purpose.
 //!
-//! It is reachable from everywhere, so everything is bounded: connections, header, time.
+//! The listener is reachable from everywhere, so connections, header and time are bounded.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ const PATH: &str = "/.well-known/acme-challenge/";
 const CONNECTIONS_MAX: usize = 64;
 const REQUEST_OCTETS_MAX: usize = 8 * 1024;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// A client that reads slowly is left after this.
+/// A connection with a slow reader is closed after this time.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
 /// Wait after an error of accept, such as no free descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -54,7 +54,7 @@ impl Challenges {
     }
 }
 
-/// The answers of one order; they are withdrawn when it ends, however it ends.
+/// The answers of an order, withdrawn when the order ends, also by an error.
 #[derive(Debug)]
 pub(super) struct Answers {
     challenges: Challenges,
@@ -102,7 +102,7 @@ pub async fn serve_challenges(listener: TcpListener, challenges: Challenges) {
         };
         let challenges = challenges.clone();
         tokio::spawn(async move {
-            // Whoever was not done in time is gone.
+            // An unfinished connection is closed after the timeout.
             let _ = timeout(CONNECTION_TIMEOUT, connection(stream, challenges)).await;
             drop(place);
         });

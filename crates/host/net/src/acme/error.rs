@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::tls::TlsError;
 
-/// No certificate was obtained; the stored one stays.
+/// No certificate was obtained; the stored certificate remains.
 #[derive(Debug)]
 pub enum AcmeError {
     /// No name is configured.
@@ -18,23 +18,23 @@ pub enum AcmeError {
     Storage {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file of the account is damaged; removing it makes a new account.
     Account {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error in the file.
         problem: String,
     },
-    /// The authority could not be asked, or it refused.
+    /// The CA could not be reached, or refused the request.
     Authority(Box<instant_acme::Error>),
     /// The authority did not find the answer to its challenge, or does not serve the name.
     Refused {
         /// The name.
         domain: String,
-        /// What the authority said.
+        /// The reason given by the CA.
         reason: String,
     },
     /// The authority offers no http-01 challenge for a name, as for wildcards.
@@ -42,12 +42,12 @@ pub enum AcmeError {
         /// The name.
         domain: String,
     },
-    /// What the authority sent is no certificate for the key.
+    /// The answer of the CA is no certificate for the key.
     Certificate(TlsError),
-    /// The new certificate is due for renewal at once: one of the two clocks is wrong, or it lacks
-    /// a name.
+    /// The new certificate is due for renewal at once: the local clock or the CA's clock is wrong,
+    /// or the certificate lacks a name.
     DueAgain,
-    /// It took too long.
+    /// The order timed out.
     Timeout(Duration),
 }
 
@@ -89,7 +89,7 @@ impl fmt::Display for AcmeError {
             }
             Self::Account { path, problem } => write!(
                 f,
-                "{} holds no account ({problem}): remove it to make a new one",
+                "{} holds no account ({problem}); remove the file to make a new account",
                 path.display()
             ),
             Self::Authority(error) => write!(f, "certificate authority: {error}"),

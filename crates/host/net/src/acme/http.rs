@@ -24,7 +24,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Octets of an answer: a chain has some 10 KiB.
 const ANSWER_OCTETS_MAX: usize = 1024 * 1024;
 
-/// Makes the client that an account talks through.
+/// Makes the HTTP client of an account.
 #[derive(Clone)]
 pub(super) struct ClientFactory {
     make: Arc<dyn Fn() -> Box<dyn HttpClient> + Send + Sync>,
@@ -37,7 +37,7 @@ impl fmt::Debug for ClientFactory {
 }
 
 impl ClientFactory {
-    /// Clients that trust `roots` and speak HTTPS only.
+    /// Clients for HTTPS only, with `roots` as trusted roots.
     pub(super) fn https(roots: &Roots) -> Result<Self, AcmeError> {
         let config = roots.client_config().map_err(AcmeError::Roots)?;
         let connector = HttpsConnectorBuilder::new()

@@ -1,11 +1,10 @@
 //! Certificates from a certificate authority by ACME (RFC 8555), with http-01 challenges.
 //!
-//! [`Acme::run`] keeps one certificate for all configured names: it orders one when there is none
-//! or the names have changed, and again after two thirds of its lifetime, backing off when that
-//! fails. [`serve_challenges`] answers the authority on a listener of its own, which the authority
-//! reaches at port 80 of every name. Chain and key lie in one file, replaced at once, so that a
-//! server that loads it ([`Acme::files`], [`crate::tls::ServerTls`]) never sees one without the
-//! other.
+//! [`Acme::run`] keeps one certificate for all configured names: `run` orders a certificate when there is none or
+//! the names have changed, and again after two thirds of the lifetime, backing off after failures.
+//! [`serve_challenges`] answers the CA on a listener of its own, reachable for the CA at port 80 of every name.
+//! Chain and key lie in one file, replaced atomically, so that a server loading the file ([`Acme::files`],
+//! [`crate::tls::ServerTls`]) always gets a matching pair.
 //!
 //! Files in [`AcmeOptions::dir`], all with mode 0600:
 //!
@@ -39,12 +38,12 @@ pub use error::AcmeError;
 use http::ClientFactory;
 use store::Store;
 
-/// Longest time for one order with all that belongs to it.
+/// The longest time for an order with all its requests.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// Longest wait for the authority to look at the challenges, and to sign.
 const POLL: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(3 * 60));
-/// Waits after the first, second, ... failure in a row; the last one repeats. Authorities allow
-/// some five failed validations an hour.
+/// Waits after the first, second, ... failure in a row; the last wait repeats. Authorities allow some five failed
+/// validations an hour.
 const PAUSES: [Duration; 5] = [
     Duration::from_secs(60),
     Duration::from_secs(15 * 60),
@@ -57,7 +56,7 @@ const RATE_LIMIT_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// The certificate is looked at again after this, also because clocks are set.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Which certificate is wanted, and from whom.
+/// The wanted certificate, and the CA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeOptions {
     /// The authority's directory, an https address.
@@ -78,16 +77,17 @@ pub struct Acme {
     options: AcmeOptions,
     store: Store,
     challenges: Challenges,
-    /// Without it the system's roots are looked for at each order: a machine may have none yet, and mail goes on.
+    /// Without configured roots each order looks for the roots of the system: a machine may have none yet, and
+    /// mail continues.
     http: Option<ClientFactory>,
 }
 
 impl Acme {
-    /// Prepares the folder and the roots; nothing is asked yet.
+    /// Prepares the directory and the roots, without a request to the CA.
     ///
     /// # Errors
-    /// The folder cannot be made, there is no name, or the file of roots cannot be used. A system without CA
-    /// certificates is an error of each order, not of this.
+    /// The directory cannot be created, the list of names is empty, or the file of roots cannot be used. A system
+    /// without CA certificates is an error of each order, not of this function.
     pub fn new(options: AcmeOptions) -> Result<Self, AcmeError> {
         let root = options.root.as_deref();
         let http = root.map(|path| https(Roots::only(path))).transpose()?;
@@ -116,14 +116,14 @@ impl Acme {
         }
     }
 
-    /// What [`serve_challenges`] answers from.
+    /// The source of answers for [`serve_challenges`].
     #[must_use]
     pub fn challenges(&self) -> Challenges {
         self.challenges.clone()
     }
 
-    /// How long the certificate serves before it is to be replaced: zero when there is none, it
-    /// cannot be read, it lacks a name, or two thirds of its lifetime are over.
+    /// Time until the certificate is due for renewal: zero when the certificate is missing, unreadable, lacks a
+    /// name, or has passed two thirds of its lifetime.
     #[must_use]
     pub fn due_in(&self, now: SystemTime) -> Duration {
         self.store.due_in(&self.options.domains, now)
@@ -146,7 +146,7 @@ impl Acme {
                         failures = 0;
                         continue;
                     }
-                    // Ordering it again and again would change nothing.
+                    // Further orders would give the same result.
                     AcmeError::DueAgain
                 }
                 Err(error) => error,
@@ -158,10 +158,10 @@ impl Acme {
         }
     }
 
-    /// Orders a certificate now and stores it.
+    /// Orders a certificate now and stores the certificate.
     ///
     /// # Errors
-    /// See [`AcmeError`]; the stored certificate stays.
+    /// See [`AcmeError`]; the stored certificate remains.
     pub async fn obtain(&self) -> Result<(), AcmeError> {
         match timeout(ORDER_TIMEOUT, Box::pin(self.obtain_untimed())).await {
             Ok(obtained) => obtained,
@@ -178,7 +178,7 @@ impl Acme {
         let (chain, key) = match self.order(&account).await {
             // The authority has lost the account, as test servers do at each start.
             Err(error) if restored && error.account_is_unknown() => {
-                tracing::warn!("the authority does not know the account, making a new one");
+                tracing::warn!("account unknown to the CA, new account requested");
                 let account = self.new_account(&http).await?;
                 self.order(&account).await?
             }
@@ -187,7 +187,7 @@ impl Acme {
         self.store.save_certificate(&chain, &key)
     }
 
-    /// The stored account or a new one; whether it was stored.
+    /// The stored account or a new account, and whether the account was stored.
     async fn account(&self, http: &ClientFactory) -> Result<(Account, bool), AcmeError> {
         let Some(credentials) = self.store.account()? else {
             return self.new_account(http).await.map(|account| (account, false));
@@ -202,7 +202,7 @@ impl Acme {
         let contact: Vec<&str> = self.options.contact.iter().map(String::as_str).collect();
         let wanted = NewAccount {
             contact: &contact,
-            // Whoever configures an authority has agreed to its terms.
+            // The administrator has agreed to the terms by configuring the CA.
             terms_of_service_agreed: true,
             only_return_existing: false,
         };
@@ -216,7 +216,7 @@ impl Acme {
         Ok(account)
     }
 
-    /// Gets a chain and its key, both PEM.
+    /// Orders a chain with its key, both in PEM.
     async fn order(&self, account: &Account) -> Result<(String, String), AcmeError> {
         let identifiers: Vec<Identifier> = self
             .options
@@ -246,7 +246,7 @@ impl Acme {
         Ok((chain, key))
     }
 
-    /// Puts the answers to all challenges where the authority finds them, and tells it so.
+    /// Publishes the answers to all challenges, and tells the CA that the answers are ready.
     async fn answer(&self, order: &mut Order) -> Result<Answers, AcmeError> {
         let mut answers = Answers::new(self.challenges.clone());
         let mut authorizations = order.authorizations();
@@ -293,7 +293,7 @@ async fn refused(order: &mut Order, otherwise: String) -> AcmeError {
     }
 }
 
-/// How long to wait after so many failures before this one.
+/// The wait after this many failures before this failure.
 fn pause(failures: usize, error: &AcmeError) -> Duration {
     let pause = PAUSES
         .get(failures)
@@ -307,7 +307,7 @@ fn pause(failures: usize, error: &AcmeError) -> Duration {
     }
 }
 
-/// Clients that trust these roots.
+/// HTTP clients with these trusted roots.
 fn https(roots: Result<Roots, TlsError>) -> Result<ClientFactory, AcmeError> {
     ClientFactory::https(&roots.map_err(AcmeError::Roots)?)
 }

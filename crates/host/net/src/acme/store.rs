@@ -40,7 +40,7 @@ impl Store {
         &self.certificate
     }
 
-    /// The stored account, when there is one.
+    /// The stored account, if any.
     pub(super) fn account(&self) -> Result<Option<AccountCredentials>, AcmeError> {
         let text = match fs::read(&self.account) {
             Ok(text) => text,
@@ -64,7 +64,7 @@ impl Store {
             .map_err(|source| storage(path, source))
     }
 
-    /// Stores chain and key in one file, once they are seen to belong together.
+    /// Stores chain and key in one file, after checking that the key fits the chain.
     pub(super) fn save_certificate(&self, chain: &str, key: &str) -> Result<(), AcmeError> {
         let path = &self.certificate;
         let text = format!("{}\n{key}", chain.trim_end());
@@ -90,7 +90,7 @@ impl Store {
         due.saturating_sub(now)
     }
 
-    /// Writes a file that nobody else may read, and its octets to the disk.
+    /// Writes and syncs a file readable by the owner only.
     fn stage(&self, octets: &[u8]) -> io::Result<PathBuf> {
         let path = self.dir.join(".new");
         write_private_at(&path, octets)?;
@@ -110,7 +110,7 @@ fn storage(path: &Path, source: io::Error) -> AcmeError {
     }
 }
 
-/// Each authority has its own account: its address as a part of a file name.
+/// Each CA has an account of its own: the CA's URL as a part of a file name.
 fn file_name(directory: &str) -> String {
     let address = directory.strip_prefix("https://").unwrap_or(directory);
     let keep = |c: char| {

@@ -94,7 +94,9 @@ async fn the_account_is_kept() {
     fs::write(&account, "{}").expect("room");
     let error = again.obtain().await.expect_err("damaged");
     assert!(
-        error.to_string().contains("remove it to make a new one"),
+        error
+            .to_string()
+            .contains("remove the file to make a new account"),
         "{error}"
     );
 }

@@ -12,7 +12,8 @@ use socket2::SockRef;
 
 use super::{ListenError, ListenOptions, bind};
 
-/// The supervisor's names, `:` between them; they win over systemd's for the same descriptors.
+/// The supervisor's names, separated by `:`; for the same descriptors these names override
+/// systemd's names.
 const SUPERVISOR_NAMES: &str = "VERE_LISTEN_FDNAMES";
 const SYSTEMD_NAMES: &str = "LISTEN_FDNAMES";
 
@@ -34,7 +35,7 @@ impl fmt::Debug for Inherited {
 
 impl Inherited {
     /// Takes the sockets over. To be called once, at the start of the process and before threads
-    /// are started: the variables are removed, so that they mean nothing to children.
+    /// are started: the variables are removed, so that child processes do not see the variables.
     ///
     /// # Errors
     /// A descriptor is not a listening socket, or the names do not fit the descriptors.
@@ -69,7 +70,7 @@ impl Inherited {
     }
 
     fn take_over(&mut self, from: &mut ListenFd, index: usize, name: &str) -> io::Result<()> {
-        // A socket of another family is left where it is.
+        // A socket of another family is left alone.
         match from.take_tcp_listener(index) {
             Ok(socket) => {
                 let socket = checked(socket)?;
@@ -86,7 +87,7 @@ impl Inherited {
         Ok(())
     }
 
-    /// The names that were not taken yet, each once.
+    /// The names not taken yet, without duplicates.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let internet = self.sockets.iter().map(|(name, _)| name.as_str());
@@ -97,7 +98,7 @@ impl Inherited {
         names
     }
 
-    /// Takes all sockets of a name, in their order; none when there is none.
+    /// Takes all sockets of a name, in order; the list is empty for an unknown name.
     pub fn take(&mut self, name: &str) -> Vec<TcpListener> {
         let (taken, left) = std::mem::take(&mut self.sockets)
             .into_iter()
@@ -107,13 +108,13 @@ impl Inherited {
         taken.into_iter().map(|(_, socket)| socket).collect()
     }
 
-    /// Takes the socket of a name that lies in the file system, if there is one.
+    /// Takes the file system socket of a name, if present.
     pub fn take_local(&mut self, name: &str) -> Option<UnixListener> {
         let place = self.local.iter().position(|(own, _)| own == name)?;
         Some(self.local.swap_remove(place).1)
     }
 
-    /// Takes the sockets of a name, or binds `addresses` when there is none of that name.
+    /// Takes the sockets of a name, or binds `addresses` when the name has no sockets.
     ///
     /// # Errors
     /// As [`bind`].
@@ -133,9 +134,9 @@ impl Inherited {
 }
 
 fn checked<S: AsFd>(socket: Option<S>) -> io::Result<S> {
-    let socket = socket.ok_or_else(|| io::Error::other("it was taken already"))?;
+    let socket = socket.ok_or_else(|| io::Error::other("the socket was taken already"))?;
     if !SockRef::from(&socket).is_listener()? {
-        return Err(io::Error::other("it is a socket, but does not listen"));
+        return Err(io::Error::other("the socket does not listen"));
     }
     Ok(socket)
 }

@@ -6,23 +6,24 @@ use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-/// Permissions of a folder that has to be made: whoever may connect must be able to reach the socket.
+/// Permissions of a new directory: every permitted client must be able to reach the socket.
 const FOLDER_MODE: u32 = 0o755;
 
-/// Listens on `path`, with these permissions of the socket's file: who may write to it may connect.
+/// Listens on `path`, with these permissions for the socket's file: write permission allows a client to
+/// connect.
 ///
-/// The socket of a process that has ended is replaced; one that somebody listens on, and a file that is no
-/// socket, are not. The socket does not block, as tokio wants it.
+/// The socket of a process that has ended is replaced; a socket with a listener, and a file of another
+/// kind, are not replaced. The socket is non-blocking, as tokio requires.
 ///
 /// # Errors
-/// When somebody listens there already ([`ErrorKind::AddrInUse`]), or the system does not allow it.
+/// Another process listens there already ([`ErrorKind::AddrInUse`]), or the operating system refuses.
 pub fn bind_local(path: &Path, mode: u32) -> io::Result<UnixListener> {
     if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
         DirBuilder::new()
             .recursive(true)
             .mode(FOLDER_MODE)
             .create(folder)?;
-        // The process's mask must not shut others out.
+        // The umask of the process must not lock out clients.
         fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE))?;
     }
     remove_left_over(path)?;

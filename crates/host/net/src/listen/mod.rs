@@ -1,7 +1,7 @@
 //! Listening sockets: bound, or inherited from systemd or from the supervisor.
 //!
-//! [`Inherited::from_env`] takes what the process was started with; what is not there is bound by
-//! [`bind`]. A port that is taken is reported with the process that has it. [`bind_local`] makes a
+//! [`Inherited::from_env`] takes the sockets passed to the process; [`bind`] binds the missing
+//! sockets. An error for a port in use names the process that uses the port. [`bind_local`] makes a
 //! socket in the file system, for the programs of this machine.
 
 mod inherited;
@@ -21,8 +21,8 @@ pub use owner::PortOwner;
 /// How a listening socket is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
-    /// Connections the kernel keeps until they are accepted. Default 1024; the kernel's
-    /// `net.core.somaxconn` may lower it.
+    /// Connections that the kernel queues for acceptance. Default 1024; the kernel's
+    /// `net.core.somaxconn` may lower the value.
     pub backlog: i32,
 }
 
@@ -39,7 +39,7 @@ pub enum ListenError {
     Taken {
         /// The address wanted.
         address: SocketAddr,
-        /// Who has it, as far as this process may see.
+        /// The owner of the port, as far as visible to this process.
         owner: PortOwner,
     },
     /// Ports below 1024 need a privilege that this process lacks.
@@ -51,21 +51,21 @@ pub enum ListenError {
     Bind {
         /// The address wanted.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// An inherited descriptor is no listening TCP socket.
     Inherited {
-        /// Its name, or its number when it has none.
+        /// The name of the descriptor, or the number if the name is missing.
         name: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The variables that describe inherited sockets contradict each other.
+    /// The variables for inherited sockets contradict each other.
     Environment {
         /// How many descriptors there are.
         descriptors: usize,
-        /// How many names were given for them.
+        /// Number of names given for the descriptors.
         names: usize,
     },
 }
@@ -101,13 +101,14 @@ impl std::error::Error for ListenError {
     }
 }
 
-/// Binds every address, in their order.
+/// Binds every address, in order.
 ///
-/// `[::]` also takes IPv4 connections, unless `0.0.0.0` with the same port is in the list; on a
-/// kernel without IPv6 it is bound as `0.0.0.0`. The sockets do not block, as tokio wants them.
+/// `[::]` also accepts IPv4 connections, unless `0.0.0.0` with the same port is in the list; on a
+/// kernel without IPv6, `0.0.0.0` is bound instead. The sockets are non-blocking, as tokio
+/// requires.
 ///
 /// # Errors
-/// The first address that cannot be had, and why.
+/// The first address that cannot be bound, with the reason.
 pub fn bind(
     addresses: &[SocketAddr],
     options: ListenOptions,

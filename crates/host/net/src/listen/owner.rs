@@ -1,4 +1,4 @@
-//! Who listens on a port: found in `/proc`.
+//! The process that listens on a port, found in `/proc`.
 
 use std::fmt;
 use std::fs;
@@ -9,16 +9,16 @@ const SOCKETS_MAX: usize = 1_000_000;
 /// `TCP_LISTEN` in the kernel's table.
 const STATE_LISTEN: &str = "0A";
 
-/// The process that listens on a port, as far as this process may see.
+/// The process that listens on a port, as far as visible to this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortOwner {
-    /// A process whose descriptors this process may read.
+    /// A process whose descriptors are readable for this process.
     Process {
         /// The port.
         port: u16,
         /// Its id.
         pid: u32,
-        /// Its name, as `ps` shows it.
+        /// The name, as shown by `ps`.
         name: String,
     },
     /// A process of another user.
@@ -28,7 +28,8 @@ pub enum PortOwner {
         /// The user's number.
         uid: u32,
     },
-    /// No listening socket was found: it went away meanwhile, or it is in another namespace.
+    /// No listening socket was found: the socket was closed in the meantime, or is in another
+    /// namespace.
     Unknown {
         /// The port.
         port: u16,
@@ -116,7 +117,7 @@ fn holds(process: &Path, wanted: &str) -> bool {
         .any(|fd| fs::read_link(fd.path()).is_ok_and(|target| target.as_os_str() == wanted))
 }
 
-/// A process chooses its own name: nothing in it may steer a terminal.
+/// A process chooses its own name: control characters in the name must not reach a terminal.
 fn printable(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_control() { '?' } else { c })

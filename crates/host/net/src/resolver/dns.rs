@@ -20,7 +20,7 @@ use crate::tls::{Roots, Tlsa};
 
 /// A record is asked again after a day whatever its time to live says.
 const POSITIVE_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// A name that did not exist is asked again soon: it may be a zone under repair.
+/// A nonexistent name is looked up again soon: the zone may be under repair.
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(10 * 60);
 
 pub(super) struct Dns {
@@ -51,8 +51,8 @@ impl Dns {
             let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
             TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
         };
-        // Name servers are asked in clear text. The library would load roots all the same, and fail on a machine
-        // that has none.
+        // Name servers are asked in clear text. The library would load roots even without need, and fail on a
+        // machine without roots.
         let no_roots = Roots::none().client_config();
         builder = builder.with_tls_config(no_roots.map_err(|error| error.to_string())?);
         tune(builder.options_mut(), options);
@@ -79,7 +79,7 @@ impl Dns {
         .await
     }
 
-    /// IPv6 and IPv4, asked at the same time.
+    /// IPv6 and IPv4 addresses, looked up at the same time.
     pub(super) async fn addresses(&self, host: &str) -> [(Lookup<IpAddr>, Proof); 2] {
         let (v6, v4) = tokio::join!(
             self.lookup(host, RecordType::AAAA, |data| match data {
@@ -115,14 +115,14 @@ impl Dns {
         .await
     }
 
-    /// Asks for one type; `pick` passes over the CNAME records on the way to it, of which the proof tells.
+    /// Looks up records of a type; `pick` skips the CNAME records on the way, which the proof covers.
     async fn lookup<T>(
         &self,
         name: &str,
         record: RecordType,
         pick: impl Fn(&RData) -> Option<T>,
     ) -> (Lookup<T>, Proof) {
-        // What is no name in DNS cannot exist there.
+        // A text that is no DNS name cannot exist in the DNS.
         let Some(name) = query_name(name) else {
             return (Lookup::NoSuchName, Proof::default());
         };
@@ -146,7 +146,7 @@ impl Dns {
     }
 }
 
-/// What DNSSEC proves of an answer.
+/// The DNSSEC proof of an answer.
 fn proof(asked: &Name, answers: &[Record]) -> Proof {
     let is_signature = |record: &&Record| record.record_type() != RecordType::RRSIG;
     let mut records = answers.iter().filter(is_signature).peekable();

@@ -4,9 +4,9 @@
 //! and demonstrations. Answers are cached by their time to live in bounded memory. Every answer
 //! says whether a failure is final, so that a queue knows whether to try again.
 //!
-//! With [`ResolverOptions::dnssec`] every answer from name servers is validated (RFC 4035): what fails is a
-//! failure for now, and [`Resolver::exchangers`], [`Resolver::hosts`] and [`Resolver::tlsa`] tell what is
-//! proven. A zone file proves nothing.
+//! With [`ResolverOptions::dnssec`] every answer from name servers is validated (RFC 4035): failed
+//! validation is a temporary failure, and [`Resolver::exchangers`], [`Resolver::hosts`] and
+//! [`Resolver::tlsa`] return the proof. Answers from a zone file are not proven.
 //!
 //! Not covered: encrypted DNS, service records.
 
@@ -27,25 +27,25 @@ use crate::tls::Tlsa;
 
 /// Hosts kept of one MX answer, after ordering: more is an attack or a mistake.
 pub const MX_HOSTS_MAX: usize = 32;
-/// Addresses kept of one host.
+/// The most addresses kept of a host.
 pub const ADDRESSES_MAX: usize = 32;
-/// Strings kept of one TXT answer.
+/// The most strings kept of a TXT answer.
 pub const TXT_STRINGS_MAX: usize = 64;
 
-/// What the resolver asks and how long it waits.
+/// The sources and time limits of the resolver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolverOptions {
-    /// The name servers; those of `/etc/resolv.conf` when empty.
+    /// The name servers; empty for the servers in `/etc/resolv.conf`.
     pub servers: Vec<SocketAddr>,
     /// A zone file; when given, no network is asked.
     pub zone: Option<PathBuf>,
     /// Whether answers are validated by DNSSEC; the name servers must pass its records on.
     pub dnssec: bool,
-    /// A file of DNSKEY records that validation begins with; those of the root zone when absent.
+    /// A file of DNSKEY records as trust anchors; the anchors of the root zone if absent.
     pub trust_anchor: Option<PathBuf>,
-    /// Longest wait for one answer of one server. Default 5 s.
+    /// The longest wait for an answer of a server. Default 5 s.
     pub query_timeout: Duration,
-    /// Longest wait for all that one call asks. Default 20 s.
+    /// The longest wait for all lookups of a call. Default 20 s.
     pub timeout: Duration,
     /// Answers kept. Default 8192.
     pub cache_entries_max: u64,
@@ -97,14 +97,14 @@ impl std::error::Error for ResolverError {
     }
 }
 
-/// Why a question has no answer for now; the same question may have one later.
+/// The reason for a temporary failure; a retry may succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookupFailure {
     /// No server answered in time.
     Timeout,
     /// A server answered with this code (RFC 1035 section 4.1.1, 2 is SERVFAIL).
     Code(u16),
-    /// No server could be asked, or its answer was no DNS; the text says what happened.
+    /// No server could be reached, or the answer was no DNS; the text has the details.
     Server(String),
     /// The answer is signed and the signature wrong, or should be signed and is not.
     Bogus,
@@ -135,43 +135,43 @@ pub enum MxAnswer {
     None,
     /// The domain does not exist: permanent.
     NoSuchDomain,
-    /// It is not known for now.
+    /// The lookup failed temporarily.
     TempFail(LookupFailure),
 }
 
 /// The addresses of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressAnswer {
-    /// At least one; IPv6 before IPv4.
+    /// At least one address; IPv6 before IPv4.
     Found(Vec<IpAddr>),
     /// The name exists, without an address: permanent.
     None,
     /// The name does not exist: permanent.
     NoSuchName,
-    /// They are not known for now.
+    /// The lookup failed temporarily.
     TempFail(LookupFailure),
 }
 
 /// The text records of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TxtAnswer {
-    /// One item a record, its strings joined; octets that are no UTF-8 are replaced.
+    /// The strings of each record, joined; octets outside UTF-8 are replaced.
     Found(Vec<String>),
     /// The name exists, without a text record.
     None,
     /// The name does not exist.
     NoSuchName,
-    /// They are not known for now.
+    /// The lookup failed temporarily.
     TempFail(LookupFailure),
 }
 
-/// The addresses of a host, with what DNSSEC proves.
+/// The addresses of a host, with the DNSSEC proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAnswer {
     /// Its addresses.
     pub addresses: AddressAnswer,
-    /// Names below which its TLSA records may lie, to be asked in this order (RFC 7672 section 2.2.2);
-    /// empty when the addresses are not proven, since then nothing about it is.
+    /// Names below which TLSA records of the host may lie, to be tried in order (RFC 7672 section 2.2.2);
+    /// empty for unproven addresses, which rule out proven TLSA records.
     pub tlsa_bases: Vec<String>,
 }
 
@@ -180,18 +180,18 @@ pub struct HostAnswer {
 pub enum TlsaAnswer {
     /// Proven ones.
     Found(Vec<Tlsa>),
-    /// There are none, or none that is proven.
+    /// No proven records exist.
     None,
-    /// They are not known for now; RFC 7672 section 2.1.1: nothing may be sent to the host.
+    /// The lookup failed temporarily; RFC 7672 section 2.1.1: no mail may be sent to the host.
     TempFail(LookupFailure),
 }
 
-/// What DNSSEC proves of an answer.
+/// The DNSSEC proof of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Proof {
     /// All of it.
     secure: bool,
-    /// The name asked for stands for another one.
+    /// The name is an alias of another name.
     alias: Option<Alias>,
 }
 
@@ -204,7 +204,7 @@ struct Alias {
     secure: bool,
 }
 
-/// What a source of records says about one name and type.
+/// The answer of a source for one name and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Lookup<T> {
     Found(Vec<T>),
@@ -226,7 +226,7 @@ enum Source {
 }
 
 impl Resolver {
-    /// Makes a resolver; nothing is asked yet.
+    /// Makes a resolver without any lookup.
     ///
     /// # Errors
     /// The zone file or the system's list of name servers cannot be used.
@@ -248,7 +248,7 @@ impl Resolver {
         }
     }
 
-    /// The zone file when there is one, for the log.
+    /// The path of the zone file, if any, for the log.
     #[must_use]
     pub fn zone_file(&self) -> Option<&Path> {
         match &*self.source {
@@ -262,8 +262,8 @@ impl Resolver {
         self.exchangers(domain).await.0
     }
 
-    /// The same, and whether DNSSEC proves it. That a domain has no MX record counts as proven: the
-    /// address records then are to be.
+    /// The mail exchangers of a domain, and whether DNSSEC proves the answer. The absence of MX records
+    /// counts as proven: the address records must then be proven.
     pub async fn exchangers(&self, domain: &str) -> (MxAnswer, bool) {
         let (lookup, proof) = match &*self.source {
             Source::Dns(dns) => dns.mx(domain).await,
@@ -294,7 +294,7 @@ impl Resolver {
         self.host(host).await.addresses
     }
 
-    /// The addresses of `host`, with what DNSSEC proves.
+    /// The addresses of `host`, with the DNSSEC proof.
     pub async fn host(&self, host: &str) -> HostAnswer {
         match &*self.source {
             Source::Dns(dns) => {
@@ -375,7 +375,7 @@ fn exchangers(mut hosts: Vec<(u16, String)>) -> MxAnswer {
     if hosts.iter().all(|(_, host)| host.is_empty()) {
         return MxAnswer::NullMx;
     }
-    // RFC 7505 section 3: a null MX beside others is a mistake, the others hold.
+    // RFC 7505 section 3: a null MX beside other records is a mistake, and the other records apply.
     hosts.retain(|(_, host)| !host.is_empty());
     // A keyed hash is random enough to spread load, and needs no generator.
     let random = std::hash::RandomState::new();
@@ -401,7 +401,7 @@ fn both_families((v6, v4): (Lookup<IpAddr>, Lookup<IpAddr>)) -> AddressAnswer {
     }
     found.truncate(ADDRESSES_MAX);
     match failure {
-        // One family is enough to deliver.
+        // Addresses of a single family are enough for delivery.
         _ if !found.is_empty() => AddressAnswer::Found(found),
         Some(failure) => AddressAnswer::TempFail(failure),
         None if missing == 2 => AddressAnswer::NoSuchName,

@@ -7,8 +7,8 @@
 //! type   = "A" / "AAAA" / "MX" / "TXT" / "CNAME" / "FAIL"
 //! ```
 //!
-//! The value of MX is a preference and a host (`0 .` is the null MX), that of TXT may stand in
-//! quotes, and FAIL, which has none, makes every question about the name a temporary failure.
+//! The value of MX is a preference and a host (`0 .` is the null MX), the value of TXT may be
+//! quoted, and FAIL, without a value, makes every lookup of the name a temporary failure.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use super::{Lookup, LookupFailure};
 
 /// Octets read of a zone file: it is for tests, not for serving.
 const FILE_OCTETS_MAX: u64 = 16 * 1024 * 1024;
-/// CNAME records followed for one question.
+/// The most CNAME records followed per lookup.
 const ALIASES_MAX: usize = 8;
 const SERVFAIL: u16 = 2;
 
@@ -45,11 +45,11 @@ enum Data {
 /// A zone file cannot be used.
 #[derive(Debug)]
 pub enum ZoneError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A line is no record.
@@ -58,7 +58,7 @@ pub enum ZoneError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error in the line.
         problem: &'static str,
     },
 }
@@ -100,7 +100,9 @@ impl Zone {
             source,
         };
         if fs::metadata(path).map_err(read)?.len() > FILE_OCTETS_MAX {
-            return Err(read(io::Error::other("it is larger than 16 MiB")));
+            return Err(read(io::Error::other(
+                "expected at most 16 MiB; the file is larger",
+            )));
         }
         let text = fs::read_to_string(path).map_err(read)?;
         let mut zone = Self::parse(&text).map_err(|error| match error {
@@ -210,7 +212,7 @@ impl Zone {
         self.records.get("*")
     }
 
-    /// A name that only has names below it exists (RFC 8020).
+    /// A name with names below exists, even without records (RFC 8020).
     fn has_below(&self, name: &str) -> bool {
         self.records.keys().any(|key| {
             key.strip_suffix(name)

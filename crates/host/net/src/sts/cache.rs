@@ -1,8 +1,8 @@
-//! Policies that hold, kept over restarts.
+//! Valid policies, kept over restarts.
 //!
-//! Format version 1: a text file of lines, the first of which is `{"mta_sts":1}`. Every other is one
-//! domain's policy as a JSON object; a later line of the same domain replaces an earlier one. A line that
-//! cannot be read, such as a torn last one, is passed over.
+//! Format version 1: a text file of lines, the first of which is `{"mta_sts":1}`. Every other line is a domain's
+//! policy as a JSON object; a later line of a domain replaces an earlier line. An unreadable line, such as a torn
+//! last line, is skipped.
 //!
 //! ```text
 //! {"mta_sts":1}
@@ -10,9 +10,9 @@
 //!  "mode":"enforce","mx":["mail.example.org"]}                                       (one line)
 //! ```
 //!
-//! The file grows by a line for each policy that is fetched, and is rewritten at a start and whenever three quarters of
-//! its lines are replaced ones. On a full disk a start keeps the old file, and the next policy that is fetched tries to
-//! rewrite the file again.
+//! The file grows by a line for each fetched policy, and is rewritten at a start and whenever three quarters of the
+//! lines are obsolete. On a full disk a start keeps the old file, and the next fetched policy tries to rewrite the
+//! file again.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -26,28 +26,28 @@ use serde_json::{Value, json};
 
 use super::policy::{Mode, Policy};
 
-/// The version this code writes, and the newest it reads.
+/// The version written by this code, and the newest version that can be read.
 const FORMAT_VERSION: u64 = 1;
-/// Policies kept. Beyond, those that end first go.
+/// Policies kept. Beyond the limit, policies that expire first are removed.
 const POLICIES_MAX: usize = 100_000;
 /// Octets read of the file.
 const FILE_OCTETS_MAX: u64 = 256 * 1024 * 1024;
-/// Lines below which the file is never written anew.
+/// Number of obsolete lines that never causes a rewrite.
 const LINES_SLACK: usize = 256;
 
-/// A policy that was fetched.
+/// A fetched policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The identifier in the DNS record when it was fetched.
+    /// The identifier in the DNS record at the time of the fetch.
     pub id: String,
-    /// When it was fetched, in milliseconds since 1970.
+    /// The time of the fetch, in milliseconds since 1970.
     pub fetched_ms: u64,
     /// What it says.
     pub policy: Policy,
 }
 
 impl Held {
-    /// Whether it holds at this time.
+    /// Whether the policy is valid at this time.
     #[must_use]
     pub fn is_live(&self, now_ms: u64) -> bool {
         now_ms < self.ends_ms()
@@ -91,7 +91,7 @@ impl Held {
     }
 }
 
-/// The policies by domain, and the file that they are kept in.
+/// The policies by domain, and the file of the policies.
 #[derive(Debug)]
 pub(super) struct Cache {
     held: HashMap<String, Arc<Held>>,
@@ -112,11 +112,11 @@ impl Cache {
         }
     }
 
-    /// Reads the file, which need not exist, and rewrites it without expired policies. A disk without space for that is
-    /// no error: the policies that were read hold, and a gateway has to start on a full disk too.
+    /// Reads the file, if present, and rewrites the file without expired policies. A disk without space for the
+    /// rewrite is no error: the policies read from the file apply, and a gateway has to start on a full disk too.
     ///
     /// # Errors
-    /// The file cannot be read, or not be written for another reason, or a newer program wrote it.
+    /// The file cannot be read, cannot be written for another reason, or was written by a newer program.
     pub(super) fn open(path: &Path, now_ms: u64) -> io::Result<Self> {
         let mut cache = Self {
             held: HashMap::new(),
@@ -126,7 +126,9 @@ impl Cache {
         };
         match fs::metadata(path) {
             Ok(file) if file.len() > FILE_OCTETS_MAX => {
-                return Err(io::Error::other("it is larger than 256 MiB"));
+                return Err(io::Error::other(
+                    "expected at most 256 MiB; the file is larger",
+                ));
             }
             Ok(_) => cache.read(&fs::read(path)?, now_ms)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -150,8 +152,7 @@ impl Cache {
             .and_then(|line| serde_json::from_str(line).ok())
             .unwrap_or_default();
         if let Some(version) = head["mta_sts"].as_u64().filter(|v| *v > FORMAT_VERSION) {
-            let text =
-                format!("it has format version {version}, this program reads {FORMAT_VERSION}");
+            let text = format!("expected format version {FORMAT_VERSION}; found version {version}");
             return Err(io::Error::other(text));
         }
         for (domain, held) in lines.filter_map(Held::parse) {
@@ -165,7 +166,7 @@ impl Cache {
         self.held.get(domain).cloned()
     }
 
-    /// All that is held.
+    /// All policies.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &Arc<Held>)> {
         self.held.iter()
     }
@@ -173,7 +174,7 @@ impl Cache {
     /// Keeps a policy, on disk too.
     ///
     /// # Errors
-    /// It cannot be written; it holds in memory all the same.
+    /// The policy cannot be written; the policy in memory applies all the same.
     pub(super) fn put(&mut self, domain: &str, held: Held, now_ms: u64) -> io::Result<Arc<Held>> {
         let line = held.line(domain);
         let held = Arc::new(held);
@@ -231,7 +232,7 @@ impl Cache {
     }
 }
 
-/// Whether the file system has no space left, or none for this user.
+/// Whether the file system has no space left, or the user's quota is exhausted.
 fn is_full(error: &io::Error) -> bool {
     let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
     kinds.contains(&error.kind())
@@ -264,7 +265,7 @@ mod tests {
         let again = Cache::open(&path, 3_000).unwrap();
         assert_eq!(again.get("a.example").as_deref(), Some(&held("2", 2_000)));
         assert_eq!(again.get("b.example").as_deref(), Some(&held("1", 5_000)));
-        // RFC 8461 section 3.2: max_age counts from when it was fetched.
+        // RFC 8461 section 3.2: max_age counts from the time of the fetch.
         let later = Cache::open(&path, 12_000).unwrap();
         assert_eq!(later.get("a.example"), None);
         assert!(later.get("b.example").is_some());

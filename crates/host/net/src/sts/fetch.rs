@@ -1,5 +1,5 @@
 //! Fetches a policy over HTTPS (RFC 8461 section 3.3): from the domain's own policy host, with a
-//! certificate that is valid for it, without following anybody elsewhere.
+//! certificate valid for that host, without following redirects.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,29 +20,29 @@ use crate::tls::ClientTls;
 
 /// Longest time for all of it (RFC 8461 section 3.3 suggests a minute).
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest wait for one address of the policy host.
+/// The longest wait for an address of the policy host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Why there is no policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchError {
-    /// The policy host has no address, or none that can be asked for now.
+    /// The policy host has no address, or the lookup failed temporarily.
     Name(String),
-    /// It cannot be connected to.
+    /// The connection to the policy host failed.
     Connect(String),
-    /// The certificate is not valid for it, or there is no TLS.
+    /// The certificate is not valid for the policy host, or the host offers no TLS.
     Tls(String),
-    /// What it says is not HTTP.
+    /// The answer is not HTTP.
     Http(String),
     /// Any status but 200; redirections are not followed.
     Status(u16),
-    /// It is not text (RFC 8461 section 3.2 asks for `text/plain`).
+    /// The answer is not text (RFC 8461 section 3.2 demands `text/plain`).
     MediaType(String),
-    /// It has more octets than are read.
+    /// The answer exceeds the size limit.
     TooLong,
     /// The policy is wrong.
     Policy(PolicyError),
-    /// It took too long.
+    /// The fetch timed out.
     Timeout,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for FetchError {
 
 impl std::error::Error for FetchError {}
 
-/// The host that has a domain's policy.
+/// The host with a domain's policy.
 pub(super) fn policy_host(domain: &str) -> String {
     format!("mta-sts.{domain}")
 }

@@ -1,9 +1,9 @@
-//! MTA-STS (RFC 8461): what a domain demands of connections to its mail exchangers, found by a DNS record,
-//! fetched over HTTPS, and kept over restarts.
+//! MTA-STS (RFC 8461): the requirements of a domain for connections to its mail exchangers, announced by a
+//! DNS record, fetched over HTTPS, and kept over restarts.
 //!
-//! [`Sts::policy`] gives what holds for a domain now: a policy that was fetched before is not asked for
-//! again while the DNS record names the same one, and stands in while nothing can be asked. What it means
-//! for a connection is the caller's matter.
+//! [`Sts::policy`] returns the policy that applies to a domain now: a fetched policy is not fetched again
+//! while the DNS record has the same identifier, and applies while no lookup succeeds. The caller applies
+//! the policy to a connection.
 //!
 //! Not covered: reports to the domain (RFC 8460).
 
@@ -30,8 +30,8 @@ use crate::tls::ClientTls;
 pub const HTTPS_PORT: u16 = 443;
 /// After a failure a domain's policy host is left alone for this long (RFC 8461 section 3.3).
 const FAILURE_PAUSE: Duration = Duration::from_secs(5 * 60);
-/// A policy is fetched again when it is this old, or half of its life is over, so that it does not end
-/// while its domain is under attack (RFC 8461 section 10.2).
+/// A policy is fetched again at this age, or after half of its lifetime, so that the policy does not
+/// expire while the domain is under attack (RFC 8461 section 10.2).
 const REFRESH_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Failures remembered at once.
 const FAILURES_MAX: usize = 10_000;
@@ -41,13 +41,13 @@ const FAILURES_MAX: usize = 10_000;
 pub enum StsAnswer {
     /// It has none.
     None,
-    /// It has none that can be had, and none was known: mail goes as if there were none.
+    /// The policy cannot be fetched, and no earlier policy is known: mail is sent as without a policy.
     Unavailable(FetchError),
     /// This one holds.
     Policy(Arc<Held>),
 }
 
-/// Finds policies and keeps them; clones share them.
+/// Finds and keeps policies; clones share the policies.
 #[derive(Clone)]
 pub struct Sts {
     shared: Arc<Shared>,
@@ -69,17 +69,17 @@ impl fmt::Debug for Sts {
 }
 
 impl Sts {
-    /// Finds policies with `resolver`, trusts policy hosts by `https`, which must refuse certificates that
-    /// are not valid, and keeps policies in memory.
+    /// Finds policies with `resolver`, authenticates policy hosts by `https`, which must refuse invalid
+    /// certificates, and keeps policies in memory.
     #[must_use]
     pub fn in_memory(resolver: Resolver, https: ClientTls, port: u16) -> Self {
         Self::with_cache(resolver, https, port, Cache::in_memory())
     }
 
-    /// The same, with policies kept in a file, which need not exist.
+    /// As `in_memory`, with policies kept in a file, created if missing.
     ///
     /// # Errors
-    /// The file cannot be read or written, or a newer program wrote it.
+    /// The file cannot be read or written, or was written by a newer program.
     pub fn open(resolver: Resolver, https: ClientTls, port: u16, path: &Path) -> io::Result<Self> {
         let cache = Cache::open(path, now_ms())?;
         Ok(Self::with_cache(resolver, https, port, cache))
@@ -102,7 +102,7 @@ impl Sts {
         *lock(&self.shared.https) = (https, port);
     }
 
-    /// The policy that holds for a domain (RFC 8461 sections 3.1, 3.3 and 5.1).
+    /// The policy that applies to a domain (RFC 8461 sections 3.1, 3.3 and 5.1).
     pub async fn policy(&self, domain: &str) -> StsAnswer {
         let domain = domain
             .strip_suffix('.')
@@ -142,8 +142,8 @@ impl Sts {
         }
     }
 
-    /// Fetches anew what will end, of domains that nothing is sent to at the moment as well; call it every
-    /// hour or so.
+    /// Fetches policies again before they expire, also of domains without mail at the moment; to be called
+    /// every hour or so.
     pub async fn refresh(&self) {
         let due: Vec<(String, String)> = {
             let cache = lock(&self.shared.cache);
@@ -164,7 +164,7 @@ impl Sts {
         age >= REFRESH_AGE.min(held.policy.max_age / 2)
     }
 
-    /// Fetches and keeps a domain's policy, once for all who ask at the same time.
+    /// Fetches and keeps a domain's policy, once for all concurrent callers.
     async fn fetch(&self, domain: &str, id: &str, again: bool) -> Result<Arc<Held>, FetchError> {
         let turn = {
             let mut fetching = self.shared.fetching.lock().await;
@@ -215,7 +215,7 @@ impl Sts {
                 tracing::error!(%error, "MTA-STS policies cannot be written");
             }
         });
-        // It fails only when the process ends.
+        // The task fails only when the process ends.
         let _ = writing.await;
         kept
     }

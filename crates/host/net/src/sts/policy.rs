@@ -1,4 +1,4 @@
-//! What a domain publishes: the DNS record that says that there is a policy, and the policy itself.
+//! The publications of a domain: the DNS record that announces a policy, and the policy itself.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use std::time::Duration;
 pub const MAX_AGE_MAX: Duration = Duration::from_secs(31_557_600);
 /// Octets of a policy that are read (RFC 8461 section 3.3 suggests as much).
 pub const POLICY_OCTETS_MAX: usize = 64 * 1024;
-/// Host patterns kept of one policy.
+/// The most host patterns kept of a policy.
 const PATTERNS_MAX: usize = 256;
 /// Octets of the identifier in the DNS record.
 const ID_OCTETS_MAX: usize = 32;
 
-/// What a policy asks for (RFC 8461 section 5).
+/// The mode of a policy (RFC 8461 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing is sent to a host that fails.
+    /// No mail is sent to a host that fails validation.
     Enforce,
     /// Failures are noticed, and the mail is sent.
     Testing,
@@ -44,28 +44,28 @@ impl Mode {
 /// A policy (RFC 8461 section 3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// What it asks for.
+    /// The mode.
     pub mode: Mode,
-    /// How long it holds, from when it was fetched.
+    /// The lifetime of the policy, from the fetch on.
     pub max_age: Duration,
-    /// The hosts that may take the domain's mail, lower case; `*.` stands for one label.
+    /// The hosts permitted to accept the domain's mail, lower case; `*.` stands for a single label.
     pub mx: Vec<String>,
 }
 
-/// What is wrong with a policy.
+/// The error in a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyError {
     /// A line has no colon.
     Line(usize),
-    /// The first version is not `STSv1`, or there is none.
+    /// The first version is missing or not `STSv1`.
     Version,
-    /// There is no mode, or an unknown one.
+    /// The mode is missing or unknown.
     Mode,
-    /// There is no age, or it is no number of seconds.
+    /// The age is missing or no number of seconds.
     MaxAge,
     /// There is no host, although the mode needs some.
     NoHost,
-    /// Something that should be a host is none.
+    /// An `mx` value is no host pattern.
     Host(String),
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for PolicyError {
         match self {
             Self::Line(line) => write!(f, "line {line} of the policy has no colon"),
             Self::Version => f.write_str("the policy's version is not STSv1"),
-            Self::Mode => f.write_str("the policy's mode is not enforce, testing or none"),
+            Self::Mode => f.write_str("expected mode enforce, testing or none"),
             Self::MaxAge => f.write_str("the policy's max_age is no number of seconds"),
             Self::NoHost => f.write_str("the policy names no host"),
             Self::Host(host) => write!(f, "the policy's mx {host:?} is no host name"),
@@ -93,10 +93,10 @@ impl Policy {
     /// sts-policy-term    = LF / CRLF
     /// ```
     ///
-    /// Of fields that stand twice the first holds, but for `mx`; unknown ones are passed over.
+    /// The first of repeated fields applies, except for `mx`; unknown fields are skipped.
     ///
     /// # Errors
-    /// What makes it unusable.
+    /// The error that makes the policy unusable.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let (mut version, mut mode, mut max_age) = (None, None, None);
         let mut mx = Vec::new();
@@ -132,7 +132,7 @@ impl Policy {
         Ok(Self { mode, max_age, mx })
     }
 
-    /// Whether the policy names this host (RFC 8461 section 4.1).
+    /// Whether the policy permits the host (RFC 8461 section 4.1).
     #[must_use]
     pub fn names(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
@@ -148,7 +148,7 @@ impl Policy {
     }
 }
 
-/// 1 to 10 digits; what is beyond the maximum is cut to it.
+/// Parses 1 to 10 digits; a number above the maximum becomes the maximum.
 fn seconds(text: &str) -> Option<Duration> {
     let digits = (1..=10).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     let seconds = digits.then(|| text.parse().ok()).flatten()?;
@@ -170,8 +170,8 @@ fn pattern(value: &str) -> Result<String, PolicyError> {
     Ok(value.to_ascii_lowercase())
 }
 
-/// Reads the identifier of the DNS record below `_mta-sts` (RFC 8461 section 3.1); `None` when there is
-/// no record or more than one.
+/// Reads the identifier of the DNS record below `_mta-sts` (RFC 8461 section 3.1); `None` for no record or
+/// several records.
 ///
 /// ```text
 /// sts-text-record = sts-version 1*(sts-field-delim sts-field) [sts-field-delim]
@@ -278,7 +278,7 @@ mod tests {
             Some("20160831085700Z")
         );
         assert_eq!(id(&["v=spf1 -all", "v=STSv1 ;id=a"]).as_deref(), Some("a"));
-        // RFC 8461 section 3.1: more than one record counts as none.
+        // RFC 8461 section 3.1: several records count as no record.
         assert_eq!(id(&["v=STSv1; id=a;", "v=STSv1; id=b;"]), None);
         for wrong in [
             "v=STSv1",

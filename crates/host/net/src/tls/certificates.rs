@@ -32,7 +32,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
         .read_to_end(&mut text)
         .map_err(failed)?;
     if text.len() as u64 > FILE_OCTETS_MAX {
-        return Err(failed(io::Error::other("it is larger than 4 MiB")));
+        return Err(failed(io::Error::other(
+            "expected at most 4 MiB; the file is larger",
+        )));
     }
     Ok(text)
 }
@@ -72,8 +74,7 @@ fn key_in(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> 
     })
 }
 
-/// A chain with its key, checked to belong together. Files that can be used are kept where the options
-/// say so.
+/// A chain with a matching key. Usable files are copied where the options request a copy.
 pub(super) fn load(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
     let chain_text = read(&files.certificate)?;
     let chain = chain_in(&files.certificate, &chain_text)?;
@@ -105,8 +106,8 @@ pub(super) fn load(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
     Ok(certified)
 }
 
-/// As [`load`], at a start: files that cannot be used are no reason to stand still where those that were
-/// used last are kept.
+/// As [`load`], at a start: with unusable files the copy of the last usable files is loaded instead, if
+/// there is one.
 pub(super) fn load_or_kept(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
     load(files).or_else(|error| {
         let Some(kept) = &files.kept else {
@@ -120,7 +121,7 @@ pub(super) fn load_or_kept(files: &CertificateFiles) -> Result<CertifiedKey, Tls
     })
 }
 
-/// Replaces the copy whole, key first, unless it is the same: readers find the old or the new one.
+/// Replaces a different copy atomically, key first: readers find either the old copy or the new copy.
 fn keep(kept: &Path, key: &[u8], chain: &[u8]) -> io::Result<()> {
     let text = [key, chain].join(&b'\n');
     if fs::read(kept).is_ok_and(|there| there == text) {
@@ -175,7 +176,7 @@ impl Set {
                 continue;
             };
             set.note_end(files, Some(&certified));
-            // Without a default the first one serves clients that ask for no known name.
+            // Without a default the first certificate serves clients that request no known name.
             set.default.get_or_insert_with(|| Arc::clone(&certified));
             set.by_name.insert(name.to_ascii_lowercase(), certified);
         }
@@ -248,7 +249,7 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// Tells one content of a file from another without reading it; `None` when it is not there.
+/// Distinguishes contents of a file without reading the file; `None` for a missing file.
 pub(super) type Fingerprint = Option<(u64, i64, i64, u64)>;
 
 pub(super) fn fingerprint(path: &Path) -> Fingerprint {

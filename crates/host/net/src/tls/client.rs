@@ -21,16 +21,16 @@ use tokio_rustls::client::TlsStream;
 use super::dane::{Dane, DaneVerifier};
 use super::{HANDSHAKE_TIMEOUT, PeerCertificate, TlsError, TlsInfo, certificates, provider};
 
-/// What happens to a certificate that is not valid for the next hop's name.
+/// The treatment of a certificate that is not valid for the next hop's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verification {
-    /// It is recorded in [`TlsInfo::certificate`] and the connection goes on (RFC 7435).
+    /// The result is recorded in [`TlsInfo::certificate`] and the connection continues (RFC 7435).
     Recorded,
     /// The handshake fails.
     Required,
 }
 
-/// The certificates that are trusted to vouch for others.
+/// The trusted CA certificates.
 #[derive(Clone)]
 pub struct Roots {
     store: Arc<RootCertStore>,
@@ -45,14 +45,14 @@ impl fmt::Debug for Roots {
 }
 
 impl Roots {
-    /// The operating system's roots, and those of a PEM file beside them.
+    /// The operating system's roots, together with the roots of a PEM file.
     ///
     /// # Errors
-    /// The file is wrong, or there is no file and the system has no roots.
+    /// The file is invalid, or there is no file and the system has no roots.
     pub fn load(extra: Option<&Path>) -> Result<Self, TlsError> {
         let mut store = RootCertStore::empty();
         let system = rustls_native_certs::load_native_certs();
-        // Some systems carry roots that the library cannot read; the others serve.
+        // Some systems carry roots that the library cannot read; the other roots suffice.
         store.add_parsable_certificates(system.certs);
         if let Some(path) = extra {
             add_file(&mut store, path)?;
@@ -68,8 +68,8 @@ impl Roots {
         })
     }
 
-    /// No roots, for [`Verification::Recorded`] on a machine without any: every certificate proves
-    /// nothing then, and the connection is encrypted all the same.
+    /// No roots, for [`Verification::Recorded`] on a machine without roots: no certificate proves anything
+    /// then, and the connection is encrypted all the same.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -93,7 +93,7 @@ impl Roots {
         Arc::clone(&self.store)
     }
 
-    /// For a client that trusts nothing else.
+    /// The configuration of a client with these roots only.
     pub(crate) fn client_config(&self) -> Result<ClientConfig, TlsError> {
         Ok(ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
@@ -123,7 +123,7 @@ pub enum ConnectTlsError {
     NoRoots,
     /// The certificate is not valid for the name; only with [`Verification::Required`].
     Certificate(rustls::CertificateError),
-    /// The peer does not speak TLS, or nothing that we do.
+    /// The peer does not speak TLS, or supports no common version or cipher suite.
     Handshake(rustls::Error),
     /// The connection broke.
     Io(io::Error),
@@ -168,7 +168,7 @@ fn reason(error: &rustls::CertificateError) -> String {
 }
 
 impl ConnectTlsError {
-    /// Whether it would do to trust another authority.
+    /// Whether trust in a further CA would cure the error.
     #[must_use]
     pub fn is_unknown_issuer(&self) -> bool {
         matches!(
@@ -193,7 +193,7 @@ impl ConnectTlsError {
 #[derive(Clone)]
 pub struct ClientTls {
     connector: TlsConnector,
-    /// `None` when there are no roots.
+    /// `None` without roots.
     verifier: Option<Arc<WebPkiServerVerifier>>,
     verification: Verification,
     handshake_timeout: Duration,
@@ -212,15 +212,15 @@ impl ClientTls {
     /// A client that trusts `roots`.
     ///
     /// # Errors
-    /// The TLS library refuses the roots. Without any, a client that requires valid certificates connects
-    /// to nobody ([`ConnectTlsError::NoRoots`]).
+    /// The TLS library refuses the roots. Without roots, a client that requires valid certificates refuses
+    /// every connection ([`ConnectTlsError::NoRoots`]).
     pub fn new(verification: Verification, roots: &Roots) -> Result<Self, TlsError> {
         let verifier = verifier(roots)?;
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(|source| TlsError::Library { source })?;
-        // Each kind has its own configuration and so its own sessions: one that was begun without
-        // a valid certificate is never resumed where one is required.
+        // Each kind has its own configuration and so its own sessions: a session begun without a valid
+        // certificate is never resumed where a valid certificate is required.
         let config = match (verification, &verifier) {
             (Verification::Required, Some(verifier)) => {
                 builder.with_webpki_verifier(Arc::clone(verifier))
@@ -241,7 +241,7 @@ impl ClientTls {
         })
     }
 
-    /// The same with another time limit for handshakes.
+    /// Replaces the time limit for handshakes.
     #[must_use]
     pub fn with_handshake_timeout(mut self, limit: Duration) -> Self {
         self.handshake_timeout = limit;
@@ -277,8 +277,8 @@ impl ClientTls {
         .await
     }
 
-    /// The same with a host that TLSA records vouch for, and nobody else. `host` is the name that they were
-    /// found by (RFC 7672 section 8.1).
+    /// As [`Self::connect`], with a host authenticated by TLSA records alone. `host` is the name used for
+    /// the lookup of the records (RFC 7672 section 8.1).
     ///
     /// # Errors
     /// See [`ConnectTlsError`].
@@ -310,7 +310,7 @@ impl ClientTls {
         }
         let Some((own, others)) = connection.peer_certificates().and_then(<[_]>::split_first)
         else {
-            return PeerCertificate::Invalid("none was shown".to_owned());
+            return PeerCertificate::Invalid("no certificate was presented".to_owned());
         };
         let Some(verifier) = &self.verifier else {
             return PeerCertificate::Invalid("no roots are known".to_owned());
@@ -360,7 +360,7 @@ fn verifier(roots: &Roots) -> Result<Option<Arc<WebPkiServerVerifier>>, TlsError
     })
 }
 
-/// Lets any certificate pass, but still wants proof that the peer has its key.
+/// Accepts any certificate, but still requires proof that the peer has the private key.
 #[derive(Debug)]
 struct AnyCertificate(WebPkiSupportedAlgorithms);
 

@@ -1,6 +1,6 @@
-//! Certificates that the DNS vouches for: TLSA records (RFC 6698) as SMTP uses them (RFC 7672).
+//! Authentication by DNS: TLSA records (RFC 6698) as used in SMTP (RFC 7672).
 //!
-//! The records must have been validated by DNSSEC before they come here.
+//! The records must already be validated by DNSSEC.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::provider;
 
-/// Records of one host that are looked at.
+/// The most records used of a host.
 pub const TLSA_RECORDS_MAX: usize = 32;
 
-/// One TLSA record (RFC 6698 section 2.1), its numbers as they stand there.
+/// A TLSA record (RFC 6698 section 2.1), with the numbers of the record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tlsa {
     /// 2 DANE-TA, 3 DANE-EE; 0 and 1 say nothing to SMTP (RFC 7672 section 3.1.3).
     pub usage: u8,
-    /// 0 the whole certificate, 1 its public key.
+    /// 0 for the whole certificate, 1 for the public key.
     pub selector: u8,
     /// 0 the octets themselves, 1 SHA-256, 2 SHA-512.
     pub matching: u8,
@@ -80,7 +80,7 @@ fn public_key(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
     Some(parsed.tbs_certificate.subject_pki.raw.to_vec())
 }
 
-/// The records that one host is verified by, and the names that it may have.
+/// The records that verify a host, and the permitted names of the host.
 #[derive(Clone, Debug)]
 pub struct Dane {
     records: Vec<Tlsa>,
@@ -88,9 +88,9 @@ pub struct Dane {
 }
 
 impl Dane {
-    /// Takes the usable ones of validated records; `None` when there is none, which leaves the server
+    /// Takes the usable records of validated records; `None` without usable records, which leaves the server
     /// unauthenticated but not unencrypted (RFC 7672 section 2.2). A certificate below a DANE-TA record must
-    /// be for one of `names` (section 3.2.2).
+    /// be valid for a name in `names` (section 3.2.2).
     #[must_use]
     pub fn new(records: &[Tlsa], names: &[String]) -> Option<Self> {
         let usable = |record: &&Tlsa| record.is_usable();
@@ -109,8 +109,8 @@ impl Dane {
     }
 }
 
-/// RFC 7671 section 9: of the digests for one usage and selector only the strongest count, lest a weak one
-/// be enough; whole octets always do.
+/// RFC 7671 section 9: of the digests for a usage and selector only the strongest count, lest a weak digest
+/// be enough; records with the full data always count.
 fn strongest(records: Vec<Tlsa>) -> Vec<Tlsa> {
     let overruled = |record: &Tlsa| {
         record.matching == SHA_256
@@ -126,13 +126,13 @@ fn strongest(records: Vec<Tlsa>) -> Vec<Tlsa> {
         .collect()
 }
 
-/// No record fits the certificate that was shown.
+/// No record matches the peer's certificate.
 #[derive(Debug)]
 struct NoFit;
 
 impl fmt::Display for NoFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no TLSA record fits it")
+        f.write_str("no TLSA record matches the certificate")
     }
 }
 
@@ -153,13 +153,13 @@ impl DaneVerifier {
         }
     }
 
-    /// The shown certificates that a DANE-TA record names, and those that lie in such records whole
-    /// (RFC 7671 section 5.2).
+    /// The peer's certificates that match a DANE-TA record, and the certificates contained in full in such
+    /// records (RFC 7671 section 5.2).
     fn anchors(&self, shown: &[CertificateDer<'_>]) -> RootCertStore {
         let mut anchors = RootCertStore::empty();
         for record in self.dane.records.iter().filter(|r| r.usage == DANE_TA) {
             for certificate in shown.iter().filter(|c| record.fits(c)) {
-                // What is no certificate vouches for nothing.
+                // Octets that are no certificate are no anchor.
                 let _ = anchors.add(certificate.clone().into_owned());
             }
             if (record.selector, record.matching) == (0, FULL) {

@@ -1,4 +1,4 @@
-//! What can be wrong with certificates and keys in files.
+//! The errors of certificate and key files.
 
 use std::fmt;
 use std::io;
@@ -12,21 +12,21 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file is readable and holds no PEM block of the kind needed.
     Missing {
         /// The file.
         path: PathBuf,
-        /// What should be in it: `certificate` or `private key`.
+        /// The expected content of the file: `certificate` or `private key`.
         what: &'static str,
     },
     /// A PEM block, certificate or key is damaged, or of a kind that is not supported.
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error in the file.
         problem: String,
     },
     /// Each file is well, but the key is not that of the first certificate.
@@ -38,7 +38,7 @@ pub enum TlsError {
     },
     /// The machine has no root certificates and none were given.
     NoRoots {
-        /// What was found instead.
+        /// The reason why no roots were found.
         problem: String,
     },
     /// The TLS library refuses the configuration.

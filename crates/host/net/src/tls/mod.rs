@@ -1,17 +1,18 @@
 //! TLS by rustls: servers with certificates in files, clients with two degrees of trust.
 //!
-//! - [`ServerTls`] accepts; it chooses a certificate by the name the client asks for, and loads new
-//!   files while it runs, keeping the old ones when the new are wrong.
-//! - [`ClientTls`] connects, either refusing a certificate that is not valid for the next hop's
-//!   name, or going on and saying so in [`TlsInfo`] (opportunistic TLS, RFC 7435).
+//! - [`ServerTls`] accepts connections; the server chooses a certificate by the name that the client
+//!   requests, and loads new files while running, keeping the old certificates when the new files are
+//!   invalid.
+//! - [`ClientTls`] connects, either refusing a certificate that is not valid for the next hop's name, or
+//!   continuing and recording the result in [`TlsInfo`] (opportunistic TLS, RFC 7435).
 //! - [`Dane`] verifies a next hop by TLSA records that DNSSEC has proven, instead of by roots.
 //! - [`MutualTls`] is for connections between our own processes, where both sides show a certificate.
 //!
-//! TLS 1.2 and 1.3 with the ring provider; sessions are resumed by tickets. A handshake has a time
-//! limit of its own. Nothing here costs anything for a connection without TLS.
+//! TLS 1.2 and 1.3 with the ring provider; sessions are resumed by tickets. A handshake has a time limit of
+//! its own. A connection without TLS has no cost here.
 //!
-//! Not covered: client certificates of mail clients, kernel TLS, certificates before X.509 version 3 (a peer
-//! that shows one cannot be talked to in TLS, not even opportunistically).
+//! Not covered: client certificates of mail clients, kernel TLS, certificates before X.509 version 3 (with
+//! such a certificate no TLS connection is possible, not even opportunistic).
 
 mod certificates;
 mod client;
@@ -35,33 +36,33 @@ pub use mutual::{Line, MutualTls, MutualTlsOptions};
 pub use server::{CertificateFiles, Reload, ServerTls, ServerTlsOptions};
 pub use validity::{Leaf, Validity};
 
-/// The TLS streams that [`ServerTls::accept`] and [`ClientTls::connect`] return.
+/// The TLS streams returned by [`ServerTls::accept`] and [`ClientTls::connect`].
 pub use tokio_rustls::{client::TlsStream as ClientStream, server::TlsStream as ServerStream};
 
 /// Longest time for a handshake unless set otherwise.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is known of an encrypted connection once its handshake is done.
+/// The properties of an encrypted connection after the handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsInfo {
     /// `TLSv1.2` or `TLSv1.3`.
     pub version: &'static str,
-    /// The cipher suite by its name in the IANA registry.
+    /// The cipher suite by the name in the IANA registry.
     pub cipher: &'static str,
     /// The server name the client asked for.
     pub sni: Option<String>,
-    /// The peer's certificate, as far as it was asked for.
+    /// The peer's certificate, if requested.
     pub certificate: PeerCertificate,
 }
 
-/// What the peer's certificate proves.
+/// The result of verifying the peer's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerCertificate {
-    /// None was asked for: all clients of our servers.
+    /// No certificate was requested: all clients of our servers.
     NotAsked,
-    /// It is valid for the name that was connected to.
+    /// The certificate is valid for the name of the connection.
     Valid,
-    /// It proves nothing, for this reason; the connection is encrypted all the same.
+    /// The certificate proves no identity, for this reason; the connection is encrypted all the same.
     Invalid(String),
 }
 

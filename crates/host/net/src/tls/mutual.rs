@@ -1,8 +1,8 @@
-//! Mutual TLS between processes of one system: both sides show a certificate of one authority.
+//! Mutual TLS between processes of a system: both sides present a certificate of the same CA.
 //!
-//! [`MutualTls`] holds the certificates and makes a [`Line`] for each connection. A line is driven by
-//! whoever owns the socket, in a readiness loop as well as with blocking calls: [`Line::read`] and
-//! [`Line::write`] stand where those of the socket stood.
+//! [`MutualTls`] holds the certificates and makes a [`Line`] for each connection. The owner of the
+//! socket drives a line, in a readiness loop as well as with blocking calls: [`Line::read`] and
+//! [`Line::write`] replace the calls of the socket.
 //!
 //! TLS 1.3 only (RFC 8446), no session is resumed, so that every connection verifies both
 //! certificates anew.
@@ -33,22 +33,22 @@ use super::{CertificateFiles, Roots, TlsError, Validity, provider};
 /// Octets of ciphertext read at once, and kept at most while the reader of the plaintext waits: two
 /// records of the greatest length (RFC 8446 section 5.2).
 const INPUT_LEN: usize = 36 * 1024;
-/// Octets that wait for the socket, at most; one call of [`Line::write`] takes no more.
+/// The most octets waiting for the socket, and the most octets accepted by a call of [`Line::write`].
 const OUTPUT_MAX: usize = 64 * 1024;
-/// What both sides say they speak (RFC 7301), so that a line is not taken for another service that
-/// has certificates of the same authority.
+/// The protocol name of both sides (RFC 7301), so that a line cannot be confused with another service
+/// that uses certificates of the same CA.
 const PROTOCOL: &[u8] = b"vere-spool";
 
-/// The files of one side.
+/// The files of a side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MutualTlsOptions {
-    /// What is shown to the other side.
+    /// The certificate presented to the other side.
     pub files: CertificateFiles,
-    /// A PEM file of the authorities that the other side's certificate must come from.
+    /// A PEM file of the CAs accepted for the other side's certificate.
     pub ca: PathBuf,
 }
 
-/// Certificates for connections in both directions; clones share them.
+/// Certificates for connections in both directions; clones share the certificates.
 #[derive(Clone)]
 pub struct MutualTls {
     inner: Arc<Inner>,
@@ -61,7 +61,7 @@ struct Inner {
 
 struct State {
     keys: Keys,
-    /// The files as they were at the last attempt to load them, whether it succeeded or not.
+    /// The fingerprints of the files at the last attempt to load, successful or not.
     attempted: [Fingerprint; 3],
 }
 
@@ -100,7 +100,7 @@ impl MutualTls {
     /// The server's side of a new connection.
     ///
     /// # Errors
-    /// The TLS library refuses, which it has no reason for.
+    /// The TLS library refuses, for which there is no known reason.
     pub fn accept(&self) -> Result<Line, TlsError> {
         let connection = ServerConnection::new(self.keys().server);
         let connection = connection.map_err(|source| TlsError::Library { source })?;
@@ -111,7 +111,7 @@ impl MutualTls {
     /// address or, as a DNS name, `name`.
     ///
     /// # Errors
-    /// The TLS library refuses, which it has no reason for.
+    /// The TLS library refuses, for which there is no known reason.
     pub fn connect(&self, name: &str, address: IpAddr) -> Result<Line, TlsError> {
         let library = |source| TlsError::Library { source };
         let keys = self.keys();
@@ -132,7 +132,7 @@ impl MutualTls {
         Ok(Line::new(Connection::Client(connection)))
     }
 
-    /// When the certificate that is shown ends, by the path of its file.
+    /// The end of the own certificate's validity, with the path of the file.
     #[must_use]
     pub fn certificate_end(&self) -> Option<(PathBuf, Timestamp)> {
         let own = self.keys().own;
@@ -141,8 +141,7 @@ impl MutualTls {
         Some((file, validity.not_after))
     }
 
-    /// The keys for a new connection: those of files that changed, if they can be used. Costs three
-    /// `stat`.
+    /// The keys for a new connection: changed files are loaded first, if usable. Costs three `stat`.
     fn keys(&self) -> Keys {
         let options = &self.inner.options;
         let state = self.inner.state.lock();
@@ -197,11 +196,11 @@ impl Keys {
     }
 }
 
-/// Verifies a server for its address or its name.
+/// Verifies a server for an address or a name.
 #[derive(Debug)]
 struct Peer {
     verifier: Arc<WebPkiServerVerifier>,
-    /// `None` when it cannot be a DNS name.
+    /// `None` for a text that is no DNS name.
     name: Option<ServerName<'static>>,
 }
 
@@ -255,11 +254,11 @@ impl ServerCertVerifier for Peer {
     }
 }
 
-/// One encrypted connection without its socket, which every call is given. Holds at most about
-/// 200 KiB.
+/// An encrypted connection without its socket, which is passed to every call. Holds at most about 200
+/// KiB.
 pub struct Line {
     connection: Connection,
-    /// Ciphertext that was read and not yet taken.
+    /// Ciphertext read from the socket and not yet processed.
     input: Box<[u8]>,
     begin: usize,
     end: usize,
@@ -284,27 +283,28 @@ impl Line {
         }
     }
 
-    /// Whether the other side has not proven itself yet: nothing can be written.
+    /// Whether the other side has not been authenticated yet: no data can be written.
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
 
-    /// When the certificate ends that the other side has shown, if it has.
+    /// The end of the validity of the other side's certificate, once presented.
     #[must_use]
     pub fn peer_certificate_end(&self) -> Option<Timestamp> {
         let own = self.connection.peer_certificates()?.first()?;
         Some(Validity::of(own)?.not_after)
     }
 
-    /// Reads plaintext as far as there is some, and from the socket when there is none; goes on with
-    /// the handshake on the way. 0 is the end that the other side declared; an end that it did not
-    /// declare is [`io::ErrorKind::UnexpectedEof`].
+    /// Reads plaintext as far as there is some, and from the socket when there is none; goes on with the
+    /// handshake on the way. 0 is the end declared by the other side; an undeclared end is
+    /// [`io::ErrorKind::UnexpectedEof`].
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] only when the socket said so and nothing is left in here.
-    /// [`io::ErrorKind::InvalidData`] when the other side is not who it should be or does not speak
-    /// TLS; it is told as far as the socket takes it. Those of the socket.
+    /// [`io::ErrorKind::WouldBlock`] only when the socket would block and no plaintext is left in the
+    /// line. [`io::ErrorKind::InvalidData`] when the other side fails authentication or does not speak
+    /// TLS; the other side gets an alert as far as the socket accepts the octets. The errors of the
+    /// socket.
     pub fn read(
         &mut self,
         socket: &mut (impl Read + Write),
@@ -314,7 +314,7 @@ impl Line {
         loop {
             let rest = buffer.get_mut(count..).unwrap_or_default();
             match self.connection.reader().read(rest) {
-                // Declared by the other side; told once what came before it is taken.
+                // The end declared by the other side, returned once all earlier plaintext is read.
                 Ok(0) => return Ok(count),
                 Ok(read) => count += read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -343,7 +343,7 @@ impl Line {
         }
     }
 
-    /// Decrypts what was read from the socket.
+    /// Decrypts octets read from the socket.
     fn take(&mut self, socket: &mut impl Write) {
         let mut octets = self.input.get(self.begin..self.end).unwrap_or_default();
         let before = octets.len();
@@ -355,16 +355,16 @@ impl Line {
         } else if let Err(error) = taken {
             self.failure = Some(Error::General(error.to_string()));
         }
-        // What the handshake or the failure says; a socket that takes no more now is asked again.
+        // Sends the records of the handshake or the alert; a full socket is tried again later.
         let _ = self.flush(socket);
     }
 
-    /// Encrypts as much of `slices` as there is room for, and writes what the socket takes. What it
-    /// does not take is written by the next call of this or of [`Self::flush`].
+    /// Encrypts as much of `slices` as there is room for, and writes what the socket takes. The next
+    /// call of this function or of [`Self::flush`] writes the rest.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when the socket took too little of what was written before, or
-    /// during the handshake. Those of the socket.
+    /// [`io::ErrorKind::WouldBlock`] when the socket accepted too little of earlier output, or during
+    /// the handshake. The errors of the socket.
     pub fn write(&mut self, socket: &mut impl Write, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.flush(socket)?;
         if self.connection.is_handshaking() {
@@ -377,10 +377,11 @@ impl Line {
         }
     }
 
-    /// Writes what is encrypted.
+    /// Writes encrypted output.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when the socket did not take all of it. Those of the socket.
+    /// [`io::ErrorKind::WouldBlock`] when the socket did not accept all octets. The errors of the
+    /// socket.
     pub fn flush(&mut self, socket: &mut impl Write) -> io::Result<()> {
         while self.connection.wants_write() {
             match self.connection.write_tls(socket) {
@@ -393,14 +394,14 @@ impl Line {
         Ok(())
     }
 
-    /// Says that nothing more comes, as far as the socket takes it.
+    /// Declares the end of the data, as far as the socket accepts the octets.
     pub fn close(&mut self, socket: &mut impl Write) {
         self.connection.send_close_notify();
-        // The other side notices in any case.
+        // The other side notices the end in any case.
         let _ = self.flush(socket);
     }
 
-    /// Does the whole handshake with a socket that blocks.
+    /// Completes the handshake on a blocking socket.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -425,7 +426,7 @@ impl Line {
     }
 }
 
-/// The library's words, and what they mean where they do not say it.
+/// The library's text, or a clearer text for common errors.
 fn describe(error: &Error) -> String {
     match error {
         Error::NoCertificatesPresented => {

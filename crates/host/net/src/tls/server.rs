@@ -27,8 +27,8 @@ pub struct CertificateFiles {
     pub key: PathBuf,
     /// Files that do not exist yet are no error, as before the first ACME order is done.
     pub may_be_missing: bool,
-    /// Where a copy of files that could be used is kept (one file with both, readable by its owner
-    /// only): it serves a start that finds them unusable.
+    /// The place for a copy of usable files (a single file with both, readable by the owner only): a
+    /// start with unusable files loads the copy.
     pub kept: Option<PathBuf>,
 }
 
@@ -48,7 +48,8 @@ impl CertificateFiles {
 /// The certificates of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTlsOptions {
-    /// Shown when no name fits or the client asks for none; without it the first of `sni`.
+    /// Presented when no name matches or the client requests no name; without a default, the first of
+    /// `sni`.
     pub default: Option<CertificateFiles>,
     /// Server names, or `*.` and a domain, with their certificates.
     pub sni: Vec<(String, CertificateFiles)>,
@@ -89,7 +90,7 @@ struct Inner {
 
 struct State {
     options: ServerTlsOptions,
-    /// The files as they were at the last attempt to load them, whether it succeeded or not.
+    /// The fingerprints of the files at the last attempt to load, successful or not.
     attempted: Vec<Fingerprint>,
 }
 
@@ -105,8 +106,8 @@ impl ServerTls {
     /// Loads all certificates.
     ///
     /// # Errors
-    /// A file that must exist does not, or is wrong, or a key does not fit its certificate, and no copy
-    /// of better ones is kept.
+    /// A required file is missing or invalid, or a key does not fit its certificate, and there is no
+    /// copy of earlier files.
     pub fn new(options: ServerTlsOptions) -> Result<Self, TlsError> {
         let library = |source| TlsError::Library { source };
         let certificates = Arc::new(Certificates::default());
@@ -187,7 +188,7 @@ impl ServerTls {
         self.reload().map(|()| Reload::Loaded)
     }
 
-    /// Looks for changed files at each `interval`, for ever, and says in the log what came of it.
+    /// Checks for changed files at each `interval`, for ever, and logs the result.
     pub async fn watch(&self, interval: Duration) {
         loop {
             tokio::time::sleep(interval).await;
@@ -199,11 +200,11 @@ impl ServerTls {
         }
     }
 
-    /// Does the server's side of the handshake.
+    /// Carries out the server's side of the handshake.
     ///
     /// # Errors
-    /// The connection breaks, the client sends no TLS, nothing common is supported
-    /// ([`io::ErrorKind::InvalidData`]), or it takes too long ([`io::ErrorKind::TimedOut`]).
+    /// The connection breaks, the client sends no TLS, the sides have nothing in common
+    /// ([`io::ErrorKind::InvalidData`]), or the time limit is exceeded ([`io::ErrorKind::TimedOut`]).
     pub async fn accept<S>(&self, stream: S) -> io::Result<(TlsStream<S>, TlsInfo)>
     where
         S: AsyncRead + AsyncWrite + Unpin,

@@ -1,4 +1,4 @@
-//! What a certificate says: from when until when it is valid, and for which names.
+//! The validity of a certificate: the period and the names.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::{TlsError, certificates};
 
-/// The time in which a certificate is valid (RFC 5280 section 4.1.2.5).
+/// The period of a certificate's validity (RFC 5280 section 4.1.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
     /// From here on.
@@ -23,7 +23,7 @@ pub struct Validity {
 /// The first certificate of a file: the server's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// From when until when it is valid.
+    /// The period of validity.
     pub validity: Validity,
     /// The DNS names and addresses it is for, in lower case.
     pub names: Vec<String>,
@@ -41,7 +41,7 @@ impl Leaf {
             .and_then(|der| Self::of(der))
             .ok_or_else(|| TlsError::Invalid {
                 path: path.to_owned(),
-                problem: "its first certificate cannot be understood".to_owned(),
+                problem: "the first certificate cannot be parsed".to_owned(),
             })
     }
 
@@ -75,7 +75,8 @@ impl fmt::Display for Validity {
 }
 
 impl Validity {
-    /// Reads the validity of a DER certificate; `None` when it is damaged or before 1970.
+    /// Reads the validity of a DER certificate; `None` for a damaged certificate or a time before
+    /// 1970.
     #[must_use]
     pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (_, parsed) = X509Certificate::from_der(certificate).ok()?;

@@ -1,9 +1,9 @@
-//! Where lines go: most at once, those about single messages and logins together.
+//! The writer of lines: most lines at once, lines about single messages and logins in batches.
 //!
-//! There are thousands of the latter in a second, and a system call for each would be a part of what a
-//! message costs. They lie in memory for at most [`WAIT`] and are written by a thread of their own, in pieces
-//! of whole lines that a pipe takes at once, so that lines of several processes do not mix. Any other line is
-//! written after those that came before it.
+//! There are thousands of the latter in a second, and a system call for each line would add to the cost of a
+//! message. The lines stay in memory for at most [`WAIT`] and are written by a thread of their own, in pieces
+//! of whole lines that fit a single write to a pipe, so that lines of several processes do not mix. Any other
+//! line is written after all earlier lines.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
@@ -13,16 +13,16 @@ use std::time::Duration;
 use tracing::Metadata;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The target of the events that may wait in memory: what became of single messages, recipients and logins.
+/// The target of the events that may wait in memory: the outcomes of single messages, recipients and logins.
 pub const MAIL_TARGET: &str = "vere::mail";
 /// How long a line waits at most.
 const WAIT: Duration = Duration::from_millis(50);
-/// What may wait; lines beyond are counted and not written: nothing waits for whoever reads the log.
+/// The most octets waiting; further lines are counted and dropped: a slow reader of the log blocks no thread.
 const WAITING_OCTETS_MAX: usize = 1024 * 1024;
-/// What a pipe takes in one piece (`PIPE_BUF`).
+/// The most octets that a pipe accepts in one piece (`PIPE_BUF`).
 const PIECE_OCTETS_MAX: usize = 4096;
 
-/// Lines on their way to the log; clones share them.
+/// The queue of lines; clones share the queue.
 #[derive(Debug)]
 pub(super) struct Lines<W> {
     shared: Arc<Shared<W>>,
@@ -41,7 +41,7 @@ struct Shared<W> {
     waiting: Mutex<Waiting>,
     /// The first line waits.
     begun: Condvar,
-    /// Whoever writes holds it, and takes what waits only then: so the order stays.
+    /// The lock is held while writing, and waiting lines are taken only under the lock: so the order is kept.
     out: Mutex<W>,
     /// Most processes never have a line that waits, and need no thread.
     thread: Once,
@@ -54,12 +54,13 @@ struct Waiting {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds a lock; what they guard is whole in any case.
+    // No code panics while holding a lock; the state is consistent in any case.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<W: Write + Send + 'static> Lines<W> {
-    /// Makes the thread that writes what waits; without one it waits until other lines come.
+    /// Starts the thread that writes waiting lines; without the thread, lines wait until other lines are
+    /// written.
     fn start(&self) {
         self.shared.thread.call_once(|| {
             let shared = Arc::clone(&self.shared);
@@ -131,7 +132,7 @@ impl<W: Write> Shared<W> {
         if lost > 0 {
             writeln!(
                 out,
-                "{lost} lines about mail are not in the log: it was read too slowly"
+                "{lost} lines about mail dropped: the log was read too slowly"
             )?;
         }
         Ok(())
@@ -216,7 +217,7 @@ mod tests {
 
     fn write(lines: &Lines<Writes>, waits: bool, line: &[u8]) {
         if waits {
-            // Without a thread, so that nothing is written by itself.
+            // Without the thread, so that no line is written by itself.
             lines.shared.append(line);
             return;
         }

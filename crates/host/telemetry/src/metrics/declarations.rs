@@ -11,10 +11,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
-/// What every name begins with.
+/// The prefix of every name.
 const PREFIX: &str = "vere";
 
-/// Upper bounds of the buckets for times, in seconds: from one store to one slow next hop.
+/// Upper bounds of the buckets for times, in seconds: from a single store to a slow next hop.
 const SECONDS: [f64; 14] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0,
 ];
@@ -33,7 +33,7 @@ OpenMetrics text format. Counters count from the start of the process. Beside it
 does not).
 ";
 
-/// A registry and the text that describes it.
+/// A registry and the text of its reference.
 #[derive(Debug)]
 pub(super) struct Declarations {
     registry: Registry,
@@ -84,7 +84,7 @@ impl Declarations {
         self.add(name, help, "histogram", "", Histogram::new(AGES))
     }
 
-    /// Gauges (name and help) that are read when they are asked for.
+    /// Registers gauges (name and help) that are read on request.
     pub(super) fn collector(&mut self, gauges: &[(&str, &str)], collector: Box<dyn Collector>) {
         for (name, help) in gauges {
             self.describe(name, help, "gauge", "");
@@ -114,7 +114,7 @@ impl Declarations {
     }
 }
 
-/// A set of labels that can describe itself.
+/// A set of labels with a description.
 pub(super) trait Label:
     EncodeLabelSet + Clone + Eq + Hash + Debug + Send + Sync + 'static
 {
@@ -122,7 +122,7 @@ pub(super) trait Label:
     fn describe() -> String;
 }
 
-/// Escapes a label's value for the text format; the library writes it as it is.
+/// Escapes a label's value for the text format; the library does not escape values.
 pub(super) fn escape(value: &str) -> String {
     value
         .replace('\\', "\\\\")
@@ -130,7 +130,7 @@ pub(super) fn escape(value: &str) -> String {
         .replace('\n', "\\n")
 }
 
-/// Declares an enum that is one label with its values.
+/// Declares an enum as a label with its values.
 macro_rules! label {
     ($(#[$doc:meta])* $name:ident($label:literal) {
         $($(#[$variant_doc:meta])* $variant:ident = $value:literal,)+

@@ -1,4 +1,4 @@
-//! Sending mail on, and storing it in mailboxes.
+//! Relaying mail, and storing mail in mailboxes.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -8,17 +8,17 @@ use prometheus_client::metrics::histogram::Histogram;
 use super::declarations::{Declarations, label};
 
 label! {
-    /// What an attempt came to for one recipient.
+    /// The result of an attempt for a recipient.
     DeliveryResult("result") {
         /// The next hop took responsibility.
         Relayed = "relayed",
-        /// It lies in the mailbox.
+        /// The message was stored in the mailbox.
         Stored = "stored",
-        /// It is tried again.
+        /// The message will be tried again.
         Deferred = "deferred",
-        /// It was refused for good.
+        /// The message was refused permanently.
         Bounced = "bounced",
-        /// It became too old.
+        /// The message expired.
         Expired = "expired",
     }
 }
@@ -38,22 +38,22 @@ label! {
 }
 
 label! {
-    /// What a delivery status notification tells (RFC 3464 section 2.3.3).
+    /// The action of a delivery status notification (RFC 3464 section 2.3.3).
     DsnAction("action") {
         /// The message is not delivered and will not be.
         Failed = "failed",
-        /// It is not delivered yet.
+        /// The message is not delivered yet.
         Delayed = "delayed",
         /// It is delivered.
         Delivered = "delivered",
-        /// It was given to a host that sends no notifications.
+        /// The message was passed to a host that sends no notifications.
         Relayed = "relayed",
-        /// It goes on to all recipients that an address stands for.
+        /// The message goes to all recipients of an address.
         Expanded = "expanded",
     }
 }
 
-/// Sending mail on, and storing it in mailboxes.
+/// Relaying mail, and storing mail in mailboxes.
 #[derive(Clone, Debug)]
 pub struct DeliveryMetrics {
     /// Attempts by recipient.
@@ -64,13 +64,13 @@ pub struct DeliveryMetrics {
     pub connections: Gauge,
     /// Connections begun.
     pub connections_begun: Family<ConnectionResult, Counter>,
-    /// Time of one transaction with a next hop or mailbox.
+    /// Time of a transaction with a next hop or mailbox.
     pub transaction_seconds: Histogram,
-    /// Age of messages when they are delivered.
+    /// Age of messages at delivery.
     pub age_seconds: Histogram,
     /// Notifications made.
     pub notifications: Family<DsnAction, Counter>,
-    /// Notifications held back since their address had enough.
+    /// Notifications suppressed by the limit per address.
     pub notifications_limited: Counter,
 }
 
@@ -96,7 +96,7 @@ impl DeliveryMetrics {
             ),
             notifications_limited: to.counter(
                 "delivery_notifications_limited",
-                "Delivery status notifications not sent since their address had enough of them",
+                "Delivery status notifications not sent because of the limit per address",
             ),
         }
     }

@@ -39,7 +39,7 @@ pub enum Health {
     Starting,
     /// It does.
     Ready,
-    /// It does not, for this reason, and may do so again.
+    /// The process is not ready, for this reason, and may become ready again.
     NotReady(String),
     /// No longer.
     Stopping,

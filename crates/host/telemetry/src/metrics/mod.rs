@@ -1,11 +1,11 @@
-//! Metrics of one process in the OpenMetrics text format, and the HTTP endpoint that shows them.
+//! Metrics of a process in the OpenMetrics text format, and their HTTP endpoint.
 //!
 //! [`Metrics`] holds every metric as a field of a group per concern; the groups' modules are the
 //! only places where metrics are declared, each with its help text and its unit in the name.
 //! `docs/internals/metrics.md` is [`reference()`] as a file.
 //!
-//! Counting is an atomic addition. What has labels is looked up under a read lock; a hot path keeps
-//! the counter it needs (`family.get_or_create_owned(..)`).
+//! Counting is an atomic addition. A metric with labels is found under a read lock; a hot path
+//! keeps the counter (`family.get_or_create_owned(..)`).
 //!
 //! ```
 //! use vere_telemetry::metrics::{Metrics, SmtpService};
@@ -52,7 +52,7 @@ pub use tls::{
     TlsPolicy, TlsSide,
 };
 
-/// Every metric of a process; clones count into the same.
+/// Every metric of a process; clones share the counters.
 #[derive(Clone)]
 pub struct Metrics {
     /// Receiving mail.
@@ -61,11 +61,11 @@ pub struct Metrics {
     pub sign: SignMetrics,
     /// What waits.
     pub queue: QueueMetrics,
-    /// Sending mail and storing it in mailboxes.
+    /// Relaying mail and storing mail in mailboxes.
     pub delivery: DeliveryMetrics,
     /// Lines about messages for other systems.
     pub records: RecordMetrics,
-    /// The spool nodes as their owner sees them.
+    /// The spool nodes, as seen by their owner.
     pub spool: SpoolMetrics,
     /// The mail store.
     pub store: StoreMetrics,

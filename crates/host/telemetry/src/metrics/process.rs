@@ -1,4 +1,4 @@
-//! What the kernel says about this process, read when it is asked for.
+//! The kernel's figures of this process, read on request.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ impl Collector for Process {
     }
 }
 
-/// `VmRSS` of proc_pid_status(5), which is in kB.
+/// `VmRSS` of proc_pid_status(5), in kB.
 fn resident_bytes() -> Option<i64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status
@@ -47,7 +47,7 @@ fn resident_bytes() -> Option<i64> {
 }
 
 fn descriptors() -> Option<i64> {
-    // The folder itself is one of those it lists.
+    // The list includes the open directory itself.
     let listed = fs::read_dir("/proc/self/fd").ok()?.count();
     i64::try_from(listed).ok().map(|count| count - 1)
 }

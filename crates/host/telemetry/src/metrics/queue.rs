@@ -1,40 +1,40 @@
-//! What waits for delivery.
+//! Messages waiting for delivery.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::declarations::Declarations;
 
-/// What waits for delivery.
+/// Messages waiting for delivery.
 #[derive(Clone, Debug)]
 pub struct QueueMetrics {
-    /// Destinations that have messages.
+    /// Destinations with messages.
     pub destinations: Gauge,
-    /// Destinations that have a queue, with or without messages.
+    /// Destinations with a queue, with or without messages.
     pub destinations_known: Gauge,
-    /// Destinations that are paused after failures.
+    /// Destinations paused after failures.
     pub destinations_paused: Gauge,
-    /// Destinations that wait because of a rate.
+    /// Destinations that wait because of a rate limit.
     pub destinations_throttled: Gauge,
     /// Destinations that wait for a connection to their site or place.
     pub destinations_crowded: Gauge,
     /// Sites: sets of hosts that serve destinations.
     pub sites: Gauge,
-    /// Sites that are left alone after failures.
+    /// Sites suspended after failures.
     pub sites_suspended: Gauge,
-    /// Messages that wait, counted once per destination.
+    /// Waiting messages, counted once per destination.
     pub messages: Gauge,
     /// Their octets.
     pub bytes: Gauge,
-    /// Memory of the envelopes and bodies that leave next.
+    /// Memory of the envelopes and bodies next in line.
     pub memory_bytes: Gauge,
-    /// Messages that wait for another attempt.
+    /// Messages waiting for another attempt.
     pub messages_deferred: Gauge,
-    /// Messages that an operator holds one by one.
+    /// Messages held individually by an operator.
     pub messages_held: Gauge,
     /// Age of the oldest message.
     pub oldest_seconds: Gauge,
-    /// Times that the wall clock was put ahead or back while messages waited by it.
+    /// Number of steps of the wall clock while messages waited by the clock.
     pub clock_steps: Counter,
 }
 
@@ -57,7 +57,7 @@ impl QueueMetrics {
             ),
             destinations_crowded: to.gauge(
                 "queue_destinations_crowded",
-                "Destinations that wait for a connection that their hosts or a limit allow",
+                "Destinations that wait for a free connection to their hosts, or within a limit",
             ),
             sites: to.gauge("queue_sites", "Sets of hosts that serve known destinations"),
             sites_suspended: to.gauge(

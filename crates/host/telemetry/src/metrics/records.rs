@@ -8,11 +8,11 @@ use super::declarations::Declarations;
 /// Lines about messages for other systems.
 #[derive(Clone, Debug)]
 pub struct RecordMetrics {
-    /// Lines that are safe where they go.
+    /// Lines safe in the sink.
     pub written: Counter,
-    /// Batches of lines that were not taken.
+    /// Batches of lines not accepted by the sink.
     pub failures: Counter,
-    /// Octets of lines that wait.
+    /// Octets of waiting lines.
     pub waiting_bytes: Gauge,
     /// Senders turned away since too much waits.
     pub refused: Counter,
@@ -22,10 +22,13 @@ impl RecordMetrics {
     pub(super) fn declare(to: &mut Declarations) -> Self {
         to.section("Records");
         Self {
-            written: to.counter("records_written", "Lines that are safe where they go"),
+            written: to.counter(
+                "records_written",
+                "Lines safe in the file or on the web server",
+            ),
             failures: to.counter(
                 "records_failures",
-                "Batches of lines that file or web server did not take; they come again",
+                "Batches of lines refused by file or web server, and repeated later",
             ),
             waiting_bytes: to.gauge("records_waiting_bytes", "Octets of lines that wait"),
             refused: to.counter(

@@ -1,4 +1,4 @@
-//! Signing what own users send.
+//! Signing of local users' mail.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -7,25 +7,25 @@ use prometheus_client::metrics::histogram::Histogram;
 use super::declarations::{Declarations, label};
 
 label! {
-    /// What came of signing a message.
+    /// The result of signing a message.
     SignResult("result") {
         /// It carries signatures.
         Signed = "signed",
-        /// Its author's domain has no keys.
+        /// The author's domain has no keys.
         NoKey = "no_key",
-        /// It has no author, more than one, or too large a header.
+        /// The message has no author, several authors, or too large a header.
         NotSignable = "not_signable",
         /// The signer did not answer.
         Unavailable = "unavailable",
     }
 }
 
-/// Signing what own users send.
+/// Signing of local users' mail.
 #[derive(Clone, Debug)]
 pub struct SignMetrics {
-    /// Messages of own users by what came of it.
+    /// Messages of local users by result.
     pub messages: Family<SignResult, Counter>,
-    /// Time that signing a message took, hashing included.
+    /// Time of signing a message, hashing included.
     pub seconds: Histogram,
 }
 
@@ -35,11 +35,11 @@ impl SignMetrics {
         Self {
             messages: to.counters(
                 "sign_messages",
-                "Messages of own users, by what came of signing",
+                "Messages of local users by result of the signing",
             ),
             seconds: to.times(
                 "sign_seconds",
-                "Time that signing a message took, with its hashing",
+                "Time of signing a message, hashing included",
             ),
         }
     }

@@ -17,21 +17,21 @@ label! {
         Submission = "submission",
         /// Mail from users, within TLS.
         Submissions = "submissions",
-        /// Mail from programs of this machine.
+        /// Mail from programs on this machine.
         Sendmail = "sendmail",
     }
 }
 
 label! {
-    /// Why a connection was closed before its first command.
+    /// The reason for closing a connection before the first command.
     Refusal("reason") {
         /// Too many connections in all.
         Connections = "connections",
-        /// Too many connections of one client.
+        /// Too many connections of the same client.
         Client = "client",
         /// A front end sent no valid PROXY header.
         Proxy = "proxy",
-        /// The spool acknowledges nothing until something is done about it.
+        /// The spool sends no acknowledgements until an operator acts.
         Spool = "spool",
         /// Queues or memory are nearly used up.
         Pressure = "pressure",
@@ -39,16 +39,16 @@ label! {
 }
 
 label! {
-    /// What became of a message, or its connection, when memory was short.
+    /// The fate of a message or connection under memory pressure.
     Shortage("result") {
         /// The message was refused.
         Refused = "refused",
-        /// The connection was ended: its client brought next to nothing.
+        /// The connection was ended: the client sent next to no data.
         Ended = "ended",
     }
 }
 
-/// A client by its address or network.
+/// The address or network of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClientName(pub String);
 
@@ -81,11 +81,11 @@ label! {
 label! {
     /// How an authentication ended.
     AuthResult("result") {
-        /// The client is the account it says.
+        /// The client proved the identity of the account.
         Accepted = "accepted",
         /// It is not.
         Rejected = "rejected",
-        /// It could not be found out.
+        /// The proof could not be checked.
         Unavailable = "unavailable",
     }
 }
@@ -97,31 +97,32 @@ pub struct SmtpMetrics {
     pub connections: Family<SmtpService, Gauge>,
     /// Connections taken.
     pub connections_accepted: Family<SmtpService, Counter>,
-    /// Connections closed before their first command.
+    /// Connections closed before the first command.
     pub connections_refused: Family<Refusal, Counter>,
     /// Replies sent.
     pub replies: Family<ReplyClass, Counter>,
     /// Ends of authentications.
     pub authentications: Family<AuthResult, Counter>,
-    /// Messages for which responsibility was taken.
+    /// Messages accepted with responsibility.
     pub messages_received: Family<SmtpService, Counter>,
     /// Their octets.
     pub received_bytes: Counter,
     /// Recipients of messages received.
     pub recipients_received: Counter,
-    /// Messages refused after their body was received.
+    /// Messages refused after the body was received.
     pub messages_refused: Counter,
     /// Time from the end of a body to the reply.
     pub store_seconds: Histogram,
-    /// Memory held by bodies that are being received.
+    /// Memory of bodies being received.
     pub body_memory_bytes: Gauge,
-    /// Files of long bodies that are being received.
+    /// Files of long bodies being received.
     pub body_disk_bytes: Gauge,
-    /// What the client holds of it that holds most, while memory is short or was within the last minute.
+    /// Memory held by the client with the largest share, while memory is short or was short within the
+    /// last minute.
     pub body_memory_heaviest_bytes: Family<ClientName, Gauge>,
-    /// The same of the disk.
+    /// Disk space held by the client with the largest share.
     pub body_disk_heaviest_bytes: Family<ClientName, Gauge>,
-    /// Messages that let go of memory, or of the disk, while it was short.
+    /// Messages that released memory or disk space during a shortage.
     pub body_memory_shortages: Family<Shortage, Counter>,
     /// Whether new mail is turned away because queues or memory are nearly used up.
     pub throttled: Gauge,
@@ -138,7 +139,7 @@ impl SmtpMetrics {
             ),
             connections_refused: to.counters(
                 "smtp_connections_refused",
-                "Connections closed before their first command",
+                "Connections closed before the first command",
             ),
             replies: to.counters("smtp_replies", "Replies sent to clients"),
             authentications: to.counters("smtp_authentications", "Authentications that ended"),
@@ -153,11 +154,11 @@ impl SmtpMetrics {
             ),
             messages_refused: to.counter(
                 "smtp_messages_refused",
-                "Messages refused after their body was received",
+                "Messages refused after the body was received",
             ),
             store_seconds: to.times(
                 "smtp_store_seconds",
-                "Time from the end of a message to the reply for it",
+                "Time from the end of a message to the reply",
             ),
             body_memory_bytes: to.gauge(
                 "smtp_body_memory_bytes",
@@ -173,11 +174,11 @@ impl SmtpMetrics {
             ),
             body_disk_heaviest_bytes: to.gauges(
                 "smtp_body_disk_heaviest_bytes",
-                "Files of the client whose long messages hold most of the disk, while room for them is short and a minute longer",
+                "Disk space of the client with the largest share of long messages, while disk space is short and a minute longer",
             ),
             body_memory_shortages: to.counters(
                 "smtp_body_memory_shortages",
-                "Messages refused, and connections ended, for the memory or the disk that they take",
+                "Messages refused, and connections ended, because of their memory or disk space",
             ),
             throttled: to.gauge(
                 "smtp_throttled",

@@ -1,4 +1,4 @@
-//! The spool nodes as their owner sees them.
+//! The spool nodes, as seen by their owner.
 
 use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -8,7 +8,7 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use super::declarations::{Declarations, Label, escape, label};
 
-/// A spool node by its name in the settings.
+/// The name of a spool node in the settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeName(pub String);
 
@@ -24,7 +24,7 @@ impl Label for NodeName {
     }
 }
 
-/// A group of queues: the gateway that it is named for.
+/// The name of a group of queues: the name of its gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupName(pub String);
 
@@ -36,40 +36,41 @@ impl EncodeLabelSet for GroupName {
 
 impl Label for GroupName {
     fn describe() -> String {
-        "`group`: name of the gateway whose queues they are".to_owned()
+        "`group`: name of the gateway that owns the queues".to_owned()
     }
 }
 
 label! {
-    /// What came of a message or report that was given to the nodes.
+    /// The result of committing a message or report to the nodes.
     CommitResult("result") {
-        /// All nodes that count hold it.
+        /// All full nodes hold the record.
         Acknowledged = "acknowledged",
-        /// A node refused it.
+        /// A node refused the record.
         Refused = "refused",
-        /// It was not acknowledged in time.
+        /// The record was not acknowledged in time.
         Late = "late",
-        /// There was nobody to give it to, or too much waits already.
+        /// No node was available, or too many records are waiting already.
         Unavailable = "unavailable",
     }
 }
 
-/// The spool nodes as their owner sees them.
+/// The spool nodes, as seen by their owner.
 #[derive(Clone, Debug)]
 pub struct SpoolMetrics {
     /// 1 while the node is connected and holds everything, else 0.
     pub connected: Family<NodeName, Gauge>,
-    /// 1 while the node answers later than the others for long, or is left alone for that, else 0.
+    /// 1 while the node has been slower than the other nodes for long, or is excluded for slowness,
+    /// else 0.
     pub slow: Family<NodeName, Gauge>,
-    /// 1 while what was acknowledged is in the memory of one node and in no log, else 0.
+    /// 1 while acknowledged records are in the memory of a single node and in no log, else 0.
     pub one_memory: Gauge,
-    /// Connections to the node that broke.
+    /// Broken connections to the node.
     pub disconnections: Family<NodeName, Counter>,
     /// When the certificate ends that the node showed last, in seconds since 1970.
     pub node_certificate_expiry_seconds: Family<NodeName, Gauge>,
     /// 1 while deliveries may begin, else 0.
     pub lease_held: Family<GroupName, Gauge>,
-    /// Seconds for which they may begin if nothing prolongs the lease.
+    /// Seconds for which deliveries may begin without a renewal of the lease.
     pub lease_remaining_seconds: Family<GroupName, Gauge>,
     /// Messages that the queues knew and the nodes did not have any more.
     pub records_lost: Counter,
@@ -93,7 +94,7 @@ impl SpoolMetrics {
             ),
             one_memory: to.gauge(
                 "spool_one_memory",
-                "1 while acknowledged mail is in the memory of one node and in no log",
+                "1 while acknowledged mail is in the memory of a single node and in no log",
             ),
             disconnections: to
                 .counters("spool_disconnections", "Connections to the node that broke"),
@@ -107,7 +108,7 @@ impl SpoolMetrics {
             ),
             lease_remaining_seconds: to.gauges(
                 "spool_lease_remaining_seconds",
-                "Seconds for which deliveries may begin if nothing prolongs the lease",
+                "Seconds for which deliveries may begin without a renewal of the lease",
             ),
             records_lost: to.counter(
                 "spool_records_lost",
@@ -115,7 +116,7 @@ impl SpoolMetrics {
             ),
             commits: to.counters(
                 "spool_commits",
-                "Messages and reports given to the nodes, by what came of it",
+                "Messages and reports given to the nodes, by result",
             ),
             acknowledge_seconds: to.times(
                 "spool_acknowledge_seconds",

@@ -13,45 +13,45 @@ use super::smtp::AuthResult;
 pub struct StoreMetrics {
     /// Ends of authentications over IMAP.
     pub authentications: Family<AuthResult, Counter>,
-    /// Messages that came into mailboxes.
+    /// Messages added to mailboxes.
     pub messages_added: Counter,
-    /// Messages that were removed from mailboxes.
+    /// Messages removed from mailboxes.
     pub messages_removed: Counter,
-    /// Changes of mailboxes and of lists of them.
+    /// Changes of mailboxes and of lists of mailboxes.
     pub changes: Counter,
-    /// Octets of these changes.
+    /// Octets of the changes.
     pub change_bytes: Counter,
     /// Bodies written.
     pub bodies: Counter,
-    /// Octets of these bodies.
+    /// Octets of the bodies.
     pub body_bytes: Counter,
     /// Syncs of the log.
     pub syncs: Counter,
-    /// How long they took.
+    /// Time of the syncs.
     pub sync_seconds: Histogram,
     /// Octets of the log.
     pub log_bytes: Gauge,
-    /// Octets of the log that nothing needs, about.
+    /// Approximate octets of the log that are not needed.
     pub log_dead_bytes: Gauge,
     /// 1 while no message is taken in since the disk is nearly full.
     pub room_scarce: Gauge,
-    /// Passes over the log that reclaimed room.
+    /// Passes over the log that reclaimed space.
     pub reclaim_passes: Counter,
-    /// Times that room could not be reclaimed.
+    /// Number of failures to reclaim space.
     pub reclaim_failures: Counter,
-    /// Octets that came back.
+    /// Octets reclaimed.
     pub reclaimed_bytes: Counter,
     /// Snapshots of mailboxes written.
     pub snapshots: Counter,
-    /// Operations whose id was used before with other content.
+    /// Operations whose id was used before with another content.
     pub operation_collisions: Counter,
     /// Searches for text.
     pub searches: Counter,
-    /// Octets held of messages that clients fetch.
+    /// Octets held of messages being fetched by clients.
     pub fetch_bytes: Gauge,
-    /// Messages that were looked into.
+    /// Messages read for searches.
     pub search_messages_read: Counter,
-    /// Octets that were read for it.
+    /// Octets read for searches.
     pub search_read_bytes: Counter,
 }
 
@@ -69,16 +69,16 @@ impl StoreMetrics {
             ),
             messages_removed: to.counter(
                 "store_messages_removed",
-                "Messages that were expunged or moved away; those of deleted mailboxes not",
+                "Messages expunged or moved away, without the messages of deleted mailboxes",
             ),
             changes: to.counter(
                 "store_changes",
-                "Changes of mailboxes and lists; by syncs it is how many share one",
+                "Changes of mailboxes and lists; divided by the syncs: changes per sync",
             ),
             change_bytes: to.counter("store_change_bytes", "Octets of changes in the log"),
             bodies: to.counter(
                 "store_bodies",
-                "Bodies written to the log; messages added by these is how many share one",
+                "Bodies written to the log; messages added divided by this number: messages per body",
             ),
             body_bytes: to.counter("store_body_bytes", "Octets of bodies in the log"),
             syncs: to.counter("store_syncs", "Syncs of the log"),
@@ -86,7 +86,7 @@ impl StoreMetrics {
             log_bytes: to.gauge("store_log_bytes", "Octets of the log"),
             log_dead_bytes: to.gauge(
                 "store_log_dead_bytes",
-                "Octets of the log that nothing needs, about; reclaimed at store.reclaim_from percent",
+                "Approximate octets of the log not needed any more; reclaimed at store.reclaim_from percent",
             ),
             room_scarce: to.gauge(
                 "store_room_scarce",
@@ -101,11 +101,11 @@ impl StoreMetrics {
             snapshots: to.counter("store_snapshots", "Snapshots of mailboxes written to the log"),
             operation_collisions: to.counter(
                 "store_operation_collisions",
-                "Operations refused since their id was used before with other content; the log of the program says whose",
+                "Operations refused because the id was used before with other content; the log of the program names the account",
             ),
             fetch_bytes: to.gauge(
                 "store_fetch_bytes",
-                "Memory for messages that clients asked for and have not read; limits.fetch_memory_max bounds it",
+                "Memory for messages requested and not yet read by clients; limits.fetch_memory_max is the limit",
             ),
             searches: to.counter("store_searches", "Searches for text"),
             search_messages_read: to.counter(

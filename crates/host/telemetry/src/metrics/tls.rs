@@ -18,11 +18,11 @@ label! {
 }
 
 label! {
-    /// What a handshake came to.
+    /// The result of a handshake.
     HandshakeResult("result") {
         /// Encrypted; as a client, with a certificate that is valid for the host.
         Done = "done",
-        /// Encrypted, with a certificate that proves nothing.
+        /// Encrypted, with a certificate that proves no identity.
         Unverified = "unverified",
         /// No encryption came about.
         Failed = "failed",
@@ -55,41 +55,41 @@ impl Label for Handshake {
 }
 
 label! {
-    /// Who says how a connection to a next hop is encrypted.
+    /// The origin of the encryption policy for a connection to a next hop.
     TlsPolicy("policy") {
-        /// Nobody wants it encrypted.
+        /// No encryption is requested.
         Off = "off",
-        /// Where it is offered, whatever the certificate says.
+        /// Encryption where offered, with any certificate.
         Opportunistic = "opportunistic",
         /// The settings demand a valid certificate.
         Required = "required",
-        /// TLSA records demand what fits them.
+        /// TLSA records demand a matching certificate.
         Dane = "dane",
-        /// There are TLSA records, none of which can be used: encrypted, whatever the certificate says.
+        /// No TLSA record is usable: encryption is demanded, with any certificate.
         DaneUnusable = "dane_unusable",
-        /// The sender demands one (REQUIRETLS).
+        /// The sender demands a valid certificate (REQUIRETLS).
         RequireTls = "requiretls",
-        /// The domain's MTA-STS policy demands one.
+        /// The domain's MTA-STS policy demands a valid certificate.
         StsEnforce = "sts_enforce",
-        /// The domain tries its MTA-STS policy.
+        /// The domain's MTA-STS policy is in testing mode.
         StsTesting = "sts_testing",
     }
 }
 
 label! {
-    /// Whether a connection was as its policy wants it.
+    /// Whether a connection satisfied its policy.
     PolicyResult("result") {
         /// It was.
         Kept = "kept",
-        /// It was not; nothing was sent, unless the policy is only tried.
+        /// The policy failed; no mail was sent, except in testing mode.
         Failed = "failed",
     }
 }
 
-/// One connection to a next hop under a policy.
+/// A connection to a next hop under a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PolicyOutcome {
-    /// Who says how it is encrypted.
+    /// The origin of the policy.
     pub policy: TlsPolicy,
     /// Whether it was.
     pub result: PolicyResult,
@@ -111,7 +111,7 @@ impl Label for PolicyOutcome {
     }
 }
 
-/// A certificate by the path of its file.
+/// The path of a certificate's file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CertificateFile(pub String);
 
@@ -132,7 +132,7 @@ impl Label for CertificateFile {
 pub struct TlsMetrics {
     /// Handshakes that ended.
     pub handshakes: Family<Handshake, Counter>,
-    /// Connections to next hops by the policy that applied.
+    /// Connections to next hops by applied policy.
     pub policies: Family<PolicyOutcome, Counter>,
     /// When our certificates end, in seconds since 1970.
     pub certificate_expiry_seconds: Family<CertificateFile, Gauge>,
@@ -145,7 +145,7 @@ impl TlsMetrics {
             handshakes: to.counters("tls_handshakes", "TLS handshakes that ended"),
             policies: to.counters(
                 "tls_policies",
-                "Connections to next hops by the policy that said how they are encrypted",
+                "Connections to next hops by the policy for their encryption",
             ),
             certificate_expiry_seconds: to.gauges(
                 "tls_certificate_expiry_seconds",

@@ -14,12 +14,12 @@ use super::Event;
 pub const ADDRESS_OCTETS_MAX: usize = 320;
 /// Longest reply text kept, in octets before escaping.
 pub const TEXT_OCTETS_MAX: usize = 512;
-/// Upper bound of one line: every text field at its bound and each octet escaped.
+/// Upper bound of a line: every text field at its limit and each octet escaped.
 ///
-/// An escape takes six octets for one (`\u001b`): 6 * (5 * 320 + 2 * 512 + 64), and numbers.
+/// An escape takes six octets (`\u001b`): 6 * (5 * 320 + 2 * 512 + 64), and numbers.
 pub const LINE_OCTETS_MAX: usize = 20 * 1024;
 
-/// Appends `event` to `out` as one line.
+/// Appends `event` to `out` as a line.
 pub(super) fn line(out: &mut Vec<u8>, event: &Event<'_>) {
     out.extend_from_slice(b"{\"t\":");
     decimal(out, event.at.as_millis());
@@ -144,8 +144,8 @@ pub(crate) fn cut(value: &str, octets_max: usize) -> &str {
     &value[..end]
 }
 
-/// Whether `value` can be written as it is. Nearly always it can; all octets are looked at whatever they are,
-/// because a loop without a way out looks at many at once.
+/// Whether `value` can be written without escapes. Nearly every value can; the loop checks all octets without
+/// an early exit, so that the compiler handles many octets at once.
 pub(crate) fn is_plain(value: &str) -> bool {
     let plain = |octet: u8| (b' '..=b'~').contains(&octet) & (octet != b'"') & (octet != b'\\');
     value.bytes().fold(true, |all, octet| all & plain(octet))
@@ -153,8 +153,8 @@ pub(crate) fn is_plain(value: &str) -> bool {
 
 /// Appends `value` as the inside of a JSON string that is safe to print on a terminal.
 ///
-/// Besides what JSON demands, C0 and C1 controls, line separators and the characters that turn the
-/// direction of text are written as `\u` escapes.
+/// Besides the escapes that JSON demands, C0 and C1 controls, line separators and the characters that change
+/// the direction of text are written as `\u` escapes.
 pub(crate) fn escape(out: &mut Vec<u8>, value: &str) {
     if is_plain(value) {
         out.extend_from_slice(value.as_bytes());
@@ -168,7 +168,7 @@ pub(crate) fn escape(out: &mut Vec<u8>, value: &str) {
             '\r' => out.extend_from_slice(b"\\r"),
             '\t' => out.extend_from_slice(b"\\t"),
             c if steers_terminal(c) => {
-                // All of these lie in the basic plane: one escape, no surrogates.
+                // All these characters lie in the basic plane: a single escape, no surrogates.
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),

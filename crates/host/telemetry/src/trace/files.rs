@@ -29,7 +29,7 @@ fn name_time(name: &str) -> Option<u64> {
         .ok()
 }
 
-/// The file that is written now, and what is kept of the older ones.
+/// The file being written, and the older files kept.
 #[derive(Debug)]
 pub(super) struct Files {
     dir: PathBuf,
@@ -48,7 +48,8 @@ struct Current {
 }
 
 impl Files {
-    /// Opens the newest file when it has room, or a new one, and deletes what is too much.
+    /// Opens the newest file while it has space, or a new file, and deletes files beyond the
+    /// limits.
     pub(super) fn open(
         dir: PathBuf,
         segment_octets_max: u64,
@@ -100,7 +101,7 @@ impl Files {
             .is_none_or(|c| c.octets >= self.segment_octets_max)
     }
 
-    /// Begins a file whose name sorts after all others, also when the clock went back.
+    /// Begins a file whose name sorts after all other names, even after the clock went back.
     fn rotate(&mut self) -> io::Result<()> {
         let newest = list(&self.dir)?.last().map_or(0, |(at, _)| *at);
         let mut name_time = now_millis().max(newest.saturating_add(1));

@@ -1,11 +1,11 @@
 //! The trace: every step of every message as one JSON line.
 //!
-//! [`TraceLog`] takes [`Event`]s from the thread that owns the queues and never makes it wait for
-//! the disk: an event is serialised into a memory buffer, and a thread of the log's own writes the
-//! buffer out every [`TraceOptions::flush_interval`]. When the disk stands still the buffer is
-//! bounded by [`TraceOptions::pending_octets_max`]; what does not fit is counted and reported in the
-//! trace as a `lost` line, never waited for. The log is not fsynced: it tells what happened, the
-//! spool keeps the mail.
+//! [`TraceLog`] takes [`Event`]s from the thread that owns the queues and never makes it wait for the
+//! disk: an event is serialised into a memory buffer, and a thread of the log's own writes the buffer
+//! out every [`TraceOptions::flush_interval`]. When the disk stands still the buffer is bounded by
+//! [`TraceOptions::pending_octets_max`]; further events are counted and reported in the trace as a
+//! `lost` line, and no thread waits. The log is not synced: the trace is a history, and the spool
+//! keeps the mail.
 //!
 //! [`find`] reads the files back, newest first. The format is drawn in
 //! `docs/internals/trace-log.md`.
@@ -44,13 +44,13 @@ pub(crate) use encode::{cut, escape, is_plain};
 pub use read::{FindError, Query, Record, Trace, find};
 pub use writer::{OpenError, TraceLog, TraceOptions};
 
-/// What happened to a message.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// The message was taken from a client; the first event of most traces.
     Received,
-    /// It is stored for one recipient or a group of them in the queue of their destination.
+    /// The message is stored for one or several recipients in the queue of their destination.
     Queued,
     /// A delivery attempt began on a connection.
     Attempt,
@@ -60,7 +60,7 @@ pub enum EventKind {
     Deferred,
     /// The next hop refused for good.
     Bounced,
-    /// The message grew older than the expiry of its queue.
+    /// The message became older than the expiry of its queue.
     Expired,
     /// A delivery status notification was made; `related` is the trace id of the other message.
     Dsn,
@@ -70,14 +70,14 @@ pub enum EventKind {
     Purged,
     /// An operator holds the message; `next` says until when, if that has an end.
     Held,
-    /// An operator lets it go on.
+    /// An operator released the message.
     Released,
     /// The message was found in the spool after a restart.
     Recovered,
-    /// The message is not in the spool any more, though nothing ended it here: an operator or another
-    /// owner did.
+    /// The message has left the spool without an end recorded here: an operator or another owner
+    /// ended the message.
     Lost,
-    /// A kind that a newer version writes.
+    /// A kind written by a newer version.
     #[serde(other)]
     Unknown,
 }
@@ -106,25 +106,25 @@ impl EventKind {
     }
 }
 
-/// One event to write. Fields that do not apply stay `None` and take no room in the file.
+/// An event to write. Fields that do not apply stay `None` and take no space in the file.
 ///
-/// Text may come from a peer as it is: it is cut at the bounds [`ADDRESS_OCTETS_MAX`] and
-/// [`TEXT_OCTETS_MAX`] and escaped, so that it can neither break the line nor steer a terminal.
+/// Text may come from a peer unchanged: the text is cut at the limits [`ADDRESS_OCTETS_MAX`] and
+/// [`TEXT_OCTETS_MAX`] and escaped, so that no text can break the line or control a terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     /// What happened.
     pub kind: EventKind,
-    /// The message it happened to.
+    /// The message of the event.
     pub id: TraceId,
     /// When.
     pub at: Timestamp,
-    /// The queue, by its name (the destination).
+    /// The name of the queue (the destination).
     pub queue: Option<&'a str>,
     /// The recipient, without angle brackets.
     pub rcpt: Option<&'a str>,
     /// The reverse-path, without angle brackets; empty for the null reverse-path.
     pub reverse_path: Option<&'a str>,
-    /// The `Message-ID` field's value with its angle brackets.
+    /// The `Message-ID` field's value with the angle brackets.
     pub message_id: Option<&'a str>,
     /// Octets of the message.
     pub size: Option<u64>,
@@ -144,7 +144,7 @@ pub struct Event<'a> {
     pub remote: Option<&'a str>,
     /// How long the step took.
     pub duration: Option<Duration>,
-    /// Which attempt this was, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: Option<u32>,
     /// When the next attempt is due.
     pub next: Option<Timestamp>,

@@ -19,10 +19,10 @@ use super::{EventKind, files};
 
 /// Read from the end of a file in pieces of this size.
 const PIECE_OCTETS: u64 = 1024 * 1024;
-/// Most events kept for one message; a message that is retried for days stays below.
+/// The most events kept for a message; a message retried for days stays below.
 const EVENTS_PER_TRACE_MAX: usize = 10_000;
 
-/// What to look for.
+/// The search key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
     /// The id a client was told, and all logs show.
@@ -33,17 +33,17 @@ pub enum Query {
     Recipient(String),
 }
 
-/// The events of one message in time order.
+/// The events of a message in time order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trace {
     /// The message.
     #[serde(serialize_with = "write_id")]
     pub id: TraceId,
-    /// Its events, oldest first.
+    /// The events, oldest first.
     pub events: Vec<Record>,
 }
 
-/// One event as read from a file; the fields are those of [`super::Event`].
+/// An event read from a file; the fields are the fields of [`super::Event`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// When it happened.
@@ -131,7 +131,7 @@ fn write_id<S: Serializer>(id: &TraceId, to: S) -> Result<S::Ok, S::Error> {
 pub struct FindError {
     /// The folder or file.
     pub path: PathBuf,
-    /// What the system said.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
@@ -154,11 +154,11 @@ impl std::error::Error for FindError {
 
 /// The traces of the newest `limit` messages that match, the newest message first.
 ///
-/// May run while the log is being written: a torn last line is passed over, and so is a file that
-/// retention deletes meanwhile. A folder that does not exist holds no events.
+/// May run while the log is being written: a torn last line is skipped, as is a file deleted by
+/// retention in the meantime. A missing directory has no events.
 ///
 /// # Errors
-/// The folder or a file in it cannot be read.
+/// The directory or a file cannot be read.
 pub fn find(dir: &Path, query: &Query, limit: usize) -> Result<Vec<Trace>, FindError> {
     let paths: Vec<PathBuf> = match files::list(dir) {
         Ok(files) => files.into_iter().rev().map(|(_, path)| path).collect(),
@@ -291,7 +291,7 @@ fn line_id(line: &[u8]) -> Option<TraceId> {
     std::str::from_utf8(rest.get(..end)?).ok()?.parse().ok()
 }
 
-/// `None` for the header, a `lost` line, a torn line, or anything else that is no event.
+/// `None` for the header, a `lost` line, a torn line, or any other line that is no event.
 fn parse(line: &[u8]) -> Option<Record> {
     serde_json::from_slice(line).ok()
 }
@@ -311,7 +311,7 @@ fn lines_backward(
         Err(source) => return Err(failed(source)),
     };
     let mut start = file.metadata().map_err(failed)?.len();
-    // What is before `start + buffer.len()` and not yet given to `each`.
+    // The octets before `start + buffer.len()` not yet given to `each`.
     let mut buffer = Vec::new();
     while start > 0 {
         let piece = PIECE_OCTETS.min(start);

@@ -1,4 +1,4 @@
-//! The handle that takes events, and the thread that writes them out.
+//! The handle that accepts events, and the thread that writes the events.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use super::threads::{Arc, Builder, Condvar, JoinHandle, Mutex, MutexGuard};
 /// The writer is woken before the flush interval ends when this much waits.
 const WAKE_OCTETS: usize = 256 * 1024;
 
-/// Where the trace lies and its bounds.
+/// The directory of the trace and its limits.
 #[derive(Clone, Debug)]
 pub struct TraceOptions {
     /// The folder; made when missing.
@@ -48,7 +48,7 @@ impl TraceOptions {
 pub struct OpenError {
     /// The folder of the trace.
     pub dir: PathBuf,
-    /// What the system said.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
@@ -69,8 +69,8 @@ impl std::error::Error for OpenError {
     }
 }
 
-/// The trace, open for writing. Clones write to the same files; the last one dropped writes out
-/// what waits and ends the thread.
+/// The trace, open for writing. Clones write to the same files; dropping the last clone writes the
+/// waiting events and ends the thread.
 #[derive(Clone, Debug)]
 pub struct TraceLog {
     owner: Arc<Owner>,
@@ -97,7 +97,8 @@ struct State {
     pending: Vec<u8>,
     lost: u64,
     lost_total: u64,
-    /// Buffers handed over and buffers done with, so that `flush` can wait for its own.
+    /// Numbers of buffers handed over and of buffers written, so that `flush` can wait for its own
+    /// buffer.
     taken: u64,
     done: u64,
     hurry: bool,
@@ -106,7 +107,7 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock; the state is whole in any case.
+        // No code panics while holding the lock; the state is consistent in any case.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,7 +199,7 @@ impl TraceLog {
         self.owner.shared.lock().lost_total
     }
 
-    /// Writes out what waits and ends this handle; the thread ends with the last one.
+    /// Writes the waiting events and closes this handle; the thread ends with the last handle.
     pub fn close(self) {
         self.flush();
     }
@@ -279,7 +280,7 @@ impl Writer {
     }
 }
 
-/// Says once that the trace cannot be written, and once that it can again.
+/// Reports once that the trace cannot be written, and once that writing works again.
 fn report(dir: &Path, failing: &mut bool, result: io::Result<()>) {
     match result {
         Err(error) if !*failing => {

@@ -1,4 +1,4 @@
-//! The commands that a client of ours gives.
+//! The commands that the client machine gives.
 
 use vere_sasl::client::Credentials;
 
@@ -24,7 +24,7 @@ pub enum Command {
     Namespace,
     /// LOGIN: where no mechanism of SASL can be used.
     Login(Credentials),
-    /// `LIST "" "*"`, with what the server can tell beside names.
+    /// `LIST "" "*"`, with the further facts about mailboxes that the server can return.
     List {
         /// Whether to ask for subscriptions: the server has LIST-EXTENDED (RFC 5258).
         extended: bool,
@@ -41,7 +41,7 @@ pub enum Command {
     Create {
         /// The name.
         mailbox: Vec<u8>,
-        /// The use, such as `\Sent`, where the server takes it (RFC 6154 section 3).
+        /// The special use, such as `\Sent`, for servers that support it (RFC 6154 section 3).
         special_use: Option<String>,
     },
     /// SUBSCRIBE.
@@ -52,9 +52,9 @@ pub enum Command {
     Fetch {
         /// The first UID.
         first: Uid,
-        /// The last one; all behind the first, where none is given.
+        /// The last UID; every UID from the first on, where absent.
         last: Option<Uid>,
-        /// What of them, such as `(FLAGS)`.
+        /// The data items of the messages, such as `(FLAGS)`.
         items: &'static str,
     },
     /// NOOP.
@@ -66,13 +66,13 @@ pub enum Command {
 /// Where and how a message is added by APPEND.
 #[derive(Debug, Clone)]
 pub struct AppendTo {
-    /// The mailbox, as its name travels.
+    /// The mailbox name as sent on the wire.
     pub mailbox: Vec<u8>,
-    /// The flags, as they are written.
+    /// The flags as written in the command.
     pub flags: Vec<String>,
-    /// When it was received.
+    /// The time of receipt.
     pub date: Option<DateTime>,
-    /// Whether it holds NUL, which only servers with BINARY take (RFC 3516 section 4.4).
+    /// Whether the message holds NUL, accepted by servers with BINARY only (RFC 3516 section 4.4).
     pub binary: bool,
 }
 
@@ -84,7 +84,7 @@ impl AppendTo {
         line.0
     }
 
-    /// What stands before the literal of a message.
+    /// The text of the command before the literal of a message.
     pub(super) fn message(&self) -> String {
         let date = self.date.map(|date| format!(" {}", date_time(date)));
         format!(" ({}){} ", self.flags.join(" "), date.unwrap_or_default())
@@ -145,7 +145,7 @@ impl Command {
     }
 }
 
-/// A command while it is written.
+/// A command under construction.
 struct Line(Vec<Part>);
 
 impl Line {
@@ -166,7 +166,7 @@ impl Line {
         }
     }
 
-    /// A blank and a string: quoted where that is possible.
+    /// Appends a blank and a string: quoted where possible.
     fn name(&mut self, name: &[u8]) {
         self.text(" ");
         if name.iter().all(|octet| matches!(octet, b' '..=b'~')) {

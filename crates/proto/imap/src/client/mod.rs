@@ -1,16 +1,16 @@
 //! The client's side of a session (RFC 3501, RFC 9051), as a machine without sockets.
 //!
-//! The host drives a [`Client`] like this: it sends [`Client::output`] and says so by [`Client::sent`], and
-//! gives what it receives to [`Client::input`], which takes octets up to the next [`Event`]. Commands may
-//! be given one after the other without waiting for answers; the machine keeps them in order, waits for
-//! leave where the server wants to give it before a literal, and says of each when it is done.
+//! The host drives a [`Client`] in a loop: the host sends [`Client::output`], reports the sent octets by
+//! [`Client::sent`], and gives received octets to [`Client::input`], which consumes octets up to the next [`Event`].
+//! The host may give several commands without waiting for answers; the machine keeps the commands in order, waits for
+//! leave before a literal where the server demands it, and reports the end of each command.
 //!
-//! Large literals, which is what messages are, are passed on as they come, and given by the host in
-//! pieces ([`Client::append_octets`]): neither is ever in memory as a whole.
+//! Large literals, such as messages, are passed on as they arrive, and the host gives messages in pieces
+//! ([`Client::append_octets`]): no message is ever in memory as a whole.
 //!
-//! Used of extensions where they are offered: LITERAL+ and LITERAL- (RFC 7888), SASL-IR (RFC 4959), UIDPLUS
-//! (RFC 4315), MULTIAPPEND (RFC 3502), NAMESPACE (RFC 9051 section 6.3.10), SPECIAL-USE (RFC 6154), BINARY (RFC 3516)
-//! for messages that hold NUL.
+//! Extensions in use where offered: LITERAL+ and LITERAL- (RFC 7888), SASL-IR (RFC 4959), UIDPLUS (RFC 4315),
+//! MULTIAPPEND (RFC 3502), NAMESPACE (RFC 9051 section 6.3.10), SPECIAL-USE (RFC 6154), BINARY (RFC 3516) for
+//! messages with NUL.
 
 mod command;
 mod output;
@@ -36,9 +36,9 @@ pub use value::Value;
 /// The bounds of a session.
 #[derive(Debug, Clone)]
 pub struct ClientLimits {
-    /// Octets of a response, literals that are passed on excepted; beyond it [`ProtocolError::TooLong`].
+    /// Octets of a response without literals that are passed on; a longer response is [`ProtocolError::TooLong`].
     pub response_octets_max: usize,
-    /// Literals up to this many octets are kept within their response.
+    /// Literals up to this many octets are kept within the response.
     pub literal_kept_max: usize,
 }
 
@@ -51,14 +51,14 @@ impl Default for ClientLimits {
     }
 }
 
-/// What ends a session; always the server's fault.
+/// An error that ends the session; always the server's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolError {
-    /// A response is longer than its bound.
+    /// A response exceeds the length limit.
     TooLong,
     /// A response is not in its form; the part is named.
     Malformed(&'static str),
-    /// A command ended that was never sent, or leave was given that nobody asked for.
+    /// The server completed a command that was never sent, or gave leave without a literal waiting.
     Unexpected(&'static str),
 }
 
@@ -74,18 +74,18 @@ impl fmt::Display for ProtocolError {
 
 impl std::error::Error for ProtocolError {}
 
-/// A command that was given to the machine.
+/// A command given to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(u32);
 
-/// What came from the server.
+/// A message from the server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// The first thing that it says.
+    /// The greeting.
     Greeting(Status),
-    /// Something that ends no command.
+    /// An untagged response.
     Said(Response),
-    /// A literal of so many octets begins; the response that it belongs to comes behind it.
+    /// A literal of this many octets begins; the response around the literal follows as a later event.
     Literal(u64),
     /// Its next octets.
     Piece(&'a [u8]),
@@ -101,19 +101,19 @@ pub struct Client {
     output: Output,
     greeted: bool,
     capabilities: Vec<String>,
-    /// Commands that have not ended, in the order in which they were given.
+    /// Unfinished commands, in the order of the calls.
     under_way: VecDeque<Token>,
     last: Token,
     login: Option<Login>,
-    /// The APPEND whose messages are being given.
+    /// The APPEND in progress.
     giving: Option<Giving>,
 }
 
-/// An APPEND whose messages are being given.
+/// An APPEND whose messages the host is giving.
 #[derive(Debug)]
 struct Giving {
     token: Token,
-    /// Octets of the message at hand that are to come; none between two messages.
+    /// Octets of the current message still to come; `None` between two messages.
     left: Option<u64>,
     /// Messages behind it.
     behind: usize,
@@ -129,7 +129,7 @@ struct Login {
 }
 
 impl Client {
-    /// Begins a session that waits for the greeting.
+    /// Begins a session in the state before the greeting.
     #[must_use]
     pub fn new(limits: ClientLimits) -> Self {
         Self {
@@ -145,7 +145,7 @@ impl Client {
         }
     }
 
-    /// Whether the server said that it can do this; false while it has said nothing.
+    /// Whether the server announced this capability; false before any announcement.
     #[must_use]
     pub fn can(&self, capability: &str) -> bool {
         self.capabilities
@@ -153,19 +153,19 @@ impl Client {
             .any(|own| own.eq_ignore_ascii_case(capability))
     }
 
-    /// Whether the server has said what it can do.
+    /// Whether the server has announced its capabilities.
     #[must_use]
     pub fn knows_capabilities(&self) -> bool {
         !self.capabilities.is_empty()
     }
 
-    /// Commands that have not ended.
+    /// The number of unfinished commands.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.under_way.len()
     }
 
-    /// What may be sent now, in order; not always all.
+    /// The octets to send now, in order; possibly a part of the waiting octets.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         self.output.pending()
@@ -176,13 +176,13 @@ impl Client {
         self.output.sent(octets);
     }
 
-    /// Octets that wait to be sent, those behind a leave that is waited for among them.
+    /// Octets that wait to be sent, including the octets behind a literal that still needs leave.
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.output.len()
     }
 
-    /// Whether nothing more is sent before the server gives leave.
+    /// Whether sending stops until the server gives leave.
     #[must_use]
     pub fn waits_for_leave(&self) -> bool {
         self.output.waits_for_leave()
@@ -202,14 +202,14 @@ impl Client {
         token
     }
 
-    /// Begins an APPEND of a message of `octets`, which are given by [`Client::append_octets`]. A message that
-    /// is being given already must be whole.
+    /// Begins an APPEND of a message of `octets`; the host gives the message by [`Client::append_octets`]. Any
+    /// earlier message must be complete.
     pub fn append(&mut self, to: &AppendTo, octets: u64) -> Token {
         self.append_several(to, octets, 1)
     }
 
-    /// Begins an APPEND of several messages, of which the server takes all or none (RFC 3502); the first is
-    /// given as by [`Client::append`], those behind it are begun by [`Client::append_next`].
+    /// Begins an APPEND of several messages, stored by the server completely or not at all (RFC 3502); the first
+    /// message is given as in [`Client::append`], each later message begins with [`Client::append_next`].
     pub fn append_several(&mut self, to: &AppendTo, octets: u64, messages: usize) -> Token {
         debug_assert!(self.giving.is_none(), "one command after the other");
         let token = self.next_token();
@@ -225,8 +225,8 @@ impl Client {
         token
     }
 
-    /// Begins the next message of an APPEND of several; the mailbox is that of the first. Where the server has
-    /// refused the whole already, nothing comes of it.
+    /// Begins the next message of an APPEND of several; the mailbox is that of the first. Does nothing if the server
+    /// has already refused the APPEND.
     pub fn append_next(&mut self, to: &AppendTo, octets: u64) {
         let between = |giving: &&Giving| giving.left.is_none();
         if let Some(token) = self.giving.as_ref().filter(between).map(|of| of.token) {
@@ -246,8 +246,8 @@ impl Client {
         self.append_octets(&[]);
     }
 
-    /// Gives octets of the message at hand; what is more than was announced is not taken. What is given for a
-    /// message that the server has refused already goes nowhere.
+    /// Gives octets of the current message; octets beyond the announced size are ignored. Octets of a message that
+    /// the server has already refused are dropped.
     pub fn append_octets(&mut self, octets: &[u8]) {
         let Some(giving) = &mut self.giving else {
             return;
@@ -394,7 +394,7 @@ impl Client {
         let line = match response {
             Ok(response) => STANDARD.encode(response),
             Err(_) => {
-                // The server answers that with BAD, which ends the command.
+                // The server answers the cancellation with BAD, which ends the command.
                 login.exchange = None;
                 "*".to_owned()
             }
@@ -406,7 +406,8 @@ impl Client {
     }
 }
 
-/// Whether the server, which says that the login succeeded, has proved itself where the mechanism demands it.
+/// Whether the server, having reported a successful login, has proved its identity where the mechanism demands the
+/// proof.
 fn proven(login: Login) -> Result<(), ExchangeError> {
     login
         .exchange

@@ -1,4 +1,4 @@
-//! What waits to be sent: octets, and leaves that the server has to give first.
+//! The send queue: octets, and the points where the server has to give leave.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use super::command::Part;
 /// Octets of a literal that may be sent without leave where LITERAL- is offered (RFC 7888 section 5).
 const SMALL_LITERAL_MAX: u64 = 4_096;
 
-/// Which literals may be sent without leave.
+/// The literals that may be sent without leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Literals {
     Go,
@@ -28,15 +28,15 @@ impl Literals {
 #[derive(Debug)]
 enum Item {
     Octets(Vec<u8>),
-    /// Nothing behind it is sent before the server gives leave.
+    /// Octets behind this point wait for leave from the server.
     Leave,
 }
 
-/// Everything that waits, with the number of the command that it belongs to.
+/// The send queue, each item with the number of its command.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     items: VecDeque<(u32, Item)>,
-    /// Octets of the first item that were sent.
+    /// Octets of the first item already sent.
     sent: usize,
 }
 
@@ -119,7 +119,7 @@ impl Output {
         matches!(self.items.front(), Some((_, Item::Leave)))
     }
 
-    /// Takes note that the server gave leave; whether one was waited for.
+    /// Records leave from the server; returns whether the queue waited for leave.
     pub(super) fn leave(&mut self) -> bool {
         let waits = self.waits_for_leave();
         if waits {
@@ -128,8 +128,9 @@ impl Output {
         waits
     }
 
-    /// Takes note that a command has ended. Where it waits for leave, that will not come, and what is left of
-    /// it is dropped: `true`. Where literals go without leave the server reads past what it refused.
+    /// Records the end of a command. If the command was waiting for leave, the leave will not come: the rest
+    /// of the command is dropped and the result is `true`. With non-synchronizing literals the server reads
+    /// past the refused octets.
     pub(super) fn ended(&mut self, number: u32) -> bool {
         let waits = matches!(self.items.front(), Some((of, Item::Leave)) if *of == number);
         if waits {
@@ -139,7 +140,7 @@ impl Output {
     }
 }
 
-/// The number of a command by its tag.
+/// The number of a command, read from the tag.
 pub(super) fn number(tag: &[u8]) -> Option<u32> {
     std::str::from_utf8(tag.strip_prefix(b"c")?)
         .ok()?

@@ -1,25 +1,26 @@
-//! Whole responses out of octets that arrive in any pieces; large literals are passed on as they come
-//! (RFC 9051 sections 4.3 and 7).
+//! Assembles whole responses from octets in pieces of any size; large literals are passed on on
+//! arrival (RFC 9051 sections 4.3 and 7).
 
 use super::{ClientLimits, ProtocolError};
 
-/// What came of a response.
+/// The result of reading a response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read<'a> {
     /// A literal of so many octets begins, which is passed on and not kept.
     Literal(u64),
-    /// The next octets of it.
+    /// The next octets of the literal.
     Piece(&'a [u8]),
     /// The response is whole.
     Line(Line),
 }
 
-/// A response without its line end.
+/// A response without its CRLF.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Its text, with the literals that were kept.
+    /// The text, with the kept literals.
     pub(super) text: Vec<u8>,
-    /// Where in the text the `{` of literals stand that were passed on: nothing follows their heads.
+    /// Positions in the text of the `{` of literals passed on; the text omits the octets of such
+    /// literals.
     pub(super) passed_on: Vec<usize>,
 }
 
@@ -35,9 +36,9 @@ pub(super) struct Reader {
 enum Expect {
     #[default]
     Text,
-    /// Octets of a literal that is kept.
+    /// Octets of a kept literal.
     Kept(usize),
-    /// Octets of one that is passed on.
+    /// Octets of a literal passed on.
     PassedOn(u64),
 }
 
@@ -115,7 +116,7 @@ impl Reader {
         line
     }
 
-    /// The literal that the last part announces at its end: where, and of how many octets.
+    /// The literal announced at the end of the last part: position and size in octets.
     fn announced(&self) -> Option<(usize, u64)> {
         let part = self.line.text.get(self.part..)?;
         let inside = part.strip_suffix(b"}\r\n")?;

@@ -37,7 +37,7 @@ impl Condition {
     }
 }
 
-/// A condition with its reason.
+/// A status condition with its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// The condition.
@@ -49,7 +49,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Whether it is `OK`.
+    /// Whether the condition is `OK`.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.condition == Condition::Ok
@@ -59,7 +59,7 @@ impl Status {
 /// A response code (RFC 9051 section 7.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Code {
-    /// `APPENDUID` (RFC 4315): where messages are now, in the order in which they were given.
+    /// `APPENDUID` (RFC 4315): the new UIDs of the messages, in the order of the APPEND.
     AppendUid {
         /// UIDVALIDITY of the mailbox.
         uid_validity: u32,
@@ -72,12 +72,12 @@ pub enum Code {
     UidNext(Uid),
     /// `CAPABILITY`; upper case.
     Capability(Vec<String>),
-    /// Another one, as it is written.
+    /// Any other response code, as written.
     Other(String),
 }
 
 impl Code {
-    /// Whether it is this one of those without a value.
+    /// Whether the response code has this name and no value.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         matches!(self, Self::Other(text) if text.eq_ignore_ascii_case(name))
@@ -87,16 +87,16 @@ impl Code {
 /// A mailbox in an answer to LIST.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// What is said of it, such as `\Noselect` and `\Sent`.
+    /// The attributes of the mailbox, such as `\Noselect` and `\Sent`.
     pub attributes: Vec<String>,
-    /// What separates levels of its name.
+    /// The hierarchy separator of the name.
     pub delimiter: Option<char>,
-    /// Its name, as it travels.
+    /// The mailbox name as sent on the wire.
     pub name: Vec<u8>,
 }
 
 impl Listed {
-    /// Whether this is said of it, such as `\Noselect`.
+    /// Whether the mailbox has this attribute, such as `\Noselect`.
     #[must_use]
     pub fn has(&self, attribute: &str) -> bool {
         self.attributes
@@ -108,58 +108,58 @@ impl Listed {
 /// Where an account's own mailboxes are (RFC 9051 section 6.3.10).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// What stands before the names of all but INBOX, as it travels, its delimiter included.
+    /// The prefix of every mailbox name except INBOX, as sent on the wire, delimiter included.
     pub prefix: Vec<u8>,
-    /// What separates levels of names.
+    /// The hierarchy separator.
     pub delimiter: Option<char>,
 }
 
-/// What FETCH said of a message.
+/// The data items of a message from a FETCH response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// Its number in the mailbox.
+    /// The message number in the mailbox.
     pub number: u32,
     /// Its UID.
     pub uid: Option<Uid>,
-    /// Its flags, as they are written.
+    /// The flags as written.
     pub flags: Option<Vec<String>>,
-    /// When it was received.
+    /// The time of receipt.
     pub date: Option<DateTime>,
     /// Its size.
     pub size: Option<u64>,
-    /// The number of its last change.
+    /// The mod-sequence of the last change.
     pub mod_seq: Option<ModSeq>,
-    /// `BODY[]`, its octets: here, or passed on before.
+    /// The octets of `BODY[]`: kept here, or passed on earlier.
     pub body: Option<Value>,
 }
 
-/// What a server says without being the end of a command.
+/// A response that does not end a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Response {
     /// A condition.
     Status(Status),
-    /// What the server can do; upper case.
+    /// The capabilities of the server, in upper case.
     Capability(Vec<String>),
     /// A mailbox.
     Listed(Listed),
-    /// The account's own mailboxes, where it has any: the first place of them.
+    /// The first personal namespace of the account, if any.
     Namespace(Option<Namespace>),
     /// Numbers of a mailbox.
     MailboxStatus {
-        /// Its name, as it travels.
+        /// The mailbox name as sent on the wire.
         name: Vec<u8>,
-        /// The numbers by their names, which are in upper case.
+        /// The numbers by status item, in upper case.
         numbers: Vec<(String, u64)>,
     },
     /// How many messages there are.
     Exists(u32),
-    /// A message went; those behind it have a number less.
+    /// A message was removed; the numbers of later messages fall by 1.
     Expunge(u32),
     /// Something about a message.
     Fetched(Box<Fetched>),
-    /// Messages that were found.
+    /// The messages found by a search.
     Found(Vec<u32>),
-    /// Something that a client of ours does not ask for.
+    /// A response of no use to the client machine.
     Other,
 }
 
@@ -176,7 +176,7 @@ pub(super) enum Said {
 
 impl Said {
     /// # Errors
-    /// [`ProtocolError::Malformed`] when what a client of ours asks for is not in its form.
+    /// [`ProtocolError::Malformed`] when a response of use to the client machine has bad syntax.
     pub(super) fn parse(line: &Line) -> Result<Self, ProtocolError> {
         let text = &line.text;
         if let Some(rest) = text.strip_prefix(b"+") {
@@ -341,7 +341,7 @@ fn listed(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
     let delimiter = cursor.value()?;
     let delimiter = delimiter.text().and_then(|text| text.chars().next());
     cursor.blanks();
-    // A name may hold brackets that do not match: it is no word.
+    // A mailbox name may hold unmatched brackets, so the word reader does not fit.
     let name = match cursor.peek() {
         Some(b'"' | b'{') => cursor.value()?.octets().ok_or(wrong)?.to_vec(),
         _ => {

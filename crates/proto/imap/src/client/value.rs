@@ -1,9 +1,9 @@
-//! The values that responses are made of (RFC 9051 section 9).
+//! The values within responses (RFC 9051 section 9).
 
 use super::ProtocolError;
 use super::reader::Line;
 
-/// Lists within lists; beyond it the response is refused, so that none takes much stack.
+/// Nesting depth of lists; a deeper response is refused, which bounds the stack.
 const DEPTH_MAX: usize = 64;
 
 /// A value.
@@ -13,9 +13,9 @@ pub enum Value {
     Nil,
     /// An atom, a number, a flag: what is written without quotes.
     Atom(Vec<u8>),
-    /// A string: quoted, or a literal that was kept.
+    /// A string: quoted, or a kept literal.
     String(Vec<u8>),
-    /// A literal of so many octets that was passed on.
+    /// A literal of this many octets, passed on.
     PassedOn(u64),
     /// A list.
     List(Vec<Self>),
@@ -31,13 +31,13 @@ impl Value {
         }
     }
 
-    /// The octets as text, if they are UTF-8.
+    /// The octets as text, if valid UTF-8.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         std::str::from_utf8(self.octets()?).ok()
     }
 
-    /// The number that an atom writes.
+    /// The number written by an atom.
     #[must_use]
     pub fn number<T: std::str::FromStr>(&self) -> Option<T> {
         self.text()?.parse().ok()
@@ -53,7 +53,7 @@ impl Value {
     }
 }
 
-/// Reads a response from its beginning.
+/// Reads a response from the beginning.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     line: &'a Line,
@@ -77,25 +77,25 @@ impl<'a> Cursor<'a> {
         self.rest().first().copied()
     }
 
-    /// What is left, as text for people.
+    /// The unread rest, as text for people.
     pub(super) fn remainder(&self) -> String {
         String::from_utf8_lossy(self.rest()).into_owned()
     }
 
-    /// Passes this octet, if it is next.
+    /// Skips this octet, if next.
     pub(super) fn pass(&mut self, octet: u8) -> bool {
         let is_next = self.peek() == Some(octet);
         self.skip(usize::from(is_next));
         is_next
     }
 
-    /// Passes over blanks: some servers write more than one.
+    /// Skips blanks: some servers write several.
     pub(super) fn blanks(&mut self) {
         while self.pass(b' ') {}
     }
 
-    /// What stands before the next blank, parenthesis or end; brackets with what is in them belong to it, as
-    /// in `BODY[HEADER.FIELDS (TO)]`.
+    /// Reads up to the next blank, parenthesis or end; brackets and their content belong to the word, as in
+    /// `BODY[HEADER.FIELDS (TO)]`.
     pub(super) fn word(&mut self) -> &'a [u8] {
         let rest = self.rest();
         let mut depth = 0_usize;

@@ -13,13 +13,13 @@ pub struct AppendCommand {
     pub mailbox: String,
     /// With which flags.
     pub flags: Vec<Flag>,
-    /// Received when; now where nothing is said.
+    /// Time of receipt; the present time if absent.
     pub date: Option<DateTime>,
     /// Whether the message came as `literal8` (RFC 3516) and may hold NUL.
     pub binary: bool,
     /// Octets of the message: it ends where the command does, but for a `)`.
     pub octets: usize,
-    /// What stands behind the message.
+    /// Octets of the command behind the message.
     pub behind: usize,
 }
 

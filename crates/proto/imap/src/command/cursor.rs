@@ -10,7 +10,7 @@ use super::CommandError;
 
 pub(super) type Result<T> = std::result::Result<T, CommandError>;
 
-/// A place in a command, whose literals lie in it as they were sent.
+/// A position in a command, whose literals lie in the text as sent.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
@@ -61,7 +61,7 @@ impl<'a> Cursor<'a> {
         taken
     }
 
-    /// Takes this octet if it is next.
+    /// Consumes this octet, if next.
     pub(super) fn eat(&mut self, octet: u8) -> bool {
         let next = self.peek() == Some(octet);
         if next {
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         next
     }
 
-    /// Takes this word, in any case, if it is next.
+    /// Consumes this word, in any case, if next.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         let next = self
             .rest
@@ -188,7 +188,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `literal = "{" number64 ["+"] "}" CRLF *CHAR8`, whose octets are here (RFC 7888).
+    /// `literal = "{" number64 ["+"] "}" CRLF *CHAR8`, whose octets follow in the text (RFC 7888).
     pub(super) fn literal(&mut self) -> Result<&'a [u8]> {
         const WHAT: &str = "a literal";
         self.expect(b'{', WHAT)?;
@@ -204,13 +204,13 @@ impl<'a> Cursor<'a> {
         Ok(self.advance(length))
     }
 
-    /// A string that is text.
+    /// A string as text.
     pub(super) fn text(&mut self) -> Result<String> {
         let octets = self.astring()?.into_owned();
         String::from_utf8(octets).or_else(|_| expected("text in UTF-8"))
     }
 
-    /// `mailbox = "INBOX" / astring`, as the name that it is, whatever it travels in.
+    /// `mailbox = "INBOX" / astring`, decoded from UTF-8 or modified UTF-7.
     pub(super) fn mailbox(&mut self) -> Result<String> {
         let octets = self.astring()?;
         self.mailbox_name(&octets)
@@ -263,7 +263,7 @@ impl<'a> Cursor<'a> {
             .or_else(|_| expected("a message number, UID or *"))
     }
 
-    /// `"(" item *(SP item) ")"`, or nothing within where `may_be_empty`.
+    /// `"(" item *(SP item) ")"`, or an empty list where `may_be_empty`.
     pub(super) fn list<T>(
         &mut self,
         may_be_empty: bool,
@@ -284,7 +284,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// INBOX is one mailbox in any case, also as the parent of others (RFC 9051 section 5.1).
+/// INBOX is the same mailbox in any case, also as the parent of other mailboxes (RFC 9051 section
+/// 5.1).
 fn canonical(name: String) -> String {
     const INBOX: &str = "INBOX";
     match name.get(..INBOX.len()) {

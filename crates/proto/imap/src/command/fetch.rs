@@ -15,11 +15,11 @@ pub struct FetchCommand {
     pub uid: bool,
     /// Which messages.
     pub set: SequenceSet,
-    /// What of them, each thing once.
+    /// The data items, without duplicates.
     pub items: Vec<FetchItem>,
-    /// Only those changed since (RFC 7162 section 3.1.4.1).
+    /// Restricts the answer to messages changed since this mod-sequence (RFC 7162 section 3.1.4.1).
     pub changed_since: Option<ModSeq>,
-    /// Also which are gone since (RFC 7162 section 3.2.6).
+    /// Whether expunged UIDs are reported too (RFC 7162 section 3.2.6).
     pub vanished: bool,
 }
 
@@ -46,18 +46,18 @@ pub enum FetchItem {
     Section {
         /// Which part.
         section: Section,
-        /// Which octets of it.
+        /// The range of octets.
         partial: Option<Partial>,
         /// Whether the message stays unseen.
         peek: bool,
     },
-    /// `RFC822`, `RFC822.HEADER` and `RFC822.TEXT`, which only rev1 has.
+    /// `RFC822`, `RFC822.HEADER` and `RFC822.TEXT`, in rev1 only.
     Rfc822(Part),
     /// `BINARY[...]`, `BINARY.PEEK[...]`.
     Binary {
         /// The number of the part; the message itself when empty.
         path: Vec<u32>,
-        /// Which octets of it.
+        /// The range of octets.
         partial: Option<Partial>,
         /// Whether the message stays unseen.
         peek: bool,
@@ -67,7 +67,7 @@ pub enum FetchItem {
 }
 
 impl FetchItem {
-    /// Whether to fetch it is to have seen the message.
+    /// Whether fetching the item sets `\Seen`.
     #[must_use]
     pub fn sets_seen(&self) -> bool {
         match self {
@@ -87,7 +87,7 @@ pub struct Section {
     pub part: Part,
 }
 
-/// What of a message or body part.
+/// The part of a message or body part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// All of it.
@@ -120,9 +120,9 @@ pub struct StoreCommand {
     pub uid: bool,
     /// Which messages.
     pub set: SequenceSet,
-    /// Only those not changed since (RFC 7162 section 3.1.3).
+    /// Restricts the change to messages unchanged since this mod-sequence (RFC 7162 section 3.1.3).
     pub unchanged_since: Option<ModSeq>,
-    /// What to do with the flags.
+    /// The change of the flags.
     pub action: StoreAction,
     /// Whether no answer is wanted.
     pub silent: bool,
@@ -130,7 +130,7 @@ pub struct StoreCommand {
     pub flags: Vec<Flag>,
 }
 
-/// What STORE does with flags.
+/// The kinds of flag change in STORE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreAction {
     /// `FLAGS`.
@@ -189,7 +189,7 @@ fn macro_items(cursor: &mut Cursor<'_>) -> Option<Vec<FetchItem>> {
     cursor.eat_word("FULL").then_some(items)
 }
 
-/// Different ones, as many as there may be: what is asked for twice is answered once.
+/// Reads different items up to the limit: a repeated item is answered once.
 fn items(cursor: &mut Cursor<'_>) -> Result<Vec<FetchItem>> {
     let mut items = Vec::new();
     cursor.list(false, |cursor| {

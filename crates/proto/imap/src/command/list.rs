@@ -6,25 +6,25 @@ use super::cursor::{Cursor, Result, expected, is_atom_char};
 use super::mailbox::{StatusItem, status_items};
 use super::{Command, CommandError};
 
-/// Which mailboxes LIST shows.
+/// The selection options of LIST.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListSelection {
-    /// Only those subscribed, also when they do not exist.
+    /// Selects subscribed mailboxes, including names without a mailbox.
     pub subscribed: bool,
-    /// Remote ones too, of which there are none.
+    /// Selects remote mailboxes too; this server has no remote mailboxes.
     pub remote: bool,
-    /// Also those with subscribed ones below them.
+    /// Selects parents of subscribed mailboxes too.
     pub recursive_match: bool,
-    /// Only those with a special use.
+    /// Selects mailboxes with a special use.
     pub special_use: bool,
 }
 
-/// What LIST says of each beside its name.
+/// The return options of LIST.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListReturn {
-    /// Whether it is subscribed.
+    /// Returns the subscription.
     pub subscribed: bool,
-    /// Whether others lie below it.
+    /// Returns whether the mailbox has children.
     pub children: bool,
     /// Its special use.
     pub special_use: bool,
@@ -37,7 +37,7 @@ pub struct ListReturn {
 pub struct ListCommand {
     /// The options in front, where there are any.
     pub selection: Option<ListSelection>,
-    /// What stands before the patterns.
+    /// The reference name before the patterns.
     pub reference: String,
     /// The patterns.
     pub patterns: Vec<String>,
@@ -87,13 +87,13 @@ pub(super) fn lsub(cursor: &mut Cursor<'_>) -> Result<Command> {
     })
 }
 
-/// A pattern that fits no name: none has control characters.
+/// A pattern without matches: no mailbox name has control characters.
 const NOTHING: &str = "\0";
 
 /// `list-mailbox = 1*(ATOM-CHAR / list-wildcards / resp-specials) / string`.
 fn pattern(cursor: &mut Cursor<'_>) -> Result<String> {
     match written_pattern(cursor) {
-        // What no name can be fits none.
+        // A pattern that cannot be decoded matches no mailbox name.
         Err(CommandError::NameEncoding) => Ok(NOTHING.to_owned()),
         pattern => pattern,
     }
@@ -110,7 +110,7 @@ fn written_pattern(cursor: &mut Cursor<'_>) -> Result<String> {
     cursor.mailbox_name(text)
 }
 
-/// Several patterns, as many and as long as they may be together.
+/// Reads several patterns, up to the limits of their number and total length.
 fn patterns(cursor: &mut Cursor<'_>, reference: &str) -> Result<Vec<String>> {
     let mut patterns = Vec::new();
     let mut octets: usize = 0;
@@ -124,7 +124,7 @@ fn patterns(cursor: &mut Cursor<'_>, reference: &str) -> Result<Vec<String>> {
         }
         if octets > LIST_PATTERNS_OCTETS_MAX {
             return Err(CommandError::TooMany(
-                "more than 2500 octets of patterns, what stands before each counted with it",
+                "more than 2500 octets of patterns, counting the reference before each pattern",
             ));
         }
         patterns.push(pattern);
@@ -149,7 +149,7 @@ fn selection(cursor: &mut Cursor<'_>) -> Result<ListSelection> {
         }
         Ok(())
     })?;
-    // It only widens another option (RFC 5258 section 3).
+    // RECURSIVEMATCH only widens another option (RFC 5258 section 3).
     if options.recursive_match && !options.subscribed && !options.special_use {
         return expected("an option beside RECURSIVEMATCH");
     }

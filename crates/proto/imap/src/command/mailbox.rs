@@ -19,14 +19,14 @@ pub struct SelectCommand {
     pub qresync: Option<Qresync>,
 }
 
-/// What a client knows of a mailbox.
+/// The state of a mailbox in the client's cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Qresync {
-    /// The UIDVALIDITY that it knows.
+    /// The UIDVALIDITY in the cache.
     pub uid_validity: u32,
-    /// Up to which change it knows the mailbox.
+    /// The mod-sequence up to which the cache is complete.
     pub mod_seq: ModSeq,
-    /// Which messages it knows; all when it does not say.
+    /// The UIDs in the cache; all UIDs if absent.
     pub known: Option<UidSet>,
 }
 
@@ -35,7 +35,7 @@ pub struct Qresync {
 pub enum StatusItem {
     /// `MESSAGES`.
     Messages,
-    /// `RECENT`, which only rev1 has.
+    /// `RECENT`, in rev1 only.
     Recent,
     /// `UIDNEXT`.
     UidNext,
@@ -113,20 +113,20 @@ fn qresync(cursor: &mut Cursor<'_>) -> Result<Qresync> {
     };
     while cursor.eat(b' ') {
         if cursor.eat(b'(') {
-            // Message numbers with their UIDs; UIDs say enough (RFC 7162 section 3.2.5.2).
+            // Message numbers with their UIDs; the UIDs suffice (RFC 7162 section 3.2.5.2).
             known_set(cursor)?;
             cursor.space()?;
             known_set(cursor)?;
-            cursor.expect(b')', "the end of what the client knows")?;
+            cursor.expect(b')', "the end of the list of known messages")?;
         } else {
             qresync.known = Some(known_set(cursor)?);
         }
     }
-    cursor.expect(b')', "the end of what the client knows")?;
+    cursor.expect(b')', "the end of the list of known messages")?;
     Ok(qresync)
 }
 
-/// A set in which `*` may not stand.
+/// A set without `*`.
 fn known_set(cursor: &mut Cursor<'_>) -> Result<UidSet> {
     use crate::set::SeqNumber::Largest;
     match cursor.sequence_set()? {
@@ -144,7 +144,7 @@ fn known_set(cursor: &mut Cursor<'_>) -> Result<UidSet> {
 /// `create = "CREATE" SP mailbox [SP "(" "USE" SP "(" [use-attr *(SP use-attr)] ")" ")"]` (RFC 6154).
 pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Command> {
     let mut mailbox = cursor.mailbox()?;
-    // The separator says that mailboxes below shall follow, which needs nothing here.
+    // The trailing separator announces child mailboxes, which need no preparation here.
     if mailbox.len() > 1 && mailbox.ends_with('/') {
         mailbox.pop();
     }

@@ -1,4 +1,4 @@
-//! What clients say: a whole command, literals included, as a value.
+//! The commands of clients: a whole command, literals included, as a value.
 //!
 //! ```
 //! use vere_imap::command::{Command, parse};
@@ -32,7 +32,7 @@ pub use list::{ListCommand, ListReturn, ListSelection};
 pub use mailbox::{Qresync, SelectCommand, StatusItem};
 pub use search::{SearchCommand, SearchKey, SearchReturn};
 
-/// A command without its tag.
+/// A command without the tag.
 #[derive(Debug)]
 pub enum Command {
     /// CAPABILITY.
@@ -41,7 +41,7 @@ pub enum Command {
     Noop,
     /// LOGOUT.
     Logout,
-    /// ID (RFC 2971), with what the client says of itself.
+    /// ID (RFC 2971), with the fields sent by the client.
     Id(Vec<(String, Option<String>)>),
     /// STARTTLS.
     StartTls,
@@ -63,7 +63,7 @@ pub enum Command {
     Enable(Vec<String>),
     /// SELECT and EXAMINE.
     Select(SelectCommand),
-    /// CREATE, with the use that the mailbox shall have (RFC 6154).
+    /// CREATE, with the special use of the mailbox (RFC 6154).
     Create {
         /// The name; a separator at its end has been taken off.
         mailbox: String,
@@ -87,7 +87,7 @@ pub enum Command {
     List(ListCommand),
     /// LSUB.
     Lsub {
-        /// What stands before the pattern.
+        /// The reference name before the pattern.
         reference: String,
         /// The pattern.
         pattern: String,
@@ -105,7 +105,7 @@ pub enum Command {
     Append(AppendCommand),
     /// IDLE.
     Idle,
-    /// CHECK, which only rev1 has.
+    /// CHECK, in rev1 only.
     Check,
     /// CLOSE.
     Close,
@@ -119,7 +119,7 @@ pub enum Command {
     Fetch(FetchCommand),
     /// STORE and UID STORE.
     Store(StoreCommand),
-    /// COPY, MOVE (RFC 6851) and their UID forms.
+    /// COPY, MOVE (RFC 6851) and the UID forms.
     Copy {
         /// Whether the set is of UIDs.
         uid: bool,
@@ -127,42 +127,42 @@ pub enum Command {
         set: SequenceSet,
         /// Where to.
         mailbox: String,
-        /// Whether they leave where they were.
+        /// Whether the messages leave the source mailbox (MOVE).
         remove: bool,
     },
     /// GETQUOTA (RFC 9208).
     GetQuota(String),
     /// GETQUOTAROOT.
     GetQuotaRoot(String),
-    /// SETQUOTA, which no client may.
+    /// SETQUOTA, forbidden to every client.
     SetQuota,
 }
 
-/// What was understood of a command.
+/// The result of parsing a command.
 #[derive(Debug)]
 pub struct Parsed {
-    /// The tag, where there is one.
+    /// The tag, if present.
     pub tag: Option<String>,
-    /// The command, or why it is none.
+    /// The command, or the reason for rejecting the text.
     pub command: std::result::Result<Command, CommandError>,
 }
 
 /// Why octets are no command; always the peer's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandError {
-    /// There is no such command.
+    /// The command name is unknown.
     Unknown,
     /// Something else should stand there.
     Expected(&'static str),
-    /// A mailbox name is over its bound.
+    /// A mailbox name exceeds the length limit.
     NameTooLong,
     /// A mailbox name looks like modified UTF-7 and is not: no mailbox can have it.
     NameEncoding,
-    /// There is more of something than may be.
+    /// The number of these elements exceeds the limit.
     TooMany(&'static str),
     /// The keys of a search are nested too deeply.
     TooDeep,
-    /// The charset of a search is none of ours.
+    /// The charset of a search is not supported.
     Charset,
     /// Another protocol is spoken.
     OtherProtocol,
@@ -185,7 +185,7 @@ impl fmt::Display for CommandError {
 
 impl std::error::Error for CommandError {}
 
-/// Reads a command without the CRLF that ends it; literals stand in it as they were sent.
+/// Parses a command without the CRLF at the end; literals stand in the text as sent.
 ///
 /// `utf8` says whether mailbox names are UTF-8 (the client has enabled IMAP4rev2) and not modified
 /// UTF-7.
@@ -210,7 +210,7 @@ pub fn parse(text: &[u8], utf8: bool) -> Parsed {
     }
 }
 
-/// The tag of what begins like a command, and the word behind it.
+/// The tag at the beginning of a line, and the text behind the tag.
 #[must_use]
 pub fn beginning(text: &[u8]) -> (Option<String>, &[u8]) {
     let mut cursor = Cursor::new(text, false);
@@ -218,7 +218,7 @@ pub fn beginning(text: &[u8]) -> (Option<String>, &[u8]) {
     (tag, cursor.take_while(cursor::is_atom_char))
 }
 
-/// `tag = 1*<any ASTRING-CHAR except "+">`, and the space behind it.
+/// `tag = 1*<any ASTRING-CHAR except "+">`, and the space behind the tag.
 fn tag(cursor: &mut Cursor<'_>) -> Option<String> {
     let mut ahead = cursor.clone();
     let tag =
@@ -352,7 +352,7 @@ fn copy(cursor: &mut Cursor<'_>, uid: bool, remove: bool) -> Result<Command> {
     })
 }
 
-/// `flag`, those that a client may set; `\Recent` is none.
+/// `flag`, without `\Recent`, which clients cannot set.
 fn flag(cursor: &mut Cursor<'_>) -> Result<Flag> {
     use crate::flags::SystemFlag;
     if cursor.eat(b'\\') {

@@ -14,9 +14,9 @@ use super::{Command, CommandError, flag, mod_seq};
 pub struct SearchCommand {
     /// Whether UIDs are the answer.
     pub uid: bool,
-    /// `RETURN (...)`, where it stands.
+    /// `RETURN (...)`, if present.
     pub returns: Option<SearchReturn>,
-    /// What is looked for.
+    /// The search key.
     pub key: SearchKey,
 }
 
@@ -35,7 +35,7 @@ pub struct SearchReturn {
     pub save: bool,
 }
 
-/// What is looked for.
+/// A search key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SearchKey {
     /// Every message.
@@ -48,15 +48,16 @@ pub enum SearchKey {
     Not(Box<Self>),
     /// The flag is set.
     Flag(Flag),
-    /// No session has seen it before.
+    /// The message has `\Recent`: this session is the first to see the message.
     Recent,
-    /// One of these message numbers.
+    /// The message number is in the set.
     Sequence(SequenceSet),
-    /// One of these UIDs.
+    /// The UID is in the set.
     Uid(SequenceSet),
-    /// One of these messages: what a machine makes of the two above before it asks for them.
+    /// The message is in the set: the machine converts `Sequence` and `Uid` to this key before asking
+    /// the host.
     Messages(UidSet),
-    /// A header field of this name holds the text; there is such a field when the text is empty.
+    /// A header field of this name holds the text; with an empty text, the field exists.
     Header {
         /// The field.
         name: String,
@@ -67,32 +68,32 @@ pub enum SearchKey {
     Body(String),
     /// Header or body hold the text.
     Text(String),
-    /// Received before this day.
+    /// Received before the day.
     Before(Day),
-    /// Received on this day.
+    /// Received on the day.
     On(Day),
-    /// Received on this day or later.
+    /// Received on the day or later.
     Since(Day),
-    /// The Date field names a day before this one.
+    /// The Date field is before the day.
     SentBefore(Day),
-    /// The Date field names this day.
+    /// The Date field is on the day.
     SentOn(Day),
-    /// The Date field names this day or a later one.
+    /// The Date field is on the day or later.
     SentSince(Day),
-    /// Received within these seconds.
+    /// Received within the last N seconds.
     Younger(u32),
-    /// Received before these seconds.
+    /// Received more than N seconds ago.
     Older(u32),
     /// More octets.
     Larger(u64),
     /// Fewer octets.
     Smaller(u64),
-    /// Changed with this or a later number.
+    /// The mod-sequence is at least this number.
     ModSeq(ModSeq),
 }
 
 impl SearchKey {
-    /// For how many keys in it messages may have to be read.
+    /// Counts the keys that may need to read messages.
     #[must_use]
     pub fn texts(&self) -> usize {
         match self {
@@ -109,7 +110,7 @@ impl SearchKey {
         }
     }
 
-    /// Whether a key of this kind stands anywhere in it.
+    /// Whether a key of the wanted kind occurs anywhere in the tree.
     #[must_use]
     pub fn any(&self, wanted: &impl Fn(&Self) -> bool) -> bool {
         if wanted(self) {
@@ -212,7 +213,7 @@ fn key(cursor: &mut Cursor<'_>, depth: usize) -> Result<SearchKey> {
     }
 }
 
-/// The keys that are a word alone.
+/// The keys without arguments.
 fn flag_key(name: &str) -> Option<SearchKey> {
     let has = |flag| SearchKey::Flag(Flag::System(flag));
     let lacks = |flag| SearchKey::Not(Box::new(has(flag)));

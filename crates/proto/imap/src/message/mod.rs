@@ -1,7 +1,6 @@
-//! A message as IMAP shows it: envelope, structure, sections, out of what was found in it when it was
-//! delivered.
+//! The IMAP view of a message: envelope, structure and sections, built from the parse at delivery.
 //!
-//! A message is octets, and stays them: what is broken is shown as it is, nothing is refused.
+//! A message is never changed: malformed parts are shown as they are, and no message is refused.
 //!
 //! ```
 //! use vere_imap::message::body_structure;

@@ -50,14 +50,14 @@ pub fn body_structure(parsed: &Parsed, extended: bool, out: &mut Vec<u8>) {
 }
 
 struct Render<'a> {
-    /// Each before those within it.
+    /// The parts, each before its children.
     parts: &'a [Part],
     extended: bool,
 }
 
 impl Render<'_> {
-    /// Writes a part with all within it, and gives the place behind them. The recursion is as deep as
-    /// the structure, which is bounded.
+    /// Writes a part with all descendants, and returns the index of the next part. The depth of the
+    /// recursion is the depth of the structure, which is bounded.
     fn part(&self, index: usize, out: &mut Vec<u8>) -> usize {
         let after = index.saturating_add(1);
         let Some(part) = self.parts.get(index) else {
@@ -140,16 +140,16 @@ impl Render<'_> {
     }
 }
 
-/// Which parameters are shown with a type.
+/// The parameters shown with a type.
 enum Shown<'a> {
-    /// Those that are given.
+    /// The parameters of the message.
     Given(&'a Parameterized),
-    /// Those of `text/plain` where nothing is given.
+    /// The parameters of `text/plain` as the default type.
     Default,
     Nothing,
 }
 
-/// The type to show: what the grammar cannot show with its own type is shown as another.
+/// The type to show: a type outside the grammar is replaced by another type.
 fn shown_type(part: &Part) -> (&[u8], &[u8], Shown<'_>) {
     let given = part
         .given_type()

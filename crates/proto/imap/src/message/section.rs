@@ -19,13 +19,13 @@ pub enum Extract {
 /// The octets of a message, or of its header where no more is needed.
 #[derive(Clone, Copy, Debug)]
 pub struct Content<'a> {
-    /// Fields of the recipient's own, and the message behind them.
+    /// Header fields added for the recipient, followed by the message.
     pub octets: &'a [u8],
     /// How many octets the own fields have; the parser has not seen them.
     pub own: usize,
-    /// How many octets there are where they are not at hand; those of ranges can be told all the same.
+    /// Number of octets that are not in memory; ranges can be computed without the octets.
     pub behind: usize,
-    /// How many of these are header, the own fields among them.
+    /// Octets of the header, fields added for the recipient included.
     pub header: usize,
 }
 
@@ -34,7 +34,7 @@ impl Content<'_> {
         self.octets.len().saturating_add(self.behind)
     }
 
-    /// Finds a section of the message itself, for which its parts need not be known.
+    /// Finds a section of the message itself, which needs no parsed structure.
     #[must_use]
     pub fn whole(self, wanted: &Wanted) -> Extract {
         let own = self.own.min(self.octets.len());
@@ -50,7 +50,7 @@ impl Content<'_> {
         }
     }
 
-    /// Finds a section; `None` when there is no such part, or it has no such thing.
+    /// Finds a section; `None` when the part does not exist or lacks the section.
     #[must_use]
     pub fn section(self, parsed: &Parsed, section: &Section) -> Option<Extract> {
         if section.path.is_empty() {
@@ -72,11 +72,11 @@ impl Content<'_> {
         }
     }
 
-    /// The decoded content of a part (RFC 3516); `Ok(None)` when there is no such part.
+    /// The decoded content of a part (RFC 3516); `Ok(None)` when the part does not exist.
     ///
     /// # Errors
     ///
-    /// When it is encoded in a way that is not known here.
+    /// [`UnknownEncoding`] when the content transfer encoding is unknown.
     pub fn binary(self, parsed: &Parsed, path: &[u32]) -> Result<Option<Extract>, UnknownEncoding> {
         if path.is_empty() {
             return Ok(Some(Extract::Range(0..self.octets.len())));
@@ -86,7 +86,7 @@ impl Content<'_> {
         };
         let place = self.place(&part.body);
         let body = self.octets.get(place.clone()).unwrap_or_default();
-        // Of what holds parts, only the parts are encoded.
+        // In a multipart or message part, only the inner parts are encoded.
         let encoding = match part.kind {
             PartKind::Single => part.encoding.as_deref().unwrap_or_default(),
             PartKind::Multipart | PartKind::Message => b"",
@@ -124,11 +124,11 @@ impl Content<'_> {
     }
 }
 
-/// The part that a client calls by this number (RFC 9051 section 6.4.5.1), and its place.
+/// The part with this part number (RFC 9051 section 6.4.5.1), and its index.
 fn find<'a>(parsed: &'a Parsed, path: &[u32]) -> Option<(usize, &'a Part)> {
     let (mut index, mut part) = (0, parsed.parts.first()?);
-    // Whether the parts of a message are counted now, which has one all the same where it is no multipart: its body.
-    // That may be a message in turn, whose parts are counted then.
+    // Whether the numbers count the parts of a message; a message without multipart still has one part, the body.
+    // The body may be a message in turn, with its own part numbers.
     let mut of_message = true;
     for number in path {
         if part.kind == PartKind::Message && !of_message {
@@ -146,14 +146,14 @@ fn find<'a>(parsed: &'a Parsed, path: &[u32]) -> Option<(usize, &'a Part)> {
     Some((index, part))
 }
 
-/// One of the parts within another.
+/// A numbered child of a part.
 fn child(parsed: &Parsed, parent: usize, number: usize) -> Option<(usize, &Part)> {
     let after = parent.saturating_add(1);
     let behind = parsed.parts.iter().enumerate().skip(after);
     behind.filter(|(_, part)| part.parent == parent).nth(number)
 }
 
-/// The fields of a header that have one of these names, or none of them, and an empty line.
+/// The header fields with one of the names, or with none of the names, and an empty line.
 #[must_use]
 pub fn header_fields(header: &[u8], names: &[impl AsRef<str>], wanted: bool) -> Vec<u8> {
     let mut out = Vec::new();
@@ -184,10 +184,11 @@ pub fn put_header_fields(
     out.extend_from_slice(b"\r\n");
 }
 
-/// Names among which is looked one by one.
+/// Number of names up to which a linear search is used.
 const FEW: usize = 8;
 
-/// Names of fields, which are looked for in any case. A client may ask for thousands, in a header of as many fields.
+/// Field names, compared without regard to case. A client may request thousands of names, in a header of as many
+/// fields.
 struct Names<'a>(Vec<&'a [u8]>);
 
 impl<'a> Names<'a> {

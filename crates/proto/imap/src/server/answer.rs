@@ -1,4 +1,4 @@
-//! What the host answers.
+//! The answers of the host.
 
 use bytes::Bytes;
 use vere_sasl::ScramKeys;
@@ -46,7 +46,7 @@ pub enum Answer {
     Quota(Result<Quota, Refusal>),
 }
 
-/// What came of a password.
+/// The result of verifying a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginOutcome {
     /// It is right.
@@ -56,11 +56,11 @@ pub enum LoginOutcome {
     },
     /// The user does not exist, the password is wrong, or the user may not act as the other.
     Rejected,
-    /// It cannot be verified now.
+    /// The password cannot be verified now.
     Unavailable,
 }
 
-/// What came of looking up a user's keys.
+/// The result of looking up a user's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScramLookup {
     /// The user exists.
@@ -70,9 +70,9 @@ pub enum ScramLookup {
         /// Its keys.
         keys: ScramKeys,
     },
-    /// There is no such user, or it has no such keys; the exchange goes on with fake ones.
+    /// The user does not exist or has no keys for SCRAM; the exchange continues with fake keys.
     Unknown,
-    /// Nobody can say now.
+    /// The lookup is impossible now.
     Unavailable,
 }
 
@@ -81,11 +81,11 @@ pub enum ScramLookup {
 pub struct MailboxEntry {
     /// Its name.
     pub name: String,
-    /// Whether there is such a mailbox; what is subscribed may be gone.
+    /// Whether the mailbox exists; a subscription may outlive the mailbox.
     pub exists: bool,
-    /// Whether it is subscribed.
+    /// Whether the mailbox is subscribed.
     pub subscribed: bool,
-    /// Its use, such as `Sent`.
+    /// The special use, such as `Sent`.
     pub special_use: Option<&'static str>,
 }
 
@@ -94,7 +94,7 @@ pub struct MailboxEntry {
 pub struct Status {
     /// Messages.
     pub messages: u32,
-    /// Messages that no session was told of.
+    /// Messages not yet announced to any session.
     pub recent: u32,
     /// The next UID.
     pub uid_next: Uid,
@@ -112,7 +112,7 @@ pub struct Status {
     pub mod_seq: ModSeq,
 }
 
-/// A mailbox as it is when it is opened.
+/// The state of a mailbox when opened.
 #[derive(Debug, Clone)]
 pub struct Opened {
     /// The name for further questions.
@@ -125,35 +125,35 @@ pub struct Opened {
     pub mod_seq: ModSeq,
     /// Its messages.
     pub uids: UidSet,
-    /// The first one without `\Seen`.
+    /// The first UID without `\Seen`.
     pub first_unseen: Option<Uid>,
-    /// From this UID on messages are recent in this session.
+    /// The least UID that is recent in this session.
     pub recent_from: Uid,
     /// The keywords in use.
     pub keywords: Vec<std::sync::Arc<str>>,
 }
 
-/// What changed in a mailbox.
+/// The changes of a mailbox.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
     /// The number of the last change.
     pub mod_seq: ModSeq,
     /// The next UID.
     pub uid_next: Uid,
-    /// Messages that are new.
+    /// New messages.
     pub added: UidSet,
-    /// Messages that are gone.
+    /// Expunged messages.
     pub gone: Gone,
-    /// Messages whose flags changed, the new ones among them or not.
+    /// Messages with changed flags; new messages may be included.
     pub changed: Vec<FlagsOf>,
-    /// From this UID on the new ones are recent in this session.
+    /// The least UID among the new messages that is recent in this session.
     pub recent_from: Uid,
 }
 
-/// Which messages are gone.
+/// The expunged messages.
 #[derive(Debug, Clone)]
 pub enum Gone {
-    /// These, and perhaps some that were never known.
+    /// Exactly these UIDs, and perhaps UIDs that the client never knew.
     These(UidSet),
     /// All but these: the history does not reach back so far.
     AllBut(UidSet),
@@ -172,20 +172,20 @@ pub struct FlagsOf {
     pub uid: Uid,
     /// Its flags.
     pub flags: Flags,
-    /// The number of its last change.
+    /// The mod-sequence of the last change.
     pub mod_seq: ModSeq,
 }
 
 /// Messages, rising by UID.
 #[derive(Debug, Clone, Default)]
 pub struct Messages {
-    /// Those that are there.
+    /// The rows of existing messages.
     pub rows: Vec<Row>,
-    /// Those asked for and not looked at yet.
+    /// Requested messages not read yet.
     pub rest: UidSet,
-    /// Those that are there and are not what was written any more.
+    /// Number of existing messages whose stored octets are damaged.
     pub damaged: u32,
-    /// Those that are there and cannot be read now.
+    /// Number of existing messages that cannot be read now.
     pub unavailable: u32,
 }
 
@@ -196,24 +196,24 @@ pub struct Row {
     pub flags: FlagsOf,
     /// Received when.
     pub date: DateTime,
-    /// Octets of all of it.
+    /// Size of the whole message in octets.
     pub size: u64,
-    /// What `vere_mime::Parsed::encode` wrote when it was delivered, if it was needed.
+    /// The output of `vere_mime::Parsed::encode` at delivery, if requested.
     pub parsed: Bytes,
-    /// As much as was needed: fields of the recipient's own, and the message behind them, or its header
-    /// alone where no more is needed.
+    /// The requested content: fields added for the recipient, followed by the message, or by the header alone where
+    /// the query needs no more.
     pub content: Bytes,
     /// How many octets the own fields have.
     pub own: usize,
-    /// Octets of what was needed where it is too long to be in `content`, which is empty then: they are asked for in
+    /// Octets of requested content too long for `content`, which is empty then: the machine requests the octets in
     /// pieces.
     pub behind: usize,
-    /// How many octets of them are header, the own fields among them.
+    /// Octets of the header, fields added for the recipient included.
     pub header: usize,
 }
 
 impl Row {
-    /// Octets of memory that it takes.
+    /// Octets of memory that the row occupies.
     pub(super) fn memory(&self) -> usize {
         size_of::<Self>()
             .saturating_add(self.parsed.len())
@@ -221,32 +221,32 @@ impl Row {
     }
 }
 
-/// What came of changing flags.
+/// The result of changing flags.
 #[derive(Debug, Clone, Default)]
 pub struct FlagsChanged {
-    /// Those that were to be changed, as they are now; those that were so already among them.
+    /// The selected messages with their present flags, including messages whose flags did not change.
     pub rows: Vec<FlagsOf>,
-    /// Those of them that were not so before.
+    /// The messages whose flags changed.
     pub changed: UidSet,
-    /// Those that had changed since.
+    /// The messages changed after the given mod-sequence, and therefore left alone.
     pub modified: UidSet,
 }
 
-/// What came of copying, in the same order.
+/// The result of copying, source and target in the same order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// UIDVALIDITY of where they are now.
+    /// UIDVALIDITY of the target mailbox.
     pub uid_validity: u32,
-    /// Those that were there.
+    /// The UIDs of the existing source messages.
     pub from: UidSet,
-    /// What they are now.
+    /// The UIDs of the copies.
     pub to: UidSet,
 }
 
 /// Where a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
-    /// UIDVALIDITY of its mailbox.
+    /// UIDVALIDITY of the mailbox.
     pub uid_validity: u32,
     /// Its UID.
     pub uid: Uid,
@@ -257,16 +257,16 @@ pub struct Appended {
 pub struct Found {
     /// The messages.
     pub uids: UidSet,
-    /// The highest number of a change among them.
+    /// The highest mod-sequence of the found messages.
     pub mod_seq: ModSeq,
-    /// That of the one with the least UID.
+    /// The mod-sequence of the message with the least UID.
     pub mod_seq_first: ModSeq,
-    /// That of the one with the greatest UID.
+    /// The mod-sequence of the message with the greatest UID.
     pub mod_seq_last: ModSeq,
 }
 
 impl Found {
-    /// Adds a message behind those that were found, with the number of its last change.
+    /// Appends a found message, with the mod-sequence of the last change.
     pub fn push(&mut self, uid: Uid, mod_seq: ModSeq) {
         if self.uids.is_empty() {
             self.mod_seq_first = mod_seq;
@@ -277,7 +277,7 @@ impl Found {
     }
 }
 
-/// What is used and allowed; without a limit there is none to show.
+/// Usage and limits of an account; an absent limit is not shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quota {
     /// Octets used.

@@ -10,7 +10,7 @@ use super::refusal::Refusal;
 use super::{About, Server};
 
 impl Server {
-    /// `text` is the command, which ends with the message.
+    /// `text` is the command, with the message at the end.
     pub(super) fn append(&mut self, tag: String, command: AppendCommand, text: Vec<u8>) {
         let text = Bytes::from(text);
         let end = text.len().saturating_sub(command.behind);
@@ -34,7 +34,7 @@ impl Server {
     pub(super) fn append_answered(&mut self, tag: String, result: Result<Appended, Refusal>) {
         match result {
             Ok(appended) => {
-                // The target may be the mailbox that is open.
+                // The target may be the open mailbox.
                 if let Some(selected) = self.selected() {
                     selected.dirty = true;
                 }

@@ -1,4 +1,4 @@
-//! What the items of a FETCH need of a message, and what they are called.
+//! The octets of a message needed by the items of a FETCH, and the labels of the items.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(super) fn needs_parsed(item: &FetchItem) -> bool {
     }
 }
 
-/// Whether what an item shows of a message is one range of its octets, or nothing of them.
+/// Whether the item shows one range of the message's octets, or no octets.
 pub(super) fn lies_in_message(item: &FetchItem) -> bool {
     let is_range = |part: &Part| !matches!(part, Part::Fields(_) | Part::FieldsNot(_));
     match item {
@@ -67,7 +67,7 @@ pub(super) fn lies_in_message(item: &FetchItem) -> bool {
     }
 }
 
-/// The names of all fields that are asked for, when nothing else of a message is needed.
+/// The names of all requested fields, if the items need no other part of the message.
 pub(super) fn fields_alone(items: &[FetchItem]) -> Option<Arc<[String]>> {
     let mut all = Vec::new();
     for item in items.iter().filter(|item| need(item) != Need::Nothing) {
@@ -82,7 +82,7 @@ pub(super) fn fields_alone(items: &[FetchItem]) -> Option<Arc<[String]>> {
     (!all.is_empty()).then(|| all.into())
 }
 
-/// What an item is called in the response, where that depends on what was asked.
+/// The label of an item in the response, where the label depends on the request.
 pub(super) fn label(item: &FetchItem) -> String {
     match item {
         FetchItem::Section { section, .. } => format!("BODY[{}]", section_text(section)),
@@ -121,7 +121,7 @@ fn section_text(section: &Section) -> String {
     text
 }
 
-/// The name of a field as `astring`; what no field can have as its name is replaced.
+/// A field name as `astring`; octets that no field name can have are replaced.
 fn field_name(name: &str) -> String {
     let is_atom = !name.is_empty()
         && name

@@ -8,15 +8,15 @@ use super::answer::{LoginOutcome, ScramLookup};
 use super::question::Question;
 use super::{About, Phase, Server, Session};
 
-/// Ends of logins that are kept until they are taken; what comes after them is left out.
+/// Ended logins kept for the host; further logins are dropped.
 const LOGINS_MAX: usize = 32;
 
-/// An exchange that waits for the client or for keys.
+/// An authentication exchange that waits for the client or for keys.
 #[derive(Debug)]
 pub(super) struct AuthPhase {
     pub(super) tag: String,
     exchange: Exchange,
-    /// The account whose keys are being proved.
+    /// The account whose keys the client has to prove.
     account: Option<String>,
     login: Login,
 }

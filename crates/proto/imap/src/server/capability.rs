@@ -1,4 +1,4 @@
-//! What is offered when (RFC 9051 section 7.2.2).
+//! The capabilities offered in each state (RFC 9051 section 7.2.2).
 
 use vere_sasl::Mechanism;
 
@@ -61,13 +61,13 @@ impl Server {
         list
     }
 
-    /// Whether passwords may travel over this connection.
+    /// Whether passwords are allowed over this connection.
     pub(super) fn may_auth_in_clear(&self) -> bool {
         self.peer.tls || self.peer.may_auth_in_clear
     }
 
-    /// Mechanisms that do not reveal the password are as good as TLS for logging in, but what follows
-    /// is not: they too need one or the other.
+    /// Mechanisms that do not reveal the password log in as safely as TLS, but the rest of the
+    /// session is not protected: such mechanisms too need TLS or the permission for cleartext.
     pub(super) fn may_auth_by(&self, mechanism: Mechanism) -> bool {
         self.config.mechanisms.contains(&mechanism) && self.may_auth_in_clear()
     }

@@ -1,15 +1,15 @@
-//! Which command may run now, and those that need nobody.
+//! The states in which each command may run, and the commands that need no host.
 
 use crate::command::Command;
 
 use super::question::{MailboxChange, Question};
 use super::{About, Phase, Server, Session};
 
-/// The least that a command needs.
+/// The least session state that a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Nothing,
-    /// That the client has not logged in.
+    /// The client has not logged in.
     Stranger,
     Login,
     Mailbox,
@@ -56,7 +56,7 @@ impl Server {
                 self.complete(tag, "OK done");
             }
             Command::Noop | Command::Check => {
-                // All that happened before is told, also what this session has not heard of yet.
+                // NOOP reports every earlier change, including changes that this session has not heard of yet.
                 if let Session::Selected { mailbox, .. } = &mut self.session {
                     mailbox.dirty = true;
                 }
@@ -79,7 +79,7 @@ impl Server {
             }
             Command::Idle => {
                 self.output.line("+ idling");
-                // What changed before is told now: the client does not ask again.
+                // Earlier changes are reported now: the client does not ask again.
                 self.idle(tag);
             }
             Command::Append(append) => self.append(tag, append, text),
@@ -220,8 +220,8 @@ impl Server {
         self.complete(tag, "OK done");
     }
 
-    /// The client wants to be told the numbers of changes from now on; of the mailbox that it has open it is told
-    /// where they stand (RFC 7162 section 3.1).
+    /// Enables reports of mod-sequences; the client gets the present mod-sequence of the open mailbox (RFC 7162
+    /// section 3.1).
     pub(super) fn want_mod_seqs(&mut self) {
         let before = std::mem::replace(&mut self.enabled.condstore, true);
         if let Some(number) = self

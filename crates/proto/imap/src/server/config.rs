@@ -1,4 +1,4 @@
-//! What the host decides about a session before it begins.
+//! The host's settings for a session.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use vere_sasl::{FakeKeys, Mechanism, NonceSource};
 
 use crate::limits::Limits;
 
-/// What all sessions of a listener share.
+/// The settings shared by all sessions of a listener.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Our name, in the greeting.
@@ -18,11 +18,11 @@ pub struct ServerConfig {
     pub mechanisms: Vec<Mechanism>,
     /// Where SCRAM's nonces come from.
     pub nonces: Arc<NonceSource>,
-    /// What users that do not exist are answered with.
+    /// The keys for SCRAM exchanges of users that do not exist.
     pub fake_keys: FakeKeys,
 }
 
-/// Who connected, and what the host allows it.
+/// The connected client, and the permissions given by the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// The client's address.

@@ -46,7 +46,7 @@ impl Server {
             Ok(copied) => copied,
             Err(refusal) => return self.no(work.tag, refusal),
         };
-        // The target may be the mailbox that is open.
+        // The target may be the open mailbox.
         if let Some(selected) = self.selected() {
             selected.dirty = true;
         }

@@ -14,9 +14,9 @@ use super::{About, Asking, Phase, Server, Session};
 use crate::limits::ALIVE_INTERVAL;
 
 impl Server {
-    /// Gives the machine what the client sent, and says how many octets it has taken.
+    /// Gives the machine octets from the client, and returns the number of octets consumed.
     ///
-    /// It takes all of them, unless a question, a handshake or output that waits comes before.
+    /// The machine consumes all octets, unless a question, a handshake or waiting output comes first.
     pub fn input(&mut self, bytes: &[u8], now: Timestamp) -> usize {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -119,7 +119,7 @@ impl Server {
                 self.output
                     .line(&format!("{tag} NO [CANNOT] the name is too long"));
             }
-            // RFC 3501 section 5.1.3: it is no name, which is no fault of syntax.
+            // RFC 3501 section 5.1.3: an undecodable name is no mailbox name, but no syntax error either.
             (Some(tag), Err(CommandError::NameEncoding)) => {
                 self.output
                     .line(&format!("{tag} NO [CANNOT] the name is not modified UTF-7"));
@@ -129,7 +129,7 @@ impl Server {
         }
     }
 
-    /// Takes the answer to the open question; without one it does nothing.
+    /// Processes the answer to the open question; without an open question the call does nothing.
     pub fn answer(&mut self, answer: Answer, now: Timestamp) {
         let asking = match std::mem::replace(&mut self.phase, Phase::Command) {
             Phase::Asking(asking) => asking,
@@ -150,7 +150,7 @@ impl Server {
             }
             (About::Status(work), Answer::Status(result)) => self.status_answered(work, result),
             (About::Change { tag, name }, Answer::Done(result)) => {
-                // It may be what is open that was removed.
+                // The removed mailbox may be the open mailbox.
                 if let Some(selected) = self.selected() {
                     selected.dirty |= name == "deleted";
                 }
@@ -180,8 +180,8 @@ impl Server {
         self.end_if_shutting_down();
     }
 
-    /// Takes note that something in a mailbox may be other than before; a client that idles is told at
-    /// once, another one with its next command.
+    /// Records that a mailbox may have changed; a client in IDLE is told at once, any other client with the
+    /// next command.
     pub fn mailbox_changed(&mut self, key: MailboxKey) {
         match self.selected() {
             Some(selected) if selected.key == key => selected.dirty = true,
@@ -193,10 +193,10 @@ impl Server {
         }
     }
 
-    /// When [`Server::timed_out`] is due unless something happens before.
+    /// The time at which [`Server::timed_out`] is due unless an event comes first.
     ///
-    /// While a question is open there is no such time: how long an answer takes is up to the host. Nor is
-    /// there one while the client has to read.
+    /// While a question is open the deadline is infinite: the host decides how long an answer takes. The
+    /// deadline is infinite too while output waits for the client.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         let limits = &self.config.limits;
@@ -212,7 +212,8 @@ impl Server {
         literal_due.map_or(due, |literal_due| literal_due.min(due))
     }
 
-    /// When a client that idles is told next that the connection lives, if that is before its time is over.
+    /// The time of the next keepalive response to a client in IDLE, if earlier than the timeout of the
+    /// session.
     fn alive_due(&self) -> Option<Timestamp> {
         if !matches!(self.phase, Phase::Idle(_)) {
             return None;
@@ -228,8 +229,7 @@ impl Server {
         self.told_alive = 0;
     }
 
-    /// Takes note that the deadline has passed: the session ends, or a client that idles is told that the
-    /// connection lives.
+    /// Handles a passed deadline: the session ends, or a client in IDLE gets a keepalive response.
     pub fn timed_out(&mut self) {
         if self.output.is_empty() && self.alive_due().is_some() {
             self.told_alive = self.told_alive.saturating_add(1);
@@ -245,12 +245,12 @@ impl Server {
         }
     }
 
-    /// Frees the message that is being received, which is then refused: the host has no memory for it.
+    /// Frees and refuses the message being received: the host is out of memory.
     pub fn refuse_for_room(&mut self) {
         self.frames.refuse_for_room();
     }
 
-    /// Takes note that the handshake is done.
+    /// Records the end of the TLS handshake.
     pub fn tls_started(&mut self, now: Timestamp) {
         if matches!(self.phase, Phase::StartTls) {
             self.peer.tls = true;
@@ -265,8 +265,8 @@ impl Server {
         self.end_if_shutting_down();
     }
 
-    /// Ends the session where it is, because of what became of its account; not within an answer that is half
-    /// written: to be called again then.
+    /// Ends the session because of a change of the account; not within a half-written response, after which
+    /// the host has to call again.
     pub fn end(&mut self, reason: Refusal) {
         if !self.is_within_response() {
             self.bye(reason.text());
@@ -291,7 +291,7 @@ impl Server {
         }));
     }
 
-    /// Refuses what the client should not have sent so or now; after too many it ends.
+    /// Answers BAD to a wrong command; after too many wrong commands the session ends.
     pub(super) fn bad(&mut self, tag: Option<&str>, why: &str) {
         let tag = tag.unwrap_or("*");
         self.output.line(&format!("{tag} BAD {why}"));
@@ -317,7 +317,7 @@ impl Server {
         }
     }
 
-    /// Ends the session once its output is sent; what it held is let go.
+    /// Ends the session once the output is sent, and releases its memory.
     pub(super) fn close(&mut self) {
         self.phase = Phase::Closing;
         self.session = Session::NotAuthenticated;

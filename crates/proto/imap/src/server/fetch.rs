@@ -24,32 +24,32 @@ pub(super) struct FetchWork {
     tag: String,
     uid: bool,
     items: Vec<FetchItem>,
-    /// What each item is called.
+    /// The labels of the items.
     labels: Vec<String>,
-    /// Those that the host has not given yet.
+    /// The UIDs that the host has not given yet.
     uids: UidSet,
-    /// Those that it has, not written yet, and the one of which a part is.
+    /// Rows from the host that are not written yet; the octets of the first row may be incomplete.
     rows: std::vec::IntoIter<Row>,
     row: Option<RowWork>,
-    /// What was asked for, whether it is there or not.
+    /// The requested UIDs, existing or not.
     named: UidSet,
     need: Need,
     fields: Option<Arc<[String]>>,
     /// Whether the content of a row is the section that is asked for.
     is_cut: bool,
     changed_since: Option<ModSeq>,
-    /// Those that are seen now and were not before.
+    /// Messages that get `\Seen` by this FETCH.
     seen: UidSet,
     /// How many are still to come.
     missing: u32,
-    /// Those of them that are damaged, and those that cannot be read now.
+    /// Number of damaged messages, and of messages that cannot be read now.
     damaged: u32,
     unavailable: u32,
     unknown_encoding: bool,
 }
 
 impl FetchWork {
-    /// Octets of memory of what is not written yet.
+    /// Octets of memory of unwritten rows.
     pub(super) fn memory(&self) -> usize {
         let rows = self.rows.as_slice().iter().map(Row::memory);
         let row = self.row.as_ref().map_or(0, RowWork::memory);
@@ -57,10 +57,10 @@ impl FetchWork {
     }
 }
 
-/// Octets of a response beside what was found in a message and its content.
+/// Octets of a response beside the parsed structure and the content of the message.
 const ROW_OCTETS: usize = 128;
 
-/// Octets that the responses will have, most often; long content is not copied into them.
+/// Octets of the expected responses, in the common case; long content is not copied into the output.
 fn expected(rows: &[Row]) -> usize {
     let each = rows.iter().map(|row| {
         let copied = row.content.len().min(SHARED_OCTETS_MIN);
@@ -132,7 +132,7 @@ impl Server {
             mailbox: selected.key,
             since: work.changed_since.unwrap_or_default(),
             uid_next: selected.uid_next,
-            // Nothing is claimed by looking back.
+            // A query for old changes must not claim `\Recent`.
             read_only: true,
         };
         self.ask(question, About::Vanished(work));
@@ -151,7 +151,7 @@ impl Server {
         };
         selected.shown(changes.mod_seq);
         let known = UidSet::range(1, selected.uid_next.saturating_sub(1)).intersection(&work.named);
-        // What the session still counts is told without EARLIER, once.
+        // Messages still in the session's view are reported later, once, without EARLIER.
         let gone = vanished(changes.gone, &known).difference(&selected.view.uids());
         if !gone.is_empty() {
             self.output.line(&format!("* VANISHED (EARLIER) {gone}"));
@@ -326,7 +326,7 @@ impl Server {
         }
     }
 
-    /// The next message that the client knows.
+    /// The next row of a message in the client's view.
     fn next_row(&mut self, work: &mut FetchWork) -> Option<RowWork> {
         let selected = self.selected()?;
         let row = work.rows.find_map(|row| {
@@ -340,10 +340,10 @@ impl Server {
 
     fn fetched(&mut self, work: FetchWork) {
         let text = if work.damaged > 0 {
-            // Whoever took them for gone would throw away good copies.
+            // A client that believed such messages expunged would delete good copies.
             "NO [CORRUPTION] some of them are damaged here, the administrator can tell more"
         } else if work.unavailable > 0 {
-            // Asking again may help, which it does not where something is damaged (RFC 5530).
+            // A retry may help here, but not with damaged messages (RFC 5530).
             "NO [UNAVAILABLE] some of them cannot be read now"
         } else if work.unknown_encoding {
             "NO [UNKNOWN-CTE] a part is encoded in a way that is not known"

@@ -1,5 +1,4 @@
-//! Whole commands, with their literals, out of octets that arrive in any pieces (RFC 9051 section 4.3,
-//! RFC 7888).
+//! Assembles whole commands, with literals, from octets in pieces of any size (RFC 9051 section 4.3, RFC 7888).
 
 use crate::command::beginning;
 use crate::limits::Limits;
@@ -7,7 +6,7 @@ use crate::limits::Limits;
 /// Octets of the end of a line that announce a literal: `~{18446744073709551615+}` and CRLF.
 const ANNOUNCEMENT_OCTETS_MAX: usize = 32;
 
-/// Octets kept of the beginning of what is refused.
+/// Octets kept of the beginning of a refused command.
 const BEGINNING_OCTETS_MAX: usize = 256;
 
 /// Octets of memory reserved when a literal is announced: what is announced need not come. Reserved octets that nobody
@@ -20,44 +19,44 @@ const LONG_OCTETS: usize = 1 << 20;
 /// By how much the room of a shorter literal grows.
 const GROWTH: usize = 8;
 
-/// Octets reserved for what stands behind a long literal, so that it does not move the literal.
+/// Octets reserved for the text behind a long literal, so that the text does not move the literal.
 const BEHIND_OCTETS: usize = 1024;
 
-/// Why what came is no command; always the peer's fault.
+/// The reason for refusing a command; always the peer's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameError {
-    /// The command is longer than its bound.
+    /// The command exceeds the length limit.
     TooLong,
-    /// The message of APPEND is larger than its bound.
+    /// The message of APPEND exceeds the size limit.
     TooBig,
     /// There is no room for the message, or for a command that is long, now.
     NoRoom,
     /// A line ends with LF alone.
     BareLf,
-    /// A NUL stands where none may.
+    /// NUL in a place without permission for NUL.
     Nul,
 }
 
 /// What came.
 #[derive(Debug)]
 pub(super) enum Framed {
-    /// A command, without the CRLF at its end.
+    /// A command, without the final CRLF.
     Command(Vec<u8>),
-    /// None: this is wrong with it, and it began so.
+    /// A refused command: the beginning of the text, and the reason.
     Refused(Vec<u8>, FrameError),
     /// The client waits for leave to send a literal.
     Continue,
-    /// So much is on its way that must not be taken for commands that the connection ends.
+    /// The octets on the way are too many to read past, and must not be taken for commands: the connection ends.
     Hopeless,
 }
 
-/// Collects a command; between commands it holds nothing.
+/// Collects a command; empty between commands.
 #[derive(Debug, Default)]
 pub(super) struct FrameReader {
     buffer: Vec<u8>,
     /// Where in the buffer the line at hand begins.
     line: usize,
-    /// Octets of the buffer that are messages of APPEND, which have another bound.
+    /// Octets of APPEND messages in the buffer, under a limit of their own.
     message: usize,
     /// Whether the command is longer than one without long sets may be.
     is_long: bool,
@@ -73,7 +72,7 @@ enum Expect {
     Line,
     /// So many octets of a literal.
     Literal(usize),
-    /// So many octets of a literal that is refused.
+    /// Remaining octets of a refused literal.
     Refused(u64),
 }
 
@@ -86,7 +85,7 @@ pub(super) struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// Of a command without its sets.
+    /// The limit for a command without sets of numbers.
     fn command(&self) -> usize {
         if self.logged_in {
             self.limits.command_octets_max
@@ -142,7 +141,7 @@ impl FrameReader {
         self.is_held() || !matches!(self.expect, Expect::Line)
     }
 
-    /// Whether what is here takes room that all connections share.
+    /// Whether the buffer takes memory shared by all connections.
     fn is_held(&self) -> bool {
         self.message > 0 || self.is_long
     }
@@ -151,13 +150,13 @@ impl FrameReader {
         self.buffer.capacity().saturating_add(self.tail.capacity())
     }
 
-    /// The octets here of a message on its way, or of a long command. What is announced or reserved and has not come
-    /// takes no memory.
+    /// The octets here of a message on its way, or of a long command. Announced or reserved octets that have not
+    /// arrived take no memory.
     pub(super) fn message_memory(&self) -> usize {
         if self.is_held() { self.buffer.len() } else { 0 }
     }
 
-    /// Lets go of the message on its way, or of the long command, which is refused at its end.
+    /// Drops the message on its way, or the long command; the command is refused at the end.
     pub(super) fn refuse_for_room(&mut self) {
         if !self.is_held() {
             return;
@@ -196,7 +195,7 @@ impl FrameReader {
             &mut self.tail,
             self.buffer.get(self.line..).unwrap_or_default(),
         );
-        // Of what is refused, the beginning is kept: it has the tag.
+        // The beginning of a refused command is kept because of the tag.
         self.buffer.truncate(BEGINNING_OCTETS_MAX);
         self.buffer.shrink_to_fit();
         self.line = self.buffer.len();
@@ -212,14 +211,14 @@ impl FrameReader {
         (taken, framed)
     }
 
-    /// Adds a piece of a line; of one that is refused only its end is kept.
+    /// Appends a piece of a line; of a refused line only the end is kept.
     fn keep(&mut self, piece: &[u8], bounds: Bounds<'_>) {
         let mut rest = piece;
         if self.refused.is_none() {
             let text = self.buffer.len().saturating_sub(self.message);
             let room = bounds.whole().saturating_sub(text);
-            // What fits is added even when the piece as a whole does not fit: the tag may be in it, and what is
-            // kept of the line must not depend on where it was cut.
+            // The fitting part is appended even when the piece as a whole does not fit: the tag may be in that part,
+            // and the kept text must not depend on where the line was cut.
             let (fits, excess) = piece.split_at_checked(room).unwrap_or((piece, &[]));
             self.buffer.extend_from_slice(fits);
             self.is_long |= text.saturating_add(fits.len()) > bounds.command();
@@ -258,7 +257,7 @@ impl FrameReader {
         }
     }
 
-    /// Octets of the command that are neither a message nor of its longest set of numbers.
+    /// Octets of the command outside messages and outside the longest set of numbers.
     fn octets_beside_sets(&self) -> usize {
         let is_of_set = |octet: &u8| octet.is_ascii_digit() || matches!(octet, b',' | b':' | b'*');
         let sets = self.buffer.split(|octet| !is_of_set(octet));
@@ -322,7 +321,7 @@ impl FrameReader {
         if !bounds.logged_in || !word.eq_ignore_ascii_case(b"APPEND") {
             return Err(FrameError::TooLong);
         }
-        // Of all literals together: a client may announce one after the other.
+        // The sum over all literals: a client may announce several literals.
         let message = self.message.saturating_add(octets_here);
         let fits = u64::try_from(message)
             .is_ok_and(|octets| octets <= bounds.limits.message_size_max.as_u64());
@@ -386,7 +385,7 @@ mod tests {
         }
     }
 
-    /// Everything that comes of octets, in pieces of a size.
+    /// The result of feeding octets in pieces of a given size.
     fn all(octets: &[u8], piece: usize, logged_in: bool) -> Vec<String> {
         let limits = limits();
         let mut reader = FrameReader::default();
@@ -465,7 +464,7 @@ mod tests {
             &format!("a uid fetch {set} flags\r\nb\r\n"),
             &[&format!("[a uid fetch {set} flags]"), "[b]"],
         );
-        // The longest one counts, and not what stands around it.
+        // The longest set counts, and not the text around the set.
         check(
             &format!("a uid fetch {} {}\r\nb\r\n", &set[..36], "x".repeat(30)),
             &["\"a\" TooLong", "[b]"],
@@ -490,7 +489,7 @@ mod tests {
             &format!("a uid search uid {set} to {{9+}}\r\nalice 123\r\nb\r\n"),
             &["\"a\" TooLong", "[b]"],
         );
-        // Before login nothing is long.
+        // Before login a long set of numbers is refused too.
         assert_eq!(
             all(format!("a {set}\r\nb\r\n").as_bytes(), 9, false),
             ["\"a\" TooLong", "[b]"]
@@ -609,7 +608,7 @@ mod tests {
         );
     }
 
-    /// While the buffer was doubled there were two of it.
+    /// The doubling of the buffer once held two copies.
     #[test]
     fn a_long_message_is_not_copied_as_it_comes() {
         const OCTETS: usize = 9 << 20;

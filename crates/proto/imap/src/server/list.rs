@@ -21,26 +21,26 @@ pub(super) struct ListWork {
     stops: bool,
     selection: ListSelection,
     returns: ListReturn,
-    /// What is still to be told.
+    /// Names not written yet.
     waiting: VecDeque<(String, Shown)>,
-    /// The mailbox that was told last, whose numbers follow directly: clients pair neighbours (RFC 5819).
+    /// The mailbox written last, whose STATUS follows directly: clients pair neighbours (RFC 5819).
     asked: String,
 }
 
-/// A name as it is shown.
+/// The attributes of a listed name.
 #[derive(Debug, Default, Clone, Copy)]
 struct Shown {
     exists: bool,
     subscribed: bool,
     special_use: Option<&'static str>,
     has_children: bool,
-    /// Something below is subscribed that no pattern shows.
+    /// A subscribed mailbox below the name that no pattern shows.
     subscribed_below: bool,
 }
 
 impl Server {
     pub(super) fn list(&mut self, tag: String, command: ListCommand) {
-        // Which separator is used is asked like this (RFC 9051 section 6.3.9).
+        // An empty pattern asks for the hierarchy separator (RFC 9051 section 6.3.9).
         if command.selection.is_none() && command.patterns.iter().all(String::is_empty) {
             self.output.line("* LIST (\\Noselect) \"/\" \"\"");
             return self.complete(tag, "OK done");
@@ -116,7 +116,7 @@ impl Server {
     }
 
     pub(super) fn list_status_answered(&mut self, work: ListWork, result: Result<Status, Refusal>) {
-        // One that has gone meanwhile has no numbers.
+        // A mailbox removed in the meantime has no STATUS.
         if let Ok(status) = result {
             let items: Vec<StatusItem> = work.returns.status.clone();
             self.tell_status(&work.asked, &items, &status);
@@ -185,8 +185,8 @@ impl ListWork {
     }
 }
 
-/// All names in order, with those that have none but others below them. Which names are subscribed below one is told
-/// of those that the client does not see themselves (RFC 5258 section 3.5).
+/// All names in order, including names without a mailbox that are parents of mailboxes. The subscribed children of a
+/// name are reported if the client does not see the children themselves (RFC 5258 section 3.5).
 fn tree(entries: &[MailboxEntry], mut is_seen: impl FnMut(&str) -> bool) -> BTreeMap<&str, Shown> {
     let mut names: BTreeMap<&str, Shown> = BTreeMap::new();
     for entry in entries {

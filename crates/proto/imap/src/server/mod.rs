@@ -1,15 +1,14 @@
 //! The server's side of a session, from the greeting to the end of the connection.
 //!
-//! The host drives a [`Server`] like this:
+//! The host drives a [`Server`] in a loop:
 //!
-//! 1. call [`Server::step`] and do what it says;
-//! 2. after [`Answer`]ing or sending, first give [`Server::input`] the octets that it has not taken,
-//!    then go to 1.
+//! 1. call [`Server::step`] and carry out the step;
+//! 2. after [`Answer`]ing or sending, first give [`Server::input`] the octets not yet consumed, then go to 1.
 //!
-//! While a mailbox is open ([`Server::mailbox`]) the host calls [`Server::mailbox_changed`] whenever
-//! something in it may be other than before; how and when the client is told is the machine's business.
+//! While a mailbox is open ([`Server::mailbox`]) the host calls [`Server::mailbox_changed`] after every possible
+//! change of the mailbox; the machine decides how and when to tell the client.
 //!
-//! What a command does in each state (`-` is `BAD`; RFC 9051 section 3):
+//! The effect of a command in each state (`-` is `BAD`; RFC 9051 section 3):
 //!
 //! | command | not authenticated | authenticated | selected |
 //! |---|---|---|---|
@@ -21,8 +20,8 @@
 //! | CLOSE, UNSELECT | - | - | authenticated |
 //! | FETCH, STORE, SEARCH, COPY, MOVE, EXPUNGE, CHECK | - | - | asks |
 //!
-//! Message numbers change only where they may: no EXPUNGE is sent while FETCH, STORE or SEARCH with
-//! message numbers are answered, nor while no command is (RFC 9051 section 7.5.1).
+//! Message numbers change only in the permitted places: no EXPUNGE is sent during FETCH, STORE or SEARCH with message
+//! numbers, nor between commands (RFC 9051 section 7.5.1).
 
 mod answer;
 mod append;
@@ -72,7 +71,7 @@ pub use question::{
 };
 pub use refusal::Refusal;
 
-/// One session with one client.
+/// The session with one client.
 #[derive(Debug)]
 pub struct Server {
     config: Arc<ServerConfig>,
@@ -83,30 +82,30 @@ pub struct Server {
     /// While a literal comes.
     pace: Option<Box<pace::Pace>>,
     output: Output,
-    /// Attempts to log in that ended, until they are taken.
+    /// Ended login attempts, kept for the host.
     logins: Vec<Login>,
     enabled: Enabled,
     counts: Counts,
     shutting_down: bool,
     began: Timestamp,
-    /// When the client last did what it had to.
+    /// The time of the client's last required action.
     waiting_since: Timestamp,
-    /// How often it was told since then that the connection lives.
+    /// Number of keepalive responses since then.
     told_alive: u16,
 }
 
-/// What the next octet is, or what has to come before it.
+/// The meaning of the next octet, or the event before the next octet.
 #[derive(Debug)]
 enum Phase {
-    /// Of a command.
+    /// Octets of a command.
     Command,
-    /// Of a response within AUTHENTICATE.
+    /// Octets of a response within AUTHENTICATE.
     AuthResponse(Box<AuthPhase>),
-    /// Of `DONE`, which ends the IDLE of this tag.
+    /// `DONE`, which ends the IDLE command with this tag.
     Idle(String),
     /// The answer of the host.
     Asking(Box<Asking>),
-    /// That the client reads what waits for it: more of what the host gave follows.
+    /// The client reads waiting output, before more rows are written.
     Writing(Box<fetch::FetchWork>),
     /// The TLS handshake.
     StartTls,
@@ -117,12 +116,12 @@ enum Phase {
 /// An open question.
 #[derive(Debug)]
 struct Asking {
-    /// What the host has not been told yet.
+    /// The question not yet given to the host.
     question: Option<Question>,
     about: About,
 }
 
-/// What the answer decides.
+/// The purpose of the open question.
 #[derive(Debug)]
 enum About {
     Password {
@@ -159,7 +158,7 @@ enum About {
     Sync(sync::SyncWork),
 }
 
-/// Who the client is, and what it has open.
+/// The authentication state of the client, with the open mailbox.
 #[derive(Debug)]
 enum Session {
     NotAuthenticated,
@@ -172,7 +171,7 @@ enum Session {
     },
 }
 
-/// What the client has asked for that old clients could not read.
+/// Extensions enabled by the client, whose responses old clients cannot parse.
 #[derive(Debug, Default, Clone, Copy)]
 struct Enabled {
     /// IMAP4rev2: names are UTF-8, SEARCH is answered by ESEARCH, there is no `\Recent`.
@@ -196,8 +195,8 @@ impl Server {
         Self::greeting(config, peer, Session::NotAuthenticated, now)
     }
 
-    /// Begins a session of a client that the host knows already: it is greeted with PREAUTH (RFC 9051
-    /// section 7.1.4).
+    /// Begins the session of a client already authenticated by the host: the greeting is PREAUTH (RFC 9051 section
+    /// 7.1.4).
     #[must_use]
     pub fn preauthenticated(
         config: Arc<ServerConfig>,
@@ -238,12 +237,12 @@ impl Server {
         server
     }
 
-    /// What the host must do next.
+    /// The next step of the host.
     pub fn step(&mut self) -> Step {
         self.write_on();
         let much_waits = self.output.len() >= self.config.limits.output_octets_max;
         if let Phase::Asking(asking) = &mut self.phase {
-            // A piece is not made before those in front of it are read.
+            // A piece waits until the client has read the pieces before.
             let is_early = matches!(asking.about, About::Piece(_)) && !self.output.is_empty();
             if asking.question.is_some() && (much_waits || is_early) {
                 return Step::Send;
@@ -271,18 +270,18 @@ impl Server {
         self.output.sent(octets);
     }
 
-    /// Attempts to log in that ended since this was last asked.
+    /// The login attempts that ended since the last call.
     pub fn take_logins(&mut self) -> Vec<Login> {
         std::mem::take(&mut self.logins)
     }
 
-    /// Who the client is.
+    /// The peer of the session.
     #[must_use]
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// The account that the client has proved to be.
+    /// The account after successful authentication.
     #[must_use]
     pub fn account(&self) -> Option<&str> {
         match &self.session {
@@ -291,7 +290,7 @@ impl Server {
         }
     }
 
-    /// The mailbox that is open.
+    /// The open mailbox.
     #[must_use]
     pub fn mailbox(&self) -> Option<MailboxKey> {
         match &self.session {
@@ -300,7 +299,7 @@ impl Server {
         }
     }
 
-    /// Octets of memory that the session holds beside itself.
+    /// Octets of memory that the session holds outside the struct.
     #[must_use]
     pub fn memory(&self) -> usize {
         let view = match &self.session {
@@ -311,7 +310,7 @@ impl Server {
             .saturating_add(self.fetch_memory())
     }
 
-    /// Octets of memory of responses that the client has not read yet, and of messages for them.
+    /// Octets of memory of responses not yet read by the client, and of messages for those responses.
     #[must_use]
     pub fn fetch_memory(&self) -> usize {
         let held = match &self.phase {
@@ -325,7 +324,7 @@ impl Server {
         self.output.memory().saturating_add(held)
     }
 
-    /// Whether a response is half written, so that nothing else can be said.
+    /// Whether a response is half written, which blocks every other response.
     fn is_within_response(&self) -> bool {
         match &self.phase {
             Phase::Writing(_) => true,
@@ -334,7 +333,7 @@ impl Server {
         }
     }
 
-    /// Octets of memory of a message that is being received.
+    /// Octets of memory of a message being received.
     #[must_use]
     pub fn message_memory(&self) -> usize {
         self.frames.message_memory()

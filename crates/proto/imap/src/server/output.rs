@@ -1,4 +1,4 @@
-//! Responses on their way to the client.
+//! Queue of responses to the client.
 
 use std::collections::VecDeque;
 
@@ -6,19 +6,19 @@ use bytes::Bytes;
 
 use crate::write;
 
-/// Octets of buffer kept while nothing waits.
+/// Octets of buffer kept while the queue is empty.
 const KEPT_OCTETS_MAX: usize = 512;
 
-/// Octets from which content is not copied between the responses but put in its place whole.
+/// Octets from which content is queued whole instead of being copied between the responses.
 pub(super) const SHARED_OCTETS_MIN: usize = 16 * 1024;
 
-/// The octets that wait to be sent.
+/// The octets waiting to be sent.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     /// Pieces before the buffer.
     pieces: VecDeque<Bytes>,
     buffer: Vec<u8>,
-    /// Octets of the first piece, or of the buffer when there is none, that were sent.
+    /// Octets already sent of the first piece, or of the buffer without pieces.
     sent: usize,
     /// Octets of all pieces.
     held: usize,
@@ -82,7 +82,7 @@ impl Output {
         &mut self.buffer
     }
 
-    /// Takes memory for octets that come at once.
+    /// Reserves memory for octets that follow at once.
     pub(super) fn reserve(&mut self, octets: usize) {
         self.buffer.reserve(octets);
     }
@@ -95,13 +95,13 @@ impl Output {
         write::number(&mut self.buffer, number);
     }
 
-    /// A line, whose end is added.
+    /// Appends a line with CRLF.
     pub(super) fn line(&mut self, text: &str) {
         self.text(text);
         self.text("\r\n");
     }
 
-    /// Content of a message; a long one is not copied.
+    /// Appends content of a message; long content is not copied.
     pub(super) fn content(&mut self, content: Bytes) {
         if content.len() < SHARED_OCTETS_MIN {
             self.buffer.extend_from_slice(&content);
@@ -109,7 +109,7 @@ impl Output {
         }
         let mut before = std::mem::take(&mut self.buffer);
         if self.pieces.is_empty() {
-            // What was sent of the buffer is sent.
+            // Removes the octets already sent from the buffer.
             before.drain(..self.sent.min(before.len()));
             self.sent = 0;
         }

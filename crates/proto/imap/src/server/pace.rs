@@ -6,11 +6,11 @@ use vere_units::Timestamp;
 
 use crate::limits::Limits;
 
-/// The time that a command with a literal has.
+/// The time allowed for a command with a literal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
     began: Timestamp,
-    /// Until when what came is enough.
+    /// The time until which the octets received suffice.
     paid_until: Timestamp,
 }
 
@@ -22,7 +22,7 @@ impl Pace {
         }
     }
 
-    /// Takes note of octets that have come: they buy time, but never more than a window from now on.
+    /// Records received octets: each octet buys time, at most one window from now.
     pub(super) fn take(&mut self, octets: usize, limits: &Limits, now: Timestamp) {
         let millis = u64::try_from(octets)
             .unwrap_or(u64::MAX)

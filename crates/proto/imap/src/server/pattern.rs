@@ -1,24 +1,25 @@
 //! Patterns of mailbox names (RFC 9051 section 6.3.9).
 
-/// A pattern: `*` stands for anything, `%` for anything within a level.
+/// A pattern: `*` matches any octets, `%` any octets within a level.
 ///
-/// It is an automaton of which all ways are gone at once: a bit for each place that the pattern may have
-/// come to. A name costs a few operations for each of its octets and each 64 octets of the pattern, whatever
+/// The pattern is an automaton that follows all paths at once: a bit for each reachable place in the
+/// pattern. A name costs a few operations for each of its octets and each 64 octets of the pattern, whatever
 /// wildcards there are.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    /// Which line of `goes` is an octet's; the first one is that of octets that are not in the pattern.
+    /// The line of `goes` for each octet; the first line is for octets outside the pattern.
     lines: [u16; 256],
     /// For each line: the places that the octet leads on from.
     goes: Vec<u64>,
-    /// The places where anything may come between, and those where anything but `/` may.
+    /// The places with `*`, where any octet may follow, and the places with `%`, where any octet except `/`
+    /// may follow.
     any: Vec<u64>,
     level: Vec<u64>,
     /// The place at the end.
     end: Place,
 }
 
-/// The word of a place, and its bit.
+/// The index of a place's word, and the bit in the word.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place(usize, u64);
 
@@ -124,7 +125,7 @@ mod tests {
         Pattern::new(pattern).fits(name, &mut Vec::new())
     }
 
-    /// The definition: a wildcard stands for nothing, or for one more octet.
+    /// The definition: a wildcard matches the empty text, or one more octet.
     fn is_meant(pattern: &[u8], name: &[u8]) -> bool {
         match (pattern, name) {
             ([], _) => name.is_empty(),
@@ -155,8 +156,8 @@ mod tests {
         }
     }
 
-    /// What costs most where ways are tried one after the other: here a name costs its length times the
-    /// words of the pattern.
+    /// The worst case for a matcher with backtracking: here a name costs its length times the words of the
+    /// pattern.
     #[test]
     fn long_patterns_are_a_few_words() {
         let pattern = Pattern::new(&format!("{}b", "*a%a".repeat(500)));
@@ -174,7 +175,7 @@ mod tests {
         #[test]
         fn fits_what_is_meant(pattern in "[ab/%*]{0,9}", name in "[ab/]{0,9}", times in 0..70usize) {
             prop_assert_eq!(fits(&pattern, &name), is_meant(pattern.as_bytes(), name.as_bytes()));
-            // The same behind other words.
+            // The same pattern behind other words.
             let before = "b".repeat(times);
             let (pattern, name) = (format!("{before}{pattern}"), format!("{before}{name}"));
             prop_assert_eq!(fits(&pattern, &name), is_meant(pattern.as_bytes(), name.as_bytes()));

@@ -1,4 +1,4 @@
-//! What the machine wants from its host.
+//! The questions of the machine to the host.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::flags::Flag;
 use crate::set::UidSet;
 use crate::{ModSeq, Uid};
 
-/// What the host must do next.
+/// The next step of the host.
 #[derive(Debug)]
 #[must_use]
 pub enum Step {
@@ -21,7 +21,7 @@ pub enum Step {
     Send,
     /// Find the answer and call [`Server::answer`](super::Server::answer).
     Ask(Question),
-    /// The answer to the last question is missing; nothing goes on before it.
+    /// The answer to the last question is missing, and the session waits for the answer.
     NeedAnswer,
     /// Do the TLS handshake, throwing away whatever was read before it, and call
     /// [`Server::tls_started`](super::Server::tls_started).
@@ -30,20 +30,20 @@ pub enum Step {
     Close,
 }
 
-/// An open mailbox, by the name that the host gave it.
+/// An open mailbox, under a key chosen by the host.
 pub type MailboxKey = u64;
 
-/// A question to the host, about the account that has logged in. At most one is open at a time.
+/// A question to the host, about the account that has logged in. At most one question is open at a time.
 #[derive(Debug)]
 pub enum Question {
     /// Is the password right? Answered by [`Answer::Login`](super::Answer::Login).
     Password(PasswordAttempt),
-    /// What are the keys of this user? Answered by [`Answer::ScramUser`](super::Answer::ScramUser).
+    /// Looks up the SCRAM keys of a user. Answered by [`Answer::ScramUser`](super::Answer::ScramUser).
     ScramUser {
         /// The name, prepared by SASLprep.
         username: String,
     },
-    /// Which mailboxes are there? Answered by [`Answer::Mailboxes`](super::Answer::Mailboxes).
+    /// Lists the mailboxes. Answered by [`Answer::Mailboxes`](super::Answer::Mailboxes).
     Mailboxes,
     /// How many messages, and so on? Answered by [`Answer::Status`](super::Answer::Status).
     Status {
@@ -59,24 +59,24 @@ pub enum Question {
     Open {
         /// Its name.
         mailbox: String,
-        /// Whether nothing in it shall change, not even `\Recent`.
+        /// Whether opening changes no state, not even `\Recent`.
         read_only: bool,
     },
     /// What changed? Answered by [`Answer::Changes`](super::Answer::Changes).
     Changes {
         /// The mailbox.
         mailbox: MailboxKey,
-        /// What changed up to here is known.
+        /// The client knows every change up to this mod-sequence.
         since: ModSeq,
         /// Messages from here on are new.
         uid_next: Uid,
-        /// Whether nothing in it shall change, not even `\Recent`.
+        /// Whether the query changes no state, not even `\Recent`.
         read_only: bool,
     },
     /// Give messages, rising by UID. Answered by [`Answer::Messages`](super::Answer::Messages).
     Fetch(FetchQuery),
-    /// Give a piece of a message whose row came without its octets ([`Row::behind`](super::Row::behind)). Asked once the client has read
-    /// what came before. Answered by [`Answer::Piece`](super::Answer::Piece).
+    /// Reads a piece of a message whose row came without octets ([`Row::behind`](super::Row::behind)). The machine
+    /// asks once the client has read the output before. Answered by [`Answer::Piece`](super::Answer::Piece).
     Piece(PieceQuery),
     /// Change flags. Answered by [`Answer::Flags`](super::Answer::Flags).
     Store(StoreQuery),
@@ -87,7 +87,7 @@ pub enum Question {
         /// Only among these.
         uids: Option<UidSet>,
     },
-    /// Copy messages, all or none. Answered by [`Answer::Copied`](super::Answer::Copied).
+    /// Copies all messages, or no message. Answered by [`Answer::Copied`](super::Answer::Copied).
     Copy {
         /// The mailbox.
         mailbox: MailboxKey,
@@ -95,18 +95,19 @@ pub enum Question {
         uids: UidSet,
         /// Where to.
         target: String,
-        /// Whether they leave where they were.
+        /// Whether the messages leave the source mailbox.
         remove: bool,
     },
-    /// Is the message safe? Answered by [`Answer::Appended`](super::Answer::Appended), after which the client believes that it is.
+    /// Stores a message. Answered by [`Answer::Appended`](super::Answer::Appended) once the message is safe on disk:
+    /// the client relies on that answer.
     Append(Box<AppendQuery>),
-    /// Which messages are these? Answered by [`Answer::Found`](super::Answer::Found).
+    /// Finds the messages of a search. Answered by [`Answer::Found`](super::Answer::Found).
     Search {
         /// The mailbox.
         mailbox: MailboxKey,
-        /// What is looked for, without message numbers.
+        /// The search key, without message numbers.
         key: SearchKey,
-        /// Messages that are recent in this session.
+        /// Messages with `\Recent` in this session.
         recent: UidSet,
     },
     /// How much is used and allowed? Answered by [`Answer::Quota`](super::Answer::Quota).
@@ -120,7 +121,7 @@ pub enum MailboxChange {
     Create {
         /// The name.
         mailbox: String,
-        /// Its use, such as `Sent`; of several the first.
+        /// The special use, such as `Sent`; the first of several.
         special_use: Option<String>,
     },
     /// DELETE.
@@ -136,41 +137,40 @@ pub enum MailboxChange {
     Subscribe {
         /// The name.
         mailbox: String,
-        /// Whether it is subscribed from now on.
+        /// Whether to subscribe or to unsubscribe.
         subscribed: bool,
     },
 }
 
-/// Which messages to give.
+/// The messages and octets to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchQuery {
     /// The mailbox.
     pub mailbox: MailboxKey,
-    /// Which messages; the host may give the first ones only.
+    /// The requested UIDs; the host may answer the first UIDs only.
     pub uids: UidSet,
-    /// Only those changed since.
+    /// Restricts the answer to messages changed since this mod-sequence.
     pub changed_since: Option<ModSeq>,
     /// What of them.
     pub need: Need,
-    /// Whether what the parser found in them is needed too; it always is where nothing else is.
+    /// Whether the row needs the parsed structure too; always true for [`Need::Parsed`].
     pub parsed: bool,
-    /// When of the header no fields but these are needed, and nothing that the parser found: then a
-    /// row's content is the fields of these names as they were written, in their order, and an empty line
-    /// ([`crate::message::header_fields`]).
+    /// Set if the query needs only these header fields, without the parsed structure: the row's content is then the
+    /// fields as written, in their order, and an empty line ([`crate::message::header_fields`]).
     pub fields: Option<Arc<[String]>>,
-    /// Octets of content after which to stop; at least one message is given.
+    /// Octets of content after which the host stops; the answer has at least one message.
     pub octets_max: usize,
-    /// What is longer than so many octets may be given without them ([`Row::behind`](super::Row::behind)), as the last row; never where an
-    /// item is made of them.
+    /// Size from which a message may be given without octets ([`Row::behind`](super::Row::behind)), as the last row;
+    /// absent if an item has to process the octets.
     pub large_from: Option<usize>,
 }
 
-/// Which octets of a message to give.
+/// The octets of a message to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceQuery {
     /// The mailbox.
     pub mailbox: MailboxKey,
-    /// The message, whose row was the last that was given.
+    /// The message, whose row was the last row given.
     pub uid: Uid,
     /// The first octet.
     pub first: usize,
@@ -178,21 +178,21 @@ pub struct PieceQuery {
     pub octets: usize,
 }
 
-/// What of a message is needed beside its flags, date and size.
+/// The need for message octets beside flags, date and size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// Nothing.
     #[default]
     Nothing,
-    /// What the parser found in it.
+    /// The parsed structure.
     Parsed,
-    /// The header, no octet behind it.
+    /// The header, without octets of the body.
     Header,
     /// All of it.
     Whole,
 }
 
-/// Which flags to change.
+/// A change of flags.
 #[derive(Debug, Clone)]
 pub struct StoreQuery {
     /// The mailbox.
@@ -203,7 +203,7 @@ pub struct StoreQuery {
     pub action: StoreAction,
     /// The flags.
     pub flags: Vec<Flag>,
-    /// Only those not changed since.
+    /// Restricts the change to messages unchanged since this mod-sequence.
     pub unchanged_since: Option<ModSeq>,
 }
 
@@ -214,7 +214,7 @@ pub struct AppendQuery {
     pub mailbox: String,
     /// With which flags.
     pub flags: Vec<Flag>,
-    /// Received when; now where nothing is said.
+    /// Time of receipt; the present time if absent.
     pub date: Option<DateTime>,
     /// The message.
     pub message: Bytes,

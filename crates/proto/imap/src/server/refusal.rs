@@ -3,21 +3,21 @@
 /// Why something is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Peer: there is no such mailbox.
+    /// Peer: the mailbox does not exist.
     NoMailbox,
-    /// Peer: there is no such mailbox to put messages in; it could be created.
+    /// Peer: the target mailbox does not exist; the client could create the mailbox.
     NoTarget,
-    /// Peer: there is such a mailbox already.
+    /// Peer: the mailbox already exists.
     Exists,
-    /// Peer: no mailbox can have this name.
+    /// Peer: the mailbox name is invalid.
     Name,
     /// Peer: INBOX stays.
     Inbox,
     /// Peer: there are mailboxes below, and the name alone cannot go.
     HasChildren,
-    /// Peer: a mailbox cannot have this use.
+    /// Peer: no mailbox can have this special use.
     SpecialUse,
-    /// Policy: there are as many as there may be, of mailboxes or keywords.
+    /// Policy: the number of mailboxes or keywords is at the limit.
     TooMany,
     /// Policy: a search has more keys than may be for which messages are read.
     ManyTexts,
@@ -25,13 +25,13 @@ pub enum Refusal {
     OverQuota,
     /// Policy: the message is too large.
     TooBig,
-    /// Peer: what was opened is gone.
+    /// Peer: the open mailbox was removed.
     Gone,
     /// Policy: the account was removed.
     Removed,
-    /// Policy: the password that was shown is not that of the account any more.
+    /// Policy: the password of this login has been replaced.
     Expired,
-    /// Host: it cannot be done now.
+    /// Host: the operation is impossible now.
     Unavailable,
 }
 

@@ -16,7 +16,7 @@ use super::answer::{FlagsOf, Row};
 use super::output::Output;
 use super::selected::Selected;
 
-/// Writes the flags of a message, `\Recent` among them where the client knows it.
+/// Writes the flags of a message, with `\Recent` for clients that know the flag.
 pub(super) fn flags(output: &mut Output, selected: &Selected, enabled: Enabled, row: &FlagsOf) {
     let mut before = "(";
     for flag in row.flags.iter() {
@@ -38,14 +38,14 @@ pub(super) fn flags(output: &mut Output, selected: &Selected, enabled: Enabled, 
     output.text(if before == " " { ")" } else { "()" });
 }
 
-/// Tells of keywords before they are first used (RFC 9051 section 7.3.5).
+/// Announces keywords before their first use (RFC 9051 section 7.3.5).
 pub(super) fn announce(output: &mut Output, selected: &mut Selected, flags: &Flags) {
     if selected.learn(flags) {
         known_flags(output, selected);
     }
 }
 
-/// `FLAGS`, and what of them can be stored.
+/// Writes `FLAGS`, and the flags that clients can store.
 pub(super) fn known_flags(output: &mut Output, selected: &Selected) {
     let mut names = String::from("\\Answered \\Flagged \\Deleted \\Seen \\Draft");
     for word in &selected.keywords {
@@ -62,21 +62,20 @@ pub(super) fn known_flags(output: &mut Output, selected: &Selected) {
     }
 }
 
-/// A message of which the response is being written.
+/// A message whose response is being written.
 #[derive(Debug)]
 pub(super) struct RowWork {
     row: Row,
     number: u32,
-    /// Whether it is seen now and was not before.
+    /// Whether this FETCH sets `\Seen`.
     seen: bool,
     /// How many items are written.
     written: usize,
-    /// What was found in it, once it is needed.
+    /// The parsed structure, decoded when first needed.
     parsed: Option<Parsed>,
-    /// Parts that were decoded, all of them together not longer than the message: no part of what is
-    /// encoded lies in another.
+    /// Decoded parts, together not longer than the message: encoded parts never overlap.
     decoded: Vec<(Vec<u32>, Bytes)>,
-    /// What of the message is still to come of the literal that is begun.
+    /// The range of the message still to come in the open literal.
     to_come: Range<usize>,
 }
 
@@ -85,14 +84,14 @@ pub(super) enum Written {
     Whole,
     /// Until as much waits as may.
     Full,
-    /// Until the octets of a literal that are not here.
+    /// Stopped at octets of a literal that are not in memory.
     UntilPiece,
 }
 
-/// Octets that an item shows.
+/// The octets shown by an item.
 enum Shown {
     Here(Bytes),
-    /// This range of the message, which is not here.
+    /// This range of the message, which is not in memory.
     Behind(Range<usize>),
 }
 
@@ -109,7 +108,7 @@ impl RowWork {
         }
     }
 
-    /// The octets of the message that come next, and which message it is.
+    /// The next octets of the message, with its UID.
     pub(super) fn next_piece(&self, octets_max: usize) -> (crate::Uid, Range<usize>) {
         let first = self.to_come.start;
         let end = self.to_come.end.min(first.saturating_add(octets_max));
@@ -127,7 +126,7 @@ impl RowWork {
         decoded.fold(self.row.memory(), usize::saturating_add)
     }
 
-    /// The octets of what lies in the message, or is made of it.
+    /// The octets of an extract: a range of the message, or new octets.
     fn octets(&self, found: Extract) -> Bytes {
         match found {
             Extract::Range(range) => self.row.content.slice(range),
@@ -160,14 +159,14 @@ impl RowWork {
     }
 }
 
-/// Writes items of one message.
+/// Writes the items of one message.
 pub(super) struct RowWriter<'a> {
     pub(super) output: &'a mut Output,
     pub(super) selected: &'a mut Selected,
     pub(super) enabled: Enabled,
     /// Whether the content of the message is the section that is asked for.
     pub(super) is_cut: bool,
-    /// Whether it is the header.
+    /// Whether the extract is the header.
     pub(super) is_header: bool,
     pub(super) work: &'a mut RowWork,
     /// A part is encoded in a way that is not known.
@@ -175,8 +174,8 @@ pub(super) struct RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    /// Writes items with what they are called, until so much waits to be sent or octets are needed that are not
-    /// here; says whether that was the whole response. It goes on where it was.
+    /// Writes items with labels, until the output is full or octets are missing; returns whether the response
+    /// is complete. The next call continues at the same place.
     pub(super) fn write(
         &mut self,
         items: &[FetchItem],
@@ -346,10 +345,10 @@ impl RowWriter<'_> {
     }
 }
 
-/// What was found in a message, read when it is first needed.
+/// The parsed structure of a message, decoded when first needed.
 fn parsed<'a>(kept: &'a mut Option<Parsed>, row: &Row) -> &'a Parsed {
     kept.get_or_insert_with(|| {
-        // What the host cannot give is found again.
+        // A structure that the host cannot give is parsed again.
         let message = row.content.get(row.own..).unwrap_or_default();
         Parsed::decode(&row.parsed).unwrap_or_else(|_| Parsed::of(message))
     })
@@ -364,8 +363,8 @@ fn content(row: &Row) -> Content<'_> {
     }
 }
 
-/// What may stand in a literal, which NUL may not (RFC 9051 section 9, CHAR8): it is shown as 0x80, so that
-/// every place and size is as it was. `BINARY[]` gives it as it is (RFC 3516 section 4.2).
+/// Replaces NUL, forbidden in literals (RFC 9051 section 9, CHAR8), by 0x80, so that every position and size is
+/// unchanged. `BINARY[]` keeps NUL (RFC 3516 section 4.2).
 pub(super) fn without_nul(octets: Bytes) -> Bytes {
     match memchr::memchr(0, &octets) {
         None => octets,
@@ -379,7 +378,7 @@ pub(super) fn without_nul(octets: Bytes) -> Bytes {
 /// Of how much less than all its octets a range is copied.
 const COPIED_BELOW: usize = 4;
 
-/// A part of a range, less where that ends before it does.
+/// A part of a range, cut at the end of the range.
 fn within(range: &Range<usize>, partial: Partial) -> Range<usize> {
     let place = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let first = range
@@ -389,8 +388,8 @@ fn within(range: &Range<usize>, partial: Partial) -> Range<usize> {
     first..first.saturating_add(place(partial.count)).min(range.end)
 }
 
-/// The octets of a range, fewer where they end before it does. A small one does not keep all of them in
-/// memory until it is sent.
+/// A part of the octets, cut at the end of the octets. A small part is copied, so that the part does not keep
+/// all octets in memory until sent.
 pub(super) fn cut(octets: &Bytes, partial: Partial) -> Bytes {
     let place = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let first = place(partial.first).min(octets.len());

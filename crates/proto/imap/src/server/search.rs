@@ -65,7 +65,7 @@ impl Server {
         let Session::Selected { mailbox, .. } = &mut self.session else {
             return;
         };
-        // What the client was not told of is none of its messages.
+        // Messages not yet announced to the client are left out of the answer.
         let uids = found.uids.intersection(&mailbox.view.uids());
         if let Some(returns) = work.returns.filter(|returns| returns.save) {
             mailbox.saved = saved(&uids, returns);
@@ -76,7 +76,8 @@ impl Server {
             mailbox.view.numbers(&uids)
         };
         let mod_seq = (work.mod_seq && !numbers.is_empty()).then_some(match work.returns {
-            // RFC 7162 section 3.1.10: of what is told of, where that is not all that was found.
+            // RFC 7162 section 3.1.10: the mod-sequence of the reported messages, where the answer
+            // reports only a part of the found messages.
             Some(returns) if !(returns.all || returns.count) => match (returns.min, returns.max) {
                 (true, false) => found.mod_seq_first,
                 (false, true) => found.mod_seq_last,
@@ -102,7 +103,7 @@ impl Server {
         }
     }
 
-    /// Nothing is found, and nothing saved (RFC 5182 section 2.1).
+    /// The search finds and saves no messages (RFC 5182 section 2.1).
     fn search_refused(&mut self, tag: String, saves: bool, refusal: Refusal) {
         if let Some(selected) = self.selected().filter(|_| saves) {
             selected.saved = UidSet::new();
@@ -129,7 +130,7 @@ impl Server {
         returns: SearchReturn,
         mod_seq: Option<u64>,
     ) {
-        // To save alone is answered by nothing (RFC 5182 section 2.1).
+        // SAVE alone is answered by no ESEARCH response (RFC 5182 section 2.1).
         if returns.save && !(returns.min || returns.max || returns.all || returns.count) {
             return;
         }
@@ -158,7 +159,8 @@ impl Server {
     }
 }
 
-/// What is saved: all, or the ends when only they were asked for (RFC 5182 section 2.4).
+/// The saved result: all messages, or the ends if only MIN and MAX were requested (RFC 5182 section
+/// 2.4).
 fn saved(uids: &UidSet, returns: SearchReturn) -> UidSet {
     if returns.all || returns.count || !(returns.min || returns.max) {
         return uids.clone();
@@ -168,7 +170,7 @@ fn saved(uids: &UidSet, returns: SearchReturn) -> UidSet {
     first.into_iter().chain(last).collect()
 }
 
-/// Puts messages in the place of the numbers that the client knows them by.
+/// Replaces message numbers by UIDs.
 fn resolve(key: SearchKey, selected: &Selected) -> Option<SearchKey> {
     Some(match key {
         SearchKey::Sequence(set) => SearchKey::Messages(selected.resolve(&set, false)?),

@@ -32,7 +32,7 @@ impl Server {
             return self.bad(Some(&tag), "enable QRESYNC first");
         }
         self.enabled.condstore |= command.condstore;
-        // What was open is closed, whatever comes of this (RFC 9051 section 6.3.2).
+        // SELECT closes the open mailbox even if SELECT fails (RFC 9051 section 6.3.2).
         if self.deselect() && (self.enabled.rev2 || self.enabled.qresync) {
             self.output
                 .line("* OK [CLOSED] the mailbox before is closed");
@@ -44,7 +44,7 @@ impl Server {
         self.ask(question, About::Open(OpenWork { tag, command }));
     }
 
-    /// Closes what is open, and says whether anything was.
+    /// Closes the open mailbox, and returns whether a mailbox was open.
     pub(super) fn deselect(&mut self) -> bool {
         match std::mem::replace(&mut self.session, Session::NotAuthenticated) {
             Session::Selected { account, .. } => {
@@ -131,7 +131,7 @@ impl Server {
             mailbox: opened.mailbox,
             since: known.mod_seq,
             uid_next: opened.uid_next,
-            // Nothing is claimed by looking back.
+            // A query for old changes must not claim `\Recent`.
             read_only: true,
         };
         let work = ResyncWork {
@@ -154,7 +154,7 @@ impl Server {
         let Session::Selected { mailbox, .. } = &mut self.session else {
             return;
         };
-        // What went since the mailbox was opened is not counted: all that is told now is of one moment.
+        // Messages expunged since the mailbox was opened are left out: all reports describe one moment.
         mailbox.leave_out(&vanished(changes.gone.clone(), &mailbox.view.uids()));
         mailbox.shown(changes.mod_seq);
         self.tell_opened(&work.opened, &work.name);

@@ -1,4 +1,4 @@
-//! The mailbox that a session has open.
+//! The open mailbox of a session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::answer::{FlagsOf, Opened};
 use super::question::MailboxKey;
 use super::view::View;
 
-/// An open mailbox as the client knows it.
+/// The client's knowledge of the open mailbox.
 #[derive(Debug)]
 pub(super) struct Selected {
     pub(super) key: MailboxKey,
@@ -19,19 +19,19 @@ pub(super) struct Selected {
     pub(super) view: View,
     /// Gone, and the client has not been told.
     pub(super) gone: UidSet,
-    /// `\Recent` in this session.
+    /// Messages with `\Recent` in this session.
     pub(super) recent: UidSet,
-    /// What changed up to here the client knows.
+    /// The mod-sequence up to which the client knows all changes.
     pub(super) mod_seq: ModSeq,
     pub(super) uid_next: Uid,
-    /// Keywords that the client has been told of.
+    /// Keywords announced to the client.
     pub(super) keywords: Vec<Arc<str>>,
-    /// Something may be other than before.
+    /// The mailbox may have changed.
     pub(super) dirty: bool,
-    /// What the last SEARCH saved (RFC 5182).
+    /// The result saved by the last SEARCH (RFC 5182).
     pub(super) saved: UidSet,
-    /// For messages of which the client was told flags since it was last told of changes: the number of the
-    /// change that it knows already.
+    /// Messages whose flags the client learned since the last report of changes: the mod-sequence that the
+    /// client knows already.
     pub(super) own: BTreeMap<Uid, ModSeq>,
 }
 
@@ -52,7 +52,7 @@ impl Selected {
         }
     }
 
-    /// The messages that a client means; `None` when it names a number that there is not.
+    /// The messages of a set from the client; `None` when the set has an unused message number.
     pub(super) fn resolve(&self, set: &SequenceSet, uid: bool) -> Option<UidSet> {
         if *set == SequenceSet::Saved {
             return Some(self.saved.intersection(&self.view.uids()));
@@ -72,26 +72,27 @@ impl Selected {
         self.view.of_numbers(&numbers)
     }
 
-    /// The client is told the number of a change. It may take it for the last one that it knows, so what
-    /// came before is looked for at once (RFC 7162 section 3.2.5: what it is not told now it never is).
+    /// Records that the client was shown a mod-sequence. The client may treat the mod-sequence as the last
+    /// known, so earlier changes are reported at once (RFC 7162 section 3.2.5: the client would never ask
+    /// for the earlier changes).
     pub(super) fn shown(&mut self, mod_seq: ModSeq) {
         self.dirty |= mod_seq > self.mod_seq;
     }
 
-    /// Forgets messages that the client has not been told of.
+    /// Removes messages not yet announced to the client.
     pub(super) fn leave_out(&mut self, uids: &UidSet) {
         self.view.remove(uids);
         self.recent = self.recent.difference(uids);
     }
 
-    /// Takes note of flags that the client was just told.
+    /// Records flags just sent to the client.
     pub(super) fn told(&mut self, row: &FlagsOf) {
         if row.mod_seq > self.mod_seq {
             self.own.insert(row.uid, row.mod_seq);
         }
     }
 
-    /// Keywords among these flags that the client has not been told of; it has been now.
+    /// Whether the flags have keywords not yet announced; records the keywords as announced.
     pub(super) fn learn(&mut self, flags: &Flags) -> bool {
         let before = self.keywords.len();
         for word in flags.keywords() {
@@ -107,7 +108,7 @@ impl Selected {
     }
 
     pub(super) fn memory(&self) -> usize {
-        // Its nodes may be half empty.
+        // The nodes of the map may be half empty.
         let own = size_of::<(Uid, ModSeq)>().saturating_mul(2);
         let own = self.own.len().saturating_mul(own);
         [
@@ -123,7 +124,7 @@ impl Selected {
     }
 }
 
-/// Those of a set that are not below a UID.
+/// The UIDs of a set from a first UID on.
 pub(super) fn from(uids: &UidSet, first: Uid) -> UidSet {
     uids.intersection(&UidSet::range(first, Uid::MAX))
 }

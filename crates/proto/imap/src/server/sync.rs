@@ -1,4 +1,5 @@
-//! Telling the client what changed in its mailbox, where it may be told (RFC 9051 sections 5.2 and 7.5).
+//! Reports changes of the open mailbox to the client, in the permitted places (RFC 9051 sections 5.2 and
+//! 7.5).
 
 use crate::ModSeq;
 use crate::set::UidSet;
@@ -11,7 +12,7 @@ use super::row;
 use super::selected::{Selected, from};
 use super::{About, Enabled, Phase, Server, Session};
 
-/// What is to be done once the client has been told.
+/// The work after the report.
 #[derive(Debug)]
 pub(super) struct SyncWork {
     then: Then,
@@ -58,12 +59,12 @@ impl Server {
         self.sync(SyncWork::complete(tag, text, true));
     }
 
-    /// Ends a command within which message numbers must stay.
+    /// Ends a command that must not change message numbers.
     pub(super) fn complete_numbered(&mut self, tag: String, text: &str) {
         self.sync(SyncWork::complete(tag, text, false));
     }
 
-    /// Ends a command that has removed messages, and says which change that was.
+    /// Ends a command that expunged messages, and reports the mod-sequence of the change.
     pub(super) fn complete_removal(&mut self, tag: String, text: &str) {
         let mod_seq = self.enabled.condstore;
         self.sync(SyncWork {
@@ -112,11 +113,11 @@ impl Server {
                 );
             }
             (Err(Refusal::Gone), _) => {
-                // The command was done all the same; it may be the one that removed the mailbox.
+                // The command succeeded all the same; the command itself may have removed the mailbox.
                 self.lose_mailbox();
                 return self.synced(work);
             }
-            // It is looked at again with the next command.
+            // The next command asks for changes again.
             (Err(_), Session::Selected { mailbox, .. }) => mailbox.dirty = true,
             _ => {}
         }
@@ -173,7 +174,7 @@ fn tell(
     let own = std::mem::take(&mut selected.own);
     for flags in &changes.changed {
         let known = own.get(&flags.uid) == Some(&flags.mod_seq);
-        // What is new has all its flags still to be asked for.
+        // The flags of new messages still have to be fetched.
         if !known && flags.uid <= before {
             tell_flags(output, selected, enabled, flags);
         }
@@ -182,7 +183,7 @@ fn tell(
     selected.uid_next = changes.uid_next.max(selected.uid_next);
 }
 
-/// Tells which messages are gone, which changes the numbers of those behind them.
+/// Reports expunged messages, which shifts the numbers of later messages.
 fn tell_gone(output: &mut Output, selected: &mut Selected, enabled: Enabled) {
     let gone = std::mem::take(&mut selected.gone);
     if gone.is_empty() {
@@ -191,7 +192,7 @@ fn tell_gone(output: &mut Output, selected: &mut Selected, enabled: Enabled) {
     if enabled.qresync {
         output.line(&format!("* VANISHED {gone}"));
     } else {
-        // From the end, so that the numbers of those still to be told stay.
+        // From the end, so that the numbers of the remaining messages do not shift.
         for number in selected.view.numbers(&gone).iter().rev() {
             output.line(&format!("* {number} EXPUNGE"));
         }
@@ -209,7 +210,7 @@ pub(super) fn tell_counts(output: &mut Output, selected: &Selected, enabled: Ena
     }
 }
 
-/// Tells the flags of a message that is in view.
+/// Reports the flags of a message in view.
 pub(super) fn tell_flags(
     output: &mut Output,
     selected: &mut Selected,
@@ -235,7 +236,7 @@ pub(super) fn tell_mod_seq(output: &mut Output, selected: &Selected, uid: u32, m
     }
 }
 
-/// What a client may know of and is gone (RFC 7162 section 3.2.5): of `known`, what is not there.
+/// The UIDs of `known` that are expunged (RFC 7162 section 3.2.5).
 pub(super) fn vanished(gone: Gone, known: &UidSet) -> UidSet {
     match gone {
         Gone::These(uids) => uids.intersection(known),

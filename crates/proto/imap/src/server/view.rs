@@ -1,4 +1,4 @@
-//! What one session believes a mailbox to hold: the numbers of messages (RFC 9051 section 2.3.1.2).
+//! The message numbers of one session (RFC 9051 section 2.3.1.2).
 
 use crate::Uid;
 use crate::set::UidSet;
@@ -31,7 +31,7 @@ impl View {
         self.len
     }
 
-    /// Adds messages behind those that are there.
+    /// Adds messages behind the present messages.
     pub(super) fn append(&mut self, uids: &UidSet) {
         for (first, last) in uids.ranges() {
             let before = self.len;
@@ -74,7 +74,7 @@ impl View {
         run.before.checked_add(place)?.checked_add(1)
     }
 
-    /// The UIDs of messages by their numbers; `None` when there is no such number.
+    /// The UIDs of messages by number; `None` when a number is unused.
     pub(super) fn of_numbers(&self, numbers: &UidSet) -> Option<UidSet> {
         if numbers.last().is_some_and(|last| last > self.len) {
             return None;
@@ -102,7 +102,7 @@ impl View {
         Some(uids)
     }
 
-    /// The numbers of messages that are in view.
+    /// The numbers of messages in view.
     pub(super) fn numbers(&self, uids: &UidSet) -> UidSet {
         let mut numbers = UidSet::new();
         for (first, last) in uids.intersection(&self.uids()).ranges() {

@@ -3,7 +3,7 @@
 use super::{CodecError, In, LIST_MAX};
 use crate::{Address, Envelope};
 
-/// An envelope that lies elsewhere; [`Envelope`] says what its fields are.
+/// An envelope borrowed from encoded octets; [`Envelope`] documents the fields.
 #[derive(Debug, Clone, Default)]
 pub struct EnvelopeView<'a> {
     /// `Date`
@@ -18,7 +18,7 @@ pub struct EnvelopeView<'a> {
     pub lists: [AddressesView<'a>; 6],
 }
 
-/// A list of addresses that lies elsewhere.
+/// A list of addresses borrowed from encoded octets.
 #[derive(Debug, Clone, Default)]
 pub struct AddressesView<'a>(List<'a>);
 
@@ -28,7 +28,7 @@ enum List<'a> {
     Decoded(std::slice::Iter<'a, Address>),
 }
 
-/// An address that lies elsewhere; [`Address`] says what its fields are.
+/// An address borrowed from encoded octets; [`Address`] documents the fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AddressView<'a> {
     /// The phrase.
@@ -132,7 +132,7 @@ impl<'a> In<'a> {
         })
     }
 
-    /// Passes over a list, and remembers where it is.
+    /// Skips a list, and returns a view of the list.
     fn addresses_view(&mut self) -> Option<AddressesView<'a>> {
         let left = self.number().filter(|count| *count <= LIST_MAX)?;
         let octets = self.0;

@@ -1,10 +1,10 @@
-//! Transfer encodings (RFC 2045 section 6) and encoded words (RFC 2047), read as leniently as they are
-//! written: what is no encoding stays as it is.
+//! Decoders for transfer encodings (RFC 2045 section 6) and encoded words (RFC 2047), lenient with
+//! common mistakes: text outside the encoding is kept.
 
 use super::in_charset;
 
-/// Undoes base64: everything outside the alphabet is skipped, and the padding that completes a group is
-/// the end, so that a line that a mailing list puts behind it is not taken for more.
+/// Decodes base64: octets outside the alphabet are skipped, and the padding of a complete group is the
+/// end, so that a footer of a mailing list behind the padding is not decoded.
 #[must_use]
 pub fn base64(body: &[u8]) -> Vec<u8> {
     let mut octets = Vec::with_capacity((body.len() / 4).saturating_mul(3));
@@ -96,8 +96,8 @@ struct Word<'a> {
     text: &'a [u8],
 }
 
-/// Reads `=?charset?encoding?text?=` at the beginning, and gives what is behind it. Blanks and `?` in
-/// the text are forbidden, and common.
+/// Parses `=?charset?encoding?text?=` at the beginning, and returns the word and the rest. Blanks and
+/// `?` in the text are forbidden, and common.
 fn word(octets: &[u8]) -> Option<(Word<'_>, &[u8])> {
     let rest = octets.strip_prefix(b"=?")?;
     let (charset, rest) = until(rest, b'?', WORD_MAX)?;
@@ -153,8 +153,8 @@ fn word_octets(word: &Word<'_>) -> Vec<u8> {
     octets
 }
 
-/// Undoes encoded words, wherever they stand; blanks between two of them go, and neighbours in one
-/// charset are decoded as one, so that a character may lie across them.
+/// Decodes encoded words in any position; blanks between two words are dropped, and neighbours with the
+/// same charset are decoded together, so that a character may span both.
 #[must_use]
 pub fn encoded_words(line: &[u8]) -> String {
     let mut text = String::new();
@@ -164,7 +164,7 @@ pub fn encoded_words(line: &[u8]) -> String {
     while let Some((first, behind)) = rest.split_first() {
         let Some((word, after)) = word(rest) else {
             plain.push(*first);
-            // Nothing else begins one.
+            // Only `=` begins an encoded word.
             let next = memchr::memchr(b'=', behind).unwrap_or(behind.len());
             let (before, at) = behind.split_at_checked(next).unwrap_or((behind, &[]));
             plain.extend_from_slice(before);

@@ -1,4 +1,4 @@
-//! Requests about the texts of messages, many at once: what they are, and whether something is in them.
+//! Requests about the texts of many messages: to return the texts, or to search the texts.
 //!
 //! ```text
 //! TEXTS  x message
@@ -22,7 +22,7 @@ use super::{FIELD, HEAD_OCTETS, HOLDS, TEXTS, TEXTS_FOUND, WireError, ZONES, hea
 use crate::search::{Searched, Zone};
 use crate::{Parsed, Part};
 
-/// The most octets of a message's texts that are told, with what stands between them.
+/// The most octets returned of a message's texts, separators included.
 pub const TEXTS_OCTETS_MAX: usize = 16 << 20;
 /// Texts have no more octets for each of a message's. Decomposed, a character of two octets may take 33
 /// (U+FDFA in UTF-16), in a field whose text is told twice.
@@ -30,36 +30,36 @@ const TEXT_GROWTH: usize = 72;
 /// The texts of an empty message have no more than this.
 const TEXT_OCTETS_MIN: usize = 64;
 
-/// Behind all texts of a message, and behind those of one that has more.
+/// The mark behind the complete texts of a message, and the mark behind cut texts.
 const ALL: u8 = 254;
 const CUT: u8 = 255;
 
-/// What is asked about texts.
+/// A question about texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question<'a> {
-    /// What they are, in the form in which they are compared ([`crate::casemap`]).
+    /// Returns the texts in the form used for comparison ([`crate::casemap`]).
     Texts,
-    /// Whether one of the zones that each message names has this, in that form.
+    /// Asks whether the zones named by each message contain this text, in the form used for comparison.
     Zones(&'a [u8]),
     /// Whether a field of the message itself has something.
     Field {
         /// The name of the field, in any case.
         name: &'a str,
-        /// What is looked for in its value.
+        /// The text to find in the value.
         what: &'a [u8],
     },
 }
 
-/// A message that is asked about.
+/// A message in the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Item<'a> {
-    /// A bit for each [`Zone`], by its number.
+    /// A bit for each [`Zone`], at the zone's number.
     pub zones: u8,
-    /// Fields that stand before its header.
+    /// Header fields added for the recipient, in front of the header.
     pub own: &'a [u8],
-    /// What was found in it ([`Parsed::encode`]).
+    /// The parse result ([`Parsed::encode`]).
     pub record: &'a [u8],
-    /// The message, or its header.
+    /// The message, or the header.
     pub message: &'a [u8],
 }
 
@@ -68,7 +68,7 @@ impl Item<'_> {
         self.zones >> (zone as u8) & 1 == 1
     }
 
-    /// The most octets that its texts may have.
+    /// The most octets that the message's texts may have.
     fn most(&self) -> usize {
         let octets = self.own.len().saturating_add(self.message.len());
         octets
@@ -77,7 +77,7 @@ impl Item<'_> {
             .min(TEXTS_OCTETS_MAX)
     }
 
-    /// What is in it, in the order that [`Searched`] wants.
+    /// The parts, in the order required by [`Searched`].
     fn parts(&self) -> Vec<Part> {
         // Fields alone: there is no message.
         if self.message.is_empty() && self.record.is_empty() {
@@ -96,9 +96,9 @@ impl Item<'_> {
     }
 }
 
-/// Whether a message has what is looked for in its zones, as far as nothing of it has to be decoded to know that:
-/// by texts that are ASCII and not encoded, which are only put into capitals. Who asks a parser about all others
-/// gets the answers that it would give to all.
+/// Whether a message contains the search text in its zones, as far as the answer needs no decoding: plain ASCII
+/// texts are only converted to upper case. The parser gives the same answer for every message that can be decided
+/// here.
 #[must_use]
 pub fn plainly_holds(question: Question<'_>, item: &Item<'_>) -> Option<bool> {
     let Question::Zones(what) = question else {
@@ -109,7 +109,7 @@ pub fn plainly_holds(question: Question<'_>, item: &Item<'_>) -> Option<bool> {
     searched.plainly_has(|zone| item.wants(zone), &Finder::new(what))
 }
 
-/// A request about messages: the whole frame. `None` when that is too long.
+/// A request about messages: the whole frame. `None` when the frame would be too long.
 #[must_use]
 pub fn request<'a>(
     question: Question<'_>,
@@ -227,11 +227,11 @@ pub(super) fn field_holds(mut content: &[u8], answer: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// Reads the head of an answer to [`Question::Zones`] or [`Question::Field`] about so many messages: how
-/// many octets follow.
+/// Parses the head of an answer to [`Question::Zones`] or [`Question::Field`] about this many messages: returns
+/// the number of octets that follow.
 ///
 /// # Errors
-/// When it is none.
+/// [`WireError`] for an invalid head.
 pub fn holds_head(octets: &[u8; HEAD_OCTETS], messages: usize) -> Result<usize, WireError> {
     match read_head_of(octets, HOLDS, messages)? {
         content if content == messages => Ok(content),
@@ -239,7 +239,7 @@ pub fn holds_head(octets: &[u8; HEAD_OCTETS], messages: usize) -> Result<usize, 
     }
 }
 
-/// Reads which of the messages have what was looked for.
+/// Decodes the result of the search for each message.
 ///
 /// # Errors
 /// [`WireError::Content`].
@@ -252,10 +252,11 @@ pub fn holds(content: &[u8]) -> Result<Vec<bool>, WireError> {
     content.iter().map(one).collect()
 }
 
-/// Reads the head of an answer to [`Question::Texts`] about these messages: how many octets follow.
+/// Parses the head of an answer to [`Question::Texts`] about these messages: returns the number of octets that
+/// follow.
 ///
 /// # Errors
-/// When it is none, or has more than such messages can have.
+/// [`WireError`] for an invalid head, and for a length above the sum of the messages' limits.
 pub fn texts_head<'a>(
     octets: &[u8; HEAD_OCTETS],
     items: impl IntoIterator<Item = Item<'a>>,
@@ -265,17 +266,17 @@ pub fn texts_head<'a>(
     read_head_of(octets, TEXTS_FOUND, most)
 }
 
-/// The texts of a message, as they are compared.
+/// The texts of a message, in the form used for comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Texts {
     text: String,
     zones: Vec<(Zone, Range<usize>)>,
-    /// Whether there are no others.
+    /// Whether the texts are complete.
     pub complete: bool,
 }
 
 impl Texts {
-    /// Each, with its zone.
+    /// Each text with its zone.
     pub fn iter(&self) -> impl Iterator<Item = (Zone, &str)> {
         let text = |range: &Range<usize>| self.text.get(range.clone()).unwrap_or_default();
         self.zones.iter().map(move |(zone, at)| (*zone, text(at)))

@@ -8,10 +8,11 @@ use vere_units::Secret;
 
 use super::{KeyError, Mechanism, Nonce};
 
-/// Whom to authenticate as, and the means.
+/// The user name and the secret for authentication.
 #[derive(Clone, Debug)]
 pub struct Credentials {
-    /// Whom to act as; `None` for the user itself. LOGIN cannot carry it.
+    /// The identity to act as; `None` for the user itself. LOGIN cannot carry an authorization
+    /// identity.
     pub authzid: Option<String>,
     /// The user.
     pub username: String,
@@ -36,18 +37,19 @@ impl Credentials {
 pub enum ExchangeError {
     /// Peer: a challenge is not of the mechanism's form; the text names the part.
     Malformed(&'static str),
-    /// Peer: its nonce does not begin with ours, or adds nothing.
+    /// Peer: the server's nonce does not begin with the client's nonce, or adds no characters.
     Nonce,
     /// Peer: the iteration count or salt is outside our bounds; or ours: the password cannot be
     /// one.
     Keys(KeyError),
-    /// Peer: it reported an error in SCRAM's own words.
+    /// Peer: the server reported an error of SCRAM.
     Server(String),
-    /// Peer: its signature is wrong, so it does not know the password: perhaps an impostor.
+    /// Peer: the server's signature is wrong, so the server does not know the password and may be
+    /// an impostor.
     Signature,
     /// Peer: it asked again after the last message of the mechanism.
     Surplus,
-    /// Peer: it claims success before it has proved itself, which SCRAM demands.
+    /// Peer: the server claims success before proving its identity, which SCRAM demands.
     Unproven,
     /// Ours: name or password holds a NUL or is empty, or the name is not allowed by SASLprep.
     Credentials,
@@ -97,7 +99,7 @@ enum State {
     },
     ScramFirst(Box<scram::AwaitFirst>),
     ScramFinal(scram::AwaitFinal),
-    /// Nothing is left to send; the server may say that it succeeded.
+    /// The last response is sent; the server may now report success.
     Sent,
     /// The exchange broke.
     Broken,
@@ -110,7 +112,7 @@ impl Exchange {
     ///
     /// # Errors
     ///
-    /// [`ExchangeError::Credentials`] when the mechanism cannot carry them.
+    /// [`ExchangeError::Credentials`] when the mechanism cannot carry the credentials.
     pub fn begin(
         mechanism: Mechanism,
         credentials: &Credentials,

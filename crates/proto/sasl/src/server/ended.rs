@@ -1,4 +1,4 @@
-//! How attempts to log in ended, for whoever keeps a log of them.
+//! The results of login attempts, for the log.
 
 use crate::Mechanism;
 
@@ -7,14 +7,14 @@ use crate::Mechanism;
 pub struct Login {
     /// How the client tried.
     pub mechanism: Mechanism,
-    /// Who it said it was; empty when it did not come to that.
+    /// The user name claimed by the client; empty if the exchange ended before the name.
     pub name: String,
     /// How it ended.
     pub result: LoginResult,
 }
 
 impl Login {
-    /// One that has just begun.
+    /// An attempt that has just begun.
     #[must_use]
     pub const fn begun(mechanism: Mechanism) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Login {
         }
     }
 
-    /// The same with its end.
+    /// The attempt with its result.
     #[must_use]
     pub fn ended(mut self, result: LoginResult) -> Self {
         self.result = result;
@@ -35,10 +35,10 @@ impl Login {
 /// How an attempt to log in ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginResult {
-    /// The client is who it says.
+    /// The client proved the identity.
     Accepted,
-    /// It is not, or there is no such account.
+    /// The proof was wrong, or the account does not exist.
     Rejected,
-    /// It could not be found out.
+    /// The proof could not be checked.
     Undecided,
 }

@@ -1,8 +1,8 @@
 //! LOGIN, draft-murchison-sasl-login-00.
 //!
-//! Deviates: the draft's prompts are `User Name` and `Password` with a NUL after each; these are
-//! the ones clients know, some of which compare them. An initial response is taken as the name,
-//! which the draft does not foresee and several clients send.
+//! Deviates: the draft's prompts are `User Name` and `Password` with a NUL after each; clients
+//! know, and some clients compare, the prompts used here. An initial response is accepted as the
+//! user name; the draft does not allow the response, but several clients send the name there.
 
 use super::{Failure, PasswordAttempt, State, Step, checked_name, checked_password};
 use crate::Mechanism;

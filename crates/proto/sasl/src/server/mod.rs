@@ -26,21 +26,21 @@ pub use ended::{Login, LoginResult};
 
 use super::{FakeKeys, Mechanism, NAME_LENGTH_MAX, Nonce, PASSWORD_LENGTH_MAX, ScramKeys};
 
-/// What a client claims and the password it shows for it.
+/// The identity claimed by a client, and the password.
 #[derive(Debug)]
 pub struct PasswordAttempt {
-    /// The mechanism it came by, PLAIN or LOGIN.
+    /// The mechanism, PLAIN or LOGIN.
     pub mechanism: Mechanism,
-    /// Whom the client wants to act as; `None` for the authenticated user itself. The verifier must
-    /// refuse an identity that the user may not act as.
+    /// The identity to act as; `None` for the authenticated user itself. The verifier must refuse an identity that
+    /// the user is not allowed to act as.
     pub authzid: Option<String>,
-    /// Whose password it is, never empty.
+    /// The owner of the password, never empty.
     pub authcid: String,
     /// The password, never empty; not prepared, see [`prepare`](super::prepare).
     pub password: Secret<String>,
 }
 
-/// What the host does next in an exchange.
+/// The next step of the host in an exchange.
 #[derive(Debug)]
 pub enum Step {
     /// Send this challenge, then give the response to [`Exchange::respond`].
@@ -51,7 +51,7 @@ pub enum Step {
     ScramUser(String),
     /// The client has proved to be this user; the exchange is over.
     Authenticated {
-        /// The user, as the client named it.
+        /// The user name given by the client.
         authcid: String,
     },
     /// The exchange is over.
@@ -63,12 +63,12 @@ pub enum Step {
 pub enum Failure {
     /// Peer: the message is not of the mechanism's form; the text names the part.
     Malformed(&'static str),
-    /// Peer: a name or password is over its bound; the text names which.
+    /// Peer: a name or password exceeds the length limit; the text names the field.
     TooLong(&'static str),
-    /// Peer: it asks for channel binding, which is not offered (RFC 5802 section 7,
+    /// Peer: the client requests channel binding, which is not offered (RFC 5802 section 7,
     /// `channel-binding-not-supported`).
     ChannelBinding,
-    /// Peer: it wants to act as another user.
+    /// Peer: the client requests to act as another user.
     Authzid,
     /// Peer: the proof is wrong, or there is no such user.
     Credentials,
@@ -160,8 +160,8 @@ impl Exchange {
         self.enter(next)
     }
 
-    /// Takes the keys asked for by [`Step::ScramUser`]; for an unknown user the exchange goes on
-    /// with fake ones to an end that looks the same as a wrong password.
+    /// Takes the keys requested by [`Step::ScramUser`]; for an unknown user the exchange continues with fake keys to
+    /// an end that looks like a wrong password.
     #[must_use]
     pub fn keys(&mut self, found: Option<ScramKeys>, fake: &FakeKeys) -> Step {
         let next = match std::mem::replace(&mut self.0, State::Over) {
@@ -187,8 +187,8 @@ fn checked_name(octets: &[u8]) -> Result<&str, Failure> {
     checked(octets, "user name", NAME_LENGTH_MAX)
 }
 
-/// Checks a password: UTF-8, without NUL, not over its bound. An empty one is nobody's: servers refuse it as wrong, and
-/// clients expect that.
+/// Checks a password: UTF-8, without NUL, within the length limit. An empty password belongs to no account: servers
+/// refuse an empty password as wrong, as clients expect.
 fn checked_password(octets: &[u8]) -> Result<Secret<String>, Failure> {
     if octets.is_empty() {
         return Err(Failure::Credentials);

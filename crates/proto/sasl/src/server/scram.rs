@@ -15,7 +15,7 @@ pub(super) struct AwaitKeys {
     gs2_header: String,
     bare: String,
     authcid: String,
-    /// The client's nonce and ours after it.
+    /// The client's nonce followed by the server's nonce.
     nonce: String,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct AwaitFinal {
     before: AwaitKeys,
     server_first: String,
     keys: ScramKeys,
-    /// False with fake keys: then no proof is right, not even one that fits.
+    /// False for fake keys: then every proof is wrong, even a matching proof.
     genuine: bool,
 }
 
@@ -56,7 +56,8 @@ pub(super) fn client_first(nonce: Nonce, message: &[u8]) -> Result<(State, Step)
         return Err(WHAT);
     };
     match flag {
-        // With "y" the client could bind but believes that we cannot, and it is right.
+        // With "y" the client supports channel binding and believes, correctly, that the server
+        // does not.
         "n" | "y" => {}
         _ if flag.starts_with("p=") => return Err(Failure::ChannelBinding),
         _ => return Err(WHAT),
@@ -105,7 +106,8 @@ impl AwaitKeys {
     /// server-first-message = [reserved-mext ","] nonce "," salt "," iteration-count
     /// ```
     pub(super) fn keys(self, found: Option<ScramKeys>, fake: &FakeKeys) -> (State, Step) {
-        // Made for existing users as well, so that the time taken tells nothing.
+        // Fake keys are made for existing users as well, so that the time taken reveals no
+        // difference.
         let fake = fake.for_user(&self.authcid);
         let genuine = found.is_some();
         let keys = found.unwrap_or(fake);
@@ -170,8 +172,8 @@ impl AwaitFinal {
     }
 }
 
-/// The empty message with which the client takes note of the server-final-message: SMTP has no
-/// room for it in the `235` reply (RFC 4954 section 4).
+/// The empty message with which the client acknowledges the server-final-message: SMTP cannot carry
+/// the server-final-message in the `235` reply (RFC 4954 section 4).
 pub(super) fn end(authcid: String, message: &[u8]) -> Result<(State, Step), Failure> {
     if !message.is_empty() {
         return Err(Failure::Malformed("last message, which must be empty"));

@@ -1,4 +1,4 @@
-//! What stands behind `@`: names and address literals (RFC 5321 sections 4.1.2 and 4.1.3).
+//! Domain names and address literals (RFC 5321 sections 4.1.2 and 4.1.3).
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,7 +8,7 @@ use super::{AddressError, DOMAIN_OCTETS_MAX, LABEL_OCTETS_MAX};
 
 /// A domain name in lower case, its labels ASCII or U-labels.
 ///
-/// U-labels are kept as they were written: bringing them to A-labels is the resolver's work.
+/// U-labels are kept as written: the resolver converts U-labels to A-labels.
 ///
 /// ```text
 /// Domain     = sub-domain *("." sub-domain)
@@ -28,7 +28,7 @@ impl Domain {
         Ok(Self::trusted(text))
     }
 
-    /// Takes a name that the caller has checked otherwise.
+    /// Accepts a name already checked by the caller.
     pub(crate) fn trusted(text: &str) -> Self {
         Self(text.to_ascii_lowercase().into_boxed_str())
     }
@@ -60,9 +60,9 @@ impl AsRef<str> for Domain {
     }
 }
 
-/// A host by its address: `[192.0.2.1]` or `[IPv6:2001:db8::1]` (RFC 5321 section 4.1.3).
+/// The address of a host in brackets: `[192.0.2.1]` or `[IPv6:2001:db8::1]` (RFC 5321 section 4.1.3).
 ///
-/// No tag but `IPv6` is registered, so that every other one is refused.
+/// `IPv6` is the only registered tag; any other tag is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressLiteral {
     /// `"[" IPv4-address-literal "]"`
@@ -72,7 +72,7 @@ pub enum AddressLiteral {
 }
 
 impl AddressLiteral {
-    /// Parses a literal with its brackets.
+    /// Parses a literal in brackets.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl fmt::Display for AddressLiteral {
     }
 }
 
-/// What may follow `@`, HELO and EHLO.
+/// The text allowed behind `@`, HELO and EHLO.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DomainOrLiteral {
     /// A name.
@@ -111,11 +111,11 @@ pub enum DomainOrLiteral {
 }
 
 impl DomainOrLiteral {
-    /// Parses a name or a literal with its brackets.
+    /// Parses a name, or a literal in brackets.
     ///
     /// # Errors
     ///
-    /// Those of [`Domain::parse`] and [`AddressLiteral::parse`].
+    /// The errors of [`Domain::parse`] and [`AddressLiteral::parse`].
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         if text.starts_with('[') {
             AddressLiteral::parse(text).map(Self::Literal)

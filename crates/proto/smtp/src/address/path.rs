@@ -8,9 +8,9 @@ use super::{AddrSpec, AddressError};
 /// Where reports about a message go: the argument of MAIL FROM.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ReversePath {
-    /// `<>`: the message is a report itself, and nothing is reported about it.
+    /// `<>`: the message is itself a report, and causes no report.
     Null,
-    /// Reports go to this address.
+    /// The address that receives reports.
     Address(AddrSpec),
 }
 
@@ -19,7 +19,7 @@ impl ReversePath {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, see [`AddressError`].
+    /// [`AddressError`] for a malformed path.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         match inside_brackets(text)? {
             "" => Ok(Self::Null),
@@ -27,7 +27,7 @@ impl ReversePath {
         }
     }
 
-    /// The address, or nothing for the null path.
+    /// The address; `None` for the null path.
     #[must_use]
     pub fn address(&self) -> Option<&AddrSpec> {
         match self {
@@ -70,7 +70,8 @@ impl From<AddrSpec> for ReversePath {
 /// Where a message goes: the argument of RCPT TO.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ForwardPath {
-    /// `<Postmaster>` without a domain: whoever looks after this server (RFC 5321 section 4.1.1.3).
+    /// `<Postmaster>` without a domain: the administrator of this server (RFC 5321 section
+    /// 4.1.1.3).
     Postmaster,
     /// An address.
     Address(AddrSpec),
@@ -81,7 +82,7 @@ impl ForwardPath {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, see [`AddressError`].
+    /// [`AddressError`] for a malformed path.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let inner = inside_brackets(text)?;
         if inner.eq_ignore_ascii_case("postmaster") {
@@ -90,7 +91,7 @@ impl ForwardPath {
         AddrSpec::parse(without_source_route(inner)?).map(Self::Address)
     }
 
-    /// The address, or nothing for the postmaster without a domain.
+    /// The address; `None` for the postmaster without a domain.
     #[must_use]
     pub fn address(&self) -> Option<&AddrSpec> {
         match self {
@@ -130,7 +131,7 @@ fn inside_brackets(text: &str) -> Result<&str, AddressError> {
         .ok_or(AddressError::MissingBrackets)
 }
 
-/// Drops what RFC 5321 section 4.1.1.3 has the receiver ignore.
+/// Drops the source route, ignored by receivers (RFC 5321 section 4.1.1.3).
 ///
 /// ```text
 /// Path      = "<" [ A-d-l ":" ] Mailbox ">"

@@ -1,4 +1,4 @@
-//! The text of a message on its way out: dot-stuffed behind DATA, as it is behind BDAT.
+//! The text of an outgoing message: dot-stuffed behind DATA, unchanged behind BDAT.
 
 use bytes::Bytes;
 use memchr::memmem;
@@ -6,8 +6,8 @@ use memchr::memmem;
 use super::wire::{BUFFER_HIGH, Wire};
 use crate::text::is_paired;
 
-/// A part this long without a line to stuff is sent from the message itself; shorter ones are
-/// copied, so that many of them go out in one write.
+/// A part of this length without a line to stuff is sent from the message itself; shorter parts are
+/// copied, so that many parts leave in one write.
 const DIRECT_MIN: usize = BUFFER_HIGH;
 
 /// How far to look for the next line to stuff at a time.
@@ -24,7 +24,7 @@ pub(super) fn is_text(octets: &[u8]) -> bool {
 pub(super) struct Body {
     octets: Bytes,
     at: usize,
-    /// Behind DATA: lines that begin with a dot get another, and a lone dot ends it.
+    /// Behind DATA: lines that begin with a dot get a second dot, and a lone dot ends the text.
     stuffed: bool,
     ended: bool,
 }
@@ -55,7 +55,7 @@ impl Body {
         self.ended
     }
 
-    /// Hands parts to the wire while it has room.
+    /// Passes parts to the wire while the wire has space.
     pub(super) fn fill(&mut self, wire: &mut Wire) {
         while wire.has_room() && !self.ended {
             if self.at >= self.octets.len() {
@@ -85,7 +85,8 @@ impl Body {
         self.octets.get(..self.at).unwrap_or_default()
     }
 
-    /// Where the part that begins at `at` ends: before the next line to stuff, if one is in sight.
+    /// The end of the part that begins at `at`: before the next line to stuff, if such a line is in
+    /// sight.
     fn part_end(&self) -> usize {
         let limit = self.at.saturating_add(WINDOW).min(self.octets.len());
         let window = self.octets.get(self.at..limit).unwrap_or_default();
@@ -94,7 +95,7 @@ impl Body {
         }
         match memmem::find(window, b"\r\n.") {
             Some(found) => self.at.saturating_add(found).saturating_add(2),
-            // A CRLF must not be torn, for the line behind it would not be seen as one.
+            // A CRLF must not be split, or the next line would not be recognized as a line.
             None if window.ends_with(b"\r") => limit.saturating_add(1).min(self.octets.len()),
             None => limit,
         }
@@ -212,7 +213,8 @@ mod tests {
     }
 
     proptest! {
-        /// What a server takes out again is what was put in, and the end comes nowhere else.
+        /// The server's unstuffing restores the original text, and the end mark occurs only at the
+        /// end.
         #[test]
         fn unstuffs_to_itself(text in text(), piece in 1..50_000_usize) {
             let all = sent(Body::stuffed(Bytes::from(text.clone())), piece);

@@ -1,11 +1,11 @@
-//! Why a connection ends, and the reply that this makes for recipients left without one.
+//! The reasons for the end of a connection, and the replies for recipients left without a reply.
 
 use std::fmt;
 
 use crate::reply::{EnhancedStatusCode, Reply, ReplyError};
 use vere_sasl::client::ExchangeError;
 
-/// What the client was waiting for.
+/// The event awaited by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// The greeting.
@@ -30,7 +30,7 @@ pub enum Stage {
     Final,
     /// The reply to QUIT.
     Quit,
-    /// Nothing: there was no message to send.
+    /// No event: there was no message to send.
     Idle,
 }
 
@@ -56,13 +56,13 @@ impl fmt::Display for Stage {
 /// How a server broke the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misbehaviour {
-    /// It sent octets that are no reply, or over the bounds of one.
+    /// The server sent octets that are no reply, or exceed the limits of a reply.
     Malformed(ReplyError),
-    /// It sent this reply while no command was open.
+    /// The server sent this reply while no command was open.
     Unasked(Reply),
-    /// It replied before it can have seen what it replies to.
+    /// The server replied before it can have received the command.
     TooEarly(Stage),
-    /// It sent a reply of a kind that the command does not have.
+    /// The server sent a reply of a kind that the command does not have.
     WrongKind(Stage, Reply),
 }
 
@@ -80,37 +80,37 @@ impl fmt::Display for Misbehaviour {
 /// Why a connection is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The host asked for it, or the server takes no more messages on this connection.
+    /// The host requested the end, or the server accepts no more messages on this connection.
     Quit,
     /// Server: it does not want to talk to us (a greeting or EHLO refused), or refused in the middle
     /// of a message.
     Refused(Reply),
-    /// Server: it closes the connection (421).
+    /// Server: the server closes the connection (421).
     ServerClosing(Reply),
     /// Network: the connection was lost.
     Lost(Stage),
-    /// Network or server: it took too long.
+    /// Network or server: the wait was too long.
     TimedOut(Stage),
-    /// Server: it offers no TLS where that is required.
+    /// Server: TLS is required and not offered.
     TlsUnavailable,
-    /// Server: it offers STARTTLS and refuses it where it is required.
+    /// Server: TLS is required, and STARTTLS was offered and refused.
     TlsRefused(Reply),
     /// Attacker, or a broken server: octets came behind the reply to STARTTLS and before the
-    /// handshake. They are dropped, and nothing is sent (CVE-2021-33515 and its kin).
+    /// handshake. The octets are dropped, and no command is sent (CVE-2021-33515 and its kin).
     InjectedBeforeTls,
-    /// Server: it offers no mechanism that may be used here.
+    /// Server: no permitted mechanism is offered.
     AuthUnavailable,
-    /// Server: it does not take our credentials.
+    /// Server: the credentials were refused.
     AuthRefused(Reply),
-    /// Server: it broke the authentication exchange.
+    /// Server: the authentication exchange was broken.
     AuthBroken(ExchangeError),
-    /// Server: it broke the protocol.
+    /// Server: the server violated the protocol.
     Misbehaved(Misbehaviour),
 }
 
 impl CloseReason {
-    /// Makes the reply for recipients that this left without one: the server's own where it gave
-    /// one, and otherwise 451, so that the message is tried again.
+    /// Makes the reply for recipients without a reply of their own: the server's reply if given, and
+    /// otherwise 451, so that the message is tried again.
     ///
     /// A greeting refused for good is a 5yz reply here (RFC 7504 section 4 for 521 and 554); whether
     /// another host of the destination is tried first is the caller's choice.
@@ -138,7 +138,7 @@ impl fmt::Display for CloseReason {
             Self::TlsUnavailable => f.write_str("TLS is required and not offered"),
             Self::TlsRefused(reply) => write!(f, "TLS is required and refused: {reply}"),
             Self::InjectedBeforeTls => {
-                f.write_str("server sent plaintext behind its reply to STARTTLS")
+                f.write_str("server sent plaintext behind the reply to STARTTLS")
             }
             Self::AuthUnavailable => f.write_str("no usable authentication mechanism is offered"),
             Self::AuthRefused(reply) => write!(f, "authentication refused: {reply}"),

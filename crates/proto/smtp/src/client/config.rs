@@ -1,4 +1,4 @@
-//! What a client machine is told before its connection begins.
+//! The settings of a client machine.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ pub struct ClientConfig {
     pub hostname: String,
     /// Whether the connection is to be encrypted.
     pub tls: TlsMode,
-    /// Whom to authenticate as; with credentials, nothing is sent to a server that does not take
-    /// them.
+    /// The user to authenticate as; with credentials, no message is sent to a server that refuses the
+    /// credentials.
     pub auth: Option<Credentials>,
     /// Whether a password may travel without TLS: for a loopback or tunnelled next hop only.
     pub auth_in_clear: bool,
@@ -21,22 +21,22 @@ pub struct ClientConfig {
     pub lmtp: bool,
     /// Sends 8-bit lines to a server without 8BITMIME instead of returning the message.
     ///
-    /// Deviates: RFC 6152 section 3 forbids it, and practically every such server takes them.
+    /// Deviates: RFC 6152 section 3 forbids 8-bit lines there, but practically every such server accepts them.
     pub just_send_8bit: bool,
-    /// Messages up to so many octets leave with their envelope, by BDAT behind MAIL and RCPT, where the server
-    /// offers PIPELINING and CHUNKING: one round trip in place of two. 0: none.
+    /// Messages up to this size are sent together with the envelope, by BDAT behind MAIL and RCPT, where the
+    /// server offers PIPELINING and CHUNKING: a single round trip instead of two. 0: never.
     ///
-    /// A larger one would be in vain too often, as a server may refuse all of its recipients.
+    /// A larger message would be sent in vain too often, as a server may refuse all recipients.
     pub one_round_max: usize,
-    /// How long to wait for what.
+    /// The timeout of each stage.
     pub timeouts: Timeouts,
-    /// Where SCRAM gets its nonces.
+    /// The source of nonces for SCRAM.
     pub nonces: NonceSource,
 }
 
 impl ClientConfig {
-    /// Makes settings for SMTP with TLS where it is offered, from our name and 32 random octets, of
-    /// which SCRAM makes its nonces.
+    /// Makes settings for SMTP with opportunistic TLS, from the host name of the client and 32 random octets
+    /// as the seed of SCRAM nonces.
     #[must_use]
     pub fn new(hostname: impl Into<String>, nonce_seed: [u8; 32]) -> Self {
         Self {
@@ -61,7 +61,7 @@ pub enum TlsMode {
     /// STARTTLS if the server offers it, plaintext otherwise (RFC 7435). When the handshake fails,
     /// the host closes and may connect again with [`TlsMode::Off`].
     Opportunistic,
-    /// STARTTLS, or nothing is sent.
+    /// STARTTLS is required; without TLS no message is sent.
     Required,
     /// The host has shaken hands before the first octet (RFC 8314 section 3.3).
     Implicit,
@@ -81,13 +81,13 @@ pub struct Timeouts {
     pub recipient: Duration,
     /// For the reply to DATA.
     pub data: Duration,
-    /// For a part of the message to leave. A connection on which nothing moves is given up after
-    /// this time at the earliest and twice this time at the latest.
+    /// For a part of the message to be sent. A connection without progress is closed after this time at the
+    /// earliest and twice this time at the latest.
     pub data_block: Duration,
-    /// For the reply to the whole message. Never short: a server that has the message while its
-    /// client gave up will get it again.
+    /// For the reply to the whole message. Long on purpose: if a client gives up after the server has accepted
+    /// the message, the server gets the message again.
     pub data_end: Duration,
-    /// For the reply to QUIT, which nothing depends on.
+    /// For the reply to QUIT, which affects no message.
     pub quit: Duration,
 }
 

@@ -1,9 +1,9 @@
-//! What a server says it can do (RFC 5321 section 4.1.1.1).
+//! The capabilities announced by a server (RFC 5321 section 4.1.1.1).
 
 use crate::reply::Reply;
 use vere_sasl::Mechanism;
 
-/// The extensions of a server, as its reply to EHLO or LHLO lists them.
+/// The extensions of a server, as listed in the reply to EHLO or LHLO.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extensions {
     /// `PIPELINING`, RFC 2920.
@@ -22,11 +22,11 @@ pub struct Extensions {
     pub starttls: bool,
     /// `REQUIRETLS`, RFC 8689.
     pub require_tls: bool,
-    /// `MT-PRIORITY`, RFC 6710; whatever policy it names.
+    /// `MT-PRIORITY`, RFC 6710; with any policy name.
     pub mt_priority: bool,
-    /// `SIZE`, RFC 1870: the octets it takes, 0 where it does not say.
+    /// `SIZE`, RFC 1870: the largest message in octets, 0 if not given.
     pub size: Option<u64>,
-    /// `AUTH`, RFC 4954: the mechanisms that we speak too, best first.
+    /// `AUTH`, RFC 4954: the mechanisms supported on both sides, best first.
     pub auth: Vec<Mechanism>,
     /// `LIMITS MAILMAX`, RFC 9422: how many messages a connection may carry.
     pub mail_max: Option<u32>,
@@ -99,7 +99,7 @@ impl Extensions {
     }
 }
 
-/// Reads a number of up to 20 digits; one that does not fit is as good as no limit.
+/// Parses a number of up to 20 digits; a number out of range is as good as no limit.
 fn number(text: &str) -> Option<u64> {
     let digits = (1..=20).contains(&text.len()) && text.bytes().all(|octet| octet.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(0))

@@ -9,14 +9,14 @@
 //!                           Quitting ──► Closed      (from everywhere: Closed with its reason)
 //! ```
 //!
-//! The host sends [`Client::output`], reports how much went by [`Client::sent`], gives what arrives
-//! to [`Client::input`] and does what [`Client::step`] says. Input may be given at any time, and must
-//! be while output waits: a pipelining server may stop reading until its replies are taken.
+//! The host sends [`Client::output`], reports the sent octets by [`Client::sent`], gives received octets to
+//! [`Client::input`] and carries out [`Client::step`]. Input may be given at any time, and must be while output
+//! waits: a pipelining server may stop reading until its replies are taken.
 //!
-//! Replies are matched to commands by order alone (RFC 2920), so a reply that nothing asked for, or
-//! that comes before its command has gone, ends the connection. Whatever happens, every recipient of
-//! a message that was begun gets an outcome, and a connection that ends behind the message without a
-//! reply leaves its recipients deferred: a double is better than a loss.
+//! Replies are matched to commands by order alone (RFC 2920), so a reply without a command, or before its
+//! command was sent, ends the connection. Every recipient of a begun message gets an outcome in any case, and a
+//! connection that ends behind the message without a reply leaves the recipients deferred: a duplicate is better
+//! than a loss.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -60,12 +60,13 @@ use wire::{Awaited, Wire};
 
 /// A server that replied within this time will hardly have closed the connection since.
 ///
-/// One that closes it without a word may have taken a message that left with its envelope, since it may keep its
-/// replies until it has read all (RFC 2920 section 3.2): it gets the message again then, as it must (RFC 1047,
-/// RFC 5321 section 4.5.3.2.6). So where that is likely the envelope goes first, whose loss means nothing.
+/// A server that closes silently may have accepted a message sent together with its envelope, since replies may
+/// be held back until all commands are read (RFC 2920 section 3.2): the server must then get the message again
+/// (RFC 1047, RFC 5321 section 4.5.3.2.6). Where a silent close is likely, the envelope goes first, because
+/// losing the envelope does no harm.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// What the host does next.
+/// The next step of the host.
 #[derive(Debug)]
 pub enum ClientStep {
     /// Wait for input or the deadline.
@@ -79,14 +80,14 @@ pub enum ClientStep {
     Ready,
     /// A message is settled.
     Done(Box<TransactionOutcome>),
-    /// Close the connection; the machine stays in this state.
+    /// Close the connection; the state is final.
     Closed(CloseReason),
 }
 
 /// Where the connection stands.
 #[derive(Debug)]
 enum Phase {
-    /// Greeting, EHLO, STARTTLS; the reply awaited says which.
+    /// Greeting, EHLO, STARTTLS; the awaited reply tells the stages apart.
     Opening,
     /// The server is ready for the handshake.
     AwaitTls,
@@ -94,9 +95,9 @@ enum Phase {
     Authenticating(Box<Authentication>),
     /// Between messages.
     Idle,
-    /// A message is on its way.
+    /// A message is being sent.
     Busy(Box<Transaction>),
-    /// QUIT waits for its reply.
+    /// QUIT was sent, and the reply is awaited.
     Quitting,
     /// QUIT goes out, and no reply is waited for.
     Closing(CloseReason),
@@ -104,7 +105,7 @@ enum Phase {
     Closed(CloseReason),
 }
 
-/// One connection to a server.
+/// A connection to a server.
 #[derive(Debug)]
 pub struct Client {
     config: Arc<ClientConfig>,
@@ -143,8 +144,8 @@ impl Client {
         client
     }
 
-    /// Says what to do next. Calling it again without anything having happened says the same, except
-    /// that each outcome is handed out once.
+    /// Returns the next step. Without an event in between, a second call returns the same step, except that each
+    /// outcome is returned once.
     pub fn step(&mut self) -> ClientStep {
         if let Some(outcome) = self.finished.pop_front() {
             return ClientStep::Done(outcome);
@@ -161,8 +162,8 @@ impl Client {
         }
     }
 
-    /// Takes octets from the server and returns how many, which is always all of them: replies are
-    /// few and bounded, and there is nothing to wait for.
+    /// Takes octets from the server and returns the number consumed, always all octets: replies are few and
+    /// bounded, and the machine never has to wait.
     pub fn input(&mut self, octets: &[u8], now: Timestamp) -> usize {
         let mut rest = octets;
         let mut replied = false;
@@ -195,13 +196,13 @@ impl Client {
         octets.len()
     }
 
-    /// What to send next; more may come when this has gone.
+    /// The octets to send next; more octets may follow after these are sent.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         self.wire.output()
     }
 
-    /// Notes that the first `octets` of [`Client::output`] have gone.
+    /// Records that the first `octets` of [`Client::output`] were sent.
     pub fn sent(&mut self, octets: usize) {
         if octets == 0 {
             return;
@@ -214,10 +215,10 @@ impl Client {
         }
     }
 
-    /// Begins a message; [`ClientStep::Done`] tells its end.
+    /// Begins a message, whose end is reported by [`ClientStep::Done`].
     ///
-    /// Without [`ClientStep::Ready`] the message is settled at once, as deferred or as the reason why
-    /// the connection ended says.
+    /// Without [`ClientStep::Ready`] the message is settled at once: deferred, or with the outcome of the reason
+    /// for the close.
     pub fn begin(&mut self, message: OutgoingMessage, now: Timestamp) {
         self.session.recent = now.saturating_since(self.heard) <= RECENT;
         let transaction = Transaction::new(message, &self.session, &self.config);
@@ -247,8 +248,8 @@ impl Client {
         }
     }
 
-    /// Goes on after the handshake that [`ClientStep::StartTls`] asked for. Everything the server said
-    /// before is forgotten (RFC 3207 section 4.2).
+    /// Continues after the handshake requested by [`ClientStep::StartTls`]. All earlier announcements of the
+    /// server are dropped (RFC 3207 section 4.2).
     pub fn tls_started(&mut self, now: Timestamp) {
         if matches!(self.phase, Phase::AwaitTls) {
             self.parser = ReplyParser::default();
@@ -279,14 +280,14 @@ impl Client {
         self.end(CloseReason::TimedOut(stage));
     }
 
-    /// Notes that the connection is lost: closed by the server, reset, or its handshake failed. What
-    /// was read before that must have been given to [`Client::input`].
+    /// Records the loss of the connection: a close by the server, a reset, or a failed handshake. Octets read
+    /// before the loss must already have been given to [`Client::input`].
     pub fn connection_lost(&mut self) {
         let stage = self.stage();
         self.end(CloseReason::Lost(stage));
     }
 
-    /// What the server offers, as far as it has said.
+    /// The extensions announced by the server so far.
     #[must_use]
     pub fn extensions(&self) -> &Extensions {
         &self.session.extensions
@@ -332,7 +333,7 @@ impl Client {
         }
     }
 
-    /// Makes more output of a message, and settles it if there is no more to do.
+    /// Makes more output of a message, and settles the message after the last output.
     fn pump(&mut self) {
         let Phase::Busy(transaction) = &mut self.phase else {
             return;

@@ -6,18 +6,18 @@ use crate::reply::Reply;
 use vere_sasl::Mechanism;
 use vere_sasl::client::{Exchange, ExchangeError};
 
-/// Octets of a command line with its CRLF that every server takes (RFC 5321 section 4.5.3.1.4).
+/// Octets of a command line with CRLF that every server accepts (RFC 5321 section 4.5.3.1.4).
 const COMMAND_LENGTH_MAX: usize = 512;
 
-/// What is known of a connection between its messages.
+/// The state of a connection between messages.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) extensions: Extensions,
-    /// The reply that they were read from.
+    /// The reply that listed the extensions.
     pub(super) hello: Option<Reply>,
     /// Whether the connection is encrypted.
     pub(super) secured: bool,
-    /// How many more messages the server takes, if it says.
+    /// Number of further messages that the server accepts, if announced.
     pub(super) mails_left: Option<u32>,
     /// Whether the server has an open transaction, so that RSET must come before MAIL.
     pub(super) open: bool,
@@ -44,7 +44,7 @@ pub(super) struct Authentication {
     exchange: Exchange,
     /// An initial response too long for the command line: goes out on the first, empty challenge.
     held_back: Option<Vec<u8>>,
-    /// Mechanisms to try if the server does not take this one after all.
+    /// Mechanisms to try after a refusal of this mechanism.
     left: Vec<Mechanism>,
 }
 
@@ -184,7 +184,8 @@ impl Client {
                     self.wire.cancel_exchange();
                 }
             },
-            // RFC 4954 section 4 and 6: not this mechanism, perhaps another.
+            // RFC 4954 sections 4 and 6: the mechanism is refused, another mechanism may be
+            // accepted.
             504 | 534 if !authentication.left.is_empty() => {
                 self.begin_exchange(authentication.left);
             }
@@ -196,7 +197,7 @@ impl Client {
         }
     }
 
-    /// Sends a command of these parts and a CRLF.
+    /// Sends a command: the parts, followed by CRLF.
     fn command(&mut self, awaited: Awaited, parts: &[&str]) {
         self.wire.command(awaited, |out| {
             for part in parts {

@@ -1,8 +1,7 @@
-//! One message on its way: MAIL, RCPT, DATA or BDAT, in one round or several.
+//! A message being sent: MAIL, RCPT, DATA or BDAT, in one or several rounds.
 //!
-//! A round is one transaction on the wire. There is more than one when the server takes only so many
-//! recipients at a time, by its RCPTMAX (RFC 9422) or by `452` to the ones beyond (RFC 5321 section
-//! 4.5.3.1.10).
+//! A round is a transaction on the wire. A server that accepts a limited number of recipients at a time, by
+//! RCPTMAX (RFC 9422) or by `452` to further recipients (RFC 5321 section 4.5.3.1.10), needs several rounds.
 
 use bytes::Bytes;
 
@@ -22,16 +21,16 @@ pub(super) enum Flow {
     Close(CloseReason),
 }
 
-/// A message and what is known of its recipients.
+/// A message and the state of its recipients.
 #[derive(Debug)]
 pub(super) struct Transaction {
     mail: MailFrom,
     recipients: Vec<RcptTo>,
     outcomes: Vec<Option<RecipientOutcome>>,
     octets: Bytes,
-    /// By BDAT, as it is; otherwise by DATA, or as `one_round` says.
+    /// Whether BDAT is used, without dot-stuffing; otherwise DATA, except with `one_round`.
     binary: bool,
-    /// By BDAT together with its envelope, whatever becomes of that.
+    /// Whether BDAT is sent together with the envelope, before the replies to the envelope.
     one_round: bool,
     lmtp: bool,
     dsn: bool,
@@ -44,19 +43,19 @@ pub(super) struct Transaction {
     answered: bool,
 }
 
-/// One transaction on the wire.
+/// A transaction on the wire.
 #[derive(Debug, Default)]
 struct Round {
     next: Next,
     /// Recipients of this round, by index.
     recipients: Vec<usize>,
-    /// Those of them that the server took.
+    /// The recipients accepted by the server.
     accepted: Vec<usize>,
-    /// How many of the accepted have their final reply (LMTP).
+    /// Number of accepted recipients with a final reply (LMTP).
     finals: usize,
-    /// Those that the server may take in another round.
+    /// Recipients that the server may accept in another round.
     too_many: Vec<(usize, Reply)>,
-    /// The message while it goes out.
+    /// The message while being sent.
     body: Option<Body>,
     delivered: bool,
 }
@@ -66,7 +65,7 @@ struct Round {
 enum Next {
     Reset,
     Mail,
-    /// RCPT for the recipient at this place of the round.
+    /// RCPT for the recipient at this index of the round.
     Recipient(usize),
     /// DATA, or BDAT with the message.
     Content,
@@ -76,7 +75,7 @@ enum Next {
 }
 
 impl Transaction {
-    /// Makes a transaction, in which recipients that this server cannot serve are settled already.
+    /// Makes a transaction, and settles recipients that this server cannot serve.
     pub(super) fn new(message: OutgoingMessage, session: &Session, config: &ClientConfig) -> Self {
         let extensions = &session.extensions;
         let text = is_text(&message.body);
@@ -103,7 +102,7 @@ impl Transaction {
         if message.require_tls {
             transaction.fit_require_tls(extensions, session.secured);
         }
-        // 0 is what a message has that says nothing.
+        // 0 is the default priority and is not sent.
         let priority = Some(message.priority).filter(|priority| *priority != 0);
         transaction.mail.priority = priority.filter(|_| extensions.mt_priority);
         if extensions.size.is_some() {
@@ -122,7 +121,7 @@ impl Transaction {
         transaction
     }
 
-    /// Chooses how the body travels, or says why it cannot.
+    /// Chooses the form of the body, or gives the reason against every form.
     fn fit(
         &mut self,
         extensions: &Extensions,
@@ -155,8 +154,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Asks for SMTPUTF8, or settles the recipients that cannot be reached without it (RFC 6531
-    /// section 3.2). A message that asked for it and does not use it may go without.
+    /// Requests SMTPUTF8, or settles the recipients that cannot be reached without SMTPUTF8 (RFC 6531 section
+    /// 3.2). A message that requested SMTPUTF8 without using it may go to a server without SMTPUTF8.
     fn fit_smtputf8(&mut self, extensions: &Extensions, asked: bool) {
         if extensions.smtputf8 {
             let mut addresses = self
@@ -182,7 +181,7 @@ impl Transaction {
         }
     }
 
-    /// RFC 8689 section 4.2.1: to a server that does not promise to keep it, nothing is sent.
+    /// RFC 8689 section 4.2.1: a message with REQUIRETLS is not sent to a server without REQUIRETLS.
     fn fit_require_tls(&mut self, extensions: &Extensions, secured: bool) {
         self.mail.require_tls = secured && extensions.require_tls;
         if !self.mail.require_tls {
@@ -191,7 +190,7 @@ impl Transaction {
         }
     }
 
-    /// Drops what only DSN carries, and writes ORCPT in ASCII where it must be.
+    /// Drops parameters that need DSN, and writes ORCPT in ASCII where necessary.
     fn fit_dsn(&mut self) {
         for recipient in &mut self.recipients {
             if !self.dsn {
@@ -255,7 +254,7 @@ impl Transaction {
         count > 0
     }
 
-    /// Recipients that were too many get another round if this one came to something.
+    /// Surplus recipients get another round if this round had an accepted recipient.
     fn end_round(&mut self) {
         let round = std::mem::take(&mut self.round);
         for (index, reply) in round.too_many {
@@ -294,7 +293,7 @@ impl Transaction {
                 if self.dry_run {
                     wire.command(Awaited::Reset, |out| out.extend_from_slice(b"RSET\r\n"));
                 } else if self.round.accepted.is_empty() && !wire.is_awaiting() {
-                    // Everybody was refused: there is nobody to send it for.
+                    // Every recipient was refused: the message is sent for no recipient.
                 } else if self.binary || self.one_round {
                     let size = self.octets.len();
                     let command = format!("BDAT {size} LAST\r\n");
@@ -351,7 +350,7 @@ impl Transaction {
             Awaited::Recipient(index) => self.on_recipient(index, reply),
             Awaited::Data => return self.on_data(reply, wire),
             Awaited::Final => {
-                // What a chunk is refused for leaves the transaction as it is (RFC 3030 section 2).
+                // A refused chunk leaves the transaction open (RFC 3030 section 2).
                 session.open &= (self.binary || self.one_round) && is_refusal(&reply);
                 self.on_final(reply);
             }
@@ -363,7 +362,7 @@ impl Transaction {
 
     fn on_recipient(&mut self, index: usize, reply: Reply) {
         if self.outcomes.get(index).is_none_or(Option::is_some) {
-            // MAIL was refused: what the server says of its recipients has no meaning.
+            // MAIL was refused: the replies to RCPT have no meaning.
             return;
         }
         if reply.is_completion() && self.dry_run {
@@ -385,7 +384,8 @@ impl Transaction {
         } else if !self.round.accepted.is_empty() {
             self.send_body(Body::stuffed(self.octets.clone()), wire);
         } else if self.lmtp {
-            // One reply for each recipient taken would be none at all: too unsure to go on.
+            // LMTP gives a reply per accepted recipient; without accepted recipients the end of the text would
+            // get no reply, and the state would be uncertain.
             return wrong_kind(Awaited::Data, reply);
         } else {
             wire.command(Awaited::Lone, |out| out.extend_from_slice(b".\r\n"));
@@ -394,7 +394,7 @@ impl Transaction {
     }
 
     fn on_final(&mut self, reply: Reply) {
-        // A server that takes a message for nobody has taken none.
+        // A completion without accepted recipients delivers to no recipient.
         self.round.delivered |= reply.is_completion() && !self.round.accepted.is_empty();
         if self.lmtp {
             if let Some(index) = self.round.accepted.get(self.round.finals).copied() {
@@ -408,9 +408,9 @@ impl Transaction {
         }
     }
 
-    /// A reply before its command has gone. A refusal in the middle of a message is believed, a
-    /// success never; in both cases the two sides no longer agree on where they are. Where nobody was
-    /// accepted it says nothing about the message.
+    /// Handles a reply before its command was sent. A refusal in the middle of a message is believed, a success
+    /// never; in both cases client and server no longer agree on the state. Without accepted recipients the
+    /// refusal says nothing about the message.
     fn on_early(&mut self, awaited: Awaited, reply: Reply) -> Flow {
         if awaited == Awaited::Final && is_refusal(&reply) {
             if self.lmtp {
@@ -429,7 +429,7 @@ impl Transaction {
         }
     }
 
-    /// Settles every recipient that has no outcome yet.
+    /// Settles every recipient without an outcome.
     fn settle_rest(&mut self, reply: &Reply) {
         for place in &mut self.outcomes {
             place.get_or_insert_with(|| RecipientOutcome::of(reply.clone()));
@@ -469,8 +469,9 @@ fn wrong_kind(awaited: Awaited, reply: Reply) -> Flow {
     Flow::Close(CloseReason::Misbehaved(wrong))
 }
 
-/// RFC 3030 section 4.2 with RFC 2920: a text may be sent as a chunk before the replies to its envelope are here;
-/// a server that refuses that reads the chunk all the same. In LMTP it must be known who is accepted.
+/// RFC 3030 section 4.2 with RFC 2920: a text may be sent as a chunk before the replies to the envelope arrive; a
+/// server that refuses the envelope reads the chunk all the same. In LMTP the client has to know the accepted
+/// recipients first.
 fn goes_in_one_round(text: &[u8], session: &Session, config: &ClientConfig) -> bool {
     let extensions = &session.extensions;
     let offered = extensions.chunking && extensions.pipelining && !config.lmtp;

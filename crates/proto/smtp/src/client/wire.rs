@@ -1,4 +1,4 @@
-//! What waits to be sent, and which replies are awaited for it.
+//! The send queue, and the replies awaited for its commands.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,14 @@ use bytes::Bytes;
 
 use super::close::Stage;
 
-/// Octets of commands and copied text that may wait; more is made when this has gone.
+/// Octets of commands and copied text that may wait; more output is made after these octets are
+/// sent.
 pub(super) const BUFFER_HIGH: usize = 16 * 1024;
 
 /// Capacity kept by an idle connection.
 const BUFFER_IDLE: usize = 1024;
 
-/// What a reply answers.
+/// The command that a reply answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaited {
     Greeting,
@@ -27,7 +28,7 @@ pub(super) enum Awaited {
     /// RCPT for the recipient of this index.
     Recipient(usize),
     Data,
-    /// The message, or its next recipient in LMTP.
+    /// The message, or the next recipient of the message in LMTP.
     Final,
     /// The empty message that ends a DATA without recipients.
     Lone,
@@ -64,7 +65,7 @@ pub(super) struct Wire {
     buffer: Vec<u8>,
     /// How much of `buffer` has gone.
     start: usize,
-    /// A part of the message that goes out behind `buffer` without being copied into it.
+    /// A part of the message sent behind `buffer` without being copied.
     direct: Bytes,
     /// Octets ever put in.
     queued: u64,
@@ -90,12 +91,12 @@ impl Wire {
         self.direct.is_empty() && self.buffered() < BUFFER_HIGH
     }
 
-    /// Octets that wait in the buffer.
+    /// Octets waiting in the buffer.
     pub(super) fn buffered(&self) -> usize {
         self.buffer.len().saturating_sub(self.start)
     }
 
-    /// Notes that octets of [`Wire::output`] have gone.
+    /// Records that octets of [`Wire::output`] were sent.
     pub(super) fn sent(&mut self, octets: usize) {
         let octets = octets.min(self.output().len());
         self.sent = self.sent.saturating_add(octets as u64);
@@ -110,7 +111,7 @@ impl Wire {
         }
     }
 
-    /// Appends what `write` writes.
+    /// Appends the output of `write`.
     pub(super) fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(self.direct.is_empty(), "nothing goes behind a direct part");
         let before = self.buffer.len();
@@ -126,7 +127,7 @@ impl Wire {
         self.direct = part;
     }
 
-    /// Appends a command and awaits its reply.
+    /// Appends a command and awaits the reply.
     pub(super) fn command(&mut self, awaited: Awaited, write: impl FnOnce(&mut Vec<u8>)) {
         self.put(write);
         self.await_reply(awaited);
@@ -146,7 +147,7 @@ impl Wire {
         });
     }
 
-    /// From here on the replies held are awaited: all of what they answer has been put in.
+    /// Marks the held replies as awaited from here on: all octets of their commands are queued.
     pub(super) fn release(&mut self) {
         for expected in self
             .expected
@@ -173,13 +174,14 @@ impl Wire {
         !self.expected.is_empty()
     }
 
-    /// Takes the reply awaited next, and says whether it comes before its command has gone.
+    /// Takes the next awaited reply, and returns whether the reply comes before its command was
+    /// sent.
     pub(super) fn take_awaited(&mut self) -> Option<(Awaited, bool)> {
         let expected = self.expected.pop_front()?;
         Some((expected.awaited, expected.from > self.sent))
     }
 
-    /// Forgets everything that waits and everything awaited.
+    /// Drops all queued octets and all awaited replies.
     pub(super) fn clear(&mut self) {
         *self = Self {
             queued: self.sent,
@@ -188,7 +190,7 @@ impl Wire {
         };
     }
 
-    /// Gives back memory that only a message in flight needs.
+    /// Frees memory that only a message in flight needs.
     pub(super) fn shrink(&mut self) {
         if self.buffer.is_empty() && self.buffer.capacity() > BUFFER_IDLE {
             self.buffer = Vec::new();

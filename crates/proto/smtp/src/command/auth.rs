@@ -10,14 +10,14 @@ const MECHANISM_OCTETS_MAX: usize = 20;
 /// The arguments of AUTH.
 #[derive(Debug)]
 pub struct AuthCommand {
-    /// The mechanism's name as the client wrote it.
+    /// The mechanism's name as written by the client.
     pub mechanism: String,
-    /// The initial response in base64, or `=` for an empty one.
+    /// The initial response in base64, or `=` for an empty response.
     pub initial: Option<Secret<String>>,
 }
 
 impl AuthCommand {
-    /// Parses what follows `AUTH` and a space.
+    /// Parses the text behind `AUTH` and a space.
     ///
     /// ```text
     /// auth             = "AUTH" SP sasl-mech [SP initial-response] CRLF

@@ -1,8 +1,8 @@
-//! Commands whose arguments are nothing or do not matter, and what is no command of ours.
+//! Commands without arguments, commands whose arguments are ignored, and unknown commands.
 
 use super::{Command, CommandError};
 
-/// Parses a verb in upper case with what follows it.
+/// Parses a verb in upper case with its argument.
 pub(super) fn parse(verb: &[u8], argument: &str) -> Result<Command, CommandError> {
     let bare = |command, usage| {
         if argument.is_empty() {
@@ -30,8 +30,8 @@ pub(super) fn parse(verb: &[u8], argument: &str) -> Result<Command, CommandError
         b"SEND" | b"SOML" | b"SAML" | b"TURN" | b"ETRN" | b"ATRN" => {
             Err(CommandError::NotImplemented)
         }
-        // A browser or proxy that was made to talk to us: the lines that follow are chosen by
-        // whoever made it, and must not run as commands.
+        // A browser or proxy misused to talk to the server: an attacker chose the following lines,
+        // which must not run as commands.
         b"GET" | b"POST" | b"PUT" | b"HEAD" | b"CONNECT" | b"OPTIONS" => {
             Err(CommandError::OtherProtocol)
         }

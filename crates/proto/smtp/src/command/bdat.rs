@@ -5,14 +5,14 @@ use super::CommandError;
 /// The arguments of BDAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bdat {
-    /// Octets that follow the command's CRLF.
+    /// Octets of the chunk behind the command's CRLF.
     pub size: u64,
-    /// Whether the message ends with them.
+    /// Whether the chunk is the last of the message.
     pub last: bool,
 }
 
 impl Bdat {
-    /// Parses what follows `BDAT` and a space.
+    /// Parses the text behind `BDAT` and a space.
     ///
     /// ```text
     /// bdat-cmd   = "BDAT" SP chunk-size [ SP end-marker ] CR LF
@@ -22,8 +22,8 @@ impl Bdat {
     ///
     /// # Errors
     ///
-    /// [`CommandError::ChunkSize`], also for a size beyond 64 bits: where the next command begins
-    /// is not known then.
+    /// [`CommandError::ChunkSize`], also for a size beyond 64 bits: the beginning of the next
+    /// command is then unknown.
     pub fn parse(argument: &str) -> Result<Self, CommandError> {
         let (size, marker) = match argument.split_once(' ') {
             Some((size, marker)) => (size, Some(marker)),

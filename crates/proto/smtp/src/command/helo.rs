@@ -1,4 +1,4 @@
-//! HELO and EHLO: who the client says it is (RFC 5321 section 4.1.1.1).
+//! HELO and EHLO: the name of the client (RFC 5321 section 4.1.1.1).
 
 use super::{CommandError, Workarounds};
 use crate::address::{AddressError, Domain, DomainOrLiteral};
@@ -20,7 +20,7 @@ pub(super) fn parse(
         return Err(CommandError::Helo(AddressError::Domain));
     }
     if workarounds.underscore_in_helo && argument.contains('_') {
-        // What it would be with a letter in place of each `_` decides whether it is a name.
+        // The name is accepted if replacing each `_` by a letter makes a valid name.
         Domain::parse(&argument.replace('_', "x")).map_err(CommandError::Helo)?;
         return Ok(DomainOrLiteral::Domain(Domain::trusted(argument)));
     }

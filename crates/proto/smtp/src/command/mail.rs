@@ -9,7 +9,7 @@ use crate::address::{AddrSpec, ReversePath};
 /// Octets of the longest ENVID, as xtext (RFC 3461 section 4.4).
 pub const ENVID_OCTETS_MAX: usize = 100;
 
-/// What the message may hold.
+/// The kinds of octets allowed in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum BodyType {
     /// `BODY=7BIT`, and without BODY: lines of ASCII.
@@ -35,7 +35,7 @@ pub enum Ret {
 pub struct MailFrom {
     /// Where reports go.
     pub reverse_path: ReversePath,
-    /// `SIZE=`: the octets that the client means to send.
+    /// `SIZE=`: the octets that the client intends to send.
     pub size: Option<u64>,
     /// `BODY=`
     pub body: BodyType,
@@ -49,7 +49,7 @@ pub struct MailFrom {
     pub auth: Option<ReversePath>,
     /// `REQUIRETLS`: the message travels encrypted to verified hosts only.
     pub require_tls: bool,
-    /// `MT-PRIORITY=`: from -9 to 9, higher ones first (RFC 6710).
+    /// `MT-PRIORITY=`: from -9 to 9, higher priorities first (RFC 6710).
     pub priority: Option<i8>,
 }
 
@@ -70,7 +70,7 @@ impl MailFrom {
         }
     }
 
-    /// Parses what follows `MAIL` and a space.
+    /// Parses the text behind `MAIL` and a space.
     ///
     /// ```text
     /// mail        = "MAIL FROM:" Reverse-path [SP Mail-parameters] CRLF
@@ -84,7 +84,7 @@ impl MailFrom {
     ///
     /// # Errors
     ///
-    /// What is wrong with the path or a parameter.
+    /// The error in the path or a parameter.
     pub fn parse(argument: &str, workarounds: Workarounds) -> Result<Self, CommandError> {
         let (path, rest) = split_path(argument, "FROM:", workarounds)
             .ok_or(CommandError::Usage("MAIL FROM:<address>"))?;
@@ -134,7 +134,7 @@ impl MailFrom {
             || self.priority.is_some()
     }
 
-    /// Appends the command with its CRLF.
+    /// Appends the command with CRLF.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut push = |text: &str| out.extend_from_slice(text.as_bytes());
         push("MAIL FROM:<");
@@ -215,7 +215,7 @@ impl Ret {
     }
 }
 
-/// A number of up to 20 digits; one that does not fit is larger than any limit all the same.
+/// Parses a number of up to 20 digits; a number out of range exceeds every limit all the same.
 fn size(text: &str) -> Option<u64> {
     let digits = (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))
@@ -238,7 +238,7 @@ fn auth(text: &str) -> Option<ReversePath> {
     AddrSpec::parse(&mailbox).ok().map(ReversePath::Address)
 }
 
-/// One digit, with a minus before those below zero; `-0` and `+1` are none.
+/// Parses a digit, with a minus for negative numbers; `-0` and `+1` are invalid.
 fn priority(text: &str) -> Option<i8> {
     let (digit, below) = match text.strip_prefix('-') {
         Some(digit) => (digit, true),

@@ -1,7 +1,7 @@
-//! Commands as clients send them (RFC 5321 section 4.1 and extensions), one file per command.
+//! The commands of clients (RFC 5321 section 4.1 and extensions), one file per command.
 //!
-//! [`Command::parse`] takes a line without its CRLF. What a command may look like is decided here;
-//! whether it may come now, and what it does, is the server's part.
+//! [`Command::parse`] takes a line without CRLF. This module decides the syntax of a command; the
+//! server decides whether a command is allowed in its state, and carries the command out.
 
 mod auth;
 mod bare;
@@ -35,7 +35,7 @@ pub struct Workarounds {
     pub underscore_in_helo: bool,
 }
 
-/// A command and its arguments.
+/// A command with its arguments.
 #[derive(Debug)]
 pub enum Command {
     /// `HELO SP Domain` (RFC 5321 section 4.1.1.1)
@@ -72,7 +72,7 @@ pub enum Command {
     Xclient(XclientAttributes),
 }
 
-/// What is wrong with a command line; always the peer's fault.
+/// The error in a command line; always the peer's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommandError {
@@ -92,13 +92,13 @@ pub enum CommandError {
     ReversePath(AddressError),
     /// The path after `RCPT TO:` is malformed.
     ForwardPath(AddressError),
-    /// A parameter of MAIL or RCPT that is not known.
+    /// An unknown parameter of MAIL or RCPT.
     UnknownParameter,
     /// The value of this parameter is missing or malformed.
     ParameterValue(&'static str),
-    /// This parameter stands twice.
+    /// This parameter is repeated.
     ParameterTwice(&'static str),
-    /// The arguments of BDAT are malformed, so that the length of what follows is not known.
+    /// The arguments of BDAT are malformed, so that the length of the chunk is unknown.
     ChunkSize,
     /// An attribute of XCLIENT is unknown or malformed.
     XclientAttribute,
@@ -127,14 +127,14 @@ impl fmt::Display for CommandError {
 impl std::error::Error for CommandError {}
 
 impl Command {
-    /// Parses a line of at most the length that [`Limits`](crate::limits::Limits) allows, without its
-    /// CRLF and free of CR, LF and NUL.
+    /// Parses a line without CRLF, of at most the length allowed by
+    /// [`Limits`](crate::limits::Limits), and free of CR, LF and NUL.
     ///
     /// White space at the end is ignored (RFC 5321 section 4.1.1).
     ///
     /// # Errors
     ///
-    /// What is wrong with the line, see [`CommandError`].
+    /// [`CommandError`] for a malformed line.
     pub fn parse(line: &[u8], workarounds: Workarounds) -> Result<Self, CommandError> {
         let line = line.trim_ascii_end();
         let verb_end = memchr::memchr(b' ', line).unwrap_or(line.len());

@@ -69,7 +69,7 @@ pub(super) fn parameters(text: &str) -> impl Iterator<Item = (&str, Option<&str>
         })
 }
 
-/// Puts a parameter's value in its place, once.
+/// Stores the value of a parameter, once.
 pub(super) fn set_once<T>(
     place: &mut Option<T>,
     name: &'static str,

@@ -10,12 +10,12 @@ use crate::address::ForwardPath;
 /// Octets of the longest ORCPT (RFC 3461 section 4.2).
 pub const ORCPT_OCTETS_MAX: usize = 500;
 
-/// For what the sender wants a report about a recipient.
+/// The events about which the sender wants a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Notify {
     /// `NOTIFY=NEVER`
     Never,
-    /// `NOTIFY=` with at least one of these.
+    /// `NOTIFY=` with at least one event.
     On {
         /// `SUCCESS`
         success: bool,
@@ -83,7 +83,7 @@ impl fmt::Display for Notify {
 pub struct Orcpt(Box<str>);
 
 impl Orcpt {
-    /// Takes an original recipient of at most [`ORCPT_OCTETS_MAX`] octets, if it is one.
+    /// Parses an original recipient of at most [`ORCPT_OCTETS_MAX`] octets; `None` for invalid text.
     ///
     /// ```text
     /// original-recipient-address = addr-type ";" xtext
@@ -104,7 +104,7 @@ impl Orcpt {
         (atom && fits && valid).then(|| Self(text.into()))
     }
 
-    /// Type and address, as they came.
+    /// Type and address as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -116,7 +116,7 @@ impl Orcpt {
         self.0.split_once(';').map_or("", |(kind, _)| kind)
     }
 
-    /// The address without its xtext; that of type `utf-8` as it came.
+    /// The address with xtext decoded; an address of type `utf-8` as written.
     #[must_use]
     pub fn address(&self) -> String {
         let (kind, address) = self.0.split_once(';').unwrap_or_default();
@@ -128,7 +128,7 @@ impl Orcpt {
         }
     }
 
-    /// Whether it can travel without SMTPUTF8.
+    /// Whether the value can be sent without SMTPUTF8.
     #[must_use]
     pub fn is_ascii(&self) -> bool {
         self.0.is_ascii()
@@ -197,7 +197,7 @@ impl RcptTo {
         }
     }
 
-    /// Parses what follows `RCPT` and a space.
+    /// Parses the text behind `RCPT` and a space.
     ///
     /// ```text
     /// rcpt = "RCPT TO:" ( "<Postmaster@" Domain ">" / "<Postmaster>" / Forward-path )
@@ -206,7 +206,7 @@ impl RcptTo {
     ///
     /// # Errors
     ///
-    /// What is wrong with the path or a parameter.
+    /// The error in the path or a parameter.
     pub fn parse(argument: &str, workarounds: Workarounds) -> Result<Self, CommandError> {
         let (path, rest) = split_path(argument, "TO:", workarounds)
             .ok_or(CommandError::Usage("RCPT TO:<address>"))?;
@@ -230,7 +230,7 @@ impl RcptTo {
         self.notify.is_some() || self.orcpt.is_some()
     }
 
-    /// Appends the command with its CRLF.
+    /// Appends the command with CRLF.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut push = |text: &str| out.extend_from_slice(text.as_bytes());
         push("RCPT TO:<");

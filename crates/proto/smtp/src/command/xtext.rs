@@ -1,8 +1,8 @@
-//! `xtext`, the way in which parameters carry text (RFC 3461 section 4).
+//! `xtext`, the encoding of text in parameters (RFC 3461 section 4).
 
 use std::fmt;
 
-/// Text in its xtext form, checked, as it goes over the wire.
+/// Checked text in xtext form, as written in parameters.
 ///
 /// ```text
 /// xtext   = *( xchar / hexchar )
@@ -13,7 +13,7 @@ use std::fmt;
 pub struct Xtext(Box<str>);
 
 impl Xtext {
-    /// Takes text that is already xtext, if it is.
+    /// Accepts text already in xtext form; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         decode(text).is_some().then(|| Self(text.into()))
@@ -47,7 +47,7 @@ impl Xtext {
         &self.0
     }
 
-    /// The octets it stands for; they may be any octets.
+    /// The decoded octets, of any value.
     #[must_use]
     pub fn decode(&self) -> Vec<u8> {
         decode(&self.0).unwrap_or_default()
@@ -64,7 +64,7 @@ fn is_xchar(octet: u8) -> bool {
     matches!(octet, b'!'..=b'~') && octet != b'+' && octet != b'='
 }
 
-/// The octets behind xtext, or nothing when the text is none.
+/// The decoded octets; `None` for text that is not xtext.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut plain = Vec::with_capacity(text.len());
     let mut octets = text.bytes();

@@ -44,7 +44,7 @@ fn parse(line: &[u8]) -> Result<Header, ProxyError> {
     let address = match fields.next() {
         Some("TCP4") => address::<Ipv4Addr>,
         Some("TCP6") => address::<Ipv6Addr>,
-        // What follows must be skipped, whatever it is.
+        // The rest of the line must be skipped, whatever the content.
         Some("UNKNOWN") => return Ok(Header::Unknown),
         _ => return Err(ProxyError::Line("protocol")),
     };

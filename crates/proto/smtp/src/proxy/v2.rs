@@ -43,7 +43,7 @@ pub(super) fn decode(octets: &[u8]) -> Result<Option<(Header, usize)>, ProxyErro
     };
     let body = header.get(FIXED_LENGTH..).unwrap_or_default();
     if local {
-        // The rest must be skipped, even where it says something.
+        // The rest must be skipped, whatever the content.
         return Ok(Some((Header::Local, total)));
     }
     let (says, records) = addresses(transport, body)?;
@@ -51,19 +51,19 @@ pub(super) fn decode(octets: &[u8]) -> Result<Option<(Header, usize)>, ProxyErro
     Ok(Some((says, total)))
 }
 
-/// Splits the addresses from the records behind them.
+/// Splits the addresses from the records behind the addresses.
 fn addresses(transport: u8, body: &[u8]) -> Result<(Header, &[u8]), ProxyError> {
     match transport {
-        // UNSPEC, of any transport that exists.
+        // UNSPEC, of any known transport.
         0x00..=0x02 => Ok((Header::Unknown, body)),
         0x11 => inet(body).ok_or(ProxyError::Length),
         0x21 => inet6(body).ok_or(ProxyError::Length),
-        // UNIX stream: two paths of 108 octets, which say nothing that SMTP could use.
+        // UNIX stream: two paths of 108 octets, of no use to SMTP.
         0x31 => body
             .split_at_checked(216)
             .map(|(_, records)| (Header::Unknown, records))
             .ok_or(ProxyError::Length),
-        // Datagrams never carried this connection.
+        // A TCP connection never comes from a datagram transport.
         other => Err(ProxyError::Transport(other)),
     }
 }

@@ -4,13 +4,13 @@ use std::fmt;
 
 use super::{EnhancedStatusCode, Reply};
 
-/// Bounds of one reply.
+/// The limits of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyLimits {
-    /// Octets of a line with its CRLF. RFC 5321 allows 512; servers that quote a message in a refusal
-    /// are known to send more.
+    /// Octets of a line with CRLF. RFC 5321 allows 512; servers that quote a message in a refusal are
+    /// known to send more.
     pub line_octets_max: usize,
-    /// Lines of one reply.
+    /// Lines of a reply.
     pub lines_max: usize,
 }
 
@@ -27,9 +27,9 @@ impl Default for ReplyLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplyError {
-    /// A line is longer than this many octets.
+    /// A line exceeds this many octets.
     LineTooLong(usize),
-    /// A reply has more lines than this.
+    /// A reply exceeds this many lines.
     TooManyLines(usize),
     /// A line does not begin with a code from 200 to 599 and a space, a hyphen or its end.
     BadCode,
@@ -40,7 +40,7 @@ pub enum ReplyError {
         /// The code of this line.
         now: u16,
     },
-    /// A CR or LF that is not part of CRLF.
+    /// A CR or LF outside CRLF.
     BareLineEnd,
 }
 
@@ -60,10 +60,10 @@ impl fmt::Display for ReplyError {
 
 impl std::error::Error for ReplyError {}
 
-/// Collects a reply from octets that arrive in any pieces.
+/// Collects a reply from octets in pieces of any size.
 ///
-/// Holds at most `line_octets_max` octets of an unfinished line and `lines_max` finished ones, and
-/// nothing between replies.
+/// Holds at most `line_octets_max` octets of an unfinished line and `lines_max` finished lines, and
+/// no octets between replies.
 ///
 /// ```text
 /// Reply-line = *( Reply-code "-" [ textstring ] CRLF ) Reply-code [ SP textstring ] CRLF
@@ -72,7 +72,7 @@ impl std::error::Error for ReplyError {}
 #[derive(Debug, Clone, Default)]
 pub struct ReplyParser {
     limits: ReplyLimits,
-    /// The beginning of a line whose end has not arrived.
+    /// The beginning of an unfinished line.
     pub(super) partial: Vec<u8>,
     /// The lines so far of a reply whose last line has not arrived.
     reply: Option<Reply>,
@@ -89,13 +89,13 @@ impl ReplyParser {
         }
     }
 
-    /// Takes octets up to the end of one reply: how many it took, and the reply if it is whole.
+    /// Takes octets up to the end of a reply: returns the number consumed, and the reply if complete.
     ///
-    /// Without a reply everything was taken.
+    /// Without a complete reply all octets are consumed.
     ///
     /// # Errors
     ///
-    /// What the server did wrong; the parser must not be used any more.
+    /// The server's error; after an error the parser must not be used any more.
     pub fn parse(&mut self, bytes: &[u8]) -> Result<(usize, Option<Reply>), ReplyError> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -208,8 +208,8 @@ fn printable(text: &[u8]) -> String {
     text
 }
 
-/// Takes a status code off the text when it is one and says the same as the reply code (RFC 2034
-/// section 4).
+/// Takes a status code off the text if the status code agrees with the reply code (RFC 2034 section
+/// 4).
 fn split_enhanced(code: u16, text: String) -> (Option<EnhancedStatusCode>, String) {
     let (head, tail) = text.split_once(' ').unwrap_or((&text, ""));
     match head.parse::<EnhancedStatusCode>() {

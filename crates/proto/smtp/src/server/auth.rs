@@ -11,11 +11,11 @@ use super::output::Fixed;
 use super::question::{AuthOutcome, Question, ScramLookup};
 use super::{About, Phase, Server, replies};
 
-/// An exchange that waits for the client or for keys.
+/// An authentication exchange that waits for the client or for keys.
 #[derive(Debug)]
 pub(super) struct AuthPhase {
     exchange: Exchange,
-    /// The account whose keys are being proved.
+    /// The account whose keys the client has to prove.
     account: Option<String>,
     login: Login,
 }

@@ -1,6 +1,6 @@
 //! BDAT: the text of the message in chunks of known length (RFC 3030 section 2).
 //!
-//! A chunk that is refused is read and thrown away all the same: it must not run as commands.
+//! A refused chunk is read and thrown away all the same: the octets must not run as commands.
 
 use vere_units::Timestamp;
 
@@ -12,10 +12,10 @@ use super::pace::Pace;
 use super::session::Transaction;
 use super::{Phase, Server, replies};
 
-/// A chunk on its way.
+/// A chunk being received.
 #[derive(Debug)]
 pub(super) struct ChunkPhase {
-    /// Octets of it that have not come yet.
+    /// Octets of the chunk still to come.
     remaining: u64,
     received: u64,
     last: bool,
@@ -97,8 +97,8 @@ impl Server {
         piece.len()
     }
 
-    /// When the text is too late, or a refused chunk: time earned with one chunk serves the next, and many small ones
-    /// earn no more.
+    /// The deadline of the text, or of a refused chunk: time earned with a chunk serves the next chunk, and many
+    /// small chunks earn no more.
     pub(super) fn chunk_due(&self, chunk: &ChunkPhase) -> Timestamp {
         match chunk.refused {
             Some(_) => chunk.pace.due(&self.config.limits),
@@ -106,7 +106,8 @@ impl Server {
         }
     }
 
-    /// When the text of the chunks so far is too late, if there are any: who pauses between them holds it as well.
+    /// The deadline of the text received in chunks so far, if any: a client that pauses between chunks holds the text
+    /// as well.
     pub(super) fn chunks_due(&self) -> Timestamp {
         let open = self
             .session

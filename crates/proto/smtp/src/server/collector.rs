@@ -1,9 +1,8 @@
-//! The text of a message as it arrives: its end, its dots, its line ends, its size (RFC 5321 sections
-//! 2.3.8 and 4.5.2).
+//! Receives the text of a message: the end, dot-stuffing, line ends and size (RFC 5321 sections 2.3.8 and 4.5.2).
 //!
-//! Exactly CRLF `.` CRLF ends DATA. Any other CR or LF outside of CRLF, and NUL unless it may be kept, is a
-//! [`Fault`] of the whole message: where another server would see its end is not guessed, the text is read on to its
-//! true end and thrown away. That leaves nothing to smuggle.
+//! Exactly CRLF `.` CRLF ends DATA. Any other CR or LF outside of CRLF, and NUL unless NUL is allowed, is a [`Fault`]
+//! of the whole message: the collector does not guess where another server would see the end; the text is read to its
+//! true end and thrown away. Smuggling is therefore impossible.
 
 use memchr::{memchr, memchr3, memmem, memrchr};
 use vere_units::Timestamp;
@@ -13,7 +12,7 @@ use crate::text::{is_paired, lines_fit};
 
 use super::pace::Pace;
 
-/// What is wrong with a message. The first fault counts.
+/// The fault of a message. The first fault counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     BareCr,
@@ -21,11 +20,11 @@ pub(super) enum Fault {
     Nul,
     LineTooLong,
     TooBig,
-    /// The host has no memory for it; the one fault that is not the peer's.
+    /// The host has no memory for the text; the only fault not caused by the peer.
     NoRoom,
 }
 
-/// The form in which the text arrives.
+/// The form of the arriving text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Lines with dots before dots, ended by a lone dot (DATA).
@@ -45,13 +44,13 @@ enum Place {
     Cr,
     /// Behind a dot at the start of a line, which has not been copied.
     Dot,
-    /// Behind such a dot and a CR, neither of which has been copied.
+    /// Behind a dot at the beginning of a line and a CR, both not copied yet.
     DotCr,
 }
 
-/// A text that is longer than this gets room for all that may come, once. To grow it by doubling would hold the old
-/// and the new room at once, twice the largest message. What is not written to takes no memory. Hosts that keep long
-/// texts elsewhere take them before they are so long.
+/// Above this size the buffer of a text is reserved for the largest possible text, once. Growth by doubling would
+/// hold the old and the new buffer at once, twice the largest message. Untouched space takes no memory. Hosts that
+/// keep long texts elsewhere take the octets before this size.
 const GROWS_TO: usize = 2 << 20;
 
 /// Bounds of a message's text.
@@ -63,7 +62,7 @@ pub(super) struct TextLimits {
     pub(super) nul: bool,
 }
 
-/// Collects the text of one message.
+/// Collects the text of a message.
 ///
 /// Memory grows with the octets received and ends at `size_max`; a fault frees it.
 #[derive(Debug)]
@@ -71,9 +70,9 @@ pub(super) struct Collector {
     form: Form,
     limits: TextLimits,
     place: Place,
-    /// Octets of the current line that came with earlier pieces.
+    /// Octets of the current line in earlier pieces.
     line_octets: usize,
-    /// Octets of the text that the host keeps elsewhere; `body` follows them.
+    /// Octets of the text kept elsewhere by the host; `body` follows.
     aside: u64,
     body: Vec<u8>,
     fault: Option<Fault>,
@@ -117,35 +116,35 @@ impl Collector {
         (taken, ended)
     }
 
-    /// Takes note that so many octets are coming, which may be too many before the first arrives.
+    /// Records the announced size, which may be too large before the first octet arrives.
     pub(super) fn announce(&mut self, octets: u64) {
         if self.size().saturating_add(octets) > self.limits.size_max {
             self.fail(Fault::TooBig);
         }
     }
 
-    /// Octets of the text that have come.
+    /// Octets of the text received so far.
     fn size(&self) -> u64 {
         let here = u64::try_from(self.body.len()).unwrap_or(u64::MAX);
         self.aside.saturating_add(here)
     }
 
-    /// Gives out what is here of the text: it is kept elsewhere.
+    /// Hands the octets received so far to the host, which keeps the octets elsewhere.
     pub(super) fn set_aside(&mut self) -> Vec<u8> {
         self.aside = self.size();
         std::mem::take(&mut self.body)
     }
 
-    /// Octets of the text that are kept elsewhere.
+    /// Octets of the text kept elsewhere.
     pub(super) const fn aside(&self) -> u64 {
         self.aside
     }
 
-    /// The text, when it has ended: how many octets of it are kept elsewhere, and those behind them.
+    /// The complete text: the number of octets kept elsewhere, and the octets behind.
     ///
     /// # Errors
     ///
-    /// What was wrong with it.
+    /// The fault of the text.
     pub(super) fn finish(mut self) -> Result<(u64, Vec<u8>), Fault> {
         if self.place == Place::Cr && self.form == Form::Lines {
             self.fail(Fault::BareCr);
@@ -160,7 +159,7 @@ impl Collector {
         self.fault
     }
 
-    /// How fast the text comes: the server takes note of what it gave.
+    /// The pace of the text, for the server to record received octets.
     pub(super) fn pace(&mut self) -> &mut Pace {
         &mut self.pace
     }
@@ -175,18 +174,18 @@ impl Collector {
         self.refused
     }
 
-    /// The octets of the body that are here, not what is reserved for more.
+    /// The octets of the body in memory, without reserved space.
     pub(super) fn memory(&self) -> usize {
         self.body.len()
     }
 
-    /// Walks from line end to line end, copying what lies between two dropped dots in one piece. Lines without any
-    /// fault are passed over together.
+    /// Walks from line end to line end, copying the octets between two dropped dots in one piece. Lines without a
+    /// fault are skipped together.
     fn take_lines(&mut self, bytes: &[u8], dotted: bool) -> (usize, bool) {
         // The next octet to look at, the first not copied, the first of this line.
         let (mut next, mut copied, mut line) = (0_usize, 0_usize, 0_usize);
         let last_end = memrchr(b'\n', bytes).map_or(0, |last| last.saturating_add(1));
-        // Up to here lines are looked at one by one: something is wrong with one of them.
+        // Up to this position lines are checked individually: one of the lines has a fault.
         let mut singly = 0_usize;
         while let Some(&octet) = bytes.get(next) {
             match self.place {
@@ -234,7 +233,7 @@ impl Collector {
         (bytes.len(), false)
     }
 
-    /// Whether these are whole lines against which nothing can be said.
+    /// Whether the octets are whole lines without a fault.
     fn is_faultless(&self, lines: &[u8]) -> bool {
         let line_max = self.limits.line_octets_max.saturating_add(2);
         is_paired(lines)
@@ -257,7 +256,7 @@ impl Collector {
         from.saturating_add(offset).saturating_add(1)
     }
 
-    /// Ends a line of which this many octets lie in the current piece, CRLF among them.
+    /// Ends a line with this many octets in the current piece, CRLF included.
     fn end_line(&mut self, octets: usize) {
         let octets = std::mem::take(&mut self.line_octets).saturating_add(octets);
         if octets > self.limits.line_octets_max.saturating_add(2) {
@@ -312,8 +311,8 @@ mod tests {
 
     use super::*;
 
-    /// What a text given in pieces of this length comes to: octets taken, whether it ended, and the body unless
-    /// there was a fault; which one counts as the first within a line depends on the pieces.
+    /// The result of a text given in pieces of this length: octets consumed, whether the text ended, and the body
+    /// unless a fault occurred; the first fault within a line depends on the pieces.
     fn collected(
         text: &[u8],
         piece: usize,
@@ -360,7 +359,8 @@ mod tests {
         prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
     }
 
-    /// The body doubled: while it was copied there were two of it, and a message beyond the limit took twice the limit.
+    /// The body once doubled: during the copy two bodies existed, and a message beyond the limit took twice the
+    /// limit.
     #[test]
     fn a_long_text_is_not_copied_as_it_grows() {
         let size_max = 16 << 20;
@@ -389,7 +389,7 @@ mod tests {
     }
 
     proptest! {
-        /// Lines that come together are passed over together, single octets are not: both are the same text.
+        /// Whole lines are skipped together, single octets are not: both give the same text.
         #[test]
         fn pieces_make_no_difference(
             text in text(),

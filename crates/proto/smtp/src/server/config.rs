@@ -1,4 +1,4 @@
-//! What the host decides about a session before it begins.
+//! The host's settings for a session.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use crate::command::Workarounds;
 use crate::limits::Limits;
 use vere_sasl::{FakeKeys, Mechanism, NonceSource};
 
-/// What a listener is for.
+/// The purpose of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Takes mail from other servers (port 25).
+    /// Accepts mail from other servers (port 25).
     Mx,
-    /// Takes mail from users, who must authenticate before MAIL (RFC 6409), or from networks that may
+    /// Accepts mail from users, who must authenticate before MAIL (RFC 6409), or from networks that may
     /// relay.
     Submission,
     /// Files mail in mailboxes, by LMTP (RFC 2033): LHLO instead of EHLO, a reply for each recipient at
@@ -20,8 +20,8 @@ pub enum Role {
     Lmtp,
 }
 
-/// Which extensions are announced and understood, beside those that are always there (PIPELINING,
-/// SIZE, 8BITMIME, ENHANCEDSTATUSCODES, LIMITS).
+/// The extensions to offer, beside the permanent extensions (PIPELINING, SIZE, 8BITMIME,
+/// ENHANCEDSTATUSCODES, LIMITS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extensions {
     /// CHUNKING and BINARYMIME (RFC 3030).
@@ -32,8 +32,8 @@ pub struct Extensions {
     pub dsn: bool,
     /// REQUIRETLS (RFC 8689), within TLS only.
     pub require_tls: bool,
-    /// MT-PRIORITY (RFC 6710), not by LMTP: the name of the policy that is announced, empty without one;
-    /// `None` does not offer it.
+    /// MT-PRIORITY (RFC 6710), not offered over LMTP: the name of the announced policy, possibly empty;
+    /// `None` does not offer the extension.
     pub mt_priority: Option<&'static str>,
 }
 
@@ -56,30 +56,30 @@ pub struct AuthConfig {
     pub mechanisms: Vec<Mechanism>,
     /// Where SCRAM's nonces come from.
     pub nonces: Arc<NonceSource>,
-    /// What users that do not exist are answered with.
+    /// The keys for SCRAM exchanges of users that do not exist.
     pub fake_keys: FakeKeys,
 }
 
-/// What all sessions of a listener share.
+/// The settings shared by all sessions of a listener.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Our name, in the greeting and the answer to EHLO.
     pub hostname: String,
-    /// What the listener is for.
+    /// The purpose of the listener.
     pub role: Role,
     /// The bounds.
     pub limits: Limits,
     /// The optional extensions.
     pub extensions: Extensions,
-    /// Authentication; without it AUTH is not offered.
+    /// Authentication; `None` offers no AUTH.
     pub auth: Option<AuthConfig>,
     /// Whether everything but EHLO, HELO, NOOP, STARTTLS and QUIT needs TLS first (RFC 3207 section 4);
     /// never to be set on a public MX.
     pub tls_required: bool,
     /// Whether a client that speaks before the greeting was sent is refused with `554 5.5.0`.
     pub early_talkers_refused: bool,
-    /// Whether a client is refused with `554 5.5.0` when it sends on behind EHLO, HELO, AUTH or DATA
-    /// without waiting for the reply, which RFC 2920 section 3.1 forbids.
+    /// Whether a client is refused with `554 5.5.0` for sending on behind EHLO, HELO, AUTH or DATA
+    /// without waiting for the reply, forbidden by RFC 2920 section 3.1.
     pub strict_pipelining: bool,
     /// Leniency in the grammar of commands.
     pub workarounds: Workarounds,
@@ -102,7 +102,7 @@ impl ServerConfig {
         }
     }
 
-    /// What is announced of MT-PRIORITY, if it is.
+    /// The policy to announce with MT-PRIORITY, if offered.
     pub(super) fn mt_priority(&self) -> Option<&'static str> {
         self.extensions
             .mt_priority
@@ -110,18 +110,18 @@ impl ServerConfig {
     }
 }
 
-/// A TLS connection, as the host sees it.
+/// The properties of a TLS connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsInfo {
     /// The protocol version, as `TLSv1.3`.
     pub version: String,
     /// The cipher suite, as `TLS13_AES_256_GCM_SHA384`.
     pub cipher: String,
-    /// The name that the client asked for.
+    /// The server name requested by the client.
     pub sni: Option<String>,
 }
 
-/// Who connected, and what the host allows it.
+/// The connected client, and the permissions given by the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// The client's address.
@@ -145,7 +145,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A client that may do nothing special.
+    /// A client without special permissions.
     #[must_use]
     pub fn new(address: SocketAddr, local: SocketAddr) -> Self {
         Self {

@@ -103,7 +103,7 @@ impl Server {
     /// Answers for each recipient, in order (RFC 2033 section 4.2).
     pub(super) fn filed_answered(&mut self, recipients: usize, results: Vec<Result<(), Refusal>>) {
         self.counts.idle_commands = 0;
-        // One that the host forgot is not filed.
+        // A recipient without an answer from the host counts as not filed.
         let missing = || Err(Refusal::LocalError);
         let results = results.into_iter().chain(std::iter::repeat_with(missing));
         for result in results.take(recipients) {

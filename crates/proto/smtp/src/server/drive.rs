@@ -16,11 +16,10 @@ use super::question::{Answer, Question};
 use super::{About, Asking, Phase, Server, replies};
 
 impl Server {
-    /// Takes octets from the client: how many it took.
+    /// Takes octets from the client, and returns the number consumed.
     ///
-    /// It stops at an open question, at the bound of the output, and behind STARTTLS; the host keeps
-    /// the rest and gives it again. After [`Step::Close`](super::Step::Close) it takes all and does
-    /// nothing with it.
+    /// The machine stops at an open question, at the limit of the output, and behind STARTTLS; the host keeps the
+    /// rest for the next call. After [`Step::Close`](super::Step::Close) the machine consumes and ignores all octets.
     pub fn input(&mut self, bytes: &[u8], now: Timestamp) -> usize {
         if self.greeting_pending && self.config.early_talkers_refused && !bytes.is_empty() {
             self.refuse_early_talker();
@@ -50,7 +49,7 @@ impl Server {
         bytes.len().saturating_sub(rest.len())
     }
 
-    /// Takes the answer to the open question; without one it does nothing.
+    /// Processes the answer to the open question; without an open question the call does nothing.
     pub fn answer(&mut self, answer: Answer, now: Timestamp) {
         let asking = match std::mem::replace(&mut self.phase, Phase::Command) {
             Phase::Asking(asking) => asking,
@@ -109,8 +108,8 @@ impl Server {
         }
     }
 
-    /// Frees the text of the message under way, which is then refused with `452 4.3.1` at its end: the
-    /// host has no memory for it. Without one nothing changes.
+    /// Frees the text of the current message, then refused with `452 4.3.1` at the end: the host is out of memory.
+    /// Without a current message the call does nothing.
     pub fn refuse_for_room(&mut self) {
         if let Phase::Data(collector) = &mut self.phase {
             collector.fail(Fault::NoRoom);
@@ -119,9 +118,9 @@ impl Server {
         }
     }
 
-    /// Gives out what is here of the message that is being received, for the host to keep elsewhere. What follows comes with
-    /// the next call, or with the message, which says how much of it was given out. Whether it is still wanted is what
-    /// [`Server::aside`] says.
+    /// Hands out the octets received so far of the current message, for the host to keep elsewhere. Later octets come
+    /// with the next call, or with the message, which gives the number of octets handed out. [`Server::aside`] tells
+    /// whether the octets are still needed.
     pub fn set_aside(&mut self) -> Vec<u8> {
         match &mut self.phase {
             Phase::Data(collector) => collector.set_aside(),
@@ -132,8 +131,8 @@ impl Server {
         }
     }
 
-    /// Octets of the message that is being received, or is to be asked about, that were given out by [`Server::set_aside`]: none
-    /// once it was refused, or its transaction ended without it.
+    /// Octets handed out by [`Server::set_aside`] of the message being received or to be asked about: zero after a
+    /// refusal, or after the end of the transaction.
     #[must_use]
     pub fn aside(&self) -> u64 {
         if let Phase::Asking(asking) = &self.phase
@@ -144,8 +143,8 @@ impl Server {
         self.coming().map_or(0, Collector::aside)
     }
 
-    /// Ends the session with 421 at the next place where a command could begin; a message that is on
-    /// its way is taken and answered before.
+    /// Ends the session with 421 at the next command boundary; a message being received is accepted and answered
+    /// before.
     pub fn shut_down(&mut self) {
         self.shutting_down = true;
         self.end_if_shutting_down();
@@ -157,7 +156,7 @@ impl Server {
         }
     }
 
-    /// Nothing of the greeting is of use to a client that did not wait for it.
+    /// The greeting is of no use to a client that did not wait for the greeting.
     fn refuse_early_talker(&mut self) {
         if !self.output.is_begun() {
             self.output.discard();
@@ -200,8 +199,8 @@ impl Server {
         }
     }
 
-    /// Refuses what is no line. Behind an LF without CR the session ends: for whoever passed it on,
-    /// the line goes on there (RFC 5321 section 2.3.8), and nothing of it may run as a command.
+    /// Refuses a malformed line. Behind an LF without CR the session ends: for the server before, the line continues
+    /// (RFC 5321 section 2.3.8), and the rest of the line must not run as a command.
     pub(super) fn fail_line(&mut self, error: LineError) {
         let reply = replies::line_error(error);
         match error {
@@ -210,7 +209,7 @@ impl Server {
         }
     }
 
-    /// Where the chunk ends is not known, and nothing of it may run as a command.
+    /// The end of the chunk is unknown, and no octet of the chunk may run as a command.
     fn close_if(&mut self, chunk_follows: bool) {
         if chunk_follows {
             self.close();
@@ -280,7 +279,7 @@ impl Server {
         self.config.tls_required && self.peer.tls.is_none()
     }
 
-    /// Answers a command that leads nowhere, of which there may not be too many in a row.
+    /// Answers a command without progress; the number of such commands in a row is limited.
     pub(super) fn idle(&mut self, reply: Fixed) {
         self.output.fixed(reply);
         self.count_idle();
@@ -306,7 +305,7 @@ impl Server {
         }
     }
 
-    /// Passes on a refusal of the host; 421 among them ends the session, as it says.
+    /// Sends a refusal of the host; a 421 ends the session.
     pub(super) fn refuse(&mut self, refusal: &Refusal) {
         let reply = refusal.reply();
         self.output.reply(&reply);
@@ -322,7 +321,7 @@ impl Server {
         }
     }
 
-    /// Ends the session once its output is sent; what it held is let go.
+    /// Ends the session once the output is sent, and releases its memory.
     fn close(&mut self) {
         self.phase = Phase::Closing;
         self.session.transaction = None;

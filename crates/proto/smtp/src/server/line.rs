@@ -1,21 +1,21 @@
-//! Command lines out of octets that arrive in any pieces.
+//! Assembles command lines from octets in pieces of any size.
 
 use std::borrow::Cow;
 
 use crate::limits::Limits;
 
-/// What is wrong with a line as such; always the peer's fault.
+/// The fault of a line; always the peer's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineError {
     TooLong,
     /// Ended by LF alone.
     BareLf,
-    /// A CR that no LF follows.
+    /// A CR without LF.
     BareCr,
     Nul,
 }
 
-/// A line, or why it is none, with the octets it began with.
+/// A line, or the fault of the line with its first octets.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     pub(super) content: Result<Cow<'a, [u8]>, LineError>,
@@ -29,15 +29,16 @@ impl Line<'_> {
     }
 }
 
-/// Collects a line; holds at most the octets of one unfinished line, and none between lines.
+/// Collects a line; holds at most the octets of a single unfinished line, and no octets between
+/// lines.
 #[derive(Debug, Default)]
 pub(super) struct LineReader {
     partial: Vec<u8>,
-    /// The line was too long already and what is left of it is thrown away.
+    /// The line is already too long, and the rest is thrown away.
     overlong: bool,
 }
 
-/// Which bound a line has.
+/// The limit that applies to a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Expect {
     Command,
@@ -111,7 +112,7 @@ fn bound(beginning: &[u8], expect: Expect, limits: &Limits) -> usize {
     }
 }
 
-/// Takes the line end off, which must be CRLF, and refuses what may not stand in a line.
+/// Takes off the line end, which must be CRLF, and refuses octets forbidden in a line.
 fn strip(line: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>, LineError> {
     let Some(content) = line.strip_suffix(b"\r\n") else {
         return Err(LineError::BareLf);

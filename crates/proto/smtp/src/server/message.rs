@@ -1,4 +1,4 @@
-//! A message as it was received, and who it came from.
+//! A received message with its origin.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,28 +8,28 @@ use crate::command::{MailFrom, RcptTo};
 
 use super::config::TlsInfo;
 
-/// A received message with its envelope.
+/// A received message with an envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// The sender and how the message travels.
     pub reverse_path: MailFrom,
-    /// The recipients that were accepted, in order; never empty.
+    /// The accepted recipients, in order; never empty.
     pub recipients: Vec<RcptTo>,
-    /// Octets at its beginning that the host was given by [`Server::set_aside`](super::Server::set_aside); `body` follows them.
+    /// Octets at the beginning that [`Server::set_aside`](super::Server::set_aside) gave to the host; `body` follows.
     pub aside: u64,
-    /// The message as it was received, without the dots of DATA.
+    /// The message as received, without the dots of DATA.
     ///
-    /// Unless it is `BODY=BINARYMIME` it has no NUL and no CR or LF but in CRLF. Received by BDAT, it
-    /// may lack the CRLF at its end. Whether it has 8-bit octets is not checked against BODY.
+    /// Unless the type is `BODY=BINARYMIME`, the message has no NUL, and CR and LF only in CRLF. A message received
+    /// by BDAT may lack the CRLF at the end. The presence of 8-bit octets is not checked against BODY.
     pub body: Vec<u8>,
-    /// Where it came from.
+    /// The origin of the message.
     pub session: SessionInfo,
 }
 
-/// A session as the trace of its messages tells it.
+/// The session as recorded in the trace of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// Who the client said it is; there is none before HELO or EHLO.
+    /// The name claimed by the client; `None` before HELO or EHLO.
     pub helo: Option<DomainOrLiteral>,
     /// The client's address.
     pub address: SocketAddr,
@@ -39,11 +39,11 @@ pub struct SessionInfo {
     pub name: Option<String>,
     /// The encryption.
     pub tls: Option<TlsInfo>,
-    /// The account that the client has proved to be.
+    /// The account after successful authentication.
     pub account: Option<String>,
-    /// The protocol by its registered name.
+    /// The registered name of the protocol.
     pub protocol: Protocol,
-    /// The priority of the message, if it was given one.
+    /// The priority of the message, if given.
     pub priority: Option<i8>,
 }
 

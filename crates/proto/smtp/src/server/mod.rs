@@ -1,10 +1,10 @@
 //! The server's side of a session, from the greeting to the end of the connection.
 //!
-//! The host drives a [`Server`] like this:
+//! The host drives a [`Server`] in a loop:
 //!
-//! 1. call [`Server::step`] and do what it says;
-//! 2. after [`Answer`]ing or sending, first give [`Server::input`] the octets that it has not taken,
-//!    then go to 1.
+//! 1. call [`Server::step`] and carry out the step;
+//! 2. after [`Answer`]ing or sending, first give [`Server::input`] the octets not yet consumed, then go
+//!    to 1.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,7 +34,7 @@
 //! # Ok::<(), std::net::AddrParseError>(())
 //! ```
 //!
-//! What a command does in each state (`-` is `503 5.5.1`):
+//! The effect of a command in each state (`-` is `503 5.5.1`):
 //!
 //! | command  | connected | greeted        | transaction    | chunks begun   |
 //! |----------|-----------|----------------|----------------|----------------|
@@ -51,7 +51,7 @@
 //!
 //! DATA and BDAT without a recipient are `554 5.5.1`. Within text and chunks no octet is a command, and
 //! while a question is open, or more replies wait than
-//! [`output_octets_max`](crate::limits::Limits::output_octets_max), none is taken.
+//! [`output_octets_max`](crate::limits::Limits::output_octets_max), no octet is consumed.
 
 mod auth;
 mod bdat;
@@ -97,7 +97,7 @@ pub use question::{Answer, AuthOutcome, ClientRights, Question, ScramLookup, Ste
 pub use received::received_header;
 pub use tally::Tally;
 
-/// One session with one client.
+/// The session with one client.
 #[derive(Debug)]
 pub struct Server {
     config: Arc<ServerConfig>,
@@ -112,11 +112,11 @@ pub struct Server {
     /// No octet of the client has a place before the greeting has left.
     greeting_pending: bool,
     shutting_down: bool,
-    /// When the client last did what it had to.
+    /// The time of the client's last required action.
     waiting_since: Timestamp,
 }
 
-/// What the next octet is, or what has to come before it.
+/// The meaning of the next octet, or the event before the next octet.
 #[derive(Debug)]
 enum Phase {
     /// Of a command.
@@ -138,12 +138,12 @@ enum Phase {
 /// An open question.
 #[derive(Debug)]
 struct Asking {
-    /// What the host has not been told yet.
+    /// The question not yet given to the host.
     question: Option<Question>,
     about: About,
 }
 
-/// What the answer decides.
+/// The purpose of the open question.
 #[derive(Debug)]
 enum About {
     Password(Box<Login>),
@@ -186,7 +186,7 @@ impl Server {
         self.output.line(220, &text, true);
     }
 
-    /// What the host must do next.
+    /// The next step of the host.
     pub fn step(&mut self) -> Step {
         if let Phase::Asking(asking) = &mut self.phase {
             return asking.question.take().map_or(Step::NeedAnswer, Step::Ask);
@@ -215,23 +215,23 @@ impl Server {
         }
     }
 
-    /// What was replied and who authenticated since this was last asked.
+    /// The counts of replies and authentications since the last call.
     pub fn take_tally(&mut self) -> Tally {
         std::mem::take(&mut self.output.tally)
     }
 
-    /// What the machine decided by itself since this was last asked.
+    /// The machine's own decisions since the last call.
     pub fn take_notes(&mut self) -> Notes {
         std::mem::take(&mut self.notes)
     }
 
-    /// Who the client is and what it may do.
+    /// The client and its permissions.
     #[must_use]
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// Who the client said it is.
+    /// The name claimed by the client.
     #[must_use]
     pub fn helo(&self) -> Option<&DomainOrLiteral> {
         let forwarded = self
@@ -241,7 +241,7 @@ impl Server {
         forwarded.or(self.session.helo.as_ref())
     }
 
-    /// The account that the client has proved to be.
+    /// The account after successful authentication.
     #[must_use]
     pub fn account(&self) -> Option<&str> {
         let forwarded = self
@@ -260,7 +260,7 @@ impl Server {
             .map(|transaction| &transaction.mail)
     }
 
-    /// The session as the trace of a message with this sender tells it.
+    /// The session as recorded in the trace of a message from this sender.
     #[must_use]
     pub fn session_info(&self, mail: &MailFrom) -> SessionInfo {
         let forwarded = self
@@ -292,13 +292,13 @@ impl Server {
             .saturating_add(self.lines.memory())
     }
 
-    /// Octets of the message that is being received, without those that were set aside.
+    /// Octets of the message being received, without the octets set aside.
     #[must_use]
     pub fn message_memory(&self) -> usize {
         self.coming().map_or(0, Collector::memory)
     }
 
-    /// The message that is being received.
+    /// The message being received.
     fn coming(&self) -> Option<&Collector> {
         match &self.phase {
             Phase::Data(collector) => Some(collector),

@@ -1,4 +1,4 @@
-//! What the machine decided by itself, for whoever keeps a log: what the host answered it knows.
+//! The machine's own decisions, for the log of the host, which knows its own answers already.
 
 use vere_sasl::server::Login;
 
@@ -6,31 +6,31 @@ use crate::command::{MailFrom, RcptTo};
 
 use super::output::Fixed;
 
-/// Notes that are kept until they are taken, of each kind; what comes after them is left out.
+/// Number of notes of each kind kept for the host; further notes are dropped.
 const NOTES_MAX: usize = 32;
 
-/// What happened since the notes were last taken.
+/// The events since the last call.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Attempts to log in that ended.
+    /// Ended login attempts.
     pub logins: Vec<Login>,
     /// Transactions, recipients and messages refused without a question.
     pub refused: Vec<Refused>,
 }
 
-/// A transaction, recipient or message that was refused.
+/// A refused transaction, recipient or message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// The reverse-path without brackets.
     pub reverse_path: String,
-    /// The recipient, if it is about one.
+    /// The recipient, if the refusal concerns a recipient.
     pub recipient: Option<String>,
     /// The reply: code, status code and text.
     pub reply: String,
 }
 
 impl Notes {
-    /// Whether there is nothing to take.
+    /// Whether there are no notes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.logins.is_empty() && self.refused.is_empty()

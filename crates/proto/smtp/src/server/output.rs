@@ -1,4 +1,4 @@
-//! Replies on their way to the client.
+//! Queue of replies to the client.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,11 +7,11 @@ use crate::reply::{EnhancedStatusCode, Reply, encode_line};
 
 use super::tally::Tally;
 
-/// Octets of buffer kept while nothing waits, so that a session that goes on does not allocate for
-/// each reply, and an idle one stays small.
+/// Octets of buffer kept while the queue is empty, so that an active session does not allocate for
+/// each reply, and an idle session stays small.
 const KEPT_OCTETS_MAX: usize = 512;
 
-/// A reply of one line whose text is known beforehand.
+/// A reply of a single line with a constant text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fixed {
     pub(super) code: u16,
@@ -43,7 +43,7 @@ impl Fixed {
     }
 }
 
-/// The octets that wait to be sent.
+/// The octets waiting to be sent.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     buffer: Vec<u8>,
@@ -64,7 +64,7 @@ impl Output {
         self.pending().len()
     }
 
-    /// Whether a part of what was written has left already.
+    /// Whether a part of the queued octets was sent already.
     pub(super) fn is_begun(&self) -> bool {
         self.sent > 0
     }
@@ -76,7 +76,7 @@ impl Output {
         }
     }
 
-    /// Drops replies that shall not be sent.
+    /// Drops queued replies.
     pub(super) fn discard(&mut self) {
         self.tally.discard_replies();
         self.clear();
@@ -105,7 +105,7 @@ impl Output {
         reply.encode(&mut self.buffer);
     }
 
-    /// One line of a reply without a status code.
+    /// Appends a line of a reply without a status code.
     pub(super) fn line(&mut self, code: u16, text: &str, last: bool) {
         if last {
             self.tally.reply(code);
@@ -113,13 +113,13 @@ impl Output {
         encode_line(&mut self.buffer, code, None, text, last);
     }
 
-    /// One line with text made for it.
+    /// Appends a line with a computed text.
     pub(super) fn text(&mut self, code: u16, status: EnhancedStatusCode, text: &str) {
         self.tally.reply(code);
         encode_line(&mut self.buffer, code, Some(status), text, true);
     }
 
-    /// `334` and a challenge, which may be longer than other replies (RFC 4954 section 4).
+    /// Appends `334` and a challenge, which may be longer than other replies (RFC 4954 section 4).
     pub(super) fn challenge(&mut self, challenge: &[u8]) {
         self.tally.reply(334);
         self.buffer.extend_from_slice(b"334 ");

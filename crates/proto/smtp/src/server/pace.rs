@@ -6,12 +6,13 @@ use vere_units::Timestamp;
 
 use crate::limits::Limits;
 
-/// The time that a message has.
+/// The time allowed for a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
     began: Timestamp,
     received: u64,
-    /// Until when what came is enough, once that is more than is due in one window.
+    /// The time until which the received octets suffice, once they exceed the octets due in a
+    /// window.
     paid_until: Timestamp,
 }
 
@@ -24,7 +25,7 @@ impl Pace {
         }
     }
 
-    /// Takes note of octets that have come.
+    /// Records received octets.
     pub(super) fn take(&mut self, octets: usize, limits: &Limits, now: Timestamp) {
         let octets = u64::try_from(octets).unwrap_or(u64::MAX);
         let was_short = self.is_short(limits);

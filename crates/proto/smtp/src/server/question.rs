@@ -1,4 +1,4 @@
-//! What the machine wants from its host, and what the host answers.
+//! The questions of the machine, and the answers of the host.
 
 use crate::command::{MailFrom, RcptTo};
 use crate::refusal::Refusal;
@@ -8,7 +8,7 @@ use vere_sasl::server::PasswordAttempt;
 use super::config::Peer;
 use super::message::Message;
 
-/// What the host must do next.
+/// The next step of the host.
 #[derive(Debug)]
 #[must_use]
 pub enum Step {
@@ -16,11 +16,12 @@ pub enum Step {
     NeedInput,
     /// Write [`Server::output`](super::Server::output) and call [`Server::sent`](super::Server::sent).
     ///
-    /// Comes only when nothing else can go on, so that the replies to pipelined commands leave together.
+    /// Comes only when the machine cannot continue otherwise, so that the replies to pipelined commands
+    /// are sent together.
     Send,
     /// Find the answer and call [`Server::answer`](super::Server::answer).
     Ask(Question),
-    /// The answer to the last question is missing; nothing goes on before it.
+    /// The answer to the last question is missing, and the session waits for the answer.
     NeedAnswer,
     /// Do the TLS handshake, throwing away whatever was read before it, and call
     /// [`Server::tls_started`](super::Server::tls_started).
@@ -29,23 +30,24 @@ pub enum Step {
     Close,
 }
 
-/// A question to the host. At most one is open at a time.
+/// A question to the host. At most one question is open at a time.
 #[derive(Debug)]
 pub enum Question {
     /// Is the password right? Answered by [`Answer::Password`].
     Password(PasswordAttempt),
-    /// What are the keys of this user? Answered by [`Answer::ScramUser`].
+    /// Looks up the SCRAM keys of a user. Answered by [`Answer::ScramUser`].
     ScramUser {
         /// The name, prepared by SASLprep.
         username: String,
     },
-    /// May this sender send? Answered by [`Answer::Policy`].
+    /// Asks whether the sender is allowed to send. Answered by [`Answer::Policy`].
     Mail(MailFrom),
-    /// May this recipient be sent to? Answered by [`Answer::Policy`].
+    /// Asks whether the recipient is accepted. Answered by [`Answer::Policy`].
     Recipient(RcptTo),
-    /// Is the message safe? Answered by [`Answer::Stored`], after which the client believes that it is.
+    /// Stores the message. Answered by [`Answer::Stored`] once the message is safe on disk: the client
+    /// relies on that answer.
     Message(Box<Message>),
-    /// What may this client do, which a trusted proxy speaks for? Answered by [`Answer::Client`].
+    /// Asks for the permissions of a client behind a trusted proxy. Answered by [`Answer::Client`].
     ///
     /// The peer has the attributes of XCLIENT in place and no rights.
     Client(Box<Peer>),
@@ -70,7 +72,7 @@ pub enum Answer {
     Client(Result<ClientRights, Refusal>),
 }
 
-/// What came of a password.
+/// The result of verifying a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthOutcome {
     /// It is right.
@@ -80,11 +82,11 @@ pub enum AuthOutcome {
     },
     /// The user does not exist, the password is wrong, or the user may not act as the other.
     Rejected,
-    /// It cannot be verified now.
+    /// The password cannot be verified now.
     Unavailable,
 }
 
-/// What came of looking up a user's keys.
+/// The result of looking up a user's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScramLookup {
     /// The user exists.
@@ -94,9 +96,9 @@ pub enum ScramLookup {
         /// Its keys.
         keys: ScramKeys,
     },
-    /// There is no such user, or it has no such keys; the exchange goes on with fake ones.
+    /// The user does not exist or has no keys for SCRAM; the exchange continues with fake keys.
     Unknown,
-    /// Nobody can say now.
+    /// The lookup is impossible now.
     Unavailable,
 }
 

@@ -15,7 +15,7 @@ impl Server {
             return self.fail(replies::MAIL_FIRST);
         };
         if transaction.recipients.len() >= self.config.limits.recipients_max {
-            // The client has done nothing wrong: it sends the rest in a further transaction.
+            // The client made no error: a further transaction carries the remaining recipients.
             let reply = replies::TOO_MANY_RECIPIENTS;
             self.notes.refused(&transaction.mail, Some(&rcpt), reply);
             self.output.fixed(reply);
@@ -68,7 +68,7 @@ impl Server {
         }
     }
 
-    /// Counts what is refused for good: who is refused often tries out addresses.
+    /// Counts permanent refusals: a client with many refusals may be guessing addresses.
     pub(super) fn count_refused(&mut self, refusal: &Refusal) {
         if refusal.is_permanent() {
             self.counts.refusals = self.counts.refusals.saturating_add(1);

@@ -14,8 +14,8 @@ const FIELD_OCTETS: usize = 256;
 
 /// Makes the `Received:` field for a message, folded, with CRLF after each line.
 ///
-/// The recipient is to be given only when there is one: others must not learn of each other. The text
-/// is ASCII unless the recipient or the client's name are not.
+/// Callers pass the recipient only if the message has a single recipient: recipients must not learn
+/// of each other. The text is ASCII unless the recipient or the client's name are not.
 ///
 /// ```text
 /// Time-stamp-line = "Received:" FWS Stamp CRLF
@@ -60,7 +60,7 @@ pub fn received_header(
     field.finish(&timestamp.rfc5322())
 }
 
-/// The client's address as a literal; one that is IPv4 in IPv6 as IPv4.
+/// The client's address as a literal; an IPv4-mapped IPv6 address as IPv4.
 fn literal(session: &SessionInfo) -> String {
     use crate::address::AddressLiteral::{V4, V6};
     let literal = match session.address.ip().to_canonical() {
@@ -70,7 +70,7 @@ fn literal(session: &SessionInfo) -> String {
     DomainOrLiteral::Literal(literal).to_string()
 }
 
-/// A header field that goes on in the next line before a word that does not fit.
+/// A header field that continues on the next line before a word that does not fit.
 struct Folded {
     text: Vec<u8>,
     line: usize,
@@ -86,7 +86,7 @@ impl Folded {
         }
     }
 
-    /// Appends what must not be torn, given in parts.
+    /// Appends a word that must not be split, given in parts.
     fn word(&mut self, parts: &[&str]) {
         let octets = parts.iter().map(|part| part.len()).sum();
         if self.line.saturating_add(octets).saturating_add(1) > LINE_OCTETS {
@@ -100,7 +100,7 @@ impl Folded {
         for part in parts {
             self.text.extend_from_slice(part.as_bytes());
         }
-        // Nothing that came from outside may end the line.
+        // Text from outside must not end the line.
         for octet in self.text.get_mut(begin..).unwrap_or_default() {
             if octet.is_ascii_control() {
                 *octet = b'?';

@@ -1,5 +1,4 @@
-//! Every reply of the machine itself that refuses or goes on; what policy refuses is in
-//! [`refusal`](crate::refusal).
+//! The machine's own replies; refusals by policy are in [`refusal`](crate::refusal).
 
 use crate::command::CommandError;
 use crate::reply::{EnhancedStatusCode, Reply};
@@ -113,7 +112,7 @@ pub(super) fn line_error(error: LineError) -> Fixed {
     }
 }
 
-/// The reply to a message whose text is refused.
+/// The reply to a message with a fault.
 pub(super) fn fault(fault: Fault) -> Fixed {
     match fault {
         Fault::BareCr => Fixed::new(554, (5, 2), "message refused: CR without LF"),
@@ -125,7 +124,7 @@ pub(super) fn fault(fault: Fault) -> Fixed {
     }
 }
 
-/// The reply to a command that cannot be understood.
+/// The reply to a command with an error.
 pub(super) fn command_error(error: CommandError) -> Reply {
     let (code, status) = match error {
         CommandError::NotUtf8 => (500, Some((5, 2))),

@@ -1,18 +1,18 @@
-//! What a session has come to: greeting, account, transaction, and the counts that bound it.
+//! The state of a session: greeting, account, transaction, and the counts with limits.
 
 use crate::address::DomainOrLiteral;
 use crate::command::{MailFrom, RcptTo};
 
 use super::collector::Collector;
 
-/// What the client has told, all forgotten at STARTTLS.
+/// The state learned from the client, dropped at STARTTLS.
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// The argument of HELO or EHLO, once one was accepted.
+    /// The argument of the last accepted HELO or EHLO.
     pub(super) helo: Option<DomainOrLiteral>,
-    /// Whether that was EHLO.
+    /// Whether the command was EHLO.
     pub(super) esmtp: bool,
-    /// The account that the client has proved to be.
+    /// The account after successful authentication.
     pub(super) account: Option<String>,
     /// The last MAIL asked for a priority that the client may not give.
     pub(super) priority_lowered: bool,
@@ -31,7 +31,7 @@ pub(super) struct Transaction {
     pub(super) chunks: Option<Box<Collector>>,
 }
 
-/// What a trusted proxy said with XCLIENT; STARTTLS does not change it.
+/// The attributes from a trusted proxy's XCLIENT, kept over STARTTLS.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Forwarded {
     pub(super) helo: Option<DomainOrLiteral>,
@@ -39,7 +39,7 @@ pub(super) struct Forwarded {
     pub(super) login: Option<String>,
 }
 
-/// What is counted over a session.
+/// The counts of a session.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) errors: usize,

@@ -7,7 +7,7 @@ use super::{Phase, Server, replies};
 impl Server {
     /// Makes way for the handshake.
     ///
-    /// Octets behind the command were sent in the clear to be taken for encrypted ones
+    /// Octets behind the command were sent in the clear and would be taken for encrypted octets
     /// (CVE-2011-0411 and its many descendants): such a client is not served.
     pub(super) fn starttls(&mut self, more: bool) {
         if self.peer.tls.is_some() {
@@ -26,8 +26,9 @@ impl Server {
         self.phase = Phase::StartTls;
     }
 
-    /// Takes note that the handshake succeeded: everything that the client told before is forgotten
-    /// (RFC 3207 section 4.2). Outside of [`Step::StartTls`](super::Step::StartTls) it does nothing.
+    /// Records the completed handshake: the state learned from the client before is dropped (RFC
+    /// 3207 section 4.2). Outside of [`Step::StartTls`](super::Step::StartTls) the call does
+    /// nothing.
     pub fn tls_started(&mut self, info: TlsInfo) {
         if matches!(self.phase, Phase::StartTls) && self.output.is_empty() {
             self.session = Session::default();

@@ -1,9 +1,9 @@
-//! What a session did, for whoever counts.
+//! The counts of a session, for metrics.
 
 /// Replies and ends of authentications since the tally was last taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Replies 2yz, the greeting among them.
+    /// Replies 2yz, including the greeting.
     pub positive: u32,
     /// Replies 3yz.
     pub intermediate: u32,
@@ -11,16 +11,16 @@ pub struct Tally {
     pub transient: u32,
     /// Replies 5yz.
     pub permanent: u32,
-    /// Clients that proved to be their account.
+    /// Authentications that succeeded.
     pub authenticated: u32,
-    /// Clients that did not.
+    /// Authentications that failed.
     pub rejected: u32,
     /// Authentications that could not be decided.
     pub undecided: u32,
 }
 
 impl Tally {
-    /// Counts a reply by the first digit of its code.
+    /// Counts a reply by the first digit of the code.
     pub(super) fn reply(&mut self, code: u16) {
         add(match code / 100 {
             2 => &mut self.positive,

@@ -11,7 +11,7 @@ use super::session::{Forwarded, Session};
 use super::{About, Server, replies};
 
 impl Server {
-    /// Asks what the client may do that the proxy speaks for.
+    /// Asks for the permissions of the client behind the proxy.
     pub(super) fn xclient(&mut self, attributes: XclientAttributes) {
         if !self.peer.may_xclient {
             return self.fail(replies::XCLIENT_DENIED);

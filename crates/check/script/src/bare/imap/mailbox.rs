@@ -1,4 +1,4 @@
-//! One mailbox in memory.
+//! A mailbox in memory.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use vere_imap::date::DateTime;
 use vere_imap::flags::Flags;
 use vere_imap::server::{FlagsOf, Gone};
 
-/// Expunged messages that a mailbox remembers; few, so that scripts get beyond.
+/// Expunged messages that a mailbox remembers; few, so that scripts can exceed the number.
 const HISTORY_MAX: usize = 4;
 
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Mailbox {
     pub(super) claimed: u32,
     pub(super) mod_seq: u64,
     pub(super) expunged: Vec<(u64, u32)>,
-    /// What was expunged up to this number is not remembered any more.
+    /// Expunges up to this mod-sequence are forgotten.
     pub(super) floor: u64,
 }
 
@@ -61,7 +61,7 @@ impl Mailbox {
         }
     }
 
-    /// The messages that went since then; all that are there, where that is not remembered.
+    /// The messages expunged since then; for a forgotten time, all present messages instead.
     pub(super) fn gone(&self, since: u64) -> Gone {
         if since < self.floor {
             return Gone::AllBut(self.messages.keys().copied().collect());
@@ -85,7 +85,7 @@ impl Mailbox {
             .count() as u32
     }
 
-    /// The octets of the messages that are wanted.
+    /// The sum of octets of the matching messages.
     pub(super) fn octets(&self, wanted: impl Fn(&Message) -> bool) -> u64 {
         let wanted = self.messages.values().filter(|message| wanted(message));
         wanted.map(|message| message.octets.len() as u64).sum()

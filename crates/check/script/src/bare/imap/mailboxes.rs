@@ -1,4 +1,4 @@
-//! Mailboxes in memory: the simplest thing that answers all questions.
+//! Mailboxes in memory: the simplest implementation that answers all questions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ use super::search;
 /// The special uses there are.
 const SPECIAL_USES: [&str; 5] = ["Archive", "Drafts", "Junk", "Sent", "Trash"];
 
-/// Octets that an account may hold.
+/// Octets in the quota of an account.
 const QUOTA_OCTETS: u64 = 1 << 30;
 
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ struct Account {
 }
 
 impl Mailboxes {
-    /// The mailboxes that changed since this was last asked.
+    /// The mailboxes changed since the last call.
     pub(super) fn take_changed(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.changed).into_iter().collect()
     }
@@ -218,7 +218,7 @@ impl Mailboxes {
 
     fn rename(&mut self, account: &str, from: &str, to: &str) -> Result<(), Refusal> {
         if from == "INBOX" {
-            // Its messages move, and it stays (RFC 9051 section 6.3.6).
+            // RENAME of INBOX moves the messages, and INBOX remains (RFC 9051 section 6.3.6).
             self.create(account, to, None)?;
             let inbox = self.named(account, "INBOX")?;
             let (key, uids) = (inbox.key, inbox.messages.keys().copied().collect());
@@ -306,7 +306,7 @@ impl Mailboxes {
     fn fetch(&mut self, query: &FetchQuery) -> Result<Messages, Refusal> {
         let mailbox = self.open_mailbox(query.mailbox)?;
         let mut rest = query.uids.clone();
-        // In small batches, so that every script sees how they join; every other one is a message in pieces.
+        // In small batches, so that every script tests the joins; every second message comes in pieces.
         let in_pieces = query.large_from.is_some()
             && query.need == Need::Whole
             && rest.iter().next().is_some_and(|uid| uid % 2 == 0);
@@ -324,7 +324,7 @@ impl Mailboxes {
                 Need::Whole => message.octets.clone(),
             };
             let behind = if in_pieces { message.octets.len() } else { 0 };
-            // What was not asked for is missed when it is used.
+            // A missing request for the structure shows when the structure is used.
             let parsed = match query.parsed {
                 true => Parsed::of(&message.octets).encode().into(),
                 false => Bytes::new(),

@@ -24,7 +24,7 @@ use super::Pieces;
 use super::world::{ITERATIONS, password_of, scram_keys_of};
 use mailboxes::Mailboxes;
 
-/// Machines and the mailboxes behind them.
+/// The machines and their mailboxes.
 #[derive(Debug)]
 pub(super) struct BareImap {
     config: Arc<ServerConfig>,
@@ -38,9 +38,9 @@ pub(super) struct BareImap {
 #[derive(Debug)]
 struct Connection {
     server: Box<Server>,
-    /// What the client sent and the machine has not taken yet.
+    /// Octets from the client that the machine has not consumed yet.
     waiting: Vec<u8>,
-    /// What the machine has said and the script has not heard.
+    /// Output of the machine that the script has not read.
     said: Vec<u8>,
     closed: bool,
 }
@@ -94,7 +94,8 @@ impl BareImap {
             });
     }
 
-    /// Lets all connections do what they can, and tells them of what the others did.
+    /// Lets all connections run until no step is left, and passes on the changes of other
+    /// connections.
     fn settle(&mut self) {
         loop {
             for connection in self.connections.values_mut() {
@@ -261,7 +262,7 @@ impl Subject for BareImap {
     }
 }
 
-/// Sets a bound by its name.
+/// Sets a limit by name.
 fn limit(limits: &mut Limits, name: &str, value: u64) -> Result<(), String> {
     let count = usize::try_from(value).map_err(|error| error.to_string())?;
     match name {

@@ -189,7 +189,10 @@ fn wrong_octets_are_never_given_out() {
         let is_block = |event: &OwnerEvent| matches!(event, OwnerEvent::Block { .. });
         assert!(!run.pair.events.iter().any(is_block));
         let reason = damage(&mut run);
-        assert!(reason.contains("not what was written"), "{reason}");
+        assert!(
+            reason.contains("differ from the octets written"),
+            "{reason}"
+        );
         run.pair.connect();
         run.pair.settle();
         assert!(!run.pair.owner.is_open(), "it does not count any more");
@@ -217,7 +220,10 @@ fn whole_frames_of_another_segment_are_never_given_out() {
     let is_block = |event: &OwnerEvent| matches!(event, OwnerEvent::Block { .. });
     assert!(!run.pair.events.iter().any(is_block));
     let reason = damage(&mut run);
-    assert!(reason.contains("not what was written"), "{reason}");
+    assert!(
+        reason.contains("differ from the octets written"),
+        "{reason}"
+    );
 }
 
 /// What was found to be damaged.
