@@ -202,8 +202,9 @@ impl Plan {
 /// an error.
 pub fn run(args: &GatewayArgs) -> Result<(), BenchError> {
     let plan = Plan::of(args);
-    let (base, vere) = (args.common.base(), args.common.program().ok());
-    let report = measure_all(&plan, vere.as_deref(), &base)?;
+    let base = args.common.base();
+    let vere = args.common.program().map_err(BenchError::Peer)?;
+    let report = measure_all(&plan, &vere, &base)?;
     args.common
         .publish(&report.table(), &report.json(), &html::page(&report))
         .map_err(BenchError::Write)
@@ -218,7 +219,7 @@ struct Systems {
 }
 
 impl Systems {
-    fn start(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Self, BenchError> {
+    fn start(plan: &Plan, vere: &Path, base: &Path) -> Result<Self, BenchError> {
         let options = SinkOptions {
             remember: true,
             ..SinkOptions::default()
@@ -235,9 +236,7 @@ impl Systems {
         let mut started: Vec<_> = setups
             .map(|setup| Peer::postfix(*setup, next_hop, base))
             .collect();
-        if let Some(vere) = vere {
-            started.push(Peer::vere(vere, next_hop, base));
-        }
+        started.push(Peer::vere(vere, next_hop, base));
         let mut systems = Self {
             sink,
             noop,
@@ -284,7 +283,7 @@ impl Systems {
     }
 }
 
-fn measure_all(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Report, BenchError> {
+fn measure_all(plan: &Plan, vere: &Path, base: &Path) -> Result<Report, BenchError> {
     let began = Instant::now();
     let mut report = Report {
         machine: Machine::describe(base),
@@ -297,22 +296,13 @@ fn measure_all(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Report, 
         skipped: Vec::new(),
     };
     for part in &plan.parts {
-        match (part, vere) {
-            (Part::Load, _) => loads(plan, vere, base, &mut report)?,
-            (Part::Dead, Some(vere)) => {
-                report.rows.extend(dead::run(&DeadPlan::FULL, vere, base)?);
-            }
-            (Part::Backlog, Some(vere)) => {
-                report.rows.extend(backlog::run(plan.backlog, vere, base)?);
-            }
-            (Part::Destinations, Some(vere)) => {
+        match part {
+            Part::Load => loads(plan, vere, base, &mut report)?,
+            Part::Dead => report.rows.extend(dead::run(&DeadPlan::FULL, vere, base)?),
+            Part::Backlog => report.rows.extend(backlog::run(plan.backlog, vere, base)?),
+            Part::Destinations => {
                 let rows = destinations::run(&plan.destinations, vere, base)?;
                 report.rows.extend(rows);
-            }
-            (Part::Dead | Part::Backlog | Part::Destinations, None) => {
-                let text = format!("{part:?} skipped: no program to measure");
-                note(&text);
-                report.skipped.push(text);
             }
         }
     }
@@ -321,12 +311,7 @@ fn measure_all(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Report, 
 }
 
 /// The loads on all systems, in turns.
-fn loads(
-    plan: &Plan,
-    vere: Option<&Path>,
-    base: &Path,
-    report: &mut Report,
-) -> Result<(), BenchError> {
+fn loads(plan: &Plan, vere: &Path, base: &Path, report: &mut Report) -> Result<(), BenchError> {
     let began = Instant::now();
     let mut systems = Systems::start(plan, vere, base)?;
     report.targets = systems.targets(plan);
@@ -389,7 +374,7 @@ mod tests {
             budget: Duration::from_secs(60),
             ..Plan::quick()
         };
-        let report = measure_all(&tiny, Some("/bin/false".as_ref()), base.path()).unwrap();
+        let report = measure_all(&tiny, "/bin/false".as_ref(), base.path()).unwrap();
         assert!(report.skipped.iter().any(|text| text.starts_with("vere ")));
         let json = report.json();
         assert_eq!(json["bench"], "gateway");

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::machine::Machine;
+use crate::peer::PeerError;
 
 /// The options of every benchmark.
 #[derive(Debug, Clone, Args)]
@@ -21,7 +22,7 @@ pub struct Common {
     /// Write the figures as a page with plots to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// The program to measure; this one by default.
+    /// The program to measure; by default `vere` beside this one.
     #[arg(long, value_name = "PATH")]
     pub vere: Option<PathBuf>,
     /// Keep mail and logs below this folder: its file system decides what a sync costs.
@@ -36,10 +37,13 @@ impl Common {
     }
 
     /// The program that is measured.
-    pub(crate) fn program(&self) -> io::Result<PathBuf> {
+    ///
+    /// # Errors
+    /// [`PeerError::NoProgram`] when no option names a program and none lies beside this one.
+    pub(crate) fn program(&self) -> Result<PathBuf, PeerError> {
         match &self.vere {
             Some(path) => Ok(path.clone()),
-            None => std::env::current_exe(),
+            None => beside(&std::env::current_exe().unwrap_or_default()),
         }
     }
 
@@ -58,6 +62,15 @@ impl Common {
             write(path, page)?;
         }
         Ok(())
+    }
+}
+
+/// The product's program in the folder of this one.
+fn beside(own: &Path) -> Result<PathBuf, PeerError> {
+    let vere = own.with_file_name("vere");
+    match vere.is_file() {
+        true => Ok(vere),
+        false => Err(PeerError::NoProgram(vere)),
     }
 }
 

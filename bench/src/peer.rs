@@ -37,6 +37,8 @@ pub enum PeerError {
         /// What is missing.
         reason: String,
     },
+    /// The product's program does not lie here.
+    NoProgram(PathBuf),
     /// Its folder cannot be made.
     Folder(io::Error),
     /// The program cannot be started.
@@ -59,6 +61,13 @@ impl fmt::Display for PeerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unavailable { name, reason } => write!(f, "{name} skipped: {reason}"),
+            Self::NoProgram(path) => {
+                let path = path.display();
+                write!(
+                    f,
+                    "expected the program {path}; found none (--vere PATH names another)"
+                )
+            }
             Self::Folder(source) => write!(f, "cannot make a folder: {source}"),
             Self::Spawn { program, source } => {
                 write!(f, "cannot start {}: {source}", program.display())
@@ -77,7 +86,7 @@ impl std::error::Error for PeerError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Folder(source) | Self::Spawn { source, .. } => Some(source),
-            Self::Unavailable { .. } | Self::NotReady { .. } => None,
+            Self::Unavailable { .. } | Self::NoProgram(_) | Self::NotReady { .. } => None,
         }
     }
 }

@@ -231,11 +231,11 @@ pub fn run(args: &SpoolArgs) -> Result<(), SpoolBenchError> {
     let plan = Plan::of(args);
     let base = args.common.base();
     let own = std::env::current_exe().map_err(SpoolBenchError::io("find this program"))?;
-    let vere = args.common.vere.as_ref().unwrap_or(&own);
+    let vere = args.common.program().map_err(SpoolBenchError::Peer)?;
     let arguments = std::env::args_os().skip(1);
-    let again: Vec<OsString> = iter::once(own.clone().into()).chain(arguments).collect();
+    let again: Vec<OsString> = iter::once(own.into()).chain(arguments).collect();
     let setting = Setting {
-        vere: Some(vere),
+        vere: Some(&vere),
         own: Some(&again),
         base: &base,
         placement: Placement::OneCore,

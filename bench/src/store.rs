@@ -215,10 +215,8 @@ fn start(
     args: &StoreArgs,
     usual: &[SystemName],
 ) -> Result<(Vec<System>, Vec<String>), StoreBenchError> {
-    let (base, vere) = (
-        args.common.base(),
-        args.common.program().unwrap_or_default(),
-    );
+    let base = args.common.base();
+    let vere = args.common.program().map_err(StoreBenchError::Peer)?;
     let wanted = match args.system.as_slice() {
         [] => usual,
         wanted => wanted,

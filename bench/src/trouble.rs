@@ -135,10 +135,7 @@ pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
             "{wanted} connections of each kind were wanted; the limit of open files leaves {clients}"
         ));
     }
-    let program = args
-        .common
-        .program()
-        .map_err(TroubleError::io("find this program"))?;
+    let program = args.common.program().map_err(TroubleError::Peer)?;
     let kinds = match args.only.as_slice() {
         [] => Kind::ALL.to_vec(),
         some => some.to_vec(),
