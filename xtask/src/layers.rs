@@ -84,7 +84,6 @@ const LAYERS: &[Layer] = &[
             "crates/engine",
             "crates/host/dkim",
             "crates/host",
-            "bench",
         ],
         true,
     ),
@@ -139,8 +138,8 @@ fn edges(package: &Package, layer: &Layer, workspace: &Workspace) -> Vec<Finding
             .iter()
             .find(|other| other.name == dependency.name);
         let wrong = match own.map(|other| (other, layer_of(&other.folder))) {
-            // Tests of any layer may run scripts and simulations.
-            Some((other, _)) if dependency.dev && other.folder.starts_with("crates/check") => None,
+            // Tests of any layer may run scripts, simulations and generators of load.
+            Some((other, _)) if dependency.dev && is_for_tests(&other.folder) => None,
             Some((_, Some(target))) if layer.may_use.contains(&target.folder) => None,
             Some((other, _)) => Some(format!(
                 "{} ({}) must not use {} ({}); it may use: {}",
@@ -166,6 +165,10 @@ fn edges(package: &Package, layer: &Layer, workspace: &Workspace) -> Vec<Finding
             .extend(wrong.map(|what| Finding::new(&manifest, line(&text, &dependency.name), what)));
     }
     findings
+}
+
+fn is_for_tests(folder: &Path) -> bool {
+    folder.starts_with("crates/check") || folder.starts_with("bench")
 }
 
 /// The line of a manifest that names a dependency.
@@ -214,6 +217,17 @@ mod tests {
         assert_eq!(findings(vec![engine.clone()]).len(), 1);
         engine.dependencies[0].dev = true;
         assert_eq!(findings(vec![engine]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_program_must_not_link_the_benchmarks_save_in_tests() {
+        let bench = package("bench", "vere-bench", &["mio"]);
+        let mut app = package("crates/app/vere", "vere", &["vere-bench"]);
+        let found = findings(vec![app.clone(), bench.clone()]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("must not use vere-bench"), "{found:?}");
+        app.dependencies[0].dev = true;
+        assert_eq!(findings(vec![app, bench]), Vec::<String>::new());
     }
 
     #[test]

@@ -53,14 +53,14 @@ pub(super) fn man(args: &ManArgs) -> io::Result<()> {
         done.map_err(|error| io::Error::other(format!("cannot write {}: {error}", path.display())))
     };
     written(&folder, fs::create_dir_all(&folder))?;
-    written(&folder, clap_mangen::generate_to(Cli::command(), &folder))?;
-    for entry in fs::read_dir(&folder)?.flatten() {
-        let page = entry.path();
+    // Pages of other programs may lie in the folder, so that own ones are completed elsewhere.
+    let made = tempfile::tempdir()?;
+    clap_mangen::generate_to(Cli::command(), made.path())?;
+    for entry in fs::read_dir(made.path())?.flatten() {
+        let (page, there) = (entry.path(), folder.join(entry.file_name()));
         let name = page.file_stem().unwrap_or_default().to_string_lossy();
-        // The folder may be one that other programs have pages in.
-        if name.starts_with("vere-bench") {
-            written(&page, complete(&page, &name))?;
-        }
+        complete(&page, &name)?;
+        written(&there, fs::copy(&page, &there).map(drop))?;
     }
     Ok(())
 }
