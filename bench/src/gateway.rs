@@ -1,4 +1,4 @@
-//! `vere bench gateway`: messages relayed per second, CPU per message and reply times, against
+//! `vere-bench gateway`: messages relayed per second, CPU per message and reply times, against
 //! Postfix and against what this machine can do at all.
 //!
 //! The systems run side by side and take turns, A B A B, so that what else the machine does falls

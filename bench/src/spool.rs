@@ -1,4 +1,4 @@
-//! `vere bench spool`: the paper's Figures 4 and 6 against memcached, Redis and what this machine
+//! `vere-bench spool`: the paper's Figures 4 and 6 against memcached, Redis and what this machine
 //! allows at all, and what it costs to survive.
 //!
 //! All servers run side by side and take turns, A B A B; every figure is the median of the rounds.

@@ -1,4 +1,4 @@
-//! `vere bench store`: a mailbox of real mail read, searched, filled and emptied over IMAP, beside
+//! `vere-bench store`: a mailbox of real mail read, searched, filled and emptied over IMAP, beside
 //! Dovecot with mdbox and with Maildir, Cyrus without and with an index of words, and Courier.
 //!
 //! The systems run side by side and take turns, A B A B; every figure is the median of the rounds.

@@ -1,4 +1,4 @@
-//! `vere bench trouble`: thousands of clients that begin something and do not go on, and what they cost a whole
+//! `vere-bench trouble`: thousands of clients that begin something and do not go on, and what they cost a whole
 //! system: memory beside the bounds of the settings, and what honest clients notice meanwhile.
 
 mod crowd;
