@@ -23,9 +23,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use crate::load::LoadError;
-use crate::machine::Machine;
 use crate::noop::NoopRelay;
-use crate::output::{Common, WriteError, note};
+use crate::output::{Common, Header, WriteError, note};
 use crate::peer::{Peer, PeerError, PostfixSetup};
 use crate::process::CpuAccount;
 use crate::sink::{RunningSink, SinkError, SinkOptions};
@@ -286,14 +285,11 @@ impl Systems {
 fn measure_all(plan: &Plan, vere: &Path, base: &Path) -> Result<Report, BenchError> {
     let began = Instant::now();
     let mut report = Report {
-        machine: Machine::describe(base),
-        quick: !plan.full,
-        seconds: 0.0,
+        header: Header::new("gateway", !plan.full, base),
         cases: Vec::new(),
         targets: Vec::new(),
         measurements: Vec::new(),
         rows: Vec::new(),
-        skipped: Vec::new(),
     };
     for part in &plan.parts {
         match part {
@@ -306,7 +302,7 @@ fn measure_all(plan: &Plan, vere: &Path, base: &Path) -> Result<Report, BenchErr
             }
         }
     }
-    report.seconds = began.elapsed().as_secs_f64();
+    report.header.seconds = began.elapsed().as_secs_f64();
     Ok(report)
 }
 
@@ -332,7 +328,7 @@ fn loads(plan: &Plan, vere: &Path, base: &Path, report: &mut Report) -> Result<(
         }
     }
     half_load(plan, &systems, report)?;
-    report.skipped.append(&mut systems.skipped);
+    report.header.skipped.append(&mut systems.skipped);
     Ok(())
 }
 
@@ -375,7 +371,13 @@ mod tests {
             ..Plan::quick()
         };
         let report = measure_all(&tiny, "/bin/false".as_ref(), base.path()).unwrap();
-        assert!(report.skipped.iter().any(|text| text.starts_with("vere ")));
+        assert!(
+            report
+                .header
+                .skipped
+                .iter()
+                .any(|text| text.starts_with("vere "))
+        );
         let json = report.json();
         assert_eq!(json["bench"], "gateway");
         let rows = json["rows"].as_array().unwrap();

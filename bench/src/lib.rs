@@ -40,6 +40,7 @@ mod row;
 pub mod sink;
 pub mod spool;
 pub mod store;
+mod table;
 pub mod trouble;
 mod wire;
 

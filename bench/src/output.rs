@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::machine::Machine;
 use crate::peer::PeerError;
+use crate::row::Row;
 
 /// The options of every benchmark.
 #[derive(Debug, Clone, Args)]
@@ -74,29 +75,48 @@ fn beside(own: &Path) -> Result<PathBuf, PeerError> {
     }
 }
 
-/// A run, as DESIGN section 7 wants its results told.
+/// The head of all results: which benchmark ran, where, for how long, and what was left out.
 #[derive(Debug)]
-pub(crate) struct Results<'a> {
-    /// Which benchmark.
+pub(crate) struct Header {
     pub(crate) bench: &'static str,
     pub(crate) quick: bool,
     pub(crate) seconds: f64,
-    pub(crate) machine: &'a Machine,
-    pub(crate) rows: Vec<Value>,
-    /// The figures of single rounds.
-    pub(crate) rounds: Vec<Value>,
-    pub(crate) skipped: &'a [String],
+    pub(crate) machine: Machine,
+    pub(crate) skipped: Vec<String>,
 }
 
-impl Results<'_> {
-    pub(crate) fn json(self) -> Value {
+impl Header {
+    /// The head of a benchmark that begins, with files below `base`.
+    pub(crate) fn new(bench: &'static str, quick: bool, base: &Path) -> Self {
+        Self {
+            bench,
+            quick,
+            seconds: 0.0,
+            machine: Machine::describe(base),
+            skipped: Vec::new(),
+        }
+    }
+
+    /// Says now and in the results that something is left out, or why figures differ.
+    pub(crate) fn skip(&mut self, text: String) {
+        note(&text);
+        self.skipped.push(text);
+    }
+
+    /// A line for each part that is left out.
+    pub(crate) fn skipped_lines(&self) -> impl Iterator<Item = String> {
+        self.skipped.iter().map(|text| format!("skipped: {text}"))
+    }
+
+    /// The JSON of DESIGN section 7, with the figures of single rounds.
+    pub(crate) fn json(&self, rows: &[Row], rounds: Vec<Value>) -> Value {
         json!({
             "bench": self.bench,
             "quick": self.quick,
             "seconds": self.seconds,
             "machine": self.machine.json(),
-            "rows": self.rows,
-            "rounds": self.rounds,
+            "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+            "rounds": rounds,
             "skipped": self.skipped,
         })
     }

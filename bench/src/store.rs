@@ -38,8 +38,7 @@ pub use imap::ImapError;
 pub use peer::MailPeer;
 pub use systems::SystemName;
 
-use crate::machine::Machine;
-use crate::output::{Common, WriteError, note};
+use crate::output::{Common, Header, WriteError, note};
 use crate::peer::PeerError;
 use crate::process::guard;
 use curve::Curves;
@@ -191,12 +190,13 @@ fn grow(
         ));
     }
     let curves = Curves {
-        machine: Machine::describe(&args.common.base()),
-        quick: args.common.quick,
-        seconds: began.elapsed().as_secs_f64(),
+        header: Header {
+            seconds: began.elapsed().as_secs_f64(),
+            skipped,
+            ..Header::new("store", args.common.quick, &args.common.base())
+        },
         systems: systems.iter().map(|system| system.name).collect(),
         points,
-        skipped,
         complete: end.is_ok(),
     };
     Ok((curves, end))

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::machine::Machine;
-use crate::output::{Common, WriteError, note};
+use crate::output::{Common, Header, WriteError, note};
 use crate::peer::PeerError;
 use crate::process::guard;
 use crate::store::ImapError;
@@ -128,10 +127,10 @@ pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
         false => CLIENTS,
     });
     let base = args.common.base();
-    let mut report = Report::new(Machine::describe(&base), quick);
+    let mut report = Report::new(Header::new("trouble", quick, &base));
     let clients = possible(wanted);
     if clients < wanted {
-        report.say(format!(
+        report.header.skip(format!(
             "{wanted} connections of each kind were wanted; the limit of open files leaves {clients}"
         ));
     }
@@ -152,7 +151,7 @@ pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
         note(&trouble.line());
         report.add(trouble);
     }
-    report.seconds = began.elapsed().as_secs_f64();
+    report.header.seconds = began.elapsed().as_secs_f64();
     args.common
         .publish(&report.table(), &report.json(), &report.page())
         .map_err(TroubleError::Write)
