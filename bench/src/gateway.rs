@@ -25,7 +25,7 @@ use clap::Args;
 use crate::load::LoadError;
 use crate::noop::NoopRelay;
 use crate::output::{Common, Header, WriteError, note};
-use crate::peer::{Peer, PeerError, PostfixSetup};
+use crate::peer::{self, Peer, PeerError, PostfixSetup};
 use crate::process::CpuAccount;
 use crate::sink::{RunningSink, SinkError, SinkOptions};
 
@@ -202,7 +202,7 @@ impl Plan {
 pub fn run(args: &GatewayArgs) -> Result<(), BenchError> {
     let plan = Plan::of(args);
     let base = args.common.base();
-    let vere = args.common.program().map_err(BenchError::Peer)?;
+    let vere = peer::program(args.common.vere.as_deref()).map_err(BenchError::Peer)?;
     let report = measure_all(&plan, &vere, &base)?;
     args.common
         .publish(&report.table(), &report.json(), &html::page(&report))

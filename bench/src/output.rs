@@ -8,7 +8,6 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::machine::Machine;
-use crate::peer::PeerError;
 use crate::row::Row;
 
 /// The options of every benchmark.
@@ -37,17 +36,6 @@ impl Common {
         self.dir.clone().unwrap_or_else(std::env::temp_dir)
     }
 
-    /// The program that is measured.
-    ///
-    /// # Errors
-    /// [`PeerError::NoProgram`] when no option names a program and none lies beside this one.
-    pub(crate) fn program(&self) -> Result<PathBuf, PeerError> {
-        match &self.vere {
-            Some(path) => Ok(path.clone()),
-            None => beside(&std::env::current_exe().unwrap_or_default()),
-        }
-    }
-
     /// Prints the tables, and writes the JSON of DESIGN section 7 and the page where they are wanted.
     ///
     /// # Errors
@@ -63,15 +51,6 @@ impl Common {
             write(path, page)?;
         }
         Ok(())
-    }
-}
-
-/// The product's program in the folder of this one.
-fn beside(own: &Path) -> Result<PathBuf, PeerError> {
-    let vere = own.with_file_name("vere");
-    match vere.is_file() {
-        true => Ok(vere),
-        false => Err(PeerError::NoProgram(vere)),
     }
 }
 

@@ -91,6 +91,23 @@ impl std::error::Error for PeerError {
     }
 }
 
+/// The product's program: that of an option, else `vere` beside this program.
+///
+/// # Errors
+/// [`PeerError::NoProgram`] when there is none.
+pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, PeerError> {
+    if let Some(path) = named {
+        return Ok(path.to_owned());
+    }
+    let vere = std::env::current_exe()
+        .unwrap_or_default()
+        .with_file_name("vere");
+    match vere.is_file() {
+        true => Ok(vere),
+        false => Err(PeerError::NoProgram(vere)),
+    }
+}
+
 /// A mail system that runs, relays to its next hop, and ends when dropped.
 #[derive(Debug)]
 pub struct Peer {

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 
 use crate::output::{Common, Header, WriteError, note};
-use crate::peer::PeerError;
+use crate::peer::{self, PeerError};
 
 use cores::Placement;
 use report::Report;
@@ -230,7 +230,7 @@ pub fn run(args: &SpoolArgs) -> Result<(), SpoolBenchError> {
     let plan = Plan::of(args);
     let base = args.common.base();
     let own = std::env::current_exe().map_err(SpoolBenchError::io("find this program"))?;
-    let vere = args.common.program().map_err(SpoolBenchError::Peer)?;
+    let vere = peer::program(args.common.vere.as_deref()).map_err(SpoolBenchError::Peer)?;
     let arguments = std::env::args_os().skip(1);
     let again: Vec<OsString> = iter::once(own.into()).chain(arguments).collect();
     let setting = Setting {

@@ -39,7 +39,7 @@ pub use peer::MailPeer;
 pub use systems::SystemName;
 
 use crate::output::{Common, Header, WriteError, note};
-use crate::peer::PeerError;
+use crate::peer::{PeerError, program};
 use crate::process::guard;
 use curve::Curves;
 use growth::Growing;
@@ -216,7 +216,7 @@ fn start(
     usual: &[SystemName],
 ) -> Result<(Vec<System>, Vec<String>), StoreBenchError> {
     let base = args.common.base();
-    let vere = args.common.program().map_err(StoreBenchError::Peer)?;
+    let vere = program(args.common.vere.as_deref()).map_err(StoreBenchError::Peer)?;
     let wanted = match args.system.as_slice() {
         [] => usual,
         wanted => wanted,

@@ -15,7 +15,7 @@ use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::output::{Common, Header, WriteError, note};
-use crate::peer::PeerError;
+use crate::peer::{self, PeerError};
 use crate::process::guard;
 use crate::store::ImapError;
 use crowd::Crowd;
@@ -134,7 +134,7 @@ pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
             "{wanted} connections of each kind were wanted; the limit of open files leaves {clients}"
         ));
     }
-    let program = args.common.program().map_err(TroubleError::Peer)?;
+    let program = peer::program(args.common.vere.as_deref()).map_err(TroubleError::Peer)?;
     let kinds = match args.only.as_slice() {
         [] => Kind::ALL.to_vec(),
         some => some.to_vec(),
