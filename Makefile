@@ -5,7 +5,7 @@ CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: run build install uninstall test check soak fmt bench clean help
+.PHONY: run build build-bench install install-bench uninstall test check soak fmt bench clean help
 
 run: ## build and start a whole demo system below ./run (Ctrl-C stops it; data stays)
 	@scripts/run.sh
@@ -13,14 +13,21 @@ run: ## build and start a whole demo system below ./run (Ctrl-C stops it; data s
 build: ## build the program as it is shipped, target/release/vere
 	@$(CARGO) build --release --locked --package vere
 
+build-bench: ## build the program that measures, target/release/vere-bench
+	@$(CARGO) build --release --locked --package vere-bench
+
 # Where packages put things; DESTDIR stands before each for whoever builds one.
 PREFIX ?= /usr
 PROGRAM ?= target/release/vere
+BENCH_PROGRAM ?= target/release/vere-bench
+# Without symbols a program is a third as large; for another machine's programs name its strip, or STRIP=true.
+STRIP ?= strip
+PUT := install --strip --strip-program=$(STRIP) -D -m 755
 SHARE := $(DESTDIR)$(PREFIX)/share
 LIB := $(DESTDIR)$(PREFIX)/lib
 
-install: ## put the program, its pages and units below PREFIX (as root; `make build` first)
-	@install -D -m 755 "$(PROGRAM)" "$(DESTDIR)$(PREFIX)/bin/vere"
+install: ## put the program, stripped, its pages and units below PREFIX (as root; `make build` first)
+	@$(PUT) "$(PROGRAM)" "$(DESTDIR)$(PREFIX)/bin/vere"
 	@"$(DESTDIR)$(PREFIX)/bin/vere" man "$(SHARE)/man"
 	@install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/vendor-completions" "$(SHARE)/fish/vendor_completions.d"
 	@"$(DESTDIR)$(PREFIX)/bin/vere" completions bash > "$(SHARE)/bash-completion/completions/vere"
@@ -32,10 +39,19 @@ install: ## put the program, its pages and units below PREFIX (as root; `make bu
 	    sed 's|/usr/|$(PREFIX)/|g' "$$unit" > "$(LIB)/systemd/system/$${unit##*/}"; done
 	@cp -r README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/. "$(SHARE)/doc/vere/"
 
-uninstall: ## take away what `make install` put there; settings and mail stay
-	@rm -f "$(DESTDIR)$(PREFIX)/bin/vere" "$(SHARE)/man/man1/vere.1" "$(SHARE)"/man/man1/vere-*.1 "$(SHARE)/man/man5/vere.toml.5" \
-	    "$(SHARE)/bash-completion/completions/vere" "$(SHARE)/zsh/vendor-completions/_vere" \
-	    "$(SHARE)/fish/vendor_completions.d/vere.fish" "$(LIB)/sysusers.d/vere.conf" \
+install-bench: ## put vere-bench beside it, for `vere bench`, `vere sink` and `vere demo` (as root; `make build-bench` first)
+	@$(PUT) "$(BENCH_PROGRAM)" "$(DESTDIR)$(PREFIX)/bin/vere-bench"
+	@"$(DESTDIR)$(PREFIX)/bin/vere-bench" man "$(SHARE)/man"
+	@install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/vendor-completions" "$(SHARE)/fish/vendor_completions.d"
+	@"$(DESTDIR)$(PREFIX)/bin/vere-bench" completions bash > "$(SHARE)/bash-completion/completions/vere-bench"
+	@"$(DESTDIR)$(PREFIX)/bin/vere-bench" completions zsh > "$(SHARE)/zsh/vendor-completions/_vere-bench"
+	@"$(DESTDIR)$(PREFIX)/bin/vere-bench" completions fish > "$(SHARE)/fish/vendor_completions.d/vere-bench.fish"
+
+uninstall: ## take away what `make install` and `make install-bench` put there; settings and mail stay
+	@rm -f "$(DESTDIR)$(PREFIX)/bin/vere" "$(DESTDIR)$(PREFIX)/bin/vere-bench" "$(SHARE)/man/man1/vere.1" "$(SHARE)"/man/man1/vere-*.1 "$(SHARE)/man/man5/vere.toml.5" \
+	    $(foreach name,vere vere-bench,"$(SHARE)/bash-completion/completions/$(name)" \
+	    "$(SHARE)/zsh/vendor-completions/_$(name)" "$(SHARE)/fish/vendor_completions.d/$(name).fish") \
+	    "$(LIB)/sysusers.d/vere.conf" \
 	    "$(LIB)/systemd/system/vere.service" "$(LIB)"/systemd/system/vere-*.socket
 	@rm -rf "$(SHARE)/doc/vere"
 
@@ -48,22 +64,22 @@ check: ## the same without installing anything, and without network
 	@$(CARGO) xtask check
 
 soak: ## the long daemon tests (kills, floods, expiry), then simulated spools until one fails
-	@VERE_FULL=1 $(CARGO) test --locked --package vere --test it
+	@VERE_FULL=1 $(CARGO) test --locked --package vere --package vere-bench --test it
 	@VERE_SIM_SEEDS=endless $(CARGO) test --locked --package vere-sim --test seeds -- --nocapture
 
 fmt: ## format all code
 	@$(CARGO) fmt --all
 
-bench: build ## gateway, spool node, clients that do nothing and, given MAIL=FILE (mbox), mail store; installs peers
+bench: build build-bench ## gateway, spool node, clients that do nothing and, given MAIL=FILE (mbox), mail store; installs peers
 	@scripts/install-bench-peers.sh
-	@target/release/vere bench gateway --quick
-	@target/release/vere bench spool --quick
-	@target/release/vere bench trouble --quick
-	@[[ -z "$(MAIL)" ]] || target/release/vere bench store --quick --mail "$(MAIL)"
+	@target/release/vere-bench gateway --quick
+	@target/release/vere-bench spool --quick
+	@target/release/vere-bench trouble --quick
+	@[[ -z "$(MAIL)" ]] || target/release/vere-bench store --quick --mail "$(MAIL)"
 
 clean: ## remove what was built and the demo's data
 	@$(CARGO) clean
 	@rm -rf run vere
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

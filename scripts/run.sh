@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the program and starts the demo system below ./run; `make run` calls this.
+# Builds the programs and starts the demo system below ./run; `make run` calls this.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,9 +23,9 @@ need cargo "install Rust 1.95 or later, see https://rustup.rs"
 need cc "install a C compiler (Debian: apt-get install gcc libc6-dev)"
 
 echo "make run: building (the first time takes some minutes)" >&2
-cargo build --release --locked --package vere
+cargo build --release --locked --package vere --package vere-bench
 program="${CARGO_TARGET_DIR:-target}/release/vere"
-# The link lets people type ./vere; commands find run/vere.toml by themselves.
+# The demo's sink is vere-bench, which vere finds beside itself. The link lets people type ./vere; commands find run/vere.toml by themselves.
 ln -sfn "$program" vere
 
 arguments=(demo run --dir run)

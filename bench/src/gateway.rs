@@ -1,4 +1,4 @@
-//! `vere bench gateway`: messages relayed per second, CPU per message and reply times, against
+//! `vere-bench gateway`: messages relayed per second, CPU per message and reply times, against
 //! Postfix and against what this machine can do at all.
 //!
 //! The systems run side by side and take turns, A B A B, so that what else the machine does falls
@@ -23,10 +23,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use crate::load::LoadError;
-use crate::machine::Machine;
 use crate::noop::NoopRelay;
-use crate::output::{Common, WriteError, note};
-use crate::peer::{Peer, PeerError, PostfixSetup};
+use crate::output::{Common, Header, WriteError, note};
+use crate::peer::{self, Peer, PeerError, PostfixSetup};
 use crate::process::CpuAccount;
 use crate::sink::{RunningSink, SinkError, SinkOptions};
 
@@ -202,8 +201,9 @@ impl Plan {
 /// an error.
 pub fn run(args: &GatewayArgs) -> Result<(), BenchError> {
     let plan = Plan::of(args);
-    let (base, vere) = (args.common.base(), args.common.program().ok());
-    let report = measure_all(&plan, vere.as_deref(), &base)?;
+    let base = args.common.base();
+    let vere = peer::program(args.common.vere.as_deref()).map_err(BenchError::Peer)?;
+    let report = measure_all(&plan, &vere, &base)?;
     args.common
         .publish(&report.table(), &report.json(), &html::page(&report))
         .map_err(BenchError::Write)
@@ -218,7 +218,7 @@ struct Systems {
 }
 
 impl Systems {
-    fn start(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Self, BenchError> {
+    fn start(plan: &Plan, vere: &Path, base: &Path) -> Result<Self, BenchError> {
         let options = SinkOptions {
             remember: true,
             ..SinkOptions::default()
@@ -235,9 +235,7 @@ impl Systems {
         let mut started: Vec<_> = setups
             .map(|setup| Peer::postfix(*setup, next_hop, base))
             .collect();
-        if let Some(vere) = vere {
-            started.push(Peer::vere(vere, next_hop, base));
-        }
+        started.push(Peer::vere(vere, next_hop, base));
         let mut systems = Self {
             sink,
             noop,
@@ -284,49 +282,32 @@ impl Systems {
     }
 }
 
-fn measure_all(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Report, BenchError> {
+fn measure_all(plan: &Plan, vere: &Path, base: &Path) -> Result<Report, BenchError> {
     let began = Instant::now();
     let mut report = Report {
-        machine: Machine::describe(base),
-        quick: !plan.full,
-        seconds: 0.0,
+        header: Header::new("gateway", !plan.full, base),
         cases: Vec::new(),
         targets: Vec::new(),
         measurements: Vec::new(),
         rows: Vec::new(),
-        skipped: Vec::new(),
     };
     for part in &plan.parts {
-        match (part, vere) {
-            (Part::Load, _) => loads(plan, vere, base, &mut report)?,
-            (Part::Dead, Some(vere)) => {
-                report.rows.extend(dead::run(&DeadPlan::FULL, vere, base)?);
-            }
-            (Part::Backlog, Some(vere)) => {
-                report.rows.extend(backlog::run(plan.backlog, vere, base)?);
-            }
-            (Part::Destinations, Some(vere)) => {
+        match part {
+            Part::Load => loads(plan, vere, base, &mut report)?,
+            Part::Dead => report.rows.extend(dead::run(&DeadPlan::FULL, vere, base)?),
+            Part::Backlog => report.rows.extend(backlog::run(plan.backlog, vere, base)?),
+            Part::Destinations => {
                 let rows = destinations::run(&plan.destinations, vere, base)?;
                 report.rows.extend(rows);
             }
-            (Part::Dead | Part::Backlog | Part::Destinations, None) => {
-                let text = format!("{part:?} skipped: no program to measure");
-                note(&text);
-                report.skipped.push(text);
-            }
         }
     }
-    report.seconds = began.elapsed().as_secs_f64();
+    report.header.seconds = began.elapsed().as_secs_f64();
     Ok(report)
 }
 
 /// The loads on all systems, in turns.
-fn loads(
-    plan: &Plan,
-    vere: Option<&Path>,
-    base: &Path,
-    report: &mut Report,
-) -> Result<(), BenchError> {
+fn loads(plan: &Plan, vere: &Path, base: &Path, report: &mut Report) -> Result<(), BenchError> {
     let began = Instant::now();
     let mut systems = Systems::start(plan, vere, base)?;
     report.targets = systems.targets(plan);
@@ -347,7 +328,7 @@ fn loads(
         }
     }
     half_load(plan, &systems, report)?;
-    report.skipped.append(&mut systems.skipped);
+    report.header.skipped.append(&mut systems.skipped);
     Ok(())
 }
 
@@ -389,8 +370,14 @@ mod tests {
             budget: Duration::from_secs(60),
             ..Plan::quick()
         };
-        let report = measure_all(&tiny, Some("/bin/false".as_ref()), base.path()).unwrap();
-        assert!(report.skipped.iter().any(|text| text.starts_with("vere ")));
+        let report = measure_all(&tiny, "/bin/false".as_ref(), base.path()).unwrap();
+        assert!(
+            report
+                .header
+                .skipped
+                .iter()
+                .any(|text| text.starts_with("vere "))
+        );
         let json = report.json();
         assert_eq!(json["bench"], "gateway");
         let rows = json["rows"].as_array().unwrap();

@@ -4,8 +4,9 @@
 //! own (RFC 5321 with PIPELINING, SIZE, 8BITMIME; the sink also SMTPUTF8, CHUNKING, BINARYMIME), so
 //! that what judges the product does not share its mistakes. [`noop`] shows what any relay must at
 //! least cost, [`peer`] starts Postfix or the product, [`process`] accounts for their CPU time.
-//! [`gateway`] puts these together as `vere bench gateway`; [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing;
-//! [`kill`] takes processes away under load.
+//! [`gateway`] puts these together as `vere-bench gateway`; [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing;
+//! [`kill`] takes processes away under load. [`cli`] has the commands of the program `vere-bench`; `vere` links nothing of
+//! this crate, save in its tests.
 //!
 //! Not covered: TLS and AUTH, several recipients per message, load at a fixed arrival rate.
 //!
@@ -22,6 +23,7 @@
 //! ```
 
 mod arrivals;
+pub mod cli;
 mod corpus;
 pub mod gateway;
 mod ids;
@@ -38,6 +40,7 @@ mod row;
 pub mod sink;
 pub mod spool;
 pub mod store;
+mod table;
 pub mod trouble;
 mod wire;
 

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::machine::Machine;
+use crate::row::Row;
 
 /// The options of every benchmark.
 #[derive(Debug, Clone, Args)]
@@ -21,7 +22,7 @@ pub struct Common {
     /// Write the figures as a page with plots to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// The program to measure; this one by default.
+    /// The program to measure; by default `vere` beside this one.
     #[arg(long, value_name = "PATH")]
     pub vere: Option<PathBuf>,
     /// Keep mail and logs below this folder: its file system decides what a sync costs.
@@ -33,14 +34,6 @@ impl Common {
     /// The folder below which everything is made.
     pub(crate) fn base(&self) -> PathBuf {
         self.dir.clone().unwrap_or_else(std::env::temp_dir)
-    }
-
-    /// The program that is measured.
-    pub(crate) fn program(&self) -> io::Result<PathBuf> {
-        match &self.vere {
-            Some(path) => Ok(path.clone()),
-            None => std::env::current_exe(),
-        }
     }
 
     /// Prints the tables, and writes the JSON of DESIGN section 7 and the page where they are wanted.
@@ -61,29 +54,48 @@ impl Common {
     }
 }
 
-/// A run, as DESIGN section 7 wants its results told.
+/// The head of all results: which benchmark ran, where, for how long, and what was left out.
 #[derive(Debug)]
-pub(crate) struct Results<'a> {
-    /// Which benchmark.
+pub(crate) struct Header {
     pub(crate) bench: &'static str,
     pub(crate) quick: bool,
     pub(crate) seconds: f64,
-    pub(crate) machine: &'a Machine,
-    pub(crate) rows: Vec<Value>,
-    /// The figures of single rounds.
-    pub(crate) rounds: Vec<Value>,
-    pub(crate) skipped: &'a [String],
+    pub(crate) machine: Machine,
+    pub(crate) skipped: Vec<String>,
 }
 
-impl Results<'_> {
-    pub(crate) fn json(self) -> Value {
+impl Header {
+    /// The head of a benchmark that begins, with files below `base`.
+    pub(crate) fn new(bench: &'static str, quick: bool, base: &Path) -> Self {
+        Self {
+            bench,
+            quick,
+            seconds: 0.0,
+            machine: Machine::describe(base),
+            skipped: Vec::new(),
+        }
+    }
+
+    /// Says now and in the results that something is left out, or why figures differ.
+    pub(crate) fn skip(&mut self, text: String) {
+        note(&text);
+        self.skipped.push(text);
+    }
+
+    /// A line for each part that is left out.
+    pub(crate) fn skipped_lines(&self) -> impl Iterator<Item = String> {
+        self.skipped.iter().map(|text| format!("skipped: {text}"))
+    }
+
+    /// The JSON of DESIGN section 7, with the figures of single rounds.
+    pub(crate) fn json(&self, rows: &[Row], rounds: Vec<Value>) -> Value {
         json!({
             "bench": self.bench,
             "quick": self.quick,
             "seconds": self.seconds,
             "machine": self.machine.json(),
-            "rows": self.rows,
-            "rounds": self.rounds,
+            "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+            "rounds": rounds,
             "skipped": self.skipped,
         })
     }

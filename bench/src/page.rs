@@ -26,6 +26,18 @@ pub(crate) fn begin(title: &str, text: &str) -> String {
     )
 }
 
+/// Adds lines as a list.
+pub(crate) fn list(lines: impl IntoIterator<Item: AsRef<str>>, page: &mut String) {
+    page.push_str("<ul>");
+    for line in lines {
+        page.push_str(&format!("<li>{}</li>", escape(line.as_ref())));
+    }
+    page.push_str("</ul>");
+}
+
+/// The end of a page.
+pub(crate) const END: &str = "</html>\n";
+
 /// Text as it must stand in a page.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")

@@ -37,6 +37,8 @@ pub enum PeerError {
         /// What is missing.
         reason: String,
     },
+    /// The product's program does not lie here.
+    NoProgram(PathBuf),
     /// Its folder cannot be made.
     Folder(io::Error),
     /// The program cannot be started.
@@ -59,6 +61,13 @@ impl fmt::Display for PeerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unavailable { name, reason } => write!(f, "{name} skipped: {reason}"),
+            Self::NoProgram(path) => {
+                let path = path.display();
+                write!(
+                    f,
+                    "expected the program {path}; found none (--vere PATH names another)"
+                )
+            }
             Self::Folder(source) => write!(f, "cannot make a folder: {source}"),
             Self::Spawn { program, source } => {
                 write!(f, "cannot start {}: {source}", program.display())
@@ -77,8 +86,25 @@ impl std::error::Error for PeerError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Folder(source) | Self::Spawn { source, .. } => Some(source),
-            Self::Unavailable { .. } | Self::NotReady { .. } => None,
+            Self::Unavailable { .. } | Self::NoProgram(_) | Self::NotReady { .. } => None,
         }
+    }
+}
+
+/// The product's program: that of an option, else `vere` beside this program.
+///
+/// # Errors
+/// [`PeerError::NoProgram`] when there is none.
+pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, PeerError> {
+    if let Some(path) = named {
+        return Ok(path.to_owned());
+    }
+    let vere = std::env::current_exe()
+        .unwrap_or_default()
+        .with_file_name("vere");
+    match vere.is_file() {
+        true => Ok(vere),
+        false => Err(PeerError::NoProgram(vere)),
     }
 }
 

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::page::short;
+use crate::table::Table;
 
 /// What a figure must not be beyond.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,8 +109,25 @@ impl Row {
     }
 }
 
+/// Rows as a table.
+pub(crate) fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(["figure", "value", "unit", "ratio", "bar"]);
+    for row in rows {
+        let ratio = row.ratio().map(|ratio| format!("{ratio:.2}"));
+        table.push(vec![
+            row.name.clone(),
+            short(row.value),
+            row.unit.to_owned(),
+            ratio.unwrap_or_default(),
+            row.verdict(),
+        ]);
+    }
+    table
+}
+
 /// The value in the middle.
-pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {
@@ -163,8 +181,8 @@ mod tests {
 
     #[test]
     fn medians() {
-        assert_eq!(median(&mut []), None);
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&mut [4.0, 1.0]), Some(2.5));
+        assert_eq!(median([]), None);
+        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median([4.0, 1.0]), Some(2.5));
     }
 }

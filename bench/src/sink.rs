@@ -1,4 +1,4 @@
-//! `vere sink`: takes mail and keeps, counts or loses it as told.
+//! `vere-bench sink`: takes mail and keeps, counts or loses it as told.
 //!
 //! One thread and one epoll set receive from any number of sessions at a few microseconds of CPU
 //! per message, so that a measurement of a relay is not one of its destination. For tests it can

@@ -1,4 +1,4 @@
-//! `vere bench spool`: the paper's Figures 4 and 6 against memcached, Redis and what this machine
+//! `vere-bench spool`: the paper's Figures 4 and 6 against memcached, Redis and what this machine
 //! allows at all, and what it costs to survive.
 //!
 //! All servers run side by side and take turns, A B A B; every figure is the median of the rounds.
@@ -30,9 +30,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 
-use crate::machine::Machine;
-use crate::output::{Common, WriteError, note};
-use crate::peer::PeerError;
+use crate::output::{Common, Header, WriteError, note};
+use crate::peer::{self, PeerError};
 
 use cores::Placement;
 use report::Report;
@@ -231,11 +230,11 @@ pub fn run(args: &SpoolArgs) -> Result<(), SpoolBenchError> {
     let plan = Plan::of(args);
     let base = args.common.base();
     let own = std::env::current_exe().map_err(SpoolBenchError::io("find this program"))?;
-    let vere = args.common.vere.as_ref().unwrap_or(&own);
+    let vere = peer::program(args.common.vere.as_deref()).map_err(SpoolBenchError::Peer)?;
     let arguments = std::env::args_os().skip(1);
-    let again: Vec<OsString> = iter::once(own.clone().into()).chain(arguments).collect();
+    let again: Vec<OsString> = iter::once(own.into()).chain(arguments).collect();
     let setting = Setting {
-        vere: Some(vere),
+        vere: Some(&vere),
         own: Some(&again),
         base: &base,
         placement: Placement::OneCore,
@@ -248,16 +247,7 @@ pub fn run(args: &SpoolArgs) -> Result<(), SpoolBenchError> {
 
 fn measure_all(plan: &Plan, mut setting: Setting<'_>) -> Result<Report, SpoolBenchError> {
     let began = Instant::now();
-    let mut report = Report {
-        machine: Machine::describe(setting.base),
-        quick: plan.quick,
-        seconds: 0.0,
-        placement: None,
-        samples: Vec::new(),
-        bars: Vec::new(),
-        plots: Vec::new(),
-        skipped: Vec::new(),
-    };
+    let mut report = Report::new(Header::new("spool", plan.quick, setting.base));
     setting.placement = Placement::choose(&setting, throughput::WINDOW, &mut report)?;
     note(setting.placement.text());
     report.placement = Some(setting.placement.text());
@@ -277,7 +267,7 @@ fn measure_all(plan: &Plan, mut setting: Setting<'_>) -> Result<Report, SpoolBen
             ));
         }
     }
-    report.seconds = began.elapsed().as_secs_f64();
+    report.header.seconds = began.elapsed().as_secs_f64();
     Ok(report)
 }
 
@@ -300,16 +290,11 @@ fn there<T>(
     match started {
         Ok(server) => Ok(Some(server)),
         Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
-            skip(report, error.to_string());
+            report.header.skip(error.to_string());
             Ok(None)
         }
         Err(error) => Err(SpoolBenchError::Peer(error)),
     }
-}
-
-fn skip(report: &mut Report, text: String) {
-    note(&text);
-    report.skipped.push(text);
 }
 
 /// A body that no compression would shorten.
@@ -355,7 +340,13 @@ mod tests {
             placement: Placement::OneCore,
         };
         let report = measure_all(&plan, setting).unwrap();
-        assert!(report.skipped.iter().any(|text| text.starts_with("vere ")));
+        assert!(
+            report
+                .header
+                .skipped
+                .iter()
+                .any(|text| text.starts_with("vere "))
+        );
         let json = report.json();
         assert_eq!(json["bench"], "spool");
         let rows = json["rows"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! `vere bench store`: a mailbox of real mail read, searched, filled and emptied over IMAP, beside
+//! `vere-bench store`: a mailbox of real mail read, searched, filled and emptied over IMAP, beside
 //! Dovecot with mdbox and with Maildir, Cyrus without and with an index of words, and Courier.
 //!
 //! The systems run side by side and take turns, A B A B; every figure is the median of the rounds.
@@ -38,9 +38,8 @@ pub use imap::ImapError;
 pub use peer::MailPeer;
 pub use systems::SystemName;
 
-use crate::machine::Machine;
-use crate::output::{Common, WriteError, note};
-use crate::peer::PeerError;
+use crate::output::{Common, Header, WriteError, note};
+use crate::peer::{PeerError, program};
 use crate::process::guard;
 use curve::Curves;
 use growth::Growing;
@@ -191,12 +190,13 @@ fn grow(
         ));
     }
     let curves = Curves {
-        machine: Machine::describe(&args.common.base()),
-        quick: args.common.quick,
-        seconds: began.elapsed().as_secs_f64(),
+        header: Header {
+            seconds: began.elapsed().as_secs_f64(),
+            skipped,
+            ..Header::new("store", args.common.quick, &args.common.base())
+        },
         systems: systems.iter().map(|system| system.name).collect(),
         points,
-        skipped,
         complete: end.is_ok(),
     };
     Ok((curves, end))
@@ -215,10 +215,8 @@ fn start(
     args: &StoreArgs,
     usual: &[SystemName],
 ) -> Result<(Vec<System>, Vec<String>), StoreBenchError> {
-    let (base, vere) = (
-        args.common.base(),
-        args.common.program().unwrap_or_default(),
-    );
+    let base = args.common.base();
+    let vere = program(args.common.vere.as_deref()).map_err(StoreBenchError::Peer)?;
     let wanted = match args.system.as_slice() {
         [] => usual,
         wanted => wanted,

@@ -1,4 +1,4 @@
-//! `vere bench trouble`: thousands of clients that begin something and do not go on, and what they cost a whole
+//! `vere-bench trouble`: thousands of clients that begin something and do not go on, and what they cost a whole
 //! system: memory beside the bounds of the settings, and what honest clients notice meanwhile.
 
 mod crowd;
@@ -14,9 +14,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::machine::Machine;
-use crate::output::{Common, WriteError, note};
-use crate::peer::PeerError;
+use crate::output::{Common, Header, WriteError, note};
+use crate::peer::{self, PeerError};
 use crate::process::guard;
 use crate::store::ImapError;
 use crowd::Crowd;
@@ -128,17 +127,14 @@ pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
         false => CLIENTS,
     });
     let base = args.common.base();
-    let mut report = Report::new(Machine::describe(&base), quick);
+    let mut report = Report::new(Header::new("trouble", quick, &base));
     let clients = possible(wanted);
     if clients < wanted {
-        report.say(format!(
+        report.header.skip(format!(
             "{wanted} connections of each kind were wanted; the limit of open files leaves {clients}"
         ));
     }
-    let program = args
-        .common
-        .program()
-        .map_err(TroubleError::io("find this program"))?;
+    let program = peer::program(args.common.vere.as_deref()).map_err(TroubleError::Peer)?;
     let kinds = match args.only.as_slice() {
         [] => Kind::ALL.to_vec(),
         some => some.to_vec(),
@@ -155,7 +151,7 @@ pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
         note(&trouble.line());
         report.add(trouble);
     }
-    report.seconds = began.elapsed().as_secs_f64();
+    report.header.seconds = began.elapsed().as_secs_f64();
     args.common
         .publish(&report.table(), &report.json(), &report.page())
         .map_err(TroubleError::Write)

@@ -83,7 +83,7 @@ const LAYERS: &[Layer] = &[
             PROCESS,
             PARTS,
             ROLES,
-            &["crates/app", "bench"],
+            &["crates/app"],
         ],
     ),
     outer(
@@ -142,7 +142,8 @@ fn edges(package: &Package, layer: &Layer, workspace: &Workspace) -> Vec<Finding
             .iter()
             .find(|other| other.name == dependency.name);
         let wrong = match own.map(|other| (other, layer_of(&other.folder))) {
-            // Tests of any layer may run scripts and simulations; tests of a part may run the role at the other end.
+            // Tests of any layer may run scripts, simulations and generators of load; tests of a part
+            // may run the role at the other end.
             Some((other, _)) if dependency.dev && is_for_tests(&package.folder, &other.folder) => {
                 None
             }
@@ -175,6 +176,7 @@ fn edges(package: &Package, layer: &Layer, workspace: &Workspace) -> Vec<Finding
 
 fn is_for_tests(user: &Path, used: &Path) -> bool {
     used.starts_with("crates/check")
+        || used.starts_with("bench")
         || user.starts_with("crates/part") && used.starts_with("crates/role")
 }
 
@@ -224,6 +226,17 @@ mod tests {
         assert_eq!(findings(vec![engine.clone()]).len(), 1);
         engine.dependencies[0].dev = true;
         assert_eq!(findings(vec![engine]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_program_must_not_link_the_benchmarks_save_in_tests() {
+        let bench = package("bench", "vere-bench", &["mio"]);
+        let mut app = package("crates/app/vere", "vere", &["vere-bench"]);
+        let found = findings(vec![app.clone(), bench.clone()]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("must not use vere-bench"), "{found:?}");
+        app.dependencies[0].dev = true;
+        assert_eq!(findings(vec![app, bench]), Vec::<String>::new());
     }
 
     #[test]

@@ -196,7 +196,7 @@ fn take_turns(
 fn rows(plan: &DeadPlan, runs: &[Measurement]) -> Vec<Row> {
     let of = |name: &str, figure: fn(&Measurement) -> f64| {
         let runs = runs.iter().filter(|run| run.target == name);
-        median(&mut runs.map(figure).collect::<Vec<_>>()).unwrap_or(0.0)
+        median(runs.map(figure)).unwrap_or(0.0)
     };
     let row = |name: &str, unit, figure: fn(&Measurement) -> f64, bar| Row {
         name: format!(

@@ -197,7 +197,7 @@ const FEW: &str = "no others known";
 fn active(plan: &DestinationsPlan, runs: &[Measurement]) -> Vec<Row> {
     let of = |name: &str, figure: fn(&Measurement) -> f64| {
         let runs = runs.iter().filter(|run| run.target == name);
-        median(&mut runs.map(figure).collect::<Vec<_>>()).unwrap_or(0.0)
+        median(runs.map(figure)).unwrap_or(0.0)
     };
     let row = |what: &str, unit, figure: fn(&Measurement) -> f64| Row {
         name: format!(

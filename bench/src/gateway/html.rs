@@ -1,11 +1,9 @@
 //! The figures as one page without outside parts.
 
-use std::fmt::Write;
-
 use super::case::Case;
 use super::measure::Target;
 use super::report::{METRICS, Metric, Report};
-use crate::page::{self, escape};
+use crate::page;
 use crate::plot::Bars;
 
 /// The whole page.
@@ -15,20 +13,15 @@ pub(super) fn page(report: &Report) -> String {
         &format!(
             "Messages of 1 KB (70 %) and 10 KB (30 %) relayed to a sink; medians of the rounds, \
              systems taking turns. CPU is user and system time of all processes of a system. {}.",
-            report.machine.line()
+            report.header.machine.line()
         ),
     );
-    page.push_str("<ul>");
-    for verdict in report.verdicts() {
-        let _ = write!(page, "<li>{}</li>", escape(&verdict));
-    }
-    page.push_str("</ul>");
+    page::list(report.verdicts(), &mut page);
     for metric in METRICS {
         plot(report, metric).draw(&mut page);
     }
-    table(report, &mut page);
-    page.push_str("</html>\n");
-    page
+    report.figures().draw(&mut page);
+    page + page::END
 }
 
 /// Bars of one metric: a group for each load, a bar for each system.
@@ -48,32 +41,4 @@ fn plot(report: &Report, metric: &Metric) -> Bars {
         systems: report.targets.iter().map(system).collect(),
         groups: report.cases.iter().map(group).collect(),
     }
-}
-
-fn table(report: &Report, page: &mut String) {
-    page.push_str("<table><tr><th>system</th><th>load</th>");
-    for metric in METRICS {
-        let _ = write!(page, "<th>{} [{}]</th>", metric.name, metric.unit);
-    }
-    page.push_str("</tr>");
-    for target in &report.targets {
-        for case in &report.cases {
-            let _ = write!(
-                page,
-                "<tr><td>{}</td><td>{}</td>",
-                escape(&target.name),
-                case.label
-            );
-            for metric in METRICS {
-                match report.median(metric, &target.name, &case.label) {
-                    Some(value) => {
-                        let _ = write!(page, "<td>{value:.0}</td>");
-                    }
-                    None => page.push_str("<td>-</td>"),
-                }
-            }
-            page.push_str("</tr>");
-        }
-    }
-    page.push_str("</table>");
 }

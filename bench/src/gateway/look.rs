@@ -42,7 +42,7 @@ pub(super) fn looked(
     }
     Ok(Row {
         name: format!("{OURS}: {name}"),
-        value: median(&mut times).unwrap_or(0.0),
+        value: median(times).unwrap_or(0.0),
         unit: "ms",
         bar: Some(Bar::ValueMax(LOOK_MAX)),
         ..Row::default()

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::bars;
 use super::case::Case;
 use super::measure::{Measurement, Target};
-use crate::machine::Machine;
-use crate::output::Results;
+use crate::output::Header;
 use crate::row::{Row, median};
+use crate::table::Table;
 
 /// Our own name among the systems.
 pub(crate) const OURS: &str = "vere";
@@ -56,27 +56,19 @@ pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
 /// Everything a run of the benchmark found.
 #[derive(Debug)]
 pub(crate) struct Report {
-    pub(crate) machine: Machine,
-    pub(crate) quick: bool,
-    pub(crate) seconds: f64,
+    pub(crate) header: Header,
     pub(crate) cases: Vec<Case>,
     pub(crate) targets: Vec<Target>,
     pub(crate) measurements: Vec<Measurement>,
     /// Figures of ours alone.
     pub(crate) rows: Vec<Row>,
-    pub(crate) skipped: Vec<String>,
 }
 
 impl Report {
     /// The median of a metric over the rounds of a load.
     pub(crate) fn median(&self, metric: &Metric, target: &str, case: &str) -> Option<f64> {
-        let mut values: Vec<f64> = self
-            .measurements
-            .iter()
-            .filter(|run| run.target == target && run.case == case)
-            .map(metric.of)
-            .collect();
-        median(&mut values)
+        let of = |run: &&Measurement| run.target == target && run.case == case;
+        median(self.measurements.iter().filter(of).map(metric.of))
     }
 
     /// The JSON of DESIGN section 7, with the single rounds and what was skipped besides.
@@ -89,39 +81,28 @@ impl Report {
                 }
             }
         }
-        rows.extend(bars::rows(self).iter().map(Row::json));
-        rows.extend(self.rows.iter().map(Row::json));
-        let rounds: Vec<Value> = self.measurements.iter().map(round).collect();
-        Results {
-            bench: "gateway",
-            quick: self.quick,
-            seconds: self.seconds,
-            machine: &self.machine,
-            rows,
-            rounds,
-            skipped: &self.skipped,
-        }
-        .json()
+        rows.extend(bars::rows(self));
+        rows.extend(self.rows.iter().cloned());
+        let rounds = self.measurements.iter().map(round).collect();
+        self.header.json(&rows, rounds)
     }
 
-    fn row(&self, metric: &Metric, target: &str, case: &str) -> Option<Value> {
-        let value = self.median(metric, target, case)?;
-        Some(json!({
-            "name": format!("{target}: {}, {case}", metric.name),
-            "value": value,
-            "unit": metric.unit,
-        }))
+    fn row(&self, metric: &Metric, target: &str, case: &str) -> Option<Row> {
+        Some(Row {
+            name: format!("{target}: {}, {case}", metric.name),
+            value: self.median(metric, target, case)?,
+            unit: metric.unit,
+            ..Row::default()
+        })
     }
 
     /// A table for a terminal.
     pub(crate) fn table(&self) -> String {
         let mut text = format!(
             "gateway, 70 % 1 KB and 30 % 10 KB where nothing else is said\n{}\n",
-            self.machine.line()
+            self.header.machine.line()
         );
-        if !self.measurements.is_empty() {
-            self.figures(&mut text);
-        }
+        text.push_str(&self.figures().text());
         for row in &self.rows {
             text.push_str(&format!("{}\n", row.line()));
         }
@@ -131,15 +112,12 @@ impl Report {
         text
     }
 
-    fn figures(&self, text: &mut String) {
-        text.push_str(&format!("{:<27}{:<24}", "", "load"));
-        for metric in METRICS {
-            text.push_str(&format!(
-                "{:>24}",
-                format!("{} [{}]", metric.name, metric.unit)
-            ));
-        }
-        text.push('\n');
+    /// A line for each system and load that has figures.
+    pub(crate) fn figures(&self) -> Table {
+        let metrics = METRICS.iter();
+        let heads = metrics.map(|metric| format!("{} [{}]", metric.name, metric.unit));
+        let names = ["system", "load"].map(str::to_owned);
+        let mut table = Table::new(names.into_iter().chain(heads));
         for target in &self.targets {
             for case in &self.cases {
                 let values = METRICS
@@ -149,14 +127,15 @@ impl Report {
                 if values.iter().all(Option::is_none) {
                     continue;
                 }
-                text.push_str(&format!("{:<27}{:<24}", target.name, case.label));
-                for value in values {
-                    let value = value.map_or_else(|| "-".to_owned(), |value| format!("{value:.0}"));
-                    text.push_str(&format!("{value:>24}"));
-                }
-                text.push('\n');
+                let shown = |value: Option<f64>| {
+                    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.0}"))
+                };
+                let mut row = vec![target.name.clone(), case.label.clone()];
+                row.extend(values.into_iter().map(shown));
+                table.push(row);
             }
         }
+        table
     }
 
     /// One line for each bar, trouble or skip.
@@ -167,11 +146,7 @@ impl Report {
             .iter()
             .filter(|run| run.missing + run.doubled > 0);
         lines.extend(troubled.map(|run| format!("trouble: {}", run.line())));
-        lines.extend(
-            self.skipped
-                .iter()
-                .map(|skipped| format!("skipped: {skipped}")),
-        );
+        lines.extend(self.header.skipped_lines());
         lines
     }
 }
@@ -194,10 +169,9 @@ fn round(run: &Measurement) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::Report;
+    use super::{Header, Report};
     use crate::gateway::case::Case;
     use crate::gateway::measure::{Measurement, Target};
-    use crate::machine::Machine;
     use crate::process::CpuAccount;
 
     fn run(target: &str, case: &str, cpu: f64, delivered: f64) -> Measurement {
@@ -226,14 +200,11 @@ mod tests {
             is_limit: false,
         };
         Report {
-            machine: Machine::describe("/".as_ref()),
-            quick: true,
-            seconds: 1.0,
+            header: Header::new("gateway", true, "/".as_ref()),
             cases: vec![Case::mix(50), Case::small(50), Case::at_rate(50, 100.0)],
             targets: vec![target("postfix tuned"), target("vere")],
             measurements,
             rows: Vec::new(),
-            skipped: Vec::new(),
         }
     }
 

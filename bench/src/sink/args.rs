@@ -1,4 +1,4 @@
-//! The command line of `vere sink`.
+//! The command line of `vere-bench sink`.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};

@@ -4,11 +4,12 @@
 use std::time::{Duration, Instant};
 
 use super::drive::{Lane, Until, drive};
-use super::report::{Limit, Report};
+use super::report::Report;
 use super::systems::{NodeMode, Server, Target, VERE, VERE_TWO, VERE_TWO_ONE_LOGS, WRITER, secret};
 use super::vere_wire::Session;
 use super::{Plan, Setting, SpoolBenchError, body, kb, there, writer};
 use crate::peer;
+use crate::row::Bar;
 
 /// Octets in flight: what one sync takes with it at most.
 const WINDOW: usize = 1 << 20;
@@ -86,7 +87,7 @@ fn synced(
     }
     for size in SIZES {
         for system in [VERE, VERE_TWO_ONE_LOGS, VERE_TWO] {
-            report.bar(&name(size), system, Limit::RatioMin(WRITER, 0.7));
+            report.beside(&name(size), system, WRITER, Bar::RatioMin(0.7));
         }
     }
     Ok(())
@@ -138,6 +139,6 @@ pub(super) fn restart(
         kill.what
     );
     report.add(&name, "s", VERE, seconds);
-    report.bar(&name, VERE, Limit::ValueMax(RESTART_MAX));
+    report.bar(&name, VERE, Bar::ValueMax(RESTART_MAX));
     session.check(kill.messages, &body)
 }

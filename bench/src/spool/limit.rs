@@ -13,12 +13,13 @@ use vere_spoolwire::{Answer, RecordId, Request, Seq};
 
 use super::drive::{Lane, Until, drive};
 use super::durable::{Kill, restart};
-use super::report::{Limit, Plot, Report};
+use super::report::{Plot, Report};
 use super::systems::{NodeMode, Server, VERE, secret};
 use super::vere_wire::{QUEUE, Session};
-use super::{Plan, Setting, SpoolBenchError, body, skip, there};
+use super::{Plan, Setting, SpoolBenchError, body, there};
 use crate::peer;
 use crate::process::guard;
+use crate::row::Bar;
 
 /// Memory of all processes and their page cache.
 const LIMIT: u64 = 2 << 30;
@@ -100,10 +101,9 @@ pub(super) fn measure(
     let group = match MemoryGroup::create() {
         Ok(group) => group,
         Err(error) => {
-            skip(
-                report,
-                format!("2 GiB of memory: no such limit here: {error}"),
-            );
+            report
+                .header
+                .skip(format!("2 GiB of memory: no such limit here: {error}"));
             return Ok(());
         }
     };
@@ -120,7 +120,9 @@ pub(super) fn measure(
         messages: plan.limited / PARTS,
     };
     if let Err(error) = fill_and_read(&node, &writer, report) {
-        skip(report, format!("2 GiB of memory: not there: {error}"));
+        report
+            .header
+            .skip(format!("2 GiB of memory: not there: {error}"));
     }
     drop((node, folder));
     for (kind, title) in [("put", "stored"), ("fetched", "read back")] {
@@ -135,7 +137,7 @@ pub(super) fn measure(
                 .collect(),
         });
         for part in 0..PARTS {
-            report.bar(&name(kind, part), VERE, Limit::RatioMin(FILE, 0.7));
+            report.beside(&name(kind, part), VERE, FILE, Bar::RatioMin(0.7));
         }
         fall(kind, report);
     }
@@ -148,7 +150,9 @@ pub(super) fn measure(
         what: " in 2 GiB of memory",
     };
     if let Err(error) = restart(&kill, &mut node, report) {
-        skip(report, format!("2 GiB of memory, kill -9: {error}"));
+        report
+            .header
+            .skip(format!("2 GiB of memory, kill -9: {error}"));
     }
     Ok(())
 }
@@ -173,7 +177,7 @@ fn fall(kind: &str, report: &mut Report) {
         }
     }
     for system in [VERE, BESIDE] {
-        report.bar(&what, system, Limit::ValueMax(FALL_MAX));
+        report.bar(&what, system, Bar::ValueMax(FALL_MAX));
     }
 }
 

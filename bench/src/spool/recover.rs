@@ -12,10 +12,11 @@ use super::drive::{Lane, Until, drive};
 use super::fixed::command;
 use super::floor;
 use super::floor_wire::FloorWire;
-use super::report::{Limit, Plot, Report};
+use super::report::{Plot, Report};
 use super::systems::{FLOOR, Floor, NodeMode, Server, VERE, secret};
 use super::vere_wire::{QUEUE, Session};
 use super::{Plan, Setting, SpoolBenchError, body, there};
+use crate::row::Bar;
 
 /// Octets of each body.
 const SIZE: usize = 1_000;
@@ -110,10 +111,10 @@ pub(super) fn measure(
     });
     if let Some(block) = plan.blocks.last() {
         let what = name(*block, messages);
-        report.bar(&what, VERE, Limit::RatioMax(LOOPBACK, 2.0));
-        report.bar(&what, VERE, Limit::RatioMax(LRANGE, 1.0));
+        report.beside(&what, VERE, LOOPBACK, Bar::RatioMax(2.0));
+        report.beside(&what, VERE, LRANGE, Bar::RatioMax(1.0));
     }
-    report.bar(OVERHEAD, VERE, Limit::ValueMax(OVERHEAD_MAX));
+    report.bar(OVERHEAD, VERE, Bar::ValueMax(OVERHEAD_MAX));
     Ok(())
 }
 

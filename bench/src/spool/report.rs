@@ -1,13 +1,15 @@
 //! The figures of all rounds, as rows with bars.
 
+use std::iter;
+
 use serde_json::{Value, json};
 
 use super::systems::{FLOOR, VERE};
-use crate::machine::Machine;
-use crate::output::Results;
+use crate::output::Header;
 use crate::page::short;
 use crate::plot::Lines;
-use crate::row::{self, Row, median};
+use crate::row::{Bar, Row, median};
+use crate::table::Table;
 
 /// One figure of one system in one round.
 #[derive(Debug, Clone)]
@@ -18,23 +20,13 @@ pub(super) struct Sample {
     pub(super) value: f64,
 }
 
-/// What a figure has to reach.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Limit {
-    /// At least this part of that system's.
-    RatioMin(&'static str, f64),
-    /// At most this part of that system's.
-    RatioMax(&'static str, f64),
-    /// At most so much.
-    ValueMax(f64),
-}
-
-/// A limit for one figure of one system.
+/// A bar for one figure of one system, beside the same figure of a peer.
 #[derive(Debug, Clone)]
-pub(super) struct Bar {
-    pub(super) what: String,
-    pub(super) system: &'static str,
-    pub(super) limit: Limit,
+struct Wanted {
+    what: String,
+    system: &'static str,
+    peer: Option<&'static str>,
+    bar: Bar,
 }
 
 /// Figures that belong together: one line for each system.
@@ -49,18 +41,25 @@ pub(super) struct Plot {
 /// Everything a run of the benchmark found.
 #[derive(Debug)]
 pub(super) struct Report {
-    pub(super) machine: Machine,
-    pub(super) quick: bool,
-    pub(super) seconds: f64,
+    pub(super) header: Header,
     /// Where client and server of one connection ran.
     pub(super) placement: Option<&'static str>,
     pub(super) samples: Vec<Sample>,
-    pub(super) bars: Vec<Bar>,
+    bars: Vec<Wanted>,
     pub(super) plots: Vec<Plot>,
-    pub(super) skipped: Vec<String>,
 }
 
 impl Report {
+    pub(super) const fn new(header: Header) -> Self {
+        Self {
+            header,
+            placement: None,
+            samples: Vec::new(),
+            bars: Vec::new(),
+            plots: Vec::new(),
+        }
+    }
+
     /// Notes a figure.
     pub(super) fn add(&mut self, what: &str, unit: &'static str, system: &str, value: f64) {
         self.samples.push(Sample {
@@ -71,30 +70,41 @@ impl Report {
         });
     }
 
-    /// Sets a bar.
-    pub(super) fn bar(&mut self, what: &str, system: &'static str, limit: Limit) {
-        self.bars.push(Bar {
+    /// Sets a bar for a value.
+    pub(super) fn bar(&mut self, what: &str, system: &'static str, bar: Bar) {
+        self.want(what, system, None, bar);
+    }
+
+    /// Sets a bar for the ratio to a peer's value.
+    pub(super) fn beside(
+        &mut self,
+        what: &str,
+        system: &'static str,
+        peer: &'static str,
+        bar: Bar,
+    ) {
+        self.want(what, system, Some(peer), bar);
+    }
+
+    fn want(&mut self, what: &str, system: &'static str, peer: Option<&'static str>, bar: Bar) {
+        self.bars.push(Wanted {
             what: what.to_owned(),
             system,
-            limit,
+            peer,
+            bar,
         });
     }
 
     /// The median of a figure over the rounds.
     pub(super) fn median(&self, what: &str, system: &str) -> Option<f64> {
         let of_both = |sample: &&Sample| sample.what == what && sample.system == system;
-        let mut values: Vec<f64> = self
-            .samples
-            .iter()
-            .filter(of_both)
-            .map(|sample| sample.value)
-            .collect();
-        median(&mut values)
+        let samples = self.samples.iter().filter(of_both);
+        median(samples.map(|sample| sample.value))
     }
 
     /// Whether the floor is as fast as a floor must be; else nothing is worth being compared with it.
     fn floor_holds(&self) -> Option<bool> {
-        let holds = |bar: &Bar| {
+        let holds = |bar: &Wanted| {
             let mut samples = self.samples.iter();
             let sample = samples.find(|one| one.what == bar.what && one.system == FLOOR)?;
             let value = self.median(&bar.what, FLOOR)?;
@@ -119,7 +129,7 @@ impl Report {
                 continue;
             };
             let bars = self.bars.iter();
-            let own: Vec<&Bar> = bars.filter(|bar| (&*bar.what, bar.system) == key).collect();
+            let own: Vec<&Wanted> = bars.filter(|bar| (&*bar.what, bar.system) == key).collect();
             if own.is_empty() {
                 rows.push(Row {
                     name: format!("{}: {}", sample.system, sample.what),
@@ -136,19 +146,15 @@ impl Report {
         rows
     }
 
-    fn row(&self, sample: &Sample, bar: &Bar, value: f64, floor_holds: Option<bool>) -> Row {
-        let (peer, limit) = match bar.limit {
-            Limit::RatioMin(peer, least) => (Some(peer), row::Bar::RatioMin(least)),
-            Limit::RatioMax(peer, most) => (Some(peer), row::Bar::RatioMax(most)),
-            Limit::ValueMax(most) => (None, row::Bar::ValueMax(most)),
-        };
+    fn row(&self, sample: &Sample, wanted: &Wanted, value: f64, floor_holds: Option<bool>) -> Row {
+        let peer = wanted.peer;
         let against = peer.map_or_else(String::new, |peer| format!(", beside {peer}"));
         Row {
             name: format!("{}: {}{against}", sample.system, sample.what),
             value,
             unit: sample.unit,
-            peer: peer.and_then(|peer| Some((peer.to_owned(), self.median(&bar.what, peer)?))),
-            bar: Some(limit),
+            peer: peer.and_then(|peer| Some((peer.to_owned(), self.median(&wanted.what, peer)?))),
+            bar: Some(wanted.bar),
             // A slow floor would flatter us.
             flattered: peer == Some(FLOOR) && floor_holds == Some(false),
         }
@@ -156,19 +162,9 @@ impl Report {
 
     /// The JSON of DESIGN section 7, with the single rounds and what was skipped besides.
     pub(super) fn json(&self) -> Value {
-        let rows: Vec<Value> = self.rows().iter().map(Row::json).collect();
         let round = |sample: &Sample| json!([sample.what, sample.system, sample.value]);
-        let rounds: Vec<Value> = self.samples.iter().map(round).collect();
-        let mut json = Results {
-            bench: "spool",
-            quick: self.quick,
-            seconds: self.seconds,
-            machine: &self.machine,
-            rows,
-            rounds,
-            skipped: &self.skipped,
-        }
-        .json();
+        let rounds = self.samples.iter().map(round).collect();
+        let mut json = self.header.json(&self.rows(), rounds);
         json["placement"] = self.placement.into();
         json
     }
@@ -208,22 +204,19 @@ impl Report {
     /// Tables for a terminal.
     pub(super) fn table(&self) -> String {
         let placement = self.placement.unwrap_or("client and server anywhere");
-        let mut text = format!("spool, {placement}\n{}\n", self.machine.line());
+        let mut text = format!("spool, {placement}\n{}\n", self.header.machine.line());
         for plot in &self.plots {
-            text.push_str(&format!("\n{} [{}]\n{:<18}", plot.title, plot.unit, ""));
-            for (label, _) in &plot.points {
-                text.push_str(&format!("{label:>12}"));
-            }
-            text.push('\n');
+            text.push_str(&format!("\n{} [{}]\n", plot.title, plot.unit));
+            let labels = plot.points.iter().map(|(label, _)| label.as_str());
+            let mut table = Table::new(iter::once("system").chain(labels));
             for system in self.systems(plot) {
-                text.push_str(&format!("{system:<18}"));
-                for (_, what) in &plot.points {
+                let values = plot.points.iter().map(|(_, what)| {
                     let value = self.median(what, system);
-                    let value = value.map_or_else(|| "-".to_owned(), short);
-                    text.push_str(&format!("{value:>12}"));
-                }
-                text.push('\n');
+                    value.map_or_else(|| "-".to_owned(), short)
+                });
+                table.push(iter::once(system.to_owned()).chain(values).collect());
             }
+            text.push_str(&table.text());
         }
         let in_plot = |row: &Row| {
             let whats = self.plots.iter().flat_map(|plot| &plot.points);
@@ -234,12 +227,7 @@ impl Report {
         text.push('\n');
         for row in self.rows() {
             if row.bar.is_none() && !in_plot(&row) {
-                text.push_str(&format!(
-                    "{}: {} {}\n",
-                    row.name,
-                    short(row.value),
-                    row.unit
-                ));
+                text.push_str(&format!("{}\n", row.line()));
             }
         }
         for verdict in self.verdicts() {
@@ -253,8 +241,7 @@ impl Report {
         let rows = self.rows().into_iter();
         let judged = rows.filter(|row| row.bar.is_some());
         let mut lines: Vec<String> = judged.map(|row| row.line()).collect();
-        let skipped = self.skipped.iter();
-        lines.extend(skipped.map(|skipped| format!("skipped: {skipped}")));
+        lines.extend(self.header.skipped_lines());
         if self.floor_holds() == Some(false) {
             lines.push(format!(
                 "the {FLOOR} is not fast enough here: rows of {VERE} beside it are not ok"
@@ -266,31 +253,21 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use super::{Limit, Report, Row};
-    use crate::machine::Machine;
+    use super::{Bar, Header, Report, Row};
     use crate::spool::systems::{FLOOR, MEMCACHED_TEXT, VERE};
 
     fn report(floor: f64, ours: f64) -> Report {
-        let mut report = Report {
-            machine: Machine::describe("/".as_ref()),
-            quick: true,
-            seconds: 1.0,
-            placement: None,
-            samples: Vec::new(),
-            bars: Vec::new(),
-            plots: Vec::new(),
-            skipped: Vec::new(),
-        };
+        let mut report = Report::new(Header::new("spool", true, "/".as_ref()));
         for value in [floor * 3.0, floor, floor / 2.0] {
             report.add("x", "messages/s", FLOOR, value);
         }
         report.add("x", "messages/s", VERE, ours);
         report.add("x", "messages/s", MEMCACHED_TEXT, 10.0);
         report.add("y", "octets", VERE, 101.0);
-        report.bar("x", FLOOR, Limit::RatioMin(MEMCACHED_TEXT, 9.0));
-        report.bar("x", VERE, Limit::RatioMin(FLOOR, 0.6));
-        report.bar("x", VERE, Limit::RatioMin(MEMCACHED_TEXT, 6.0));
-        report.bar("y", VERE, Limit::ValueMax(100.0));
+        report.beside("x", FLOOR, MEMCACHED_TEXT, Bar::RatioMin(9.0));
+        report.beside("x", VERE, FLOOR, Bar::RatioMin(0.6));
+        report.beside("x", VERE, MEMCACHED_TEXT, Bar::RatioMin(6.0));
+        report.bar("y", VERE, Bar::ValueMax(100.0));
         report
     }
 

@@ -2,12 +2,13 @@
 
 use super::cores::Cores;
 use super::drive::{Until, drive};
-use super::report::{Limit, Plot, Report};
+use super::report::{Plot, Report};
 use super::systems::{
     FLOOR, Floor, MEMCACHED_QUIET, MEMCACHED_TEXT, NodeMode, REDIS_LIST, REDIS_SET, Server, Target,
     VERE, VERE_TWO,
 };
 use super::{Plan, Setting, SpoolBenchError, body, kb, there};
+use crate::row::Bar;
 
 /// Octets in flight on one connection, and on each of fifty.
 pub(super) const WINDOW: usize = 256 << 10;
@@ -182,21 +183,17 @@ fn plural(connections: usize) -> String {
 
 fn bars(plan: &Plan, report: &mut Report) {
     for (size, text) in [(400, 9.0), (1_000, 7.0)] {
-        report.bar(&name(size, 1), FLOOR, Limit::RatioMin(MEMCACHED_TEXT, text));
+        report.beside(&name(size, 1), FLOOR, MEMCACHED_TEXT, Bar::RatioMin(text));
     }
     for size in &plan.sizes {
-        report.bar(&name(*size, 1), VERE, Limit::RatioMin(FLOOR, 0.6));
-        report.bar(&name(*size, 1), VERE_TWO, Limit::RatioMin(VERE, 0.4));
+        report.beside(&name(*size, 1), VERE, FLOOR, Bar::RatioMin(0.6));
+        report.beside(&name(*size, 1), VERE_TWO, VERE, Bar::RatioMin(0.4));
     }
     for (size, text, quiet) in [(400, 6.0, 4.0), (1_000, 4.5, 3.0)] {
-        report.bar(&name(size, 1), VERE, Limit::RatioMin(MEMCACHED_TEXT, text));
-        report.bar(
-            &name(size, 1),
-            VERE,
-            Limit::RatioMin(MEMCACHED_QUIET, quiet),
-        );
+        report.beside(&name(size, 1), VERE, MEMCACHED_TEXT, Bar::RatioMin(text));
+        report.beside(&name(size, 1), VERE, MEMCACHED_QUIET, Bar::RatioMin(quiet));
     }
     if let Some(size) = plan.sizes.last() {
-        report.bar(&best_name(*size), VERE, Limit::RatioMin(REDIS_SET, 1.0));
+        report.beside(&best_name(*size), VERE, REDIS_SET, Bar::RatioMin(1.0));
     }
 }

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::report::{Limit, Plot, Report};
+use super::report::{Plot, Report};
 use super::{Plan, Setting, SpoolBenchError, there};
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress};
 use crate::peer::Peer;
 use crate::process::Process;
+use crate::row::Bar;
 use crate::sink::{RunningSink, SinkOptions};
 
 /// Sessions that send mail all the time.
@@ -71,7 +72,7 @@ pub(super) fn measure(
     drop(peer);
     with_a_spare(plan, setting, next_hop, report)?;
     for (trouble, well) in [(STOPPED, WELL), (SLOW, WELL), (REPLACED, SPARE_WELL)] {
-        report.bar(P99, trouble, Limit::RatioMax(well, P99_RATIO_MAX));
+        report.beside(P99, trouble, well, Bar::RatioMax(P99_RATIO_MAX));
     }
     report.plots.push(Plot {
         title: "Mail while a node is in trouble: reply p99".to_owned(),

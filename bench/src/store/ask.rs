@@ -233,7 +233,7 @@ impl Asking {
                 let of = figures
                     .iter()
                     .filter(|one| one.system == *name && one.task == *task);
-                median(&mut of.filter_map(|one| one.cpu).collect::<Vec<_>>())
+                median(of.filter_map(|one| one.cpu))
             };
             sums.push(Figure {
                 system: name,

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::growth::{GROWING, Grown, Point};
 use super::report::{OURS, shown};
-use crate::machine::Machine;
-use crate::output::Results;
-use crate::page::{self, escape};
+use crate::output::Header;
+use crate::page;
 use crate::plot::Lines;
 use crate::row::{Bar, Row, median};
+use crate::table::Table;
 
 /// From here on what is there at any size counts for little; the exponent is that of the sizes beyond.
 const CURVE_FROM: u64 = 5_000;
@@ -19,12 +19,9 @@ const CURVE_POINTS: usize = 3;
 /// Everything that was found.
 #[derive(Debug)]
 pub(super) struct Curves {
-    pub(super) machine: Machine,
-    pub(super) quick: bool,
-    pub(super) seconds: f64,
+    pub(super) header: Header,
     pub(super) systems: Vec<&'static str>,
     pub(super) points: Vec<Point>,
-    pub(super) skipped: Vec<String>,
     /// Whether the run came to its end.
     pub(super) complete: bool,
 }
@@ -39,8 +36,7 @@ impl Curves {
         sizes.dedup();
         let value = |size: u64| {
             let same = points.iter().filter(|point| point.messages == size);
-            let median = median(&mut same.map(|point| point.value).collect::<Vec<_>>())?;
-            Some((size, median))
+            Some((size, median(same.map(|point| point.value))?))
         };
         sizes.into_iter().filter_map(value).collect()
     }
@@ -77,7 +73,7 @@ impl Curves {
                 )
             })
             .collect();
-        lines.extend(self.skipped.iter().map(|line| format!("skipped: {line}")));
+        lines.extend(self.header.skipped_lines());
         lines
     }
 
@@ -90,16 +86,8 @@ impl Curves {
                 "value": point.value,
             })
         };
-        let mut json = Results {
-            bench: "store",
-            quick: self.quick,
-            seconds: self.seconds,
-            machine: &self.machine,
-            rows: self.rows().iter().map(Row::json).collect(),
-            rounds: self.points.iter().map(round).collect(),
-            skipped: &self.skipped,
-        }
-        .json();
+        let rounds = self.points.iter().map(round).collect();
+        let mut json = self.header.json(&self.rows(), rounds);
         json["complete"] = self.complete.into();
         json["part"] = "growth".into();
         json
@@ -109,23 +97,22 @@ impl Curves {
         let mut text = format!(
             "{}store, by messages in the mailbox\n{}\n",
             if self.complete { "" } else { "INCOMPLETE: " },
-            self.machine.line()
+            self.header.machine.line()
         );
+        let mut table = Table::default();
         for growing in &GROWING {
             for system in &self.systems {
                 let curve = self.curve(growing.name, system);
                 if curve.is_empty() {
                     continue;
                 }
-                let name = format!("{system}: {} [{}]", growing.name, growing.unit);
-                text.push_str(&format!("{name:<34}"));
-                for (size, value) in curve {
-                    let cell = format!("{size}: {}", shown(Some(value)));
-                    text.push_str(&format!("{cell:>16}"));
-                }
-                text.push('\n');
+                let mut row = vec![format!("{system}: {} [{}]", growing.name, growing.unit)];
+                let cells = curve.into_iter();
+                row.extend(cells.map(|(size, value)| format!("{size}: {}", shown(Some(value)))));
+                table.push(row);
             }
         }
+        text.push_str(&table.text());
         for line in self.remarks() {
             text.push_str(&format!("{line}\n"));
         }
@@ -138,18 +125,14 @@ impl Curves {
             &format!(
                 "A mailbox filled step by step, the same asked at each size; medians. Both axes are \
                  logarithmic: what grows as the mailbox does rises as the line of messages. {}.",
-                self.machine.line()
+                self.header.machine.line()
             ),
         );
         for growing in &GROWING {
             self.lines(growing).draw(&mut page);
         }
-        page.push_str("<ul>");
-        for line in self.remarks() {
-            page.push_str(&format!("<li>{}</li>", escape(&line)));
-        }
-        page.push_str("</ul></html>\n");
-        page
+        page::list(self.remarks(), &mut page);
+        page + page::END
     }
 
     fn lines(&self, growing: &Grown) -> Lines {
@@ -246,12 +229,12 @@ mod tests {
             })
         };
         Curves {
-            machine: Machine::describe("/".as_ref()),
-            quick: true,
-            seconds: 1.0,
+            header: Header {
+                skipped: vec!["courier: no".to_owned()],
+                ..Header::new("store", true, "/".as_ref())
+            },
             systems: vec![OURS],
             points: of("list", list).chain(of("APPEND", append)).collect(),
-            skipped: vec!["courier: no".to_owned()],
             complete: true,
         }
     }

@@ -1,9 +1,7 @@
 //! The figures as one page without outside parts.
 
-use std::fmt::Write;
-
 use super::report::Report;
-use crate::page::{self, escape};
+use crate::page;
 use crate::plot::{Bars, Lines};
 
 /// Tasks that stand side by side, with what they are measured in.
@@ -79,7 +77,7 @@ pub(super) fn page(report: &Report) -> String {
             "A mailbox of {} messages ({} MiB); medians of the rounds, systems taking turns. {}.",
             report.messages,
             report.octets >> 20,
-            report.machine.line()
+            report.header.machine.line()
         ),
     );
     for (title, unit, tasks) in BARS {
@@ -88,17 +86,13 @@ pub(super) fn page(report: &Report) -> String {
     for (title, unit, tasks) in FIGURES {
         by_recipients(report, title, unit, tasks).draw(&mut page);
     }
-    for rows in report.tables().iter().filter(|rows| rows.len() > 1) {
-        table(rows, &mut page);
+    for table in report.tables() {
+        table.draw(&mut page);
     }
-    page.push_str("<ul>");
-    for line in report.remarks() {
-        let _ = write!(page, "<li>{}</li>", escape(&line));
-    }
-    page.push_str("</ul><h2>CPU time of all processes, ms</h2>");
-    table(&report.cpu_cells(), &mut page);
-    page.push_str("</html>\n");
-    page
+    page::list(report.remarks(), &mut page);
+    page.push_str("<h2>CPU time of all processes, ms</h2>");
+    report.cpu_table().draw(&mut page);
+    page + page::END
 }
 
 fn bars(report: &Report, title: &str, unit: &'static str, tasks: &[&str]) -> Bars {
@@ -134,16 +128,4 @@ fn by_recipients(report: &Report, title: &str, unit: &'static str, tasks: ByReci
             .collect(),
         lines,
     }
-}
-
-fn table(rows: &[Vec<String>], page: &mut String) {
-    page.push_str("<table>");
-    for row in rows {
-        page.push_str("<tr>");
-        for cell in row {
-            let _ = write!(page, "<td>{}</td>", escape(cell));
-        }
-        page.push_str("</tr>");
-    }
-    page.push_str("</table>");
 }

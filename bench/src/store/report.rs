@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::html;
 use super::systems::XAPIAN;
 use super::table::{Beside, DELIVERY_TASKS, TASKS, Task};
-use crate::machine::Machine;
-use crate::output::Results;
+use crate::output::Header;
 use crate::row::{Bar, Row, median};
+use crate::table::Table;
 
 /// Our own name among the systems.
 pub(crate) const OURS: &str = "vere";
@@ -42,9 +42,7 @@ pub(crate) struct Answer {
 /// Everything a run of the benchmark found.
 #[derive(Debug)]
 pub(crate) struct Report {
-    pub(crate) machine: Machine,
-    pub(crate) quick: bool,
-    pub(crate) seconds: f64,
+    pub(crate) header: Header,
     pub(crate) messages: usize,
     /// Messages of [`XAPIAN`] and [`PART`], where these have only the first ones.
     pub(crate) few: Option<usize>,
@@ -52,7 +50,6 @@ pub(crate) struct Report {
     pub(crate) systems: Vec<&'static str>,
     pub(crate) figures: Vec<Figure>,
     pub(crate) answers: Vec<Answer>,
-    pub(crate) skipped: Vec<String>,
     /// Whether the run came to its end.
     pub(crate) complete: bool,
 }
@@ -61,15 +58,13 @@ impl Report {
     /// The median of a figure over the rounds.
     pub(crate) fn median(&self, task: &str, system: &str) -> Option<f64> {
         let of = |figure: &&Figure| figure.task == task && figure.system == system;
-        let values = self.figures.iter().filter(of).map(|one| one.value);
-        median(&mut values.collect::<Vec<_>>())
+        median(self.figures.iter().filter(of).map(|one| one.value))
     }
 
     /// The median of the CPU time of a task, in milliseconds.
     pub(crate) fn cpu(&self, task: &str, system: &str) -> Option<f64> {
         let of = |figure: &&Figure| figure.task == task && figure.system == system;
-        let values = self.figures.iter().filter(of).filter_map(|one| one.cpu);
-        median(&mut values.collect::<Vec<_>>())
+        median(self.figures.iter().filter(of).filter_map(|one| one.cpu))
     }
 
     /// The peer that ours stands beside.
@@ -207,16 +202,8 @@ impl Report {
                 "cpu_ms": figure.cpu,
             })
         };
-        let mut json = Results {
-            bench: "store",
-            quick: self.quick,
-            seconds: self.seconds,
-            machine: &self.machine,
-            rows: self.rows().iter().map(Row::json).collect(),
-            rounds: self.figures.iter().map(round).collect(),
-            skipped: &self.skipped,
-        }
-        .json();
+        let rounds = self.figures.iter().map(round).collect();
+        let mut json = self.header.json(&self.rows(), rounds);
         json["messages"] = self.messages.into();
         json["octets"] = self.octets.into();
         json["complete"] = self.complete.into();
@@ -225,14 +212,15 @@ impl Report {
         json
     }
 
-    /// The cells of each table: name, a value for each system, the ratio, the bar.
-    pub(crate) fn tables(&self) -> [Vec<Vec<String>>; 2] {
-        [TASKS, DELIVERY_TASKS].map(|tasks| self.cells(tasks))
+    /// The tables: name, a value for each system, the ratio, the bar.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = Table> {
+        let all = [TASKS, DELIVERY_TASKS].map(|tasks| self.table_of(tasks));
+        all.into_iter().filter(|table| !table.is_empty())
     }
 
-    fn cells(&self, tasks: &[Task]) -> Vec<Vec<String>> {
+    fn table_of(&self, tasks: &[Task]) -> Table {
         let systems = self.systems_of(tasks);
-        let mut rows = vec![head(&systems, &["ratio", "bar"])];
+        let mut table = Table::new(head(&systems, &["ratio", "bar"]));
         for task in tasks {
             let name = format!("{} [{}]", task.name, task.unit);
             let Some(mut cells) = values(name, &systems, |name| self.median(task.name, name))
@@ -242,21 +230,22 @@ impl Report {
             let ours = self.row(task, OURS);
             cells.push(shown(ours.as_ref().and_then(Row::ratio)));
             cells.push(ours.as_ref().map_or_else(String::new, Row::verdict));
-            rows.push(cells);
+            table.push(cells);
         }
-        rows
+        table
     }
 
-    /// The cells of the table of CPU time, in milliseconds.
-    pub(crate) fn cpu_cells(&self) -> Vec<Vec<String>> {
+    /// The table of CPU time, in milliseconds.
+    pub(crate) fn cpu_table(&self) -> Table {
         let systems = self.systems_of(TASKS);
-        let row = |task: &Task| {
-            values(task.name.to_owned(), &systems, |name| {
-                self.cpu(task.name, name)
-            })
-        };
-        let rows = TASKS.iter().filter_map(row);
-        std::iter::once(head(&systems, &[])).chain(rows).collect()
+        let mut table = Table::new(head(&systems, &[]));
+        for task in TASKS {
+            let name = task.name.to_owned();
+            if let Some(row) = values(name, &systems, |name| self.cpu(task.name, name)) {
+                table.push(row);
+            }
+        }
+        table
     }
 
     /// The systems that have a figure of these.
@@ -277,7 +266,7 @@ impl Report {
             .map(|row| format!("{}: {} ({})", row.name, shown(row.ratio()), row.verdict()))
             .collect();
         lines.extend(self.differences());
-        lines.extend(self.skipped.iter().map(|line| format!("skipped: {line}")));
+        lines.extend(self.header.skipped_lines());
         lines
     }
 
@@ -288,18 +277,10 @@ impl Report {
             if self.complete { "" } else { "INCOMPLETE: " },
             self.messages,
             self.octets >> 20,
-            self.machine.line()
+            self.header.machine.line()
         );
-        for row in self.tables().iter().filter(|rows| rows.len() > 1).flatten() {
-            for (place, cell) in row.iter().enumerate() {
-                let cell = match place {
-                    0 => format!("{cell:<40}"),
-                    _ if place + 1 == row.len() => format!("  {cell}"),
-                    _ => format!("{cell:>17}"),
-                };
-                text.push_str(&cell);
-            }
-            text.push('\n');
+        for table in self.tables() {
+            text.push_str(&table.text());
         }
         for line in self.remarks() {
             text.push_str(&format!("{line}\n"));
@@ -381,16 +362,16 @@ mod tests {
 
     fn report(figures: Vec<Figure>, answers: Vec<Answer>) -> Report {
         Report {
-            machine: Machine::describe("/".as_ref()),
-            quick: true,
-            seconds: 1.0,
+            header: Header {
+                skipped: vec!["courier skipped: not there".to_owned()],
+                ..Header::new("store", true, "/".as_ref())
+            },
             messages: 3,
             few: None,
             octets: 9,
             systems: vec!["vere", "dovecot mdbox", "cyrus", XAPIAN],
             figures,
             answers,
-            skipped: vec!["courier skipped: not there".to_owned()],
             complete: true,
         }
     }

@@ -15,8 +15,7 @@ use super::queries;
 use super::report::{Answer, Figure, OURS, PART, Report};
 use super::systems::{System, XAPIAN};
 use super::{StoreBenchError, ask, deliver, fill, memory, offices, tasks};
-use crate::machine::Machine;
-use crate::output::note;
+use crate::output::{Header, note};
 use crate::process::guard;
 
 /// Systems that the usual times of parts are of, with and without `--quick`.
@@ -66,7 +65,7 @@ impl<'a> Run<'a> {
         quick: bool,
         base: &Path,
     ) -> (Report, Result<(), StoreBenchError>) {
-        let machine = Machine::describe(base);
+        let header = Header::new("store", quick, base);
         let end = self.parts(mail, base);
         let end = match guard::is_stopped() {
             true => Err(StoreBenchError::Stopped),
@@ -79,16 +78,17 @@ impl<'a> Run<'a> {
         }
         let few = self.systems.iter().any(|system| system.is_partial);
         let report = Report {
-            machine,
-            quick,
-            seconds: self.began.elapsed().as_secs_f64(),
+            header: Header {
+                seconds: self.began.elapsed().as_secs_f64(),
+                skipped: self.skipped,
+                ..header
+            },
             messages: mail.messages.len(),
             few: few.then_some(self.plan.few),
             octets: mail.octets(),
             systems: self.names,
             figures: self.figures,
             answers: self.answers,
-            skipped: self.skipped,
             complete: end.is_ok(),
         };
         (report, end)

@@ -10,11 +10,10 @@ use super::crowd::Counts;
 use super::honest::Met;
 use super::kinds::Kind;
 use super::system::Memory;
-use crate::machine::Machine;
-use crate::output::{Results, note};
-use crate::page::{self, escape, short};
+use crate::output::Header;
+use crate::page;
 use crate::plot::Bars;
-use crate::row::{Bar, Row};
+use crate::row::{self, Bar, Row};
 
 /// Memory may be so many times its bounds: the allocator's part and what the program itself is.
 const BOUNDS_MAX: f64 = 1.2;
@@ -168,28 +167,16 @@ impl Trouble {
 /// All kinds.
 #[derive(Debug)]
 pub(super) struct Report {
-    machine: Machine,
-    quick: bool,
-    pub(super) seconds: f64,
+    pub(super) header: Header,
     troubles: Vec<Trouble>,
-    said: Vec<String>,
 }
 
 impl Report {
-    pub(super) const fn new(machine: Machine, quick: bool) -> Self {
+    pub(super) const fn new(header: Header) -> Self {
         Self {
-            machine,
-            quick,
-            seconds: 0.0,
+            header,
             troubles: Vec::new(),
-            said: Vec::new(),
         }
-    }
-
-    /// Says something now and in the results.
-    pub(super) fn say(&mut self, text: String) {
-        note(&text);
-        self.said.push(text);
     }
 
     pub(super) fn add(&mut self, trouble: Trouble) {
@@ -202,7 +189,7 @@ impl Report {
 
     /// All of it for a person.
     pub(super) fn table(&self) -> String {
-        let mut text = format!("{}\n", self.machine.line());
+        let mut text = format!("{}\n", self.header.machine.line());
         for trouble in &self.troubles {
             let _ = writeln!(text, "\n{}", trouble.kind.name());
             for row in trouble.rows() {
@@ -215,24 +202,16 @@ impl Report {
                 let _ = writeln!(text, "  honest client refused: {refused}");
             }
         }
-        for said in &self.said {
+        for said in &self.header.skipped {
             let _ = writeln!(text, "\n{said}");
         }
-        let _ = writeln!(text, "\n{:.0} s", self.seconds);
+        let _ = writeln!(text, "\n{:.0} s", self.header.seconds);
         text
     }
 
     pub(super) fn json(&self) -> Value {
-        Results {
-            bench: "trouble",
-            quick: self.quick,
-            seconds: self.seconds,
-            machine: &self.machine,
-            rows: self.rows().iter().map(Row::json).collect(),
-            rounds: self.troubles.iter().map(Trouble::json).collect(),
-            skipped: &self.said,
-        }
-        .json()
+        let rounds = self.troubles.iter().map(Trouble::json).collect();
+        self.header.json(&self.rows(), rounds)
     }
 
     /// All of it as a page without outside parts.
@@ -242,7 +221,7 @@ impl Report {
             &format!(
                 "Clients that begin something and do not go on: memory of all roles beside the bounds of the \
                  settings, and what honest clients notice meanwhile. {}.",
-                self.machine.line()
+                self.header.machine.line()
             ),
         );
         let mib = |kib: u64| Some(kib as f64 / MIB_KIB);
@@ -265,27 +244,9 @@ impl Report {
             groups: self.troubles.iter().map(group).collect(),
         }
         .draw(&mut page);
-        page.push_str(
-            "<table><tr><th>figure</th><th>value</th><th>unit</th><th>ratio</th><th>bar</th></tr>",
-        );
-        for row in self.rows() {
-            let ratio = row.ratio().map(|ratio| format!("{ratio:.2}"));
-            let _ = write!(
-                page,
-                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-                escape(&row.name),
-                short(row.value),
-                row.unit,
-                ratio.unwrap_or_default(),
-                escape(&row.verdict()),
-            );
-        }
-        page.push_str("</table><ul>");
-        for said in &self.said {
-            let _ = write!(page, "<li>{}</li>", escape(said));
-        }
-        page.push_str("</ul></html>\n");
-        page
+        row::table(&self.rows()).draw(&mut page);
+        page::list(&self.header.skipped, &mut page);
+        page + page::END
     }
 }
 

@@ -7,6 +7,7 @@
 mod banner;
 mod files;
 
+use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
 use vere_supervisor::{self, Extra, Readiness, Role};
 
+use super::bench;
+
 /// Actions on a demo system.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DemoCommand {
@@ -33,7 +36,11 @@ pub(crate) enum DemoCommand {
     Run(DemoArgs),
     /// The sink's process, started by `vere demo run`.
     #[command(hide = true)]
-    Sink(vere_bench::sink::SinkArgs),
+    Sink {
+        /// Those of `vere-bench sink`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
 }
 
 /// Where a demo system lies.
@@ -65,11 +72,12 @@ pub(crate) fn run(command: &DemoCommand) -> Result<Outcome, Failure> {
             )))
         }
         DemoCommand::Run(args) => serve(args),
-        DemoCommand::Sink(args) => {
+        DemoCommand::Sink { words } => {
+            // The signal that ends a role with its supervisor outlives the exec.
             if let Err(code) = entry::child_setup() {
                 return Ok(Outcome::Exit(code));
             }
-            super::done(vere_bench::sink::run(args))
+            bench::replace(std::iter::once("sink".into()).chain(words.clone()))
         }
     }
 }
@@ -122,6 +130,7 @@ fn sink_address(settings: &Settings) -> Option<SocketAddr> {
 fn sink(address: SocketAddr, dir: &Path) -> Result<Role, Failure> {
     let socket = bind(&[address], ListenOptions::default())?;
     let program = std::env::current_exe()?;
+    bench::find()?;
     let folder = files::sink_folder(dir);
     Ok(Role {
         name: "sink".to_owned(),

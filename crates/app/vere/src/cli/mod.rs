@@ -2,6 +2,7 @@
 
 mod account;
 mod alias;
+mod bench;
 mod config;
 mod demo;
 mod dial;
@@ -14,6 +15,7 @@ mod quickstart;
 mod spool;
 pub(crate) mod trace;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -154,18 +156,25 @@ enum Command {
     Sendmail {
         /// As every program that knows sendmail gives them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<std::ffi::OsString>,
+        words: Vec<OsString>,
     },
     /// Writes the manual pages of this program.
     Man(pages::ManArgs),
     /// Prints a script that completes commands in a shell.
     Completions(pages::CompletionsArgs),
-    /// Runs the bundled destination: takes mail for anybody and keeps it in a folder.
-    Sink(vere_bench::sink::SinkArgs),
-    /// Measures this program beside its peers on this machine.
+    /// Runs the bundled destination: takes mail for anybody and keeps it in a folder (vere-bench).
+    #[command(disable_help_flag = true)]
+    Sink {
+        /// Those of `vere-bench sink`, which is executed.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
+    /// Measures this program beside its peers on this machine (vere-bench).
+    #[command(disable_help_flag = true)]
     Bench {
-        #[command(subcommand)]
-        command: BenchCommand,
+        /// Those of `vere-bench`, which is executed.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
     },
     /// Runs a whole system for trying out below one folder.
     #[command(hide = true)]
@@ -181,18 +190,6 @@ enum Command {
         #[command(subcommand)]
         role: RoleCommand,
     },
-}
-
-#[derive(Debug, Subcommand)]
-enum BenchCommand {
-    /// Mail relayed: throughput, CPU per message, reply times, beside Postfix.
-    Gateway(vere_bench::gateway::GatewayArgs),
-    /// Messages stored and deleted, recovered, kept: a spool node beside memcached and Redis.
-    Spool(vere_bench::spool::SpoolArgs),
-    /// Mail read, searched, filed and delivered: the mail store beside Dovecot.
-    Store(vere_bench::store::StoreArgs),
-    /// Thousands of clients that do nothing: memory beside its bounds, and what honest clients notice.
-    Trouble(vere_bench::trouble::TroubleArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -262,21 +259,10 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Sendmail { words } => Ok(Outcome::Exit(vere_sendmail::run("sendmail", &words))),
         Command::Man(args) => pages::man(&args).map(Outcome::Print),
         Command::Completions(args) => Ok(Outcome::Print(pages::completions(&args))),
-        Command::Sink(args) => done(vere_bench::sink::run(&args)),
-        Command::Bench { command } => match command {
-            BenchCommand::Gateway(args) => done(vere_bench::gateway::run(&args)),
-            BenchCommand::Spool(args) => done(vere_bench::spool::run(&args)),
-            BenchCommand::Store(args) => done(vere_bench::store::run(&args)),
-            BenchCommand::Trouble(args) => done(vere_bench::trouble::run(&args)),
-        },
+        Command::Sink { words } => bench::replace(std::iter::once("sink".into()).chain(words)),
+        Command::Bench { words } => bench::replace(words),
         Command::Role { config, role } => run_role(&config, &role),
     }
-}
-
-/// A command that printed for itself.
-fn done<E: std::error::Error>(result: Result<(), E>) -> Result<Outcome, Failure> {
-    result?;
-    Ok(Outcome::Exit(ExitCode::SUCCESS))
 }
 
 fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> {

@@ -38,13 +38,20 @@ pub(crate) fn man(args: &ManArgs) -> Result<String, Failure> {
     };
     written(&commands, fs::create_dir_all(&commands))?;
     written(&files, fs::create_dir_all(&files))?;
+    // Pages of other programs may lie in the folder, so that own ones are completed elsewhere.
+    let made = tempfile::tempdir()?;
     written(
-        &commands,
-        clap_mangen::generate_to(Cli::command(), &commands),
+        made.path(),
+        clap_mangen::generate_to(Cli::command(), made.path()),
     )?;
-    let pages = fs::read_dir(&commands).map(|entries| entries.flatten().map(|entry| entry.path()));
-    for page in pages? {
-        written(&page, complete(&page))?;
+    for page in fs::read_dir(made.path())?.flatten() {
+        // vere-bench brings the page about itself.
+        if page.file_name() != "vere-bench.1" {
+            written(&page.path(), complete(&page.path()))?;
+            let page_there = commands.join(page.file_name());
+            let copied = fs::copy(page.path(), &page_there);
+            written(&page_there, copied.map(drop))?;
+        }
     }
     let page = files.join("vere.toml.5");
     written(&page, fs::write(&page, vere_settings::manual()))?;
@@ -133,9 +140,15 @@ mod tests {
         let args = ManArgs {
             folder: folder.path().join("new"),
         };
+        let foreign = args.folder.join("man1/vere-bench.1");
+        fs::create_dir_all(args.folder.join("man1")).unwrap();
+        fs::write(&foreign, "foreign").unwrap();
         man(&args).unwrap();
+        assert_eq!(fs::read_to_string(&foreign).unwrap(), "foreign");
+        fs::remove_file(&foreign).unwrap();
         let mut names = Vec::new();
         shown(&Cli::command(), "vere", &mut names);
+        names.retain(|name| name != "vere-bench");
         assert!(names.len() > 40, "{names:?}");
         let mut pages: Vec<PathBuf> = names
             .iter()

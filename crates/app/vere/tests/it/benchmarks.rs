@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{in_soak, signal, vere, wait_for};
+use crate::harness::{in_soak, output_of, require_bench, signal, vere, wait_for};
 
 /// A folder that daemons with users of their own may enter.
 fn folder() -> tempfile::TempDir {
@@ -33,6 +33,7 @@ fn mail(folder: &Path) -> String {
 
 /// Starts a benchmark that keeps what it makes in a folder and says elsewhere what it does.
 fn start(arguments: &[&str], data: &Path, said: &Path) -> Child {
+    require_bench();
     fs::create_dir_all(data).expect("room");
     let file = fs::File::create(said).expect("room");
     vere()
@@ -78,6 +79,34 @@ fn wait_nothing_left(data: &Path) {
         let mut left = fs::read_dir(data).expect("the folder");
         left.next().is_none().then_some(())
     });
+}
+
+/// `vere bench` is `vere-bench`: words, options of help and exit codes included.
+#[test]
+fn the_words_of_a_benchmark_reach_its_program_unchanged() {
+    require_bench();
+    let help = output_of(vere().args(["bench", "gateway", "--help"]), "");
+    let text = String::from_utf8_lossy(&help.stdout);
+    assert!(text.contains("Usage: vere-bench gateway "), "{text}");
+    assert!(help.status.success());
+    let none = output_of(vere().arg("bench"), "");
+    assert_eq!(none.status.code(), Some(2));
+    let wrong = output_of(vere().args(["sink", "--fault", "no rule"]), "");
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert_eq!(wrong.status.code(), Some(2), "{said}");
+    assert!(said.contains("'no rule' for '--fault <RULE>'"), "{said}");
+}
+
+#[test]
+fn a_missing_program_is_named_with_the_way_to_it() {
+    let folder = folder();
+    let alone = folder.path().join("vere");
+    fs::copy(env!("CARGO_BIN_EXE_vere"), &alone).expect("room");
+    let mut command = std::process::Command::new(&alone);
+    let output = output_of(command.args(["bench", "gateway"]).env("PATH", "/none"), "");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("make install-bench"), "{said}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use nix::unistd::{User, geteuid};
 
 use crate::harness::{
     Child, Options, PATIENCE, Session, Sink, System, free_address, output_of, program, read_all,
-    run, signal, skip, vere, wait_for,
+    require_bench, run, signal, skip, vere, wait_for,
 };
 use crate::imap::Imap;
 
@@ -179,6 +179,7 @@ struct Demo {
 
 impl Demo {
     fn start(folder: &Path, offset: u16) -> Self {
+        require_bench();
         let mut process = Child::spawn(
             vere()
                 .args(["demo", "run", "--port-offset", &offset.to_string()])
@@ -297,6 +298,8 @@ fn files_below(folder: &Path) -> BTreeSet<PathBuf> {
 #[test]
 fn what_is_installed_can_be_taken_away_again() {
     let folder = tempfile::tempdir().expect("a temporary directory");
+    require_bench();
+    let vere = env!("CARGO_BIN_EXE_vere");
     let make = |target: &str| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
         let mut command = Command::new("make");
@@ -304,16 +307,22 @@ fn what_is_installed_can_be_taken_away_again() {
             .arg("-C")
             .arg(root)
             .args(["--no-print-directory", target, "PREFIX=/opt/vere"])
-            .arg(format!("PROGRAM={}", env!("CARGO_BIN_EXE_vere")))
+            .arg(format!("PROGRAM={vere}"))
+            .arg(format!("BENCH_PROGRAM={vere}-bench"))
             .arg(format!("DESTDIR={}", folder.path().display()));
         let made = output_of(&mut command, "");
         assert!(made.status.success(), "{made:?}");
     };
     make("install");
+    make("install-bench");
     let below = folder.path().join("opt/vere");
     let there = files_below(&below);
     for file in [
         "bin/vere",
+        "bin/vere-bench",
+        "share/man/man1/vere-bench.1",
+        "share/man/man1/vere-bench-gateway.1",
+        "share/zsh/vendor-completions/_vere-bench",
         "share/man/man1/vere.1",
         "share/man/man1/vere-queue-hold.1",
         "share/man/man5/vere.toml.5",

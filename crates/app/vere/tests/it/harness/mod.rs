@@ -56,6 +56,17 @@ pub(crate) fn vere() -> Command {
     Command::new(env!("CARGO_BIN_EXE_vere"))
 }
 
+/// Fails a test that executes `vere-bench` through [`vere`] where that program has not been built. Cargo builds it in
+/// runs of the whole workspace, and not for the package `vere` alone.
+pub(crate) fn require_bench() {
+    let program = Path::new(env!("CARGO_BIN_EXE_vere")).with_file_name("vere-bench");
+    assert!(
+        program.is_file(),
+        "expected the program {}; found none: run `cargo build --package vere-bench` first",
+        program.display()
+    );
+}
+
 /// Whether the long versions of tests are wanted.
 pub(crate) fn is_full() -> bool {
     std::env::var_os("VERE_FULL").is_some_and(|value| !value.is_empty() && value != "0")

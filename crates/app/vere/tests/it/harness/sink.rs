@@ -1,16 +1,17 @@
 //! The bundled sink as next hop.
 
 use std::net::SocketAddr;
-use std::process::Stdio;
 
-use super::{Child, Session, free_address, read_all, vere, wait_for};
+use vere_bench::sink::{RunningSink, SinkOptions};
+
+use super::{free_address, raise_descriptor_limit, read_all, wait_for};
 
 /// A bundled sink that keeps every message as a file.
 #[derive(Debug)]
 pub(crate) struct Sink {
     pub(crate) address: SocketAddr,
     pub(crate) directory: tempfile::TempDir,
-    _process: Child,
+    _running: RunningSink,
 }
 
 impl Sink {
@@ -27,23 +28,19 @@ impl Sink {
     /// Starts it where a test wants it.
     pub(crate) fn start_at(address: SocketAddr, faults: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mut command = vere();
-        command
-            .args(["sink", "--listen", &address.to_string(), "--save"])
-            .arg(directory.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        for fault in faults {
-            command.args(["--fault", fault]);
-        }
-        let process = Child::spawn(&mut command);
-        wait_for("the sink's greeting", || {
-            Session::try_connect(address).ok().map(drop)
+        raise_descriptor_limit();
+        let rules = faults.iter().map(|fault| fault.parse().expect("a rule"));
+        let running = RunningSink::start(SinkOptions {
+            listen: address,
+            save: Some(directory.path().to_owned()),
+            faults: rules.collect(),
+            ..SinkOptions::default()
         });
+        let running = running.expect("a sink");
         Self {
             address,
             directory,
-            _process: process,
+            _running: running,
         }
     }
 

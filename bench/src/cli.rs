@@ -1,0 +1,97 @@
+//! The commands of the program `vere-bench`.
+
+mod attack;
+mod pages;
+
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{gateway, sink, spool, store, trouble};
+use attack::AttackArgs;
+use pages::{CompletionsArgs, ManArgs};
+
+/// Measures a mail system beside its peers on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "vere-bench", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Mail relayed: throughput, CPU per message, reply times, beside Postfix.
+    Gateway(gateway::GatewayArgs),
+    /// Messages stored and deleted, recovered, kept: a spool node beside memcached and Redis.
+    Spool(spool::SpoolArgs),
+    /// Mail read, searched, filed and delivered: the mail store beside Dovecot.
+    Store(store::StoreArgs),
+    /// Thousands of clients that do nothing: memory beside its bounds, and what honest clients notice.
+    Trouble(trouble::TroubleArgs),
+    /// Runs the bundled destination: takes mail for anybody and keeps it in a folder.
+    Sink(sink::SinkArgs),
+    /// Kills processes of a system under load and counts lost and doubled messages.
+    Kill(AttackArgs),
+    /// Writes the manual pages of this program.
+    Man(ManArgs),
+    /// Prints a script that completes commands in a shell.
+    Completions(CompletionsArgs),
+}
+
+/// Runs the command on this process's command line.
+pub fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // A failure to write the error text cannot be reported anywhere.
+            let _ = writeln!(io::stderr(), "vere-bench: {}", told(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Box<dyn Error>> {
+    match command {
+        Command::Gateway(args) => gateway::run(&args)?,
+        Command::Spool(args) => spool::run(&args)?,
+        Command::Store(args) => store::run(&args)?,
+        Command::Trouble(args) => trouble::run(&args)?,
+        Command::Sink(args) => sink::run(&args)?,
+        Command::Kill(args) => attack::run(&args)?,
+        Command::Man(args) => pages::man(&args)?,
+        Command::Completions(args) => pages::completions(&args)?,
+    }
+    Ok(())
+}
+
+/// Returns an error's text with the causes that it does not name itself. Control characters of a terminal are
+/// replaced: parts of the text come from servers.
+fn told(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    let steers = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    text.replace(steers, "?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+    use crate::sink::SinkError;
+
+    #[test]
+    fn errors_name_each_cause_once_and_leave_the_terminal_alone() {
+        let source = std::io::Error::other("why\u{1b}[2J");
+        let text = told(&SinkError::Loop(source));
+        assert_eq!(text, "sink stopped: why?[2J");
+    }
+}

@@ -1,0 +1,83 @@
+//! The program `vere-bench` as people type it.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking; helpers are not seen as tests by the lint"
+)]
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use vere_bench::load::{self, LoadEnd, LoadOptions, LoadProgress};
+
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vere-bench"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// A process that is killed when a test fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a sink on a free port; returns its output behind the line that says where it listens.
+fn sink(folder: &Path, faults: &[&str]) -> (Running, LoadOptions, BufReader<ChildStdout>) {
+    let mut command = program();
+    command.args(["sink", "--listen", "127.0.0.1:0", "--save"]);
+    command.arg(folder).stdout(Stdio::piped());
+    for fault in faults {
+        command.args(["--fault", fault]);
+    }
+    let mut process = Running(command.spawn().expect("a sink"));
+    let mut output = BufReader::new(process.0.stdout.take().expect("piped"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("its first line");
+    let address = line.strip_prefix("sink: listening on ");
+    let address = address.and_then(|rest| rest.split(',').next());
+    let address = address.expect("an address").parse().expect("an address");
+    (
+        process,
+        LoadOptions::new(address, LoadEnd::Count(10)),
+        output,
+    )
+}
+
+#[test]
+fn a_sink_keeps_mail_misbehaves_and_tells_its_totals() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut process, mut options, mut output) = sink(folder.path(), &["dot=451 4.3.0 later*3"]);
+    options.tolerant = true;
+    let report = load::run(&options, &LoadProgress::default()).expect("a load");
+    assert_eq!(report.acked.len(), 10);
+    let id = i32::try_from(process.0.id()).expect("a process id");
+    kill(Pid::from_raw(id), Signal::SIGTERM).expect("it runs");
+    assert!(process.0.wait().expect("its end").success());
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).expect("its last line");
+    assert!(rest.contains("stopped after 10 messages"), "{rest}");
+    let kept = std::fs::read_dir(folder.path()).expect("the folder");
+    assert_eq!(kept.count(), 10);
+}
+
+#[test]
+fn usage_errors_are_told_from_failures() {
+    let output = program().args(["gateway", "--wrong"]).output();
+    assert_eq!(output.expect("its end").status.code(), Some(2));
+    let output = program()
+        .args(["trouble", "--quick", "--vere", "/nowhere/vere"])
+        .output()
+        .expect("its end");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("vere-bench: "), "{said}");
+}
