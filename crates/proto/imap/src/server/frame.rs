@@ -280,7 +280,8 @@ impl FrameReader {
         if self.refused.is_none() {
             match self.room_for(literal.octets, bounds) {
                 Ok(octets) => {
-                    self.buffer.reserve(octets.min(RESERVED_OCTETS_MAX));
+                    let reserved = octets.min(RESERVED_OCTETS_MAX);
+                    self.buffer.reserve(reserved.saturating_add(BEHIND_OCTETS));
                     self.expect = Expect::Literal(octets);
                     if octets == 0 {
                         self.expect = self.next_line();
