@@ -276,6 +276,8 @@ impl RowWriter<'_> {
         let is_header = self.is_header && section.path.is_empty() && section.part == Part::Header;
         if self.is_cut || is_header {
             let all = match self.work.row.behind {
+                // No other item shows content.
+                0 if self.is_cut => Shown::Here(std::mem::take(&mut self.work.row.content)),
                 0 => Shown::Here(self.work.row.content.clone()),
                 behind => Shown::Behind(0..behind),
             };

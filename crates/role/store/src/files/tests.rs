@@ -220,7 +220,7 @@ fn a_log_that_is_not_there_is_not_begun_anew() {
     let log = folder.path().join("log");
     fs::remove_dir_all(&log).unwrap();
     fs::create_dir(&log).unwrap();
-    refuses(folder.path(), "the log is gone");
+    refuses(folder.path(), "the log is missing");
     assert_eq!(fs::read_dir(&log).unwrap().count(), 0);
     fs::rename(folder.path().join(META), folder.path().join(META_TORN)).unwrap();
     let files = filled::lock(folder.path());
