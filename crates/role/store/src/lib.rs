@@ -3,7 +3,7 @@
 //! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
 //! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
 //! answers what the IMAP machine asks, [`fetcher`] gives messages ([`large`] ones piece by piece) within [`fetch_memory`], [`filing`] finds the folder of a delivery, [`search`] finds
-//! messages and keeps their index, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
+//! messages and fills the [`index`], which all connections share, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
 //! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`sessions`] ends those of accounts that are removed, [`steps`] are what questions are made of, [`quota`] knows what accounts may hold,
 //! [`admin`] lets the administrator in, [`accounts`] lists and removes what accounts have, [`files`] knows where everything lies, [`mark`] tells
 //! beside it how far the log got.
@@ -20,21 +20,23 @@ mod files;
 mod filing;
 #[cfg(test)]
 mod filled;
+mod index;
 mod keeper;
 mod large;
 mod listeners;
 mod lmtp;
+mod mail_store;
 pub mod maintenance;
 mod mark;
 mod messages;
 mod metrics;
 mod opened;
+mod private;
 mod quota;
 mod search;
 mod session;
 mod sessions;
 mod steps;
-mod summaries;
 mod upkeep;
 mod used;
 mod watchers;
@@ -52,10 +54,10 @@ use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
 use files::Files;
+use index::{Indexer, SharedIndex};
 use keeper::Keeper;
 use listeners::{Reception, Service};
 use metrics::Figures;
-use search::SharedIndex;
 use vere_parsing::Processes;
 use vere_process::entry;
 use vere_process::failure::Failure;
@@ -105,7 +107,10 @@ async fn serve(
     let (health, _) = watch::channel(Health::Ready);
     figures.serve(metrics, &health)?;
     let processes = Processes::new(settings.limits.parse_timeout.duration());
+    let (indexer, changes) = Indexer::channel();
+    let index = (index, indexer);
     let (keeper, mut end) = Keeper::start((store, mark), index, plan, figures, processes)?;
+    search::start_indexer(changes, keeper.clone())?;
     let tls = ServerTls::new(&settings)?;
     let (stop, stopping) = watch::channel(false);
     let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);

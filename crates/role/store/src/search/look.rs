@@ -5,28 +5,22 @@ mod into;
 
 use std::time::Duration;
 
-use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
+use vere_disk::log::Directory as LogDirectory;
 use vere_imap::command::SearchKey;
 use vere_imap::server::Found;
 use vere_imap::set::UidSet;
 use vere_mime::Zone;
 use vere_mime::wire::Question;
-use vere_search::{Bits, Document, Needle, Segment};
-use vere_store::{BodyReader, Message, Snapshot, StoreError, Uid};
+use vere_search::{Bits, Needle};
+use vere_store::{BodyReader, Message, Snapshot, StoreError};
 use vere_units::Timestamp;
 
 use self::into::{Asked, Looked};
+use super::own_fields::OwnFields;
 use super::texts::Zones;
-use super::turns::Stop;
-use super::verdicts::Verdicts;
-use super::{OwnFields, Segments};
 use crate::convert::{has_flag, time};
+use crate::index::{BEHIND_MAX, MISSED_MAX, Segments, Stop, Verdicts, beside};
 use vere_parsing::Decoders;
-
-/// Messages unknown to every segment from which on a new segment is worth while.
-pub(super) const BEHIND_MAX: usize = 64;
-/// Messages read for one key, unknown to every segment, from which on a new segment is worth while.
-pub(crate) const MISSED_MAX: usize = 8;
 
 /// Octets of the index to scan when no file may be read: some tenths of a millisecond.
 const AT_HAND_OCTETS_MAX: usize = 256 * 1024;
@@ -91,24 +85,6 @@ enum Within<'k> {
     Field(&'k str),
 }
 
-/// Pairs the documents of a segment with the mailbox's messages of the same UIDs, where such messages exist.
-pub(super) fn beside<'a>(
-    segment: &'a Segment<LogFile>,
-    snapshot: &'a Snapshot,
-) -> impl Iterator<Item = (&'a Document, Option<(usize, &'a Message)>)> {
-    let first = segment.documents().first();
-    let first = first.and_then(|document| Uid::new(document.uid));
-    let start = first.map_or(0, |uid| snapshot.below(uid));
-    let mut messages = (start..).zip(snapshot.iter_from(start)).peekable();
-    segment.documents().iter().map(move |document| {
-        // UIDs rise in both sequences.
-        let before = |(_, message): &(usize, &Message)| message.uid.get() < document.uid;
-        while messages.next_if(before).is_some() {}
-        let same = |(_, message): &(usize, &Message)| message.uid.get() == document.uid;
-        (document, messages.peek().copied().filter(same))
-    })
-}
-
 impl<'a> Look<'a> {
     pub(crate) fn new(
         snapshot: Snapshot,
@@ -164,6 +140,17 @@ impl<'a> Look<'a> {
     pub(crate) fn has_missed(&self) -> bool {
         let missed = |leaf: &Leaf| leaf.unknown >= MISSED_MAX;
         self.unknown.count() >= BEHIND_MAX || self.leaves.iter().any(missed)
+    }
+
+    /// Messages examined, and octets of messages read.
+    pub(crate) fn read(&self) -> (u64, u64) {
+        let leaves = self.leaves.iter();
+        leaves.fold((0, 0), |(messages, octets), leaf| {
+            (
+                messages + leaf.candidates as u64,
+                octets + leaf.octets as u64,
+            )
+        })
     }
 
     /// Statistics of the keys.

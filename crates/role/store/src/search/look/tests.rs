@@ -8,7 +8,7 @@ use vere_store::{Prepared, Snapshot, SystemFlags, Uid};
 use super::*;
 use crate::decoding::{POISON, decoders, hanging};
 use crate::filled::{self, deliver, inbox};
-use crate::keeper::MailStore;
+use crate::mail_store::MailStore;
 
 /// Nobody has fields of their own.
 struct NoOwnFields;
