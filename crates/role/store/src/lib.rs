@@ -1,7 +1,7 @@
 //! The store role: mailboxes, read by IMAP and filled by LMTP.
 //!
 //! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
-//! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
+//! [`listeners`] accept, [`reception`] has what they share, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
 //! answers what the IMAP machine asks, [`fetcher`] gives messages ([`large`] ones piece by piece) within [`fetch_memory`], [`filing`] finds the folder of a delivery, [`search`] finds
 //! messages and fills the [`index`], which all connections share, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
 //! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`sessions`] ends those of accounts that are removed, [`steps`] are what questions are made of, [`quota`] knows what accounts may hold,
@@ -33,6 +33,7 @@ mod metrics;
 mod opened;
 mod private;
 mod quota;
+mod reception;
 mod search;
 mod session;
 mod sessions;
@@ -56,8 +57,9 @@ use vere_telemetry::metrics::Health;
 use files::Files;
 use index::{Indexer, SharedIndex};
 use keeper::Keeper;
-use listeners::{Reception, Service};
+use listeners::{Service, accept};
 use metrics::Figures;
+use reception::Reception;
 use vere_parsing::Processes;
 use vere_process::entry;
 use vere_process::failure::Failure;
@@ -121,7 +123,7 @@ async fn serve(
     });
     spawn_local(reception.watch_accounts());
     for (service, listener) in listeners {
-        spawn_local(Rc::clone(&reception).accept(service, listener));
+        spawn_local(accept(Rc::clone(&reception), service, listener));
     }
     if let Some(listener) = admin {
         spawn_local(admin::serve(Rc::clone(&reception), listener));

@@ -15,7 +15,7 @@ use vere_search::{Bits, Needle};
 use vere_store::{BodyReader, Message, Snapshot, StoreError};
 use vere_units::Timestamp;
 
-use self::into::{Asked, Looked};
+use self::into::{Asked, Contents, Looked};
 use super::own_fields::OwnFields;
 use super::texts::Zones;
 use crate::convert::{has_flag, time};
@@ -27,16 +27,12 @@ const AT_HAND_OCTETS_MAX: usize = 256 * 1024;
 
 /// A search of one mailbox.
 pub(crate) struct Look<'a> {
-    snapshot: Snapshot,
-    reader: BodyReader<LogDirectory>,
+    contents: Contents<'a>,
     segments: Segments,
     /// Per segment, the positions of its messages in the mailbox, if the messages still exist.
     places: Vec<Vec<Option<u32>>>,
     /// Messages unknown to every segment.
     unknown: Bits,
-    own: &'a dyn OwnFields,
-    decoders: &'a Decoders,
-    verdicts: &'a Verdicts,
     recent: UidSet,
     now: Timestamp,
     doubt: bool,
@@ -45,7 +41,6 @@ pub(crate) struct Look<'a> {
     at_hand: Option<usize>,
     is_far: bool,
     leaves: Vec<Leaf>,
-    stop: Stop,
 }
 
 /// Statistics of one key.
@@ -107,27 +102,29 @@ impl<'a> Look<'a> {
         }
         unknown.without(&known);
         Self {
-            snapshot,
-            reader,
+            contents: Contents {
+                snapshot,
+                reader,
+                own,
+                decoders,
+                verdicts,
+                stop: Stop::default(),
+            },
             segments,
             places,
             unknown,
-            own,
-            decoders,
-            verdicts,
             recent,
             now,
             doubt: false,
             at_hand: None,
             is_far: false,
             leaves: Vec::new(),
-            stop: Stop::default(),
         }
     }
 
     /// Makes the search end with an error once `stop` is set.
     pub(super) fn until(mut self, stop: Stop) -> Self {
-        self.stop = stop;
+        self.contents.stop = stop;
         self
     }
 
@@ -160,7 +157,7 @@ impl<'a> Look<'a> {
 
     /// Number of messages, and number of messages unknown to every segment.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.snapshot.len(), self.unknown.count())
+        (self.contents.snapshot.len(), self.unknown.count())
     }
 
     /// Returns the messages that match.
@@ -168,10 +165,10 @@ impl<'a> Look<'a> {
     /// # Errors
     /// When no process to search messages is available, or the search is to end.
     pub(crate) fn all(&mut self, key: &SearchKey) -> Result<Found, StoreError> {
-        let domain = Bits::all(self.snapshot.len());
+        let domain = Bits::all(self.contents.snapshot.len());
         let fit = self.fit(key, &domain, Bound::Certain)?;
         let mut found = Found::default();
-        for message in fit.iter().filter_map(|at| self.snapshot.get(at)) {
+        for message in fit.iter().filter_map(|at| self.contents.snapshot.get(at)) {
             found.push(message.uid.get(), message.mod_seq.0);
         }
         Ok(found)
@@ -193,7 +190,7 @@ impl<'a> Look<'a> {
 
     /// Returns the messages of `domain` that match.
     fn fit(&mut self, key: &SearchKey, domain: &Bits, bound: Bound) -> Result<Bits, StoreError> {
-        self.stop.go_on()?;
+        self.contents.stop.go_on()?;
         match key {
             SearchKey::All => Ok(domain.clone()),
             SearchKey::And(keys) => {
@@ -241,8 +238,8 @@ impl<'a> Look<'a> {
                 self.text(key, &within, text, (domain, bound))
             }
             row => {
-                let mut fit = Bits::none(self.snapshot.len());
-                for (at, message) in self.snapshot.iter_from(0).enumerate() {
+                let mut fit = Bits::none(self.contents.snapshot.len());
+                for (at, message) in self.contents.snapshot.iter_from(0).enumerate() {
                     if domain.has(at) && self.row(row, message) {
                         fit.set(at);
                     }
@@ -258,7 +255,7 @@ impl<'a> Look<'a> {
         let age = received.moment().age(self.now);
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
         match key {
-            SearchKey::Flag(flag) => has_flag(&self.snapshot, message, flag),
+            SearchKey::Flag(flag) => has_flag(&self.contents.snapshot, message, flag),
             SearchKey::Recent => self.recent.contains(message.uid.get()),
             SearchKey::Messages(uids) => uids.contains(message.uid.get()),
             SearchKey::Before(day) => received.day() < *day,
@@ -281,7 +278,7 @@ impl<'a> Look<'a> {
             (SearchKey::SentSince(day), Some(sent)) => sent >= i64::from(day.0),
             _ => false,
         };
-        let mut fit = Bits::none(self.snapshot.len());
+        let mut fit = Bits::none(self.contents.snapshot.len());
         let mut unknown = self.unknown.clone();
         for (segment, places) in self.segments.iter().zip(&self.places) {
             for (document, place) in segment.documents().iter().zip(places) {
@@ -299,7 +296,7 @@ impl<'a> Look<'a> {
         if self.goes_far(&unknown) {
             return Ok(fit);
         }
-        let looked = self.look_at_days(&unknown, fits)?;
+        let looked = self.contents.look_at_days(&unknown, fits)?;
         let candidates = unknown.count();
         Ok(self.take((key, domain), (fit, certain, candidates), looked, bound))
     }
@@ -340,7 +337,7 @@ impl<'a> Look<'a> {
     ) -> Result<Bits, StoreError> {
         let needle = Needle::new(text);
         if needle.is_nowhere() {
-            return Ok(Bits::none(self.snapshot.len()));
+            return Ok(Bits::none(self.contents.snapshot.len()));
         }
         let (fit, zones) = match within {
             // Every message has a body and a header, even if empty.
@@ -349,7 +346,7 @@ impl<'a> Look<'a> {
             Within::Field(name) => self.ask_names(name, &needle, domain),
         };
         let certain = fit.count();
-        let mut candidates = Bits::none(self.snapshot.len());
+        let mut candidates = Bits::none(self.contents.snapshot.len());
         zones.iter().for_each(|(_, bits)| candidates.add(bits));
         if self.goes_far(&candidates) {
             return Ok(fit);
@@ -371,7 +368,7 @@ impl<'a> Look<'a> {
             wanted: &wanted,
             question,
         };
-        let looked = self.look_into(&candidates, &asked)?;
+        let looked = self.contents.look_into(&candidates, &asked)?;
         let read = candidates.count() - looked.remembered;
         Ok(self.take((key, domain), (fit, certain, read), looked, bound))
     }
@@ -383,7 +380,7 @@ impl<'a> Look<'a> {
         needle: &Needle,
         domain: &Bits,
     ) -> (Bits, Vec<(Zone, Bits)>) {
-        let none = || Bits::none(self.snapshot.len());
+        let none = || Bits::none(self.contents.snapshot.len());
         let mut hits = none();
         let mut candidates: Vec<(Zone, Bits)> = Vec::new();
         for zone in Zone::ALL.into_iter().filter(|zone| zones[*zone as usize]) {
@@ -438,7 +435,10 @@ impl<'a> Look<'a> {
             all = with;
         }
         // The message's own header suffices to decide.
-        (Bits::none(self.snapshot.len()), vec![(Zone::From, all)])
+        (
+            Bits::none(self.contents.snapshot.len()),
+            vec![(Zone::From, all)],
+        )
     }
 }
 
