@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use vere_ports::directory::AccountName;
 
-use strangers::Strangers;
+use strangers::{Account, Strangers};
 use vere_process::places::Client;
 
 mod strangers;
@@ -57,9 +57,6 @@ struct Shared {
     /// Of accounts' names hashes are kept, which nobody can choose.
     names: RandomState,
 }
-
-/// The hash of an account's name.
-type Account = u64;
 
 #[derive(Debug)]
 struct Attempts {
