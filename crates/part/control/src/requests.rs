@@ -7,8 +7,8 @@ use vere_units::TraceId;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Request {
-    /// Queues in the order of their destinations: a list of [`QueueRow`](crate::QueueRow). One answer may hold fewer than
-    /// asked for; the next one begins behind its last.
+    /// Queues in the order of their destinations: a list of [`QueueRow`](crate::QueueRow). One answer may hold fewer
+    /// than asked for; the next one begins behind its last.
     QueueList {
         /// Those of a dead gateway of this name, as [`Request::Adopted`] gives it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
