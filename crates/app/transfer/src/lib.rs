@@ -1,9 +1,9 @@
 //! Mail that comes from elsewhere and goes there: `vere import` and `vere export`.
 //!
-//! One side is always an account of our own store, reached by IMAP over its socket ([`link`],
-//! [`account`]), so that the store need not stop and everything goes the way of every other session. The other
-//! is an mbox, a Maildir or another IMAP account ([`place`]). Messages keep their octets, flags and dates;
-//! [`state`] holds what was done.
+//! One side is always an account of our own store, reached by IMAP over its socket (`link`,
+//! `account`), so that the store need not stop and everything goes the way of every other session. The other
+//! is an mbox, a Maildir or another IMAP account (`place`). Messages keep their octets, flags and dates;
+//! `state` holds what was done.
 
 mod account;
 mod args;

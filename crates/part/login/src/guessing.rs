@@ -42,7 +42,7 @@ pub(super) const EXCHANGE_PATIENCE: Duration = Duration::from_secs(10);
 /// that account at this client from failures at other accounts: behind a shared address, only the user who mistypes
 /// waits.
 ///
-/// Guessing at one account from many addresses is slowed as well ([`Strangers`]): clients unfamiliar to the account
+/// Guessing at one account from many addresses is slowed as well (`Strangers`): clients unfamiliar to the account
 /// wait for each other.
 #[derive(Debug, Default, Clone)]
 pub struct Throttle(Rc<Shared>);

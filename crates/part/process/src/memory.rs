@@ -1,6 +1,6 @@
 //! Memory that messages take while they are received, of all connections of a role together.
 //!
-//! Who holds what stands in a [`Ledger`](ledger). A message that comes when a bound is passed does not pay for those
+//! Who holds what stands in a `Ledger`. A message that comes when a bound is passed does not pay for those
 //! that hold memory and do nothing: the connection that holds most for its rate is called, wherever it waits, and lets
 //! its message go.
 

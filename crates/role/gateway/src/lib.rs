@@ -1,10 +1,10 @@
 //! The gateway role: takes mail by SMTP, keeps it in the spool, and delivers it.
 //!
-//! One thread and its tasks: [`listeners`] accept, [`session`] drives a connection, [`intake`] takes
-//! responsibility for a message, [`routing`] says where it goes, [`storing`] stores it, [`scheduler`] starts
-//! workers, [`local`] and [`mod@relay`] deliver, [`outbound`] connects to other hosts, [`settling`] ends
-//! attempts, [`ending`] ends records, [`recovery`] takes back what the spool holds, [`ledger`] tells other systems,
-//! [`control`] answers commands. [`process`] has the state of the process, [`mod@group`] that of a group of queues.
+//! One thread and its tasks: `listeners` accept, `session` drives a connection, `intake` takes
+//! responsibility for a message, `routing` says where it goes, `storing` stores it, `scheduler` starts
+//! workers, `local` and `relay` deliver, `outbound` connects to other hosts, `settling` ends
+//! attempts, `ending` ends records, `recovery` takes back what the spool holds, `ledger` tells other systems,
+//! `control` answers commands. `process` has the state of the process, `group` that of a group of queues.
 
 mod adopt;
 mod aside;

@@ -1,12 +1,14 @@
 //! The store role: mailboxes, read by IMAP and filled by LMTP.
 //!
-//! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
-//! [`listeners`] accept, [`reception`] has what they share, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
-//! answers what the IMAP machine asks, [`fetcher`] gives messages ([`large`] ones piece by piece) within [`fetch_memory`], [`filing`] finds the folder of a delivery, [`search`] finds
-//! messages and fills the [`index`], which all connections share, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
-//! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`sessions`] ends those of accounts that are removed, [`steps`] are what questions are made of, [`quota`] knows what accounts may hold,
-//! [`admin`] lets the administrator in, [`accounts`] lists and removes what accounts have, [`files`] knows where everything lies, [`mark`] tells
-//! beside it how far the log got.
+//! One thread owns the store and one syncs its log (`keeper`); this one has the connections. `listeners` accept,
+//! `reception` has what connections share, `session` drives an IMAP connection and `lmtp` an LMTP one, `client` answers
+//! what the IMAP machine asks. `fetcher` gives messages (`large` ones piece by piece) within `fetch_memory`, `filing`
+//! finds the folder of a delivery, `search` finds messages and fills the `index`, which all connections share. Other
+//! processes take messages apart (`vere_parsing`). `upkeep` reclaims space, `used` reads the mailboxes that were used
+//! last, `watchers` tells sessions of changes, `metrics` counts, `sessions` ends those of accounts that are removed,
+//! `steps` are the parts of questions, `quota` knows the limits of accounts. `admin` lets the administrator in,
+//! [`accounts`] lists and removes what accounts have, `files` knows where everything lies, `mark` records beside it how
+//! far the log got.
 
 pub mod accounts;
 mod admin;

@@ -64,7 +64,7 @@ pub struct LinkOptions {
     pub group_max: u64,
     /// Octets sent and not acknowledged, at most.
     pub window: ByteSize,
-    /// Octets asked for and not acknowledged, at most; beyond it [`SpoolError::Busy`].
+    /// Octets asked for and not acknowledged, at most; beyond it [`SpoolError::Busy`](super::SpoolError::Busy).
     pub pending_max: ByteSize,
     /// How long a commit of new records may wait for its acknowledgement.
     pub commit_timeout: Duration,
