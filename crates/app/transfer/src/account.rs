@@ -10,9 +10,9 @@ use vere_imap::client::{
 use vere_imap::flags::SystemFlag;
 
 use super::bodies::{Bodies, Room};
-use super::exact::Exact;
+use super::doubts::Exact;
 use super::link::{Link, deaf};
-use super::mailboxes;
+use super::listing;
 use super::message::{Hash, Item, Message, batches};
 use super::names::{self, Folder};
 use super::outcome::Put;
@@ -74,7 +74,7 @@ impl Account {
     }
 
     async fn new(mut link: Link) -> Result<Self, Failure> {
-        let (listed, tells_subscribed) = mailboxes::list(&mut link).await?;
+        let (listed, tells_subscribed) = listing::list(&mut link).await?;
         let own = match link.can("NAMESPACE") {
             true => namespace(&mut link).await?,
             false => None,

@@ -2,51 +2,14 @@
 //!
 //! Not every server survives being asked so: what it cannot tell then must keep no message from being carried.
 
-use vere_imap::client::Status;
-
 use super::account::{AS_BINARY, Account};
+use super::doubts::Doubt;
 use super::link::Link;
 use super::message::{Item, Message};
-use super::place::Remote;
 use vere_process::failure::Failure;
 
 /// How often the connection may end at such a reading before nothing is read so any more.
 const ENDS_MAX: u32 = 16;
-
-/// State of repeated reads, and the outcome of failed ones.
-#[derive(Default)]
-pub(super) struct Exact {
-    /// Where the account is, to come back to it.
-    pub(super) remote: Option<Remote>,
-    /// How often the connection ended.
-    ends: u32,
-    doubts: Vec<Doubt>,
-    /// Messages that the server says are damaged, and its words.
-    damaged: Vec<(u64, String)>,
-}
-
-impl Exact {
-    /// What a server says that refuses a message; of one that it has damaged (RFC 5530) that is kept, since others may
-    /// be whole.
-    pub(super) fn refusal(&mut self, uid: u64, status: Status) -> Option<String> {
-        if status.is_ok() {
-            return None;
-        }
-        if status.code.is_some_and(|code| code.is("CORRUPTION")) {
-            self.damaged.push((uid, status.text));
-            return None;
-        }
-        Some(status.text)
-    }
-}
-
-/// A message copied although the server may have replaced NUL by other octets, or although the source holds a damaged
-/// copy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Doubt {
-    pub(super) key: String,
-    pub(super) reason: String,
-}
 
 /// A message, or the reason why the server did not send the message.
 type Told = Result<Message, String>;

@@ -1,14 +1,17 @@
 //! Mail that comes from elsewhere and goes there: `vere import` and `vere export`.
 //!
-//! One side is always an account of our own store, reached by IMAP over its socket ([`link`],
-//! [`account`]), so that the store need not stop and everything goes the way of every other session. The other
-//! is an mbox, a Maildir or another IMAP account ([`place`]). Messages keep their octets, flags and dates;
-//! [`state`] holds what was done.
+//! One side is always an account of our own store, reached by IMAP over its socket (`link`,
+//! `account`), so that the store need not stop and everything goes the way of every other session. The other
+//! is an mbox, a Maildir or another IMAP account (`place`). Messages keep their octets, flags and dates;
+//! `state` holds what was done.
 
 mod account;
+mod args;
 mod bodies;
+mod doubts;
 mod exact;
 mod link;
+mod listing;
 #[cfg(test)]
 mod made_up;
 mod mailboxes;
@@ -23,12 +26,10 @@ mod source;
 mod state;
 mod target;
 
-use std::path::PathBuf;
-
 use clap::Args;
-use vere_ports::directory::AccountName;
 use vere_settings::Settings;
 
+pub use args::TransferArgs;
 pub use mbox::Variant;
 pub use place::ServerArgs;
 
@@ -41,32 +42,6 @@ use state::State;
 use target::Target;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
-
-/// What import and export have in common.
-#[derive(Debug, Args)]
-pub struct TransferArgs {
-    /// The account of this mail store.
-    #[arg(long, short = 'a', value_name = "ACCOUNT")]
-    account: AccountName,
-    /// Only this mailbox, with levels separated by `/`; may be given several times.
-    #[arg(long, value_name = "MAILBOX")]
-    only: Vec<String>,
-    /// Puts everything below this mailbox; what would be in INBOX goes into it.
-    #[arg(long, value_name = "MAILBOX")]
-    into: Option<String>,
-    /// Says what would be done, and does nothing.
-    #[arg(long)]
-    dry_run: bool,
-    /// The file that notes what was done; without it one in the data folder. The same command run again goes on
-    /// where it was broken off, and brings only what is new; without the file it brings everything again.
-    #[arg(long, value_name = "FILE")]
-    state: Option<PathBuf>,
-    /// Shows no progress.
-    #[arg(long, short)]
-    quiet: bool,
-    #[command(flatten)]
-    server: ServerArgs,
-}
 
 /// `vere import`
 #[derive(Debug, Args)]

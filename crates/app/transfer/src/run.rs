@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use vere_units::ByteSize;
 
-use super::TransferArgs;
-use super::exact::Doubt;
+use super::args::TransferArgs;
+use super::doubts::Doubt;
 use super::message::{Item, Message, batches};
 use super::names::{self, Folder};
 use super::outcome::Put;

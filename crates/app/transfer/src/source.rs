@@ -1,7 +1,7 @@
 //! Where mail comes from.
 
 use super::account::Account;
-use super::exact::Doubt;
+use super::doubts::Doubt;
 use super::message::{Item, Message};
 use super::names::Folder;
 use super::place::Place;

@@ -2,6 +2,7 @@
 //!
 //! The engine is in `vere-spool`; the [`link`] moves its octets, reads the clock and wakes whoever waits.
 
+mod credentials;
 mod error;
 pub mod link;
 pub mod mark;
@@ -13,12 +14,12 @@ use std::sync::Arc;
 
 use vere_cluster::Register;
 use vere_process::encryption;
-use vere_process::secret::{self, SecretError};
 use vere_settings::{Settings, SpoolNode};
 use vere_spool::lease::LeaseTerms;
 use vere_spool::owner::Membership;
-use vere_spoolwire::{Grants, KeptGrants, Right, SharedSecret};
+use vere_spoolwire::{Grants, KeptGrants, Right};
 
+pub use credentials::{Credentials, account};
 pub use error::SetupError;
 use mark::OwnerMark;
 use reader::Admission;
@@ -52,28 +53,6 @@ pub fn mark(settings: &Settings, group: &str, life: u64) -> Result<OwnerMark, Se
     let folder = settings.data.join("owner");
     OwnerMark::take(&folder, group, life, local)
         .map_err(|source| SetupError::Mark { folder, source })
-}
-
-/// As whom this machine speaks to nodes, and by which key; made when it is absent.
-///
-/// # Errors
-/// When the file of the key cannot be used.
-pub fn account(settings: &Settings) -> Result<Credentials, SecretError> {
-    let spool = &settings.spool;
-    let file = spool.secret_of(&spool.speaks_as).unwrap_or(&spool.secret);
-    Ok(Credentials {
-        account: spool.speaks_as.clone(),
-        secret: secret::load_or_make(file)?,
-    })
-}
-
-/// An account and what proves it.
-#[derive(Debug, Clone)]
-pub struct Credentials {
-    /// The name of the account.
-    pub account: String,
-    /// The key that the account and its nodes share.
-    pub secret: SharedSecret,
 }
 
 /// Whether this machine's account may own a group, as the first of its members says that says something.

@@ -6,17 +6,21 @@
 //! acknowledgement wakes everybody whose transaction it covers, in order.
 //!
 //! What the driver does is in `driver`, what waits for an acknowledgement in `pending`, making and ending
-//! queues in `queues`, TLS in `wire`, what is measured in `figures`.
+//! queues in `queues`, TLS in `wire`, what is measured in `figures`, state that handle and driver share in `shared`.
 //!
 //! After a cut the driver connects again and sends what was not acknowledged; a node knows by the
 //! transaction number what it has done already. Which nodes count, and how one that lost the group gets
 //! it back, is the business of [`vere_spool::owner::Owner`].
 
 mod driver;
+mod error;
 mod figures;
 mod lease;
+mod options;
 mod pending;
 mod queues;
+mod shared;
+mod state;
 mod wire;
 
 #[cfg(test)]
@@ -24,283 +28,34 @@ mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
-use tokio::task::spawn_local;
 use tokio::time::Instant;
-use vere_cluster::Register;
-use vere_spool::lease::{LeaseKeeper, LeaseOptions, LeaseState, LeaseTerms};
-use vere_spool::owner::{
-    Batch, Block, Committed, Link, NodeName, Owner, OwnerConfig, OwnerError, ReplicaRow,
-    ShutReason, SubmitError,
-};
-use vere_spoolwire::{KeptGrants, NodeStat, QueueId, QueueStat, RecordId, Refusal, Seq, Txn};
-use vere_units::{ByteSize, Timestamp};
+use vere_spool::lease::{LeaseKeeper, LeaseOptions, LeaseState};
+use vere_spool::owner::{Batch, Block, Committed, NodeName, Owner, OwnerConfig, ReplicaRow};
+use vere_spoolwire::{QueueId, QueueStat, RecordId, Refusal, Seq, Txn};
+use vere_units::ByteSize;
 
+pub use self::error::SpoolError;
 pub use self::lease::ask as ask_lease;
+pub use self::options::{LinkOptions, NodeAddresses, SlowTerms, random_life};
 use self::pending::{Answered, Pending};
 pub use self::queues::Change;
-use super::Credentials;
+use self::shared::{Forget, Inner, Read, Shared};
+pub use self::state::LinkState;
 use vere_process::boot_clock::Clock;
-use vere_process::encryption::Encryption;
 
-/// How long what nobody waits for may wait for something to go with. A node syncs it later than that.
-const POST_DELAY: Duration = Duration::from_millis(20);
 /// Queues asked for at once.
 const QUEUES_AT_ONCE: u32 = 4096;
-
-/// A node of the group's circle.
-#[derive(Debug, Clone)]
-pub struct NodeAddresses {
-    /// Its name in the settings.
-    pub name: String,
-    /// Nodes of the same number are on the same machine, where one log is enough.
-    pub machine: usize,
-    /// Where it listens; over a second address a connection is on standby.
-    pub addresses: Vec<SocketAddr>,
-    /// TLS for the connections to encrypt; `None`: all in the clear.
-    pub encryption: Option<Encryption>,
-}
-
-/// Terms for replacing a node that answers later than its peers. By default, no node is replaced.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SlowTerms {
-    /// Period in which the node was slower most of the time.
-    pub after: Duration,
-    /// Delay behind the other nodes.
-    pub lag: Duration,
-    /// Pause before the node may serve the group again; each repetition lengthens the pause.
-    pub rest: Duration,
-}
-
-/// How to reach the nodes, and how much to have in flight.
-#[derive(Debug, Clone)]
-pub struct LinkOptions {
-    /// The nodes on which the group may lie, in the order of preference.
-    pub nodes: Vec<NodeAddresses>,
-    /// Whether an acknowledgement requires a synced log.
-    pub durable: bool,
-    /// Replicas of the group, as a target.
-    pub replicas: usize,
-    /// Replicas required before a commit is acknowledged.
-    pub replicas_min: usize,
-    /// Terms for replacing a slow replica.
-    pub slow: SlowTerms,
-    /// The register with the membership record of the group.
-    pub register: Rc<Register>,
-    /// The group this gateway owns: 1 to 255 octets.
-    pub group: String,
-    /// Credentials of the gateway towards the nodes.
-    pub credentials: Credentials,
-    /// Rights of other accounts to the group.
-    pub grants: Vec<u8>,
-    /// Accounts that may read single queues of the group, by account name.
-    pub readers: BTreeMap<String, KeptGrants>,
-    /// Octets of records that the group may hold.
-    pub group_max: u64,
-    /// Octets sent and not acknowledged, at most.
-    pub window: ByteSize,
-    /// Octets asked for and not acknowledged, at most; beyond it [`SpoolError::Busy`].
-    pub pending_max: ByteSize,
-    /// How long a commit of new records may wait for its acknowledgement.
-    pub commit_timeout: Duration,
-    /// How long a read may wait for its answer.
-    pub read_timeout: Duration,
-    /// How long connecting and authenticating may take.
-    pub connect_timeout: Duration,
-    /// The first pause before connecting again; doubled up to `backoff_max`.
-    pub backoff_min: Duration,
-    /// The longest pause before connecting again.
-    pub backoff_max: Duration,
-    /// A silent node is asked for a sign of life after this time, and its connection given up after
-    /// three of them.
-    pub heartbeat: Duration,
-    /// How long a node may be away before the group goes on without it.
-    pub isolate_after: Duration,
-    /// How long the delivery lease lasts.
-    pub lease: LeaseTerms,
-    /// The life of this owner: a number that no owner of the group had before.
-    pub life: u64,
-    /// Whether the group is named for another gateway.
-    pub adopted: bool,
-    /// The group is taken only from the owner of this epoch; `None`: from any.
-    pub takes: Option<u64>,
-    /// Lives of owners of the group that are known to be over: their lease is not waited for.
-    pub dead: Vec<u64>,
-}
-
-impl LinkOptions {
-    /// Defaults for everything but where, which group and by which secret: a replica on every node,
-    /// one is enough.
-    pub fn new(
-        nodes: Vec<NodeAddresses>,
-        register: Rc<Register>,
-        group: &str,
-        credentials: Credentials,
-    ) -> Self {
-        Self {
-            durable: false,
-            replicas: nodes.len(),
-            replicas_min: 1,
-            slow: SlowTerms::default(),
-            nodes,
-            register,
-            group: group.to_owned(),
-            credentials,
-            grants: Vec::new(),
-            readers: BTreeMap::new(),
-            group_max: u64::MAX,
-            window: ByteSize::new(512 << 10),
-            pending_max: ByteSize::new(256 << 20),
-            commit_timeout: Duration::from_secs(15),
-            read_timeout: Duration::from_secs(30),
-            connect_timeout: Duration::from_secs(5),
-            backoff_min: Duration::from_millis(20),
-            backoff_max: Duration::from_secs(2),
-            heartbeat: Duration::from_millis(300),
-            isolate_after: Duration::from_secs(3),
-            lease: LeaseTerms {
-                lease: Duration::from_secs(10),
-                skew: Duration::from_secs(2),
-            },
-            life: random_life(),
-            adopted: false,
-            takes: None,
-            dead: Vec::new(),
-        }
-    }
-}
-
-/// A number that no owner had before.
-pub fn random_life() -> u64 {
-    vere_process::secret::random_number().max(1)
-}
-
-/// Whether the group can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkState {
-    /// It was never opened yet.
-    Connecting,
-    /// Commits are taken and acknowledged.
-    Connected,
-    /// Nothing is acknowledged for now; the driver keeps trying.
-    Down(ShutReason),
-    /// Another gateway has taken the group over, for good.
-    Fenced,
-}
-
-impl LinkState {
-    /// Whether new mail may be taken.
-    pub const fn is_up(self) -> bool {
-        matches!(self, Self::Connected)
-    }
-
-    /// Whether it is not a matter of seconds: too few nodes are left, or none that counts.
-    pub const fn is_shut(self) -> bool {
-        matches!(
-            self,
-            Self::Down(ShutReason::TooFew | ShutReason::NoFullReplica) | Self::Fenced
-        )
-    }
-}
-
-/// Why a commit or a read did not succeed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpoolError {
-    /// The nodes refused it: nothing changed.
-    Refused(Refusal),
-    /// Not acknowledged in time. New records are taken back when they turn out to have arrived.
-    Timeout,
-    /// Too much is waiting already, or the link has been down for longer than a commit may wait.
-    Busy,
-    /// A batch without a change, or metadata or a name over its limit.
-    Invalid,
-    /// The link was closed.
-    Closed,
-}
-
-impl fmt::Display for SpoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refusal) => write!(f, "spool refused: {refusal}"),
-            Self::Timeout => f.write_str("spool did not acknowledge in time"),
-            Self::Busy => f.write_str("spool takes no more now"),
-            Self::Invalid => f.write_str("change is empty or over a limit"),
-            Self::Closed => f.write_str("link to the spool is closed"),
-        }
-    }
-}
-
-impl std::error::Error for SpoolError {}
 
 /// A handle on the group.
 #[derive(Debug, Clone)]
 pub struct SpoolLink {
     shared: Rc<Shared>,
-}
-
-/// What handle and driver share.
-#[derive(Debug)]
-struct Shared {
-    options: LinkOptions,
-    clock: Clock,
-    state: watch::Sender<LinkState>,
-    /// The table as it was when something about a node changed last.
-    replicas: watch::Sender<Vec<ReplicaRow>>,
-    /// Wakes the link of this number: there is something to send, to connect or to end.
-    wakers: Vec<Notify>,
-    /// Whether the runtime does not hear of what comes over the link of this number.
-    unwatched: Vec<Cell<bool>>,
-    /// Wakes whoever looks after deadlines and the register.
-    keeper: Notify,
-    /// Whether deliveries may begin (rule R4), as it was when that changed last.
-    lease_state: watch::Sender<LeaseState>,
-    lease: RefCell<LeaseKeeper>,
-    /// Wakes whoever looks after the lease.
-    lease_waker: Notify,
-    /// Nobody uses the link any more.
-    closing: Cell<bool>,
-    /// The links are woken in a moment.
-    soon: Cell<bool>,
-    inner: RefCell<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    owner: Owner,
-    pending: Pending,
-    reads: HashMap<Seq, oneshot::Sender<Read>>,
-    /// Connections that are to end.
-    drops: Vec<(Link, OwnerError)>,
-    /// Why a node's connection ended last, by name; nothing while it is connected.
-    troubles: HashMap<String, String>,
-    /// When the certificates end that nodes have shown, by name.
-    certificate_ends: BTreeMap<String, Timestamp>,
-    closed: bool,
-}
-
-/// The answer to a read.
-#[derive(Debug)]
-enum Read {
-    Block(Option<Block>),
-    Stat(NodeStat),
-    Queues(Vec<QueueStat>, bool),
-}
-
-impl From<SubmitError> for SpoolError {
-    fn from(error: SubmitError) -> Self {
-        match error {
-            SubmitError::Unknown | SubmitError::Busy => Self::Busy,
-            SubmitError::Invalid => Self::Invalid,
-        }
-    }
 }
 
 /// A commit on its way. It was numbered when [`SpoolLink::commit`] was called; awaiting it only waits.
@@ -580,46 +335,11 @@ impl SpoolLink {
     }
 }
 
-impl Shared {
-    /// Wakes the connections to send new output.
-    fn wake(&self) {
-        for waker in &self.wakers {
-            waker.notify_one();
-        }
-    }
-
-    /// Wakes the connections after a short delay, for output that is not urgent.
-    fn wake_soon(self: &Rc<Self>) {
-        if !self.soon.replace(true) {
-            let shared = Rc::clone(self);
-            spawn_local(async move {
-                tokio::time::sleep(POST_DELAY).await;
-                shared.soon.set(false);
-                shared.wake();
-            });
-        }
-    }
-}
-
 fn node_name(node: &NodeAddresses) -> NodeName {
     NodeName {
         name: node.name.clone(),
         links: node.addresses.len(),
         machine: node.machine,
-    }
-}
-
-/// A read that somebody waits for.
-struct Forget<'a> {
-    shared: &'a Shared,
-    seq: Seq,
-}
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        let mut inner = self.shared.inner.borrow_mut();
-        inner.reads.remove(&self.seq);
-        inner.owner.forget(self.seq);
     }
 }
 

@@ -14,7 +14,7 @@ use vere_spoolwire::{
     VERSION, WELCOME_FRAME_MAX, Welcome,
 };
 
-use super::Credentials;
+use super::credentials::Credentials;
 use vere_process::encryption::Encryption;
 
 /// How long a node may take for anything.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use vere_ports::directory::AccountName;
 
-use strangers::Strangers;
+use strangers::{Account, Strangers};
 use vere_process::places::Client;
 
 mod strangers;
@@ -42,7 +42,7 @@ pub(super) const EXCHANGE_PATIENCE: Duration = Duration::from_secs(10);
 /// that account at this client from failures at other accounts: behind a shared address, only the user who mistypes
 /// waits.
 ///
-/// Guessing at one account from many addresses is slowed as well ([`Strangers`]): clients unfamiliar to the account
+/// Guessing at one account from many addresses is slowed as well (`Strangers`): clients unfamiliar to the account
 /// wait for each other.
 #[derive(Debug, Default, Clone)]
 pub struct Throttle(Rc<Shared>);
@@ -57,9 +57,6 @@ struct Shared {
     /// Of accounts' names hashes are kept, which nobody can choose.
     names: RandomState,
 }
-
-/// The hash of an account's name.
-type Account = u64;
 
 #[derive(Debug)]
 struct Attempts {

@@ -9,7 +9,8 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Request, WireError, answer, read_request_head};
 
-use super::process::OCTETS_A_SECOND;
+pub use super::terms::ENVIRONMENT;
+use super::terms::OCTETS_A_SECOND;
 use vere_process::failure::Failure;
 
 /// Seconds of processor time for a message, beside those for its length; for texts, which somebody waits for
@@ -21,9 +22,6 @@ const WORK_OCTETS: u64 = 32 << 20;
 /// Octets of memory for each octet of a message: itself, and what is found in it; or its texts, decoded,
 /// as characters, as they are compared, and told.
 const OCTETS_EACH: u64 = 8;
-/// An environment in which the allocator sets address space aside without the right to write to it, so that the
-/// limit counts what is used: an option of mimalloc.
-pub const ENVIRONMENT: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
 /// Messages up to this size share a limit of memory, and the memory they are read into.
 const ORDINARY_OCTETS: usize = 4 << 20;
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use vere_mime::wire::{Item, Question, Texts, plainly_holds};
 
+use super::parsers::{Attempt, NoParser, Parsers};
 use super::process::{Launch, Process, Trouble};
-use super::{Attempt, NoParser, Parsers};
 
 /// Octets of messages in one request, unless a single message has more. A request is large enough to wake the caller
 /// seldom, and small enough to let other searches have a turn.

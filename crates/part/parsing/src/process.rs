@@ -16,12 +16,10 @@ use vere_mime::wire::{
     holds_head, request, request_head, texts, texts_head,
 };
 
-use super::child::ENVIRONMENT;
+use super::terms::{ENVIRONMENT, OCTETS_A_SECOND};
 
 /// How long a process may take to start on a busy machine.
 const START_PATIENCE: Duration = Duration::from_secs(30);
-/// Octets of a request that extend its deadline by a second.
-pub(super) const OCTETS_A_SECOND: usize = 4 << 20;
 /// How long a process with a closed socket may take to end.
 const END_PATIENCE: Duration = Duration::from_millis(200);
 /// Memory for answers that is kept between requests.

@@ -1,9 +1,10 @@
 //! Memory that messages take while they are received, of all connections of a role together.
 //!
-//! Who holds what stands in a [`Ledger`](ledger). A message that comes when a bound is passed does not pay for those
+//! Who holds what stands in a `Ledger`. A message that comes when a bound is passed does not pay for those
 //! that hold memory and do nothing: the connection that holds most for its rate is called, wherever it waits, and lets
 //! its message go.
 
+mod call;
 mod ledger;
 #[cfg(test)]
 mod tests;
@@ -13,27 +14,19 @@ use std::future::pending;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
 use vere_telemetry::metrics::{Counter, Gauge};
 
+use self::call::Call;
 use self::ledger::{Called, Ledger, Owner};
 use super::places::Client;
 
+pub use self::call::Verdict;
 pub use self::ledger::Heaviest;
 
 /// A shortage is said once in so long, however many messages it costs.
 const SAY_EVERY: Duration = Duration::from_secs(10);
 /// So long after somebody had to let go of memory it is shown who holds most.
 const SHORT: Duration = Duration::from_secs(60);
-
-/// What a holder is called to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Let the message go; its client hears of it where the message ends.
-    Refuse,
-    /// End the connection: it brings next to nothing.
-    End,
-}
 
 /// A protocol machine that holds what a client sends until a message is whole.
 pub trait Receiver {
@@ -239,20 +232,6 @@ struct Holding {
     /// Whether the ledger has to hear of it though it holds as much as before.
     stale: bool,
     call: Rc<Call>,
-}
-
-/// How a connection is told to let go, which may wait for its client.
-#[derive(Debug, Default)]
-struct Call {
-    verdict: Cell<Option<Verdict>>,
-    notify: Notify,
-}
-
-impl Call {
-    fn tell(&self, verdict: Verdict) {
-        self.verdict.set(Some(verdict));
-        self.notify.notify_one();
-    }
 }
 
 impl Share {

@@ -57,6 +57,9 @@ impl Error for SecretError {
 }
 
 /// 32 octets that nobody can guess.
+///
+/// # Panics
+/// When the kernel gives no random octets, which happens before its generator is seeded at boot only.
 pub fn random() -> [u8; KEY_OCTETS] {
     let mut octets = [0; KEY_OCTETS];
     // The kernel's generator fails only before it is seeded at boot; mail must not run on anything less.

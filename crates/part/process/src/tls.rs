@@ -98,6 +98,9 @@ impl ServerTls {
     }
 
     /// Does the handshake as server.
+    ///
+    /// # Errors
+    /// When the handshake fails, or the connection breaks.
     pub async fn accept(
         &self,
         stream: TcpStream,

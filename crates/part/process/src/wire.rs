@@ -42,6 +42,9 @@ pub fn take_arrived(stream: &TcpStream, consume: impl FnOnce(&[u8])) {
 
 /// Waits for octets and feeds them to `consume`, which tells how many it took; what it left is
 /// returned, to be fed before the next read. `None`: the peer has closed its side.
+///
+/// # Errors
+/// When the connection breaks.
 pub async fn read(
     connection: &mut impl Connection,
     mut consume: impl FnMut(&[u8]) -> usize,
@@ -62,6 +65,9 @@ pub async fn read(
 }
 
 /// Writes all of `octets`; a peer that takes none of them for `patience` is given up.
+///
+/// # Errors
+/// When the connection breaks, or the peer is given up.
 pub async fn write(
     connection: &mut impl Connection,
     octets: &[u8],
@@ -83,6 +89,9 @@ pub async fn write(
 
 /// Writes some of `octets` and tells how many; where there are none, what waits within TLS. Nothing when the peer takes
 /// nothing for `patience`.
+///
+/// # Errors
+/// When the connection breaks.
 pub async fn write_some(
     connection: &mut impl Connection,
     octets: &[u8],

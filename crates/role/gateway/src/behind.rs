@@ -5,8 +5,6 @@
 //! One task for all queues, block by block in turn, with a pause after each report and one block of records in
 //! memory: a million messages make no storm.
 
-mod waiting;
-
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -17,10 +15,9 @@ use vere_spool::owner::{Batch, Block};
 use vere_spoolwire::{QueueId, RecordId};
 use vere_units::Timestamp;
 
-pub(super) use self::waiting::Behind;
-use self::waiting::Reason;
 use super::group::Group;
 use super::reporting::Unstored;
+use super::waiting::Reason;
 use super::{clock, reading};
 use vere_link::link::SpoolError;
 

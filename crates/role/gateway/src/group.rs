@@ -13,11 +13,11 @@ use vere_settings::Settings;
 use vere_spoolwire::QueueId;
 use vere_units::Timestamp;
 
-use super::behind::Behind;
 use super::desk::QueueDesk;
 use super::event_lines::EventLines;
 use super::policy::policy;
 use super::process::Process;
+use super::waiting::Behind;
 use vere_link::link::SpoolLink;
 use vere_process::clock;
 

@@ -1,10 +1,10 @@
 //! The gateway role: takes mail by SMTP, keeps it in the spool, and delivers it.
 //!
-//! One thread and its tasks: [`listeners`] accept, [`session`] drives a connection, [`intake`] takes
-//! responsibility for a message, [`routing`] says where it goes, [`storing`] stores it, [`scheduler`] starts
-//! workers, [`local`] and [`mod@relay`] deliver, [`outbound`] connects to other hosts, [`settling`] ends
-//! attempts, [`ending`] ends records, [`recovery`] takes back what the spool holds, [`ledger`] tells other systems,
-//! [`control`] answers commands. [`process`] has the state of the process, [`mod@group`] that of a group of queues.
+//! One thread and its tasks: `listeners` accept, `session` drives a connection, `intake` takes
+//! responsibility for a message, `routing` says where it goes, `storing` stores it, `scheduler` starts
+//! workers, `local` and `relay` deliver, `outbound` connects to other hosts, `settling` ends
+//! attempts, `ending` ends records, `recovery` takes back what the spool holds, `ledger` tells other systems,
+//! `control` answers commands. `process` has the state of the process, `group` that of a group of queues.
 
 mod adopt;
 mod aside;
@@ -20,6 +20,7 @@ mod error;
 mod event_lines;
 mod export;
 mod following;
+mod gauges;
 mod group;
 mod groups;
 mod header;
@@ -49,6 +50,7 @@ mod scheduler;
 mod service;
 mod session;
 mod settling;
+mod signer;
 mod signing;
 mod storing;
 mod sweep;
@@ -56,6 +58,7 @@ mod takeover;
 mod throttle;
 mod top;
 mod unrouted;
+mod waiting;
 mod worker;
 
 pub use self::drain::{DrainError, drain, drain_trace_directory};
@@ -159,7 +162,7 @@ async fn serve(
     let challenges = inherited.take("acme");
     keep_certificate(&process.settings(), challenges, reception.tls().clone())?;
     let (health, _) = watch::channel(Health::Starting);
-    metrics::start(&groups, reception.tls().clone(), metrics, &health)?;
+    gauges::start(&groups, reception.tls().clone(), metrics, &health)?;
     wait_recovered(&group).await;
     for (service, listener) in listeners {
         spawn_local(Rc::clone(&reception).accept(service, listener));

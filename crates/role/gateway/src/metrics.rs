@@ -1,6 +1,4 @@
-//! What the gateway counts, and the endpoint that shows it.
-
-mod gauges;
+//! Counters of the gateway.
 
 use std::time::Duration;
 
@@ -21,12 +19,10 @@ use vere_link::link::SpoolError;
 use vere_process::clock;
 use vere_process::memory::MemoryFigures;
 
-pub(super) use gauges::start;
-
 /// The gateway's metrics; what is counted for every message is at hand without a look-up.
 #[derive(Debug)]
 pub(crate) struct GatewayMetrics {
-    all: Metrics,
+    pub(super) all: Metrics,
     relayed: Counter,
     stored: Counter,
     deferred: Counter,
@@ -205,7 +201,7 @@ impl GatewayMetrics {
     }
 
     /// The connection to the node broke.
-    fn disconnected(&self, node: &NodeName) {
+    pub(super) fn disconnected(&self, node: &NodeName) {
         let disconnections = &self.all.spool.disconnections;
         disconnections.get_or_create(node).inc();
     }

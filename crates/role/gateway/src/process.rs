@@ -17,7 +17,7 @@ use super::ids::TraceIds;
 use super::metrics::GatewayMetrics;
 use super::pressure::Pressure;
 use super::routing::Router;
-use super::signing::Signer;
+use super::signer::Signer;
 use vere_outbound::{Outbound, OutboundError};
 use vere_process::clock;
 use vere_process::memory::{BodyMemory, DISK, MEMORY};

@@ -3,19 +3,16 @@
 //! The gateway hashes and canonicalizes; the signer has the keys. A message is signed once, before it is
 //! stored: every copy and every attempt carries the same signature, and the body is never touched.
 
-mod line;
-mod signer;
-
 use bytes::Bytes;
 use vere_settings::{Settings, WhenUnavailable};
 use vere_smtp::address::AddrSpec;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::SessionInfo;
 
-pub(super) use self::signer::{Signer, Unavailable};
 use super::header::Header;
 use super::process::Process;
 use super::service::Service;
+use super::signer::Unavailable;
 
 /// The message with signatures in front, when one of our own users sends it and its domain has keys.
 ///

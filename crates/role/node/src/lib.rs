@@ -3,6 +3,7 @@
 //! The engine is in `vere-spool`; the [`server`] moves its octets, reads the clock and syncs the log.
 
 mod complaints;
+mod error;
 mod restore;
 pub mod server;
 mod socket;

@@ -9,7 +9,7 @@ use vere_ports::spool_log::OpenLogError;
 use vere_spool::node::{Node, NodeConfig, Notice};
 use vere_spoolwire::Incarnation;
 
-use super::server::NodeError;
+use super::error::NodeError;
 
 /// A group that cannot be read back here.
 struct Damaged {

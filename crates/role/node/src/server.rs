@@ -1,7 +1,5 @@
 //! The host of a spool node: one thread with a readiness loop, and one that syncs the logs.
 
-mod error;
-
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -21,10 +19,10 @@ use vere_spoolwire::Incarnation;
 use vere_units::Timestamp;
 
 use super::complaints::Complaints;
+pub use super::error::NodeError;
+use super::error::io_error;
 use super::restore::{restore, tell};
 use super::socket::{Listener, Socket};
-pub use error::NodeError;
-use error::io_error;
 use vere_process::boot_clock::Clock;
 use vere_process::encryption::Encryption;
 

@@ -9,8 +9,9 @@ use vere_directory::Directory;
 use vere_ports::directory::{AccountName, NameError, StoreError as DirectoryError};
 use vere_store::{Holding, StoreError};
 
-use super::keeper::{Keeper, MailStore};
-use super::listeners::Reception;
+use super::keeper::Keeper;
+use super::mail_store::MailStore;
+use super::reception::Reception;
 
 /// Accounts in one page: the store answers no other question while it lists a page.
 const PAGE: usize = 100;

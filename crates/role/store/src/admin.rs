@@ -23,7 +23,7 @@ use vere_imap::server::Peer;
 use vere_ports::directory::AccountName;
 use vere_settings::Settings;
 
-use super::listeners::Reception;
+use super::reception::Reception;
 use super::{accounts, search, session};
 use vere_control::{Answer, REQUEST_MAX, StoreRequest, store_socket};
 use vere_process::accept;

@@ -15,10 +15,9 @@ use vere_ports::directory::AccountName;
 use vere_sasl::server::PasswordAttempt;
 use vere_store::{MailboxId, MailboxName, ModSeq, StoreError, SystemFlags};
 
-use super::convert::{self, among, flags_of, refusal};
+use super::convert::{self, among, flags_of, opened_gone, refusal};
 use super::fetcher::Fetcher;
 use super::keeper::Keeper;
-use super::messages::opened_gone;
 use super::opened::{self, OpenMailbox, Since};
 use super::quota::SharedQuotas;
 use super::search;

@@ -139,3 +139,11 @@ pub(super) fn refusal(error: &StoreError) -> Refusal {
         }
     }
 }
+
+/// Maps an error about an open mailbox: a mailbox that no longer exists is gone.
+pub(super) fn opened_gone(error: &StoreError) -> Refusal {
+    match error {
+        StoreError::NoMailbox => Refusal::Gone,
+        other => refusal(other),
+    }
+}

@@ -2,9 +2,8 @@
 
 mod error;
 
-use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use vere_disk::log::Directory as LogDirectory;
@@ -17,8 +16,9 @@ use vere_units::ByteSize;
 pub(crate) use error::FilesError;
 use error::Trouble;
 
-use super::keeper::MailStore;
+use super::mail_store::MailStore;
 use super::mark::{self, Mark, Place};
+use super::private;
 use super::steps::special_use;
 use vere_process::clock::now;
 
@@ -27,9 +27,6 @@ const META_CACHE: ByteSize = ByteSize::mib(32);
 
 /// Free octets on the disk below which a failed opening counts as a full disk.
 const OPENING_ROOM: u64 = 1024 * 1024;
-
-/// Mode of folders with mail.
-const PRIVATE: u32 = 0o700;
 
 /// Folders of metadata: current, being made, replaced by a repair, and unreadable before a rebuild.
 const META: &str = "meta";
@@ -55,23 +52,6 @@ pub(crate) struct Files {
     _lock: File,
 }
 
-/// Makes a folder that only its owner may enter, and closes an existing folder to other users. The metadata engine
-/// makes files inside the folder as well, with modes of its own.
-///
-/// # Errors
-/// When the folder cannot be made, or its mode cannot be changed.
-pub(super) fn private(folder: &Path) -> io::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(PRIVATE)
-        .create(folder)?;
-    let mode = fs::metadata(folder)?.permissions().mode();
-    if mode & !PRIVATE & 0o777 != 0 {
-        fs::set_permissions(folder, Permissions::from_mode(PRIVATE))?;
-    }
-    Ok(())
-}
-
 impl Files {
     /// Makes the folder of a store where there is none, and locks the folder.
     ///
@@ -79,8 +59,8 @@ impl Files {
     /// When the store is in use, or the folder cannot be made.
     pub(crate) fn make(settings: &Settings) -> Result<Self, FilesError> {
         let folder = settings.data.join("store");
-        private(&folder)
-            .and_then(|()| private(&folder.join("log")))
+        private::make(&folder)
+            .and_then(|()| private::make(&folder.join("log")))
             .map_err(|error| wrong(&folder, error))?;
         let files = Self::of(settings)?;
         let sharing = match settings.store.sharing {
@@ -357,7 +337,7 @@ impl Files {
     fn renew(&self, store: &mut MailStore) -> Result<(), FilesError> {
         let renewed = store.renew_uid_validities(now());
         renewed.map_err(|error| self.wrong(error))?;
-        self.remove(super::search::FOLDER)
+        self.remove(super::index::FOLDER)
     }
 
     fn forget_rebuilding(&self) -> io::Result<()> {
@@ -404,7 +384,7 @@ impl Files {
         if dry_run {
             self.remove(META_NEW)?;
         } else {
-            self.remove(super::search::FOLDER)?;
+            self.remove(super::index::FOLDER)?;
             let is_cut = report.cut > 0 || !report.damage.is_empty();
             if was_begun || (without && is_cut) {
                 self.renew_repaired()?;

@@ -15,10 +15,10 @@ use vere_store::{
 };
 
 use super::convert::date;
-use super::keeper::MailStore;
-use super::listeners::Reception;
+use super::mail_store::MailStore;
 use super::metrics::Figures;
 use super::quota::Quotas;
+use super::reception::Reception;
 use super::steps::{at_once, inbox, operation, report};
 use vere_process::clock::now;
 

@@ -14,7 +14,7 @@ use vere_store::{
 use vere_units::Timestamp;
 
 use super::files::Files;
-use super::keeper::MailStore;
+use super::mail_store::MailStore;
 
 /// A folder in which a store can be opened.
 pub(crate) fn folder() -> TempDir {

@@ -13,23 +13,20 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use vere_disk::log::Directory as LogDirectory;
-use vere_disk::mail_meta::FjallMeta;
 use vere_settings::MailStore as Plan;
 use vere_store::{
-    Committed, Counts, MailboxId, Position, ReclaimOutcome, Store, StoreError, SyncJob, SyncOutcome,
+    Committed, Counts, MailboxId, Position, ReclaimOutcome, StoreError, SyncJob, SyncOutcome,
 };
 
+use super::index::{Indexer, SharedIndex};
+use super::mail_store::MailStore;
 use super::mark::Mark;
 use super::metrics::Figures;
-use super::search::{Indexer, SharedIndex};
 use super::steps::at_once;
 use super::upkeep::Upkeep;
 use super::used::Used;
 use super::watchers::{Watch, Watchers};
 use vere_parsing::Processes;
-
-/// The store as it runs.
-pub(crate) type MailStore = Store<LogDirectory, FjallMeta>;
 
 /// How often the metadata engine persists its data, so that a start replays little.
 const PERSIST_INTERVAL: Duration = Duration::from_secs(30);
@@ -116,14 +113,14 @@ impl End {
 }
 
 impl Keeper {
-    /// Starts the threads that own the store, sync its log, index messages, and reclaim room in the store's folder as
-    /// the plan says. The mark records how far the log got.
+    /// Starts the threads that own the store, sync its log, and reclaim room in the store's folder as the plan says.
+    /// The mark records how far the log got.
     ///
     /// # Errors
     /// When the system gives no threads.
     pub(super) fn start(
         (mut store, mut mark): (MailStore, Option<Mark>),
-        index: SharedIndex,
+        (index, indexer): (SharedIndex, Indexer),
         (plan, folder): (Plan, PathBuf),
         figures: Figures,
         processes: Processes,
@@ -150,7 +147,6 @@ impl Keeper {
         used.begin(&mut store);
         let upkeep = Upkeep::start(plan, folder, &mut store, figures.clone(), done)?;
         let watchers = Arc::new(Watchers::default());
-        let (indexer, changes) = Indexer::channel();
         let mut owner = Owner {
             store,
             waiting: Vec::new(),
@@ -181,7 +177,6 @@ impl Keeper {
             figures,
             processes,
         };
-        Indexer::start(changes, keeper.clone())?;
         Ok((keeper, End { thread, reason }))
     }
 

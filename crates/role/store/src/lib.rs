@@ -1,12 +1,14 @@
 //! The store role: mailboxes, read by IMAP and filled by LMTP.
 //!
-//! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
-//! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
-//! answers what the IMAP machine asks, [`fetcher`] gives messages ([`large`] ones piece by piece) within [`fetch_memory`], [`filing`] finds the folder of a delivery, [`search`] finds
-//! messages and keeps their index, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
-//! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`sessions`] ends those of accounts that are removed, [`steps`] are what questions are made of, [`quota`] knows what accounts may hold,
-//! [`admin`] lets the administrator in, [`accounts`] lists and removes what accounts have, [`files`] knows where everything lies, [`mark`] tells
-//! beside it how far the log got.
+//! One thread owns the store and one syncs its log (`keeper`); this one has the connections. `listeners` accept,
+//! `reception` has what connections share, `session` drives an IMAP connection and `lmtp` an LMTP one, `client` answers
+//! what the IMAP machine asks. `fetcher` gives messages (`large` ones piece by piece) within `fetch_memory`, `filing`
+//! finds the folder of a delivery, `search` finds messages and fills the `index`, which all connections share. Other
+//! processes take messages apart (`vere_parsing`). `upkeep` reclaims space, `used` reads the mailboxes that were used
+//! last, `watchers` tells sessions of changes, `metrics` counts, `sessions` ends those of accounts that are removed,
+//! `steps` are the parts of questions, `quota` knows the limits of accounts. `admin` lets the administrator in,
+//! [`accounts`] lists and removes what accounts have, `files` knows where everything lies, `mark` records beside it how
+//! far the log got.
 
 pub mod accounts;
 mod admin;
@@ -20,21 +22,24 @@ mod files;
 mod filing;
 #[cfg(test)]
 mod filled;
+mod index;
 mod keeper;
 mod large;
 mod listeners;
 mod lmtp;
+mod mail_store;
 pub mod maintenance;
 mod mark;
 mod messages;
 mod metrics;
 mod opened;
+mod private;
 mod quota;
+mod reception;
 mod search;
 mod session;
 mod sessions;
 mod steps;
-mod summaries;
 mod upkeep;
 mod used;
 mod watchers;
@@ -52,10 +57,11 @@ use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
 use files::Files;
+use index::{Indexer, SharedIndex};
 use keeper::Keeper;
-use listeners::{Reception, Service};
+use listeners::{Service, accept};
 use metrics::Figures;
-use search::SharedIndex;
+use reception::Reception;
 use vere_parsing::Processes;
 use vere_process::entry;
 use vere_process::failure::Failure;
@@ -105,7 +111,10 @@ async fn serve(
     let (health, _) = watch::channel(Health::Ready);
     figures.serve(metrics, &health)?;
     let processes = Processes::new(settings.limits.parse_timeout.duration());
+    let (indexer, changes) = Indexer::channel();
+    let index = (index, indexer);
     let (keeper, mut end) = Keeper::start((store, mark), index, plan, figures, processes)?;
+    search::start_indexer(changes, keeper.clone())?;
     let tls = ServerTls::new(&settings)?;
     let (stop, stopping) = watch::channel(false);
     let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);
@@ -116,7 +125,7 @@ async fn serve(
     });
     spawn_local(reception.watch_accounts());
     for (service, listener) in listeners {
-        spawn_local(Rc::clone(&reception).accept(service, listener));
+        spawn_local(accept(Rc::clone(&reception), service, listener));
     }
     if let Some(listener) = admin {
         spawn_local(admin::serve(Rc::clone(&reception), listener));

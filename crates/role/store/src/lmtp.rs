@@ -10,7 +10,7 @@ use vere_smtp::server::{
 };
 
 use super::filing;
-use super::listeners::Reception;
+use super::reception::Reception;
 use vere_process::clock::{steady, until_steady};
 use vere_process::wire;
 

@@ -13,8 +13,9 @@ use vere_store::{CheckReport, Finding, Reclaim};
 use vere_units::ByteSize;
 
 use crate::files::Files;
-use crate::keeper::MailStore as FileStore;
-use crate::search::{self, SharedIndex};
+use crate::index::SharedIndex;
+use crate::mail_store::MailStore as FileStore;
+use crate::search;
 use crate::upkeep::Known;
 use vere_control::StoreRequest;
 use vere_parsing::Decoders;

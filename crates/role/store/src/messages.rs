@@ -12,11 +12,12 @@ use vere_store::{
     Body, BodyReader, Committed, MailboxId, Message, RecipientFields, Snapshot, StoreError,
 };
 
-use super::convert::{among, flags_of, refusal, time};
-use super::keeper::{Keeper, MailStore};
+use super::convert::{among, flags_of, opened_gone, time};
+use super::index::summaries::{FIELDS_OCTETS, Fields, has_all};
+use super::index::{MISSED_MAX, SharedIndex};
+use super::keeper::Keeper;
 use super::large::Large;
-use super::search::{MISSED_MAX, SharedIndex};
-use super::summaries::{FIELDS_OCTETS, Fields, has_all};
+use super::mail_store::MailStore;
 use vere_parsing::Parsers;
 
 /// Factor by which the content read for a batch may exceed `octets_max`, since sizes are estimates.
@@ -144,14 +145,6 @@ async fn fetch_fields(
                 .await
                 .map_err(|_| Refusal::Unavailable)
         }
-    }
-}
-
-/// Maps an error about an open mailbox: a mailbox that no longer exists is gone.
-pub(super) fn opened_gone(error: &StoreError) -> Refusal {
-    match error {
-        StoreError::NoMailbox => Refusal::Gone,
-        other => refusal(other),
     }
 }
 

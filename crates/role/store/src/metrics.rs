@@ -10,8 +10,7 @@ use vere_sasl::server::Login;
 use vere_store::{Counts, ReclaimReport};
 use vere_telemetry::metrics::{Counter, Gauge, Health, Metrics, StoreMetrics, serve};
 
-use super::keeper::MailStore;
-use super::search::Leaf;
+use super::mail_store::MailStore;
 use vere_login::login_log;
 
 /// Counters of the store.
@@ -114,13 +113,8 @@ impl Figures {
         self.of.operation_collisions.get()
     }
 
-    /// A search was answered.
-    pub(super) fn searched(&self, leaves: &[Leaf]) {
-        let (mut read, mut octets) = (0, 0);
-        for leaf in leaves {
-            read += leaf.candidates as u64;
-            octets += leaf.octets as u64;
-        }
+    /// A search was answered, for which this many messages and octets were read.
+    pub(super) fn searched(&self, (read, octets): (u64, u64)) {
         self.of.searches.inc();
         self.of.search_messages_read.inc_by(read);
         self.of.search_read_bytes.inc_by(octets);

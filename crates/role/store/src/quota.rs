@@ -10,7 +10,7 @@ use vere_ports::directory::AccountName;
 use vere_settings::{AccountQuota, OverQuota, Settings};
 use vere_store::{QuotaLimit, QuotaUsage, StoreError};
 
-use super::keeper::MailStore;
+use super::mail_store::MailStore;
 
 /// Accounts and their usage.
 type Held = Vec<(AccountName, QuotaUsage)>;

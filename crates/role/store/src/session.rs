@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use vere_imap::server::{Answer, Peer, Question, Server, ServerConfig, Step};
 
 use super::client::Client;
-use super::listeners::Reception;
+use super::reception::Reception;
 use super::sessions::LetIn;
 use vere_login::login_log;
 use vere_process::clock::{steady, until_steady};

@@ -7,7 +7,7 @@ use vere_store::{
     Committed, MailboxId, MailboxName, OperationId, QuotaLimit, SpecialUse, StoreError,
 };
 
-use super::keeper::MailStore;
+use super::mail_store::MailStore;
 use super::metrics::Figures;
 use vere_process::clock::now;
 

@@ -17,7 +17,7 @@ use vere_store::{
     Position, Reclaim, ReclaimJob, ReclaimOutcome, ReclaimReport, Reclaimable, StoreError,
 };
 
-use super::keeper::MailStore;
+use super::mail_store::MailStore;
 use super::metrics::Figures;
 use vere_process::clock::now;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use vere_store::{MailboxId, StoreError};
 
-use super::keeper::MailStore;
+use super::mail_store::MailStore;
 
 /// Mailboxes in the file, and the messages of all these mailboxes together.
 const MAILBOXES_MAX: usize = 1_000;

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
+use vere_spool::owner::Link;
 use vere_spoolwire::NodeStat;
 use vere_units::Timestamp;
 
-use super::{Forget, Inner, Link, Read, Shared, SpoolLink};
+use super::SpoolLink;
+use super::shared::{Forget, Inner, Read, Shared};
 
 impl SpoolLink {
     /// The nodes that hold everything and this group there in figures, of those that answer in time.

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use vere_cluster::{Register, RegisterError, Swap, Versioned};
 use vere_spool::lease::{LeaseAnswer, LeaseRequest, LeaseState};
 
-use super::Shared;
+use super::shared::Shared;
 
 /// How often the owner is looked at while the lease is not held: whether it owns the group yet, and
 /// whether a full member is fenced.

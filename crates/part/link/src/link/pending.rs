@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use vere_spool::owner::{Batch, Operation};
 use vere_spoolwire::{QueueId, RecordId, Refusal, Txn};
 
-use super::SpoolError;
+use super::error::SpoolError;
 
 /// Outcome of one commit, shared by the waiting task and the driver.
 #[derive(Debug, Default)]

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::Account;
-
 /// Failures at an account that slow nobody: people mistype, and a device tries its old password from wherever it is.
 const FREE: u32 = 16;
 /// The wait between two attempts behind these; it doubles with each failure.
@@ -21,6 +19,9 @@ const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
 const ACCOUNTS_MAX: usize = 10_000;
 /// How many are kept then.
 const ACCOUNTS_KEPT: usize = ACCOUNTS_MAX / 10 * 9;
+
+/// The hash of an account's name.
+pub(super) type Account = u64;
 
 /// The failures at each account of clients that it was not used from of late.
 ///

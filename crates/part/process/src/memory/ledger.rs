@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::{Call, Verdict};
+use super::call::{Call, Verdict};
 use crate::places::Client;
 
 /// Octets per second over the last minute below which a connection that holds memory ends while it is short.

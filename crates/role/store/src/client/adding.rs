@@ -8,9 +8,8 @@ use vere_store::{
     StoreError, Target, Uid,
 };
 
-use super::super::convert::{self, refusal};
-use super::super::keeper::MailStore;
-use super::super::messages::opened_gone;
+use super::super::convert::{self, opened_gone, refusal};
+use super::super::mail_store::MailStore;
 use super::super::steps::{named, operation, report};
 use super::Client;
 use vere_process::clock::now;

@@ -237,7 +237,7 @@ fn torn() -> (tempfile::TempDir, Contents) {
     let octets = fs::read(&log).unwrap();
     let last = octets.iter().rposition(|octet| *octet != 0).unwrap();
     Damage::Flip(last as u64).to(&log);
-    fs::create_dir(folder.path().join(crate::search::FOLDER)).unwrap();
+    fs::create_dir(folder.path().join(crate::index::FOLDER)).unwrap();
     (folder, before)
 }
 
@@ -253,7 +253,7 @@ fn renewed(files: &Files) -> u32 {
     // That of its making, in a time that had just begun, is 1.
     let renewed = uid_validity(&mut store);
     assert!(renewed > 1);
-    assert!(!files.folder().join(crate::search::FOLDER).exists());
+    assert!(!files.folder().join(crate::index::FOLDER).exists());
     renewed
 }
 
@@ -308,7 +308,7 @@ fn behind_a_cut_end_that_nobody_else_saw_no_number_is_given_twice() {
 #[test]
 fn behind_a_whole_log_numbers_go_on() {
     let (folder, before) = unreadable();
-    let index = folder.path().join(crate::search::FOLDER);
+    let index = folder.path().join(crate::index::FOLDER);
     fs::create_dir(&index).unwrap();
     let files = filled::lock(folder.path());
     let mut store = files.open().unwrap();

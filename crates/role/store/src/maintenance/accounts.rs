@@ -11,7 +11,7 @@ use vere_units::ByteSize;
 
 use crate::accounts::{self, AccountRow, AccountsPage};
 use crate::files::Files;
-use crate::keeper::MailStore;
+use crate::mail_store::MailStore;
 use vere_control::StoreRequest;
 use vere_login::directory;
 use vere_process::confirm::confirm;

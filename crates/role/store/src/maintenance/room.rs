@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use vere_units::{ByteSize, Timestamp};
 
-use crate::keeper::MailStore;
+use crate::mail_store::MailStore;
 use crate::upkeep::{Known, LastPass};
 use vere_process::failure::Failure;
 

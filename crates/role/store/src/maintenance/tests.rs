@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::decoding::decoders;
 use crate::filled::{self, inbox, sync};
-use crate::summaries::{self, Columns, Fields};
+use crate::index::summaries::{self, Columns, Fields};
 use vere_imap::message::header_fields;
 
 fn open(folder: &Path) -> Result<FileStore, Failure> {

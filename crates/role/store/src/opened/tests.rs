@@ -11,7 +11,7 @@ use vere_units::Timestamp;
 
 use super::*;
 use crate::filled;
-use crate::keeper::MailStore;
+use crate::mail_store::MailStore;
 
 fn sync(store: &mut MailStore) {
     while let Some(job) = store.sync_job().unwrap() {

@@ -7,8 +7,9 @@ use vere_search::{Document, Segment, merge};
 use vere_store::{MailboxId, Message, Snapshot, StoreError, Uid};
 
 use super::indexer::build_all;
-use super::{OwnFields, SharedIndex, own_fields};
-use crate::keeper::MailStore;
+use super::own_fields::{OwnFields, own_fields};
+use crate::index::SharedIndex;
+use crate::mail_store::MailStore;
 use crate::steps::at_once;
 use vere_parsing::Decoders;
 

@@ -13,9 +13,10 @@ use vere_store::{BodyReader, Committed, MailboxId, MailboxName, Snapshot, StoreE
 use vere_units::ByteSize;
 
 use super::look::{Leaf, Look};
-use super::verdicts::Verdicts;
-use super::{Asking, OwnFields, SharedIndex, own_fields};
-use crate::keeper::{Keeper, MailStore};
+use super::own_fields::{Asking, OwnFields, own_fields};
+use crate::index::{SharedIndex, Verdicts};
+use crate::keeper::Keeper;
+use crate::mail_store::MailStore;
 use vere_parsing::Decoders;
 use vere_process::clock::now;
 use vere_process::failure::Failure;

@@ -5,7 +5,7 @@ mod build;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::Builder as ThreadBuilder;
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,8 @@ use vere_store::{MailboxId, Message, Snapshot, StoreError};
 
 use self::build::build;
 pub(super) use self::build::build_all;
-use super::look::{BEHIND_MAX, MISSED_MAX, beside};
-use super::{Asking, OwnFields, Segments, SharedIndex};
+use super::own_fields::{Asking, OwnFields};
+use crate::index::{Behind, Segments, SharedIndex, beside};
 use crate::keeper::Keeper;
 
 /// Mailboxes whose last indexed UID is remembered.
@@ -38,77 +38,36 @@ const SHELF_PATIENCE: Duration = Duration::from_secs(5);
 const REST_INTERVAL: Duration = Duration::from_secs(30);
 const REST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A mailbox whose index may be behind.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Behind {
-    id: MailboxId,
-    /// Number of messages unknown to every segment from which on a new segment is worth while.
-    least: usize,
-    /// The mailbox's next UID, if known: it shows that most changes are of no interest to the index.
-    uid_next: Option<u32>,
-}
-
-/// Sends changed mailboxes to the indexing thread.
-#[derive(Debug, Clone)]
-pub(crate) struct Indexer(Sender<Behind>);
-
-impl Indexer {
-    /// Returns the two ends of a channel for changes.
-    pub(crate) fn channel() -> (Self, Receiver<Behind>) {
-        let (sender, receiver) = channel();
-        (Self(sender), receiver)
-    }
-
-    /// Reports a changed mailbox to be indexed, now or soon; a mailbox without a next UID is gone.
-    pub(crate) fn changed(&self, id: MailboxId, uid_next: Option<u32>) {
-        // No thread receives changes when the role ends.
-        let _ = self.0.send(Behind {
-            id,
-            least: BEHIND_MAX,
-            uid_next,
-        });
-    }
-
-    /// Reports a mailbox of which messages were read because no segment knows them.
-    pub(crate) fn missed(&self, id: MailboxId) {
-        let _ = self.0.send(Behind {
-            id,
-            least: MISSED_MAX,
-            uid_next: None,
-        });
-    }
-
-    /// Starts the thread; the thread ends with the role.
-    ///
-    /// # Errors
-    /// When the system gives no thread.
-    pub(crate) fn start(changes: Receiver<Behind>, keeper: Keeper) -> io::Result<()> {
-        let mut indexing = Indexing {
-            keeper,
-            changes,
-            waiting: BTreeMap::new(),
-            indexed: HashMap::new(),
-            shelf: Shelf::default(),
-            rested: Instant::now(),
-        };
-        ThreadBuilder::new()
-            .name("store-index".to_owned())
-            .spawn(move || {
-                while let Some(first) = indexing.next() {
-                    indexing.hear(first);
-                    while !indexing.waiting.is_empty() {
-                        indexing.settle();
-                        // Mailboxes that change meanwhile have their turn after the current mailboxes.
-                        for (id, least) in std::mem::take(&mut indexing.waiting) {
-                            let began = Instant::now();
-                            indexing.mailbox(id, least);
-                            indexing.give_way(began);
-                        }
+/// Starts the thread; the thread ends with the role.
+///
+/// # Errors
+/// When the system gives no thread.
+pub(crate) fn start_indexer(changes: Receiver<Behind>, keeper: Keeper) -> io::Result<()> {
+    let mut indexing = Indexing {
+        keeper,
+        changes,
+        waiting: BTreeMap::new(),
+        indexed: HashMap::new(),
+        shelf: Shelf::default(),
+        rested: Instant::now(),
+    };
+    ThreadBuilder::new()
+        .name("store-index".to_owned())
+        .spawn(move || {
+            while let Some(first) = indexing.next() {
+                indexing.hear(first);
+                while !indexing.waiting.is_empty() {
+                    indexing.settle();
+                    // Mailboxes that change meanwhile have their turn after the current mailboxes.
+                    for (id, least) in std::mem::take(&mut indexing.waiting) {
+                        let began = Instant::now();
+                        indexing.mailbox(id, least);
+                        indexing.give_way(began);
                     }
                 }
-            })
-            .map(drop)
-    }
+            }
+        })
+        .map(drop)
 }
 
 /// Why a mailbox could not be indexed.

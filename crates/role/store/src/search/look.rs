@@ -5,44 +5,34 @@ mod into;
 
 use std::time::Duration;
 
-use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
+use vere_disk::log::Directory as LogDirectory;
 use vere_imap::command::SearchKey;
 use vere_imap::server::Found;
 use vere_imap::set::UidSet;
 use vere_mime::Zone;
 use vere_mime::wire::Question;
-use vere_search::{Bits, Document, Needle, Segment};
-use vere_store::{BodyReader, Message, Snapshot, StoreError, Uid};
+use vere_search::{Bits, Needle};
+use vere_store::{BodyReader, Message, Snapshot, StoreError};
 use vere_units::Timestamp;
 
-use self::into::{Asked, Looked};
+use self::into::{Asked, Contents, Looked};
+use super::own_fields::OwnFields;
 use super::texts::Zones;
-use super::turns::Stop;
-use super::verdicts::Verdicts;
-use super::{OwnFields, Segments};
 use crate::convert::{has_flag, time};
+use crate::index::{BEHIND_MAX, MISSED_MAX, Segments, Stop, Verdicts, beside};
 use vere_parsing::Decoders;
-
-/// Messages unknown to every segment from which on a new segment is worth while.
-pub(super) const BEHIND_MAX: usize = 64;
-/// Messages read for one key, unknown to every segment, from which on a new segment is worth while.
-pub(crate) const MISSED_MAX: usize = 8;
 
 /// Octets of the index to scan when no file may be read: some tenths of a millisecond.
 const AT_HAND_OCTETS_MAX: usize = 256 * 1024;
 
 /// A search of one mailbox.
 pub(crate) struct Look<'a> {
-    snapshot: Snapshot,
-    reader: BodyReader<LogDirectory>,
+    contents: Contents<'a>,
     segments: Segments,
     /// Per segment, the positions of its messages in the mailbox, if the messages still exist.
     places: Vec<Vec<Option<u32>>>,
     /// Messages unknown to every segment.
     unknown: Bits,
-    own: &'a dyn OwnFields,
-    decoders: &'a Decoders,
-    verdicts: &'a Verdicts,
     recent: UidSet,
     now: Timestamp,
     doubt: bool,
@@ -51,7 +41,6 @@ pub(crate) struct Look<'a> {
     at_hand: Option<usize>,
     is_far: bool,
     leaves: Vec<Leaf>,
-    stop: Stop,
 }
 
 /// Statistics of one key.
@@ -91,24 +80,6 @@ enum Within<'k> {
     Field(&'k str),
 }
 
-/// Pairs the documents of a segment with the mailbox's messages of the same UIDs, where such messages exist.
-pub(super) fn beside<'a>(
-    segment: &'a Segment<LogFile>,
-    snapshot: &'a Snapshot,
-) -> impl Iterator<Item = (&'a Document, Option<(usize, &'a Message)>)> {
-    let first = segment.documents().first();
-    let first = first.and_then(|document| Uid::new(document.uid));
-    let start = first.map_or(0, |uid| snapshot.below(uid));
-    let mut messages = (start..).zip(snapshot.iter_from(start)).peekable();
-    segment.documents().iter().map(move |document| {
-        // UIDs rise in both sequences.
-        let before = |(_, message): &(usize, &Message)| message.uid.get() < document.uid;
-        while messages.next_if(before).is_some() {}
-        let same = |(_, message): &(usize, &Message)| message.uid.get() == document.uid;
-        (document, messages.peek().copied().filter(same))
-    })
-}
-
 impl<'a> Look<'a> {
     pub(crate) fn new(
         snapshot: Snapshot,
@@ -131,27 +102,29 @@ impl<'a> Look<'a> {
         }
         unknown.without(&known);
         Self {
-            snapshot,
-            reader,
+            contents: Contents {
+                snapshot,
+                reader,
+                own,
+                decoders,
+                verdicts,
+                stop: Stop::default(),
+            },
             segments,
             places,
             unknown,
-            own,
-            decoders,
-            verdicts,
             recent,
             now,
             doubt: false,
             at_hand: None,
             is_far: false,
             leaves: Vec::new(),
-            stop: Stop::default(),
         }
     }
 
     /// Makes the search end with an error once `stop` is set.
     pub(super) fn until(mut self, stop: Stop) -> Self {
-        self.stop = stop;
+        self.contents.stop = stop;
         self
     }
 
@@ -166,6 +139,17 @@ impl<'a> Look<'a> {
         self.unknown.count() >= BEHIND_MAX || self.leaves.iter().any(missed)
     }
 
+    /// Messages examined, and octets of messages read.
+    pub(crate) fn read(&self) -> (u64, u64) {
+        let leaves = self.leaves.iter();
+        leaves.fold((0, 0), |(messages, octets), leaf| {
+            (
+                messages + leaf.candidates as u64,
+                octets + leaf.octets as u64,
+            )
+        })
+    }
+
     /// Statistics of the keys.
     pub(crate) fn leaves(&self) -> &[Leaf] {
         &self.leaves
@@ -173,7 +157,7 @@ impl<'a> Look<'a> {
 
     /// Number of messages, and number of messages unknown to every segment.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.snapshot.len(), self.unknown.count())
+        (self.contents.snapshot.len(), self.unknown.count())
     }
 
     /// Returns the messages that match.
@@ -181,10 +165,10 @@ impl<'a> Look<'a> {
     /// # Errors
     /// When no process to search messages is available, or the search is to end.
     pub(crate) fn all(&mut self, key: &SearchKey) -> Result<Found, StoreError> {
-        let domain = Bits::all(self.snapshot.len());
+        let domain = Bits::all(self.contents.snapshot.len());
         let fit = self.fit(key, &domain, Bound::Certain)?;
         let mut found = Found::default();
-        for message in fit.iter().filter_map(|at| self.snapshot.get(at)) {
+        for message in fit.iter().filter_map(|at| self.contents.snapshot.get(at)) {
             found.push(message.uid.get(), message.mod_seq.0);
         }
         Ok(found)
@@ -206,7 +190,7 @@ impl<'a> Look<'a> {
 
     /// Returns the messages of `domain` that match.
     fn fit(&mut self, key: &SearchKey, domain: &Bits, bound: Bound) -> Result<Bits, StoreError> {
-        self.stop.go_on()?;
+        self.contents.stop.go_on()?;
         match key {
             SearchKey::All => Ok(domain.clone()),
             SearchKey::And(keys) => {
@@ -254,8 +238,8 @@ impl<'a> Look<'a> {
                 self.text(key, &within, text, (domain, bound))
             }
             row => {
-                let mut fit = Bits::none(self.snapshot.len());
-                for (at, message) in self.snapshot.iter_from(0).enumerate() {
+                let mut fit = Bits::none(self.contents.snapshot.len());
+                for (at, message) in self.contents.snapshot.iter_from(0).enumerate() {
                     if domain.has(at) && self.row(row, message) {
                         fit.set(at);
                     }
@@ -271,7 +255,7 @@ impl<'a> Look<'a> {
         let age = received.moment().age(self.now);
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
         match key {
-            SearchKey::Flag(flag) => has_flag(&self.snapshot, message, flag),
+            SearchKey::Flag(flag) => has_flag(&self.contents.snapshot, message, flag),
             SearchKey::Recent => self.recent.contains(message.uid.get()),
             SearchKey::Messages(uids) => uids.contains(message.uid.get()),
             SearchKey::Before(day) => received.day() < *day,
@@ -294,7 +278,7 @@ impl<'a> Look<'a> {
             (SearchKey::SentSince(day), Some(sent)) => sent >= i64::from(day.0),
             _ => false,
         };
-        let mut fit = Bits::none(self.snapshot.len());
+        let mut fit = Bits::none(self.contents.snapshot.len());
         let mut unknown = self.unknown.clone();
         for (segment, places) in self.segments.iter().zip(&self.places) {
             for (document, place) in segment.documents().iter().zip(places) {
@@ -312,7 +296,7 @@ impl<'a> Look<'a> {
         if self.goes_far(&unknown) {
             return Ok(fit);
         }
-        let looked = self.look_at_days(&unknown, fits)?;
+        let looked = self.contents.look_at_days(&unknown, fits)?;
         let candidates = unknown.count();
         Ok(self.take((key, domain), (fit, certain, candidates), looked, bound))
     }
@@ -353,7 +337,7 @@ impl<'a> Look<'a> {
     ) -> Result<Bits, StoreError> {
         let needle = Needle::new(text);
         if needle.is_nowhere() {
-            return Ok(Bits::none(self.snapshot.len()));
+            return Ok(Bits::none(self.contents.snapshot.len()));
         }
         let (fit, zones) = match within {
             // Every message has a body and a header, even if empty.
@@ -362,7 +346,7 @@ impl<'a> Look<'a> {
             Within::Field(name) => self.ask_names(name, &needle, domain),
         };
         let certain = fit.count();
-        let mut candidates = Bits::none(self.snapshot.len());
+        let mut candidates = Bits::none(self.contents.snapshot.len());
         zones.iter().for_each(|(_, bits)| candidates.add(bits));
         if self.goes_far(&candidates) {
             return Ok(fit);
@@ -384,7 +368,7 @@ impl<'a> Look<'a> {
             wanted: &wanted,
             question,
         };
-        let looked = self.look_into(&candidates, &asked)?;
+        let looked = self.contents.look_into(&candidates, &asked)?;
         let read = candidates.count() - looked.remembered;
         Ok(self.take((key, domain), (fit, certain, read), looked, bound))
     }
@@ -396,7 +380,7 @@ impl<'a> Look<'a> {
         needle: &Needle,
         domain: &Bits,
     ) -> (Bits, Vec<(Zone, Bits)>) {
-        let none = || Bits::none(self.snapshot.len());
+        let none = || Bits::none(self.contents.snapshot.len());
         let mut hits = none();
         let mut candidates: Vec<(Zone, Bits)> = Vec::new();
         for zone in Zone::ALL.into_iter().filter(|zone| zones[*zone as usize]) {
@@ -451,7 +435,10 @@ impl<'a> Look<'a> {
             all = with;
         }
         // The message's own header suffices to decide.
-        (Bits::none(self.snapshot.len()), vec![(Zone::From, all)])
+        (
+            Bits::none(self.contents.snapshot.len()),
+            vec![(Zone::From, all)],
+        )
     }
 }
 

@@ -5,130 +5,32 @@ mod check;
 mod explain;
 mod indexer;
 mod look;
+mod own_fields;
 mod raw;
 mod texts;
-mod turns;
-mod verdicts;
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
+use vere_disk::log::Directory as LogDirectory;
 use vere_imap::command::SearchKey;
 use vere_imap::server::{Found, Refusal};
 use vere_imap::set::UidSet;
 use vere_ports::directory::AccountName;
-use vere_search::{Index, Segment};
-use vere_store::{BodyReader, MailboxId, Snapshot, StoreError, Uid};
+use vere_store::{BodyReader, MailboxId, Snapshot, StoreError};
 use vere_units::Timestamp;
 
-use super::files;
-use super::keeper::{Keeper, MailStore};
-use super::messages::opened_gone;
-use super::summaries::Columns;
+use super::convert::opened_gone;
+use super::index::{Segments, Stop, Turn};
+use super::keeper::Keeper;
+use super::mail_store::MailStore;
 
 pub(crate) use check::check;
 pub(super) use explain::explain;
 pub(crate) use explain::explain_alone;
-pub(super) use indexer::Indexer;
-pub(super) use look::Leaf;
+pub(crate) use indexer::start_indexer;
 use look::Look;
-pub(crate) use look::MISSED_MAX;
-use turns::{Stop, Turn, Turns};
-use verdicts::Verdicts;
-
-/// Folder of the index, beside the log.
-pub(crate) const FOLDER: &str = "search";
-
-/// The segments of a mailbox.
-pub(crate) type Segments = Vec<Arc<Segment<LogFile>>>;
-
-/// The index of all mailboxes, shared by searches and the indexing thread.
-#[derive(Debug, Clone)]
-pub(crate) struct SharedIndex {
-    index: Arc<Mutex<Index<LogDirectory>>>,
-    columns: Columns,
-    verdicts: Verdicts,
-    turns: Turns,
-}
-
-impl SharedIndex {
-    /// Opens or makes the index beside a store's log.
-    ///
-    /// # Errors
-    /// The error of the system.
-    pub(crate) fn open(store: &Path, log: u64) -> io::Result<Self> {
-        let folder = store.join(FOLDER);
-        files::private(&folder)?;
-        let index = Index::open(LogDirectory::open(&folder)?, log)?;
-        Ok(Self {
-            index: Arc::new(Mutex::new(index)),
-            columns: Columns::default(),
-            verdicts: Verdicts::default(),
-            turns: Turns::default(),
-        })
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, Index<LogDirectory>> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the header fields kept for repeated queries.
-    pub(super) const fn columns(&self) -> &Columns {
-        &self.columns
-    }
-
-    /// Returns the segments of a mailbox, if the segments are open and the lock is free.
-    pub(super) fn segments_at_hand(&self, id: MailboxId) -> Option<Segments> {
-        self.index.try_lock().ok()?.open_segments(id.0)
-    }
-
-    /// Returns the segments of a mailbox; none, and an error in the log, if the segments cannot be read.
-    pub(crate) fn segments(&self, id: MailboxId) -> Segments {
-        self.lock().segments(id.0).unwrap_or_else(|error| {
-            tracing::error!(%error, mailbox = id.0, "the search index cannot be read");
-            Vec::new()
-        })
-    }
-
-    /// Notes that a segment did not answer: damaged segments are removed, and built again.
-    pub(super) fn doubt(&self, id: MailboxId) {
-        if let Err(error) = self.lock().doubt(id.0) {
-            tracing::error!(%error, mailbox = id.0, "the search index cannot be looked at");
-        }
-    }
-}
-
-/// Gives the rendered fields that only a recipient's copy of a message has.
-trait OwnFields: Sync {
-    /// Returns the fields for each UID.
-    ///
-    /// # Errors
-    /// The error of the store.
-    fn own_fields(&self, id: MailboxId, uids: &[Uid]) -> Result<Vec<Vec<u8>>, StoreError>;
-}
-
-/// Asks the store's thread, and blocks: must not be used where waiting is forbidden.
-struct Asking(Keeper);
-
-impl OwnFields for Asking {
-    fn own_fields(&self, id: MailboxId, uids: &[Uid]) -> Result<Vec<Vec<u8>>, StoreError> {
-        let uids = uids.to_vec();
-        self.0.ask_blocking(move |store| {
-            let fields = own_fields(store, id, &uids);
-            Ok(store.status(id)?.map(|_| fields))
-        })?
-    }
-}
-
-/// Returns the recipients' own fields, which precede the shared messages.
-fn own_fields(store: &MailStore, id: MailboxId, uids: &[Uid]) -> Result<Vec<Vec<u8>>, StoreError> {
-    uids.iter()
-        .map(|uid| Ok(store.own_fields(id, *uid)?.render()))
-        .collect()
-}
+use own_fields::{Asking, OwnFields};
 
 /// Largest number of messages in a mailbox that the store's thread searches itself, if no file has to be read: such a
 /// search takes no longer than waking another thread.
@@ -173,7 +75,7 @@ impl Search {
 
     fn look(&self, (snapshot, reader): Mailbox, segments: Segments) -> Look<'_> {
         let keeper = self.keeper();
-        let (decoders, verdicts) = (&keeper.processes().searching, &keeper.index().verdicts);
+        let (decoders, verdicts) = (&keeper.processes().searching, keeper.index().verdicts());
         let with = (&self.asking as &dyn OwnFields, decoders, verdicts);
         let recent = self.recent.clone();
         Look::new(snapshot, reader, segments, with, recent, self.now).until(self.stop.clone())
@@ -188,7 +90,7 @@ impl Search {
         let look = AssertUnwindSafe(|| {
             let mut look = self.look(mailbox.clone(), segments);
             let found = look.all_at_hand(&self.key)?;
-            self.keeper().figures().searched(look.leaves());
+            self.keeper().figures().searched(look.read());
             Some((Ok(found), look.has_missed()))
         });
         catch_unwind(look).ok().flatten()
@@ -202,7 +104,7 @@ impl Search {
         if look.has_doubt() {
             index.doubt(self.id);
         }
-        self.keeper().figures().searched(look.leaves());
+        self.keeper().figures().searched(look.read());
         (found, look.has_missed())
     }
 }
@@ -218,7 +120,7 @@ pub(super) async fn search(
     recent: UidSet,
     now: Timestamp,
 ) -> Result<Found, Refusal> {
-    let turn = keeper.index().turns.next(account).await;
+    let turn = keeper.index().turns().next(account).await;
     let (stop, _waiting) = Stop::unless_waiting();
     let question = move |store: &mut MailStore| {
         let reader = store.body_reader();

@@ -10,17 +10,20 @@ mod tls;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::task::LocalSet;
-use vere_cluster::FileRegister;
+use vere_cluster::{FileRegister, Register};
 use vere_disk::log::LogOptions;
 use vere_disk::spill::SpillOptions;
 use vere_spool::node::NodeConfig;
-use vere_spoolwire::QueueLimits;
+use vere_spool::owner::{Link, ShutReason};
+use vere_spoolwire::{NodeStat, QueueLimits};
 use vere_units::Secret;
 
 use super::*;
+use crate::credentials::Credentials;
 use vere_role_node::server::{Durability, NodeError, NodeOptions, Stop, serve};
 
 impl SpoolLink {

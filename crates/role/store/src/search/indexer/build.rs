@@ -9,7 +9,7 @@ use vere_mime::wire::Texts;
 use vere_search::{Builder, Document, SUMMARY_FIELDS};
 use vere_store::{BodyReader, MailboxId, Message, StoreError, Uid, Unpacker};
 
-use crate::search::OwnFields;
+use crate::search::own_fields::OwnFields;
 use crate::search::texts::{ALL, sent_in, sought};
 use vere_parsing::{Decoders, Sought, are_enough};
 

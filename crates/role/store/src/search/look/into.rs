@@ -1,13 +1,15 @@
 //! Reads messages to examine their content, or sends the content to processes if a text must be decoded.
 
+use vere_disk::log::Directory as LogDirectory;
 use vere_mime::wire::Question;
 use vere_search::Bits;
-use vere_store::{StoreError, Unpacker};
+use vere_store::{BodyReader, Snapshot, StoreError, Unpacker};
 
-use super::Look;
+use crate::index::{Stop, Verdicts};
+use crate::search::own_fields::OwnFields;
 use crate::search::raw;
 use crate::search::texts::{self, Zones};
-use vere_parsing::{Sought, are_enough};
+use vere_parsing::{Decoders, Sought, are_enough};
 
 /// Number of messages below which one thread examines all messages.
 const ALONE_MAX: usize = 32;
@@ -43,7 +45,17 @@ pub(super) struct Asked<'q, W> {
 /// A message's position in the mailbox, and the recipient's own fields.
 type Placed = (usize, Vec<u8>);
 
-impl Look<'_> {
+/// The messages of a mailbox, and the means to examine their content.
+pub(super) struct Contents<'a> {
+    pub(super) snapshot: Snapshot,
+    pub(super) reader: BodyReader<LogDirectory>,
+    pub(super) own: &'a dyn OwnFields,
+    pub(super) decoders: &'a Decoders,
+    pub(super) verdicts: &'a Verdicts,
+    pub(super) stop: Stop,
+}
+
+impl Contents<'_> {
     fn nothing(&self) -> Looked {
         Looked {
             fit: Bits::none(self.snapshot.len()),

@@ -8,7 +8,7 @@ use vere_store::{Prepared, Snapshot, SystemFlags, Uid};
 use super::*;
 use crate::decoding::{POISON, decoders, hanging};
 use crate::filled::{self, deliver, inbox};
-use crate::keeper::MailStore;
+use crate::mail_store::MailStore;
 
 /// Nobody has fields of their own.
 struct NoOwnFields;
@@ -96,13 +96,13 @@ fn a_search_that_is_for_nobody_ends() {
     drop(waiting);
     let which = Bits::all(1);
     let octets = |looked: Result<Looked, StoreError>| looked.map(|looked| looked.octets);
-    octets(look.look_at_days(&which, |_| true)).unwrap_err();
+    octets(look.contents.look_at_days(&which, |_| true)).unwrap_err();
     let asked = Asked {
         own: false,
         wanted: &|_| BODY,
         question: Question::Zones(b"NOWHERE"),
     };
-    octets(look.look_into(&which, &asked)).unwrap_err();
+    octets(look.contents.look_into(&which, &asked)).unwrap_err();
     for key in [SearchKey::All, body] {
         look.all(&SearchKey::Not(Box::new(key))).unwrap_err();
     }

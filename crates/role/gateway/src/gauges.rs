@@ -19,9 +19,9 @@ use vere_telemetry::metrics::{
 };
 use vere_units::Timestamp;
 
-use crate::group::Group;
-use crate::groups::Groups;
-use crate::process::Process;
+use super::group::Group;
+use super::groups::Groups;
+use super::process::Process;
 use vere_link::link::SpoolLink;
 use vere_process::clock;
 use vere_process::memory::BodyMemory;

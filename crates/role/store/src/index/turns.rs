@@ -14,17 +14,17 @@ const SEARCHES_MAX: usize = 4;
 
 /// The turns of all accounts.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Turns(Arc<Mutex<HashMap<AccountName, Weak<Semaphore>>>>);
+pub(crate) struct Turns(Arc<Mutex<HashMap<AccountName, Weak<Semaphore>>>>);
 
 /// A turn, until it is dropped.
-pub(super) type Turn = OwnedSemaphorePermit;
+pub(crate) type Turn = OwnedSemaphorePermit;
 
 impl Turns {
     /// Waits for a turn.
     ///
     /// # Errors
     /// Only if the account's turns were closed.
-    pub(super) async fn next(&self, account: &AccountName) -> Result<Turn, StoreError> {
+    pub(crate) async fn next(&self, account: &AccountName) -> Result<Turn, StoreError> {
         let permit = self.of(account).acquire_owned().await;
         permit.map_err(|_| StoreError::Failed("searches have ended".to_owned()))
     }
@@ -44,22 +44,22 @@ impl Turns {
 
 /// Whether a search must end early.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stop(Arc<AtomicBool>);
+pub(crate) struct Stop(Arc<AtomicBool>);
 
 /// Ends a search when it is dropped.
 #[derive(Debug)]
-pub(super) struct Waiting(Stop);
+pub(crate) struct Waiting(Stop);
 
 impl Stop {
     /// Returns the flag of a search that ends when its client stops waiting.
-    pub(super) fn unless_waiting() -> (Self, Waiting) {
+    pub(crate) fn unless_waiting() -> (Self, Waiting) {
         let stop = Self::default();
         (stop.clone(), Waiting(stop))
     }
 
     /// # Errors
     /// When the search is to end.
-    pub(super) fn go_on(&self) -> Result<(), StoreError> {
+    pub(crate) fn go_on(&self) -> Result<(), StoreError> {
         match self.0.load(Relaxed) {
             true => Err(StoreError::Failed(
                 "nobody waits for what is found".to_owned(),

@@ -19,7 +19,7 @@ const HELD_MAX: usize = 2 * MESSAGES_MAX;
 
 /// Questions with verdicts, the most recent question last; shared by all searches.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Verdicts {
+pub(crate) struct Verdicts {
     all: Arc<Mutex<VecDeque<Arc<Asked>>>>,
     held: Held,
 }
@@ -42,7 +42,7 @@ impl Held {
 
 /// A question about a mailbox.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     mailbox: MailboxId,
     question: Vec<u8>,
     found: Mutex<HashMap<Looked, bool>>,
@@ -56,11 +56,11 @@ impl Drop for Asked {
 }
 
 /// A message, and a bit for each examined zone of the message.
-pub(super) type Looked = (Uid, u8);
+pub(crate) type Looked = (Uid, u8);
 
 impl Verdicts {
     /// Returns the verdicts on a question; none for a question that is too long to be remembered.
-    pub(super) fn of(&self, mailbox: MailboxId, question: Question<'_>) -> Option<Arc<Asked>> {
+    pub(crate) fn of(&self, mailbox: MailboxId, question: Question<'_>) -> Option<Arc<Asked>> {
         let question = octets_of(question).filter(|octets| octets.len() <= QUESTION_OCTETS_MAX)?;
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |asked: &Arc<Asked>| asked.mailbox == mailbox && asked.question == question;
@@ -90,7 +90,7 @@ impl Asked {
     }
 
     /// Returns the remembered verdicts on messages.
-    pub(super) fn known(
+    pub(crate) fn known(
         &self,
         messages: impl Iterator<Item = Option<Looked>>,
     ) -> Vec<Option<bool>> {
@@ -100,7 +100,7 @@ impl Asked {
     }
 
     /// Remembers verdicts on messages.
-    pub(super) fn remember(&self, messages: impl Iterator<Item = (Looked, bool)>) {
+    pub(crate) fn remember(&self, messages: impl Iterator<Item = (Looked, bool)>) {
         let mut found = self.found();
         for (looked, has) in messages {
             if found.len() >= MESSAGES_MAX || !self.held.take() {

@@ -11,7 +11,7 @@ use vere_imap::message::{header_fields, put_header_fields};
 use vere_search::{SUMMARIES_TOGETHER, SearchError, Segment, Summaries, is_summarized};
 use vere_store::{BodyReader, Message, StoreError, Unpacker};
 
-use super::search::Segments;
+use super::segments::Segments;
 
 /// Estimated octets of a message's requested fields, until the fields are cut.
 pub(crate) const FIELDS_OCTETS: usize = 256;

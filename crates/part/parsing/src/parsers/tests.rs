@@ -8,8 +8,9 @@ use std::process::Command;
 
 use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Request, Texts, answer};
 
-use super::child::{ENVIRONMENT, Limits, serve};
 use super::*;
+use crate::Decoders;
+use crate::child::{ENVIRONMENT, Limits, serve};
 
 mod decoders;
 
@@ -152,7 +153,7 @@ fn launch(manner: &str) -> Launch {
     Launch::new(move || {
         let mut command = Command::new("/proc/self/exe");
         command
-            .args(["--exact", "tests::a_process", "--nocapture"])
+            .args(["--exact", "parsers::tests::a_process", "--nocapture"])
             .env(MANNER, &manner)
             .envs([ENVIRONMENT]);
         command

@@ -1,5 +1,7 @@
 //! The signer role, as the gateway reaches it: which domains have keys, and signatures by them.
 
+mod line;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,7 +13,7 @@ use vere_dkim::{Draft, KeyAlgorithm, NotSignable, drafts};
 use vere_signwire::{ActiveKey, Algorithm, Answer, Reason, Request, SIGN_OCTETS_MAX};
 use vere_telemetry::metrics::SignResult;
 
-use super::line::{Line, NoAnswer};
+use self::line::{Line, NoAnswer};
 use crate::metrics::GatewayMetrics;
 use vere_process::clock;
 

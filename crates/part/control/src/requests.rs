@@ -1,0 +1,205 @@
+//! Requests to a running gateway or mail store.
+
+use serde::{Deserialize, Serialize};
+use vere_units::TraceId;
+
+/// What a command can ask of a gateway.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Request {
+    /// Queues in the order of their destinations: a list of [`QueueRow`](crate::QueueRow). One answer may hold fewer
+    /// than asked for; the next one begins behind its last.
+    QueueList {
+        /// Those of a dead gateway of this name, as [`Request::Adopted`] gives it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<String>,
+        /// Only those behind this destination.
+        #[serde(default)]
+        after: Option<String>,
+        /// How many to give at most.
+        limit: usize,
+    },
+    /// Dead gateways whose queues are delivered by this one: a list of names.
+    Adopted,
+    /// The messages of one queue in acceptance order, or the places of one message: a list of
+    /// [`MessageRow`](crate::MessageRow).
+    QueueShow {
+        /// The destination as `queue list` prints it, or the id of a message; of all queues those that are
+        /// held, if it is not given.
+        #[serde(default)]
+        what: Option<String>,
+        /// Restrict to messages held individually.
+        #[serde(default)]
+        held: bool,
+        /// Only the queues of the dead gateway of this name; without it, own and adopted ones.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<String>,
+        /// Only messages of the queue behind this one.
+        #[serde(default)]
+        after: Option<TraceId>,
+        /// How many to give at most.
+        limit: usize,
+    },
+    /// Changes what holds for a destination: an [`OrderRow`](crate::OrderRow).
+    QueueOrder {
+        /// The destination, with or without a queue.
+        destination: String,
+        /// What changes.
+        change: OrderChange,
+        /// For how long a hold, a refusal or another way holds; until taken back, if it is not given.
+        #[serde(default)]
+        seconds: Option<u64>,
+        /// Also where no mail goes there by the settings in force.
+        #[serde(default)]
+        ahead: bool,
+    },
+    /// What is ordered for any destination, and which messages are held: a list of [`OrderRow`](crate::OrderRow).
+    QueueOrders,
+    /// Does something with messages: an [`Acted`](crate::Acted), once it is done.
+    QueueAct {
+        /// The destination; all, if it is not given.
+        #[serde(default)]
+        destination: Option<String>,
+        /// Which of its messages.
+        #[serde(default)]
+        selection: Selection,
+        /// What.
+        action: Action,
+        /// Whether senders are told of what is returned.
+        report: bool,
+    },
+    /// Holds or releases one message: a list of [`HoldRow`](crate::HoldRow), one for each place where it waits.
+    QueueMessage {
+        /// The message's id.
+        id: TraceId,
+        /// Only where it waits for this destination.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        destination: Option<String>,
+        /// What changes.
+        change: MessageChange,
+        /// For how long a hold holds; until it is released, if it is not given.
+        #[serde(default)]
+        seconds: Option<u64>,
+    },
+    /// What `vere queue top` shows: a [`TopSample`](crate::TopSample).
+    QueueTop {
+        /// Which queues come first.
+        order: TopOrder,
+        /// Only queues whose names hold this.
+        filter: String,
+        /// How many queues to give at most.
+        limit: usize,
+    },
+    /// The state of every replica of the gateway's queues: a list of [`ReplicaLine`](crate::ReplicaLine).
+    SpoolTable,
+    /// Writes buffered trace events to disk.
+    FlushTrace,
+}
+
+/// What a command can ask of a running mail store, over `store.sock`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum StoreRequest {
+    /// Searches and says what answered: a text.
+    Explain {
+        /// The address of the account.
+        account: String,
+        /// The name of the mailbox, in UTF-8.
+        mailbox: String,
+        /// What follows SEARCH in IMAP.
+        search: String,
+    },
+    /// Accounts that have mailboxes, whether the directory knows them or not: an `AccountsPage`.
+    Accounts {
+        /// Only those behind this one.
+        #[serde(default)]
+        after: Option<String>,
+    },
+    /// What one account has: an `AccountRow`.
+    Account {
+        /// The address of the account.
+        account: String,
+    },
+    /// Removes all that an account has which the directory does not know: the same of it.
+    RemoveAccount {
+        /// The address of the account.
+        account: String,
+    },
+}
+
+/// A change of what holds for a destination.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OrderChange {
+    /// Nothing is delivered; mail is taken.
+    Hold,
+    /// Ends that.
+    Release,
+    /// No mail is taken; what is queued is delivered.
+    Refuse,
+    /// Ends that.
+    Accept,
+    /// What is queued goes elsewhere.
+    Reroute {
+        /// The domain whose hosts take it, or `relay:HOST:PORT`.
+        to: String,
+    },
+    /// Ends that.
+    Restore,
+}
+
+/// A change of what holds for a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageChange {
+    /// It is not delivered.
+    Hold,
+    /// Ends that.
+    Release,
+}
+
+/// Which queues come first when not all are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TopOrder {
+    /// Most messages first.
+    Messages,
+    /// Most deferred messages first.
+    Deferred,
+    /// Most connections first.
+    Connections,
+    /// The queue with the oldest message first.
+    Oldest,
+    /// By the name of the destination.
+    Name,
+}
+
+/// What is done with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It is counted.
+    Count,
+    /// It is tried again now.
+    Retry,
+    /// It is returned to its sender.
+    Bounce,
+    /// As when its time were over.
+    Expire,
+    /// It is removed; nobody is told.
+    Purge,
+}
+
+/// Which messages of a queue: all for which everything given holds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Selection {
+    /// The sender's address, in any case of letters, or its domain, with or without `@` in front; empty for
+    /// the null reverse-path.
+    pub sender: Option<String>,
+    /// The address of a recipient, or its domain, in the same way.
+    pub recipient: Option<String>,
+    /// The least age in seconds.
+    pub older_than: Option<u64>,
+    /// The message's id.
+    pub id: Option<TraceId>,
+}
