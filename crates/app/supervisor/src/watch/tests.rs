@@ -83,7 +83,7 @@ fn helper(name: &'static str, folder: &Path) -> Role {
             command.args([
                 "--exact",
                 "--nocapture",
-                "supervisor::watch::tests::played_role",
+                "watch::tests::played_role",
             ]);
             command.env(HELPER, name).current_dir(&folder);
             command.stdout(std::process::Stdio::null());
