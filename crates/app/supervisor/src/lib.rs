@@ -26,12 +26,15 @@ mod error;
 mod kept;
 mod listeners;
 mod lock;
+pub mod memory;
 pub mod named;
 mod notify;
 mod plan;
 mod privileges;
 mod role;
+pub mod roles;
 mod snapshot;
+pub mod spec;
 mod timing;
 mod watch;
 
@@ -109,7 +112,7 @@ pub fn run_with(
     privileges::make_data(&settings)?;
     // Before anything is touched that a system which runs already may have: its sockets, its settings.
     let _lock = DataLock::take(&settings.data)?;
-    let listeners = listeners::open(&settings)?;
+    let opened = listeners::open(&settings)?;
     let text = settings::read(config_path)?;
     let executable =
         std::env::current_exe().map_err(SupervisorError::system("find the program's own file"))?;
@@ -120,11 +123,10 @@ pub fn run_with(
 
     let mut roles = extra.roles;
     roles.extend(plan::roles(
-        &settings,
         &executable,
         config_path,
         snapshot.path(),
-        listeners,
+        opened,
     ));
     let plan = Plan {
         roles,

@@ -1,0 +1,223 @@
+//! The memory that the roles may use together, by the limits in the settings.
+//!
+//! A limit in the settings counts with its value; further memory of a role is a named constant here. `vere
+//! check-config` prints the sum, the unit's `MemoryMax` is derived from the sum, and `vere bench trouble` compares
+//! the sum with the memory of a running system.
+
+use vere_settings::{Limits, Settings};
+use vere_units::ByteSize;
+
+/// The program with threads and caches outside all settings, for each role.
+const SUPERVISOR: u64 = 32 * MIB;
+const SIGNER: u64 = 32 * MIB;
+const GATEWAY: u64 = 64 * MIB;
+const STORE: u64 = 64 * MIB;
+const NODE: u64 = 48 * MIB;
+
+/// A connection waiting for a command, counted by `limits.connections_max`.
+const CONNECTION: u64 = 16 * 1024;
+
+/// The gateway's entry for a waiting message, counted by `limits.queued_messages_max`.
+const QUEUED: u64 = 75;
+
+/// The mail store's caches of messages and of the text index.
+const STORE_CACHES: u64 = 192 * MIB;
+
+/// Number of busy parser processes, and the memory of a parser beside the message.
+const PARSERS: u64 = 4;
+const PARSER: u64 = 32 * MIB;
+
+/// Part of the sum that the drop-in for systemd adds: the kernel counts the memory of sockets and of pages that are not
+/// written yet as well.
+const ROOM_DIVISOR: u64 = 5;
+
+const MIB: u64 = 1 << 20;
+
+/// A purpose for which a role uses memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryPart {
+    /// The setting that limits the memory; empty without a setting.
+    pub setting: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// The maximum.
+    pub max: ByteSize,
+}
+
+/// A process on this machine, with the memory that the process may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleMemory {
+    /// The name of the process in the log: `gateway`, `store`, `spool-a`.
+    pub role: String,
+    /// The parts of the memory.
+    pub parts: Vec<MemoryPart>,
+}
+
+impl RoleMemory {
+    /// All parts together.
+    #[must_use]
+    pub fn max(&self) -> ByteSize {
+        let octets = self.parts.iter().map(|part| part.max.as_u64());
+        ByteSize::new(octets.fold(0, u64::saturating_add))
+    }
+}
+
+/// The memory that all roles on this machine may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryBounds {
+    /// The roles, in the order of their start.
+    pub roles: Vec<RoleMemory>,
+}
+
+impl MemoryBounds {
+    /// All roles together.
+    #[must_use]
+    pub fn max(&self) -> ByteSize {
+        let octets = self.roles.iter().map(|role| role.max().as_u64());
+        ByteSize::new(octets.fold(0, u64::saturating_add))
+    }
+
+    /// The sum and a fifth more, in whole MiB: a suitable limit of the operating system.
+    #[must_use]
+    pub fn limit(&self) -> ByteSize {
+        let sum = self.max().as_u64();
+        let octets = sum.saturating_add(sum / ROOM_DIVISOR);
+        ByteSize::mib(octets.div_ceil(MIB))
+    }
+}
+
+pub(super) fn supervisor() -> Vec<MemoryPart> {
+    vec![program(SUPERVISOR)]
+}
+
+pub(super) fn signer(_: &Settings) -> Vec<MemoryPart> {
+    vec![program(SIGNER)]
+}
+
+pub(super) fn node(settings: &Settings) -> Vec<MemoryPart> {
+    vec![
+        program(NODE),
+        part(
+            "spool.memory_max",
+            "messages that wait",
+            settings.spool.memory_max.as_u64(),
+        ),
+    ]
+}
+
+pub(super) fn store(settings: &Settings) -> Vec<MemoryPart> {
+    let limits = &settings.limits;
+    let body = limits.body_memory_max.as_u64();
+    vec![
+        program(STORE),
+        part("", "caches of messages and the text index", STORE_CACHES),
+        part("", "processes that take messages apart", PARSERS * PARSER),
+        part("limits.body_memory_max", "messages that arrive", body),
+        part(
+            "limits.body_memory_max",
+            "messages that are delivered",
+            body,
+        ),
+        part(
+            "limits.fetch_memory_max",
+            "messages that clients fetch",
+            limits.fetch_memory_max.as_u64(),
+        ),
+        connections(limits),
+    ]
+}
+
+pub(super) fn gateway(settings: &Settings) -> Vec<MemoryPart> {
+    let limits = &settings.limits;
+    vec![
+        program(GATEWAY),
+        part(
+            "limits.body_memory_max",
+            "messages that arrive",
+            limits.body_memory_max.as_u64(),
+        ),
+        part(
+            "limits.queue_memory_max",
+            "messages that leave next",
+            limits.queue_memory_max.as_u64(),
+        ),
+        part(
+            "limits.queued_messages_max",
+            "entries of messages that wait",
+            limits.queued_messages_max.saturating_mul(QUEUED),
+        ),
+        connections(limits),
+    ]
+}
+
+fn part(setting: &'static str, what: &'static str, octets: u64) -> MemoryPart {
+    let max = ByteSize::new(octets);
+    MemoryPart { setting, what, max }
+}
+
+fn program(octets: u64) -> MemoryPart {
+    part("", "the program", octets)
+}
+
+fn connections(limits: &Limits) -> MemoryPart {
+    let octets = u64::from(limits.connections_max) * CONNECTION;
+    part("limits.connections_max", "connections", octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roles::memory_bounds;
+
+    fn bounds(rest: &str) -> MemoryBounds {
+        let text = format!("version = 1\nhostname = \"mx.example.org\"\n{rest}");
+        memory_bounds(&Settings::parse(&text, "/etc/vere/vere.toml").unwrap())
+    }
+
+    fn names(bounds: &MemoryBounds) -> Vec<&str> {
+        bounds.roles.iter().map(|role| role.role.as_str()).collect()
+    }
+
+    #[test]
+    fn roles_elsewhere_take_nothing_here() {
+        let all = bounds(
+            "[dkim]\n[imaps]\nlisten = [\"127.0.0.1:993\"]\n[tls]\ncertificate = \"c\"\nkey = \"k\"\n",
+        );
+        let expected = [
+            "supervisor",
+            "spool-a",
+            "spool-b",
+            "signer",
+            "store",
+            "gateway",
+        ];
+        assert_eq!(names(&all), expected);
+        let few = bounds(
+            "[delivery]\nlocal = \"maildir\"\n[lmtp]\nlisten = []\n\
+             [[spool.node]]\nname = \"n\"\nlisten = \"192.0.2.1:2600\"\nruns = \"elsewhere\"\n",
+        );
+        assert_eq!(names(&few), ["supervisor", "gateway"]);
+    }
+
+    #[test]
+    fn a_setting_raises_the_sum_by_what_it_allows() {
+        let before = bounds("").max().as_u64();
+        let after = bounds("[limits]\nbody_memory_max = \"257 MiB\"\n");
+        // The gateway, the clients of the store and deliveries to it each.
+        assert_eq!(after.max().as_u64() - before, 3 * MIB);
+        let after = bounds("[spool]\nmemory_max = \"2 GiB\"\n");
+        assert_eq!(after.max().as_u64() - before, 2 * 1024 * MIB);
+        assert_eq!(
+            bounds("[limits]\nconnections_max = 20001\n").max().as_u64() - before,
+            2 * CONNECTION
+        );
+    }
+
+    #[test]
+    fn the_limit_of_the_operating_system_is_a_fifth_above_in_whole_mebibytes() {
+        let bounds = bounds("");
+        let (sum, limit) = (bounds.max().as_u64(), bounds.limit().as_u64());
+        assert_eq!(limit % MIB, 0);
+        assert!(limit * 5 >= sum * 6 && limit - sum - sum / 5 < MIB);
+    }
+}
