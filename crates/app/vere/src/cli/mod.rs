@@ -12,21 +12,19 @@ mod examples;
 mod pages;
 mod queue;
 mod quickstart;
+mod role;
 mod spool;
 pub(crate) mod trace;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
 use vere_process::config as file;
-use vere_process::entry;
 use vere_process::failure::Failure;
 use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
-use vere_process::settings::role_settings;
 
 /// The mail system: takes, keeps, and delivers mail.
 #[derive(Debug, Parser)]
@@ -188,25 +186,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
-        role: RoleCommand,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum RoleCommand {
-    /// The gateway.
-    Gateway,
-    /// The signer.
-    Signer,
-    /// The mail store.
-    Store,
-    /// A process of the mail store that takes messages apart; started by it.
-    Parser,
-    /// A spool node.
-    Spool {
-        /// Its name in the settings.
-        #[arg(long)]
-        node: String,
+        role: role::RoleCommand,
     },
 }
 
@@ -261,40 +241,6 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Completions(args) => Ok(Outcome::Print(pages::completions(&args))),
         Command::Sink { words } => bench::replace(std::iter::once("sink".into()).chain(words)),
         Command::Bench { words } => bench::replace(words),
-        Command::Role { config, role } => run_role(&config, &role),
+        Command::Role { config, role } => role::run(role, config.config.as_deref()),
     }
-}
-
-fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> {
-    if matches!(role, RoleCommand::Parser) {
-        // It has no settings, and ends with its socket.
-        vere_parsing::child::run()?;
-        return Ok(Outcome::Exit(ExitCode::SUCCESS));
-    }
-    if let Err(code) = entry::child_setup() {
-        return Ok(Outcome::Exit(code));
-    }
-    let path = file::find(config.config.as_deref())?;
-    let settings = std::sync::Arc::new(role_settings(&path)?);
-    match role {
-        RoleCommand::Gateway => {
-            let log = log::start(&settings, "gateway")?;
-            vere_role_gateway::run(settings, &path, Level::of(&log))?;
-        }
-        RoleCommand::Signer => {
-            let log = log::start(&settings, "signer")?;
-            vere_role_signer::run(&settings, &path, Level::of(&log))?;
-        }
-        RoleCommand::Store => {
-            let log = log::start(&settings, "store")?;
-            vere_role_store::run(settings, &path, Level::of(&log))?;
-        }
-        RoleCommand::Parser => {}
-        RoleCommand::Spool { node } => {
-            let log = log::start(&settings, &format!("spool-{node}"))?;
-            let reload = (path, Level::of(&log));
-            vere_role_node::run(&settings, node, Some(reload))?;
-        }
-    }
-    Ok(Outcome::Exit(ExitCode::SUCCESS))
 }
