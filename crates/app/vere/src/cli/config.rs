@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use vere_settings::{KeyLines, Settings};
 
-use super::ConfigArg;
+use super::config_arg::ConfigArg;
 use vere_process::failure::Failure;
 use vere_supervisor::named::{self, Fault};
 use vere_supervisor::roles::memory_bounds;
