@@ -89,3 +89,25 @@ fn a_store_that_only_its_metrics_reach_is_not_configured() {
     assert_eq!(instances(&settings(text)).find_map(of_store), Some(false));
     assert_eq!(instances(&settings("")).find_map(of_store), Some(true));
 }
+
+/// A unit whose name no role knows would pass a socket that nobody takes.
+#[test]
+fn socket_units_of_systemd_name_sockets_of_the_table() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../packaging/systemd");
+    let settings = settings(WHOLE);
+    let sections: BTreeSet<String> = instances(&settings)
+        .flat_map(|(_, instance)| instance.sockets)
+        .map(|socket| socket.section)
+        .collect();
+    let units = std::fs::read_dir(folder).unwrap();
+    let texts = units.map(|unit| std::fs::read_to_string(unit.unwrap().path()).unwrap());
+    let mut count = 0;
+    for text in texts {
+        let mut lines = text.lines();
+        if let Some(name) = lines.find_map(|line| line.strip_prefix("FileDescriptorName=")) {
+            assert!(sections.contains(name), "{name}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 6);
+}
