@@ -8,8 +8,9 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use super::backoff::Backoff;
+use super::notify::Notice;
 use super::role::{Readiness, Role};
-use super::{Timing, notify::Notice};
+use super::timing::Timing;
 
 /// A role that seems silent is looked at again after this time: when it was the supervisor that stood
 /// still (a stopped process, a frozen machine), what the role said meanwhile is still to be read.

@@ -26,18 +26,21 @@ mod error;
 mod kept;
 mod listeners;
 mod lock;
+pub mod memory;
 pub mod named;
 mod notify;
 mod plan;
 mod privileges;
 mod role;
+pub mod roles;
 mod snapshot;
+pub mod spec;
+mod timing;
 mod watch;
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use vere_settings::Settings;
 
@@ -49,35 +52,8 @@ pub use role::{CommandBuilder, Listener, Readiness, Role};
 
 use lock::DataLock;
 use snapshot::Snapshot;
+use timing::Timing;
 use watch::{Plan, Watch};
-
-/// The times by which roles are judged.
-#[derive(Debug, Clone, Copy)]
-struct Timing {
-    /// Longest silence of a role that starts; recovery may take longer, if it says so meanwhile.
-    start_silence: Duration,
-    /// Longest silence of a role that works.
-    watchdog: Duration,
-    /// Longest time a role may take to stop.
-    stop: Duration,
-    /// Pause after the first crash.
-    restart_first: Duration,
-    /// Longest pause after many.
-    restart_longest: Duration,
-    /// A role that lived this long starts with the first pause again.
-    stable_after: Duration,
-}
-
-impl Timing {
-    const DEFAULT: Self = Self {
-        start_silence: Duration::from_secs(120),
-        watchdog: Duration::from_secs(30),
-        stop: Duration::from_secs(30),
-        restart_first: Duration::from_millis(50),
-        restart_longest: Duration::from_secs(10),
-        stable_after: Duration::from_secs(5),
-    };
-}
 
 /// Runs the whole system in the foreground until it is told to stop.
 ///
@@ -136,7 +112,7 @@ pub fn run_with(
     privileges::make_data(&settings)?;
     // Before anything is touched that a system which runs already may have: its sockets, its settings.
     let _lock = DataLock::take(&settings.data)?;
-    let listeners = listeners::open(&settings)?;
+    let opened = listeners::open(&settings)?;
     let text = settings::read(config_path)?;
     let executable =
         std::env::current_exe().map_err(SupervisorError::system("find the program's own file"))?;
@@ -147,11 +123,10 @@ pub fn run_with(
 
     let mut roles = extra.roles;
     roles.extend(plan::roles(
-        &settings,
         &executable,
         config_path,
         snapshot.path(),
-        listeners,
+        opened,
     ));
     let plan = Plan {
         roles,

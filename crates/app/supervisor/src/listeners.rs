@@ -1,85 +1,50 @@
 //! Binds every port before any other step, while the process may still run as root.
 
-use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 
-use vere_net::listen::{Inherited, ListenOptions, bind_local};
+use vere_net::listen::{Inherited, ListenError, ListenOptions, bind_local};
 use vere_settings::Settings;
 
-use super::error::SupervisorError;
-use super::role::Listener;
+use crate::error::SupervisorError;
+use crate::role::Listener;
+use crate::roles;
+use crate::spec::{Address, Instance, RoleSpec, Socket};
 
-/// Permissions of a socket that every user of the machine may connect to.
-const FOR_EVERYBODY: u32 = 0o666;
-
-/// The bound sockets by the role that inherits them.
-#[derive(Debug, Default)]
-pub(super) struct Listeners {
-    /// The gateway's, in the order of the sections.
-    pub(super) gateway: Vec<Listener>,
-    /// The mail store's; it runs where there are any.
-    pub(super) store: Vec<Listener>,
-    /// One list per node, by the node's name.
-    pub(super) nodes: BTreeMap<String, Vec<Listener>>,
+/// A process to start, with its bound sockets.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// The role.
+    pub(super) spec: &'static RoleSpec,
+    /// The name of the instance.
+    pub(super) instance: Option<String>,
+    /// The sockets that the process inherits, in the order of the descriptors.
+    pub(super) listeners: Vec<Listener>,
 }
 
-/// Takes what systemd passed, by the names of the sections, and binds the rest.
+/// Takes what systemd passed, by the names of the sections, and binds the rest. Returns the processes in start order.
 ///
-/// The sockets of a node are called `spool` for the node itself and `spool-NAME` for systemd.
-pub(super) fn open(settings: &Settings) -> Result<Listeners, SupervisorError> {
-    let wrong = |section: &str, source| SupervisorError::Listen {
-        section: section.to_owned(),
-        source,
-    };
+/// Roles bind in the reverse order, so that an error names the service of clients first.
+pub(super) fn open(settings: &Settings) -> Result<Vec<Opened>, SupervisorError> {
     let mut inherited = Inherited::from_env().map_err(|source| wrong("systemd", source))?;
-    let mut listeners = Listeners::default();
-    if let Some(sendmail) = &settings.sendmail {
-        let socket = local(&mut inherited, "sendmail", &sendmail.socket, FOR_EVERYBODY)?;
-        listeners.gateway.push(socket);
-    }
-    let mut take = |section: &str, addresses: &[SocketAddr]| {
-        let options = ListenOptions::default();
-        inherited
-            .take_or_bind(section, addresses, options)
-            .map_err(|source| wrong(section, source))
-    };
-    let acme = settings.acme.as_ref().map_or(&[][..], |acme| &acme.listen);
-    let sections = [
-        ("smtp", settings.smtp.listen.as_slice()),
-        ("submission", &settings.submission.listen),
-        ("submissions", &settings.submissions.listen),
-        ("acme", acme),
-        ("metrics", settings.metrics.listen.as_slice()),
-    ];
-    for (section, addresses) in sections {
-        listeners
-            .gateway
-            .extend(named(section, take(section, addresses)?));
-    }
-    let sections = [
-        ("imap", &settings.imap),
-        ("imaps", &settings.imaps),
-        ("lmtp", &settings.lmtp),
-    ];
-    for (section, on) in sections {
-        listeners
-            .store
-            .extend(named(section, take(section, &on.listen)?));
-    }
-    if !listeners.store.is_empty() {
-        let sockets = take("metrics-store", settings.metrics.store.as_slice())?;
-        listeners.store.extend(named("metrics-store", sockets));
-    }
-    for node in settings.spool.nodes.iter().filter(|node| !node.remote) {
-        let addresses: Vec<SocketAddr> = node.addresses().collect();
-        let sockets = take(&format!("spool-{}", node.name), &addresses)?;
-        listeners
-            .nodes
-            .insert(node.name.clone(), named("spool", sockets).collect());
+    let mut roles = Vec::new();
+    for spec in roles::in_start_order().into_iter().rev() {
+        let mut processes = Vec::new();
+        for instance in (spec.instances)(settings) {
+            let listeners = listeners(&mut inherited, &instance)?;
+            if instance.needs_socket && listeners.is_empty() {
+                continue;
+            }
+            processes.push(Opened {
+                spec,
+                instance: instance.name,
+                listeners,
+            });
+        }
+        roles.push(processes);
     }
     for name in inherited.names() {
         tracing::warn!(
@@ -87,15 +52,47 @@ pub(super) fn open(settings: &Settings) -> Result<Listeners, SupervisorError> {
             "systemd passed a socket that no section of the settings has"
         );
     }
+    Ok(roles.into_iter().rev().flatten().collect())
+}
+
+/// The sockets of one process.
+fn listeners(
+    inherited: &mut Inherited,
+    instance: &Instance,
+) -> Result<Vec<Listener>, SupervisorError> {
+    let mut listeners = Vec::new();
+    for socket in &instance.sockets {
+        if socket.beside && listeners.is_empty() {
+            continue;
+        }
+        listeners.extend(bound(inherited, socket)?);
+    }
     Ok(listeners)
 }
 
-fn named(name: &str, sockets: Vec<TcpListener>) -> impl Iterator<Item = Listener> {
-    let name = name.to_owned();
-    sockets.into_iter().map(move |socket| Listener {
-        name: name.clone(),
-        socket: Arc::new(OwnedFd::from(socket)),
-    })
+fn bound(inherited: &mut Inherited, socket: &Socket) -> Result<Vec<Listener>, SupervisorError> {
+    let section = socket.section.as_str();
+    let descriptors: Vec<OwnedFd> = match &socket.address {
+        Address::Internet(addresses) => inherited
+            .take_or_bind(section, addresses, ListenOptions::default())
+            .map_err(|source| wrong(section, source))?
+            .into_iter()
+            .map(TcpListener::into)
+            .collect(),
+        Address::Local { path, mode } => vec![local(inherited, section, path, *mode)?.into()],
+    };
+    let listener = |descriptor| Listener {
+        name: socket.name.to_owned(),
+        socket: Arc::new(descriptor),
+    };
+    Ok(descriptors.into_iter().map(listener).collect())
+}
+
+fn wrong(section: &str, source: ListenError) -> SupervisorError {
+    SupervisorError::Listen {
+        section: section.to_owned(),
+        source,
+    }
 }
 
 /// A socket in the file system: what systemd passed under this name, or a new one.
@@ -104,16 +101,12 @@ fn local(
     name: &str,
     path: &Path,
     mode: u32,
-) -> Result<Listener, SupervisorError> {
-    let socket: UnixListener = match inherited.take_local(name) {
-        Some(socket) => socket,
-        None => bind_local(path, mode).map_err(|source| SupervisorError::Socket {
-            path: path.to_owned(),
-            source,
-        })?,
-    };
-    Ok(Listener {
-        name: name.to_owned(),
-        socket: Arc::new(OwnedFd::from(socket)),
+) -> Result<UnixListener, SupervisorError> {
+    if let Some(socket) = inherited.take_local(name) {
+        return Ok(socket);
+    }
+    bind_local(path, mode).map_err(|source| SupervisorError::Socket {
+        path: path.to_owned(),
+        source,
     })
 }

@@ -1,48 +1,34 @@
-//! Which roles the settings ask for.
+//! Makes the processes of the roles from the table and the bound sockets.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use vere_settings::Settings;
-
-use super::listeners::Listeners;
-use super::role::{Listener, Readiness, Role};
 use vere_process::settings::ACCEPTED_SETTINGS;
 
-/// Builds the roles in start order: the nodes, the signer and the mail store, then the gateway that needs
-/// them.
+use crate::listeners::Opened;
+use crate::role::{Listener, Readiness, Role};
+
+/// Builds the roles in the given order, which is the order of their start.
 pub(super) fn roles(
-    settings: &Settings,
     executable: &Path,
     config_path: &Path,
     accepted: &Path,
-    mut listeners: Listeners,
+    opened: Vec<Opened>,
 ) -> Vec<Role> {
     let program = Program {
         executable: executable.to_owned(),
         config: config_path.to_owned(),
         accepted: accepted.to_owned(),
     };
-    let mut roles = Vec::new();
-    for node in settings.spool.nodes.iter().filter(|node| !node.remote) {
-        let own = listeners.nodes.remove(&node.name).unwrap_or_default();
-        let arguments = vec!["spool".to_owned(), "--node".to_owned(), node.name.clone()];
-        roles.push(program.role(format!("spool-{}", node.name), arguments, own));
-    }
-    if settings.dkim.is_some() {
-        let arguments = vec!["signer".to_owned()];
-        roles.push(program.role("signer".to_owned(), arguments, Vec::new()));
-    }
-    if !listeners.store.is_empty() {
-        let arguments = vec!["store".to_owned()];
-        roles.push(program.role("store".to_owned(), arguments, listeners.store));
-    }
-    roles.push(program.role(
-        "gateway".to_owned(),
-        vec!["gateway".to_owned()],
-        listeners.gateway,
-    ));
-    roles
+    let role = |opened: Opened| {
+        let instance = opened.instance.as_deref();
+        let (name, arguments) = (
+            opened.spec.process(instance),
+            opened.spec.arguments(instance),
+        );
+        program.role(name, arguments, opened.listeners)
+    };
+    opened.into_iter().map(role).collect()
 }
 
 /// The binary itself, as every role is started from it.
@@ -78,19 +64,26 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
+    use vere_settings::Settings;
+
     use super::*;
+    use crate::roles::instances;
 
     #[test]
-    fn nodes_and_signer_come_before_the_gateway() {
+    fn nodes_signer_and_store_come_before_the_gateway() {
         let text = "version = 1\nhostname = \"mx.example.org\"\n[dkim]\n\
                     [[spool.node]]\nname = \"a\"\nlisten = \"127.0.0.1:2600\"\n";
         let settings = Settings::parse(text, "vere.toml").unwrap();
+        let opened = instances(&settings).map(|(spec, instance)| Opened {
+            spec,
+            instance: instance.name,
+            listeners: Vec::new(),
+        });
         let roles = roles(
-            &settings,
             Path::new("/usr/bin/vere"),
             Path::new("/etc/vere/vere.toml"),
             Path::new("/var/lib/vere/accepted.toml"),
-            Listeners::default(),
+            opened.collect(),
         );
         let lines: Vec<String> = roles
             .iter()
@@ -100,7 +93,8 @@ mod tests {
             .iter()
             .filter_map(|line| line.split(':').next())
             .collect();
-        assert_eq!(names, ["spool-a", "signer", "gateway"]);
+        assert_eq!(names, ["spool-a", "signer", "store", "gateway"]);
         assert!(lines[0].contains(r#""role" "spool" "--node" "a" "-c" "/etc/vere/vere.toml""#));
+        assert!(lines[3].contains(r#""role" "gateway" "-c" "/etc/vere/vere.toml""#));
     }
 }

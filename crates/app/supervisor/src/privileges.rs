@@ -17,6 +17,7 @@ use nix::unistd::{
 use vere_settings::Settings;
 
 use super::error::SupervisorError;
+use super::roles::instances;
 
 /// Depth to which a data directory that changes its owner is walked; ours are far flatter.
 const DEPTH_MAX: usize = 32;
@@ -79,13 +80,10 @@ fn account_of(user: &str) -> Result<User, SupervisorError> {
 
 /// Makes the directories that must exist before roles start, and gives them to the user.
 fn make_all(settings: &Settings, account: Option<&User>) -> Result<(), SupervisorError> {
-    let local = settings.spool.nodes.iter().filter(|node| !node.remote);
-    let nodes = local.map(|node| &node.data);
-    for path in std::iter::once(&settings.data).chain(nodes) {
-        make(path, &settings.data, account).map_err(|source| SupervisorError::DataDirectory {
-            path: path.clone(),
-            source,
-        })?;
+    let own = instances(settings).filter_map(|(_, instance)| instance.directory);
+    for path in std::iter::once(settings.data.clone()).chain(own) {
+        make(&path, &settings.data, account)
+            .map_err(|source| SupervisorError::DataDirectory { path, source })?;
     }
     Ok(())
 }

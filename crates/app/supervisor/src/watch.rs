@@ -20,12 +20,12 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::Timing;
 use super::ballast::Ballast;
 use super::child::Supervised;
 use super::error::SupervisorError;
 use super::notify::{self, Notice, NotifySocket};
 use super::role::{Readiness, Role};
+use super::timing::Timing;
 use vere_process::entry::{tell, watchdog_interval};
 
 /// Exit code after a second SIGINT: 128 + SIGINT, as shells have it.

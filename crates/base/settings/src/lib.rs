@@ -26,7 +26,6 @@
 //! ```
 
 mod assemble;
-mod bounds;
 mod changes;
 mod cross;
 mod directory_store;
@@ -48,7 +47,6 @@ mod table;
 mod value;
 mod watching;
 
-pub use bounds::{MemoryBounds, MemoryPart, RoleMemory};
 pub use changes::Changes;
 pub use directory_store::DirectoryStore;
 pub use document::KeyLines;

@@ -80,11 +80,7 @@ fn helper(name: &'static str, folder: &Path) -> Role {
         name: name.to_owned(),
         command: Box::new(move || {
             let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args([
-                "--exact",
-                "--nocapture",
-                "supervisor::watch::tests::played_role",
-            ]);
+            command.args(["--exact", "--nocapture", "watch::tests::played_role"]);
             command.env(HELPER, name).current_dir(&folder);
             command.stdout(std::process::Stdio::null());
             command

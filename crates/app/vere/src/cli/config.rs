@@ -12,9 +12,10 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use vere_settings::{KeyLines, Settings};
 
-use super::ConfigArg;
+use super::config_arg::ConfigArg;
 use vere_process::failure::Failure;
 use vere_supervisor::named::{self, Fault};
+use vere_supervisor::roles::memory_bounds;
 
 /// Checks a configuration file and says everything that is wrong with it.
 #[derive(Debug, Args)]
@@ -139,7 +140,7 @@ pub(crate) fn check(
         ExitCode::FAILURE
     };
     let printed = if args.json {
-        let memory = parsed.as_ref().ok().map(Settings::memory_bounds);
+        let memory = parsed.as_ref().ok().map(memory_bounds);
         in_json(
             &path,
             &mistakes,

@@ -1,10 +1,10 @@
 //! `vere dial`: goes the way of a message up to its recipient, and sends none.
 
 mod own;
+mod verdict;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -25,10 +25,7 @@ use vere_process::clock;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 
-/// Exit code when mail would be refused for good.
-const REFUSED: u8 = 4;
-/// Exit code when mail would wait and be tried again.
-const DEFERRED: u8 = 3;
+use verdict::Verdict;
 
 /// What is dialled.
 #[derive(Debug, Args)]
@@ -59,15 +56,6 @@ struct Report {
     verdict: Verdict,
     /// The reason, when no host was asked, as of an address of this system.
     reason: Option<String>,
-}
-
-/// Whether mail would be taken now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Taken,
-    Refused,
-    Deferred,
 }
 
 /// The domain's MTA-STS policy.
@@ -307,24 +295,6 @@ impl TlsRow {
                 PeerCertificate::Invalid(problem) => Some(problem.clone()),
                 PeerCertificate::Valid | PeerCertificate::NotAsked => None,
             },
-        }
-    }
-}
-
-impl Verdict {
-    fn code(self) -> ExitCode {
-        match self {
-            Self::Taken => ExitCode::SUCCESS,
-            Self::Refused => ExitCode::from(REFUSED),
-            Self::Deferred => ExitCode::from(DEFERRED),
-        }
-    }
-
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Taken => "mail would be taken now",
-            Self::Refused => "mail would be refused for good",
-            Self::Deferred => "mail would wait and be tried again",
         }
     }
 }

@@ -41,7 +41,6 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Command};
-    use vere_sendmail;
 
     fn pages() -> Vec<&'static str> {
         let heads = TEXT.lines().filter_map(|line| line.strip_prefix('['));

@@ -4,29 +4,30 @@ mod account;
 mod alias;
 mod bench;
 mod config;
+mod config_arg;
 mod demo;
 mod dial;
 mod dkim;
 mod domain;
 mod examples;
+mod json;
 mod pages;
 mod queue;
 mod quickstart;
+mod role;
 mod spool;
 pub(crate) mod trace;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use vere_process::config as file;
-use vere_process::entry;
 use vere_process::failure::Failure;
 use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
-use vere_process::settings::role_settings;
+
+use config_arg::ConfigArg;
 
 /// The mail system: takes, keeps, and delivers mail.
 #[derive(Debug, Parser)]
@@ -34,23 +35,6 @@ use vere_process::settings::role_settings;
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
-}
-
-/// Which configuration file a command uses.
-#[derive(Debug, Args)]
-pub(crate) struct ConfigArg {
-    /// The configuration file; without it `VERE_CONFIG`, `run/vere.toml`, `/etc/vere/vere.toml`.
-    #[arg(short, long = "config", value_name = "FILE", global = true)]
-    config: Option<PathBuf>,
-}
-
-impl ConfigArg {
-    /// The file's path and what it says.
-    fn load(&self) -> Result<(PathBuf, std::sync::Arc<vere_settings::Settings>), Failure> {
-        let path = file::find(self.config.as_deref())?;
-        let settings = file::read(&path)?;
-        Ok((path, settings))
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -188,25 +172,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
-        role: RoleCommand,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum RoleCommand {
-    /// The gateway.
-    Gateway,
-    /// The signer.
-    Signer,
-    /// The mail store.
-    Store,
-    /// A process of the mail store that takes messages apart; started by it.
-    Parser,
-    /// A spool node.
-    Spool {
-        /// Its name in the settings.
-        #[arg(long)]
-        node: String,
+        role: role::RoleCommand,
     },
 }
 
@@ -236,9 +202,8 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
             dkim::run(&command, &config.load()?.1).map(Outcome::Print)
         }
         Command::CheckConfig { config, args } => {
-            let (text, code) = config::check(&args, config.config.as_deref(), || {
-                Ok(file::find(config.config.as_deref())?)
-            })?;
+            let (text, code) =
+                config::check(&args, config.file(), || Ok(file::find(config.file())?))?;
             Ok(Outcome::Report(text, code))
         }
         Command::Config { command } => config::run(&command).map(Outcome::Print),
@@ -257,44 +222,12 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Dial { config, args } => dial::run(&args, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1).map(Outcome::Print),
         Command::Sendmail { words } => Ok(Outcome::Exit(vere_sendmail::run("sendmail", &words))),
-        Command::Man(args) => pages::man(&args).map(Outcome::Print),
-        Command::Completions(args) => Ok(Outcome::Print(pages::completions(&args))),
+        Command::Man(args) => pages::man(&args, Cli::command()).map(Outcome::Print),
+        Command::Completions(args) => {
+            Ok(Outcome::Print(pages::completions(&args, &Cli::command())))
+        }
         Command::Sink { words } => bench::replace(std::iter::once("sink".into()).chain(words)),
         Command::Bench { words } => bench::replace(words),
-        Command::Role { config, role } => run_role(&config, &role),
+        Command::Role { config, role } => role::run(role, config.file()),
     }
-}
-
-fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> {
-    if matches!(role, RoleCommand::Parser) {
-        // It has no settings, and ends with its socket.
-        vere_parsing::child::run()?;
-        return Ok(Outcome::Exit(ExitCode::SUCCESS));
-    }
-    if let Err(code) = entry::child_setup() {
-        return Ok(Outcome::Exit(code));
-    }
-    let path = file::find(config.config.as_deref())?;
-    let settings = std::sync::Arc::new(role_settings(&path)?);
-    match role {
-        RoleCommand::Gateway => {
-            let log = log::start(&settings, "gateway")?;
-            vere_role_gateway::run(settings, &path, Level::of(&log))?;
-        }
-        RoleCommand::Signer => {
-            let log = log::start(&settings, "signer")?;
-            vere_role_signer::run(&settings, &path, Level::of(&log))?;
-        }
-        RoleCommand::Store => {
-            let log = log::start(&settings, "store")?;
-            vere_role_store::run(settings, &path, Level::of(&log))?;
-        }
-        RoleCommand::Parser => {}
-        RoleCommand::Spool { node } => {
-            let log = log::start(&settings, &format!("spool-{node}"))?;
-            let reload = (path, Level::of(&log));
-            vere_role_node::run(&settings, node, Some(reload))?;
-        }
-    }
-    Ok(Outcome::Exit(ExitCode::SUCCESS))
 }

@@ -5,10 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::{Cli, examples};
+use super::examples;
 use vere_process::failure::Failure;
 
 /// Writes the manual pages.
@@ -27,11 +27,11 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Writes every page.
+/// Writes every page of the program that `cli` describes.
 ///
 /// # Errors
 /// When a folder or file cannot be written, with its name.
-pub(crate) fn man(args: &ManArgs) -> Result<String, Failure> {
+pub(crate) fn man(args: &ManArgs, cli: Command) -> Result<String, Failure> {
     let (commands, files) = (args.folder.join("man1"), args.folder.join("man5"));
     let written = |path: &Path, done: io::Result<()>| {
         done.map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
@@ -40,10 +40,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<String, Failure> {
     written(&files, fs::create_dir_all(&files))?;
     // Pages of other programs may lie in the folder, so that own ones are completed elsewhere.
     let made = tempfile::tempdir()?;
-    written(
-        made.path(),
-        clap_mangen::generate_to(Cli::command(), made.path()),
-    )?;
+    written(made.path(), clap_mangen::generate_to(cli, made.path()))?;
     for page in fs::read_dir(made.path())?.flatten() {
         // vere-bench brings the page about itself.
         if page.file_name() != "vere-bench.1" {
@@ -107,11 +104,10 @@ fn sendmail_sections() -> String {
     text
 }
 
-/// Gives the script for a shell.
-pub(crate) fn completions(args: &CompletionsArgs) -> String {
+/// Gives the script that completes the commands of `cli` in a shell.
+pub(crate) fn completions(args: &CompletionsArgs, cli: &Command) -> String {
     // Scripts for some shells offer hidden commands too.
-    let whole = Cli::command();
-    let shown = whole.get_subcommands().filter(|one| !one.is_hide_set());
+    let shown = cli.get_subcommands().filter(|one| !one.is_hide_set());
     let mut command = Command::new("vere").subcommands(shown.cloned());
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "vere", &mut script);
@@ -122,9 +118,10 @@ pub(crate) fn completions(args: &CompletionsArgs) -> String {
 mod tests {
     use std::process;
 
-    use clap::ValueEnum as _;
+    use clap::{CommandFactory as _, ValueEnum as _};
 
     use super::*;
+    use crate::cli::Cli;
 
     /// Every command that help lists, as `vere-queue-list`.
     fn shown(command: &Command, name: &str, found: &mut Vec<String>) {
@@ -143,7 +140,7 @@ mod tests {
         let foreign = args.folder.join("man1/vere-bench.1");
         fs::create_dir_all(args.folder.join("man1")).unwrap();
         fs::write(&foreign, "foreign").unwrap();
-        man(&args).unwrap();
+        man(&args, Cli::command()).unwrap();
         assert_eq!(fs::read_to_string(&foreign).unwrap(), "foreign");
         fs::remove_file(&foreign).unwrap();
         let mut names = Vec::new();
@@ -196,7 +193,7 @@ mod tests {
     #[test]
     fn every_shell_has_its_script() {
         for shell in Shell::value_variants() {
-            let script = completions(&CompletionsArgs { shell: *shell });
+            let script = completions(&CompletionsArgs { shell: *shell }, &Cli::command());
             assert!(script.contains("quickstart"), "{shell}");
             assert!(!script.contains("demo"), "{shell}");
             // Printing takes away what steers a terminal.

@@ -13,6 +13,7 @@ use vere_units::{ByteSize, TraceId};
 use self::operate::{
     EndArgs, EndingArgs, HoldArgs, OrderArgs, ReleaseArgs, ReturnArgs, SelectionArgs,
 };
+use super::json::to_json;
 use vere_control::queues::{all, parse};
 use vere_control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
 use vere_process::failure::Failure;
@@ -150,12 +151,6 @@ fn of_group(destination: String, group: Option<String>) -> String {
         Some(group) => format!("{destination} (of {group})"),
         None => destination,
     }
-}
-
-pub(super) fn to_json(rows: &impl serde::Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(rows)
-        .map(|text| text + "\n")
-        .map_err(|error| Failure::new(error.to_string()))
 }
 
 fn list(rows: Vec<QueueRow>) -> String {

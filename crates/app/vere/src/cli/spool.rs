@@ -1,12 +1,12 @@
 //! `vere spool`: the nodes that hold the queues.
 
 mod groups;
+mod nodes;
 mod read;
 mod remove;
 mod salvage;
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -15,14 +15,14 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spoolwire::{NodeStat, QueueStat};
 use vere_units::ByteSize;
 
-use super::queue::to_json;
-use vere_control::{ReplicaLine, Request, ask};
+use vere_control::ReplicaLine;
 use vere_link::Credentials;
 use vere_link::reader::Reader;
 use vere_process::encryption;
 use vere_process::failure::Failure;
 use vere_process::log;
-use vere_process::present::is_there;
+
+use nodes::{key, replicas};
 
 /// Looks after the nodes that hold the queues.
 #[derive(Debug, Subcommand)]
@@ -205,25 +205,6 @@ fn stat(
     out.push('\n');
     figures(&mut out, &nodes);
     Ok(out)
-}
-
-/// Returns the credentials for the nodes; never creates a missing key.
-fn key(settings: &Settings) -> Result<Credentials, Failure> {
-    let path = settings.spool.secret_of(&settings.spool.speaks_as);
-    if let Some(path) = path
-        && !is_there(path, settings)?
-    {
-        return Err(Failure::new(format!(
-            "{} is not there: no node has run with these settings yet",
-            path.display()
-        )));
-    }
-    Ok(vere_link::account(settings)?)
-}
-
-fn replicas(socket: &Path) -> Result<Vec<ReplicaLine>, String> {
-    let value = ask(socket, &Request::SpoolTable)?;
-    serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
 fn node_line(

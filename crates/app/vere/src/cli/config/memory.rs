@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use vere_settings::{MemoryBounds, RoleMemory, Settings};
+use vere_settings::Settings;
+use vere_supervisor::memory::{MemoryBounds, MemoryPart, RoleMemory};
+use vere_supervisor::roles::memory_bounds;
 use vere_units::ByteSize;
 
 use vere_process::failure::Failure;
@@ -14,7 +16,7 @@ pub(crate) const DROP_IN: &str = "/etc/systemd/system/vere.service.d/memory.conf
 
 /// What `vere config memory` prints.
 pub(super) fn print(settings: &Settings, path: &Path, systemd: bool, as_json: bool) -> String {
-    let bounds = settings.memory_bounds();
+    let bounds = memory_bounds(settings);
     match (systemd, as_json) {
         (true, _) => drop_in(&bounds, path),
         (false, true) => format!("{:#}\n", json(&bounds)),
@@ -51,7 +53,7 @@ fn parts(bounds: &MemoryBounds) -> String {
 
 /// The same for programs, in bytes.
 pub(super) fn json(bounds: &MemoryBounds) -> Value {
-    let part = |part: &vere_settings::MemoryPart| {
+    let part = |part: &MemoryPart| {
         let setting = (!part.setting.is_empty()).then_some(part.setting);
         json!({ "what": part.what, "setting": setting, "bytes": part.max.as_u64() })
     };
@@ -85,7 +87,7 @@ fn drop_in(bounds: &MemoryBounds, path: &Path) -> String {
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn write_drop_in(settings: &Settings, path: &Path, to: &Path) -> Result<(), Failure> {
-    let text = drop_in(&settings.memory_bounds(), path);
+    let text = drop_in(&memory_bounds(settings), path);
     let folder = to.parent().unwrap_or(Path::new("/"));
     let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(to, text));
     written.map_err(|error| Failure::new(format!("cannot write {}: {error}", to.display())))
@@ -112,14 +114,14 @@ mod tests {
     #[test]
     fn the_sum_is_told_role_by_role_and_part_by_part() {
         let settings = settings("");
-        let said = roles(&settings.memory_bounds());
+        let said = roles(&memory_bounds(&settings));
         for role in ["supervisor", "spool-a", "spool-b", "store", "gateway"] {
             assert!(said.contains(&format!("\n  {role:<14}")), "{said}");
         }
         let said = print(&settings, "/etc/vere/vere.toml".as_ref(), false, false);
         let part = "256.0 MiB  messages that arrive (limits.body_memory_max)\n";
         assert!(said.contains(part), "{said}");
-        let value = json(&settings.memory_bounds());
+        let value = json(&memory_bounds(&settings));
         let roles = value["roles"].as_array().unwrap();
         let sum: u64 = roles.iter().filter_map(|role| role["bytes"].as_u64()).sum();
         assert_eq!(value["bytes"], sum);
@@ -138,7 +140,7 @@ mod tests {
             line.rsplit('=').next().unwrap().parse::<u64>().unwrap()
         };
         let (before, after) = (limit(""), limit("[spool]\nmemory_max = \"2 GiB\"\n"));
-        assert_eq!(before, settings("").memory_bounds().limit().as_u64());
+        assert_eq!(before, memory_bounds(&settings("")).limit().as_u64());
         assert!(after > before + (2 << 30), "{before} {after}");
     }
 }

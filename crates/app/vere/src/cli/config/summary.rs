@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use vere_settings::{LocalDelivery, OverQuota, Settings};
+use vere_supervisor::roles::memory_bounds;
 
 /// Says it.
 pub(super) fn of(settings: &Settings) -> String {
@@ -61,7 +62,7 @@ pub(super) fn of(settings: &Settings) -> String {
     for (name, value) in rows {
         let _ = writeln!(text, "{name:<12}{value}");
     }
-    text + &super::memory::roles(&settings.memory_bounds())
+    text + &super::memory::roles(&memory_bounds(settings))
 }
 
 fn listed<T: ToString>(values: &[T]) -> String {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use vere_directory::{self as directory, Directory, Resolution};
 use vere_smtp::address::AddrSpec;
 
-use super::Verdict;
+use super::verdict::Verdict;
 
 /// A domain, or the literal of an IP address, which may be typed without what makes it one.
 pub(super) fn domain_of(target: &str) -> String {

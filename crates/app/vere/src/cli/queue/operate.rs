@@ -8,7 +8,7 @@ use vere_queue::Place;
 use vere_settings::Settings;
 use vere_units::{ByteSize, Span, TraceId};
 
-use super::to_json;
+use crate::cli::json::to_json;
 use vere_control::queues::{self, parse};
 use vere_control::{
     Acted, Action, HoldOutcome, HoldRow, MessageChange, OrderChange, OrderRow, Request, Selection,

@@ -23,7 +23,7 @@ use self::asker::{Asker, News};
 use self::sample::Look;
 use self::screen::{Effect, Screen};
 use self::terminal::{Event, Terminal};
-use super::to_json;
+use crate::cli::json::to_json;
 use vere_process::failure::Failure;
 
 /// The shortest time between two looks: more would only load the gateway.

@@ -11,7 +11,8 @@ use vere_spool::owner::{MemberState, Membership};
 use vere_spoolwire::NodeStat;
 use vere_units::ByteSize;
 
-use super::{key, to_json};
+use super::nodes::key;
+use crate::cli::json::to_json;
 use vere_link::Credentials;
 use vere_link::reader::Reader;
 use vere_process::encryption;

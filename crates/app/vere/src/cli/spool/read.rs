@@ -7,7 +7,7 @@ use vere_net::tls::MutualTls;
 use vere_settings::{Settings, SpoolNode};
 use vere_spoolwire::RecordId;
 
-use super::key;
+use super::nodes::key;
 use vere_link::Credentials;
 use vere_link::reader::{ReadRecord, Reader};
 use vere_process::encryption;

@@ -12,7 +12,7 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spool::lease::LeaseRecord;
 use vere_spool::owner::Membership;
 
-use super::key;
+use super::nodes::key;
 use vere_link::Credentials;
 use vere_link::reader::{end_group, look_for};
 use vere_process::encryption;

@@ -15,7 +15,7 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spool::owner::{MemberState, Membership};
 use vere_spoolwire::{Incarnation, NodeStat, Txn};
 
-use super::key;
+use super::nodes::key;
 use vere_link::Credentials;
 use vere_link::reader::{Reader, make_whole};
 use vere_process::encryption;

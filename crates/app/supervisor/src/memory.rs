@@ -4,9 +4,8 @@
 //! check-config` prints the sum, the unit's `MemoryMax` is derived from the sum, and `vere bench trouble` compares
 //! the sum with the memory of a running system.
 
+use vere_settings::{Limits, Settings};
 use vere_units::ByteSize;
-
-use crate::Settings;
 
 /// The program with threads and caches outside all settings, for each role.
 const SUPERVISOR: u64 = 32 * MIB;
@@ -45,31 +44,16 @@ pub struct MemoryPart {
     pub max: ByteSize,
 }
 
-/// A role on this machine, with the memory that the role may use.
+/// A process on this machine, with the memory that the process may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleMemory {
-    /// The role's name in the log: `gateway`, `store`, `spool-a`.
+    /// The name of the process in the log: `gateway`, `store`, `spool-a`.
     pub role: String,
     /// The parts of the memory.
     pub parts: Vec<MemoryPart>,
 }
 
 impl RoleMemory {
-    fn new(role: impl Into<String>, program: u64) -> Self {
-        let role = role.into();
-        Self {
-            role,
-            parts: Vec::new(),
-        }
-        .with("", "the program", program)
-    }
-
-    fn with(mut self, setting: &'static str, what: &'static str, octets: u64) -> Self {
-        let max = ByteSize::new(octets);
-        self.parts.push(MemoryPart { setting, what, max });
-        self
-    }
-
     /// All parts together.
     #[must_use]
     pub fn max(&self) -> ByteSize {
@@ -102,94 +86,92 @@ impl MemoryBounds {
     }
 }
 
-impl Settings {
-    /// The memory that the roles of these settings may use on this machine.
-    #[must_use]
-    pub fn memory_bounds(&self) -> MemoryBounds {
-        let mut roles = vec![RoleMemory::new("supervisor", SUPERVISOR)];
-        let here = self.spool.nodes.iter().filter(|node| !node.remote);
-        roles.extend(here.map(|node| self.node_memory(&node.name)));
-        if self.dkim.is_some() {
-            roles.push(RoleMemory::new("signer", SIGNER));
-        }
-        if self.has_store() {
-            roles.push(self.store_memory());
-        }
-        roles.push(self.gateway_memory());
-        MemoryBounds { roles }
-    }
+pub(super) fn supervisor() -> Vec<MemoryPart> {
+    vec![program(SUPERVISOR)]
+}
 
-    /// The supervisor starts the store where a listener offers its services.
-    fn has_store(&self) -> bool {
-        let services = [&self.imap, &self.imaps, &self.lmtp];
-        services.iter().any(|service| !service.listen.is_empty())
-    }
+pub(super) fn signer(_: &Settings) -> Vec<MemoryPart> {
+    vec![program(SIGNER)]
+}
 
-    fn node_memory(&self, name: &str) -> RoleMemory {
-        RoleMemory::new(format!("spool-{name}"), NODE).with(
+pub(super) fn node(settings: &Settings) -> Vec<MemoryPart> {
+    vec![
+        program(NODE),
+        part(
             "spool.memory_max",
             "messages that wait",
-            self.spool.memory_max.as_u64(),
-        )
-    }
+            settings.spool.memory_max.as_u64(),
+        ),
+    ]
+}
 
-    fn store_memory(&self) -> RoleMemory {
-        RoleMemory::new("store", STORE)
-            .with("", "caches of messages and the text index", STORE_CACHES)
-            .with("", "processes that take messages apart", PARSERS * PARSER)
-            .with(
-                "limits.body_memory_max",
-                "messages that arrive",
-                self.limits.body_memory_max.as_u64(),
-            )
-            .with(
-                "limits.body_memory_max",
-                "messages that are delivered",
-                self.limits.body_memory_max.as_u64(),
-            )
-            .with(
-                "limits.fetch_memory_max",
-                "messages that clients fetch",
-                self.limits.fetch_memory_max.as_u64(),
-            )
-            .with("limits.connections_max", "connections", self.connections())
-    }
+pub(super) fn store(settings: &Settings) -> Vec<MemoryPart> {
+    let limits = &settings.limits;
+    let body = limits.body_memory_max.as_u64();
+    vec![
+        program(STORE),
+        part("", "caches of messages and the text index", STORE_CACHES),
+        part("", "processes that take messages apart", PARSERS * PARSER),
+        part("limits.body_memory_max", "messages that arrive", body),
+        part(
+            "limits.body_memory_max",
+            "messages that are delivered",
+            body,
+        ),
+        part(
+            "limits.fetch_memory_max",
+            "messages that clients fetch",
+            limits.fetch_memory_max.as_u64(),
+        ),
+        connections(limits),
+    ]
+}
 
-    fn gateway_memory(&self) -> RoleMemory {
-        let limits = &self.limits;
-        RoleMemory::new("gateway", GATEWAY)
-            .with(
-                "limits.body_memory_max",
-                "messages that arrive",
-                limits.body_memory_max.as_u64(),
-            )
-            .with(
-                "limits.queue_memory_max",
-                "messages that leave next",
-                limits.queue_memory_max.as_u64(),
-            )
-            .with(
-                "limits.queued_messages_max",
-                "entries of messages that wait",
-                limits.queued_messages_max.saturating_mul(QUEUED),
-            )
-            .with("limits.connections_max", "connections", self.connections())
-    }
+pub(super) fn gateway(settings: &Settings) -> Vec<MemoryPart> {
+    let limits = &settings.limits;
+    vec![
+        program(GATEWAY),
+        part(
+            "limits.body_memory_max",
+            "messages that arrive",
+            limits.body_memory_max.as_u64(),
+        ),
+        part(
+            "limits.queue_memory_max",
+            "messages that leave next",
+            limits.queue_memory_max.as_u64(),
+        ),
+        part(
+            "limits.queued_messages_max",
+            "entries of messages that wait",
+            limits.queued_messages_max.saturating_mul(QUEUED),
+        ),
+        connections(limits),
+    ]
+}
 
-    fn connections(&self) -> u64 {
-        u64::from(self.limits.connections_max) * CONNECTION
-    }
+fn part(setting: &'static str, what: &'static str, octets: u64) -> MemoryPart {
+    let max = ByteSize::new(octets);
+    MemoryPart { setting, what, max }
+}
+
+fn program(octets: u64) -> MemoryPart {
+    part("", "the program", octets)
+}
+
+fn connections(limits: &Limits) -> MemoryPart {
+    let octets = u64::from(limits.connections_max) * CONNECTION;
+    part("limits.connections_max", "connections", octets)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roles::memory_bounds;
 
     fn bounds(rest: &str) -> MemoryBounds {
         let text = format!("version = 1\nhostname = \"mx.example.org\"\n{rest}");
-        Settings::parse(&text, "/etc/vere/vere.toml")
-            .unwrap()
-            .memory_bounds()
+        memory_bounds(&Settings::parse(&text, "/etc/vere/vere.toml").unwrap())
     }
 
     fn names(bounds: &MemoryBounds) -> Vec<&str> {

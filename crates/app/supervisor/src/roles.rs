@@ -1,0 +1,175 @@
+//! The table of roles; `docs/internals/adding-a-role.md` describes a new row.
+
+use vere_settings::{Settings, SpoolNode};
+
+use crate::memory::{self, MemoryBounds, RoleMemory};
+use crate::spec::{Address, Instance, RoleSpec, Socket};
+
+/// Permissions of a socket that every user of the machine may connect to.
+const FOR_EVERYBODY: u32 = 0o666;
+
+/// Every role of the program. Among roles that do not wait for each other the order of the rows decides.
+pub static ROLES: &[RoleSpec] = &[
+    RoleSpec {
+        name: "spool",
+        about: "A spool node",
+        after: &[],
+        option: Some("node"),
+        section: Some("spool"),
+        instances: nodes,
+        memory: memory::node,
+    },
+    RoleSpec {
+        name: "signer",
+        about: "The signer",
+        after: &[],
+        option: None,
+        section: Some("dkim"),
+        instances: signer,
+        memory: memory::signer,
+    },
+    RoleSpec {
+        name: "store",
+        about: "The mail store",
+        after: &[],
+        option: None,
+        section: Some("store"),
+        instances: store,
+        memory: memory::store,
+    },
+    RoleSpec {
+        name: "parser",
+        about: "A process of the mail store that takes messages apart; started by it",
+        after: &[],
+        option: None,
+        section: None,
+        // The store starts its parsers, and counts their memory.
+        instances: |_| Vec::new(),
+        memory: |_| Vec::new(),
+    },
+    RoleSpec {
+        name: "gateway",
+        about: "The gateway",
+        after: &["spool", "signer", "store"],
+        option: None,
+        section: Some("gateway"),
+        instances: gateway,
+        memory: memory::gateway,
+    },
+];
+
+/// The role of this name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static RoleSpec> {
+    ROLES.iter().find(|spec| spec.name == name)
+}
+
+/// The roles in start order: each behind all roles of its `after`, otherwise as in the table.
+#[must_use]
+pub fn in_start_order() -> Vec<&'static RoleSpec> {
+    let mut order: Vec<&'static RoleSpec> = Vec::with_capacity(ROLES.len());
+    let mut waiting: Vec<&'static RoleSpec> = ROLES.iter().collect();
+    let started = |order: &[&RoleSpec], name: &str| order.iter().any(|spec| spec.name == name);
+    // A test excludes circles, which would end the loop early.
+    while let Some(next) = waiting
+        .iter()
+        .position(|spec| spec.after.iter().all(|name| started(&order, name)))
+    {
+        order.push(waiting.remove(next));
+    }
+    order
+}
+
+/// The processes that the supervisor may start on this machine, in start order.
+pub(super) fn instances(
+    settings: &Settings,
+) -> impl Iterator<Item = (&'static RoleSpec, Instance)> {
+    in_start_order().into_iter().flat_map(move |spec| {
+        let instances = (spec.instances)(settings).into_iter();
+        instances.map(move |instance| (spec, instance))
+    })
+}
+
+/// The memory that the supervisor and the roles of these settings may use on this machine.
+#[must_use]
+pub fn memory_bounds(settings: &Settings) -> MemoryBounds {
+    let supervisor = RoleMemory {
+        role: "supervisor".to_owned(),
+        parts: memory::supervisor(),
+    };
+    let configured = instances(settings).filter(|(_, instance)| instance.is_configured());
+    let roles = configured.map(|(spec, instance)| RoleMemory {
+        role: spec.process(instance.name.as_deref()),
+        parts: (spec.memory)(settings),
+    });
+    MemoryBounds {
+        roles: std::iter::once(supervisor).chain(roles).collect(),
+    }
+}
+
+/// The nodes on this machine. A node calls its sockets `spool`; systemd calls them `spool-NAME`.
+fn nodes(settings: &Settings) -> Vec<Instance> {
+    let here = settings.spool.nodes.iter().filter(|node| !node.remote);
+    let instance = |node: &SpoolNode| Instance {
+        name: Some(node.name.clone()),
+        sockets: vec![Socket {
+            section: format!("spool-{}", node.name),
+            name: "spool",
+            address: Address::Internet(node.addresses().collect()),
+            beside: false,
+        }],
+        directory: Some(node.data.clone()),
+        ..Instance::default()
+    };
+    here.map(instance).collect()
+}
+
+fn signer(settings: &Settings) -> Vec<Instance> {
+    let dkim = settings.dkim.as_ref();
+    dkim.map(|_| Instance::default()).into_iter().collect()
+}
+
+/// The store starts where a client or the gateway can reach it.
+fn store(settings: &Settings) -> Vec<Instance> {
+    let metrics = Socket {
+        beside: true,
+        ..Socket::internet("metrics-store", settings.metrics.store.as_slice())
+    };
+    vec![Instance {
+        sockets: vec![
+            Socket::internet("imap", &settings.imap.listen),
+            Socket::internet("imaps", &settings.imaps.listen),
+            Socket::internet("lmtp", &settings.lmtp.listen),
+            metrics,
+        ],
+        needs_socket: true,
+        ..Instance::default()
+    }]
+}
+
+fn gateway(settings: &Settings) -> Vec<Instance> {
+    let sendmail = settings.sendmail.as_ref().map(|sendmail| Socket {
+        section: "sendmail".to_owned(),
+        name: "sendmail",
+        address: Address::Local {
+            path: sendmail.socket.clone(),
+            mode: FOR_EVERYBODY,
+        },
+        beside: false,
+    });
+    let acme = settings.acme.as_ref().map_or(&[][..], |acme| &acme.listen);
+    let internet = [
+        Socket::internet("smtp", &settings.smtp.listen),
+        Socket::internet("submission", &settings.submission.listen),
+        Socket::internet("submissions", &settings.submissions.listen),
+        Socket::internet("acme", acme),
+        Socket::internet("metrics", settings.metrics.listen.as_slice()),
+    ];
+    vec![Instance {
+        sockets: sendmail.into_iter().chain(internet).collect(),
+        ..Instance::default()
+    }]
+}
+
+#[cfg(test)]
+mod tests;

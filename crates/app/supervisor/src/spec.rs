@@ -1,0 +1,117 @@
+//! The form of a row in the table of roles: the facts that the supervisor, `vere role` and `check-config` share.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use vere_settings::Settings;
+
+use crate::memory::MemoryPart;
+
+/// A role: a program part with processes of its own.
+#[derive(Debug)]
+pub struct RoleSpec {
+    /// The name of the role, which is also its subcommand of `vere role`.
+    pub name: &'static str,
+    /// The help text of the subcommand.
+    pub about: &'static str,
+    /// The roles that must be ready before the role starts. The supervisor stops roles in the reverse order.
+    pub after: &'static [&'static str],
+    /// The option of the subcommand that selects an instance, without dashes; `None` for a role with one process.
+    pub option: Option<&'static str>,
+    /// The section of the settings that belongs to the role; `None` for a role without settings.
+    pub section: Option<&'static str>,
+    /// The processes of the role that the supervisor starts on this machine; none for a role that another role starts.
+    pub instances: fn(&Settings) -> Vec<Instance>,
+    /// The memory that one process of the role may use.
+    pub memory: fn(&Settings) -> Vec<MemoryPart>,
+}
+
+impl RoleSpec {
+    /// The name of a process of the role in logs and errors: `gateway`, `spool-a`.
+    #[must_use]
+    pub fn process(&self, instance: Option<&str>) -> String {
+        match instance {
+            Some(instance) => format!("{}-{instance}", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+
+    /// The arguments of `vere role` for a process: `gateway`, or `spool --node a`.
+    #[must_use]
+    pub fn arguments(&self, instance: Option<&str>) -> Vec<String> {
+        let mut arguments = vec![self.name.to_owned()];
+        if let (Some(option), Some(instance)) = (self.option, instance) {
+            arguments.extend([format!("--{option}"), instance.to_owned()]);
+        }
+        arguments
+    }
+}
+
+/// A process of a role, as the settings describe the process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Instance {
+    /// The name of the instance, the value of [`RoleSpec::option`].
+    pub name: Option<String>,
+    /// The listening sockets, in the order of the inherited descriptors.
+    pub sockets: Vec<Socket>,
+    /// Whether the process starts only with a socket. A socket of systemd suffices.
+    pub needs_socket: bool,
+    /// The data directory of the process, if the supervisor has to create one.
+    pub directory: Option<PathBuf>,
+}
+
+impl Instance {
+    /// Whether the settings alone, without sockets of systemd, start the process.
+    #[must_use]
+    pub fn is_configured(&self) -> bool {
+        let mut own = self.sockets.iter().filter(|socket| !socket.beside);
+        !self.needs_socket || own.any(Socket::is_configured)
+    }
+}
+
+/// A listening socket, or several with the same name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Socket {
+    /// The name for systemd and in errors: the section of the settings.
+    pub section: String,
+    /// The name among the inherited descriptors.
+    pub name: &'static str,
+    /// The addresses.
+    pub address: Address,
+    /// Whether the socket serves operators only: without another socket of the process it is not opened.
+    pub beside: bool,
+}
+
+impl Socket {
+    /// A socket of the internet, with one name for systemd and the role.
+    #[must_use]
+    pub fn internet(section: &'static str, addresses: &[SocketAddr]) -> Self {
+        Self {
+            section: section.to_owned(),
+            name: section,
+            address: Address::Internet(addresses.to_vec()),
+            beside: false,
+        }
+    }
+
+    fn is_configured(&self) -> bool {
+        match &self.address {
+            Address::Internet(addresses) => !addresses.is_empty(),
+            Address::Local { .. } => true,
+        }
+    }
+}
+
+/// The address of a socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// Addresses of the internet; with an empty list only systemd provides the socket.
+    Internet(Vec<SocketAddr>),
+    /// A socket in the file system.
+    Local {
+        /// The path.
+        path: PathBuf,
+        /// The permissions.
+        mode: u32,
+    },
+}
