@@ -51,7 +51,7 @@ pub(crate) fn first_answer(task: &str) -> Option<&'static str> {
     }
 }
 
-/// Passages of so many characters.
+/// Lengths of passages, in characters.
 const PASSAGES: [(&str, usize); 6] = [
     ("1 character", 1),
     ("2 characters", 2),

@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
         change(mail, self, base)
     }
 
-    /// Does something in rounds, as many as there is time for.
+    /// Calls `round` repeatedly, within the time of the part.
     pub(super) fn rounds<F>(&mut self, part: Part, mut round: F) -> Result<(), StoreBenchError>
     where
         F: FnMut(&mut Self) -> Result<(), StoreBenchError>,

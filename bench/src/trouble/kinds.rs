@@ -12,7 +12,7 @@ use crate::store::systems::PASSWORD;
 /// Interval between two octets of a client that sends a message.
 const TRICKLE: Duration = Duration::from_secs(5);
 
-/// Bodies of parked messages: one of so many clients sends so many octets. Together far more than `body_memory_max`.
+/// Bodies of parked messages: every nth client sends a body of this size. The sum is far above `body_memory_max`.
 const BODIES: [(usize, usize); 3] = [(100, 4 << 20), (10, 256 << 10), (1, 16 << 10)];
 
 /// The size announced by the parked APPENDs, and the octets sent by every second parked APPEND.

@@ -18,7 +18,7 @@ use crate::row::{self, Bar, Row};
 /// Memory may be this multiple of its bounds: the allocator's part and the program itself.
 const BOUNDS_MAX: f64 = 1.2;
 
-/// The slowest of a hundred honest clients may take so many times as long as on the quiet system.
+/// Limit of the slowest of a hundred honest clients, as a multiple of the time on the quiet system.
 const P99_MAX: f64 = 3.0;
 
 /// The roles with a row for memory: the roles within reach of clients.
