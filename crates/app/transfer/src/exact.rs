@@ -1,6 +1,6 @@
-//! Messages whose NUL came as another octet, read once more as they are.
+//! Messages with NUL replaced by another octet, read once more in raw form.
 //!
-//! Not every server survives being asked so: what it cannot tell then must keep no message from being carried.
+//! Not every server survives the raw request: a failure must keep no message from being carried.
 
 use vere_imap::client::Status;
 
@@ -10,24 +10,24 @@ use super::message::{Item, Message};
 use super::place::Remote;
 use vere_process::failure::Failure;
 
-/// How often the connection may end at such a reading before nothing is read so any more.
+/// Limit of connections lost by raw reading, after which no message is read in raw form any more.
 const ENDS_MAX: u32 = 16;
 
 /// State of repeated reads, and the outcome of failed ones.
 #[derive(Default)]
 pub(super) struct Exact {
-    /// Where the account is, to come back to it.
+    /// The address of the account, for a new connection.
     pub(super) remote: Option<Remote>,
     /// How often the connection ended.
     ends: u32,
     doubts: Vec<Doubt>,
-    /// Messages that the server says are damaged, and its words.
+    /// Messages reported as damaged, with the server's text.
     damaged: Vec<(u64, String)>,
 }
 
 impl Exact {
-    /// What a server says that refuses a message; of one that it has damaged (RFC 5530) that is kept, since others may
-    /// be whole.
+    /// The server's text on a refused message; the text on a damaged message (RFC 5530) is kept, since further
+    /// messages may be whole.
     pub(super) fn refusal(&mut self, uid: u64, status: Status) -> Option<String> {
         if status.is_ok() {
             return None;
@@ -57,7 +57,7 @@ impl Account {
         std::mem::take(&mut self.exact.doubts)
     }
 
-    /// Names the damaged ones among messages that were read.
+    /// Records the damaged messages among messages just read.
     pub(super) fn doubt_damaged(&mut self, items: &[Item]) {
         for (uid, said) in std::mem::take(&mut self.exact.damaged) {
             let item = items.iter().find(|item| item.at == uid);
@@ -119,7 +119,7 @@ impl Account {
         Ok(all)
     }
 
-    /// Reads messages on a connection that is there again afterwards; says why, where it ended.
+    /// Reads messages over a connection that is restored afterwards; returns the reason of a lost connection.
     async fn try_exactly(&mut self, uids: &[u64]) -> Result<Result<Vec<Told>, String>, Failure> {
         if self.exact.ends >= ENDS_MAX {
             let reason = "the server ended at such messages too often";
@@ -142,7 +142,7 @@ impl Account {
         }
     }
 
-    /// Connects anew and opens the same mailbox.
+    /// Connects again and opens the same mailbox.
     async fn come_back(&mut self) -> Result<(), Failure> {
         let (Some(remote), Some((name, validity))) = (&self.exact.remote, self.examined.take())
         else {

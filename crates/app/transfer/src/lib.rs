@@ -1,9 +1,9 @@
-//! Mail that comes from elsewhere and goes there: `vere import` and `vere export`.
+//! Mail from other systems and to other systems: `vere import` and `vere export`.
 //!
-//! One side is always an account of our own store, reached by IMAP over its socket ([`link`],
-//! [`account`]), so that the store need not stop and everything goes the way of every other session. The other
-//! is an mbox, a Maildir or another IMAP account ([`place`]). Messages keep their octets, flags and dates;
-//! [`state`] holds what was done.
+//! One side is always an account of the local store, reached by IMAP over its socket ([`link`], [`account`]), so that
+//! the store need not stop and every change passes through a usual session. The other side is an mbox, a Maildir or
+//! another IMAP account ([`place`]). Messages keep their octets, flags and dates; [`state`] records the finished
+//! steps.
 
 mod account;
 mod bodies;
@@ -42,26 +42,27 @@ use target::Target;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 
-/// What import and export have in common.
+/// The common arguments of import and export.
 #[derive(Debug, Args)]
 pub struct TransferArgs {
-    /// The account of this mail store.
+    /// The account of the local mail store.
     #[arg(long, short = 'a', value_name = "ACCOUNT")]
     account: AccountName,
-    /// Only this mailbox, with levels separated by `/`; may be given several times.
+    /// Transfer only this mailbox, with levels separated by `/`; may be given several times.
     #[arg(long, value_name = "MAILBOX")]
     only: Vec<String>,
-    /// Puts everything below this mailbox; what would be in INBOX goes into it.
+    /// Put all mailboxes below this mailbox; the content of INBOX goes into the mailbox itself.
     #[arg(long, value_name = "MAILBOX")]
     into: Option<String>,
-    /// Says what would be done, and does nothing.
+    /// Print the planned transfer, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// The file that notes what was done; without it one in the data folder. The same command run again goes on
-    /// where it was broken off, and brings only what is new; without the file it brings everything again.
+    /// Record the finished steps in this file; the default is a file in the data directory. A repeated command
+    /// continues from the record, and transfers only new messages; without the record, a repeated command transfers
+    /// every message again.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Shows no progress.
+    /// Show no progress.
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
@@ -73,10 +74,10 @@ pub struct TransferArgs {
 pub struct ImportArgs {
     #[command(flatten)]
     common: TransferArgs,
-    /// How lines that begin with `From ` are written in mbox files.
+    /// Quoting of lines that begin with `From ` in mbox files.
     #[arg(long, value_enum, default_value_t)]
     mbox: Variant,
-    /// Where mail comes from: mbox:PATH (a file, or a folder of them), maildir:PATH, imaps://USER@HOST,
+    /// The source of the mail: mbox:PATH (a file, or a directory of files), maildir:PATH, imaps://USER@HOST,
     /// imap://USER@HOST (with STARTTLS); HOST may be HOST:PORT.
     source: String,
 }
@@ -86,15 +87,15 @@ pub struct ImportArgs {
 pub struct ExportArgs {
     #[command(flatten)]
     common: TransferArgs,
-    /// Where mail goes: mbox:PATH (a folder in which files are made), maildir:PATH, imaps://USER@HOST,
+    /// The target of the mail: mbox:PATH (a directory for the files), maildir:PATH, imaps://USER@HOST,
     /// imap://USER@HOST (with STARTTLS); HOST may be HOST:PORT.
     target: String,
 }
 
-/// Brings mail into an account.
+/// Imports mail into an account.
 ///
 /// # Errors
-/// When it cannot go on; the same command goes on where it stopped.
+/// When the transfer cannot go on; the same command continues from the record.
 pub fn import(args: ImportArgs, settings: &Settings) -> Result<Outcome, Failure> {
     let place = Place::parse(&args.source, &args.common.server)?;
     let state = open_state(&args.common, settings, "import", &place)?;
@@ -109,12 +110,12 @@ pub fn import(args: ImportArgs, settings: &Settings) -> Result<Outcome, Failure>
     })
 }
 
-/// Brings mail out of an account.
+/// Exports mail from an account.
 ///
 /// # Errors
 /// As [`import`].
 pub fn export(args: ExportArgs, settings: &Settings) -> Result<Outcome, Failure> {
-    // A folder that is to be made cannot be looked at.
+    // A directory that does not exist yet cannot be inspected.
     let place = Place::parse(&args.target, &args.common.server)?;
     let state = open_state(&args.common, settings, "export", &place)?;
     let socket = vere_control::store_socket(settings);

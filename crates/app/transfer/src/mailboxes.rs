@@ -1,4 +1,4 @@
-//! The mailboxes of an account: which there are, and such as are made.
+//! The mailboxes of an account: the existing mailboxes, and new mailboxes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,16 +10,16 @@ use super::link::{Link, deaf};
 use super::names::{self, Folder};
 use vere_process::failure::Failure;
 
-/// Uses of mailboxes that are carried over (RFC 6154 section 2).
+/// Special uses that are carried over (RFC 6154 section 2).
 const SPECIAL_USES: [&str; 5] = ["\\Archive", "\\Drafts", "\\Junk", "\\Sent", "\\Trash"];
 
-/// The attribute of a name that is subscribed.
+/// The attribute of a subscribed name.
 const SUBSCRIBED: &str = "\\Subscribed";
 
-/// Octets that the names of mailboxes may take; a server that has more to tell means no good.
+/// Limit in octets of the names of all mailboxes; a server that sends more is hostile.
 const LISTED_OCTETS_MAX: usize = 64 << 20;
 
-/// Lists the mailboxes, and says whether the server told which of them are subscribed.
+/// Lists the mailboxes, and returns whether the server reported subscriptions.
 pub(super) async fn list(link: &mut Link) -> Result<(Vec<Listed>, bool), Failure> {
     let mut listed = Vec::new();
     let extended = link.can("LIST-EXTENDED");
@@ -42,7 +42,7 @@ pub(super) async fn list(link: &mut Link) -> Result<(Vec<Listed>, bool), Failure
     Ok((listed, tells_subscribed))
 }
 
-/// Asks a server without LIST-EXTENDED which of its mailboxes are subscribed, and says whether it told.
+/// Asks a server without LIST-EXTENDED for the subscribed mailboxes, and returns whether the server answered.
 async fn mark_subscribed(link: &mut Link, listed: &mut [Listed]) -> Result<bool, Failure> {
     let mut names = HashSet::new();
     let mut room = Room(LISTED_OCTETS_MAX);
@@ -63,7 +63,7 @@ async fn mark_subscribed(link: &mut Link, listed: &mut [Listed]) -> Result<bool,
 }
 
 impl Account {
-    /// Its mailboxes that can hold messages.
+    /// The mailboxes that can hold messages.
     pub(super) fn folders(&self) -> Vec<Folder> {
         let holds = |one: &&Listed| !one.has("\\Noselect") && !one.has("\\NonExistent");
         self.listed
@@ -79,8 +79,8 @@ impl Account {
             .collect()
     }
 
-    /// Makes a mailbox, if it is not there, and tells its numbers. Subscribed is what is subscribed at its source, or
-    /// is new where the source does not tell; not once more by a later run.
+    /// Creates a mailbox, if missing, and returns its numbers. A mailbox is subscribed if subscribed at its source,
+    /// or if new where the source does not report subscriptions; a later run does not subscribe the mailbox again.
     pub(super) async fn prepare(
         &mut self,
         folder: &Folder,

@@ -1,4 +1,4 @@
-//! The commands that a person types.
+//! The commands of the command line.
 
 mod account;
 mod alias;
@@ -28,7 +28,7 @@ use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
 use vere_process::settings::role_settings;
 
-/// The mail system: takes, keeps, and delivers mail.
+/// The mail system: accept, store and deliver mail.
 #[derive(Debug, Parser)]
 #[command(name = "vere", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -36,16 +36,16 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-/// Which configuration file a command uses.
+/// The configuration file of a command.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArg {
-    /// The configuration file; without it `VERE_CONFIG`, `run/vere.toml`, `/etc/vere/vere.toml`.
+    /// The configuration file; by default `VERE_CONFIG`, `run/vere.toml`, `/etc/vere/vere.toml`.
     #[arg(short, long = "config", value_name = "FILE", global = true)]
     config: Option<PathBuf>,
 }
 
 impl ConfigArg {
-    /// The file's path and what it says.
+    /// The file's path and content.
     fn load(&self) -> Result<(PathBuf, std::sync::Arc<vere_settings::Settings>), Failure> {
         let path = file::find(self.config.as_deref())?;
         let settings = file::read(&path)?;
@@ -55,134 +55,136 @@ impl ConfigArg {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs the whole system until it is told to stop.
+    /// Run the whole system until a signal stops it.
     Serve {
         #[command(flatten)]
         config: ConfigArg,
     },
-    /// Writes a working configuration, makes the first account, and says what else is to be done.
+    /// Write a working configuration, create the first account, and print the remaining steps.
     Quickstart(quickstart::QuickstartArgs),
-    /// Manages accounts.
+    /// Manage accounts.
     Account {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: account::AccountCommand,
     },
-    /// Manages the domains that mail is taken for.
+    /// Manage the local domains.
     Domain {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: domain::DomainCommand,
     },
-    /// Manages addresses that stand for others.
+    /// Manage addresses whose mail goes to other addresses.
     Alias {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: alias::AliasCommand,
     },
-    /// Manages the keys that sign mail (DKIM).
+    /// Manage the keys that sign mail (DKIM).
     Dkim {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: dkim::DkimCommand,
     },
-    /// Checks a configuration file and names what is wrong in it, with lines.
+    /// Check a configuration file and print every error, with lines.
     CheckConfig {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
         args: config::CheckConfigArgs,
     },
-    /// Tells about the configuration.
+    /// Print facts about the configuration.
     Config {
         #[command(subcommand)]
         command: config::ConfigCommand,
     },
-    /// Looks into the queues of a running system.
+    /// Inspect and control the queues of a running system.
     Queue {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: queue::QueueCommand,
     },
-    /// Looks after the nodes that hold the queues.
+    /// Manage the nodes that hold the queues.
     Spool {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: spool::SpoolCommand,
     },
-    /// Brings mail into an account of the mail store: from mbox files, a Maildir, or an account elsewhere.
+    /// Import mail into an account: from mbox files, a Maildir, or an IMAP account.
     Import {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
         args: vere_transfer::ImportArgs,
     },
-    /// Brings mail out of an account of the mail store: into mbox files, a Maildir, or an account elsewhere.
+    /// Export mail from an account: into mbox files, a Maildir, or an IMAP account.
     Export {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
         args: vere_transfer::ExportArgs,
     },
-    /// Looks after the mail store's files, while the system is stopped; `explain` at any time.
+    /// Maintain the mail store's files while the system is stopped; `explain` at any time.
     Store {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: vere_role_store::maintenance::StoreCommand,
     },
-    /// Goes the way of a message to a domain or address, and sends none: exchangers, policies, TLS, RCPT. Exit
-    /// code 0: it would be taken now, 3: it would wait, 4: refused for good.
+    /// Dry-run a delivery to a domain or address, without sending a message.
+    ///
+    /// Looks up MX hosts and policies, negotiates TLS and tries RCPT. Exit code 0: the mail would be accepted now, 3:
+    /// the mail would wait, 4: the mail would be refused permanently.
     Dial {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
         args: dial::DialArgs,
     },
-    /// Prints the way of a message, found by queue id, Message-ID or recipient.
+    /// Print the trace of a message, found by queue id, Message-ID or recipient.
     Trace {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
         args: trace::TraceArgs,
     },
-    /// Sends mail from this machine, with the classic command line (docs/sendmail.md).
+    /// Send mail from the local machine, with the classic command line (docs/sendmail.md).
     Sendmail {
-        /// As every program that knows sendmail gives them.
+        /// The arguments, as every sendmail program accepts them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
-    /// Writes the manual pages of this program.
+    /// Write the manual pages of `vere`.
     Man(pages::ManArgs),
-    /// Prints a script that completes commands in a shell.
+    /// Print a completion script for a shell.
     Completions(pages::CompletionsArgs),
-    /// Runs the bundled destination: takes mail for anybody and keeps it in a folder (vere-bench).
+    /// Run the bundled destination, which accepts mail for any recipient (vere-bench).
     #[command(disable_help_flag = true)]
     Sink {
-        /// Those of `vere-bench sink`, which is executed.
+        /// The arguments of `vere-bench sink`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
-    /// Measures this program beside its peers on this machine (vere-bench).
+    /// Measure `vere` beside its peers on this machine (vere-bench).
     #[command(disable_help_flag = true)]
     Bench {
-        /// Those of `vere-bench`, which is executed.
+        /// The arguments of `vere-bench`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
-    /// Runs a whole system for trying out below one folder.
+    /// Run a whole system for evaluation below a single directory.
     #[command(hide = true)]
     Demo {
         #[command(subcommand)]
         command: demo::DemoCommand,
     },
-    /// One role's process, started by `vere serve`.
+    /// The process of a role, started by `vere serve`.
     #[command(hide = true)]
     Role {
         #[command(flatten)]
@@ -200,11 +202,11 @@ enum RoleCommand {
     Signer,
     /// The mail store.
     Store,
-    /// A process of the mail store that takes messages apart; started by it.
+    /// A process of the mail store that parses messages, started by the store.
     Parser,
     /// A spool node.
     Spool {
-        /// Its name in the settings.
+        /// The name of the node in the settings.
         #[arg(long)]
         node: String,
     },
@@ -213,7 +215,7 @@ enum RoleCommand {
 /// Runs a command.
 ///
 /// # Errors
-/// Why it did not do what was asked.
+/// The reason why the command failed.
 pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     match cli.command {
         Command::Serve { config } => {
@@ -267,7 +269,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
 
 fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> {
     if matches!(role, RoleCommand::Parser) {
-        // It has no settings, and ends with its socket.
+        // A parser process reads no settings, and ends with its socket.
         vere_parsing::child::run()?;
         return Ok(Outcome::Exit(ExitCode::SUCCESS));
     }

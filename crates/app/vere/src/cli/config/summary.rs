@@ -1,10 +1,10 @@
-//! What a right file amounts to, in a few lines.
+//! The summary of a valid file, in a few lines.
 
 use std::fmt::Write as _;
 
 use vere_settings::{LocalDelivery, OverQuota, Settings};
 
-/// Says it.
+/// Builds the summary.
 pub(super) fn of(settings: &Settings) -> String {
     let mut text = format!("host name   {}\n", settings.hostname);
     let services = [
