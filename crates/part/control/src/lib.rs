@@ -1,8 +1,7 @@
 //! The control socket: how `vere queue` and other commands talk to a running gateway.
 //!
-//! A local stream socket; one JSON object per line each way. A request is
-//! `{"command": NAME, ...}`, its answer `{"ok": VALUE}` or `{"error": TEXT}`. Who may connect is decided
-//! by the permissions of the socket's file: its owner only.
+//! A local stream socket; a JSON object per line in each direction. A request is `{"command": NAME, ...}`, its answer
+//! `{"ok": VALUE}` or `{"error": TEXT}`. The permissions of the socket's file decide who may connect: the owner only.
 
 pub mod queues;
 mod top;
@@ -25,48 +24,47 @@ pub const REQUEST_MAX: usize = 64 * 1024;
 /// How long a command waits for its answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a command can ask of a gateway.
+/// A request to a gateway.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Request {
-    /// Queues in the order of their destinations: a list of [`QueueRow`]. One answer may hold fewer than
-    /// asked for; the next one begins behind its last.
+    /// Queues in the order of their destinations: a list of [`QueueRow`]. An answer may be shorter than requested;
+    /// the next answer begins behind the last queue.
     QueueList {
-        /// Those of a dead gateway of this name, as [`Request::Adopted`] gives it.
+        /// The queues of the dead gateway of this name, from [`Request::Adopted`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<String>,
-        /// Only those behind this destination.
+        /// Only queues behind this destination.
         #[serde(default)]
         after: Option<String>,
         /// How many to give at most.
         limit: usize,
     },
-    /// Dead gateways whose queues are delivered by this one: a list of names.
+    /// Dead gateways whose queues this gateway delivers: a list of names.
     Adopted,
-    /// The messages of one queue in acceptance order, or the places of one message: a list of
-    /// [`MessageRow`].
+    /// The messages of a queue in acceptance order, or the places of a message: a list of [`MessageRow`].
     QueueShow {
-        /// The destination as `queue list` prints it, or the id of a message; of all queues those that are
-        /// held, if it is not given.
+        /// The destination as `queue list` prints it, or the id of a message; by default, the held messages of all
+        /// queues.
         #[serde(default)]
         what: Option<String>,
         /// Restrict to messages held individually.
         #[serde(default)]
         held: bool,
-        /// Only the queues of the dead gateway of this name; without it, own and adopted ones.
+        /// Only the queues of the dead gateway of this name; by default, own and adopted queues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<String>,
-        /// Only messages of the queue behind this one.
+        /// Only messages of the queue behind this message.
         #[serde(default)]
         after: Option<TraceId>,
         /// How many to give at most.
         limit: usize,
     },
-    /// Changes what holds for a destination: an [`OrderRow`].
+    /// Changes the orders of a destination: an [`OrderRow`].
     QueueOrder {
         /// The destination, with or without a queue.
         destination: String,
-        /// What changes.
+        /// The change.
         change: OrderChange,
         /// For how long a hold, a refusal or another way holds; until taken back, if it is not given.
         #[serde(default)]
@@ -75,39 +73,39 @@ pub enum Request {
         #[serde(default)]
         ahead: bool,
     },
-    /// What is ordered for any destination, and which messages are held: a list of [`OrderRow`].
+    /// The orders of all destinations, and the held messages: a list of [`OrderRow`].
     QueueOrders,
-    /// Does something with messages: an [`Acted`], once it is done.
+    /// Acts on messages: an [`Acted`], after the action.
     QueueAct {
-        /// The destination; all, if it is not given.
+        /// The destination; by default, all destinations.
         #[serde(default)]
         destination: Option<String>,
-        /// Which of its messages.
+        /// The selected messages.
         #[serde(default)]
         selection: Selection,
-        /// What.
+        /// The action.
         action: Action,
-        /// Whether senders are told of what is returned.
+        /// Whether senders get a report of returned messages.
         report: bool,
     },
-    /// Holds or releases one message: a list of [`HoldRow`], one for each place where it waits.
+    /// Holds or releases a message: a list of [`HoldRow`], a row for each queue of the message.
     QueueMessage {
         /// The message's id.
         id: TraceId,
-        /// Only where it waits for this destination.
+        /// Only in the queue of this destination.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         destination: Option<String>,
-        /// What changes.
+        /// The change.
         change: MessageChange,
-        /// For how long a hold holds; until it is released, if it is not given.
+        /// The duration of a hold; by default, until the release.
         #[serde(default)]
         seconds: Option<u64>,
     },
-    /// What `vere queue top` shows: a [`TopSample`].
+    /// A sample for `vere queue top`: a [`TopSample`].
     QueueTop {
-        /// Which queues come first.
+        /// The order of the queues.
         order: TopOrder,
-        /// Only queues whose names hold this.
+        /// Only queues whose names contain this text.
         filter: String,
         /// How many queues to give at most.
         limit: usize,
@@ -122,77 +120,77 @@ pub enum Request {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum StoreRequest {
-    /// Searches and says what answered: a text.
+    /// Searches and reports the source of the answer: a text.
     Explain {
         /// The address of the account.
         account: String,
         /// The name of the mailbox, in UTF-8.
         mailbox: String,
-        /// What follows SEARCH in IMAP.
+        /// The arguments of SEARCH in IMAP.
         search: String,
     },
-    /// Accounts that have mailboxes, whether the directory knows them or not: an `AccountsPage`.
+    /// Accounts with mailboxes, known to the directory or not: an `AccountsPage`.
     Accounts {
-        /// Only those behind this one.
+        /// Only accounts behind this account.
         #[serde(default)]
         after: Option<String>,
     },
-    /// What one account has: an `AccountRow`.
+    /// The mail of an account: an `AccountRow`.
     Account {
         /// The address of the account.
         account: String,
     },
-    /// Removes all that an account has which the directory does not know: the same of it.
+    /// Removes the mail of an account unknown to the directory: the `AccountRow` of the removed mail.
     RemoveAccount {
         /// The address of the account.
         account: String,
     },
 }
 
-/// A change of what holds for a destination.
+/// A change of a destination's orders.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrderChange {
-    /// Nothing is delivered; mail is taken.
+    /// Pause delivery; mail is accepted.
     Hold,
-    /// Ends that.
+    /// End a hold.
     Release,
-    /// No mail is taken; what is queued is delivered.
+    /// Refuse new mail; queued mail is delivered.
     Refuse,
-    /// Ends that.
+    /// End a refusal.
     Accept,
-    /// What is queued goes elsewhere.
+    /// Send queued mail elsewhere.
     Reroute {
-        /// The domain whose hosts take it, or `relay:HOST:PORT`.
+        /// The domain whose hosts get the mail, or `relay:HOST:PORT`.
         to: String,
     },
-    /// Ends that.
+    /// End a reroute.
     Restore,
 }
 
-/// A change of what holds for a message.
+/// A change of a message's hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageChange {
-    /// It is not delivered.
+    /// Pause delivery of the message.
     Hold,
-    /// Ends that.
+    /// End a hold.
     Release,
 }
 
-/// What came of it.
+/// The outcome of a hold or a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldOutcome {
-    /// It was done.
+    /// The change was made.
     Done,
-    /// Nothing: the message was being delivered, or has left.
+    /// No change: the message was under delivery, or has left.
     Busy,
-    /// Nothing: it was not held.
+    /// No change: the message was not held.
     NotHeld,
 }
 
-/// A message in one queue after it was held or released.
+/// A message in a queue after a hold or a release.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HoldRow {
     /// The trace id of the message.
@@ -203,11 +201,11 @@ pub struct HoldRow {
     pub outcome: HoldOutcome,
     /// A time, or `taken back`.
     pub held_until: Option<String>,
-    /// Whether those behind it wait for it.
+    /// Whether later messages wait for the message.
     pub in_order: bool,
 }
 
-/// Which queues come first when not all are shown.
+/// The queues that come first in a partial list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TopOrder {
@@ -223,23 +221,23 @@ pub enum TopOrder {
     Name,
 }
 
-/// What is done with a message.
+/// An action on a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// It is counted.
+    /// Count the message.
     Count,
-    /// It is tried again now.
+    /// Retry the message now.
     Retry,
-    /// It is returned to its sender.
+    /// Return the message to its sender.
     Bounce,
-    /// As when its time were over.
+    /// Return the message as expired.
     Expire,
-    /// It is removed; nobody is told.
+    /// Remove the message without a report.
     Purge,
 }
 
-/// Which messages of a queue: all for which everything given holds.
+/// The selected messages of a queue: messages that match every given criterion.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Selection {
     /// The sender's address, in any case of letters, or its domain, with or without `@` in front; empty for
@@ -253,28 +251,28 @@ pub struct Selection {
     pub id: Option<TraceId>,
 }
 
-/// What came of an action.
+/// The outcome of an action.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Acted {
-    /// Messages for which it was done.
+    /// Messages with the action done.
     pub messages: usize,
-    /// Octets of their bodies.
+    /// Octets of the messages' bodies.
     pub octets: u64,
-    /// Messages left alone because they were being delivered.
+    /// Messages left alone because of a delivery under way.
     pub busy: usize,
-    /// Why it ended early.
+    /// The reason of an early end.
     pub trouble: Option<String>,
 }
 
-/// What is ordered for a destination, or that one message is held; a time, or `taken back`.
+/// The orders of a destination, or the hold of a single message; a time, or `taken back`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OrderRow {
     /// The name of the destination: a domain, `relay:HOST:PORT` or `local`.
     pub destination: String,
-    /// The dead gateway for whose queue it is ordered.
+    /// The dead gateway of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The message that is held alone.
+    /// The message under a hold of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Start of the hold, if the record has the time.
@@ -284,7 +282,7 @@ pub struct OrderRow {
     pub held_until: Option<String>,
     /// The end of the refusal: a time, or `taken back`.
     pub refused_until: Option<String>,
-    /// Where its mail goes instead.
+    /// The other destination of the mail.
     pub way: Option<String>,
     /// The end of the reroute: a time, or `taken back`.
     pub way_until: Option<String>,
@@ -305,34 +303,34 @@ pub enum Answer {
 pub struct QueueRow {
     /// The name of the destination: a domain, `relay:HOST:PORT` or `local`.
     pub destination: String,
-    /// The dead gateway whose queue it is.
+    /// The dead gateway of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Messages in the queue.
     pub messages: usize,
-    /// Octets of their bodies.
+    /// Octets of the messages' bodies.
     pub octets: u64,
-    /// Messages that came since this gateway process knows the queue.
+    /// Messages that arrived since the gateway process knows the queue.
     pub came: u64,
-    /// Messages that left the queue for good.
+    /// Messages that left the queue permanently.
     pub left: u64,
-    /// How many messages of which priority are ready.
+    /// Number of ready messages by priority.
     pub priorities: BTreeMap<i8, usize>,
-    /// Messages that wait for their next attempt.
+    /// Messages deferred to their next attempt.
     pub deferred: usize,
     /// Messages in delivery.
     pub in_flight: usize,
-    /// Messages that an operator holds one by one.
+    /// Messages under a hold of their own.
     pub held: usize,
     /// Open connections to the hosts of the destination.
     pub connections: usize,
-    /// How many there may be now, with those of other destinations that the same hosts serve.
+    /// Present limit of connections, shared with other destinations of the same hosts.
     pub connections_max: usize,
-    /// Whether its messages leave one at a time, in the order in which they were taken.
+    /// Whether messages leave one at a time, in the order of acceptance.
     pub in_order: bool,
-    /// The hosts that serve it, once they are known.
+    /// The hosts of the destination, once known.
     pub site: Option<String>,
-    /// The average time that a message takes there.
+    /// The average time of a message's delivery.
     pub latency_ms: Option<u64>,
     /// The end of a pause of the destination.
     pub paused_until: Option<String>,
@@ -340,7 +338,7 @@ pub struct QueueRow {
     pub held_until: Option<String>,
     /// A time, or `taken back`.
     pub refused_until: Option<String>,
-    /// Where its mail goes instead, by an operator's order.
+    /// The other destination of the mail, by an operator's order.
     pub way: Option<String>,
     /// Whether no route of the settings in force leads to its next hop, and no order leads elsewhere.
     #[serde(default)]
@@ -349,9 +347,9 @@ pub struct QueueRow {
     pub oldest: Option<String>,
     /// The age of the oldest message.
     pub oldest_seconds: Option<u64>,
-    /// The last complaint, of its hosts or about them.
+    /// The last complaint, of the hosts or about the hosts.
     pub last_reply: Option<String>,
-    /// What its hosts said last about a message, good or bad.
+    /// The last reply of the hosts about a message, good or bad.
     #[serde(default)]
     pub last_answer: Option<String>,
 }
@@ -365,19 +363,19 @@ pub struct ReplicaLine {
     pub active: String,
     /// The connection on standby: `ready` or `down`.
     pub standby: String,
-    /// `sync`, `slow` (the same, and it is to be replaced), `rebuilding`, `catching up` (it is given
-    /// what it missed), `out`, `out, slow` (left alone for that), or what is wrong with it.
+    /// `sync`, `slow` (in sync, and about to be replaced), `rebuilding`, `catching up` (receives the missed records),
+    /// `out`, `out, slow` (excluded for slowness), or the fault of the replica.
     pub sync: String,
-    /// The last transaction it acknowledged.
+    /// The last transaction acknowledged by the replica.
     pub transactions: u64,
-    /// Transactions sent to it and not acknowledged.
+    /// Transactions sent to the replica and not acknowledged.
     pub in_flight: u64,
-    /// Whether acknowledged mail is in its memory and nowhere else.
+    /// Whether acknowledged mail is in the replica's memory and nowhere else.
     #[serde(default)]
     pub alone: bool,
-    /// Records copied to it, while it is being rebuilt.
+    /// Records copied to the replica, during its rebuild.
     pub copied: Option<u64>,
-    /// Why it is not connected.
+    /// The reason why the replica is not connected.
     pub trouble: Option<String>,
 }
 
@@ -386,7 +384,7 @@ pub struct ReplicaLine {
 pub struct MessageRow {
     /// The trace id of the message.
     pub id: String,
-    /// The dead gateway in whose queue it is.
+    /// The dead gateway of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// The name of the destination: a domain, `relay:HOST:PORT` or `local`.
@@ -399,9 +397,9 @@ pub struct MessageRow {
     pub attempts: u16,
     /// The time of the next attempt.
     pub not_before: Option<String>,
-    /// A time, or `taken back`, if an operator holds it.
+    /// A time, or `taken back`, if an operator holds the message.
     pub held_until: Option<String>,
-    /// Since when, where its record says so.
+    /// The beginning of the hold, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_since: Option<String>,
     /// Octets of the body.
@@ -421,10 +419,10 @@ pub fn store_socket(settings: &Settings) -> PathBuf {
     settings.control.socket.with_file_name("store.sock")
 }
 
-/// Asks the gateway behind `socket` and waits for its answer.
+/// Asks the gateway behind `socket` and waits for the answer.
 ///
 /// # Errors
-/// When nobody listens there, the answer takes too long, or the gateway refuses; the text says which.
+/// When nobody listens at the socket, the answer takes too long, or the gateway refuses; the text has the reason.
 pub fn ask(socket: &Path, request: &Request) -> Result<serde_json::Value, String> {
     ask_for(socket, request, ANSWER_TIMEOUT)
 }
