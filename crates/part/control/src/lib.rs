@@ -28,8 +28,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Request {
-    /// Queues in the order of their destinations: a list of [`QueueRow`]. An answer may be shorter than requested;
-    /// the next answer begins behind the last queue.
+    /// A list of [`QueueRow`] by destination, possibly shorter than requested: then ask again behind the last queue.
     QueueList {
         /// The queues of the dead gateway of this name, from [`Request::Adopted`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,8 +43,7 @@ pub enum Request {
     Adopted,
     /// The messages of a queue in acceptance order, or the places of a message: a list of [`MessageRow`].
     QueueShow {
-        /// The destination as `queue list` prints it, or the id of a message; by default, the held messages of all
-        /// queues.
+        /// The destination as `queue list` prints it, or a message id; by default, the held messages of all queues.
         #[serde(default)]
         what: Option<String>,
         /// Restrict to messages held individually.
@@ -240,8 +238,7 @@ pub enum Action {
 /// The selected messages of a queue: messages that match every given criterion.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Selection {
-    /// The sender's address, in any case of letters, or its domain, with or without `@` in front; empty for
-    /// the null reverse-path.
+    /// The sender's address, or its domain with or without `@`, in any letter case; empty for the null reverse-path.
     pub sender: Option<String>,
     /// The address of a recipient, or its domain, in the same way.
     pub recipient: Option<String>,
