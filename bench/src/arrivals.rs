@@ -1,4 +1,4 @@
-//! What came to the sink, held against what was acknowledged.
+//! Arrivals at the sink, compared with the acknowledgements.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -14,11 +14,11 @@ pub(crate) struct Arrival {
     pub(crate) count: u32,
 }
 
-/// The messages of one run that came to the sink.
+/// The messages of a run at the sink.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
     pub(crate) by_id: HashMap<MessageId, Arrival>,
-    /// When the last of them came.
+    /// Arrival time of the last message.
     pub(crate) last: Option<Instant>,
 }
 
@@ -43,7 +43,7 @@ impl Arrivals {
         }
     }
 
-    /// Goes on taking deliveries until nothing of the run came for `quiet`.
+    /// Accepts deliveries until no message of the run arrives for `quiet`.
     pub(crate) fn await_quiet(&mut self, sink: &SinkHandle, run: u32, quiet: Duration) {
         let mut progress = Instant::now();
         while progress.elapsed() < quiet {
@@ -72,7 +72,7 @@ impl Arrivals {
         true
     }
 
-    /// Acknowledged messages that have not come, in the order of their acknowledgement.
+    /// Acknowledged messages without an arrival, in the order of their acknowledgement.
     pub(crate) fn missing(&self, acked: &[Ack]) -> Vec<MessageId> {
         acked
             .iter()
@@ -81,7 +81,7 @@ impl Arrivals {
             .collect()
     }
 
-    /// Messages that came more than once.
+    /// Messages with more than one arrival.
     pub(crate) fn doubled(&self) -> Vec<MessageId> {
         let mut doubled: Vec<MessageId> = self
             .by_id

@@ -13,7 +13,7 @@ use crate::{gateway, sink, spool, store, trouble};
 use attack::AttackArgs;
 use pages::{CompletionsArgs, ManArgs};
 
-/// Measures a mail system beside its peers on this machine.
+/// Measure a mail system beside its peers on this machine
 #[derive(Debug, Parser)]
 #[command(name = "vere-bench", version, max_term_width = 100)]
 struct Cli {
@@ -29,19 +29,19 @@ enum Command {
     Spool(spool::SpoolArgs),
     /// Mail read, searched, filed and delivered: the mail store beside Dovecot.
     Store(store::StoreArgs),
-    /// Thousands of clients that do nothing: memory beside its bounds, and what honest clients notice.
+    /// Open thousands of clients that do nothing; measure memory and honest clients.
     Trouble(trouble::TroubleArgs),
-    /// Runs the bundled destination: takes mail for anybody and keeps it in a folder.
+    /// Run the bundled destination, which accepts mail for any recipient.
     Sink(sink::SinkArgs),
-    /// Kills processes of a system under load and counts lost and doubled messages.
+    /// Kill processes of a system under load, and count lost and doubled messages.
     Kill(AttackArgs),
-    /// Writes the manual pages of this program.
+    /// Write the manual pages of `vere-bench`.
     Man(ManArgs),
-    /// Prints a script that completes commands in a shell.
+    /// Print a completion script for a shell.
     Completions(CompletionsArgs),
 }
 
-/// Runs the command on this process's command line.
+/// Runs the command of the process's arguments.
 pub fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -67,8 +67,8 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns an error's text with the causes that it does not name itself. Control characters of a terminal are
-/// replaced: parts of the text come from servers.
+/// Returns an error's text with the causes missing from the text. Control characters of a terminal are replaced:
+/// parts of the text come from servers.
 fn told(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -12,14 +12,14 @@ const LINE_MAX: usize = 998;
 /// Why an mbox file could not be used.
 #[derive(Debug)]
 pub enum CorpusError {
-    /// It cannot be opened, read or decompressed.
+    /// The file cannot be opened, read or decompressed.
     Read {
         /// The file.
         path: PathBuf,
-        /// What the kernel or the decoder said.
+        /// The error of the kernel or the decoder.
         source: io::Error,
     },
-    /// It holds no message.
+    /// The file contains no message.
     Empty {
         /// The file.
         path: PathBuf,
@@ -44,7 +44,7 @@ impl std::error::Error for CorpusError {
     }
 }
 
-/// Messages as they go over the wire: CRLF lines, dots doubled, nothing after the last line.
+/// Messages in wire format: CRLF lines, dots doubled, nothing after the last line.
 ///
 /// Old mail does not keep today's rules, and a strict server would refuse it for reasons the
 /// measurement is not about. So a CR inside a line becomes a space, a NUL is left out, and a line of
@@ -84,8 +84,8 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// Where the test corpus is: the file named by the environment variable `VERE_CORPUS`, else
-    /// `shared/corpus/mail.mbox.zst` beside the working folder or one of those around it.
+    /// The path of the test corpus: the file in the environment variable `VERE_CORPUS`, else
+    /// `shared/corpus/mail.mbox.zst` in the working directory or one of its ancestors.
     pub fn locate() -> Option<PathBuf> {
         if let Some(path) = std::env::var_os("VERE_CORPUS") {
             return Some(path.into());
@@ -167,12 +167,12 @@ impl Corpus {
         self.messages.len()
     }
 
-    /// Whether there is none; never so after [`Corpus::read`].
+    /// Whether the corpus is empty; never true after [`Corpus::read`].
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// Message `index`, modulo their number, and whether it has octets above 127.
+    /// Message `index`, modulo the number of messages, and whether the message has octets above 127.
     pub fn message(&self, index: usize) -> (&[u8], bool) {
         let (range, eight_bit) = &self.messages[index % self.messages.len()];
         (&self.octets[range.clone()], *eight_bit)

@@ -1,9 +1,8 @@
-//! `vere-bench gateway`: messages relayed per second, CPU per message and reply times, against
-//! Postfix and against what this machine can do at all.
+//! `vere-bench gateway`: messages relayed per second, CPU per message and reply times, against Postfix and against
+//! the limits of the machine.
 //!
-//! The systems run side by side and take turns, A B A B, so that what else the machine does falls
-//! on all of them; every figure is the median of the rounds. A message counts as delivered when
-//! the sink has it.
+//! The systems run side by side and take turns, A B A B, so that the machine's other load affects every system alike;
+//! every figure is the median of the rounds. A message counts as delivered when the sink has received the message.
 
 mod backlog;
 mod bars;
@@ -38,10 +37,10 @@ use report::{OURS, Report, metric};
 /// Measures the gateway: throughput, CPU per message and reply times, beside Postfix.
 #[derive(Debug, Clone, Args)]
 pub struct GatewayArgs {
-    /// What all benchmarks take.
+    /// Arguments of all benchmarks.
     #[command(flatten)]
     pub common: Common,
-    /// Measure only this; `--quick` measures loads only unless told otherwise.
+    /// Measure only this part; with `--quick` the default is `loads`.
     #[arg(long, value_enum, value_name = "PART")]
     pub only: Option<Part>,
     /// How many messages the backlog has.
@@ -57,7 +56,7 @@ pub struct GatewayArgs {
 pub enum Part {
     /// Loads of several sizes on all systems, in turns.
     Load,
-    /// A thousand destinations of which most are dead.
+    /// A thousand destinations, most of them dead.
     Dead,
     /// Many messages queued, looked at, drained.
     Backlog,
@@ -65,7 +64,7 @@ pub enum Part {
     Destinations,
 }
 
-/// Why a benchmark could not run to its end.
+/// Reason for the end of an incomplete benchmark.
 #[derive(Debug)]
 pub enum BenchError {
     /// The sink.
@@ -78,10 +77,10 @@ pub enum BenchError {
     Account {
         /// The system.
         name: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// A system could not be started though it is there.
+    /// An available system could not be started.
     Peer(PeerError),
     /// A result cannot be written.
     Write(WriteError),
@@ -117,9 +116,9 @@ impl std::error::Error for BenchError {
 struct Plan {
     sessions: &'static [usize],
     rounds: usize,
-    /// How long mail is sent to a system in one round.
+    /// Time of sending to a system in a round.
     send: Duration,
-    /// The same for the rows that show the limit.
+    /// Time of sending for the rows of the limit.
     send_limit: Duration,
     /// No round begins after this time.
     budget: Duration,
@@ -130,7 +129,7 @@ struct Plan {
     destinations: DestinationsPlan,
 }
 
-/// The sessions of the load that a system could keep for long.
+/// Sessions of the load that a system can sustain.
 const HALF_LOAD_SESSIONS: usize = 50;
 
 impl Plan {
@@ -191,14 +190,13 @@ impl Plan {
     }
 }
 
-/// Runs the benchmark, prints its table, and writes the files asked for.
+/// Runs the benchmark, prints its table, and writes the requested files.
 ///
-/// A peer that is not installed is skipped, said on standard error and in the results.
+/// A peer that is not installed is skipped, with a note on standard error and in the results.
 ///
 /// # Errors
 ///
-/// [`BenchError`] when a part of the benchmark itself fails. Figures that miss their bars are not
-/// an error.
+/// [`BenchError`] when a part of the benchmark itself fails. Figures beyond their bars are not an error.
 pub fn run(args: &GatewayArgs) -> Result<(), BenchError> {
     let plan = Plan::of(args);
     let base = args.common.base();
@@ -209,7 +207,7 @@ pub fn run(args: &GatewayArgs) -> Result<(), BenchError> {
         .map_err(BenchError::Write)
 }
 
-/// Everything that runs at once.
+/// All systems that run at once.
 struct Systems {
     sink: RunningSink,
     noop: NoopRelay,

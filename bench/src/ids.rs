@@ -1,4 +1,4 @@
-//! The id that makes every message of a run countable at its destination.
+//! The id by which a destination counts the messages of a run.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use memchr::{memchr, memmem};
 
-/// The header field that carries a [`MessageId`].
+/// The header field of a [`MessageId`].
 pub(crate) const FIELD: &str = "X-Bench-Id";
 
-/// A field further down is not looked for: every relay's trace fields together stay below this.
+/// Octets searched for the field: the trace fields of all relays together are shorter.
 const HEADER_MAX: usize = 64 * 1024;
 
-/// Which message of which run: written as 16 hexadecimal digits in the field `X-Bench-Id`.
+/// The id of a message: run and sequence, written as 16 hexadecimal digits in the field `X-Bench-Id`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(u64);
 
@@ -31,18 +31,18 @@ impl MessageId {
         (self.0 >> 32) as u32
     }
 
-    /// The number of the message in its run, from 0.
+    /// The number of the message in the run, from 0.
     pub const fn sequence(self) -> u32 {
         self.0 as u32
     }
 
-    /// The id in the header of `message` (CRLF or LF lines), if there is one.
+    /// The id in the header of `message` (CRLF or LF lines), if present.
     pub fn of_message(message: &[u8]) -> Option<Self> {
         let value = header_value(message, FIELD)?;
         std::str::from_utf8(value).ok()?.parse().ok()
     }
 
-    /// A run number that no other run is likely to have.
+    /// A random run number, most likely unique.
     pub fn random_run() -> u32 {
         RandomState::new().hash_one("run") as u32
     }

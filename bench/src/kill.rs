@@ -1,14 +1,13 @@
-//! Sends mail through a system while its processes are killed, and counts what that cost.
+//! Sends mail through a system while its processes are killed, and counts the losses and duplicates.
 //!
-//! The load is tolerant: each message is sent until it is acknowledged. Kills come at random shares
-//! of the acknowledgements, so that all of them fall into the load however fast it runs; the seed
-//! decides which shares. Afterwards every acknowledged message must be at the sink, and each one
-//! that came twice must have a cause that the promise of at-least-once delivery allows:
+//! The load is tolerant: each message is sent until the system acknowledges the message. Kills come at random shares
+//! of the acknowledgements, so that all kills fall into the load however fast the load runs; the seed decides the
+//! shares. Afterwards every acknowledged message must be at the sink, and each message with two arrivals must have a
+//! cause that the promise of at-least-once delivery allows:
 //!
-//! - its sender lost a reply, or was refused temporarily after the final dot, and sent it again;
-//! - or a process was killed within [`KillPlan::doubt`] after its first arrival, so that the
-//!   next hop's reply or the record of it was lost; or just before, with the message still in the
-//!   kernel's buffers.
+//! - the sender lost a reply, or was refused temporarily after the final dot, and sent the message again;
+//! - or a process was killed within [`KillPlan::doubt`] after the first arrival of the message, so that the reply of
+//!   the next hop, or its record, was lost; or just before, with the message still in the kernel's buffers.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -21,28 +20,28 @@ use crate::sink::SinkHandle;
 /// How often the load's progress is looked at.
 const POLL: Duration = Duration::from_millis(1);
 
-/// How long what a process wrote before it was killed may lie in the kernel's buffers until a busy
-/// sink reads it.
+/// Longest time that octets written by a killed process remain in the kernel's buffers until a busy sink reads the
+/// octets.
 const IN_BUFFERS: Duration = Duration::from_millis(500);
 
-/// A load and the kills during it.
+/// A load, with kills during the load.
 #[derive(Debug, Clone)]
 pub struct KillPlan {
-    /// The load; its end is taken from `count`, and it is made tolerant.
+    /// The load; its end is replaced by `count`, and the load is made tolerant.
     pub load: LoadOptions,
     /// Messages to get acknowledged.
     pub count: u32,
     /// Kills, spread over the load.
     pub kills: u32,
-    /// Decides when, and what [`KillMoment::random`] says.
+    /// Seed of the kills' times and of [`KillMoment::random`].
     pub seed: u64,
-    /// A double whose first arrival was at most this long before a kill is put down to it.
+    /// A kill at most this long after a first arrival explains a second arrival of the message.
     pub doubt: Duration,
-    /// Missing messages are given up when nothing arrives for so long. It must exceed every pause
-    /// of the system after a failure: Postfix took some ten minutes to deliver what it had deferred
-    /// when its processes were killed, since two of its intervals of 300 s add up.
+    /// Missing messages are given up after this time without an arrival. The time must exceed every pause of the
+    /// system after a failure: Postfix took some ten minutes to deliver deferred messages after a kill of its
+    /// processes, since two of its intervals of 300 s add up.
     pub stall: Duration,
-    /// Doubles are waited for until nothing arrives for so long.
+    /// The run waits for duplicates until no message arrives for this time.
     pub quiet: Duration,
 }
 
@@ -82,18 +81,18 @@ impl KillPlan {
 /// The moment of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KillMoment {
-    /// Which kill, from 0.
+    /// The number of the kill, from 0.
     pub number: u32,
     /// Messages acknowledged so far.
     pub acked: u64,
-    /// A number drawn for this kill, to choose the victim by.
+    /// A random number, by which the caller chooses the victim.
     pub random: u64,
 }
 
-/// What the kills cost.
+/// The effects of the kills.
 #[derive(Debug)]
 pub struct KillReport {
-    /// The seed, to run the same again.
+    /// The seed, to repeat the run.
     pub seed: u64,
     /// Kills carried out.
     pub kills: u32,
@@ -101,19 +100,19 @@ pub struct KillReport {
     pub acked: usize,
     /// Different messages at the sink.
     pub arrived: usize,
-    /// Acknowledged and not at the sink when nothing had come for [`KillPlan::stall`]: must be
-    /// empty. It means lost only where the system has nothing left in its queue and no retry of it
-    /// is longer than that; ask its queue before saying so.
+    /// Acknowledged messages that were not at the sink after [`KillPlan::stall`] without an arrival: must be empty. A
+    /// missing message is lost only if the queue of the system is empty and no retry of the system takes longer;
+    /// inspect the queue before the verdict.
     pub missing: Vec<MessageId>,
     /// At the sink more than once.
     pub doubled: Vec<MessageId>,
-    /// Those of `doubled` without a cause that the promise allows: must be empty.
+    /// Messages of `doubled` without a cause that the promise allows: must be empty.
     pub doubled_without_cause: Vec<MessageId>,
-    /// Refused for good, with the code: nothing was wrong with them, so must be empty.
+    /// Permanently refused messages, with the reply code: every message was valid, so must be empty.
     pub refused: Vec<(MessageId, u16)>,
     /// Not acknowledged when the time was over: must be empty.
     pub unresolved: Vec<MessageId>,
-    /// What the sender saw go wrong.
+    /// The failures seen by the sender.
     pub failures: Failures,
     /// How long the load took.
     pub elapsed: Duration,
@@ -197,8 +196,8 @@ pub fn run(
     let has_cause = |id: &MessageId| {
         repeated.contains(id)
             || arrivals.by_id.get(id).is_some_and(|arrival| {
-                // A kill takes effect some time before the caller says it is done with it, and what
-                // the dead process had written arrives some time after.
+                // A kill takes effect some time before the caller returns, and the octets written by the dead process
+                // arrive some time afterwards.
                 kills.iter().any(|at| {
                     arrival.first <= *at + IN_BUFFERS
                         && at.saturating_duration_since(arrival.first) <= plan.doubt

@@ -1,12 +1,11 @@
 //! The papers' experiments: load generator, sink, no-op relay, peers.
 //!
-//! [`sink`] receives and [`load`] sends, each in one thread and each with an SMTP dialogue of its
-//! own (RFC 5321 with PIPELINING, SIZE, 8BITMIME; the sink also SMTPUTF8, CHUNKING, BINARYMIME), so
-//! that what judges the product does not share its mistakes. [`noop`] shows what any relay must at
-//! least cost, [`peer`] starts Postfix or the product, [`process`] accounts for their CPU time.
-//! [`gateway`] puts these together as `vere-bench gateway`; [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing;
-//! [`kill`] takes processes away under load. [`cli`] has the commands of the program `vere-bench`; `vere` links nothing of
-//! this crate, save in its tests.
+//! [`sink`] receives and [`load`] sends, each in one thread and each with an SMTP dialogue of its own (RFC 5321 with
+//! PIPELINING, SIZE, 8BITMIME; the sink also SMTPUTF8, CHUNKING, BINARYMIME), so that the judge of the product does
+//! not share the product's mistakes. [`noop`] shows the least cost of any relay, [`peer`] starts Postfix or the
+//! product, [`process`] accounts for their CPU time. [`gateway`] joins these modules as `vere-bench gateway`;
+//! [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing; [`kill`] kills processes under load.
+//! [`cli`] has the commands of the program `vere-bench`; `vere` links nothing of this crate, save in its tests.
 //!
 //! Not covered: TLS and AUTH, several recipients per message, load at a fixed arrival rate.
 //!

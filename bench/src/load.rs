@@ -1,9 +1,9 @@
 //! The load generator: many SMTP sessions from one thread, every message accounted for.
 //!
-//! It sends messages with an [`MessageId`] each and records which of them were acknowledged, how
-//! long the answer to the final dot took, and everything that failed. In tolerant mode nothing is
-//! given up: after any failure the same message is sent again until it is acknowledged, and each
-//! acknowledgement says whether an earlier attempt may have gone through as well.
+//! The generator sends messages with a [`MessageId`] each and records the acknowledged messages, the reply times of
+//! final dots, and every failure. In tolerant mode no message is given up: after any failure the message is sent
+//! again until the server acknowledges the message, and each acknowledgement notes whether an earlier attempt may
+//! have succeeded as well.
 
 mod engine;
 mod source;
@@ -30,43 +30,43 @@ use crate::ids::MessageId;
 pub enum LoadEnd {
     /// After this many messages.
     Count(u32),
-    /// No message begins after this time; those under way are ended.
+    /// No message begins after this time; messages under way are finished.
     After(Duration),
 }
 
-/// What to send where.
+/// The load, and its target.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
     /// The server.
     pub target: SocketAddr,
-    /// Connections at once, each with one message under way.
+    /// Connections at once, each with a message under way.
     pub sessions: usize,
-    /// What to send.
+    /// The messages of the load.
     pub messages: Messages,
     /// When to end.
     pub end: LoadEnd,
     /// The run number in every [`MessageId`].
     pub run: u32,
-    /// Recipients are spread over the domains `dN.bench.test` with these numbers.
+    /// Recipients are spread over the domains `dN.bench.test` with N in this range.
     pub destinations: Range<u32>,
-    /// No more messages a second than this, each begun when its time has come.
+    /// At most this many messages a second, each begun at its time.
     pub rate: Option<f64>,
-    /// Messages over one connection before a new one is made; all of them when `None`.
+    /// Messages over a connection before the next connection; all messages when `None`.
     pub messages_per_connection: Option<u32>,
-    /// Send MAIL, RCPT and DATA at once where the server takes it.
+    /// Send MAIL, RCPT and DATA at once where the server announces PIPELINING.
     pub pipelining: bool,
     /// Retry until acknowledged.
     pub tolerant: bool,
     /// How long to wait for a connection or a reply.
     pub reply_timeout: Duration,
-    /// How long the whole load may take; what is open then stays unresolved.
+    /// Limit of the time of the whole load; messages still open then remain unresolved.
     pub duration_max: Duration,
     /// Append a line `ID ATTEMPTS sure|doubled?` for each acknowledged message to this file.
     pub acked_file: Option<PathBuf>,
 }
 
 impl LoadOptions {
-    /// Sends the usual mix to `target` over one session until `end`.
+    /// Sends the usual mix to `target` over a single session until `end`.
     pub fn new(target: SocketAddr, end: LoadEnd) -> Self {
         Self {
             target,
@@ -95,7 +95,7 @@ pub enum LoadError {
     AckedFile {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
 }
@@ -119,21 +119,21 @@ impl std::error::Error for LoadError {
     }
 }
 
-/// One acknowledged message.
+/// An acknowledged message.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack {
-    /// Which.
+    /// The id of the message.
     pub id: MessageId,
-    /// When its positive reply was read.
+    /// Time when the positive reply was read.
     pub at: Instant,
-    /// How often it was begun, 1 when nothing failed.
+    /// Number of attempts, 1 without a failure.
     pub attempts: u32,
     /// An earlier attempt was sent whole and got no answer, or a temporary refusal after the final
     /// dot: the server may have taken it then too.
     pub may_be_doubled: bool,
 }
 
-/// What went wrong, counted.
+/// Failures, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Failures {
     /// Connections refused or not answered.
@@ -149,7 +149,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// All of them.
+    /// The sum of all failures.
     pub const fn total(&self) -> u64 {
         self.connects + self.lost + self.timeouts + self.temporary + self.permanent
     }
@@ -166,11 +166,11 @@ pub struct LoadReport {
     pub refused: Vec<(MessageId, u16)>,
     /// Messages begun and neither acknowledged nor refused.
     pub unresolved: Vec<MessageId>,
-    /// What went wrong on the way.
+    /// The failures during the load.
     pub failures: Failures,
     /// Octets of acknowledged messages as on the wire.
     pub octets: u64,
-    /// Microseconds from the write of the final dot to its positive reply.
+    /// Microseconds from the write of the final dot to the positive reply.
     pub reply_us: Histogram<u64>,
 }
 

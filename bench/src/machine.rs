@@ -1,4 +1,4 @@
-//! What a result was measured on.
+//! The machine of a result.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Describes this machine; `folder` is where data is synced to.
+    /// Describes the machine; `folder` is the directory of synced data.
     pub(crate) fn describe(folder: &Path) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {
@@ -72,7 +72,7 @@ impl Machine {
     }
 }
 
-/// The kind of the file system that `folder` lies on.
+/// The type of the file system of `folder`.
 pub(crate) fn filesystem_of(folder: &Path) -> String {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     filesystem(&mounts, folder)

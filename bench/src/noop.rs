@@ -1,10 +1,9 @@
-//! The no-op relay: what any relay must at least do, and nothing else.
+//! The no-op relay: the least work of any relay, and nothing else.
 //!
-//! One thread with one epoll set takes each message from a client, sends it to the next hop over a
-//! connection that belongs to that client's, and answers 250 **after** the next hop has answered
-//! 250. Nothing is queued, nothing is synced, no trace field is added. Its throughput and its CPU
-//! per message are the limits of this machine for the work that cannot be saved: two dialogues and
-//! two copies through the kernel.
+//! A single thread with one epoll set reads each message from a client, sends the message to the next hop over the
+//! connection paired with the client's connection, and answers 250 **after** the next hop has answered 250. Nothing
+//! is queued, nothing is synced, no trace field is added. The throughput and the CPU per message of the no-op relay
+//! are the limits of the machine for the unavoidable work: two dialogues and two copies through the kernel.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -25,7 +24,7 @@ const WAKER: Token = Token(usize::MAX - 1);
 /// The longest message relayed.
 const MESSAGE_SIZE_MAX: usize = 64 * 1024 * 1024;
 
-/// A no-op relay on a thread of its own, stopped when dropped.
+/// A no-op relay on its own thread, stopped when dropped.
 #[derive(Debug)]
 pub struct NoopRelay {
     address: SocketAddr,
@@ -45,7 +44,7 @@ impl NoopRelay {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), next_hop)
     }
 
-    /// Starts a relay to `next_hop` that listens on `address`.
+    /// Starts a relay to `next_hop` with a listener on `address`.
     ///
     /// # Errors
     ///
@@ -93,12 +92,12 @@ impl NoopRelay {
         })
     }
 
-    /// Where it listens.
+    /// The address of the listener.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The account of its thread.
+    /// The CPU account of the relay's thread.
     pub const fn account(&self) -> &CpuAccount {
         &self.account
     }
@@ -261,7 +260,7 @@ impl Relay {
         Ok(true)
     }
 
-    /// Runs the next hop's side; true when the client has got its answer.
+    /// Runs the next hop's side; true when the client has received the answer.
     fn forward(&mut self, pair: &mut Pair, index: usize) -> bool {
         let answer = self.transfer(pair, index).unwrap_or_else(|_| {
             if let Some(upstream) = pair.upstream.take() {

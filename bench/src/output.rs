@@ -1,4 +1,5 @@
-//! What all benchmarks take and give: what they run, below which folder, and where the figures go.
+//! The common arguments and results of all benchmarks: the program under test, the directory, and the files of the
+//! figures.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -22,16 +23,16 @@ pub struct Common {
     /// Write the figures as a page with plots to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// The program to measure; by default `vere` beside this one.
+    /// Measure this program; by default `vere` beside `vere-bench`.
     #[arg(long, value_name = "PATH")]
     pub vere: Option<PathBuf>,
-    /// Keep mail and logs below this folder: its file system decides what a sync costs.
+    /// Keep mail and logs below this directory, whose file system decides the cost of a sync.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
 
 impl Common {
-    /// The folder below which everything is made.
+    /// The directory above all files of the benchmark.
     pub(crate) fn base(&self) -> PathBuf {
         self.dir.clone().unwrap_or_else(std::env::temp_dir)
     }
@@ -54,7 +55,7 @@ impl Common {
     }
 }
 
-/// The head of all results: which benchmark ran, where, for how long, and what was left out.
+/// The head of all results: the benchmark, its machine and duration, and the parts left out.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) bench: &'static str,
@@ -65,7 +66,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// The head of a benchmark that begins, with files below `base`.
+    /// The head of a new benchmark, with files below `base`.
     pub(crate) fn new(bench: &'static str, quick: bool, base: &Path) -> Self {
         Self {
             bench,
@@ -76,13 +77,13 @@ impl Header {
         }
     }
 
-    /// Says now and in the results that something is left out, or why figures differ.
+    /// Reports a part left out, or a reason for different figures, at once and in the results.
     pub(crate) fn skip(&mut self, text: String) {
         note(&text);
         self.skipped.push(text);
     }
 
-    /// A line for each part that is left out.
+    /// A line for each part left out.
     pub(crate) fn skipped_lines(&self) -> impl Iterator<Item = String> {
         self.skipped.iter().map(|text| format!("skipped: {text}"))
     }
@@ -106,7 +107,7 @@ impl Header {
 pub struct WriteError {
     /// The file.
     pub path: PathBuf,
-    /// What the kernel said.
+    /// The error of the kernel.
     pub source: io::Error,
 }
 
@@ -134,7 +135,7 @@ fn write(path: &Path, text: &str) -> Result<(), WriteError> {
     })
 }
 
-/// Tells whoever watches; the results themselves go elsewhere.
+/// Prints a note for a waiting person; the results themselves go elsewhere.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -1,6 +1,6 @@
-//! What the pages of all benchmarks share.
+//! The common parts of all benchmarks' pages.
 
-/// One colour for each system.
+/// A colour for each system.
 pub(crate) const COLOURS: [&str; 6] = [
     "#9aa5b1", "#6b7785", "#d9822b", "#c2577a", "#2f6fdb", "#3a9b6c",
 ];
@@ -16,7 +16,7 @@ th,td{border-bottom:1px solid var(--line);padding:.25rem .6rem;text-align:right}
 th:first-child,td:first-child{text-align:left}\
 figure{margin:1.5rem 0}svg{width:100%;height:auto}svg text{fill:var(--ink);font-size:12px}";
 
-/// The beginning of a page: its title, and what it shows.
+/// The beginning of a page: its title, and its text.
 pub(crate) fn begin(title: &str, text: &str) -> String {
     let (title, text) = (escape(title), escape(text));
     format!(
@@ -38,7 +38,7 @@ pub(crate) fn list(lines: impl IntoIterator<Item: AsRef<str>>, page: &mut String
 /// The end of a page.
 pub(crate) const END: &str = "</html>\n";
 
-/// Text as it must stand in a page.
+/// Text with the special characters of HTML escaped.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

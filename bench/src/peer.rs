@@ -1,7 +1,7 @@
-//! Mail systems started for a measurement: ours, and those it is compared with.
+//! Mail systems started for a measurement: ours, and its peers.
 //!
-//! Each runs from a folder of its own with ports of its own, relays everything to one next hop, and
-//! leaves nothing behind: an installed system of the same kind is neither read nor touched.
+//! Each system runs from a directory of its own with its own ports, relays all mail to one next hop, and leaves
+//! nothing behind: an installed system of the same kind is neither read nor touched.
 
 mod postfix;
 mod vere;
@@ -21,38 +21,39 @@ pub use vere::Ways;
 
 use crate::process::{CpuAccount, Daemon, Process, guard};
 
-/// How long a system may take until it greets.
+/// Longest time from the start of a system to its greeting.
 const START_MAX: Duration = Duration::from_secs(30);
 
-/// How long a system may take to end after SIGTERM before it is killed.
+/// Time between SIGTERM and SIGKILL for a system.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
 /// Why a system could not be started.
 #[derive(Debug)]
 pub enum PeerError {
-    /// It is not installed, or this user may not start it: skip it and say so.
+    /// The system is not installed, or the user may not start the system: the benchmark skips the system and reports
+    /// so.
     Unavailable {
         /// The system.
         name: &'static str,
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
     /// The product's program does not lie here.
     NoProgram(PathBuf),
-    /// Its folder cannot be made.
+    /// The directory of the system cannot be created.
     Folder(io::Error),
     /// The program cannot be started.
     Spawn {
         /// The program.
         program: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// It ended, or did not greet in time.
+    /// The system ended, or did not greet in time.
     NotReady {
         /// The system.
         name: &'static str,
-        /// The end of its log.
+        /// The end of the system's log.
         last_words: String,
     },
 }
@@ -91,10 +92,10 @@ impl std::error::Error for PeerError {
     }
 }
 
-/// The product's program: that of an option, else `vere` beside this program.
+/// The product's program: the program of an option, else `vere` beside `vere-bench`.
 ///
 /// # Errors
-/// [`PeerError::NoProgram`] when there is none.
+/// [`PeerError::NoProgram`] when the program does not exist.
 pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, PeerError> {
     if let Some(path) = named {
         return Ok(path.to_owned());
@@ -108,13 +109,13 @@ pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, PeerError> {
     }
 }
 
-/// A mail system that runs, relays to its next hop, and ends when dropped.
+/// A running mail system, which relays to its next hop and ends when dropped.
 #[derive(Debug)]
 pub struct Peer {
     name: &'static str,
     address: SocketAddr,
     daemon: Daemon,
-    // Removed after the daemon, which still writes to it.
+    // Removed after the daemon, which still writes to the directory.
     folder: TempDir,
 }
 
@@ -123,8 +124,7 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// [`PeerError::Unavailable`] without Postfix 3.4 or later or without root, else what went
-    /// wrong.
+    /// [`PeerError::Unavailable`] without Postfix 3.4 or later or without root, else the failure of the start.
     pub fn postfix(
         setup: PostfixSetup,
         next_hop: SocketAddr,
@@ -134,7 +134,7 @@ impl Peer {
         postfix::start(setup.name(), setup, &destination, base)
     }
 
-    /// Starts Postfix, tuned, which delivers mail itself or to a deliverer, and is called so.
+    /// Starts a tuned Postfix of a given name, which delivers mail itself or by a delivery agent.
     pub(crate) fn postfix_for(
         name: &'static str,
         destination: &Destination,
@@ -143,16 +143,16 @@ impl Peer {
         postfix::start(name, PostfixSetup::Tuned, destination, base)
     }
 
-    /// Starts this product from the program `vere` in a folder below `base`.
+    /// Starts Veredarius from the program `vere` in a directory below `base`.
     ///
     /// # Errors
     ///
-    /// What went wrong; a `vere` without `serve` is [`PeerError::NotReady`].
+    /// The failure of the start; a `vere` without `serve` is [`PeerError::NotReady`].
     pub fn vere(vere: &Path, next_hop: SocketAddr, base: &Path) -> Result<Self, PeerError> {
         vere::start(vere, &Ways::To(next_hop), Nodes::Two, base)
     }
 
-    /// The same with other ways of mail.
+    /// Starts Veredarius with other routes.
     ///
     /// # Errors
     ///
@@ -161,8 +161,8 @@ impl Peer {
         vere::start(vere, ways, Nodes::Two, base)
     }
 
-    /// [`Peer::vere`] with one spool node more than there are replicas, where one that is slower than the
-    /// other for two seconds is replaced.
+    /// [`Peer::vere`] with a spare spool node beyond the replicas, which replaces a node slower than the other for
+    /// two seconds.
     ///
     /// # Errors
     ///
@@ -175,36 +175,36 @@ impl Peer {
         vere::start(vere, &Ways::To(next_hop), Nodes::Three, base)
     }
 
-    /// Runs `vere ARGUMENTS` about this system, which must be one of ours, and gives what it prints.
+    /// Runs `vere ARGUMENTS` about the system, which must be Veredarius, and returns the output.
     ///
     /// # Errors
     ///
-    /// It cannot be run, or it failed: then what it said.
+    /// The command cannot be run, or failed: then with the error text of the command.
     pub fn ask(&self, vere: &Path, arguments: &[&str]) -> io::Result<Vec<u8>> {
         vere::ask(vere, self.folder(), arguments)
     }
 
-    /// What it is called in reports.
+    /// The name of the system in reports.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Where it takes mail.
+    /// The address of the SMTP listener.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The CPU account of all its processes.
+    /// The CPU account of all processes of the system.
     pub fn account(&self) -> CpuAccount {
         self.daemon.account()
     }
 
-    /// The process id of the program that was started.
+    /// The process id of the started program.
     pub fn id(&self) -> u32 {
         self.daemon.id()
     }
 
-    /// Its living processes, the one that was started among them.
+    /// The living processes of the system, the started program included.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl Peer {
         Process::tree(self.daemon.id())
     }
 
-    /// Its folder: configuration, data and logs.
+    /// The directory of the system: configuration, data and logs.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -255,12 +255,12 @@ fn greets(address: SocketAddr) -> bool {
         && code == *b"220"
 }
 
-/// A loopback address with a port that was free a moment ago.
+/// A loopback address with a port that was free at the time of the call.
 pub(crate) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind(("127.0.0.1", 0))?.local_addr()
 }
 
-/// A new folder below `base` that daemons with users of their own may enter.
+/// A new directory below `base`, open to daemons with users of their own.
 pub(crate) fn folder(base: &Path, prefix: &str) -> io::Result<TempDir> {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base)?;

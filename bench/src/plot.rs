@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::page::{COLOURS, escape, short};
 
-/// Size of a plot and the room around what is drawn, in its own units.
+/// Size of a plot and of its margins, in the units of the plot.
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 70.0;
@@ -12,7 +12,7 @@ const RIGHT: f64 = 20.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 28.0;
 
-/// Of the room of a group of bars this part is used.
+/// Used part of the width of a group of bars.
 const GROUP_PART: f64 = 0.85;
 
 /// Lines of systems over common points, values on a logarithmic scale.
@@ -20,9 +20,9 @@ const GROUP_PART: f64 = 0.85;
 pub(crate) struct Lines {
     pub(crate) title: String,
     pub(crate) unit: &'static str,
-    /// Where points lie, in any measure, and what stands below them.
+    /// Positions of points, in any measure, and the label below each.
     pub(crate) points: Vec<(f64, String)>,
-    /// The systems, each with its points: where, and the value.
+    /// The systems, each with its points: position and value.
     pub(crate) lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -32,18 +32,18 @@ pub(crate) struct Bars {
     pub(crate) title: String,
     pub(crate) unit: &'static str,
     pub(crate) systems: Vec<String>,
-    /// What stands below a group, and the values of the systems.
+    /// The label below a group, and the values of the systems.
     pub(crate) groups: Vec<(String, Vec<Option<f64>>)>,
 }
 
-/// Where values go: from one power of ten to another.
+/// The range of values: from a power of ten to another.
 struct Scale {
     low: f64,
     high: f64,
 }
 
 impl Scale {
-    /// From the decade below the least value to the one above the greatest; `None` without values above 0.
+    /// From the decade below the least value to the decade above the greatest; `None` without values above 0.
     fn over(values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
         let values = values.filter(|value| *value > 0.0);
         let least = values.clone().fold(f64::MAX, f64::min);
@@ -60,7 +60,7 @@ impl Scale {
         HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
     }
 
-    /// A line with its value for each power of ten.
+    /// Draws a line with its value for each power of ten.
     fn draw(&self, page: &mut String) {
         for decade in self.low as i32..=self.high as i32 {
             let value = 10_f64.powi(decade);
@@ -79,7 +79,7 @@ impl Scale {
 }
 
 impl Lines {
-    /// Draws them; nothing where there is no value.
+    /// Draws the lines; an absent value leaves a gap.
     pub(crate) fn draw(&self, page: &mut String) {
         let values = self.lines.iter().flat_map(|(_, points)| points);
         let Some(scale) = Scale::over(values.map(|(_, value)| *value)) else {
@@ -96,7 +96,7 @@ impl Lines {
         end(self.lines.iter().map(|(system, _)| &**system), page);
     }
 
-    /// The room's part that a point has between the first and the last.
+    /// The horizontal position of a point between the first point and the last.
     fn x(&self, at: f64) -> f64 {
         let all = || self.points.iter().map(|(at, _)| *at);
         let (first, last) = (
@@ -138,7 +138,7 @@ impl Lines {
 }
 
 impl Bars {
-    /// Draws them; nothing where there is no value.
+    /// Draws the bars; an absent value leaves a gap.
     pub(crate) fn draw(&self, page: &mut String) {
         let values = self.groups.iter().flat_map(|(_, values)| values);
         let Some(scale) = Scale::over(values.copied().flatten()) else {
@@ -192,7 +192,7 @@ fn below(x: f64, label: &str, page: &mut String) {
     );
 }
 
-/// The end of a plot, with the colours of its systems.
+/// The end of a plot, with the colours of the systems.
 fn end<'a>(systems: impl Iterator<Item = &'a str>, page: &mut String) {
     page.push_str("</svg><p>");
     for (system, colour) in systems.zip(COLOURS.iter().cycle()) {

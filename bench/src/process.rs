@@ -1,15 +1,15 @@
-//! Starting what is measured, and the CPU time that all of it took.
+//! Starting of measured programs, and the CPU time of all their processes.
 //!
 //! Two ways of accounting, best first:
 //!
-//! - A control group (v2) of its own for each daemon: the kernel sums user and system time of every
-//!   process that was ever in it, however it forked and whoever reaped it, in microseconds, and
-//!   the group can be killed as a whole. Needs the right to create a group, so usually root.
-//! - The process tree: `/proc/PID/stat` of the daemon and all its living descendants, with
-//!   `cutime` and `cstime` for those that were reaped, in ticks of 10 ms. Misses what left the tree
-//!   by a double fork, and children of a parent that ignores SIGCHLD.
+//! - A control group (v2) for each daemon: the kernel sums user and system time of every process that ever was in the
+//!   group, regardless of forks and reaping, in microseconds, and the group can be killed as a whole. Needs the right
+//!   to create a group, so usually root.
+//! - The process tree: `/proc/PID/stat` of the daemon and all living descendants, with `cutime` and `cstime` for
+//!   reaped processes, in ticks of 10 ms. Misses processes that left the tree by a double fork, and children of a
+//!   parent that ignores SIGCHLD.
 //!
-//! Threads of this process (generator, sink, no-op relay) are read from their `schedstat`.
+//! Threads of the benchmark's process (generator, sink, no-op relay) are read from their `schedstat`.
 
 mod daemon;
 pub(crate) mod guard;
@@ -25,17 +25,17 @@ use nix::unistd::Pid;
 
 pub use daemon::Daemon;
 
-/// One clock tick in `/proc`; USER_HZ is 100 on every platform Linux exports it to.
+/// A clock tick in `/proc`; USER_HZ is 100 on every platform of Linux.
 const TICK: Duration = Duration::from_millis(10);
 
 /// A way to read the CPU time something has taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CpuAccount {
-    /// Everything that ran in this control group.
+    /// All processes of a control group, ended processes included.
     Group(PathBuf),
-    /// This process and its descendants, reaped ones included.
+    /// A process and its descendants, reaped processes included.
     Tree(u32),
-    /// This thread of the calling process.
+    /// A thread of the calling process.
     Thread(u32),
 }
 
@@ -83,7 +83,7 @@ impl CpuAccount {
     }
 }
 
-/// The numbers of `/proc/PID/stat` that matter here.
+/// The relevant numbers of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
     parent: u32,
@@ -91,8 +91,8 @@ struct Stat {
     ticks: u64,
 }
 
-/// Reads a line of `/proc/PID/stat`. The second field is the name in brackets, which may itself
-/// hold spaces and brackets, so counting starts behind its last one.
+/// Reads a line of `/proc/PID/stat`. The second field is the name in brackets, which may contain spaces and brackets,
+/// so counting starts behind the last bracket.
 fn parse_stat(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = text
         .get(text.rfind(')')? + 1..)?
@@ -131,14 +131,14 @@ fn processes() -> io::Result<HashMap<u32, Stat>> {
 /// A living process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
+    /// The process id.
     pub id: u32,
-    /// Its arguments, program first, joined by spaces; empty for a zombie.
+    /// The arguments, program first, joined by spaces; empty for a zombie.
     pub command: String,
 }
 
 impl Process {
-    /// `root` and everything below it, by id.
+    /// `root` and all its descendants, by id.
     ///
     /// # Errors
     ///
@@ -161,12 +161,12 @@ impl Process {
             .collect())
     }
 
-    /// Ends it at once with SIGKILL; whether it was still there.
+    /// Ends the process at once with SIGKILL; returns whether the process still existed.
     pub fn kill(&self) -> bool {
         self.signal(Signal::SIGKILL)
     }
 
-    /// Sends it a signal; whether it was still there.
+    /// Sends a signal to the process; returns whether the process still existed.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         i32::try_from(self.id).is_ok_and(|id| kill(Pid::from_raw(id), signal).is_ok())
     }
@@ -219,7 +219,7 @@ mod tests {
     use std::ffi::OsString;
     use std::time::{Duration, Instant};
 
-    /// Burns CPU in a child that is reaped, in one that lives, and in one that left the tree.
+    /// Burns CPU in a reaped child, in a living child, and in a child that left the tree.
     const BURN: &str = "burn() { i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; }; \
         (burn); (burn; echo done; sleep 60) & (burn; (burn; echo done; sleep 60) & ) & \
         burn; echo done; wait";

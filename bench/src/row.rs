@@ -1,17 +1,16 @@
-//! A row of results: a figure, beside what it stands, and what it must reach. The same for every
-//! benchmark.
+//! A row of results: a figure, its peer, and its bar; alike for every benchmark.
 
 use serde_json::{Value, json};
 
 use crate::page::short;
 use crate::table::Table;
 
-/// What a figure must not be beyond.
+/// The limit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Bar {
-    /// At most this part of the peer's.
+    /// At most this part of the peer's figure.
     RatioMax(f64),
-    /// At least so many times the peer's.
+    /// At least this multiple of the peer's figure.
     RatioMin(f64),
     /// At most so much, whatever peers do.
     ValueMax(f64),
@@ -20,7 +19,7 @@ pub(crate) enum Bar {
 }
 
 impl Bar {
-    /// As it stands in results.
+    /// The text of the bar in results.
     pub(crate) fn text(self) -> String {
         match self {
             Self::RatioMax(limit) => format!("ratio <= {limit}"),
@@ -30,7 +29,7 @@ impl Bar {
         }
     }
 
-    /// Whether it is kept; `None` for a ratio to nothing.
+    /// Whether the figure meets the bar; `None` for a ratio without a peer.
     fn holds(self, value: f64, ratio: Option<f64>) -> Option<bool> {
         match self {
             Self::RatioMax(limit) => ratio.map(|ratio| ratio <= limit),
@@ -41,34 +40,34 @@ impl Bar {
     }
 }
 
-/// One figure of one system.
+/// A figure of a system.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Row {
-    /// `SYSTEM: FIGURE`, and beside whom where there are several rows of it.
+    /// `SYSTEM: FIGURE`, and the peer where the figure has several rows.
     pub(crate) name: String,
     pub(crate) value: f64,
     pub(crate) unit: &'static str,
-    /// The one that it is compared with.
+    /// The peer, and its figure.
     pub(crate) peer: Option<(String, f64)>,
     pub(crate) bar: Option<Bar>,
-    /// What it is compared with is not what it should be: the bar is not kept, whatever the figures say.
+    /// The peer's figure is not a fair comparison: the bar counts as missed, whatever the figures say.
     pub(crate) flattered: bool,
 }
 
 impl Row {
-    /// The figure by that of the peer.
+    /// The figure divided by the peer's figure.
     pub(crate) fn ratio(&self) -> Option<f64> {
         let (_, peer) = self.peer.as_ref()?;
         (*peer > 0.0).then(|| self.value / peer)
     }
 
-    /// Whether the bar is kept; `None` without one, or without a peer that it asks for.
+    /// Whether the figure meets the bar; `None` without a bar, or without a peer that the bar needs.
     pub(crate) fn ok(&self) -> Option<bool> {
         let holds = self.bar?.holds(self.value, self.ratio());
         holds.map(|holds| holds && !self.flattered)
     }
 
-    /// The bar and its verdict, for a person.
+    /// The bar and its verdict as text.
     pub(crate) fn verdict(&self) -> String {
         let Some(bar) = self.bar else {
             return String::new();
@@ -81,7 +80,7 @@ impl Row {
         format!("{}: {verdict}", bar.text())
     }
 
-    /// All of it in a line for a person.
+    /// The row as a line of text.
     pub(crate) fn line(&self) -> String {
         let (name, value, unit) = (&self.name, short(self.value), self.unit);
         let mut line = format!("{name}: {value} {unit}");
@@ -94,7 +93,7 @@ impl Row {
         line
     }
 
-    /// The row as DESIGN section 7 wants it.
+    /// The row in the JSON of DESIGN section 7.
     pub(crate) fn json(&self) -> Value {
         json!({
             "name": self.name,

@@ -1,8 +1,8 @@
-//! `vere-bench sink`: takes mail and keeps, counts or loses it as told.
+//! `vere-bench sink`: accepts mail, and keeps, counts or loses the mail as configured.
 //!
-//! One thread and one epoll set receive from any number of sessions at a few microseconds of CPU
-//! per message, so that a measurement of a relay is not one of its destination. For tests it can
-//! refuse, wait or break off at any step of the dialogue ([`Fault`]).
+//! A single thread with one epoll set receives from any number of sessions at a few microseconds of CPU per message,
+//! so that the measurement of a relay is not a measurement of its destination. For tests the sink can refuse, wait or
+//! break off at any step of the dialogue ([`Fault`]).
 
 mod args;
 mod fault;
@@ -30,14 +30,14 @@ pub use crate::wire::Stage;
 use crate::ids::MessageId;
 use crate::process::CpuAccount;
 
-/// What a [`Sink`] does.
+/// The behaviour of a [`Sink`].
 #[derive(Debug)]
 pub struct SinkOptions {
-    /// Where to listen unless `listener` is given; port 0 takes a free one.
+    /// The address to listen at, unless `listener` is given; port 0 takes a free port.
     pub listen: SocketAddr,
-    /// A socket that listens already.
+    /// A socket in the state LISTEN.
     pub listener: Option<TcpListener>,
-    /// The folder for messages; none are kept without it. Created when missing.
+    /// The directory for messages, created when missing; without a directory no message is kept.
     pub save: Option<PathBuf>,
     /// How messages lie in `save`.
     pub mode: SaveMode,
@@ -51,7 +51,7 @@ pub struct SinkOptions {
     pub extensions: Vec<String>,
     /// The longest message taken, in octets.
     pub message_size_max: usize,
-    /// The most sessions at once; further ones get 421.
+    /// Limit of concurrent sessions; further sessions get 421.
     pub sessions_max: usize,
 }
 
@@ -90,14 +90,14 @@ pub enum SinkError {
     Listen {
         /// The address asked for.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
     /// The folder for messages cannot be written.
     Save {
         /// The folder or file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
     /// The event loop failed.
@@ -129,7 +129,7 @@ impl std::error::Error for SinkError {
 pub struct SinkCounts {
     /// Messages answered 250, or taken and then left without an answer by [`Action::Lose`].
     pub messages: u64,
-    /// Octets of those messages as on the wire.
+    /// Octets of the counted messages as on the wire.
     pub octets: u64,
     /// Connections accepted.
     pub connections: u64,
@@ -137,12 +137,12 @@ pub struct SinkCounts {
     pub faults: u64,
 }
 
-/// One message that arrived.
+/// An arrived message.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery {
-    /// Its `X-Bench-Id`.
+    /// The `X-Bench-Id` of the message.
     pub id: MessageId,
-    /// When its last octet was read.
+    /// Time when the last octet was read.
     pub at: Instant,
 }
 
@@ -191,7 +191,7 @@ impl SinkHandle {
         self.address
     }
 
-    /// Totals so far. A message is counted, and its delivery listed, before it is answered.
+    /// Totals so far. A message is counted, and its delivery listed, before the reply.
     pub fn counts(&self) -> SinkCounts {
         let load = |counter: &AtomicU64| counter.load(Ordering::Acquire);
         SinkCounts {
@@ -208,21 +208,21 @@ impl SinkHandle {
         std::mem::take(&mut *self.shared.deliveries())
     }
 
-    /// Messages with an id that arrived, in order of arrival; with [`SinkOptions::remember`].
+    /// Arrived messages with an id, in order of arrival; with [`SinkOptions::remember`].
     pub fn deliveries(&self) -> Vec<Delivery> {
         self.shared.deliveries().clone()
     }
 
-    /// Asks the sink to stop: it listens no more, ends idle sessions with 421 and gives the others
+    /// Asks the sink to stop: the sink closes its listener, ends idle sessions with 421 and gives further sessions
     /// two seconds to end their message.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
-        // Without the wake-up the loop notices at its next tick.
+        // Without the wake-up the loop notices the stop at its next tick.
         let _ = self.shared.waker.wake();
     }
 }
 
-/// A [`Sink`] on a thread of its own, stopped when dropped.
+/// A [`Sink`] on its own thread, stopped when dropped.
 #[derive(Debug)]
 pub struct RunningSink {
     handle: SinkHandle,
@@ -259,12 +259,12 @@ impl RunningSink {
         })
     }
 
-    /// What others may watch and stop it by.
+    /// The handle by which further threads watch and stop the sink.
     pub const fn handle(&self) -> &SinkHandle {
         &self.handle
     }
 
-    /// The CPU account of its thread.
+    /// The CPU account of the sink's thread.
     pub const fn account(&self) -> &CpuAccount {
         &self.account
     }
@@ -273,7 +273,7 @@ impl RunningSink {
     ///
     /// # Errors
     ///
-    /// What ended the sink before.
+    /// The error that ended the sink before.
     pub fn stop(mut self) -> Result<SinkCounts, SinkError> {
         self.end().unwrap_or_else(|| Ok(self.handle.counts()))
     }

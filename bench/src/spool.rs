@@ -1,8 +1,8 @@
-//! `vere-bench spool`: the paper's Figures 4 and 6 against memcached, Redis and what this machine
-//! allows at all, and what it costs to survive.
+//! `vere-bench spool`: the paper's Figures 4 and 6 against memcached, Redis and the limits of the machine, and the
+//! cost of durability.
 //!
-//! All servers run side by side and take turns, A B A B; every figure is the median of the rounds.
-//! One client loop drives them all, with equal octets in flight.
+//! All servers run side by side and take turns, A B A B; every figure is the median of the rounds. A single client
+//! loop drives all servers, with equal octets in flight.
 
 mod cores;
 mod drive;
@@ -39,19 +39,19 @@ use report::Report;
 /// Measures a spool node: store and delete, recovery, restart, beside memcached and Redis.
 #[derive(Debug, Clone, Args)]
 pub struct SpoolArgs {
-    /// What all benchmarks take.
+    /// Arguments of all benchmarks.
     #[command(flatten)]
     pub common: Common,
-    /// Only this part.
+    /// Measure only this part.
     #[arg(long, value_name = "PART")]
     pub only: Option<Part>,
-    /// Only throughput, only this system (floor, vere, ...): for a profile.
+    /// Measure only throughput, only of this system (floor, vere, ...): for a profile.
     #[arg(long, value_name = "NAME")]
     pub system: Option<String>,
-    /// Only throughput, only with bodies of so many octets.
+    /// Measure only throughput, only with bodies of this size.
     #[arg(long, value_name = "OCTETS")]
     pub size: Option<usize>,
-    /// Be the bare server that others are compared with, and nothing else.
+    /// Run only the bare server of the comparisons, at this address.
     #[arg(long, value_name = "ADDRESS", hide = true)]
     pub serve_floor: Option<SocketAddr>,
 }
@@ -63,7 +63,7 @@ pub enum Part {
     Throughput,
     /// Figure 6, and memory.
     Recovery,
-    /// The synced log, and a node that is killed.
+    /// The synced log, and a killed node.
     Durability,
     /// 1,000,000 x 10 KB within 2 GiB of memory; not with `--quick` unless asked for.
     Limit,
@@ -71,19 +71,19 @@ pub enum Part {
     Trouble,
 }
 
-/// Why the benchmark could not run to its end.
+/// Reason for the end of an incomplete benchmark.
 #[derive(Debug)]
 pub enum SpoolBenchError {
     /// The system refused something.
     Io {
-        /// What was tried.
+        /// The failed step.
         what: &'static str,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// A server answered otherwise than its protocol says.
+    /// A server answered against its protocol.
     Protocol(String),
-    /// A server could not be started though it is there.
+    /// An available server could not be started.
     Peer(PeerError),
     /// A result cannot be written.
     Write(WriteError),
@@ -126,7 +126,7 @@ impl std::error::Error for SpoolBenchError {
 struct Plan {
     quick: bool,
     parts: Vec<Part>,
-    /// Only the system of this name, for a profile.
+    /// Only the system of a name, for a profile.
     system: Option<String>,
     /// Octets of bodies.
     sizes: Vec<usize>,
@@ -135,13 +135,12 @@ struct Plan {
     /// Time not counted, and counted, in each round.
     warm: Duration,
     time: Duration,
-    /// Messages of the queue that is read back, in blocks of so many.
+    /// Messages of the queue to read back, and the numbers of messages in a block.
     recovered: u64,
     blocks: &'static [u64],
-    /// A recovery that takes longer is reckoned from what was read until then, but for the largest
-    /// blocks.
+    /// A longer recovery is extrapolated from the messages read until then, but for the largest blocks.
     recovery_max: Duration,
-    /// Messages of the node that is killed, and octets of their bodies.
+    /// Messages of the killed node, and octets of their bodies.
     killed: u64,
     killed_size: usize,
     /// Messages of 10 KB within 2 GiB of memory.
@@ -214,14 +213,13 @@ impl Plan {
     }
 }
 
-/// Runs the benchmark, prints its tables, and writes the files asked for.
+/// Runs the benchmark, prints its tables, and writes the requested files.
 ///
-/// A peer that is not installed is skipped, said on standard error and in the results.
+/// A peer that is not installed is skipped, with a note on standard error and in the results.
 ///
 /// # Errors
 ///
-/// [`SpoolBenchError`] when a part of the benchmark itself fails. Figures that miss their bars are not
-/// an error.
+/// [`SpoolBenchError`] when a part of the benchmark itself fails. Figures beyond their bars are not an error.
 pub fn run(args: &SpoolArgs) -> Result<(), SpoolBenchError> {
     if let Some(address) = args.serve_floor {
         let served = TcpListener::bind(address).and_then(floor::serve);
@@ -273,16 +271,16 @@ fn measure_all(plan: &Plan, mut setting: Setting<'_>) -> Result<Report, SpoolBen
 
 type Measure = fn(&Plan, &Setting<'_>, &mut Report) -> Result<(), SpoolBenchError>;
 
-/// What is started, and where.
+/// The programs to start, and their placement.
 struct Setting<'a> {
     vere: Option<&'a Path>,
-    /// The command that runs this benchmark; `None` in tests.
+    /// The command of the benchmark itself; `None` in tests.
     own: Option<&'a [OsString]>,
     base: &'a Path,
     placement: Placement,
 }
 
-/// What was started, if it could be; a system that is not there is skipped and named.
+/// The started server, if available; the report names an unavailable server as skipped.
 fn there<T>(
     started: Result<T, PeerError>,
     report: &mut Report,
@@ -297,20 +295,20 @@ fn there<T>(
     }
 }
 
-/// A body that no compression would shorten.
+/// An incompressible body.
 fn body(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let octet = || {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        // Never a line end: text protocols carry it as well.
+        // Never a line end, so that text protocols carry the body as well.
         b'!' + (state >> 32) as u8 % 90
     };
     std::iter::repeat_with(octet).take(len).collect()
 }
 
-/// A size as people say it: 0.4 KB.
+/// A size in the usual notation: 0.4 KB.
 fn kb(octets: usize) -> String {
     format!("{} KB", octets as f64 / 1e3)
 }
@@ -364,7 +362,7 @@ mod tests {
                     .is_some_and(|found| found.starts_with(name))
             };
             let row = rows.iter().find(named).unwrap();
-            // On a starved machine not one message may be through in so short a time.
+            // On a starved machine possibly no message gets through in so short a time.
             assert!(row["value"].as_f64().unwrap() >= 0.0, "{row}");
         }
         let page = html::page(&report);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::page::escape;
 
-/// Cells in columns, below a head that may be empty.
+/// Cells in columns, below a head, which may be empty.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     head: Vec<String>,
@@ -55,7 +55,7 @@ impl Table {
         text
     }
 
-    /// Whether a column has figures only; the first one has names.
+    /// Whether a column has figures only; the first column has names.
     fn is_figures(&self, column: usize) -> bool {
         let mut cells = self.rows.iter().filter_map(|row| row.get(column));
         column > 0 && cells.all(|cell| is_figure(cell))
@@ -83,7 +83,7 @@ fn line(kind: &str, cells: &[String], page: &mut String) {
     page.push_str("</tr>");
 }
 
-/// Whether a cell is a number as [`short`](crate::page::short) writes it, or stands for one that is not there.
+/// Whether a cell is a number as [`short`](crate::page::short) writes numbers, or stands for an absent number.
 fn is_figure(cell: &str) -> bool {
     let number = cell.trim_end_matches([' ', 'M', 'k']);
     matches!(number, "" | "-") || number.parse::<f64>().is_ok()

@@ -1,5 +1,5 @@
-//! `vere-bench trouble`: thousands of clients that begin something and do not go on, and what they cost a whole
-//! system: memory beside the bounds of the settings, and what honest clients notice meanwhile.
+//! `vere-bench trouble`: thousands of clients that begin a dialogue and stop, and their cost to a whole system:
+//! memory beside the bounds of the settings, and the experience of honest clients meanwhile.
 
 mod crowd;
 mod honest;
@@ -23,7 +23,7 @@ pub use kinds::Kind;
 use report::{Report, Times, Trouble};
 use system::{Memory, System};
 
-/// Connections of each kind, and the addresses that they come from.
+/// Connections of each kind, and the addresses of the connections.
 const CLIENTS: usize = 10_000;
 const CLIENTS_QUICK: usize = 1_000;
 pub(crate) const ADDRESSES: usize = 100;
@@ -32,7 +32,7 @@ pub(crate) const ADDRESSES: usize = 100;
 const HONEST: usize = 300;
 const HONEST_QUICK: usize = 100;
 
-/// How long a crowd may take until each of it holds or was ended.
+/// Longest time until each client of a crowd holds or was ended.
 const GATHER_MAX: Duration = Duration::from_secs(180);
 /// How long a crowd holds before anything is measured.
 const HOLD: Duration = Duration::from_secs(3);
@@ -40,22 +40,22 @@ const HOLD: Duration = Duration::from_secs(3);
 const RETURN_MAX: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(250);
 
-/// The part of what memory was before that it may be afterwards.
+/// Memory after a crowd may be at most this multiple of the memory before.
 pub(crate) const AFTER_MAX: f64 = 1.2;
 
-/// A crowd is ended when memory is beyond so many times its bound: the machine has other users.
+/// A crowd is ended when memory exceeds this multiple of its bound: the machine has other users.
 const CEILING: u64 = 3;
 
-/// Descriptors of a process that are no connections of a crowd.
+/// Descriptors of a process beside the connections of a crowd.
 const SPARE_DESCRIPTORS: u64 = 1_000;
 
-/// Measures what clients that do nothing cost.
+/// Measures the cost of clients that do nothing.
 #[derive(Debug, Clone, Args)]
 pub struct TroubleArgs {
-    /// What all benchmarks take.
+    /// Arguments of all benchmarks.
     #[command(flatten)]
     pub common: Common,
-    /// Only these kinds of trouble, separated by commas.
+    /// Run only these kinds of trouble, separated by commas.
     #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
     pub only: Vec<Kind>,
     /// Connections of each kind.
@@ -63,23 +63,23 @@ pub struct TroubleArgs {
     pub connections: Option<usize>,
 }
 
-/// Why the benchmark could not run to its end.
+/// Reason for the end of an incomplete benchmark.
 #[derive(Debug)]
 pub enum TroubleError {
     /// The system refused something.
     Io {
-        /// What was tried.
+        /// The failed step.
         what: &'static str,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
     /// The system could not be started.
     Peer(PeerError),
-    /// The mail store did not answer as it should.
+    /// The mail store gave an unexpected answer.
     Imap(ImapError),
     /// A result cannot be written.
     Write(WriteError),
-    /// A signal ended it.
+    /// A signal ended the benchmark.
     Stopped,
 }
 
@@ -113,7 +113,7 @@ impl std::error::Error for TroubleError {
     }
 }
 
-/// Runs the benchmark, prints its table, and writes the files asked for.
+/// Runs the benchmark, prints its table, and writes the requested files.
 ///
 /// # Errors
 /// [`TroubleError`] when a part of the benchmark itself fails, or a signal ended it. Figures that miss their bars are
@@ -141,7 +141,7 @@ pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
     };
     let honest = if quick { HONEST_QUICK } else { HONEST };
     for kind in kinds {
-        // Each kind meets a system of its own: what one leaves behind is not the next one's.
+        // Each kind meets a fresh system, without leftovers of the kind before.
         let system = System::start(&program, &base, quick)?;
         let trouble = measure(&system, kind, clients, honest);
         if guard::is_stopped() {
@@ -157,14 +157,14 @@ pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
         .map_err(TroubleError::Write)
 }
 
-/// What one kind of trouble does to a system that runs.
+/// The effect of a single kind of trouble on a running system.
 fn measure(
     system: &System,
     kind: Kind,
     clients: usize,
     honest: usize,
 ) -> Result<Trouble, TroubleError> {
-    // What a system takes once is no crowd's.
+    // Warms the system up: memory allocated once belongs to no crowd.
     honest::measure(system, honest / 10 + 1);
     let quiet = honest::measure(system, honest);
     let before = system.memory();
@@ -221,7 +221,7 @@ fn ceiling(bounds: u64) -> u64 {
     (bounds * CEILING).min(machine.unwrap_or(u64::MAX) / 2)
 }
 
-/// Memory after a crowd, once it came back, or the time for that is up.
+/// Memory after a crowd, once the memory has fallen, or the time for the fall is over.
 fn settle(system: &System, before: &Memory) -> Memory {
     let until = Instant::now() + RETURN_MAX;
     let enough = before.total() as f64 * AFTER_MAX;
@@ -235,8 +235,8 @@ fn settle(system: &System, before: &Memory) -> Memory {
     }
 }
 
-/// How many of so many connections can be: each takes a descriptor here and one of the system, which inherits the
-/// limit. Root may raise it.
+/// The possible number of connections, at most the wanted number: each connection takes a descriptor of the benchmark
+/// and a descriptor of the system, which inherits the limit. Root may raise the limit.
 fn possible(wanted: usize) -> usize {
     let needed = u64::try_from(wanted).unwrap_or(u64::MAX) + SPARE_DESCRIPTORS;
     let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {

@@ -1,4 +1,4 @@
-//! Both sides of an SMTP dialogue without sockets, and the octets between them and a socket.
+//! Both sides of an SMTP dialogue without sockets, and the octets between dialogue and socket.
 
 mod buffer;
 mod link;

@@ -17,13 +17,13 @@ use crate::sink::{RunningSink, SinkOptions};
 /// Kills processes of a system under load.
 #[derive(Debug, Args)]
 pub(super) struct AttackArgs {
-    /// The program whose system is attacked; Postfix without it.
+    /// Attack a system of this `vere` program; without the option, Postfix.
     #[arg(long)]
     vere: Option<PathBuf>,
-    /// Kill only processes whose command line contains one of these.
+    /// Kill only processes whose command line contains one of these texts.
     #[arg(long, required = true)]
     victim: Vec<String>,
-    /// Decides when a process is killed, and which.
+    /// Seed of the times and victims of kills.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Messages to get acknowledged.
@@ -32,12 +32,12 @@ pub(super) struct AttackArgs {
     /// Kills, spread over the load.
     #[arg(long, default_value_t = 20)]
     kills: u32,
-    /// Give missing messages up after so many seconds without any.
+    /// Give missing messages up after this many seconds without an arrival.
     #[arg(long, default_value_t = 90)]
     stall: u64,
 }
 
-/// Attacks a system and prints how many messages were lost or doubled.
+/// Attacks a system and prints the numbers of lost and doubled messages.
 ///
 /// # Errors
 /// When a part cannot be started, or an acknowledged message is missing or doubled without a cause.
@@ -87,7 +87,7 @@ fn plan(args: &AttackArgs, peer: &Peer) -> Result<KillPlan, Box<dyn Error>> {
     })
 }
 
-/// Kills one process of the system.
+/// Kills a process of the system.
 fn strike(args: &AttackArgs, peer: &Peer, moment: KillMoment) {
     let is_meant = |command: &str| args.victim.iter().any(|part| command.contains(part));
     let mut victims = peer.processes().unwrap_or_default();

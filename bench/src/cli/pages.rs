@@ -12,12 +12,13 @@ use super::Cli;
 /// Writes the manual pages.
 #[derive(Debug, Args)]
 pub(super) struct ManArgs {
-    /// The folder; `man1` in it gets a page for each command. `man -M FOLDER vere-bench` reads them.
+    /// The directory; `man1` in the directory gets a page for each command. Read a page with `man -M DIRECTORY
+    /// vere-bench`.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
 
-/// Prints a script that completes commands.
+/// Print a completion script for a shell.
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
     /// For bash: `source <(vere-bench completions bash)`.
@@ -46,14 +47,14 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
 /// Writes every page.
 ///
 /// # Errors
-/// When a folder or file cannot be written; the text names its path.
+/// When a directory or file cannot be written; the text names the path.
 pub(super) fn man(args: &ManArgs) -> io::Result<()> {
     let folder = args.folder.join("man1");
     let written = |path: &Path, done: io::Result<()>| {
         done.map_err(|error| io::Error::other(format!("cannot write {}: {error}", path.display())))
     };
     written(&folder, fs::create_dir_all(&folder))?;
-    // Pages of other programs may lie in the folder, so that own ones are completed elsewhere.
+    // The directory may contain pages of other programs, so the new pages are completed elsewhere.
     let made = tempfile::tempdir()?;
     clap_mangen::generate_to(Cli::command(), made.path())?;
     for entry in fs::read_dir(made.path())?.flatten() {
@@ -65,7 +66,7 @@ pub(super) fn man(args: &ManArgs) -> io::Result<()> {
     Ok(())
 }
 
-/// Adds the sections that the definitions of commands do not hold.
+/// Adds the sections that the definitions of commands lack.
 fn complete(page: &Path, name: &str) -> io::Result<()> {
     let plain = |text: &str| text.replace('-', "\\-");
     let mut text = ".SH \"EXIT STATUS\"\n0: the command ran, whatever the figures are; 1: it did not, and standard \

@@ -1,4 +1,4 @@
-//! A million messages queued for a destination that takes none, looked at, then drained.
+//! A million messages queued for a destination that accepts none: inspection of the queue, then its drain.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use crate::row::{Bar, Row};
 use crate::sink::{RunningSink, SinkOptions};
 
 const SESSIONS: usize = 50;
-/// The rate is looked at in so many parts of the whole, the first and the last few of them compared.
+/// Number of parts of the backlog; the rates of the first parts and the last parts are compared.
 const PARTS: usize = 10;
 const COMPARED: usize = 3;
-/// What the last parts must keep of the rate of the first ones.
+/// Least share of the first parts' rate in the last parts.
 const KEPT_MIN: f64 = 0.8;
-/// How long nothing may arrive before the rest is given up.
+/// Time without an arrival after which the rest is given up.
 const STALL: Duration = Duration::from_secs(60);
 
 /// Fills and drains a queue of `messages` messages of 1 KB.
@@ -89,7 +89,7 @@ fn drain(messages: usize, sink: &RunningSink) -> Vec<Instant> {
     times
 }
 
-/// The rate of the last parts beside that of the first ones.
+/// The rate of the last parts beside the rate of the first parts.
 fn rates(what: &str, messages: u32, times: &[Instant]) -> Vec<Row> {
     let part = times.len() / PARTS;
     let rate = |from: usize, to: usize| {

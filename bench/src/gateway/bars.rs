@@ -1,21 +1,21 @@
-//! What our figures must reach, beside which others.
+//! The bars of our figures, and the peers of each comparison.
 
 use super::report::{Metric, OURS, Report, metric};
 use crate::row::{Bar, Row};
 
-/// Postfix, whose queue is on a disk: the better one of these is compared with.
+/// Postfix with its queue on a disk: the better of both is the peer.
 const RIVALS: [&str; 2] = ["postfix tuned", "postfix as shipped"];
-/// What this machine can do.
+/// The limit of the machine.
 const NOOP: &str = "no-op relay";
 
-/// Beside what a figure of ours stands.
+/// The peer of a figure of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beside {
     /// The better durable Postfix.
     Rival,
     /// The relay without a queue.
     Noop,
-    /// Nothing: the bar is the figure itself.
+    /// No peer: the bar is the figure itself.
     Nothing,
 }
 
@@ -23,7 +23,7 @@ enum Beside {
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     metric: &'static str,
-    /// The end of the labels of the cases that it is for.
+    /// The end of the labels of the bar's cases.
     case: &'static str,
     beside: Beside,
     bar: Bar,
@@ -86,7 +86,7 @@ const BARS: &[Wanted] = &[
     ),
 ];
 
-/// A row for each bar for which there are figures.
+/// A row for each bar with figures.
 pub(crate) fn rows(report: &Report) -> Vec<Row> {
     let mut rows = Vec::new();
     for wanted in BARS {

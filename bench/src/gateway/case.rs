@@ -1,17 +1,17 @@
-//! The loads that every system gets.
+//! The loads of every system.
 
 use std::ops::Range;
 
 use crate::load::Messages;
 
-/// One load.
+/// A load.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
-    /// What tells it from the others in a report.
+    /// The label of the load in a report, unique among the loads.
     pub(crate) label: String,
     pub(crate) sessions: usize,
     pub(crate) messages: Messages,
-    /// Messages a second; as many as the system takes where there is none.
+    /// Messages a second; `None` for as many as the system accepts.
     pub(crate) rate: Option<f64>,
     /// The numbers of the domains of the recipients.
     pub(crate) domains: Range<u32>,
@@ -40,7 +40,7 @@ impl Case {
         }
     }
 
-    /// The mix at a rate that a system can keep for long.
+    /// The mix at a rate that a system can sustain.
     pub(crate) fn at_rate(sessions: usize, rate: f64) -> Self {
         let mix = Self::mix(sessions);
         Self {

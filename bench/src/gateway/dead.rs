@@ -1,7 +1,7 @@
-//! A thousand destinations of which nine hundred are dead or slow: what the others lose by them.
+//! A thousand destinations, of which nine hundred are dead or slow: the loss of the living destinations.
 //!
-//! Two systems of ours take turns: one that never had mail for the dead, one whose queues are full of it
-//! and get more of it all the time.
+//! Two systems of ours take turns: a system without mail for the dead destinations, and a system whose queues are
+//! full of such mail and receive more all the time.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -24,7 +24,7 @@ const SLOW: [u8; 4] = [127, 0, 0, 4];
 /// How long a slow host takes for each recipient.
 const SLOWNESS: &str = "rcpt=delay:5s";
 
-/// What the living must keep of their rate.
+/// Least share of their rate that the living destinations must keep.
 const KEPT_MIN: f64 = 0.9;
 const SESSIONS: usize = 50;
 /// Longer than anything is measured.
@@ -35,9 +35,9 @@ const FOREVER: Duration = Duration::from_secs(24 * 3600);
 pub(super) struct DeadPlan {
     pub(super) living: u32,
     pub(super) dead: u32,
-    /// Messages that wait for each of the dead at the beginning.
+    /// Messages queued for each dead destination at the beginning.
     pub(super) waiting: u32,
-    /// Messages a second that come for the dead while the living are measured.
+    /// Messages a second for the dead destinations during the measurement of the living.
     pub(super) more: f64,
     pub(super) rounds: usize,
     pub(super) send: Duration,
@@ -71,9 +71,9 @@ impl DeadPlan {
     }
 }
 
-/// The hosts of the dead, while they are needed.
+/// The hosts of the dead destinations, for as long as needed.
 struct Graveyard {
-    /// It takes connections and never speaks.
+    /// The listener accepts connections and never speaks.
     _silent: TcpListener,
     _slow: RunningSink,
 }
@@ -102,7 +102,7 @@ impl Graveyard {
     }
 }
 
-/// Measures both systems in turns, and gives the rows of what came out.
+/// Measures both systems in turns, and returns the rows of the results.
 pub(super) fn run(plan: &DeadPlan, vere: &Path, base: &Path) -> Result<Vec<Row>, BenchError> {
     let options = SinkOptions {
         remember: true,
@@ -129,7 +129,7 @@ pub(super) fn run(plan: &DeadPlan, vere: &Path, base: &Path) -> Result<Vec<Row>,
         let loading = scope.spawn(move || load::run(&options, &more));
         let runs = take_turns(plan, &[("all well", &well), ("900 dead", &beset)], &sink);
         progress.stop();
-        // What it could not send says nothing about the living.
+        // Unsent mail for the dead says nothing about the living.
         let _ = loading.join();
         runs
     })?;

@@ -1,5 +1,5 @@
-//! Very many destinations: mail for each of them that is met for the first time, what one that is known costs, and
-//! a thousand that are active among them.
+//! Very many destinations: mail for each new destination, the cost of a known destination, and a thousand active
+//! destinations among the known.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -18,13 +18,13 @@ use crate::sink::{RunningSink, SinkHandle, SinkOptions};
 use crate::store::usage;
 
 const SESSIONS: usize = 50;
-/// Messages for each destination, when it is new.
+/// Messages for each new destination.
 const EACH: u32 = 2;
-/// How long nothing may arrive before the rest is given up.
+/// Time without an arrival after which the rest is given up.
 const STALL: Duration = Duration::from_secs(60);
-/// By then connections that idle are closed, and count for no destination any more.
+/// Time after which idle connections are closed, and no longer count for a destination.
 const CLOSED: Duration = Duration::from_secs(8);
-/// The addresses of the hosts, so that connections to them find ports enough.
+/// The addresses of the hosts, many enough for the ports of all connections.
 const HOSTS: u32 = 250;
 
 /// How much is measured.
@@ -50,7 +50,7 @@ impl DestinationsPlan {
         ..Self::FULL
     };
 
-    /// Each domain has a host of its own.
+    /// The zone with a host for each domain.
     fn zone(&self) -> String {
         let lines = (0..self.known).map(|number| {
             let address = Ipv4Addr::from_bits(0x7f00_0101 + number % HOSTS);
@@ -60,7 +60,7 @@ impl DestinationsPlan {
     }
 }
 
-/// Octets of memory that the gateway of a system of ours and its other processes hold.
+/// Octets of resident memory of our system's gateway and of its other processes.
 fn resident(system: &Peer) -> (f64, f64) {
     let processes = system.processes().unwrap_or_default();
     let (gateway, others): (Vec<_>, Vec<_>) = processes
@@ -70,7 +70,7 @@ fn resident(system: &Peer) -> (f64, f64) {
     (octets(&gateway), octets(&others))
 }
 
-/// Measures both a system that knows so many destinations and one that knows the active ones only.
+/// Measures both a system that knows every destination and a system that knows only the active destinations.
 pub(super) fn run(
     plan: &DestinationsPlan,
     vere: &Path,
@@ -99,7 +99,7 @@ pub(super) fn run(
     Ok(rows)
 }
 
-/// Mail for destinations that are all new.
+/// Sends mail for new destinations only.
 fn meet(plan: &DestinationsPlan, system: &Peer, sink: &SinkHandle) -> Result<Vec<Row>, BenchError> {
     let options = LoadOptions {
         sessions: SESSIONS,
@@ -145,7 +145,7 @@ fn met(plan: &DestinationsPlan, report: &LoadReport, arrivals: &Arrivals) -> Vec
     ]
 }
 
-/// By what memory grew for each destination.
+/// The growth of memory for each destination.
 fn memory(plan: &DestinationsPlan, before: (f64, f64), after: (f64, f64)) -> Vec<Row> {
     let row = |what: &str, before: f64, after: f64| Row {
         name: format!(
@@ -162,7 +162,7 @@ fn memory(plan: &DestinationsPlan, before: (f64, f64), after: (f64, f64)) -> Vec
     ]
 }
 
-/// Loads both in turns with mail for the active ones.
+/// Loads both systems in turns with mail for the active destinations.
 fn take_turns(
     plan: &DestinationsPlan,
     many: &Peer,

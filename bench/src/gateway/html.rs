@@ -1,4 +1,4 @@
-//! The figures as one page without outside parts.
+//! The figures as a page without external resources.
 
 use super::case::Case;
 use super::measure::Target;
@@ -24,7 +24,7 @@ pub(super) fn page(report: &Report) -> String {
     page + page::END
 }
 
-/// Bars of one metric: a group for each load, a bar for each system.
+/// Bars of a metric: a group for each load, a bar for each system.
 fn plot(report: &Report, metric: &Metric) -> Bars {
     let group = |case: &Case| {
         let values = report.targets.iter();

@@ -8,7 +8,7 @@ use super::report::OURS;
 use crate::peer::{Peer, PeerError};
 use crate::row::{Bar, Row, median};
 
-/// It may take so many milliseconds, the start of the command included.
+/// Limit in milliseconds, including the start of the command.
 const LOOK_MAX: f64 = 50.0;
 const LOOKS: usize = 9;
 
@@ -16,7 +16,7 @@ const LOOKS: usize = 9;
 ///
 /// # Errors
 ///
-/// With what it said, if it failed.
+/// When the command fails, with the error text of the command.
 pub(super) fn ask(peer: &Peer, vere: &Path, arguments: &[&str]) -> Result<(), BenchError> {
     match peer.ask(vere, arguments) {
         Ok(_) => Ok(()),
@@ -27,7 +27,7 @@ pub(super) fn ask(peer: &Peer, vere: &Path, arguments: &[&str]) -> Result<(), Be
     }
 }
 
-/// The same several times: the median of the times.
+/// Asks several times: the median of the times.
 pub(super) fn looked(
     name: String,
     peer: &Peer,

@@ -1,4 +1,4 @@
-//! One load on one system.
+//! The measurement of a load on a system.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::load::{self, Ack, LoadEnd, LoadOptions, LoadProgress};
 use crate::process::CpuAccount;
 use crate::sink::SinkHandle;
 
-/// How long nothing may arrive before what is missing is given up.
+/// Time without an arrival after which missing messages are given up.
 const STALL: Duration = Duration::from_secs(10);
 
-/// How long a system gets after its last delivery to clean up behind it, on its account.
+/// Time of a system after its last delivery to clean up, on its account.
 const SETTLE: Duration = Duration::from_millis(150);
 
 /// Something to send mail to.
@@ -22,16 +22,17 @@ pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
     pub(crate) account: CpuAccount,
-    /// How long mail is sent in one round.
+    /// Time of sending in a round.
     pub(crate) send: Duration,
-    /// No relay to compare with, but what the machine allows.
+    /// Whether the system is the limit of the machine, no relay to compare with.
     pub(crate) is_limit: bool,
 }
 
-/// Over one connection to any system. Ours announces that it takes no more (MAILMAX of LIMITS, RFC 9422).
+/// Messages over a connection to any system. Our system announces the number as its maximum (MAILMAX of LIMITS, RFC
+/// 9422).
 const MESSAGES_PER_CONNECTION: u32 = 1000;
 
-/// The figures of one load.
+/// The figures of a load.
 #[derive(Debug, Clone)]
 pub(crate) struct Measurement {
     pub(crate) target: String,
@@ -43,18 +44,18 @@ pub(crate) struct Measurement {
     pub(crate) cpu_us_per_message: f64,
     pub(crate) reply_p50_us: f64,
     pub(crate) reply_p99_us: f64,
-    /// 99 of 100 messages were at the sink this long after their acknowledgement.
+    /// Time from the acknowledgement to the sink, not exceeded by 99 of 100 messages.
     pub(crate) arrival_p99_ms: f64,
     /// Failed connections, refusals, time-outs.
     pub(crate) failures: u64,
-    /// Acknowledged and not arrived when nothing had come for a while.
+    /// Acknowledged messages without an arrival at the end.
     pub(crate) missing: usize,
     /// Arrived more than once.
     pub(crate) doubled: usize,
 }
 
 impl Measurement {
-    /// One line for whoever watches.
+    /// The measurement in a line for a waiting person.
     pub(crate) fn line(&self) -> String {
         let trouble = if self.failures + (self.missing + self.doubled) as u64 > 0 {
             format!(
@@ -78,7 +79,7 @@ impl Measurement {
     }
 }
 
-/// Sends this load to `target` and waits until everything acknowledged has arrived.
+/// Sends the load to `target` and waits until every acknowledged message has arrived.
 pub(crate) fn measure(
     target: &Target,
     sink: &SinkHandle,
@@ -127,7 +128,7 @@ pub(crate) fn measure(
     })
 }
 
-/// How long 99 of 100 messages took from their acknowledgement to the sink, in milliseconds.
+/// Milliseconds from the acknowledgement to the sink, not exceeded by 99 of 100 messages.
 fn arrival_p99_ms(arrivals: &Arrivals, acked: &[Ack]) -> f64 {
     let mut delays: Vec<Duration> = acked
         .iter()

@@ -12,7 +12,7 @@ use crate::table::Table;
 /// Our own name among the systems.
 pub(crate) const OURS: &str = "vere";
 
-/// One figure that is measured for every system and load.
+/// A figure of every system and load.
 #[derive(Debug)]
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
@@ -48,7 +48,7 @@ pub(crate) const METRICS: &[Metric] = &[
     },
 ];
 
-/// The figure of that name.
+/// The metric of a name.
 pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
@@ -71,7 +71,7 @@ impl Report {
         median(self.measurements.iter().filter(of).map(metric.of))
     }
 
-    /// The JSON of DESIGN section 7, with the single rounds and what was skipped besides.
+    /// The JSON of DESIGN section 7, with the single rounds and the skipped parts besides.
     pub(crate) fn json(&self) -> Value {
         let mut rows = Vec::new();
         for target in &self.targets {
@@ -112,7 +112,7 @@ impl Report {
         text
     }
 
-    /// A line for each system and load that has figures.
+    /// A line for each system and load with figures.
     pub(crate) fn figures(&self) -> Table {
         let metrics = METRICS.iter();
         let heads = metrics.map(|metric| format!("{} [{}]", metric.name, metric.unit));
@@ -138,7 +138,7 @@ impl Report {
         table
     }
 
-    /// One line for each bar, trouble or skip.
+    /// A line for each bar, failure or skipped part.
     pub(crate) fn verdicts(&self) -> Vec<String> {
         let mut lines: Vec<String> = bars::rows(self).iter().map(Row::line).collect();
         let troubled = self
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// The verdict of the row of that name.
+    /// The verdict of the row of a name.
     fn ok(report: &Report, name: &str) -> Option<bool> {
         let json = report.json();
         let rows = json["rows"].as_array().unwrap();

@@ -13,20 +13,20 @@ use super::{Ack, Failures, LoadEnd, LoadError, LoadOptions, LoadProgress, LoadRe
 use crate::ids::MessageId;
 use crate::wire::{Link, Outcome, Readiness, Sender, Turn};
 
-/// The same while a rate says when messages begin.
+/// The tick of a load with a rate, whose messages begin at their times.
 const PACED_TICK: Duration = Duration::from_millis(1);
 
 /// How often time-outs and pauses are looked at while sessions talk.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The first pause after a failure; it doubles up to [`PAUSE_MAX`].
+/// The first pause after a failure; further pauses double up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(320);
 
 /// How long the ends of the dialogues are waited for.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// A reply time beyond this counts as this: 10 minutes, in microseconds.
+/// Longer reply times count as this value: 10 minutes, in microseconds.
 const REPLY_US_MAX: u64 = 600_000_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +46,7 @@ struct Connection {
     text_length: u64,
     messages: u32,
     greeted: bool,
-    /// It waits for the time of its next message.
+    /// The connection waits for the time of its next message.
     idle: bool,
     deadline: Instant,
 }
@@ -189,7 +189,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Opens what is missing, wakes what paused, and ends what waited too long.
+    /// Opens missing connections, wakes paused workers, and ends connections beyond their time.
     fn tick(&mut self, now: Instant) {
         for index in 0..self.workers.len() {
             let worker = &self.workers[index];
@@ -278,7 +278,7 @@ impl<'a> Engine<'a> {
         self.part(index, parting);
     }
 
-    /// Takes a connection as far as it goes.
+    /// Drives a connection as far as possible.
     fn converse(&mut self, connection: &mut Connection, index: usize) -> io::Result<Parting> {
         loop {
             match connection.sender.advance() {
@@ -321,7 +321,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Begins the worker's message, its next one, or the end of the dialogue.
+    /// Begins the worker's message, the next message, or the end of the dialogue.
     fn begin(&mut self, connection: &mut Connection, index: usize) {
         let now = Instant::now();
         connection.deadline = now + self.options.reply_timeout;
@@ -438,7 +438,7 @@ impl<'a> Engine<'a> {
                 Failure::Lost => failures.connects += 1,
             }
             if let Some(job) = &mut worker.job {
-                // Without the final dot on its way the server cannot have taken the message.
+                // Before the final dot is sent the server cannot have accepted the message.
                 job.may_be_doubled |= connection.sender.awaits_verdict()
                     && connection.sender.output.pending().is_empty();
                 if !self.options.tolerant {
@@ -471,7 +471,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Writes what is queued, and notes when the final dot has left.
+/// Writes the queued octets, and notes the time when the final dot has left.
 fn flush(connection: &mut Connection) -> io::Result<()> {
     let flushed = connection.link.write(&mut connection.sender.output)?;
     if flushed && connection.dot_at.is_none() && connection.sender.awaits_verdict() {

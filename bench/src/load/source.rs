@@ -1,4 +1,4 @@
-//! What a load sends.
+//! The messages of a load.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::ids::{FIELD, MessageId};
 const SMALL: usize = 1024;
 const LARGE: usize = 10 * 1024;
 
-/// Of ten messages of the mix, so many are small.
+/// Number of small messages in ten messages of the mix.
 const SMALL_OF_TEN: u64 = 7;
 
 /// The messages of a load.
@@ -19,11 +19,11 @@ pub enum Messages {
     Mix(Arc<Mix>),
     /// 1 KB each.
     Small(Arc<Mix>),
-    /// These, one after another and again from the first, with an id field in front.
+    /// The messages of the corpus, in order and again from the first, with an id field in front.
     Corpus(Arc<Corpus>),
 }
 
-/// The texts of a mix behind their id fields.
+/// The texts of a mix, to stand behind the id fields.
 #[derive(Debug)]
 pub struct Mix {
     small: Vec<u8>,
@@ -46,12 +46,12 @@ impl Messages {
         Self::Mix(Arc::new(Mix::new()))
     }
 
-    /// Small ones only.
+    /// The mix with small messages only.
     pub fn small() -> Self {
         Self::Small(Arc::new(Mix::new()))
     }
 
-    /// Appends the wire text of message `id` to `out`; whether it has octets above 127.
+    /// Appends the wire text of message `id` to `out`; returns whether the text has octets above 127.
     pub(crate) fn write(&self, id: MessageId, out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(FIELD.as_bytes());
         out.extend_from_slice(format!(": {id}\r\n").as_bytes());

@@ -117,7 +117,7 @@ fn a_rate_is_kept_by_all_sessions_together() {
         options.destinations = 3..4;
     });
     assert_eq!((report.acked.len(), report.failures.total()), (50, 0));
-    // The last one may begin after 245 ms.
+    // The last message may begin after 245 ms.
     assert!(
         report.elapsed().as_millis() >= 240,
         "{:?}",

@@ -1,4 +1,4 @@
-//! Postfix from a configuration, a queue and a data folder of its own.
+//! Postfix with its own configuration, queue and data directory.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,14 +14,14 @@ use crate::process::Daemon;
 /// How Postfix is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PostfixSetup {
-    /// Only what it needs to run as a relay here; every limit and delay as its makers ship it.
+    /// Only the settings of a relay; every limit and delay as shipped.
     AsShipped,
     /// For throughput on one machine: no input delay, more processes, no reverse look-ups, no
     /// client limits, connections kept open, and full concurrency to the next hop from the start.
     Tuned,
-    /// [`AsShipped`](Self::AsShipped) with its queue in memory: no message survives a power cut.
+    /// [`AsShipped`](Self::AsShipped) with the queue in memory: no message survives a power cut.
     AsShippedInMemory,
-    /// [`Tuned`](Self::Tuned) with its queue in memory.
+    /// [`Tuned`](Self::Tuned) with the queue in memory.
     TunedInMemory,
 }
 
@@ -52,8 +52,8 @@ impl PostfixSetup {
     }
 }
 
-/// The services that it needs here, with the limits of the shipped `master.cf`; none in a chroot, which
-/// would need copies of system files.
+/// The services of the relay, with the limits of the shipped `master.cf`; no service runs in a chroot, which would
+/// need copies of system files.
 const MASTER_CF: &str = "\
 pickup    unix  n       -       n       60      1       pickup
 cleanup   unix  n       -       n       -       0       cleanup
@@ -97,15 +97,15 @@ smtpd_tls_security_level = none
 /// Where mail goes.
 #[derive(Debug, Clone)]
 pub(crate) enum Destination {
-    /// To a next hop, whatever its domain.
+    /// To a next hop, for every domain.
     NextHop(SocketAddr),
-    /// Into a mailbox for each of these addresses, in the folder `mail`.
+    /// Into a mailbox for each of the addresses, in the directory `mail`.
     Mailboxes {
         addresses: Vec<String>,
         /// Each is a Maildir, else an mbox.
         maildir: bool,
     },
-    /// For these addresses to a server of LMTP.
+    /// For the addresses, to an LMTP server.
     Lmtp {
         addresses: Vec<String>,
         server: SocketAddr,
@@ -113,7 +113,7 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// What `main.cf` says of it, for a Postfix in `folder`.
+    /// The lines of `main.cf` for the destination, for a Postfix in `folder`.
     pub(super) fn settings(&self, folder: &Path) -> String {
         let path = folder.display();
         let local = |transport: &str| {
@@ -139,7 +139,7 @@ impl Destination {
         }
     }
 
-    /// The lines of the tables that these settings name: domains, and mailboxes.
+    /// The lines of the tables named in the settings: domains, and mailboxes.
     pub(super) fn tables(&self) -> (String, String) {
         let (addresses, end) = match self {
             Self::NextHop(_) => return (String::new(), String::new()),
@@ -159,7 +159,7 @@ impl Destination {
     }
 }
 
-/// The user and group as whom mailboxes are written: `nobody` and `nogroup` of Debian.
+/// The owner of the mailboxes: the user `nobody` and the group `nogroup` of Debian.
 const NOBODY: u32 = 65_534;
 
 /// A file system in memory.
@@ -209,10 +209,10 @@ pub(super) fn start(
     .ready()
 }
 
-/// Ends the Postfix of `folder` the way it wants: its own script signals its own master.
+/// Ends the Postfix of `folder` by Postfix's own script, which signals the right master.
 pub(super) fn stop(folder: &Path) {
     let Some(program) = program() else { return };
-    // If this fails the caller kills what is left.
+    // After a failure the caller kills the remaining processes.
     let _ = Command::new(program)
         .arg("-c")
         .arg(folder.join("conf"))

@@ -1,4 +1,4 @@
-//! This product, with the safety of its defaults.
+//! Veredarius, with the safety of its defaults.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use super::{Peer, PeerError, folder, free_address};
 use crate::process::{Daemon, guard};
 
-/// Its settings and the zone that it asks, in its folder.
+/// The file names of settings and zone, in the directory of the system.
 const CONFIGURATION: &str = "vere.toml";
 const ZONE: &str = "zone";
 
-/// Where it sends mail.
+/// The routes of mail.
 #[derive(Debug, Clone)]
 pub enum Ways {
-    /// Everything to one next hop.
+    /// All mail to one next hop.
     To(SocketAddr),
-    /// To the hosts that the MX records of this zone name, at this port.
+    /// To the hosts of the MX records in a zone, at a given port.
     Zone {
         /// A line for each record, as `d0.bench.test MX 10 mx0.bench.test`.
         records: String,
@@ -27,12 +27,12 @@ pub enum Ways {
     },
 }
 
-/// Its spool nodes; two of them are to hold each message.
+/// The spool nodes; two replicas hold each message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nodes {
     /// As shipped.
     Two,
-    /// One more, and a slow one is replaced soon.
+    /// Three nodes: a slow node is replaced soon.
     Three,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn start(
     .ready()
 }
 
-/// Writes its settings; gives where it takes mail, and the file.
+/// Writes the settings; returns the address of the SMTP listener, and the path of the settings.
 fn write_files(folder: &Path, ways: &Ways, nodes: Nodes) -> io::Result<(SocketAddr, PathBuf)> {
     if let Ways::Zone { records, .. } = ways {
         fs::write(folder.join(ZONE), records)?;
@@ -76,8 +76,8 @@ fn command(vere: &Path, file: &Path) -> Vec<OsString> {
     vec![vere.into(), "serve".into(), "-c".into(), file.into()]
 }
 
-/// A relay for the loopback with every message synced before it is answered, for one client with many
-/// sessions; all else as shipped.
+/// A relay for the loopback, for a client with many sessions; every message is synced before the reply, and all other
+/// settings are as shipped.
 fn configuration(folder: &Path, address: SocketAddr, ways: &Ways) -> String {
     let ways = match ways {
         Ways::To(next_hop) => format!(
@@ -109,7 +109,7 @@ fn configuration(folder: &Path, address: SocketAddr, ways: &Ways) -> String {
     )
 }
 
-/// The section of its spool.
+/// The section `[spool]` of the settings.
 fn spool(nodes: Nodes) -> io::Result<String> {
     let (names, slow_after) = match nodes {
         Nodes::Two => (&["a", "b"][..], ""),
@@ -123,7 +123,7 @@ fn spool(nodes: Nodes) -> io::Result<String> {
     Ok(text)
 }
 
-/// What a command about the system in `folder` prints.
+/// The output of a command about the system in `folder`.
 pub(super) fn ask(vere: &Path, folder: &Path, arguments: &[&str]) -> io::Result<Vec<u8>> {
     let mut command = std::process::Command::new(vere);
     command.args(arguments).arg("-c");

@@ -1,4 +1,4 @@
-//! Programs that are started for a measurement, with an account of what all their processes do.
+//! Programs started for a measurement, with an account of the CPU time of all their processes.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// A new group below this process's own, if that is allowed.
+    /// A new group below the process's own group, if the kernel allows the creation.
     pub(super) fn create() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -61,20 +61,20 @@ impl Drop for Group {
     }
 }
 
-/// A program started for a measurement, with an account of all it and its children do.
+/// A program started for a measurement, with an account of the CPU time of program and children.
 ///
-/// Dropping it kills it, and with a control group everything it left behind.
+/// A drop kills the program, and with a control group every process left behind.
 #[derive(Debug)]
 pub struct Daemon {
     child: Child,
-    /// Its end was waited for: its number may be another's.
+    /// The process was reaped: its number may belong to another process.
     is_gone: bool,
     group: Option<Group>,
     log: PathBuf,
 }
 
 impl Daemon {
-    /// Starts `command` (program first), its output going to the file `log`.
+    /// Starts `command` (program first), with the file `log` for the output.
     ///
     /// # Errors
     ///
@@ -93,8 +93,8 @@ impl Daemon {
         };
         let output = File::create(log)?;
         let mut starter = match &group {
-            // A child must enter the group before its first instruction, and only the child itself
-            // can do that without unsafe code here.
+            // A child must enter the group before its first instruction, and only the child itself can enter without
+            // unsafe code here.
             Some(group) => {
                 let mut shell = Command::new("/bin/sh");
                 shell.args(["-c", r#"echo $$ >"$0"/cgroup.procs && exec "$@""#]);
@@ -124,7 +124,7 @@ impl Daemon {
         self.child.id()
     }
 
-    /// The CPU account of the program and everything it started.
+    /// The CPU account of the program and all its descendants.
     pub fn account(&self) -> CpuAccount {
         match &self.group {
             Some(group) => CpuAccount::Group(group.path.clone()),
@@ -137,7 +137,7 @@ impl Daemon {
         !self.is_gone && !guard::has_ended(&self.child)
     }
 
-    /// The end of what it printed, for an error message.
+    /// The end of the output, for an error message.
     pub fn last_words(&self) -> String {
         let mut text = Vec::new();
         if let Ok(mut file) = File::open(&self.log) {
@@ -148,7 +148,7 @@ impl Daemon {
         lines[lines.len().saturating_sub(5)..].join("\n")
     }
 
-    /// Ends it at once with SIGKILL and waits until it is gone.
+    /// Ends the program at once with SIGKILL and waits for its end.
     pub fn kill(&mut self) {
         if std::mem::replace(&mut self.is_gone, true) {
             return;
@@ -158,7 +158,7 @@ impl Daemon {
         let _ = guard::reap(&mut self.child);
     }
 
-    /// Sends SIGTERM and waits for the end; whether it came within `grace`.
+    /// Sends SIGTERM and waits for the end; returns whether the program ended within `grace`.
     pub fn stop(&mut self, grace: Duration) -> bool {
         if let Ok(pid) = i32::try_from(self.child.id())
             && self.is_running()
@@ -168,7 +168,7 @@ impl Daemon {
         self.wait(grace)
     }
 
-    /// Waits for the end; whether it came within `grace`.
+    /// Waits for the end; returns whether the program ended within `grace`.
     pub fn wait(&mut self, grace: Duration) -> bool {
         let until = Instant::now() + grace;
         while self.is_running() {

@@ -1,9 +1,10 @@
-//! Nothing of a benchmark is left, however it ends.
+//! Clean-up of all processes and files of a benchmark, however the benchmark ends.
 //!
-//! What is started and made is told to a shell that waits for the end of this process: it hears of it by the end
-//! of a pipe, which comes after SIGKILL as well. Then it kills what still runs and removes what still lies there. It
-//! has a process group of its own, as all that is measured has: Ctrl-C in a terminal reaches this process alone,
-//! which may still tell what it found ([`stop_on_signals`]).
+//! A shell, the guard, gets the name of every started process and created directory and waits for the end of the
+//! benchmark's process: the guard hears of the end by the end of a pipe, which comes after SIGKILL as well. Then the
+//! guard kills the remaining processes and removes the remaining directories. The guard has a process group of its
+//! own, as every measured program has: Ctrl-C in a terminal reaches only the benchmark's process, which may still
+//! report its results ([`stop_on_signals`]).
 
 use std::io::{self, Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -22,7 +23,8 @@ use signal_hook::iterator::Signals;
 
 use crate::output::note;
 
-/// What the shell does; it reads a line for each thing that is there, and `ended ID` of what is gone.
+/// The script of the guard; the guard reads a line for each process or directory, and `ended ID` for each ended
+/// process.
 const GUARD: &str = r#"
 trap '' HUP INT TERM
 while IFS= read -r line; do
@@ -48,7 +50,7 @@ for one; do case $one in
 esac; done
 "#;
 
-/// What would be left.
+/// A process or directory to clean up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Left {
     /// A process, the first of a process group.
@@ -59,7 +61,7 @@ pub(crate) enum Left {
     Folder(PathBuf),
 }
 
-/// All that is there, and the pipe of the shell that knows of it.
+/// All known processes and directories, and the pipe of the guard.
 #[derive(Debug, Default)]
 struct Known {
     shell: Option<ChildStdin>,
@@ -71,14 +73,14 @@ static KNOWN: Mutex<Known> = Mutex::new(Known {
     left: Vec::new(),
 });
 
-/// Whether a signal said that the benchmark shall end.
+/// Whether a signal asked for the end of the benchmark.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
 fn known() -> MutexGuard<'static, Known> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes note of something that must not be left.
+/// Registers a process or directory for the clean-up.
 pub(crate) fn keep(left: Left) {
     let mut known = known();
     if known.shell.is_none() {
@@ -90,7 +92,7 @@ pub(crate) fn keep(left: Left) {
         Left::Folder(path) => ("folder", path.as_os_str().as_bytes().to_vec()),
     };
     known.left.push(left);
-    // A name of several lines cannot be told; nobody has such a folder for temporary files.
+    // The protocol cannot express a name with line feeds; no real directory for temporary files has such a name.
     if !name.contains(&b'\n') {
         known.tell(word, &name);
     }
@@ -99,13 +101,13 @@ pub(crate) fn keep(left: Left) {
     }
 }
 
-/// Whether a child has ended. It is not waited for: until it is, its number is nobody else's.
+/// Whether a child has ended. The child is not reaped: before the reaping, no other process gets its number.
 pub(crate) fn has_ended(child: &Child) -> bool {
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
     !matches!(waitid(id(child), flags), Ok(WaitStatus::StillAlive))
 }
 
-/// Waits for the end of a child, and forgets it before its number can be another's.
+/// Waits for the end of a child, and removes the child from the register before its number can be reused.
 pub(crate) fn reap(child: &mut Child) -> io::Result<ExitStatus> {
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
     while waitid(id(child), flags) == Err(Errno::EINTR) {}
@@ -117,7 +119,7 @@ fn id(child: &Child) -> Id<'static> {
     Id::Pid(Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)))
 }
 
-/// Forgets a process that has ended and was not waited for.
+/// Removes an ended but unreaped process from the register.
 fn ended(process: u32) {
     let mut known = known();
     known.left.retain(|one| *one != Left::Process(process));
@@ -128,12 +130,12 @@ impl Known {
     fn tell(&mut self, word: &str, name: &[u8]) {
         if let Some(shell) = &mut self.shell {
             let line = [word.as_bytes(), b" ", name, b"\n"].concat();
-            // Without the shell only what this process itself does at its end is missing.
+            // Without the guard only the clean-up after a crash of the benchmark is missing.
             let _ = shell.write_all(&line);
         }
     }
 
-    /// Ends everything that runs, at once.
+    /// Ends all running processes at once.
     fn kill(&self) {
         for one in &self.left {
             match one {
@@ -151,7 +153,7 @@ impl Known {
     }
 }
 
-/// Starts the shell; where that cannot be, what this process does at its end must be enough.
+/// Starts the guard; without a guard, the clean-up by the benchmark itself must be enough.
 fn start() -> Option<ChildStdin> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", GUARD]).stdin(Stdio::piped());
@@ -160,8 +162,8 @@ fn start() -> Option<ChildStdin> {
     shell.spawn().ok()?.stdin
 }
 
-/// From now on the first SIGINT, SIGTERM or SIGHUP ends what is measured, so that whoever waits for it goes on and
-/// tells what was found ([`is_stopped`]); the second ends this process.
+/// From now on the first SIGINT, SIGTERM or SIGHUP ends the measured programs, so that the waiting code goes on and
+/// reports the results so far ([`is_stopped`]); the second signal ends the benchmark's process.
 pub(crate) fn stop_on_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -186,7 +188,7 @@ pub(crate) fn is_stopped() -> bool {
     STOPPED.load(Ordering::SeqCst)
 }
 
-/// Runs a command to its end, which comes early when the benchmark is stopped.
+/// Runs a command to its end, which comes early when a signal stops the benchmark.
 pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     command.stdin(Stdio::null()).process_group(0);
     let mut child = command
@@ -231,7 +233,7 @@ mod tests {
         known().left.contains(&Left::Process(process))
     }
 
-    /// What has ended is known until nobody else can have its number: a zombie keeps it.
+    /// An ended process remains registered until its number can be reused: a zombie keeps its number.
     #[test]
     fn a_number_is_forgotten_before_it_can_be_given_again() {
         let mut child = Command::new("true").process_group(0).spawn().unwrap();

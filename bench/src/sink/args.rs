@@ -10,19 +10,19 @@ use vere_units::ByteSize;
 
 use super::{Fault, SaveMode, Sink, SinkError, SinkOptions};
 
-/// Takes mail for any recipient and keeps it in a folder, counts it, or loses it as told.
+/// Accept mail for any recipient, and keep, count or lose the mail
 #[derive(Debug, Clone, Args)]
 pub struct SinkArgs {
     /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1:2526")]
     pub listen: SocketAddr,
-    /// Use the listening socket that is standard input instead of --listen.
+    /// Use the listening socket on standard input instead of --listen.
     #[arg(long)]
     pub inherit: bool,
-    /// Keep messages in this folder.
+    /// Keep messages in this directory.
     #[arg(long, value_name = "DIR")]
     pub save: Option<PathBuf>,
-    /// How messages lie in the folder: one .eml file each, or one file with an index.
+    /// Format of the directory: an .eml file for each message, or one file with an index.
     #[arg(long, value_enum, default_value = "folder")]
     pub mode: SaveMode,
     /// Misbehave: `STAGE[:PART]=ACTION[*TIMES]` with STAGE connect, ehlo, mail, rcpt, data, dot or
@@ -40,13 +40,13 @@ pub struct SinkArgs {
     pub json: bool,
 }
 
-/// Runs a sink until SIGTERM or SIGINT; call it before the process has other threads.
+/// Runs a sink until SIGTERM or SIGINT; must be called before the process has further threads.
 ///
-/// It prints one line when it listens and one with its totals at the end.
+/// The sink prints a line when the listener is ready and a line with its totals at the end.
 ///
 /// # Errors
 ///
-/// What [`Sink::bind`] and [`Sink::run`] say. A closed standard output is not an error.
+/// The errors of [`Sink::bind`] and [`Sink::run`]. A closed standard output is not an error.
 pub fn run(args: &SinkArgs) -> Result<(), SinkError> {
     let listener = if args.inherit {
         Some(inherited(args.listen)?)
@@ -104,6 +104,6 @@ fn inherited(listen: SocketAddr) -> Result<TcpListener, SinkError> {
 }
 
 fn say(line: &str) {
-    // Whoever started the sink may have closed its output; the mail goes on.
+    // The caller may have closed the sink's output; the mail goes on.
     let _ = writeln!(io::stdout().lock(), "{line}");
 }

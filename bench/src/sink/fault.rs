@@ -8,25 +8,25 @@ use vere_units::Span;
 
 use crate::wire::Stage;
 
-/// What a sink does in place of a positive answer.
+/// The action of a sink in place of a positive answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Answers with this code and text.
+    /// Answers with a code and a text.
     Refuse {
         /// 400 to 599; 421 also closes.
         code: u16,
-        /// One line.
+        /// A line of text.
         text: String,
     },
     /// Answers positively, but later.
     Delay(Duration),
     /// Closes without an answer and without the message.
     Close,
-    /// Takes the message, then closes without an answer; at other stages like [`Action::Close`].
+    /// Receives the message, then closes without an answer; at other stages like [`Action::Close`].
     Lose,
 }
 
-/// One rule of misbehaviour, written `STAGE[:PART]=ACTION[*TIMES]`.
+/// A rule of misbehaviour, written `STAGE[:PART]=ACTION[*TIMES]`.
 ///
 /// `STAGE` is `connect`, `ehlo`, `mail`, `rcpt`, `data`, `dot` or `quit`. With `PART` the rule
 /// holds only where the argument of the command contains it, or for `dot` a recipient of the
@@ -34,24 +34,24 @@ pub enum Action {
 /// `TIMES` the rule holds that many times, else always.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// At which step.
+    /// The step of the dialogue.
     pub stage: Stage,
-    /// What the argument must contain.
+    /// A text that the argument must contain.
     pub part: Option<String>,
-    /// What to do.
+    /// The action.
     pub action: Action,
-    /// How many times more; `None` is always.
+    /// Remaining number of uses; `None` for no limit.
     pub times: Option<u64>,
 }
 
-/// A text that is not a [`Fault`].
+/// Reasons why a text is not a [`Fault`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InvalidFault {
     /// There is no `=`.
     NoAction,
-    /// No such stage.
+    /// Unknown stage.
     Stage(String),
-    /// No such action, or a code outside 400 to 599.
+    /// Unknown action, or a code outside 400 to 599.
     Action(String),
     /// Not a number after `*`.
     Times(String),
@@ -137,7 +137,7 @@ fn parse_action(text: &str) -> Result<Action, InvalidFault> {
     }
 }
 
-/// The first of `faults` that holds at `stage`, used up once.
+/// The first of `faults` that applies at `stage`, with a use consumed.
 pub(super) fn applicable(
     faults: &mut [Fault],
     stage: Stage,

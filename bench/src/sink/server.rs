@@ -25,13 +25,13 @@ const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 const SIGNALS: Token = Token(usize::MAX - 2);
 
-/// Replies a session may leave unread before its commands wait.
+/// Octets of unread replies of a session beyond which its commands wait.
 const OUTPUT_MAX: usize = 64 * 1024;
 
 /// How long messages under way may take once the sink is to stop.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// The longest sleep: delays, stops and a full descriptor table are noticed this soon.
+/// The longest sleep: the upper bound of the delay until the loop notices delays, stops and a full descriptor table.
 const TICK: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ struct Session {
     closing: bool,
 }
 
-/// A sink that listens but does not run yet.
+/// A sink with its listener, not yet running.
 #[derive(Debug)]
 pub struct Sink {
     poll: Poll,
@@ -86,8 +86,8 @@ impl Sink {
             Some(listener) => listener,
             None => StdListener::bind(options.listen).map_err(listen_error)?,
         };
-        // The library asks for 128. Of those that come in faster some are answered by SYN cookies and then forgotten:
-        // they wait for a greeting until they give up.
+        // The library asks for a backlog of 128. Of faster connections some are answered by SYN cookies and then
+        // forgotten: the clients wait for a greeting until they give up.
         listen(&listener, Backlog::MAXCONN).map_err(|error| listen_error(error.into()))?;
         listener.set_nonblocking(true).map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
@@ -121,7 +121,7 @@ impl Sink {
         })
     }
 
-    /// Watches and stops this sink from other threads.
+    /// The handle by which further threads watch and stop the sink.
     pub fn handle(&self) -> SinkHandle {
         SinkHandle {
             shared: Arc::clone(&self.shared),
@@ -129,12 +129,12 @@ impl Sink {
         }
     }
 
-    /// Makes SIGTERM and SIGINT stop this sink gracefully. They are blocked for the calling thread
-    /// and those it starts later; other threads of the process must not exist yet.
+    /// Makes SIGTERM and SIGINT stop the sink gracefully. Both signals are blocked for the calling thread and threads
+    /// started later; no further thread of the process may exist yet.
     ///
     /// # Errors
     ///
-    /// [`SinkError::Loop`] when the kernel has no descriptor for it.
+    /// [`SinkError::Loop`] when the kernel lacks a descriptor for the signals.
     pub fn stop_on_signals(&mut self) -> Result<(), SinkError> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGTERM);
@@ -159,8 +159,7 @@ impl Sink {
     ///
     /// # Errors
     ///
-    /// [`SinkError::Loop`] when waiting for events fails. Trouble with one session ends that
-    /// session only.
+    /// [`SinkError::Loop`] when waiting for events fails. A failure of a session ends only the session.
     pub fn run(mut self) -> Result<SinkCounts, SinkError> {
         let mut events = Events::with_capacity(1024);
         let mut stop_at: Option<Instant> = None;
@@ -269,7 +268,7 @@ impl Sink {
         match self.converse(&mut session, index) {
             Ok(true) => self.sessions[index] = Some(session),
             Ok(false) | Err(_) => {
-                // A connection that broke may have brought whole messages first.
+                // A broken connection may have brought whole messages first.
                 self.publish();
                 session.link.close(self.poll.registry());
                 self.free.push(index);
@@ -277,7 +276,7 @@ impl Sink {
         }
     }
 
-    /// Takes a session as far as it goes; false when it is over.
+    /// Drives a session as far as possible; returns false at the end of the session.
     fn converse(&mut self, session: &mut Session, index: usize) -> io::Result<bool> {
         while session.resume.is_none() && !session.closing {
             if session.receiver.output.pending().len() > OUTPUT_MAX {
@@ -382,7 +381,7 @@ impl Sink {
         }
     }
 
-    /// Shows others what came; before the answers that acknowledge it leave.
+    /// Publishes the arrived messages to watchers, before the acknowledgements leave.
     fn publish(&mut self) {
         if !self.fresh.is_empty() {
             self.shared.deliveries().append(&mut self.fresh);

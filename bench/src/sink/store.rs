@@ -1,16 +1,16 @@
 //! Where received messages go.
 //!
-//! [`SaveMode::Folder`] is for people: one `.eml` file per message, complete under its name or not
-//! there. [`SaveMode::Log`] is for tests with many messages: all of them behind each other in the
-//! file `messages`, and one line per message in the file `index`:
+//! [`SaveMode::Folder`] is for people: an `.eml` file per message, either complete under its name or absent.
+//! [`SaveMode::Log`] is for tests with many messages: all messages in sequence in the file `messages`, and a line per
+//! message in the file `index`:
 //!
 //! ```text
 //! offset SP length SP bench-id SP message-id LF      "-" for an id that is missing
 //! ```
 //!
-//! The messages are as sent (CRLF lines, doubled dots undone), with the envelope in front as the
-//! fields `Return-Path` and `X-Envelope-To`. An index line is written after its message and before
-//! the answer, so that what was acknowledged outlives a kill of the sink; nothing is synced.
+//! The messages are as sent (CRLF lines, doubled dots undone), with the envelope in front as the fields `Return-Path`
+//! and `X-Envelope-To`. An index line is written after its message and before the answer, so that acknowledged
+//! messages outlive a kill of the sink; nothing is synced.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -23,10 +23,10 @@ use super::SinkError;
 use crate::ids::{MessageId, header_value};
 use crate::wire::{Receiver, unstuff};
 
-/// How kept messages lie in their folder.
+/// The format of kept messages in the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SaveMode {
-    /// One file per message, `TIME-NUMBER.eml`.
+    /// A file per message, `TIME-NUMBER.eml`.
     Folder,
     /// The files `messages` and `index`.
     Log,
@@ -139,26 +139,25 @@ fn fill(scratch: &mut Vec<u8>, receiver: &Receiver) {
     }
 }
 
-/// One line of an index that [`SaveMode::Log`] writes.
+/// A line of an index written by [`SaveMode::Log`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry {
     /// Where the message begins in the file `messages`.
     pub offset: u64,
-    /// Its length in octets.
+    /// The length of the message in octets.
     pub length: u64,
-    /// Its `X-Bench-Id`.
+    /// The `X-Bench-Id` of the message.
     pub id: Option<MessageId>,
-    /// Its `Message-ID` with spaces replaced.
+    /// The `Message-ID` of the message, with spaces replaced.
     pub message_id: Option<String>,
 }
 
-/// Reads the index in the folder `save`. A last line without its line feed is left out: its
-/// message was never acknowledged.
+/// Reads the index in the directory `save`. A last line without a line feed is left out: the message was never
+/// acknowledged.
 ///
 /// # Errors
 ///
-/// The file cannot be read, or a whole line of it is not as [`SaveMode::Log`] writes it
-/// (`InvalidData`).
+/// The file cannot be read, or a whole line differs from the format of [`SaveMode::Log`] (`InvalidData`).
 pub fn read_index(save: &Path) -> io::Result<Vec<IndexEntry>> {
     let text = fs::read_to_string(save.join("index"))?;
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];

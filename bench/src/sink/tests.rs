@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{RunningSink, SaveMode, SinkOptions, read_index};
 use crate::ids::MessageId;
 
-/// One blocking client connection.
+/// A blocking client connection.
 struct Client {
     stream: TcpStream,
     lines: BufReader<TcpStream>,
@@ -141,14 +141,14 @@ fn misbehaves_as_told() {
 
 #[test]
 fn a_delay_holds_only_its_own_session() {
-    // The first one longer than any test, the second one short.
+    // The first delay is longer than any test, the second short.
     let sink = faulty(&["mail=delay:1h*1", "mail=delay:50ms*1"]);
     let mut slow = Client::open(&sink);
     slow.code();
     slow.say("EHLO c.test\r\n");
     slow.stream.write_all(b"MAIL FROM:<a@b.test>\r\n").unwrap();
     slow.stream.flush().unwrap();
-    // The rule is used up once the slow session has met it.
+    // The rule is used up once the slow session has met the rule.
     while sink.handle().counts().faults == 0 {
         std::thread::yield_now();
     }

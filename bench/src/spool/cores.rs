@@ -1,9 +1,9 @@
-//! Where client and servers run: on one core, or apart.
+//! Placement of client and servers: on a common core, or apart.
 //!
-//! Left alone, the scheduler puts both ends of a connection on one core or on two as it likes and as
-//! others let it, and throughput doubles or halves with it: a comparison needs one or the other. On
-//! one core it is the inverse of the CPU time of both ends, which hardly depends on what else the
-//! machine does. What is better depends on the machine, so both are tried with the floor.
+//! Left alone, the scheduler puts both ends of a connection on one core or on two, as the machine's other load
+//! permits, and throughput doubles or halves accordingly: a comparison needs a fixed placement. On one core
+//! throughput is the inverse of the CPU time of both ends, which hardly depends on the machine's other load. The
+//! better placement depends on the machine, so the floor is measured with both.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use super::report::Report;
 use super::systems::{FLOOR, Floor, Target};
 use super::{Setting, SpoolBenchError, body};
 
-/// This thread.
+/// The calling thread.
 const SELF: Pid = Pid::from_raw(0);
 
-/// Rounds of the trial, and how long each of its loads takes.
+/// Rounds of the trial, and the time of each load.
 const ROUNDS: usize = 5;
 const WARM: Duration = Duration::from_millis(15);
 const TIME: Duration = Duration::from_millis(30);
@@ -26,9 +26,9 @@ const TIME: Duration = Duration::from_millis(30);
 /// How client and servers are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// On the same core.
+    /// Client and servers on a common core.
     OneCore,
-    /// The client on one core, servers on all others.
+    /// The client on a core of its own, servers on all other cores.
     Apart,
 }
 
@@ -40,7 +40,7 @@ impl Placement {
         }
     }
 
-    /// The one with which the floor is faster here, by medians of rounds in turns.
+    /// The placement with the faster floor, by medians of rounds in turns.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl Placement {
     }
 }
 
-/// This thread and what it starts keep to their cores until this is dropped.
+/// The calling thread and its children keep to their cores until the value is dropped.
 #[derive(Debug)]
 pub(super) struct Cores {
     before: Option<CpuSet>,
@@ -81,8 +81,8 @@ pub(super) struct Cores {
 }
 
 impl Cores {
-    /// What this thread starts from here on runs on the servers' cores. Without the right to choose,
-    /// or with one core only, everything runs where it would have run.
+    /// Programs started by the calling thread from here on run on the servers' cores. Without the right to choose, or
+    /// with a single core, the kernel's placement remains.
     pub(super) fn enter(placement: Placement) -> Self {
         let before = sched_getaffinity(SELF).ok();
         let allowed: Vec<usize> = (0..CpuSet::count())
@@ -100,7 +100,7 @@ impl Cores {
         }
     }
 
-    /// This thread runs on the client's core from here on.
+    /// The calling thread runs on the client's core from here on.
     pub(super) fn be_client(&self) {
         set(&self.client);
     }
@@ -109,14 +109,14 @@ impl Cores {
 fn cores(numbers: &[usize]) -> CpuSet {
     let mut cores = CpuSet::new();
     for number in numbers {
-        // They come from a set of the same kind.
+        // The numbers come from a set of the same kind.
         let _ = cores.set(*number);
     }
     cores
 }
 
 fn set(cores: &CpuSet) {
-    // Refused, the thread stays where it is.
+    // After a refusal the thread keeps its placement.
     let _ = sched_setaffinity(SELF, cores);
 }
 

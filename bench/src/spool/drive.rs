@@ -1,9 +1,8 @@
-//! The client: one loop for every server, so that none is compared with the skill of its client.
+//! The client: a common loop for every server, so that no comparison measures the skill of a client.
 //!
-//! A [`Lane`] is one stream of requests to one server, or the same stream to several (replicas): a
-//! unit of it counts as done when all of them have said so. Requests come ready-made from a
-//! [`Dialect`], are pipelined, and are bounded by the octets in flight. One thread, one epoll set, no
-//! busy polling.
+//! A [`Lane`] is a stream of requests to a server, or the same stream to several servers (replicas): a unit counts as
+//! done when every server has confirmed the unit. Requests come ready-made from a [`Dialect`], are pipelined, and are
+//! bounded by the octets in flight. One thread, one epoll set, no busy polling.
 
 use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -14,68 +13,68 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::SpoolBenchError;
 
-/// Servers of one lane, at most.
+/// Limit of the servers of a lane.
 const LINKS_MAX: usize = 16;
 
-/// How long nothing may come back before a server counts as stuck.
+/// Time without a reply after which a server counts as stuck.
 const STALL: Duration = Duration::from_secs(30);
 
 /// Octets of replies read at once.
 const INPUT_LEN: usize = 64 << 10;
 
-/// A protocol: makes requests and understands what comes back.
+/// A protocol: builds requests and parses replies.
 pub(super) trait Dialect: Debug {
-    /// Octets of the requests of one unit, always the same.
+    /// Octets of the requests of a unit, equal for all units.
     fn unit_octets(&self) -> usize;
 
-    /// Messages stored (and deleted) by one unit.
+    /// Messages stored (and deleted) by a unit.
     fn unit_messages(&self) -> u64 {
         1
     }
 
-    /// Makes the next requests ready, `units` at most and one at least, and says how many.
+    /// Prepares the next requests, at least one unit and at most `units`, and returns the number of units.
     fn prepare(&mut self, units: usize) -> usize;
 
     /// The requests made ready last.
     fn octets(&self) -> &[u8];
 
-    /// Looks at what a server sent.
+    /// Parses the input from a server.
     ///
     /// # Errors
     ///
-    /// What is wrong with it: a request was refused, or this is no reply at all.
+    /// The fault of the input: a refused request, or a malformed reply.
     fn replies(&mut self, server: usize, input: &[u8]) -> Result<Replied, String>;
 }
 
-/// What replies came to.
+/// The sum of parsed replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Replied {
     /// Octets of input that were whole replies.
     pub(super) consumed: usize,
-    /// Units that this server has finished since the lane began.
+    /// Units finished by the server since the lane began.
     pub(super) done: u64,
 }
 
 /// When a load ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Until {
-    /// So long after it began to count.
+    /// At a time after the beginning of the count.
     After {
-        /// Not counted before this time.
+        /// Time before the count begins.
         warm: Duration,
-        /// Counted for this time.
+        /// Time of the count.
         time: Duration,
     },
-    /// After so many units on each lane, all of them counted.
+    /// After this number of units on each lane; the meter counts every unit.
     Units(u64),
 }
 
-/// What a load did.
+/// The result of a load.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
-    /// Messages finished while it counted.
+    /// Messages finished during the count.
     pub(super) messages: u64,
-    /// Seconds it counted.
+    /// Seconds of the count.
     pub(super) seconds: f64,
 }
 
@@ -93,12 +92,12 @@ struct Link {
     fill: usize,
     readable: bool,
     writable: bool,
-    /// Octets of the requests at hand that are written.
+    /// Octets of the prepared requests written so far.
     sent: usize,
     done: u64,
 }
 
-/// One stream of requests to one server or several.
+/// A stream of requests to a server or several.
 #[derive(Debug)]
 pub(super) struct Lane {
     dialect: Box<dyn Dialect>,
@@ -107,11 +106,11 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// A lane over connections that are ready for requests. All of them get the same requests.
+    /// A lane over connections that are ready for requests. All connections get the same requests.
     ///
     /// # Errors
     ///
-    /// The kernel refuses the sockets; there are none or too many of them.
+    /// The kernel refuses the sockets; or the list of sockets is empty or too long.
     pub(super) fn new(
         dialect: Box<dyn Dialect>,
         streams: Vec<std::net::TcpStream>,
@@ -142,12 +141,12 @@ impl Lane {
         })
     }
 
-    /// Units that every server has finished.
+    /// Units finished by every server.
     fn done(&self) -> u64 {
         self.links.iter().map(|link| link.done).min().unwrap_or(0)
     }
 
-    /// Takes in replies of every server that has some.
+    /// Reads the available replies of every server.
     fn receive(&mut self) -> Result<(), SpoolBenchError> {
         for (server, link) in self.links.iter_mut().enumerate() {
             while link.readable {
@@ -158,7 +157,7 @@ impl Lane {
                     }
                     Ok(count) => {
                         link.fill += count;
-                        // What comes later makes an event of its own.
+                        // Later input causes an event of its own.
                         link.readable = count == room;
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => link.readable = false,
@@ -177,7 +176,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Sends what the window allows. `most`: units that may be sent in all.
+    /// Sends as much as the window allows. `most`: limit of units sent in all.
     fn send(&mut self, window: u64, most: u64) -> Result<(), SpoolBenchError> {
         loop {
             let len = self.dialect.octets().len();
@@ -200,7 +199,7 @@ impl Lane {
         }
     }
 
-    /// Writes of the requests at hand what the sockets take; whether they took anything.
+    /// Writes the prepared requests as far as the sockets accept octets; returns whether a socket did.
     fn write(&mut self) -> Result<bool, SpoolBenchError> {
         let octets = self.dialect.octets();
         let mut progress = false;
@@ -221,7 +220,7 @@ impl Lane {
     }
 }
 
-/// What is counted, and until when.
+/// The counted events, and the end of the count.
 struct Meter {
     until: Until,
     began: Instant,
@@ -240,7 +239,7 @@ impl Meter {
         }
     }
 
-    /// Units that a lane may send in all.
+    /// Limit of units that a lane sends in all.
     const fn most(&self) -> u64 {
         match self.until {
             _ if self.result.is_some() => 0,
@@ -266,7 +265,7 @@ impl Meter {
         }
     }
 
-    /// Whether a lane has nothing more to send or to wait for.
+    /// Whether a lane has nothing left to send or to wait for.
     fn is_over(&self, lane: &Lane) -> bool {
         let sent = match self.until {
             Until::After { .. } => self.result.is_some(),

@@ -1,5 +1,5 @@
-//! What it costs to survive: the node with its synced log beside a bare group-commit writer, and how
-//! long a node that was killed takes until it takes mail again.
+//! The cost of durability: the node with its synced log beside a bare group-commit writer, and the time until a
+//! killed node accepts mail again.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::{Plan, Setting, SpoolBenchError, body, kb, there, writer};
 use crate::peer;
 use crate::row::Bar;
 
-/// Octets in flight: what one sync takes with it at most.
+/// Octets in flight: the limit of octets in a sync.
 const WINDOW: usize = 1 << 20;
 
 /// Octets of bodies.
@@ -20,10 +20,10 @@ const SIZES: [usize; 2] = [1_000, 10_000];
 /// Memory of the nodes.
 const MEMORY_MAX: u64 = 4 << 30;
 
-/// A killed node must take mail after so many seconds.
+/// A killed node must accept mail again within this number of seconds.
 const RESTART_MAX: f64 = 10.0;
 
-/// How long a node may take to come back before it is given up.
+/// Longest time of a node's restart.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Measures both.
@@ -93,12 +93,12 @@ fn synced(
     Ok(())
 }
 
-/// A queue of a node that is killed.
+/// A queue of a killed node.
 pub(super) struct Kill {
     pub(super) messages: u64,
     /// Octets of bodies.
     pub(super) size: usize,
-    /// What is special about it.
+    /// The peculiarity of the queue.
     pub(super) what: &'static str,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Kill {
 ///
 /// # Errors
 ///
-/// It does not, or does not hold the queue any more.
+/// The node does not come back, or no longer holds the queue.
 pub(super) fn restart(
     kill: &Kill,
     node: &mut Server,
@@ -123,14 +123,14 @@ pub(super) fn restart(
     let begun = Instant::now();
     node.kill_and_start().map_err(SpoolBenchError::Peer)?;
     let mut session = loop {
-        // A connection may be taken before its queues are back.
+        // The node may accept a connection before its queues are restored.
         match Session::open(node.address, &secret(), GROUP) {
             Ok(session) => break session,
             Err(error) if begun.elapsed() > PATIENCE => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
     };
-    // Opened, it has acknowledged a change: it takes mail.
+    // The open group has acknowledged a change: the node accepts mail.
     let seconds = begun.elapsed().as_secs_f64();
     let name = format!(
         "kill -9 with {} x {}{} until it takes mail",

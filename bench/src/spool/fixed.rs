@@ -1,11 +1,11 @@
-//! Dialects whose requests and replies are always the same octets: memcached and Redis.
+//! Dialects with constant requests and replies: memcached and Redis.
 
 use super::drive::{Dialect, Replied};
 
 /// Octets of ready-made requests, about.
 const BLOCK_LEN: usize = 128 << 10;
 
-/// Octets of a group of quiet requests that one `mn` ends.
+/// Octets of a group of quiet requests, ended by one `mn`.
 const QUIET_LEN: usize = 32 << 10;
 
 /// Requests made once and sent round and round; replies compared octet by octet.
@@ -14,10 +14,10 @@ pub(super) struct Fixed {
     block: Vec<u8>,
     unit_octets: usize,
     unit_messages: u64,
-    /// The unit sent next, and those made ready.
+    /// The unit sent next, and the prepared units.
     next: usize,
     ready: std::ops::Range<usize>,
-    /// The reply to one unit, again and again.
+    /// The reply to a unit, repeated.
     pattern: Vec<u8>,
     reply_len: usize,
     /// Octets of replies from each server.
@@ -25,8 +25,8 @@ pub(super) struct Fixed {
 }
 
 impl Fixed {
-    /// `unit` appends the requests of the unit of that number, always as many octets; `reply` is what
-    /// each of them is answered with.
+    /// `unit` appends the requests of the numbered unit, always of equal length; `reply` is the answer to each
+    /// request.
     fn new(unit_messages: u64, reply: &[u8], mut unit: impl FnMut(&mut Vec<u8>, usize)) -> Self {
         let mut block = Vec::new();
         unit(&mut block, 0);
@@ -80,7 +80,7 @@ impl Fixed {
         })
     }
 
-    /// Redis as a queue: RPUSH, then LTRIM takes the head away without sending it back.
+    /// Redis as a queue: RPUSH, then LTRIM removes the head without a copy in the reply.
     pub(super) fn redis_list(lane: usize, body: &[u8]) -> Self {
         Self::new(1, b":1\r\n+OK\r\n", |out, _| {
             let key = format!("list:{lane:02}");

@@ -1,9 +1,8 @@
-//! The floor: what a server of the same shape costs at the very least.
+//! The floor: the least cost of a server of the same shape.
 //!
-//! Receive buffer = segment: up to 256 KiB are read straight to where they stay, and a segment in
-//! which nothing lives any more is used again at once, the last one first. Ids are dense: a slot is
-//! found by subtraction. One cumulative acknowledgement for each read. Nothing else: no
-//! authentication, no checksums, no limits, no log.
+//! Receive buffer = segment: up to 256 KiB are read straight to their final place, and a segment without living
+//! records is reused at once, the last freed segment first. Ids are dense: a slot is found by subtraction. A
+//! cumulative acknowledgement answers each read. Nothing else: no authentication, no checksums, no limits, no log.
 //!
 //! ```text
 //! request         len u32 | operation u32 | id u64 | body       1 store, 2 delete, 3 fetch (id, count u64)
@@ -24,21 +23,21 @@ const LISTENER: Token = Token(usize::MAX);
 const READ_MAX: usize = 256 << 10;
 /// Octets of a segment.
 const SEGMENT_LEN: usize = 1 << 20;
-/// Octets of a request before its body.
+/// Octets of a request before the body.
 pub(super) const HEAD_LEN: usize = 16;
 /// Octets of an acknowledgement.
 pub(super) const ACK_LEN: usize = 8;
 /// Octets of a block's head.
 pub(super) const BLOCK_HEAD_LEN: usize = 16;
 
-/// Ranges written by one system call.
+/// Ranges written by a system call.
 const SLICES: usize = 64;
 
 pub(super) const STORE: u32 = 1;
 pub(super) const DELETE: u32 = 2;
 const FETCH: u32 = 3;
 
-/// Serves until this process ends. What a connection stores is gone with it.
+/// Serves until the end of the process. Records of a connection are dropped with the connection.
 ///
 /// # Errors
 ///
@@ -65,7 +64,7 @@ struct Segment {
     live: u32,
 }
 
-/// Where a record lies; `len` 0 when it is gone.
+/// The place of a record; `len` is 0 for a deleted record.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     segment: u32,
@@ -73,7 +72,7 @@ struct Slot {
     len: u32,
 }
 
-/// One connection and what it stored.
+/// A connection and its records.
 #[derive(Debug)]
 struct Peer {
     stream: TcpStream,
@@ -87,7 +86,7 @@ struct Peer {
     requests: u64,
     /// Blocks asked for: record, count.
     asked: VecDeque<(u64, u64)>,
-    /// Octets to be written before the ranges, and those, with their next octet.
+    /// Octets to write before the ranges, and the ranges, with the next octet of each.
     head: Vec<u8>,
     head_sent: usize,
     ranges: VecDeque<(u32, u32, u32)>,
@@ -136,7 +135,7 @@ impl Host {
             return;
         };
         if peer.serve(&mut self.free).is_err() {
-            // Its memory goes back to the system: the next connection begins as this one did.
+            // The memory returns to the system: the next connection begins with the same state.
             self.peers[index] = None;
         }
     }
@@ -160,7 +159,7 @@ impl Peer {
         }
     }
 
-    /// Reads, does, acknowledges, until there is nothing more to read.
+    /// Reads, executes and acknowledges requests until the socket is empty.
     fn serve(&mut self, free: &mut Vec<Box<[u8]>>) -> io::Result<()> {
         loop {
             self.answer()?;
@@ -186,7 +185,7 @@ impl Peer {
         }
     }
 
-    /// Begins the tail again when nothing lives in it, or another one when it is short of room.
+    /// Restarts the tail when no record lives in the tail, or begins another tail for lack of space.
     fn make_room(&mut self, free: &mut Vec<Box<[u8]>>) {
         let mut pending = Vec::new();
         if let Some(Some(segment)) = self.segments.get_mut(self.tail) {
@@ -220,7 +219,7 @@ impl Peer {
         }
     }
 
-    /// Does every whole request, and acknowledges them at once.
+    /// Executes every whole request, and acknowledges the requests at once.
     fn process(&mut self, free: &mut Vec<Box<[u8]>>) -> io::Result<()> {
         let Some(Some(segment)) = self.segments.get_mut(self.tail) else {
             return Err(wrong());
@@ -304,7 +303,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Writes what is due.
+    /// Writes the pending answers.
     fn answer(&mut self) -> io::Result<()> {
         loop {
             if self.head_sent == self.head.len() && self.ranges.is_empty() {
@@ -349,7 +348,7 @@ impl Peer {
         }
     }
 
-    /// The head and the ranges of a block; neighbours become one range.
+    /// The head and the ranges of a block; adjacent ranges are joined.
     fn make_block(&mut self, id: u64, count: u64) {
         let skip = id.saturating_sub(self.first) as usize;
         let (mut records, mut octets) = (0_u64, 0_u64);
@@ -397,7 +396,7 @@ fn parse(head: &[u8; HEAD_LEN]) -> (usize, u32, u64) {
     )
 }
 
-/// A request without its body.
+/// A request without a body.
 pub(super) fn head(len: usize, operation: u32, id: u64) -> [u8; HEAD_LEN] {
     let mut head = [0; HEAD_LEN];
     head[..4].copy_from_slice(&(len as u32).to_le_bytes());
@@ -406,7 +405,7 @@ pub(super) fn head(len: usize, operation: u32, id: u64) -> [u8; HEAD_LEN] {
     head
 }
 
-/// A request for `count` records from one on.
+/// A request for `count` records from `id` on.
 pub(super) fn fetch(id: u64, count: u64) -> Vec<u8> {
     let mut request = head(HEAD_LEN + 8, FETCH, id).to_vec();
     request.extend_from_slice(&count.to_le_bytes());

@@ -3,7 +3,7 @@
 use super::drive::{Dialect, Replied};
 use super::floor::{ACK_LEN, DELETE, HEAD_LEN, STORE, head};
 
-/// Store, and delete if wanted, of one record after the other from id 0 on.
+/// Store, and delete if wanted, of successive records from id 0 on.
 #[derive(Debug)]
 pub(super) struct FloorWire {
     block: Vec<u8>,

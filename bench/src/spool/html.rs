@@ -1,4 +1,4 @@
-//! The figures as one page without outside parts.
+//! The figures as a page without external resources.
 
 use super::report::Report;
 use crate::page;

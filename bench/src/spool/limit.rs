@@ -1,6 +1,6 @@
-//! A queue of 1,000,000 messages of 10 KB in a node that may take 2 GiB of memory, page cache included:
-//! what does not fit goes to disk and comes back. A program that appends as much to a file under the same
-//! limit takes turns with it, tenth by tenth: the disk may be shared with others.
+//! A queue of 1,000,000 messages of 10 KB in a node with a limit of 2 GiB of memory, page cache included: excess
+//! messages go to disk and come back. A program that appends as many octets to a file under the same limit takes
+//! turns with the node, tenth by tenth: other programs may use the disk.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,13 +21,13 @@ use crate::peer;
 use crate::process::guard;
 use crate::row::Bar;
 
-/// Memory of all processes and their page cache.
+/// Limit of the memory of all processes with their page cache.
 const LIMIT: u64 = 2 << 30;
-/// Memory that the node may take for messages.
+/// Limit of the node's memory for messages.
 const MEMORY_MAX: u64 = 1 << 30;
 /// Octets of each body.
 const SIZE: usize = 10_000;
-/// The queue is filled and read in so many parts, each measured.
+/// Number of parts, each measured, in which the queue is filled and read.
 const PARTS: u64 = 10;
 /// In the first parts memory is not full yet.
 const PARTS_IN_MEMORY: usize = 2;
@@ -36,7 +36,7 @@ const WINDOW: usize = 1 << 20;
 const BLOCK: u32 = 100;
 
 const FILE: &str = "file writer";
-/// What we do by what the file writer does.
+/// The figure of our node divided by the figure of the file writer.
 const BESIDE: &str = "vere by file writer";
 
 /// By how many percent the slowest tenth may be slower.
@@ -66,7 +66,7 @@ impl MemoryGroup {
         Ok(group)
     }
 
-    /// A command that enters the group before it begins.
+    /// A command that enters the group at its beginning.
     fn enter(&self, command: Vec<OsString>) -> Vec<OsString> {
         let script = r#"echo $$ >"$0"/cgroup.procs && exec "$@""#;
         let mut entered: Vec<OsString> = vec!["/bin/sh".into(), "-c".into(), script.into()];
@@ -85,7 +85,7 @@ impl Drop for MemoryGroup {
     }
 }
 
-/// Fills and reads the queue. A node that refuses, or a machine without such limits, is noted.
+/// Fills and reads the queue. A refusal by the node, or a machine without such limits, is noted.
 ///
 /// # Errors
 ///
@@ -157,8 +157,8 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// By how much the slowest part is slower than the first that needs the disk; the parts of the writer in
-/// turns with them say how much of that is the disk's.
+/// The slowdown of the slowest part against the first part that needs the disk; the writer's parts in turns with the
+/// node's show the disk's share.
 fn fall(kind: &str, report: &mut Report) {
     let of = |report: &Report, system: &str| -> Vec<f64> {
         (0..PARTS)
@@ -254,8 +254,8 @@ fn fill_and_read(
     Ok(())
 }
 
-/// Reads block after block up to a record, and gives the one after it. The next block is asked for when it
-/// is known where this one ends, before its records have come.
+/// Reads block after block up to a record, and returns the id after the record. The next block is requested as soon
+/// as the end of the present block is known, before the present records have arrived.
 fn read_through(
     session: &mut Session,
     from: RecordId,
@@ -279,7 +279,7 @@ fn read_through(
     Ok(next)
 }
 
-/// Asks for the block that begins there, if there is more up to the end.
+/// Requests the block from `from` on, unless `from` is the end.
 fn ask(session: &mut Session, from: RecordId, end: u64) -> Result<(), SpoolBenchError> {
     if from.0 > end {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Figure 6: how long it takes to read a queue back, by the number of messages in a block, and what
-//! memory its messages take meanwhile.
+//! Figure 6: the time to read a queue back, by the number of messages in a block, and the memory of the messages
+//! meanwhile.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -22,31 +22,31 @@ use crate::row::Bar;
 const SIZE: usize = 1_000;
 /// Octets in flight while the queues are filled.
 const WINDOW: usize = 1 << 20;
-/// Blocks asked for and not yet here; the same for all.
+/// Requested blocks still to arrive; equal for all systems.
 const DEPTH: u64 = 2;
 /// The group of the queue.
 const GROUP: &str = "recovery";
-/// Ids of the stream begin here, so that all have as many digits.
+/// First id of the stream, so that all ids have the same number of digits.
 const STREAM_FIRST: u64 = 1_000_000;
 
 const LOOPBACK: &str = "loopback";
 const LRANGE: &str = "redis LRANGE";
 const XRANGE: &str = "redis XRANGE";
 
-/// What memory a message may take beside its body, in octets.
+/// Limit of a message's memory beside its body, in octets.
 const OVERHEAD_MAX: f64 = 100.0;
 
-/// A queue that can be read back.
+/// A queue to read back.
 struct Source {
     name: &'static str,
     stream: TcpStream,
-    /// The request for a block that begins after so many messages.
+    /// The request for a block behind the first `skip` messages.
     request: fn(skip: u64, count: u64) -> Vec<u8>,
-    /// Octets of the answer with so many messages, and how it begins.
+    /// Octets of the answer with `count` messages, and the beginning of the answer.
     answer: fn(count: u64) -> (u64, Vec<u8>),
 }
 
-/// Fills queues, reads them back in blocks of all lengths, in turns.
+/// Fills queues, reads the queues back in blocks of all lengths, in turns.
 ///
 /// # Errors
 ///
@@ -124,7 +124,7 @@ fn name(block: u64, messages: u64) -> String {
     format!("recovery of {messages} x 1 KB in blocks of {block}")
 }
 
-/// What the memory of a process grows by for each message, beyond its body.
+/// Growth of the memory of a process for each message, beyond the message's body.
 const OVERHEAD: &str = "memory of a message of 1 KB beyond its body";
 
 fn memory(
@@ -193,7 +193,7 @@ fn fill_vere(node: &Server, messages: u64) -> Result<Source, SpoolBenchError> {
     })
 }
 
-/// Stores so many messages over a connection and gives it back.
+/// Stores messages over a connection and returns the connection.
 fn fill(
     dialect: Box<dyn super::drive::Dialect>,
     stream: TcpStream,
@@ -266,7 +266,7 @@ fn fill_stream(redis: &Server, messages: u64) -> Result<Source, SpoolBenchError>
     })
 }
 
-/// Sends so many commands to Redis, some hundred at once, and waits for as many answers.
+/// Sends commands to Redis, some hundred at once, and waits for an answer to each.
 fn fill_redis(
     redis: &Server,
     messages: u64,
@@ -284,7 +284,7 @@ fn fill_redis(
         }
         stream.write_all(&out).map_err(failed("fill Redis"))?;
         sent += batch;
-        // Numbers are one line each, ids two.
+        // A number takes one line, an id two.
         let mut lines = 0;
         let lines_each = if out.windows(4).take(16).any(|w| w == b"XADD") {
             2
@@ -305,7 +305,7 @@ fn fill_redis(
     Ok(stream)
 }
 
-/// Seconds to read all messages back in blocks. After `most` it stops and reckons the rest.
+/// Seconds to read all messages back in blocks. After `most` the time of the rest is extrapolated.
 fn read_back(
     source: &mut Source,
     messages: u64,
@@ -348,7 +348,7 @@ fn read_back(
     Ok(begun.elapsed().as_secs_f64() * blocks as f64 / limit as f64)
 }
 
-/// Whether the answers that begin in this piece begin as they must.
+/// Whether the answers that begin in the piece begin correctly.
 fn check(piece: &[u8], before: u64, answer_len: u64, start: &[u8]) -> Option<()> {
     let mut at = before.next_multiple_of(answer_len) - before;
     while let Some(rest) = piece.get(usize::try_from(at).ok()?..) {
@@ -359,8 +359,7 @@ fn check(piece: &[u8], before: u64, answer_len: u64, start: &[u8]) -> Option<()>
     Some(())
 }
 
-/// Seconds in which the kernel moves the octets of a recovery over the loopback, from memory that is
-/// in the cache.
+/// Seconds in which the kernel moves the octets of a recovery over the loopback, from cached memory.
 fn loopback(messages: u64, placement: Placement) -> Result<f64, SpoolBenchError> {
     let failed = SpoolBenchError::io;
     let octets = messages * (FRAME_MIN + TARGET_LEN + SIZE) as u64;
@@ -389,7 +388,7 @@ fn loopback(messages: u64, placement: Placement) -> Result<f64, SpoolBenchError>
         left -= count as u64;
     }
     let seconds = begun.elapsed().as_secs_f64();
-    // It has written everything.
+    // The sender has written everything.
     let _ = sender.join();
     Ok(seconds)
 }

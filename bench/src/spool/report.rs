@@ -11,7 +11,7 @@ use crate::plot::Lines;
 use crate::row::{Bar, Row, median};
 use crate::table::Table;
 
-/// One figure of one system in one round.
+/// A figure of a system in a round.
 #[derive(Debug, Clone)]
 pub(super) struct Sample {
     pub(super) what: String,
@@ -20,7 +20,7 @@ pub(super) struct Sample {
     pub(super) value: f64,
 }
 
-/// A bar for one figure of one system, beside the same figure of a peer.
+/// A bar for a figure of a system, beside the same figure of a peer.
 #[derive(Debug, Clone)]
 struct Wanted {
     what: String,
@@ -29,12 +29,12 @@ struct Wanted {
     bar: Bar,
 }
 
-/// Figures that belong together: one line for each system.
+/// A group of figures: a line for each system.
 #[derive(Debug, Clone)]
 pub(super) struct Plot {
     pub(super) title: String,
     pub(super) unit: &'static str,
-    /// What stands below a point, and the figure.
+    /// The label below a point, and the figure.
     pub(super) points: Vec<(String, String)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Plot {
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) header: Header,
-    /// Where client and server of one connection ran.
+    /// Placement of client and server of a connection.
     pub(super) placement: Option<&'static str>,
     pub(super) samples: Vec<Sample>,
     bars: Vec<Wanted>,
@@ -102,7 +102,7 @@ impl Report {
         median(samples.map(|sample| sample.value))
     }
 
-    /// Whether the floor is as fast as a floor must be; else nothing is worth being compared with it.
+    /// Whether the floor is as fast as required; else no comparison with the floor is meaningful.
     fn floor_holds(&self) -> Option<bool> {
         let holds = |bar: &Wanted| {
             let mut samples = self.samples.iter();
@@ -114,7 +114,7 @@ impl Report {
         own.try_fold(true, |all, bar| Some(all && holds(bar)?))
     }
 
-    /// All rows: each figure of each system, once for each of its bars.
+    /// All rows: each figure of each system, once for each bar of the figure.
     pub(super) fn rows(&self) -> Vec<Row> {
         let floor_holds = self.floor_holds();
         let mut rows = Vec::new();
@@ -160,7 +160,7 @@ impl Report {
         }
     }
 
-    /// The JSON of DESIGN section 7, with the single rounds and what was skipped besides.
+    /// The JSON of DESIGN section 7, with the single rounds and the skipped parts besides.
     pub(super) fn json(&self) -> Value {
         let round = |sample: &Sample| json!([sample.what, sample.system, sample.value]);
         let rounds = self.samples.iter().map(round).collect();
@@ -169,7 +169,7 @@ impl Report {
         json
     }
 
-    /// The systems that have a figure of a plot, in the order of their first.
+    /// The systems with a figure of a plot, in the order of their first figure.
     pub(super) fn systems(&self, plot: &Plot) -> Vec<&str> {
         let mut systems: Vec<&str> = Vec::new();
         for sample in &self.samples {
@@ -181,7 +181,7 @@ impl Report {
         systems
     }
 
-    /// A plot with what was found.
+    /// A plot with the results.
     pub(super) fn lines(&self, plot: &Plot) -> Lines {
         let points = plot.points.iter().enumerate();
         let of = |system: &&str| {
@@ -236,7 +236,7 @@ impl Report {
         text
     }
 
-    /// One line for each bar or skip.
+    /// A line for each bar or skipped part.
     pub(super) fn verdicts(&self) -> Vec<String> {
         let rows = self.rows().into_iter();
         let judged = rows.filter(|row| row.bar.is_some());

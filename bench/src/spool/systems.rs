@@ -1,4 +1,4 @@
-//! The servers that are measured, and the lanes to them.
+//! The measured servers, and the lanes to the servers.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,18 +19,18 @@ use super::{Setting, SpoolBenchError};
 use crate::peer::{self, PeerError};
 use crate::process::Daemon;
 
-/// How long a server may take until it accepts connections.
+/// Longest time until a server accepts connections.
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// The secret of the nodes started here; they listen on the loopback for as long as this takes.
+/// The secret of the nodes started here; the nodes listen on the loopback during the benchmark only.
 const SECRET: [u8; 32] = [0x5a; 32];
 
-/// What a system is called in results.
+/// Name of a system in results.
 pub(super) const FLOOR: &str = "floor";
 pub(super) const VERE: &str = "vere";
-/// Two of our nodes, each change sent to both and done when both have said so.
+/// Two of our nodes, each change sent to both nodes and done when both have acknowledged the change.
 pub(super) const VERE_TWO: &str = "vere x 2";
-/// The same, and only the first keeps a log: enough on one machine.
+/// Two nodes of which only the first keeps a log: enough on a single machine.
 pub(super) const VERE_TWO_ONE_LOGS: &str = "vere x 2, one logs";
 pub(super) const MEMCACHED_TEXT: &str = "memcached text";
 pub(super) const MEMCACHED_QUIET: &str = "memcached quiet";
@@ -44,7 +44,7 @@ pub(super) struct Server {
     pub(super) address: SocketAddr,
     daemon: Daemon,
     command: Vec<OsString>,
-    // Removed after the daemon, which still writes to it.
+    // Removed after the daemon, which still writes to the directory.
     folder: TempDir,
 }
 
@@ -56,9 +56,8 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    /// Starts one in a process of its own, like everything it is compared with: going from one process
-    /// to the other and back costs as well. In tests, which are no program that could be started
-    /// again, it is a thread that stays.
+    /// Starts the floor in a process of its own, like every system of the comparison: the switch between processes is
+    /// a cost as well. In tests, whose program could not be started again, the floor is a permanent thread.
     ///
     /// # Errors
     ///
@@ -85,18 +84,18 @@ impl Floor {
 /// When a node acknowledges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NodeMode {
-    /// What is in memory.
+    /// The messages in memory.
     Memory,
-    /// What its log has synced.
+    /// The messages in the synced log.
     Synced,
 }
 
 impl Server {
-    /// Our node, as `vere serve` starts it, with `memory_max` octets of memory.
+    /// Our node, as `vere serve` starts the node, with `memory_max` octets of memory.
     ///
     /// # Errors
     ///
-    /// What went wrong; a `vere` without nodes is [`PeerError::NotReady`].
+    /// The failure of the start; a `vere` without nodes is [`PeerError::NotReady`].
     pub(super) fn vere(
         vere: &Path,
         base: &Path,
@@ -106,7 +105,7 @@ impl Server {
         Self::vere_by(vere, base, mode, memory_max, |command| command)
     }
 
-    /// The same with another command around that of the node.
+    /// Our node, with a further command around the command of the node.
     ///
     /// # Errors
     ///
@@ -144,7 +143,7 @@ impl Server {
         Self::start(VERE, around(command), address, folder)
     }
 
-    /// The floor, by the command that runs this benchmark.
+    /// The floor, by the command of the benchmark itself.
     fn floor(own: &[OsString], base: &Path) -> Result<Self, PeerError> {
         let folder = peer::folder(base, "vere-bench-floor-").map_err(PeerError::Folder)?;
         let address = peer::free_address().map_err(PeerError::Folder)?;
@@ -153,11 +152,11 @@ impl Server {
         Self::start(FLOOR, command, address, folder)
     }
 
-    /// memcached, with its limit of requests in a row lifted.
+    /// memcached, without its limit of successive requests.
     ///
     /// # Errors
     ///
-    /// [`PeerError::Unavailable`] when it is not installed, else what went wrong.
+    /// [`PeerError::Unavailable`] when memcached is not installed, else the failure of the start.
     pub(super) fn memcached(base: &Path) -> Result<Self, PeerError> {
         let folder = peer::folder(base, "vere-bench-memcached-").map_err(PeerError::Folder)?;
         let address = peer::free_address().map_err(PeerError::Folder)?;
@@ -173,7 +172,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`PeerError::Unavailable`] when it is not installed, else what went wrong.
+    /// [`PeerError::Unavailable`] when Redis is not installed, else the failure of the start.
     pub(super) fn redis(base: &Path) -> Result<Self, PeerError> {
         let folder = peer::folder(base, "vere-bench-redis-").map_err(PeerError::Folder)?;
         let address = peer::free_address().map_err(PeerError::Folder)?;
@@ -224,11 +223,11 @@ impl Server {
         true
     }
 
-    /// Octets of memory that its process has in use.
+    /// Octets of resident memory of the server's process.
     ///
     /// # Errors
     ///
-    /// It is gone.
+    /// The process has ended.
     pub(super) fn resident(&self) -> io::Result<u64> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.daemon.id()))?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -237,11 +236,11 @@ impl Server {
             .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
     }
 
-    /// Kills it with SIGKILL and starts it again; does not wait until it is ready.
+    /// Kills the server with SIGKILL and starts the server again; does not wait for readiness.
     ///
     /// # Errors
     ///
-    /// It cannot be started again.
+    /// The server cannot be started again.
     pub(super) fn kill_and_start(&mut self) -> Result<(), PeerError> {
         self.daemon.kill();
         self.daemon = spawn(&self.command, self.folder.path())?;
@@ -256,7 +255,7 @@ fn spawn(command: &[OsString], folder: &Path) -> Result<Daemon, PeerError> {
     })
 }
 
-/// The path of a program that may be installed.
+/// The path of a program, if installed.
 fn program(name: &'static str) -> Result<PathBuf, PeerError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from);
@@ -287,7 +286,7 @@ impl Target {
         Self::replicas(name, &[address])
     }
 
-    /// Several servers that get the same requests.
+    /// Several servers with the same requests.
     pub(super) fn replicas(name: &'static str, addresses: &[SocketAddr]) -> Self {
         Self {
             name,
@@ -295,11 +294,11 @@ impl Target {
         }
     }
 
-    /// Lanes with new connections, ready for requests. `window`: octets that will be in flight on each.
+    /// Lanes with new connections, ready for requests. `window`: octets in flight on each lane.
     ///
     /// # Errors
     ///
-    /// A server does not take a connection, or a node not its owner.
+    /// A server refuses a connection, or a node refuses its owner.
     pub(super) fn lanes(
         &self,
         count: usize,
@@ -334,13 +333,13 @@ impl Target {
         let streams = self.addresses.iter().map(connect).collect::<Result<_, _>>();
         Ok((dialect, streams.map_err(SpoolBenchError::io("connect"))?))
     }
-    /// All nodes hold the same, so that one stream of numbers suits them all.
+    /// All nodes hold the same queues, so that a common stream of numbers suits all nodes.
     fn open_nodes(
         &self,
         number: usize,
         body: &[u8],
     ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), SpoolBenchError> {
-        // A group has a log or not from its beginning on.
+        // A group has a log from its creation, or never.
         let (group, logs) = match self.name {
             VERE_TWO_ONE_LOGS => (format!("one-logs-{number}"), 1),
             VERE_TWO => (format!("two-{number}"), self.addresses.len()),

@@ -1,4 +1,4 @@
-//! Figure 4: messages stored and deleted per second, by their size.
+//! Figure 4: messages stored and deleted per second, by size.
 
 use super::cores::Cores;
 use super::drive::{Until, drive};
@@ -10,20 +10,20 @@ use super::systems::{
 use super::{Plan, Setting, SpoolBenchError, body, kb, there};
 use crate::row::Bar;
 
-/// Octets in flight on one connection, and on each of fifty.
+/// Octets in flight on a single connection, and on each of fifty.
 pub(super) const WINDOW: usize = 256 << 10;
 const WINDOW_OF_MANY: usize = 20 << 10;
 
 /// Octets in flight tried for the largest messages.
 const WINDOWS: [usize; 4] = [64 << 10, 128 << 10, 512 << 10, 1 << 20];
 
-/// Rounds of these, at most: only the best of all counts.
+/// Limit of the rounds of windows: only the best round counts.
 const ROUNDS_OF_WINDOWS: usize = 2;
 
 /// Memory of the node.
 const MEMORY_MAX: u64 = 4 << 30;
 
-/// Everything that runs at once.
+/// All systems that run at once.
 struct Systems {
     targets: Vec<Target>,
     _floor: Floor,
@@ -41,7 +41,7 @@ fn start(setting: &Setting<'_>, report: &mut Report) -> Result<Systems, SpoolBen
             targets.push(Target::new(VERE, node.address));
             servers.push(node);
         }
-        // Others than that one: a node holds so many groups and no more.
+        // Further nodes: the number of groups of a node is limited.
         if let (Some(first), Some(second)) = (there(node(), report)?, there(node(), report)?) {
             let both = [first.address, second.address];
             targets.push(Target::replicas(VERE_TWO, &both));
@@ -65,7 +65,7 @@ fn start(setting: &Setting<'_>, report: &mut Report) -> Result<Systems, SpoolBen
     })
 }
 
-/// Measures all sizes with one connection and with many.
+/// Measures all sizes with a single connection and with many.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub(super) fn measure(
     report: &mut Report,
 ) -> Result<(), SpoolBenchError> {
     for connections in plan.connections {
-        // Many connections are served by several threads, where a server has them.
+        // Many connections are served by several threads, where a server has several threads.
         let cores = (*connections == 1).then(|| Cores::enter(setting.placement));
         let mut systems = start(setting, report)?;
         if let Some(cores) = &cores {
@@ -115,7 +115,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// One load on one system: messages per second.
+/// A load on a system: messages per second.
 fn one(
     plan: &Plan,
     target: &Target,
@@ -130,7 +130,7 @@ fn one(
         .map_err(|error| SpoolBenchError::protocol(format!("{}: {error}", target.name)))
 }
 
-/// The largest messages again, each system with the octets in flight that suit it best.
+/// The largest messages again, each system with its best number of octets in flight.
 fn best_window(
     plan: &Plan,
     targets: &[Target],

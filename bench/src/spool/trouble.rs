@@ -1,6 +1,6 @@
-//! Mail while a node is in trouble: reply times of a whole system with all well, with one of its two
-//! nodes stopped for ten seconds, and with one that only gets half of the time, side by side; and of one
-//! with a third node, which takes the slow one's place.
+//! Mail during a failure of a node: reply times of a whole system in health, with one of its two nodes stopped for
+//! ten seconds, and with one node at half of its processor time, side by side; and reply times of a system with a
+//! third node, which replaces the slow node.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,14 +21,14 @@ use crate::sink::{RunningSink, SinkOptions};
 
 /// Sessions that send mail all the time.
 const SESSIONS: usize = 10;
-/// Below what the gateway takes over one connection.
+/// Messages of a connection, below the limit of the gateway.
 const MESSAGES_PER_CONNECTION: u32 = 900;
-/// Mail is sent for so long before the trouble, and after it.
+/// Time of sending before the failure, and after its end.
 const BEFORE: Duration = Duration::from_secs(1);
 const AFTER: Duration = Duration::from_secs(4);
 /// A slow node runs for so long and stands still for as long, in turns.
 const SLICE: Duration = Duration::from_millis(10);
-/// What the slowest hundredth of replies may take, compared with all well.
+/// Limit of the slowest hundredth of replies, as a multiple of the time in health.
 const P99_RATIO_MAX: f64 = 2.0;
 /// How long the replicas may take to be whole again, or a slow one to be replaced.
 const REBUILD_MAX: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ const RATE: &str = "mail of 10 sessions: acknowledged";
 const FAILED: &str = "mail of 10 sessions: not acknowledged";
 const REPLACEMENT: &str = "until a slow node is replaced";
 
-/// Sends mail through a system whose node `b` is disturbed, each way in turns.
+/// Sends mail through a system whose node `b` is disturbed, each disturbance in turns.
 ///
 /// # Errors
 ///
@@ -82,8 +82,8 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// The same with a third node. What is measured with a slow one is what mail takes from when another one
-/// has its place, while it goes on being slow.
+/// Measures a system with a third node. The figure with a slow node is the reply time from the moment when the third
+/// node has replaced the slow node, while the slow node remains slow.
 fn with_a_spare(
     plan: &Plan,
     setting: &Setting<'_>,
@@ -132,7 +132,7 @@ fn disturbed<T>(
     })
 }
 
-/// Sends mail until a node has no part in it any more.
+/// Sends mail until a node has left the group.
 fn await_replaced(
     vere: &Path,
     peer: &Peer,
@@ -151,7 +151,7 @@ fn await_replaced(
     Ok(())
 }
 
-/// The second of the nodes that hold everything: another one is the first to be read from.
+/// The second of the full nodes: the first full node serves reads.
 fn member_to_slow(vere: &Path, peer: &Peer) -> Result<String, SpoolBenchError> {
     let mut members = states(vere, peer)?.into_iter();
     let slow = members.rfind(|(_, sync)| sync == "sync");
@@ -166,7 +166,7 @@ fn load_for(peer: &Peer, time: Duration) -> Result<load::LoadReport, SpoolBenchE
     load::run(&options, &LoadProgress::default()).map_err(failed)
 }
 
-/// One load, with the trouble in the middle of it.
+/// A load with the failure in the middle.
 fn one(
     plan: &Plan,
     peer: &Peer,
@@ -194,7 +194,7 @@ fn one(
     Ok(())
 }
 
-/// A process that stands still until this is dropped.
+/// A process that is stopped until the value is dropped.
 struct Still<'a>(&'a Process);
 
 impl<'a> Still<'a> {
@@ -210,7 +210,7 @@ impl Drop for Still<'_> {
     }
 }
 
-/// Does to node `b` what is measured, for so long.
+/// Disturbs node `b` for a time.
 fn disturb(peer: &Peer, trouble: &str, time: Duration) -> Result<(), SpoolBenchError> {
     let wait = || {
         std::thread::sleep(time);
@@ -218,7 +218,7 @@ fn disturb(peer: &Peer, trouble: &str, time: Duration) -> Result<(), SpoolBenchE
     };
     match trouble {
         STOPPED => {
-            // It would be replaced.
+            // A running supervisor would replace the stopped node.
             let supervisor = process(peer, &[" serve "])?;
             let _supervisor = Still::new(&supervisor);
             let node = process(peer, &[" role spool ", " --node b "])?;
@@ -230,7 +230,7 @@ fn disturb(peer: &Peer, trouble: &str, time: Duration) -> Result<(), SpoolBenchE
     }
 }
 
-/// The process of a system whose command line has these words.
+/// The process of a system with these words in its command line.
 fn process(peer: &Peer, words: &[&str]) -> Result<Process, SpoolBenchError> {
     let processes = peer.processes().map_err(failed)?;
     let has = |process: &Process| words.iter().all(|word| process.command.contains(word));
@@ -250,7 +250,7 @@ fn await_whole(vere: &Path, peer: &Peer) -> Result<(), SpoolBenchError> {
     Ok(())
 }
 
-/// Whether two nodes hold everything, and no other one is about to.
+/// Whether two nodes are full, and no further node is about to be.
 fn is_whole(vere: &Path, peer: &Peer) -> Result<bool, SpoolBenchError> {
     let states = states(vere, peer)?;
     let whole = states.iter().filter(|(_, sync)| sync == "sync").count();
@@ -260,7 +260,7 @@ fn is_whole(vere: &Path, peer: &Peer) -> Result<bool, SpoolBenchError> {
     Ok(whole == 2 && rest)
 }
 
-/// The nodes, and what each holds.
+/// The nodes, and the state of each.
 fn states(vere: &Path, peer: &Peer) -> Result<Vec<(String, String)>, SpoolBenchError> {
     let stat = Command::new(vere)
         .args(["spool", "stat", "--json", "-c"])

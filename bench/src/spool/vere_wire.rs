@@ -1,10 +1,9 @@
 //! Our own protocol: an authenticated owner that stores and deletes, with numbers and checksums of
 //! real frames.
 //!
-//! Frames are made once. For each use their numbers are written over and their checksums corrected:
-//! CRC-32C is affine, so what a changed octet does to it depends on its place only and stands in a
-//! table. The client costs as little as with the other dialects, and the node gets what any owner
-//! sends.
+//! Frames are built once. For each use their numbers are overwritten and their checksums corrected: CRC-32C is
+//! affine, so the effect of a changed octet on the checksum depends on the place of the octet only and stands in a
+//! table. The client costs as little as with the further dialects, and the node gets the frames of any owner.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -33,7 +32,7 @@ const NUMBERS_END: usize = RECORD_AT + 8;
 /// How long a node may take for an answer outside the load.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What an owner knows after its WELCOME.
+/// The state of an owner after the WELCOME.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) stream: TcpStream,
@@ -41,10 +40,10 @@ pub(super) struct Session {
     pub(super) txn: u64,
     /// The next record of the queue.
     pub(super) record: u64,
-    /// What the node sent, and how much of it was looked at.
+    /// Input from the node, and the number of parsed octets.
     input: Vec<u8>,
     read: usize,
-    /// Where goes what is passed over.
+    /// Buffer for skipped octets.
     piece: Vec<u8>,
 }
 
@@ -53,7 +52,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The node does not let it in.
+    /// The node refuses the owner.
     pub(super) fn open(
         address: SocketAddr,
         secret: &SharedSecret,
@@ -62,7 +61,7 @@ impl Session {
         Self::open_as(address, secret, group, true)
     }
 
-    /// The same, and says whether a group that is made here is to have a log where the node keeps one.
+    /// Opens a group, and chooses whether a new group has a log where the node keeps logs.
     ///
     /// # Errors
     ///
@@ -119,7 +118,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes the queue, or finds where it goes on.
+    /// Creates the queue, or finds its next number.
     fn create(&mut self) -> Result<(), SpoolBenchError> {
         let mut out = Vec::new();
         let limits = QueueLimits {
@@ -157,12 +156,12 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// There is none, or it is none.
+    /// The connection ends, or the input is not an answer.
     pub(super) fn answer(&mut self) -> Result<Answer, SpoolBenchError> {
         self.frame(|frame| Answer::decode(frame).map_err(wrong))
     }
 
-    /// Waits for a frame and reads it.
+    /// Waits for a frame and parses the frame.
     pub(super) fn frame<T>(
         &mut self,
         read: impl FnOnce(&Frame<'_>) -> Result<T, SpoolBenchError>,
@@ -189,11 +188,11 @@ impl Session {
         }
     }
 
-    /// Reads over so many octets.
+    /// Skips `octets` octets of input.
     ///
     /// # Errors
     ///
-    /// They do not come.
+    /// The octets do not arrive.
     pub(super) fn pass(&mut self, octets: u64) -> Result<(), SpoolBenchError> {
         let mut left = octets;
         let there = left.min((self.input.len() - self.read) as u64);
@@ -214,7 +213,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// It does not hold these messages in this order.
+    /// The node does not hold these messages in this order.
     pub(super) fn check(&mut self, messages: u64, body: &[u8]) -> Result<(), SpoolBenchError> {
         let mut next = RecordId(1);
         let mut found = 0;
@@ -250,12 +249,12 @@ impl Session {
         Ok(())
     }
 
-    /// Whether it goes on with the same numbers as another.
+    /// Whether two sessions go on with the same numbers.
     pub(super) const fn is_at(&self, other: &Self) -> bool {
         self.txn == other.txn && self.record == other.record
     }
 
-    /// The dialect that goes on from here. `delete`: each record is ended at once.
+    /// The dialect that goes on from here. `delete`: each record is deleted at once.
     pub(super) fn dialect(&self, body: &[u8], delete: bool) -> VereWire {
         VereWire::new(self.txn, self.record, body, delete)
     }
@@ -272,19 +271,19 @@ fn wrong(error: impl std::fmt::Display) -> SpoolBenchError {
     SpoolBenchError::protocol(error.to_string())
 }
 
-/// What the octets of number and record do to a frame's checksum.
+/// The effect of the octets of number and record on a frame's checksum.
 #[derive(Debug)]
 struct Patch {
-    /// The checksum when all of them are 0.
+    /// The checksum with all such octets 0.
     base: u32,
     table: Box<[[u32; 256]; 16]>,
-    /// The part of the upper octets, and of which they are.
+    /// The upper octets' part of the checksum, and the upper octets.
     upper: u32,
     upper_of: (u64, u64),
 }
 
 impl Patch {
-    /// `frame` is a whole one with both numbers 0.
+    /// `frame` is a whole frame with both numbers 0.
     fn new(frame: &[u8]) -> Self {
         let mut content = frame[..frame.len() - 4].to_vec();
         let base = vere_spoolwire::checksum(&content);
@@ -353,7 +352,7 @@ impl Patch {
     }
 }
 
-/// PUT, and DELETE if wanted, of one record after the other.
+/// PUT, and DELETE if wanted, of successive records.
 #[derive(Debug)]
 pub(super) struct VereWire {
     block: Vec<u8>,

@@ -1,6 +1,6 @@
-//! The bare group-commit writer: takes the floor's requests, appends them to a file, syncs while the
-//! next ones come in, and acknowledges what is synced. It keeps nothing in memory and looks at
-//! nothing but lengths.
+//! The bare group-commit writer: receives the floor's requests, appends the requests to a file, syncs while further
+//! requests come in, and acknowledges synced requests. The writer keeps nothing in memory and parses nothing but
+//! lengths.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -38,7 +38,7 @@ impl Shared {
     }
 }
 
-/// Serves one connection at a time until its process ends; the file goes where `folder` is.
+/// Serves one connection at a time until the end of the process; the file is in the directory `folder`.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ pub(super) fn start(folder: &Path) -> io::Result<SocketAddr> {
         .name("writer".to_owned())
         .spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
-                // Its client has gone, or hears nothing and says so.
+                // The client has gone, or notices the missing answer itself.
                 let _ = File::create(&path).and_then(|file| serve(stream, file));
             }
         })?;
@@ -82,7 +82,7 @@ fn serve(mut stream: TcpStream, mut file: File) -> io::Result<()> {
         }
     };
     shared.note(|progress| progress.over = true);
-    // It ends at once.
+    // The thread ends at once.
     let _ = syncer.join();
     result
 }
@@ -112,9 +112,9 @@ fn sync(mut stream: TcpStream, file: &File, shared: &Shared) -> io::Result<()> {
 #[derive(Debug, Default)]
 struct Requests {
     whole: u64,
-    /// Octets of the request under way that are still to come.
+    /// Octets still to come of the request under way.
     left: usize,
-    /// The beginning of a length that was cut.
+    /// The beginning of an incomplete length.
     cut: Vec<u8>,
 }
 

@@ -1,10 +1,10 @@
-//! The questions of mailboxes that stay as they are, in rounds.
+//! The questions of mailboxes without changes, in rounds.
 //!
-//! Whoever keeps what was asked for has it before anything is measured: fetches and searches of fields are asked
-//! once before, and a search that reads every message, so that the kernel has the files. Then every question is
-//! asked of every system, and in further rounds again, the ones that take a system least first, as far as the time
-//! goes that each system has: ours, which answers in milliseconds, in every round; one that reads all of the mail for an
-//! answer perhaps once. What the first answer took stands in a row of its own where what came of it may be remembered.
+//! Caches of a system are full before the measurement: fetches and searches of fields are asked once before, and a
+//! search that reads every message, so that the kernel has the files. Then every system answers every question, and
+//! answers again in further rounds, the questions of least time first, until the time of the system is spent: ours,
+//! with answers in milliseconds, in every round; a system that reads all mail for an answer perhaps once. The time of
+//! the first answer has a row of its own where the system may remember the result.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -20,18 +20,18 @@ use super::{queries, table, tasks, usage};
 use crate::process::guard;
 use crate::row::median;
 
-/// What is asked once before anything is measured, beside the questions about fields.
+/// The question before the measurement, beside the questions about fields.
 const READS_ALL: &str = "TEXT absent";
 
-/// What a question took of a system, in milliseconds.
+/// The time of each question at a system, in milliseconds.
 type Costs = HashMap<&'static str, f64>;
 
-/// A mailbox of a system that questions are asked of.
+/// A mailbox of a system, as the object of questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// The large one.
+    /// The large mailbox.
     Large,
-    /// The one with the first messages only.
+    /// The mailbox with the first messages only.
     Few,
 }
 
@@ -44,7 +44,7 @@ impl Asked {
     }
 }
 
-/// Asks all questions that are wanted.
+/// Asks all wanted questions.
 ///
 /// # Errors
 /// As [`Run::each`].
@@ -92,7 +92,7 @@ pub(super) fn ask(
     Ok(())
 }
 
-/// The questions that a system is asked: one that has few messages only what that is compared in.
+/// The questions for a system: a system with few messages gets only the questions of its comparison.
 fn of_system(system: &System, questions: &[Question]) -> Vec<Question> {
     let mut own = questions.to_vec();
     own.retain(|question| !system.is_partial || table::is_of_text(question.task));
@@ -105,21 +105,21 @@ fn opened(system: &System, asked: Asked) -> Result<Imap, ImapError> {
     Ok(imap)
 }
 
-/// What is known of the questions while they are asked.
+/// The state of a run of questions.
 #[derive(Debug, Default)]
 struct Asking {
     answers: Vec<Answer>,
-    /// What each question took, and how often it was asked, by system.
+    /// The times of each question, and so its number of answers, by system.
     costs: HashMap<&'static str, Costs>,
     times: HashMap<(&'static str, &'static str), usize>,
-    /// What each system took in further rounds.
+    /// The time of each system in further rounds.
     again: HashMap<&'static str, Duration>,
-    /// Questions that there was no time for at all.
+    /// Questions left out for lack of time.
     left_out: Vec<(&'static str, usize)>,
 }
 
 impl Asking {
-    /// Asks a system what there is time for.
+    /// Asks a system as many questions as its time allows.
     fn round(
         &mut self,
         system: &mut System,
@@ -140,7 +140,7 @@ impl Asking {
         Ok(figures)
     }
 
-    /// Asks one mailbox of a system; `name` is what it is called in results.
+    /// Asks one mailbox of a system; `name` is the name of the mailbox in results.
     fn ask_of(
         &mut self,
         system: &System,
@@ -198,7 +198,7 @@ impl Asking {
         Ok(figures)
     }
 
-    /// What was asked less often than it might have been.
+    /// The questions with fewer rounds than planned.
     fn remarks(&self, rounds: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for (name, count) in &self.left_out {
@@ -224,7 +224,7 @@ impl Asking {
         lines
     }
 
-    /// The processor time of all questions of each system that has all of the mail.
+    /// The processor time of all questions of each system with all of the mail.
     fn sums(&self, figures: &[Figure]) -> Vec<Figure> {
         let mut sums = Vec::new();
         let skip = |name: &str| name == PART || self.costs.contains_key(PART) && name == XAPIAN;
@@ -247,7 +247,7 @@ impl Asking {
     }
 }
 
-/// The questions that took least, as many as fit into this time.
+/// The cheapest questions, as many as fit into `time`.
 fn cheapest(questions: &[Question], costs: &Costs, time: Duration) -> Vec<Question> {
     let cost = |question: &Question| costs.get(question.task).copied();
     let mut known: Vec<(f64, &Question)> = questions
@@ -264,7 +264,7 @@ fn cheapest(questions: &[Question], costs: &Costs, time: Duration) -> Vec<Questi
         }
         fit.push(question.task);
     }
-    // In the order that they have among all.
+    // In the order of all questions.
     let chosen = questions.iter().filter(|one| fit.contains(&one.task));
     chosen.cloned().collect()
 }
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(chosen(5), [] as [&str; 0]);
         assert_eq!(chosen(36), ["list", "FROM"]);
         assert_eq!(chosen(1_100), ["list", "FROM", "BODY 1 %"]);
-        // What was never asked is not known to fit.
+        // A question without a measured time is not known to fit.
         assert_eq!(chosen(9_999), ["list", "TEXT 1 %", "FROM", "BODY 1 %"]);
     }
 

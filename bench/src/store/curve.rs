@@ -1,4 +1,4 @@
-//! What came of growing: a table of sizes, exponents with their bars, plots.
+//! The results of growth: a table of sizes, exponents with their bars, plots.
 
 use serde_json::{Value, json};
 
@@ -10,19 +10,19 @@ use crate::plot::Lines;
 use crate::row::{Bar, Row, median};
 use crate::table::Table;
 
-/// From here on what is there at any size counts for little; the exponent is that of the sizes beyond.
+/// The fixed cost counts for little from this size on; the exponent is the exponent of larger sizes.
 const CURVE_FROM: u64 = 5_000;
 
-/// Sizes that an exponent needs.
+/// Number of sizes for an exponent.
 const CURVE_POINTS: usize = 3;
 
-/// Everything that was found.
+/// All results.
 #[derive(Debug)]
 pub(super) struct Curves {
     pub(super) header: Header,
     pub(super) systems: Vec<&'static str>,
     pub(super) points: Vec<Point>,
-    /// Whether the run came to its end.
+    /// Whether the run was complete.
     pub(super) complete: bool,
 }
 
@@ -41,7 +41,7 @@ impl Curves {
         sizes.into_iter().filter_map(value).collect()
     }
 
-    /// All rows: each figure at each size, and what it grows by.
+    /// All rows: each figure at each size, and its exponent.
     fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for growing in &GROWING {
@@ -59,7 +59,7 @@ impl Curves {
         rows
     }
 
-    /// The exponents of ours with their bars, and what was skipped.
+    /// The exponents of our system with their bars, and the skipped parts.
     fn remarks(&self) -> Vec<String> {
         let rows = self.rows();
         let judged = rows.iter().filter(|row| row.bar.is_some());
@@ -147,7 +147,7 @@ impl Curves {
         let mut sizes: Vec<u64> = self.points.iter().map(|point| point.messages).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        // What is in proportion to the messages, through the first value.
+        // A line in proportion to the number of messages, through the first value.
         let first = lines
             .first()
             .and_then(|(_, points)| points.first().copied());
@@ -171,7 +171,7 @@ impl Curves {
     }
 }
 
-/// What a figure grows by, with the bar of ours.
+/// The exponent of a figure, with the bar of our system.
 fn growth(growing: &Grown, system: &str, curve: &[(u64, f64)]) -> Option<Row> {
     let beyond: Vec<(u64, f64)> = curve
         .iter()
@@ -191,7 +191,7 @@ fn growth(growing: &Grown, system: &str, curve: &[(u64, f64)]) -> Option<Row> {
     })
 }
 
-/// The slope of the line that is nearest to the logarithms of values over those of sizes.
+/// The slope of the line nearest to the logarithms of values over the logarithms of sizes.
 fn exponent(curve: &[(u64, f64)]) -> Option<f64> {
     let points: Vec<(f64, f64)> = curve
         .iter()
@@ -224,7 +224,7 @@ mod tests {
         let of = |name, values: [f64; 4]| {
             let both = sizes.into_iter().zip(values);
             both.flat_map(move |(size, value)| {
-                // The median of a size is what counts.
+                // The median of a size counts.
                 [value / 2.0, value, value * 9.0].map(|value| point(name, size, value))
             })
         };
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn what_grows_faster_than_the_mailbox_misses_its_bar() {
-        // What is there at any size makes the first step look small.
+        // The fixed cost makes the first step look small.
         let curves = curves([5.0, 10.0, 20.0, 40.0], [0.2, 0.2, 0.2, 0.4]);
         assert_eq!(verdict(&curves, "vere: growth of list"), (1.0, Some(true)));
         assert_eq!(

@@ -11,13 +11,13 @@ use super::tasks::{figure, side_by_side};
 use super::usage;
 use crate::process::guard;
 
-/// How long a server may say nothing.
+/// Longest silence of a server.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A thread that did nothing for so long has nothing to do.
+/// A thread without work for this long is at rest.
 const REST: Duration = Duration::from_millis(300);
 
-/// Connections that messages come over, where several do.
+/// Connections for messages, where a task uses several.
 pub(crate) const LANES: usize = 10;
 
 /// Delivers messages to fifteen mailboxes each over one LMTP connection.
@@ -62,14 +62,14 @@ pub(crate) fn deliver(
     Ok(figures)
 }
 
-/// Time on processors that ours took until now.
+/// Processor time of our system until now.
 #[derive(Debug, Clone, Copy)]
 struct Work {
-    /// Of the processes that take messages apart.
+    /// Time of the parsing processes.
     parsing: Duration,
-    /// Of the thread that keeps the index, which may be behind.
+    /// Time of the index thread, which may be behind.
     indexing: Duration,
-    /// Of all of it, these two among it.
+    /// Time of all processes, parsing and indexing included.
     all: Duration,
 }
 
@@ -107,7 +107,7 @@ impl Work {
     }
 }
 
-/// Sends each message to all recipients, so many of them at once, over several connections.
+/// Sends each message to all recipients, a number of recipients at once, over several connections.
 pub(crate) fn spread(
     address: SocketAddr,
     protocol: Protocol,
@@ -126,12 +126,12 @@ pub(crate) fn spread(
     })
 }
 
-/// What a server speaks.
+/// The protocol of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// One answer for a message.
+    /// SMTP: one answer for a message.
     Smtp,
-    /// One answer for each recipient (RFC 2033).
+    /// LMTP: one answer for each recipient (RFC 2033).
     Lmtp,
 }
 
@@ -173,7 +173,7 @@ impl Lane {
         }
     }
 
-    /// Hands a message over for these recipients.
+    /// Delivers a message to some recipients.
     pub(crate) fn deliver(&mut self, to: &[String], message: &[u8]) -> io::Result<()> {
         let mut envelope = "MAIL FROM:<sender@bench.test>\r\n".to_owned();
         for address in to {

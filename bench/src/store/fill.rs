@@ -1,4 +1,4 @@
-//! Filling the systems with the same mail, fast, and telling which message is which afterwards.
+//! Filling of the systems with the same mail, fast, and the assignment of messages to their numbers afterwards.
 //!
 //! Several connections add messages, many by one command where the server has MULTIAPPEND, else many
 //! commands in a row before the first answer. A system that is not worth waiting for gets files. The
@@ -19,12 +19,12 @@ use super::usage;
 /// Connections that fill a mailbox.
 const FILLERS: usize = 8;
 
-/// Messages, and octets of them, that are sent before an answer is waited for.
+/// Messages, and octets of messages, sent before the client waits for an answer.
 const BATCH_MESSAGES: usize = 64;
 const BATCH_OCTETS: usize = 4 * 1024 * 1024;
 
-/// Fills both accounts: the large mailbox, of a partial system with the first `few` messages, and before it one of
-/// the first `small` messages.
+/// Fills both accounts: first the small mailbox with the first `small` messages, then the large mailbox, which in a
+/// partial system gets the first `few` messages.
 pub(crate) fn fill(
     system: &mut System,
     mail: &Mail,
@@ -67,8 +67,8 @@ pub(crate) fn fill(
     Ok(figures)
 }
 
-/// What a system takes on the disk; and what that is made of, where its index lies apart or room is taken
-/// before something is written to it.
+/// Disk use of a system, and the parts of the sum, where the index lies apart or the system reserves space before a
+/// write.
 fn disk(system: &System) -> io::Result<Vec<Figure>> {
     let all = system.disk()?;
     let (index, ahead) = (system.index_disk()?, system.disk_ahead()?);
@@ -86,7 +86,7 @@ fn disk(system: &System) -> io::Result<Vec<Figure>> {
         .collect())
 }
 
-/// Gives ours a mailbox of the first messages only, which stands beside that of a partial system.
+/// Gives our system a mailbox of the first messages only, for the comparison with a partial system.
 pub(crate) fn fill_part(
     system: &mut System,
     mail: &Mail,
@@ -106,7 +106,7 @@ fn first(mail: &Mail, count: usize) -> &[Vec<u8>] {
 /// Octets of a MiB.
 pub(super) const MIB: f64 = 1024.0 * 1024.0;
 
-/// Makes a mailbox of these messages; gives how many the system refused.
+/// Creates a mailbox of some messages; returns the number of messages that the system refused.
 pub(crate) fn add(
     system: &System,
     user: &str,
@@ -121,7 +121,7 @@ pub(crate) fn add(
     }
 }
 
-/// Adds messages to a mailbox that has so many of them already; gives how many the system refused.
+/// Adds messages to a mailbox behind its present messages; returns the number of messages that the system refused.
 pub(crate) fn extend(
     system: &System,
     user: &str,
@@ -151,7 +151,7 @@ pub(crate) fn extend(
     })
 }
 
-/// Messages with their dates, as many at once as are sent without waiting; the first has this number.
+/// Messages with their dates, in batches sent without waiting; the number of the first message is `first`.
 fn batches(first: usize, messages: &[Vec<u8>]) -> Vec<Vec<(String, &[u8])>> {
     let mut batches: Vec<Vec<(String, &[u8])>> = Vec::new();
     let mut octets = 0;
@@ -180,7 +180,7 @@ fn append(
 ) -> Result<usize, ImapError> {
     if at_once {
         match imap.append_at_once(mailbox, batch) {
-            // One of them is not to its liking; which one shows when they come one by one.
+            // The system refuses a message of the batch; single commands show which message.
             Err(ImapError::Refused { .. }) => {}
             reply => return reply.map(|_| 0),
         }
@@ -189,7 +189,7 @@ fn append(
     Ok(replies.iter().filter(|reply| reply.is_err()).count())
 }
 
-/// Puts messages into a mailbox that is there as files.
+/// Copies messages as files into an existing mailbox.
 fn put(files: &Files, user: &str, mailbox: &str, messages: &[Vec<u8>]) -> io::Result<()> {
     match files {
         Files::Maildir(maildir) => {
@@ -211,7 +211,7 @@ fn put(files: &Files, user: &str, mailbox: &str, messages: &[Vec<u8>]) -> io::Re
     }
 }
 
-/// Puts messages into a folder, with their dates and the ends of lines that the system keeps.
+/// Writes messages into a directory, with their dates and the line ends of the system.
 fn put_files(
     folder: &Path,
     messages: &[Vec<u8>],
@@ -238,7 +238,7 @@ fn put_files(
     Ok(())
 }
 
-/// The number of each message of a mailbox that must have so many, in its order.
+/// The number of each message of a mailbox, in the order of the mailbox, whose size must be `expected`.
 fn numbers(system: &System, mailbox: &str, expected: usize) -> Result<Vec<u32>, ImapError> {
     let mut imap = system.login()?;
     imap.ok(&format!("EXAMINE {mailbox}"))?;

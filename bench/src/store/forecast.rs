@@ -1,25 +1,25 @@
-//! How long a run still takes, as far as what it did so far tells.
+//! The remaining time of a run, estimated from the run so far.
 
 use std::time::{Duration, Instant};
 
 use super::plan::{Part, Share};
 
-/// A machine is taken for at most so many times slower or faster than the one that the usual times are of.
+/// Bounds of the speed of a machine, compared with the machine of the usual times.
 const PACE: std::ops::RangeInclusive<f64> = 0.2..=5.0;
 
-/// The parts of a run, and when the present one began.
+/// The parts of a run, and the beginning of the present part.
 #[derive(Debug)]
 pub(super) struct Forecast {
-    /// Those that come, the present one first, with what they take usually.
+    /// Parts to come, the present part first, with their usual times.
     coming: Vec<(Part, Duration)>,
     began: Instant,
-    /// What those that ended took usually, and here.
+    /// Time of the finished parts, usually and here.
     usual: Duration,
     took: Duration,
 }
 
 impl Forecast {
-    /// Of the parts that there will be, each taking this share of its usual time.
+    /// The forecast of the planned parts, each with a share of its usual time.
     pub(super) fn of(parts: &[Share], scale: f64, will_be: impl Fn(Part) -> bool) -> Self {
         let parts = parts.iter().filter(|share| will_be(share.part));
         Self {
@@ -32,7 +32,7 @@ impl Forecast {
         }
     }
 
-    /// A part begins; those before it are over.
+    /// A part begins; earlier parts are over.
     pub(super) fn enter(&mut self, part: Part) {
         let now = Instant::now();
         self.enter_at(part, now);
@@ -51,7 +51,7 @@ impl Forecast {
         }
     }
 
-    /// What is left, if nothing else changes.
+    /// The remaining time, if nothing else changes.
     pub(super) fn left(&self) -> Duration {
         self.left_at(Instant::now())
     }
@@ -92,7 +92,7 @@ mod tests {
         let began = forecast.began;
         assert_eq!(forecast.left_at(began), seconds(35));
         assert_eq!(forecast.left_at(began + seconds(3)), seconds(32));
-        // It took twice as long as it should, and so will the others.
+        // The part took twice its usual time, and later parts will do so too.
         forecast.enter_at(Part::Read, began + seconds(10));
         assert_eq!(forecast.left_at(began + seconds(10)), seconds(60));
         forecast.enter_at(Part::Read, began + seconds(11));

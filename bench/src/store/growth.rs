@@ -1,5 +1,5 @@
-//! How what is asked of a mailbox takes longer the more messages it has: it is filled step by step, and
-//! the same is measured at each size, as far as there is time for it.
+//! How times grow with the number of messages of a mailbox: the mailbox grows step by step, and the same figures are
+//! measured at each size, within the time.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,29 +16,29 @@ use super::tasks::{self, millis};
 use crate::output::note;
 use crate::process::guard;
 
-/// The sizes, in messages; the third is that of the other figures.
+/// The sizes, in messages; the third is the size of all further figures.
 pub(super) const SIZES: [usize; 6] = [1_000, 5_000, 21_000, 50_000, 100_000, 200_000];
 
-/// How many of them are measured with `--quick`.
+/// Number of sizes with `--quick`.
 pub(super) const QUICK_SIZES: usize = 3;
 
-/// The mailbox: the one that mail is delivered to.
+/// The mailbox of deliveries.
 const MAILBOX: &str = "INBOX";
 
 /// How often each question is asked at a size, beside the first time; less often where that takes longer.
 const ROUNDS: usize = 5;
 const ROUNDS_TIME: Duration = Duration::from_secs(10);
 
-/// Messages that are added and delivered one by one at each size.
+/// Messages that are added and delivered singly at each size.
 const ADDED: usize = 50;
 
-/// A system that takes less than this of a processor for so long has done what it was left with.
+/// A system with less processor time than this has finished its background work.
 const QUIET_CPU: Duration = Duration::from_millis(10);
 const QUIET_TIME: Duration = Duration::from_millis(500);
-/// It may have something to do for ever.
+/// Longest wait for the end of background work, which may never end.
 const QUIET_MAX: Duration = Duration::from_secs(60);
 
-/// No size is begun that will not be measured by then, as far as the ones before tell.
+/// No size is begun that would end later than this, by the times of the sizes before.
 const BUDGET: Duration = Duration::from_secs(570);
 
 /// A figure that grows.
@@ -46,12 +46,12 @@ const BUDGET: Duration = Duration::from_secs(570);
 pub(super) struct Grown {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
-    /// What it may grow by: it is in proportion to the number of messages to the power of this.
+    /// Bound of growth: the exponent of the number of messages.
     pub(super) exponent_max: f64,
 }
 
-/// What grows as the mailbox does. Linear is 1; what figures of one run differ by is 0.05, which is an
-/// eighth more time at ten times the messages.
+/// A figure in proportion to the mailbox. Linear is 1; figures of one run differ by 0.05, an eighth more time at ten
+/// times the messages.
 const fn linear(name: &'static str, unit: &'static str) -> Grown {
     Grown {
         name,
@@ -60,8 +60,8 @@ const fn linear(name: &'static str, unit: &'static str) -> Grown {
     }
 }
 
-/// What one message costs, which no size of the mailbox should change: what a sync takes differs by
-/// half between one minute and another, which is 0.2 at ten times the messages.
+/// The cost of one message, independent of the size of the mailbox: the time of a sync differs by half from minute to
+/// minute, which is 0.2 at ten times the messages.
 const fn constant(name: &'static str, unit: &'static str) -> Grown {
     Grown {
         name,
@@ -70,7 +70,7 @@ const fn constant(name: &'static str, unit: &'static str) -> Grown {
     }
 }
 
-/// All of them.
+/// All growing figures.
 pub(super) const GROWING: [Grown; 9] = [
     linear("list", "ms"),
     linear("four fields", "ms"),
@@ -88,12 +88,12 @@ pub(super) const GROWING: [Grown; 9] = [
 pub(super) struct Point {
     pub(super) system: &'static str,
     pub(super) name: &'static str,
-    /// Messages that the mailbox has.
+    /// Number of messages of the mailbox.
     pub(super) messages: u64,
     pub(super) value: f64,
 }
 
-/// Everything that is filled, in turns.
+/// All mailboxes to fill, in turns.
 #[derive(Debug)]
 pub(super) struct Growing<'a> {
     began: Instant,
@@ -103,7 +103,7 @@ pub(super) struct Growing<'a> {
 }
 
 impl<'a> Growing<'a> {
-    /// Systems that are empty, to be filled with this mail.
+    /// The growth of empty systems, with `mail` to fill the systems with.
     pub(super) fn of(began: Instant, systems: &'a [System], mail: &'a Mail) -> Self {
         let all = systems.iter().map(|system| Growth::of(system, mail));
         Self {
@@ -117,7 +117,7 @@ impl<'a> Growing<'a> {
     /// Goes through the sizes, in their order.
     ///
     /// # Errors
-    /// When a system does not answer as it should; what was found before is there.
+    /// When a system does not answer as expected; earlier results are kept.
     pub(super) fn through(&mut self, sizes: &[usize]) -> Result<(), StoreBenchError> {
         let started = Instant::now();
         let mut before = 0;
@@ -175,13 +175,13 @@ impl<'a> Growing<'a> {
         Ok(())
     }
 
-    /// What was found, and what there was no time for.
+    /// The measured points, and the sizes left out for lack of time.
     pub(super) fn found(self) -> (Vec<Point>, Vec<String>) {
         (self.points, self.said)
     }
 }
 
-/// What the steps of a size took.
+/// The times of the steps of a size.
 #[derive(Debug)]
 struct Times {
     filled: Duration,
@@ -196,13 +196,13 @@ struct Step {
     times: Times,
 }
 
-/// A mailbox that is being filled.
+/// A mailbox under growth.
 #[derive(Debug)]
 struct Growth<'a> {
     system: &'a System,
     mail: &'a Mail,
     questions: Vec<Question>,
-    /// Messages of the mail that are in it, and how long they took.
+    /// Messages of the mail in the mailbox so far, and the time of filling.
     filled: usize,
     took: Duration,
 }
@@ -220,7 +220,7 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Fills the mailbox up to a size and measures everything there, one figure for each round.
+    /// Fills the mailbox up to a size and takes all figures of that size, one figure for each round.
     fn grow(&mut self, size: usize) -> Result<Step, ImapError> {
         let more = self.mail.messages.get(self.filled..size);
         let started = Instant::now();
@@ -266,7 +266,7 @@ impl<'a> Growth<'a> {
         if let Some(octets) = system.index_disk()? {
             add("index", octets as f64 / MIB);
         }
-        // Whoever keeps what was asked for has it afterwards.
+        // Caches are full afterwards.
         tasks::ask(system, &mut imap, &self.questions)?;
         let started = Instant::now();
         for round in 0..ROUNDS {
@@ -293,7 +293,7 @@ impl<'a> Growth<'a> {
     }
 }
 
-/// Waits until a system has done what it does behind its answers.
+/// Waits until a system has finished its background work.
 fn settle(system: &System) {
     let until = Instant::now() + QUIET_MAX;
     let mut before = system.cpu();

@@ -1,10 +1,10 @@
-//! The figures as one page without outside parts.
+//! The figures as a page without external resources.
 
 use super::report::Report;
 use crate::page;
 use crate::plot::{Bars, Lines};
 
-/// Tasks that stand side by side, with what they are measured in.
+/// Tasks side by side, with their units.
 const BARS: [(&str, &str, &[&str]); 5] = [
     (
         "Reading",

@@ -1,17 +1,17 @@
-//! The client of the mail store's benchmark: one blocking connection, the same for every system.
+//! The client of the mail store's benchmark: one blocking connection, alike for every system.
 //!
-//! A reply is read to its tagged line; literals are passed over by their length, so that what is in a
-//! message is never taken for a response. What is counted while reading is the same whatever is asked.
+//! The client reads a reply to its tagged line and passes over literals by their length, so that the content of a
+//! message is never parsed as a response. The counts during a reply do not depend on the command.
 
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How long a server may say nothing.
+/// Longest silence of a server.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The date of messages of which none is told from others by it.
+/// The date of messages that need no date of their own.
 const FIRST_DATE: &str = "01-Feb-2024 10:00:00 +0000";
 
 /// Octets read at once.
@@ -24,16 +24,16 @@ pub enum ImapError {
     Io(io::Error),
     /// The server did not say OK.
     Refused {
-        /// What was asked.
+        /// The command of the client.
         command: String,
-        /// What it said.
+        /// The line of the server.
         line: String,
     },
-    /// A mailbox does not have what was put into it.
+    /// A mailbox does not have the messages put into the mailbox.
     Count {
         /// So many messages.
         expected: usize,
-        /// What is there.
+        /// Number of messages found.
         found: usize,
     },
 }
@@ -65,10 +65,10 @@ impl From<io::Error> for ImapError {
     }
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reply {
-    /// From the first octet of the command to the last of its reply.
+    /// Time from the first octet of the command to the last octet of the reply.
     pub(crate) took: Duration,
     /// Octets of the reply.
     pub(crate) octets: u64,
@@ -82,12 +82,12 @@ pub(crate) struct Reply {
     pub(crate) expunged: u64,
 }
 
-/// A connection that has logged in, or not yet.
+/// A connection, with or without a login.
 #[derive(Debug)]
 pub(crate) struct Imap {
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// Octets of the buffer that hold something, and of those the ones that were looked at.
+    /// Octets of the buffer with content, and octets inspected so far.
     filled: usize,
     at: usize,
     commands: u64,
@@ -100,7 +100,7 @@ impl Imap {
         Self::with_buffer(address, READ_OCTETS)
     }
 
-    /// The same with a small buffer, for connections in thousands.
+    /// Connects with a small buffer, for thousands of connections.
     pub(crate) fn connect_lean(address: SocketAddr) -> Result<Self, ImapError> {
         Self::with_buffer(address, 1024)
     }
@@ -118,7 +118,7 @@ impl Imap {
             is_authenticated: false,
         };
         let mut greeting = imap.line(&mut Reply::default())?;
-        // Courier complains of what it misses before it greets.
+        // Courier complains of missing files before the greeting.
         while greeting.starts_with(b"* OK [ALERT]") {
             greeting = imap.line(&mut Reply::default())?;
         }
@@ -126,19 +126,19 @@ impl Imap {
         Ok(imap)
     }
 
-    /// Whether the server knew at once whose connection it is.
+    /// Whether the greeting was PREAUTH.
     pub(crate) const fn is_authenticated(&self) -> bool {
         self.is_authenticated
     }
 
-    /// Sends a command and reads its reply, which must be OK.
+    /// Sends a command and reads the reply, which must be OK.
     pub(crate) fn ok(&mut self, command: &str) -> Result<Reply, ImapError> {
         let started = Instant::now();
         let tag = self.send(command)?;
         self.finish(&tag, command, started)
     }
 
-    /// The same, with the beginning of each response to it.
+    /// Sends a command, and returns the beginning of each response too.
     pub(crate) fn responses(&mut self, command: &str) -> Result<Vec<Vec<u8>>, ImapError> {
         let tag = self.send(command)?;
         let mut responses = Vec::new();
@@ -147,7 +147,7 @@ impl Imap {
         Ok(responses)
     }
 
-    /// Whether the server has this capability.
+    /// Whether the server announces a capability.
     pub(crate) fn can(&mut self, capability: &str) -> Result<bool, ImapError> {
         let lines = self.responses("CAPABILITY")?;
         let mut words = lines
@@ -161,7 +161,7 @@ impl Imap {
         self.append_at_once(mailbox, &[(FIRST_DATE.to_owned(), message)])
     }
 
-    /// Adds messages with these dates by one command (RFC 3502), for all of them or none.
+    /// Appends all messages with their dates by a single command (RFC 3502), or no message at all.
     pub(crate) fn append_at_once(
         &mut self,
         mailbox: &str,
@@ -180,8 +180,8 @@ impl Imap {
         self.finish(&tag, "APPEND", started)
     }
 
-    /// Adds messages with these dates by a command for each, and waits when all are sent; gives for each
-    /// what the server said.
+    /// Appends messages with their dates by a command for each, and waits after the last command; returns the
+    /// server's answer for each message.
     pub(crate) fn append_in_a_row(
         &mut self,
         mailbox: &str,
@@ -219,7 +219,7 @@ impl Imap {
         Err(refused("IDLE", &line))
     }
 
-    /// Waits for the next EXISTS while idling, and says when it came.
+    /// Waits for the next EXISTS during IDLE, and returns the time of its arrival.
     pub(crate) fn wait_exists(&mut self) -> Result<Instant, ImapError> {
         let mut reply = Reply::default();
         while reply.exists == 0 {
@@ -275,7 +275,7 @@ impl Imap {
         }
     }
 
-    /// Reads a response with its literals and counts it; gives the beginning of its first line.
+    /// Reads and counts a response with its literals; returns the beginning of the response's first line.
     fn line(&mut self, reply: &mut Reply) -> Result<Vec<u8>, ImapError> {
         let mut first = None;
         loop {
@@ -298,7 +298,7 @@ impl Imap {
         }
     }
 
-    /// Where the line that begins here ends, once all of it is there.
+    /// The end of the line that begins here, once the line is complete.
     fn line_end(&mut self) -> Result<usize, ImapError> {
         let mut looked = self.at;
         loop {
@@ -326,7 +326,7 @@ impl Imap {
         }
     }
 
-    /// Reads more behind what is there.
+    /// Reads more octets behind the content of the buffer.
     fn fill(&mut self) -> Result<(), ImapError> {
         if self.at > 0 {
             self.buffer.copy_within(self.at..self.filled, 0);
@@ -354,7 +354,7 @@ fn refused(command: &str, line: &[u8]) -> ImapError {
     }
 }
 
-/// The length of the literal that a line ends with.
+/// The length of the literal at the end of a line.
 fn literal(line: &[u8]) -> Option<u64> {
     let line = line.strip_suffix(b"\r\n")?.strip_suffix(b"}")?;
     let open = memchr::memrchr(b'{', line)?;

@@ -1,8 +1,8 @@
-//! A deliverer that keeps one file of a message and links it into the Maildir of each recipient: the
-//! third of the ways of MFS Figures 10 and 11, which no Postfix has of its own.
+//! A delivery agent that keeps one file of a message and links the file into the Maildir of each recipient: the third
+//! method of MFS Figures 10 and 11, which Postfix lacks.
 //!
-//! A server of LMTP (RFC 2033) in this process, told by Postfix; it costs no process and no change of
-//! user for a delivery, which flatters that way. The file is synced, once, before the answer.
+//! An LMTP server (RFC 2033) in the process of the benchmark, called by Postfix; a delivery costs no process and no
+//! change of user, which flatters the method. The file is synced, once, before the answer.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::peer::folder;
 
-/// The server; it ends when dropped, and each connection when its client leaves.
+/// The server; the server ends when dropped, and each connection when the client leaves.
 #[derive(Debug)]
 pub(crate) struct Linker {
     address: SocketAddr,
@@ -25,7 +25,7 @@ pub(crate) struct Linker {
 }
 
 impl Linker {
-    /// Starts it for these users, with Maildirs in a folder below `base`.
+    /// Starts a server for these users, with Maildirs in a directory below `base`.
     pub(crate) fn start(users: &[String], base: &Path) -> io::Result<Self> {
         let folder = folder(base, "vere-bench-links-")?;
         fs::create_dir(folder.path().join("tmp"))?;
@@ -43,7 +43,7 @@ impl Linker {
                     break;
                 }
                 let (root, next) = (root.clone(), Arc::clone(&next));
-                // The client says what it did not get; there is nobody else to tell.
+                // The client reports missing answers; the server has nobody to tell.
                 std::thread::spawn(move || drop(serve(&stream, &root, &next)));
             }
         });
@@ -54,7 +54,7 @@ impl Linker {
         })
     }
 
-    /// Where it listens.
+    /// The address of the listener.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -63,7 +63,7 @@ impl Linker {
 impl Drop for Linker {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
-        // Wakes it up.
+        // Wakes the listener up.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -116,7 +116,7 @@ fn serve(stream: &TcpStream, root: &Path, next: &AtomicU64) -> io::Result<()> {
     }
 }
 
-/// Reads to the dot, and undoes doubled ones.
+/// Reads to the final dot, and undoes doubled dots.
 fn message(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut message = Vec::new();
     loop {

@@ -1,32 +1,32 @@
 //! The mail of the benchmark: a mailbox of real messages, and copies of them where more are wanted.
 //!
-//! The file is an mbox whose lines end with LF and in which `>From ` at the beginning of a line stands
-//! for `From ` (mboxrd), compressed with zstd or not. Copies differ in some words of their text, in
-//! their id and in their date, all drawn from a seed.
+//! The file is an mbox with LF line ends, in which `>From ` at the beginning of a line stands for `From ` (mboxrd),
+//! compressed with zstd or not. Copies differ from their originals in some words of the text, in Message-ID and in
+//! date, all drawn from a seed.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Of so many words of a copy's text one is another one.
+/// A copy replaces one word of this many words of the text.
 const SUBSTITUTED: u64 = 20;
 
-/// Words that copies draw from, and that searches are chosen among, have at least so many letters.
+/// Length in letters of words for copies and for searches.
 const WORD_LETTERS: std::ops::RangeInclusive<usize> = 5..=12;
 
 /// Messages, lines ended by CRLF.
 #[derive(Debug)]
 pub(crate) struct Mail {
     pub(crate) messages: Vec<Vec<u8>>,
-    /// Lower-case words, with the number of messages that have them.
+    /// Lower-case words, with the number of messages that contain the word.
     frequencies: Vec<(String, usize)>,
-    /// Messages that they were counted in: those that are no copies.
+    /// Messages behind the frequencies: the originals, without copies.
     counted: usize,
 }
 
 impl Mail {
-    /// Reads `count` messages; beyond what the file has they are copies.
+    /// Reads `count` messages; messages beyond the end of the file are copies.
     pub(crate) fn read(path: &Path, count: usize) -> io::Result<Self> {
         let file = File::open(path)?;
         let mut text = Vec::new();
@@ -59,7 +59,7 @@ impl Mail {
         })
     }
 
-    /// Exactly these messages.
+    /// The mail of these messages, without copies.
     #[cfg(test)]
     pub(crate) fn of(messages: Vec<Vec<u8>>) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Mail {
             .sum()
     }
 
-    /// The messages whose headers nobody refuses: every line is a field, or goes on with one.
+    /// The messages whose headers every server accepts: every line is a field, or continues a field.
     pub(crate) fn well_formed(&self) -> Vec<Vec<u8>> {
         let is_field = |line: &[u8]| {
             let name = line
@@ -98,7 +98,7 @@ impl Mail {
         self.messages.iter().filter(is_fine).cloned().collect()
     }
 
-    /// The word whose share of the messages is nearest to this one.
+    /// The word whose share of the messages is nearest to `share`.
     pub(crate) fn word(&self, share: f64) -> &str {
         let wanted = share * self.counted as f64;
         let distance = |count: usize| (count as f64 - wanted).abs();
@@ -110,26 +110,26 @@ impl Mail {
     }
 }
 
-/// The day of the first message's date among the days of January 2024, and how the others follow: so
-/// many seconds later as their numbers say.
+/// The day of the first message's date among the days of January 2024, and the seconds between the dates of
+/// successive messages.
 const FIRST_DAY: usize = 2;
 const DAY_SECONDS: usize = 86_400;
 
-/// The date that a message is added with, and told from all others by: it is not in its text.
+/// The internal date of a message, unique to the message: the text of the message does not contain the date.
 pub(crate) fn internal_date(number: usize) -> String {
     let (day, second) = (FIRST_DAY + number / DAY_SECONDS, number % DAY_SECONDS);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
     format!("{day:02}-Jan-2024 {hour:02}:{minute:02}:{second:02} +0000")
 }
 
-/// That date in seconds since 1970, as files have it.
+/// The internal date in seconds since 1970, as files have dates.
 pub(crate) fn internal_seconds(number: usize) -> u64 {
     /// 2024-01-01 00:00:00 UTC.
     const YEAR: u64 = 1_704_067_200;
     YEAR + ((FIRST_DAY - 1) * DAY_SECONDS + number) as u64
 }
 
-/// The number of the message whose `INTERNALDATE` a response has, in whatever zone it is told.
+/// The number of the message whose `INTERNALDATE` is in a response, in any time zone.
 pub(crate) fn number_of(response: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(response).ok()?;
     let date = text.split_once("INTERNALDATE \"")?.1.split('"').next()?;
@@ -147,7 +147,7 @@ pub(crate) fn number_of(response: &[u8]) -> Option<u32> {
     u32::try_from(number).ok()
 }
 
-/// xorshift64: the same numbers for the same seed everywhere.
+/// A xorshift64 generator: equal seeds give equal numbers on every machine.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -186,7 +186,7 @@ fn split(text: &[u8]) -> Vec<Vec<u8>> {
         message.extend_from_slice(b"\r\n");
     }
     for message in &mut messages {
-        // The empty line behind it is the mbox's.
+        // The empty line behind the message belongs to the mbox.
         if message.ends_with(b"\r\n\r\n") {
             message.truncate(message.len() - 2);
         }
@@ -203,7 +203,7 @@ fn body(message: &[u8]) -> usize {
     memchr::memmem::find(message, b"\r\n\r\n").map_or(message.len(), |at| at + 4)
 }
 
-/// Words of the bodies by the number of messages that hold them as a part of their text.
+/// Words of the bodies by the number of messages that contain the word as a part of their text.
 fn frequencies<'a>(messages: impl Iterator<Item = &'a Vec<u8>>) -> Vec<(String, usize)> {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for message in messages {
@@ -221,7 +221,7 @@ fn frequencies<'a>(messages: impl Iterator<Item = &'a Vec<u8>>) -> Vec<(String, 
     all
 }
 
-/// A message like another one.
+/// A varied copy of a message.
 fn copy(
     original: &[u8],
     number: usize,
@@ -263,7 +263,7 @@ fn copy(
     copy
 }
 
-/// A date line with its year as many years later.
+/// A date line with its year moved on by `years`.
 fn later(line: &[u8], years: usize) -> Vec<u8> {
     let text = String::from_utf8_lossy(line).into_owned();
     let year = text

@@ -1,4 +1,4 @@
-//! What connections take of our memory, and how soon all of them hear of a message.
+//! The memory of connections at our store, and the delay until all connections hear of a message.
 
 use std::time::{Duration, Instant};
 
@@ -11,19 +11,18 @@ use super::tasks::{figure, millis, restart};
 use super::usage;
 use crate::process::guard;
 
-/// Connections whose memory is nobody's: what the first ones make a system allocate once.
+/// Connections that are not counted: the first connections make a system allocate memory once.
 const WARM: usize = 10;
 
-/// Descriptors of this process that are no connections.
+/// Descriptors of the benchmark's process beside the connections.
 const RESERVE: u64 = 200;
 
-/// Memory that does not change for so long is all that the system takes by itself: it looks every five
-/// seconds what there is to do.
+/// Memory without change for this long is at rest: the system looks for background work every five seconds.
 const REST: Duration = Duration::from_secs(6);
-/// How long that is waited for.
+/// Longest wait for memory at rest.
 const REST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many connections there can be of those that are wanted: each takes a descriptor here.
+/// The possible number of connections, at most `wanted`: each connection takes a descriptor of the benchmark.
 pub(crate) fn possible(wanted: usize) -> usize {
     let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(_, hard)| {
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
@@ -33,7 +32,7 @@ pub(crate) fn possible(wanted: usize) -> usize {
     wanted.min(usize::try_from(room).unwrap_or(usize::MAX))
 }
 
-/// Memory that the system takes for a connection that has not logged in, and for one that idles.
+/// Memory of the system for a connection without login, and for an idle connection.
 pub(crate) fn memory(system: &mut System, count: usize) -> Result<Vec<Figure>, ImapError> {
     let connect = |system: &System| Imap::connect_lean(system.imap);
     let (each, fresh) = hold(system, count, connect)?;
@@ -47,7 +46,7 @@ pub(crate) fn memory(system: &mut System, count: usize) -> Result<Vec<Figure>, I
     };
     let (each, mut idlers) = hold(system, count, idle)?;
     figures.push(figure(system, "memory of IDLE", each));
-    // All of them are told of a message.
+    // All connections hear of a message.
     let mut writer = system.login()?;
     let started = Instant::now();
     writer.append("INBOX", b"Subject: to all\r\n\r\nhello\r\n")?;
@@ -58,8 +57,8 @@ pub(crate) fn memory(system: &mut System, count: usize) -> Result<Vec<Figure>, I
     Ok(figures)
 }
 
-/// Holds connections to a system, and gives how many KiB it takes for each. It is started anew: what it
-/// let go of before would be used first, and not be seen.
+/// Holds connections to a system, and returns the KiB of memory of each. The system starts afresh: memory freed
+/// before would be used first, and would hide the cost.
 fn hold(
     system: &mut System,
     count: usize,
@@ -79,7 +78,7 @@ fn hold(
     Ok((each.max(0.0), held))
 }
 
-/// Memory once it stands still: what the system does by itself after a start is no connection's.
+/// Memory at rest: the work of the system after a start belongs to no connection.
 fn at_rest(resident: impl Fn() -> f64) -> f64 {
     let deadline = Instant::now() + REST_PATIENCE;
     let mut before = resident();

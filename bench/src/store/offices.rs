@@ -1,8 +1,8 @@
-//! MFS Figures 10 and 11: mailboxes written per second, and what is written to disks for it, when each
-//! message goes to fifteen mailboxes, one to fifteen of them in a transaction.
+//! MFS Figures 10 and 11: mailboxes written per second, and octets written to disks for the mailboxes, when each
+//! message goes to fifteen mailboxes, with one to fifteen recipients in a transaction.
 //!
-//! Ours takes them by LMTP and answers when they are in the mailboxes. Postfix answers when they are in
-//! its queue; its log says when it has delivered them.
+//! Our store accepts messages by LMTP and answers when the messages are in the mailboxes. Postfix answers when the
+//! messages are in its queue; the log of Postfix reports the deliveries.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -34,10 +34,10 @@ const AT_ONCE: [(usize, &str, &str); 4] = [
 /// How long Postfix may take to deliver the next message.
 const STALL_MAX: Duration = Duration::from_secs(120);
 
-/// How often its log is looked at.
+/// Interval between two reads of Postfix's log.
 const POLL: Duration = Duration::from_millis(2);
 
-/// The one whose Maildirs ours is compared with.
+/// The Postfix whose Maildirs our store is compared with.
 pub(super) const POSTFIX_MAILDIR: &str = "postfix maildir";
 
 /// Postfix with mailboxes.
@@ -45,12 +45,12 @@ pub(super) const POSTFIX_MAILDIR: &str = "postfix maildir";
 pub(crate) struct Office {
     peer: Peer,
     log: Log,
-    /// Writes its files in this process.
+    /// The LMTP server in the process of the benchmark, if the method has such a server.
     linker: Option<Linker>,
 }
 
 impl Office {
-    /// Postfix in all three ways, as far as they can be had; why others cannot is told.
+    /// Postfix in all three methods, as far as available; the errors name the missing methods.
     pub(crate) fn all(base: &Path) -> Result<(Vec<Self>, Vec<PeerError>), PeerError> {
         let addresses: Vec<String> = recipients().collect();
         let users: Vec<String> = addresses
@@ -113,7 +113,7 @@ impl Office {
     }
 }
 
-/// The same for ours.
+/// Delivers the same messages to our store.
 pub(crate) fn deliver_ours(
     system: &System,
     messages: &[Vec<u8>],
@@ -153,24 +153,24 @@ fn each(
     Ok(figures)
 }
 
-/// The log of a Postfix, read as it grows.
+/// The log of a Postfix, read while Postfix writes.
 #[derive(Debug)]
 struct Log {
     file: File,
-    /// The beginning of a line whose end is not there yet.
+    /// The beginning of an incomplete line.
     rest: String,
 }
 
 impl Log {
     fn open(path: &Path) -> io::Result<Self> {
-        // Postfix adds to what is there.
+        // Postfix appends to the log.
         let mut options = File::options();
         let file = options.read(true).append(true).create(true).open(path)?;
         let rest = String::new();
         Ok(Self { file, rest })
     }
 
-    /// Waits until it says of so many recipients more that they have their mail.
+    /// Waits until the log reports `count` more recipients as delivered.
     fn wait(&mut self, mut count: usize) -> io::Result<()> {
         let mut heard = Instant::now();
         while count > 0 {
@@ -189,7 +189,7 @@ impl Log {
         Ok(())
     }
 
-    /// Deliveries that it tells since it was last looked at.
+    /// Deliveries in the log since the last read.
     fn sent(&mut self) -> io::Result<usize> {
         let mut text = Vec::new();
         self.file.read_to_end(&mut text)?;
@@ -247,7 +247,7 @@ mod tests {
                 .deliver(&[b"A: b\r\n\r\nhello\r\n".to_vec()])
                 .unwrap();
             assert_eq!(figures.len(), AT_ONCE.len() * 2, "{}", office.name());
-            // What is written to memory is not written to a disk: of that nothing is known here.
+            // The log of a Postfix in memory is not on a disk, whose octets are unknown here.
             let mut rates = figures.iter().step_by(2);
             assert!(rates.all(|rate| rate.value > 0.0), "{figures:?}");
         }

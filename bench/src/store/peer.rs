@@ -1,4 +1,4 @@
-//! Mail stores of others by themselves, for tests that speak to them.
+//! Mail stores of other projects, for tests over IMAP.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,26 +6,26 @@ use std::path::Path;
 use super::systems::{READER, System, SystemName, address_of};
 use crate::peer::PeerError;
 
-/// A mail store that runs in a folder of its own until this is dropped. Its password is `secret`.
+/// A mail store that runs in a directory of its own until the value is dropped. The password is `secret`.
 #[derive(Debug)]
 pub struct MailPeer(System);
 
 impl MailPeer {
-    /// Starts one that is not ours below a folder that other users may enter.
+    /// Starts another project's system below a directory that every user may enter.
     ///
     /// # Errors
-    /// [`PeerError::Unavailable`] where it is not installed, or we are not root.
+    /// [`PeerError::Unavailable`] where the system is not installed, or the process is not root.
     pub fn start(system: SystemName, base: &Path) -> Result<Self, PeerError> {
         System::start(system, Path::new(""), base).map(Self)
     }
 
-    /// Where it speaks IMAP in the clear.
+    /// The address of the plaintext IMAP listener.
     #[must_use]
     pub fn imap(&self) -> SocketAddr {
         self.0.imap
     }
 
-    /// The account that there is.
+    /// The name of the only account.
     #[must_use]
     pub fn account(&self) -> String {
         address_of(READER)

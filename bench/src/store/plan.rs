@@ -1,4 +1,4 @@
-//! How much is measured, and the time that each part may take.
+//! The size of a measurement, and the time of each part.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ pub(super) enum Part {
     Select,
     /// Ten clients at once.
     Clients,
-    /// Questions to systems whose files are not in memory.
+    /// Questions to systems with files outside of memory.
     Cold,
     /// The questions.
     Read,
-    /// Expunging, adding, hearing of it, delivering.
+    /// Expunging, adding, notification, delivery.
     Change,
     /// Deliveries beside Postfix.
     Offices,
-    /// What connections take.
+    /// Memory of connections.
     Memory,
 }
 
@@ -31,9 +31,10 @@ pub(super) struct Share {
     pub(super) part: Part,
     /// Rounds at most.
     pub(super) rounds: usize,
-    /// No round begins that would end after so long, if it took as long as the one before; the first one does.
+    /// No round begins that would end later than this, if the round took as long as the round before; the first round
+    /// always begins.
     pub(super) budget: Duration,
-    /// What it takes with all systems, for the forecast.
+    /// The usual time with all systems, for the forecast.
     pub(super) usual: Duration,
 }
 
@@ -58,7 +59,7 @@ const FULL: &[Share] = &[
     share(Part::Memory, 1, 0, 60),
 ];
 
-/// The same with three systems and 2,000 messages.
+/// The parts with three systems and 2,000 messages.
 const QUICK: &[Share] = &[
     share(Part::Fill, 1, 0, 6),
     share(Part::Select, 1, 0, 3),
@@ -73,30 +74,30 @@ const QUICK: &[Share] = &[
 /// How much is measured.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
-    /// Messages of the mailbox that is read.
+    /// Messages of the mailbox for reading.
     pub(super) messages: usize,
-    /// Messages of the mailbox of systems that many take too long to be filled with.
+    /// Messages of the mailbox of systems that are slow to fill.
     pub(super) few: usize,
     /// Messages of the small account.
     pub(super) small: usize,
     pub(super) appends: usize,
     pub(super) notices: usize,
     pub(super) deliveries: usize,
-    /// Messages that are delivered to fifteen mailboxes beside Postfix.
+    /// Messages for the deliveries to fifteen mailboxes beside Postfix.
     pub(super) spread: usize,
-    /// Whether files are read from the disk, which makes the whole machine read them again.
+    /// Whether files are read from the disk, for which the kernel drops the caches of the whole machine.
     pub(super) cold: bool,
     /// How long ten clients go on at once.
     pub(super) clients: Duration,
-    /// Connections that idle; only ours is asked for so many.
+    /// Idle connections; only our store gets this many.
     pub(super) idlers: usize,
-    /// Only tasks whose names begin so.
+    /// Prefix of the names of wanted tasks.
     pub(super) only: String,
-    /// A system's first round of questions is left when it takes longer.
+    /// Limit of a system's first round of questions, after which the round ends early.
     pub(super) questions_max: Duration,
-    /// What a system may take for questions of all further rounds together; the ones that take it least come first.
+    /// Time of a system for questions of all further rounds together; the cheapest questions come first.
     pub(super) again_max: Duration,
-    /// No further round of anything begins after this time.
+    /// No further round of any task begins after this time.
     pub(super) budget: Duration,
     parts: &'static [Share],
 }
@@ -158,7 +159,7 @@ impl Plan {
         }
     }
 
-    /// Whether one of these tasks is wanted.
+    /// Whether at least a single task of these is wanted.
     pub(super) fn wants(&self, tasks: &[&str]) -> bool {
         tasks.iter().any(|task| task.starts_with(&self.only))
     }

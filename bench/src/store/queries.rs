@@ -1,23 +1,23 @@
-//! What is asked of a mailbox that stays as it is: lists, and searches whose texts are chosen from the
-//! mail by how many messages hold them.
+//! The questions of a mailbox without changes: lists, and searches with texts chosen from the mail by the number of
+//! messages that contain the text.
 
 use super::mail::{Mail, Random};
 
-/// Messages that are looked at to find out how common a text is.
+/// Number of messages read to find out how common a text is.
 const LOOKED_AT: usize = 2_000;
 
-/// Texts of which the one nearest to the wanted share is taken.
+/// Number of candidates; the text nearest to the wanted share is chosen.
 const CANDIDATES: usize = 200;
 
 /// A command whose reply is timed.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
-    /// What the figure is called.
+    /// The name of the figure.
     pub(crate) task: &'static str,
     pub(crate) command: String,
 }
 
-/// Words by the share of the messages that hold them.
+/// Words by the share of messages that contain the word.
 const WORDS: [(&str, &str, f64); 8] = [
     ("TEXT 0.1 %", "TEXT", 0.001),
     ("TEXT 1 %", "TEXT", 0.01),
@@ -29,7 +29,7 @@ const WORDS: [(&str, &str, f64); 8] = [
     ("BODY 50 %", "BODY", 0.5),
 ];
 
-/// Two words that stand together, and five letters within longer words, likewise.
+/// Two adjacent words, and five letters within longer words, likewise.
 const PHRASES: [(&str, f64); 3] = [
     ("phrase 0.1 %", 0.001),
     ("phrase 1 %", 0.01),
@@ -41,7 +41,7 @@ const PARTS: [(&str, f64); 3] = [
     ("part of a word 10 %", 0.1),
 ];
 
-/// The figure of a question's first answer, where a system may remember what came of it.
+/// The figure of a question's first answer, where a system may remember the result.
 pub(crate) fn first_answer(task: &str) -> Option<&'static str> {
     match task {
         "phrase 0.1 %" => Some("phrase 0.1 %, first time"),
@@ -51,7 +51,7 @@ pub(crate) fn first_answer(task: &str) -> Option<&'static str> {
     }
 }
 
-/// Passages of so many characters.
+/// Lengths of passages, in characters.
 const PASSAGES: [(&str, usize); 6] = [
     ("1 character", 1),
     ("2 characters", 2),
@@ -61,14 +61,14 @@ const PASSAGES: [(&str, usize); 6] = [
     ("1,000 characters", 1_000),
 ];
 
-/// A word that nobody writes.
+/// A word that no message contains.
 const ABSENT: &str = "zqxjkvwy";
 
-/// The fields that a client lists.
+/// The fields of a client's list of messages.
 const LIST: &str = "FETCH 1:* (FLAGS INTERNALDATE RFC822.SIZE ENVELOPE)";
 const FOUR_FIELDS: &str = "FETCH 1:* (BODY.PEEK[HEADER.FIELDS (FROM TO SUBJECT DATE)])";
 
-/// The questions that are asked of the large mailbox.
+/// The questions for the large mailbox.
 pub(crate) fn questions(mail: &Mail) -> Vec<Question> {
     let mut questions = Vec::new();
     let mut ask = |task, command: String| questions.push(Question { task, command });
@@ -103,7 +103,7 @@ pub(crate) fn questions(mail: &Mail) -> Vec<Question> {
     questions
 }
 
-/// The questions that are asked of the small account, whose neighbour has much mail.
+/// The questions for the small account, whose neighbour has much mail.
 pub(crate) fn small_questions(mail: &Mail) -> Vec<Question> {
     [
         ("small account: list", LIST.to_owned()),
@@ -118,9 +118,9 @@ pub(crate) fn small_questions(mail: &Mail) -> Vec<Question> {
     .into()
 }
 
-/// Texts of bodies that a search can look for.
+/// Texts of bodies for searches.
 struct Texts {
-    /// Some bodies spread over the mail, and the same in small letters.
+    /// Some bodies spread over the mail, as written and in lower case.
     bodies: Vec<Vec<u8>>,
     small: Vec<Vec<u8>>,
 }
@@ -181,7 +181,7 @@ impl Texts {
         self.lines().filter_map(part).take(CANDIDATES).collect()
     }
 
-    /// Each text with the share of the bodies that hold it.
+    /// Each text with the share of the bodies that contain the text.
     fn count(&self, mut texts: Vec<String>) -> Vec<(String, f64)> {
         texts.sort_unstable();
         texts.dedup();
@@ -196,7 +196,7 @@ impl Texts {
             .collect()
     }
 
-    /// A passage of so many characters out of one line, or the longest there is.
+    /// A passage of `length` characters out of one line, or the longest passage.
     fn passage(&self, length: usize) -> String {
         let is_plain = |octet: &u8| (b' '..=b'~').contains(octet) && !matches!(octet, b'"' | b'\\');
         let lines = self
@@ -217,7 +217,7 @@ impl Texts {
     }
 }
 
-/// The body of a message that is read as it is written: no encoding, no parts.
+/// The body of a message without encoding and without parts.
 fn plain_body(message: &[u8]) -> Option<&[u8]> {
     let (header, body) = message.split_at(memchr::memmem::find(message, b"\r\n\r\n")? + 4);
     let header = header.to_ascii_lowercase();
@@ -232,7 +232,7 @@ fn plain_body(message: &[u8]) -> Option<&[u8]> {
     (!is_other && body.is_ascii()).then_some(body)
 }
 
-/// The text whose share is nearest to this one.
+/// The text whose share is nearest to `share`.
 fn nearest(texts: &[(String, f64)], share: f64) -> &str {
     let distance = |known: f64| (known - share).abs();
     let nearest = texts

@@ -12,10 +12,10 @@ use crate::table::Table;
 /// Our own name among the systems.
 pub(crate) const OURS: &str = "vere";
 
-/// Ours with as many messages as a system that has the first ones only.
+/// Our store with as many messages as a system that has only the first messages.
 pub(crate) const PART: &str = "vere, part";
 
-/// How much of what two systems found together both must have found to be compared.
+/// The least share of common results of two systems that are compared.
 const AGREEMENT: f64 = 0.95;
 
 /// One figure of one round.
@@ -24,13 +24,13 @@ pub(crate) struct Figure {
     pub(crate) system: &'static str,
     pub(crate) task: &'static str,
     pub(crate) value: f64,
-    /// What was fetched, found or expunged: the same for every system, or they answer differently.
+    /// The number of messages fetched, found or expunged: equal for every system, or the answers differ.
     pub(crate) count: Option<u64>,
-    /// User and system time that it took, in milliseconds.
+    /// User and system time, in milliseconds.
     pub(crate) cpu: Option<f64>,
 }
 
-/// What a system found, by the numbers of messages.
+/// The messages found by a system, by their numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) system: &'static str,
@@ -44,13 +44,13 @@ pub(crate) struct Answer {
 pub(crate) struct Report {
     pub(crate) header: Header,
     pub(crate) messages: usize,
-    /// Messages of [`XAPIAN`] and [`PART`], where these have only the first ones.
+    /// Messages of [`XAPIAN`] and [`PART`], where both have only the first messages.
     pub(crate) few: Option<usize>,
     pub(crate) octets: u64,
     pub(crate) systems: Vec<&'static str>,
     pub(crate) figures: Vec<Figure>,
     pub(crate) answers: Vec<Answer>,
-    /// Whether the run came to its end.
+    /// Whether the run was complete.
     pub(crate) complete: bool,
 }
 
@@ -67,7 +67,7 @@ impl Report {
         median(self.figures.iter().filter(of).filter_map(|one| one.cpu))
     }
 
-    /// The peer that ours stands beside.
+    /// The peer of the comparison with our store.
     fn peer(&self, task: &Task) -> Option<(String, f64)> {
         let peers = self.systems.iter().filter(|system| match task.beside {
             _ if **system == OURS || self.is_partial(system) => false,
@@ -95,7 +95,7 @@ impl Report {
         })
     }
 
-    /// Ours beside the peer that finds words only, where both find the same.
+    /// Our store beside the peer that finds only words, where both find the same messages.
     fn beside_xapian(&self, task: &Task) -> Option<Row> {
         if task.beside != Beside::Exact || self.agreement(task.name)? < AGREEMENT {
             return None;
@@ -113,7 +113,7 @@ impl Report {
         })
     }
 
-    /// What of ours stands beside Cyrus with Xapian.
+    /// The figures of our store for the comparison with Cyrus with Xapian.
     const fn own_beside_xapian(&self) -> &'static str {
         if self.few.is_some() { PART } else { OURS }
     }
@@ -123,7 +123,7 @@ impl Report {
         self.few.is_some() && matches!(system, PART | XAPIAN)
     }
 
-    /// What of ours has the same messages as this system.
+    /// The name of our figures with the same messages as `system`.
     fn own_beside(&self, system: &str) -> &'static str {
         if self.is_partial(system) { PART } else { OURS }
     }
@@ -133,7 +133,7 @@ impl Report {
         self.answers.iter().find(of).map(|answer| &*answer.hits)
     }
 
-    /// The share that both ours and Cyrus with Xapian found of what either found.
+    /// The share of common results of our store and Cyrus with Xapian.
     fn agreement(&self, task: &str) -> Option<f64> {
         let (ours, theirs) = (
             self.hits(task, self.own_beside_xapian())?,
@@ -157,7 +157,7 @@ impl Report {
         rows
     }
 
-    /// Tasks in which systems answered with different counts, or found other messages than ours.
+    /// Tasks whose counts differ between systems, or whose found messages differ from our store's.
     pub(crate) fn differences(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for task in TASKS {
@@ -172,7 +172,7 @@ impl Report {
         lines
     }
 
-    /// Different counts of those that have all messages, or of those that have the first ones.
+    /// Different counts among systems with all messages, or among systems with the first messages.
     fn different_counts(&self, task: &str, partial: bool) -> Option<String> {
         let of = |one: &&Figure| one.task == task && self.is_partial(one.system) == partial;
         let of_task = self.figures.iter().filter(of);
@@ -191,7 +191,7 @@ impl Report {
         Some(format!("{task}: answers differ: {}", shown.join(", ")))
     }
 
-    /// The JSON of DESIGN section 7, with the single rounds and what was skipped besides.
+    /// The JSON of DESIGN section 7, with the single rounds and the skipped parts besides.
     pub(crate) fn json(&self) -> Value {
         let round = |figure: &Figure| {
             json!({
@@ -248,7 +248,7 @@ impl Report {
         table
     }
 
-    /// The systems that have a figure of these.
+    /// The systems with a figure of these tasks.
     fn systems_of(&self, tasks: &[Task]) -> Vec<&'static str> {
         let has = |name: &&&'static str| {
             let of = |figure: &Figure| {
@@ -259,7 +259,7 @@ impl Report {
         self.systems.iter().filter(has).copied().collect()
     }
 
-    /// What the table does not say: ours beside Xapian, other answers, what was skipped.
+    /// Remarks beside the table: our store beside Xapian, different answers, skipped parts.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let beside = TASKS.iter().filter_map(|task| self.beside_xapian(task));
         let mut lines: Vec<String> = beside
@@ -288,7 +288,7 @@ impl Report {
         text
     }
 
-    /// The figures as one page without outside parts.
+    /// The figures as a page without external resources.
     pub(crate) fn page(&self) -> String {
         html::page(self)
     }
@@ -299,7 +299,7 @@ fn head(systems: &[&str], others: &[&str]) -> Vec<String> {
     cells.map(|cell| (*cell).to_owned()).collect()
 }
 
-/// A name and the values of all systems, if one has any.
+/// A name and the values of all systems, if at least a single system has a value.
 fn values(name: String, systems: &[&str], of: impl Fn(&str) -> Option<f64>) -> Option<Vec<String>> {
     let values: Vec<Option<f64>> = systems.iter().map(|system| of(system)).collect();
     let known = values.iter().any(Option::is_some);
@@ -310,9 +310,9 @@ fn values(name: String, systems: &[&str], of: impl Fn(&str) -> Option<f64>) -> O
     })
 }
 
-/// How a system's answer differs from ours, with the first messages that only one of them found.
+/// The difference of a system's answer to our answer, with the first messages found by only one system.
 fn different_hits(answer: &Answer, ours: &[u32]) -> Option<String> {
-    /// Messages that are named.
+    /// Number of messages named in a difference.
     const NAMED: usize = 5;
     let (lacks, adds) = (missing(ours, &answer.hits), missing(&answer.hits, ours));
     if lacks.is_empty() && adds.is_empty() {
@@ -332,7 +332,7 @@ fn different_hits(answer: &Answer, ours: &[u32]) -> Option<String> {
     ))
 }
 
-/// What the first has and the second has not; both are sorted.
+/// The numbers in `one` that are missing in `other`; both are sorted.
 fn missing(one: &[u32], other: &[u32]) -> Vec<u32> {
     let only = one.iter().filter(|hit| other.binary_search(hit).is_err());
     only.copied().collect()

@@ -1,19 +1,18 @@
-//! What the room that our store takes on the disk is made of.
+//! The parts of our store's disk use.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-/// Files of the log that hold nothing but room.
+/// Files of the log with reserved space only.
 const SPARE: &str = "spare-";
 /// How a segment of the log is named.
 const SEGMENT: &str = ".log";
-/// Octets that are read at once.
+/// Octets of a read.
 const PIECE: u64 = 1024 * 1024;
 
-/// Octets of the blocks of a store's log in which nothing was written: room kept for a full disk, and the
-/// rest of the segment that is written to.
+/// Octets of reserved blocks of a store's log: space kept for a full disk, and the rest of the current segment.
 pub(super) fn ahead(log: &Path) -> io::Result<u64> {
     let mut octets = 0;
     let mut newest = None;
@@ -34,7 +33,7 @@ pub(super) fn ahead(log: &Path) -> io::Result<u64> {
     Ok(octets + allocated.saturating_sub(written(&file)?))
 }
 
-/// Octets of a file up to the last that is no zero.
+/// Octets of a file up to the last octet other than zero.
 fn written(file: &File) -> io::Result<u64> {
     let mut end = file.metadata()?.len();
     let mut piece = vec![0; PIECE as usize];

@@ -1,7 +1,7 @@
-//! Everything that is measured of mailboxes of one size, in its order; systems take turns.
+//! The measurement of mailboxes of one size, in its order; systems take turns.
 //!
-//! Each part has its time, which all systems share: a further round begins only where it will end in time. So a
-//! run ends, however slow a system is, and what was measured less often is said.
+//! Each part has a time, shared by all systems: a further round begins only if the round will end in time. So a run
+//! ends, however slow a system is, and the report names figures with fewer rounds.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,15 +18,15 @@ use super::{StoreBenchError, ask, deliver, fill, memory, offices, tasks};
 use crate::output::{Header, note};
 use crate::process::guard;
 
-/// Systems that the usual times of parts are of, with and without `--quick`.
+/// The number of systems behind the usual times of parts, with and without `--quick`.
 const USUAL_SYSTEMS: (f64, f64) = (3.0, 6.0);
 
-/// Takes figures of systems in turn, and says which part runs.
+/// Takes figures of systems in turn, and reports the part under way.
 pub(super) struct Run<'a> {
     pub(super) plan: &'a Plan,
     began: Instant,
     forecast: Forecast,
-    /// All that were started, those given up as well, and those that only deliveries are compared with.
+    /// All started systems, including abandoned systems and the systems of the delivery comparison.
     names: Vec<&'static str>,
     pub(super) systems: Vec<System>,
     pub(super) figures: Vec<Figure>,
@@ -58,7 +58,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Measures everything; what was found until something failed, or a signal came, is told as well.
+    /// Runs the whole measurement; results before a failure or a signal are reported as well.
     pub(super) fn whole(
         mut self,
         mail: &Mail,
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
         change(mail, self, base)
     }
 
-    /// Does something in rounds, as many as there is time for.
+    /// Calls `round` repeatedly, within the time of the part.
     pub(super) fn rounds<F>(&mut self, part: Part, mut round: F) -> Result<(), StoreBenchError>
     where
         F: FnMut(&mut Self) -> Result<(), StoreBenchError>,
@@ -153,12 +153,12 @@ impl<'a> Run<'a> {
         self.began.elapsed() > self.plan.budget
     }
 
-    /// Says which part is under way.
+    /// Reports the part under way.
     pub(super) fn enter(&mut self, part: Part) {
         self.forecast.enter(part);
     }
 
-    /// Measures systems in turn. A peer that does not answer as it should is given up.
+    /// Measures systems in turn. A peer with an unexpected answer is abandoned.
     ///
     /// # Errors
     /// When ours does not, or a signal came.
@@ -192,7 +192,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The same of those that have all of the mail.
+    /// Measures the systems with all of the mail.
     fn each_whole<F>(&mut self, what: &str, mut measure: F) -> Result<(), StoreBenchError>
     where
         F: FnMut(&mut System) -> Result<Vec<Figure>, ImapError>,
@@ -222,7 +222,7 @@ fn wanted(plan: &Plan, part: Part) -> bool {
     }
 }
 
-/// Says what begins, when, and how long the rest will take.
+/// Prints the next task, its time, and the remaining time.
 pub(super) fn tell(so_far: Duration, left: Duration, system: &str, what: &str) {
     let (so_far, left) = (so_far.as_secs(), left.as_secs());
     note(&format!(
@@ -230,8 +230,8 @@ pub(super) fn tell(so_far: Duration, left: Duration, system: &str, what: &str) {
     ));
 }
 
-/// Fills all systems: those that need too long for it with the first messages only, and for each of these
-/// ours once more with as many, to stand beside.
+/// Fills all systems: slow systems with the first messages only, and for each slow system our store once more with as
+/// many messages, for the comparison.
 fn fill_all(mail: &Mail, run: &mut Run<'_>) -> Result<(), StoreBenchError> {
     let plan = run.plan;
     run.enter(Part::Fill);
@@ -263,7 +263,7 @@ fn fill_all(mail: &Mail, run: &mut Run<'_>) -> Result<(), StoreBenchError> {
 
 fn change(mail: &Mail, run: &mut Run<'_>, base: &Path) -> Result<(), StoreBenchError> {
     let plan = run.plan;
-    // Cyrus refuses others when they are added or delivered.
+    // Cyrus refuses malformed messages of APPEND and of deliveries.
     let mail = mail.well_formed();
     if wanted(plan, Part::Change) {
         run.rounds(Part::Change, |run| change_once(&mail, run))?;
@@ -282,7 +282,7 @@ fn change(mail: &Mail, run: &mut Run<'_>, base: &Path) -> Result<(), StoreBenchE
         }
         run.each("memory", |system| match system.name {
             OURS => memory::memory(system, idlers),
-            // A process for each connection: thousands of them are more than a machine has room for.
+            // Such a system has a process for each connection: a machine lacks memory for thousands.
             _ => Ok(Vec::new()),
         })?;
     }
@@ -315,7 +315,7 @@ fn change_once(mail: &[Vec<u8>], run: &mut Run<'_>) -> Result<(), StoreBenchErro
     Ok(())
 }
 
-/// Deliveries beside Postfix, whose part ends here.
+/// Deliveries beside Postfix, which has no further part.
 fn deliver_beside_postfix(
     mail: &[Vec<u8>],
     run: &mut Run<'_>,

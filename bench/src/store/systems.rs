@@ -1,7 +1,7 @@
-//! The mail stores that are measured: ours, and Dovecot, Cyrus and Courier in the ways they keep mail.
+//! The measured mail stores: ours, and Dovecot, Cyrus and Courier with their formats.
 //!
-//! Each runs from a folder of its own with ports of its own and keeps its mail there; an installed
-//! system of the same kind is neither read nor touched. All but Courier sync what they acknowledge.
+//! Each system runs from a directory of its own with its own ports and keeps its mail there; an installed system of
+//! the same kind is neither read nor touched. All systems but Courier sync acknowledged messages.
 
 mod courier;
 mod cyrus;
@@ -27,48 +27,48 @@ use super::room;
 use crate::peer::{PeerError, folder, free_address};
 use crate::process::{Daemon, Process, guard};
 
-/// How long a system may take until it greets.
+/// Longest time from the start of a system to its greeting.
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// How long a system may take to end after SIGTERM before it is killed.
+/// Time between SIGTERM and SIGKILL for a system.
 const STOP_MAX: Duration = Duration::from_secs(20);
 
 /// The password of every account.
 pub(crate) const PASSWORD: &str = "secret";
 
-/// The user and group `nobody` and `nogroup` of Debian, as whom peers keep their mail.
+/// The user `nobody` and the group `nogroup` of Debian, which own the mail of peers.
 const NOBODY: u32 = 65_534;
 
-/// Accounts that deliveries go to.
+/// Number of accounts for deliveries.
 pub(crate) const RECIPIENTS: usize = 15;
 
-/// The account that has most of the mail.
+/// The account with most of the mail.
 pub(crate) const READER: &str = "reader";
-/// The account that has little mail in a store that has much.
+/// The account with little mail in a store with much mail.
 pub(crate) const SMALL: &str = "small";
 
-/// A system that can be measured.
+/// A measurable system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SystemName {
-    /// This product.
+    /// Veredarius.
     Vere,
     /// Dovecot, many messages in a file.
     Mdbox,
     /// Dovecot, a file for each message.
     Maildir,
-    /// Cyrus, which searches by reading.
+    /// Cyrus without an index: searches read the messages.
     Cyrus,
-    /// Cyrus, which searches words by an index of Xapian.
+    /// Cyrus with a Xapian index of words.
     Xapian,
     /// Courier.
     Courier,
 }
 
 impl SystemName {
-    /// The ones that are asked where it shall not take long: others take minutes to be filled.
+    /// The systems of a short run: the omitted systems take minutes to be filled.
     pub(crate) const COMMON: [Self; 3] = [Self::Vere, Self::Mdbox, Self::Maildir];
 
-    /// What it is called in results.
+    /// The name of the system in results.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Vere => OURS,
@@ -80,7 +80,7 @@ impl SystemName {
         }
     }
 
-    /// What it does not do as others do.
+    /// The peculiarities of the system.
     const fn habits(self) -> Habits {
         let usual = Habits {
             prefix: "",
@@ -100,19 +100,19 @@ impl SystemName {
     }
 }
 
-/// The system that finds words only: its answers are others, and it is compared with apart.
+/// The system that finds only words: the answers differ, and the comparison is apart.
 pub(crate) const XAPIAN: &str = "cyrus xapian";
 
-/// What a system does in ways of its own.
+/// Peculiarities of a system.
 #[derive(Debug, Clone, Copy)]
 struct Habits {
-    /// What stands before the names of all mailboxes but INBOX.
+    /// Prefix of the names of all mailboxes but INBOX.
     prefix: &'static str,
-    /// Whether there is more than one account; else mailboxes stand for accounts.
+    /// Whether the system has more than one account; else mailboxes stand for accounts.
     has_accounts: bool,
-    /// Whether it takes mail by LMTP.
+    /// Whether the system accepts mail by LMTP.
     delivers: bool,
-    /// Whether what it acknowledged survives a power cut: else adding messages is not compared.
+    /// Whether acknowledged messages survive a power cut: else adding messages is not compared.
     syncs: bool,
 }
 
@@ -123,45 +123,45 @@ struct Ports {
     lmtp: SocketAddr,
 }
 
-/// A mailbox that is filled by putting files into a folder.
+/// A mailbox that is filled with files in a directory.
 #[derive(Debug, Clone)]
 pub(crate) enum Files {
-    /// The folders are in this one, which is a Maildir.
+    /// The directories are in this Maildir.
     Maildir(PathBuf),
-    /// The system tells the folder of a mailbox, and takes what it finds there when told to.
+    /// The system prints the directory of a mailbox, and imports the files of the directory on command.
     Cyrus {
-        /// Given a mailbox prints its folder.
+        /// Command that prints the directory of a mailbox.
         tell: Vec<OsString>,
-        /// Given a mailbox takes what is there.
+        /// Command that imports the files of a mailbox.
         take: Vec<OsString>,
     },
 }
 
-/// A system whose folder is ready.
+/// A system with its directory prepared.
 #[derive(Debug)]
 struct Prepared {
     command: Vec<OsString>,
-    /// Folders that its mail and all that belongs to it lie in.
+    /// Directories of the mail with its metadata.
     mail: Vec<PathBuf>,
-    /// The one of them that only its index of texts lies in, where there is such.
+    /// The directory of only the text index, if the index has a directory.
     search: Option<PathBuf>,
-    /// Indexes what is there, for a system that does not do it by itself.
+    /// Command that indexes the mail, for a system without automatic indexing.
     index: Option<Vec<OsString>>,
-    /// How messages are put into it as files, where APPEND is not to be waited for.
+    /// How the system imports messages as files, where APPEND takes too long.
     files: Option<Files>,
 }
 
-/// A system that runs.
+/// A running system.
 #[derive(Debug)]
 pub(crate) struct System {
     pub(crate) name: &'static str,
     pub(crate) imap: SocketAddr,
     pub(crate) lmtp: SocketAddr,
-    /// The number of each message of the large mailbox, in the order that the system has them in.
+    /// The number of each message of the large mailbox, in the order of the system.
     pub(crate) numbers: Vec<u32>,
-    /// The same of the mailbox that has the first messages only, where there is one.
+    /// The numbers of the mailbox with the first messages only, if the system has such a mailbox.
     pub(crate) part_numbers: Vec<u32>,
-    /// Whether its large mailbox has only the first messages: the others take it too long.
+    /// Whether the large mailbox has only the first messages, because the system is slow to fill.
     pub(crate) is_partial: bool,
     habits: Habits,
     prepared: Prepared,
@@ -212,7 +212,7 @@ impl System {
         Ok(system)
     }
 
-    /// Stops it and starts it again on the same mail.
+    /// Stops the system and starts it again on the same mail.
     pub(crate) fn restart(&mut self) -> Result<(), PeerError> {
         self.end();
         self.begin()
@@ -243,12 +243,12 @@ impl System {
         }
     }
 
-    /// A new connection of the account that owns the mailboxes.
+    /// A new connection, logged in as the owner of the mailboxes.
     pub(crate) fn login(&self) -> Result<Imap, ImapError> {
         self.login_as(READER)
     }
 
-    /// A new connection of this account, where there are several.
+    /// A new connection, logged in as `user`, where the system has several accounts.
     pub(crate) fn login_as(&self, user: &str) -> Result<Imap, ImapError> {
         let mut imap = Imap::connect(self.imap)?;
         if !imap.is_authenticated() {
@@ -257,14 +257,14 @@ impl System {
         Ok(imap)
     }
 
-    /// A connection that takes little memory here.
+    /// A connection with little memory in the benchmark.
     pub(crate) fn login_lean(&self) -> Result<Imap, ImapError> {
         let mut imap = Imap::connect_lean(self.imap)?;
         imap.ok(&format!("LOGIN {READER}@{DOMAIN} {PASSWORD}"))?;
         Ok(imap)
     }
 
-    /// What a mailbox is called here.
+    /// The name of a mailbox in the system.
     pub(crate) fn mailbox(&self, name: &str) -> String {
         format!("{}{name}", self.habits.prefix)
     }
@@ -278,40 +278,40 @@ impl System {
         })
     }
 
-    /// Whether it takes mail by LMTP.
+    /// Whether the system accepts mail by LMTP.
     pub(crate) const fn delivers(&self) -> bool {
         self.habits.delivers
     }
 
-    /// Whether it acknowledges what would survive a power cut.
+    /// Whether acknowledged messages survive a power cut.
     pub(crate) const fn syncs(&self) -> bool {
         self.habits.syncs
     }
 
-    /// How messages are put into it as files, if they are.
+    /// How the system imports messages as files, if at all.
     pub(crate) const fn files(&self) -> Option<&Files> {
         self.prepared.files.as_ref()
     }
 
-    /// Makes the index of what is there, for a system that has one made.
+    /// Builds the index, for a system without automatic indexing.
     pub(crate) fn index(&self) -> io::Result<()> {
         let index = self.prepared.index.as_deref();
         index.map_or(Ok(()), |command| run(command, None).map(drop))
     }
 
-    /// Whether its index is made when it is told to.
+    /// Whether the index is built on command.
     pub(crate) const fn has_index_made(&self) -> bool {
         self.prepared.index.is_some()
     }
 
-    /// Its processes.
+    /// The processes of the system.
     pub(crate) fn processes(&self) -> Vec<Process> {
         let root = self.daemon.as_ref().map(Daemon::id);
         root.and_then(|root| Process::tree(root).ok())
             .unwrap_or_default()
     }
 
-    /// User and system time of all its processes so far.
+    /// User and system time of all processes of the system so far.
     pub(crate) fn cpu(&self) -> Duration {
         let account = self.daemon.as_ref().map(Daemon::account);
         account
@@ -319,14 +319,14 @@ impl System {
             .unwrap_or_default()
     }
 
-    /// Octets that its mail and all that belongs to it take on the disk.
+    /// Octets of the mail with its metadata on the disk.
     pub(crate) fn disk(&self) -> io::Result<u64> {
         let mut seen = HashSet::new();
         let folders = self.prepared.mail.iter();
         folders.map(|folder| disk(folder, &mut seen)).sum()
     }
 
-    /// Octets of the disk that it took before something is written to them, where that is known.
+    /// Octets reserved on the disk before a write, where known.
     pub(crate) fn disk_ahead(&self) -> io::Result<Option<u64>> {
         let search = self.prepared.search.as_ref();
         let log = search.map(|search| search.with_file_name("log"));
@@ -334,7 +334,7 @@ impl System {
         log.map(|log| room::ahead(&log)).transpose()
     }
 
-    /// Octets that its index of texts takes, where it has one apart.
+    /// Octets of the text index, if the index has a directory of its own.
     pub(crate) fn index_disk(&self) -> io::Result<Option<u64>> {
         let folder = self.prepared.search.as_ref();
         folder
@@ -349,8 +349,7 @@ impl Drop for System {
     }
 }
 
-/// Runs a command, with one more argument or not, to its end; gives what it printed, or what it said if
-/// it failed.
+/// Runs a command, with an optional last argument, to its end; returns the output, or the error text on failure.
 pub(crate) fn run(command: &[OsString], argument: Option<&str>) -> io::Result<Vec<u8>> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
@@ -365,13 +364,13 @@ pub(crate) fn run(command: &[OsString], argument: Option<&str>) -> io::Result<Ve
     Err(io::Error::other(format!("{}: {last}", program.display())))
 }
 
-/// Makes a folder for the user that peers run as.
+/// Creates a directory for the user of the peers.
 fn folder_of_nobody(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)?;
     give_to_nobody(path)
 }
 
-/// Gives a file or folder to the user that peers run as.
+/// Gives a file or directory to the user of the peers.
 pub(crate) fn give_to_nobody(path: &Path) -> io::Result<()> {
     std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY))
 }
@@ -404,7 +403,7 @@ fn users() -> impl Iterator<Item = String> {
         .chain(recipients)
 }
 
-/// The addresses that deliveries go to.
+/// The addresses for deliveries.
 pub(crate) fn recipients() -> impl Iterator<Item = String> {
     (1..=RECIPIENTS).map(|number| address_of(&format!("r{number}")))
 }

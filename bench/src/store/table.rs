@@ -1,16 +1,16 @@
-//! What is measured of every system, and what ours must reach.
+//! The measured tasks of every system, and the bars of our store.
 
 use super::offices::POSTFIX_MAILDIR;
 use crate::row::Bar;
 
-/// Beside whom ours stands.
+/// The peer of a comparison with our store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
     /// The best of all.
     Best,
-    /// The best of those that search exactly; and Cyrus with Xapian, where it finds the same.
+    /// The best of the exactly searching systems; and Cyrus with Xapian, where both find the same messages.
     Exact,
-    /// This one.
+    /// A single system.
     Only(&'static str),
 }
 
@@ -19,7 +19,7 @@ pub(super) enum Beside {
 pub(super) struct Task {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
-    /// Whether more of it is better.
+    /// Whether a larger figure is better.
     pub(super) more: bool,
     pub(super) bar: Option<Bar>,
     pub(super) beside: Beside,
@@ -40,7 +40,7 @@ const fn time(name: &'static str) -> Task {
     task(name, "ms", None)
 }
 
-/// A time that may be this part of the best peer's.
+/// A time whose bar is a part of the best peer's time.
 const fn part(name: &'static str, limit: f64) -> Task {
     task(name, "ms", Some(Bar::RatioMax(limit)))
 }
@@ -53,7 +53,7 @@ const fn search(name: &'static str) -> Task {
     }
 }
 
-/// A figure of which more is better, in something.
+/// A figure whose larger value is better, in `unit`.
 const fn rate(name: &'static str, unit: &'static str, bar: Option<Bar>) -> Task {
     Task {
         more: true,
@@ -68,7 +68,7 @@ const fn beside(task: Task, peer: &'static str) -> Task {
     }
 }
 
-/// The same, with the bar for its value: a word that nobody wrote.
+/// A time with a bar for its value: a search for a word that no message contains.
 const fn absent(name: &'static str) -> Task {
     Task {
         bar: Some(Bar::ValueMax(5.0)),
@@ -76,13 +76,13 @@ const fn absent(name: &'static str) -> Task {
     }
 }
 
-/// Whether a task is a search of text: what a system is compared in that finds words only.
+/// Whether a task is a search of text, the comparison for a system that finds only words.
 pub(super) fn is_of_text(task: &str) -> bool {
     let own = TASKS.iter().find(|one| one.name == task);
     own.is_some_and(|own| own.beside == Beside::Exact)
 }
 
-/// What is measured of every system.
+/// The measured tasks of every system.
 pub(super) const TASKS: &[Task] = &[
     task("refused", "messages", Some(Bar::ValueMax(0.0))),
     rate("filled", "messages/s", None),
@@ -169,7 +169,7 @@ pub(super) const TASKS: &[Task] = &[
     time("all IDLE told"),
 ];
 
-/// What is measured of ours and of Postfix, which answers no questions.
+/// The tasks of our store and of Postfix, which answers no questions.
 pub(super) const DELIVERY_TASKS: &[Task] = &[
     rate("delivery, 1 recipient", "mailboxes/s", None),
     rate("delivery, 3 recipients", "mailboxes/s", None),

@@ -1,4 +1,4 @@
-//! What is asked of every system, and how each answer is timed.
+//! The tasks of every system, and the timing of answers.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +10,16 @@ use super::queries::Question;
 use super::report::{Answer, Figure};
 use super::systems::{SMALL, System};
 
-/// The mailbox that is read.
+/// The mailbox for reading.
 pub(crate) const MAILBOX: &str = "Mail";
 /// A mailbox with the first messages only.
 pub(crate) const FEW: &str = "Few";
-/// Its copy that messages are expunged from.
+/// The copy for EXPUNGE.
 const EXPUNGED: &str = "Expunged";
-/// Where messages are added one by one.
+/// The mailbox for single APPENDs.
 const APPENDED: &str = "Appended";
 
-/// What the figure of a command counts: what is fetched, found or expunged.
+/// The count of a command: messages fetched, found or expunged.
 fn counted(reply: &Reply) -> u64 {
     reply.fetched + reply.found.len() as u64 + reply.expunged
 }
@@ -38,7 +38,7 @@ pub(crate) fn figure(system: &System, task: &'static str, value: f64) -> Figure 
     }
 }
 
-/// Adds messages over some connections, each sending its next one when the last is acknowledged.
+/// Adds messages over some connections, each connection with one message at a time.
 fn append_each(
     system: &System,
     mailbox: &str,
@@ -56,7 +56,7 @@ fn append_each(
     })
 }
 
-/// Does something in so many threads at once; gives what one of them failed with.
+/// Runs `act` in `count` threads at once; returns the error of a failed thread.
 pub(crate) fn side_by_side<F>(count: usize, act: F) -> Result<(), ImapError>
 where
     F: Fn(usize) -> Result<(), ImapError> + Sync,
@@ -90,7 +90,7 @@ pub(crate) fn first_select(system: &mut System) -> Result<Figure, ImapError> {
     })
 }
 
-/// Asks the questions once each, and gives every reply with its figure.
+/// Asks each question once, and returns every reply with its figure.
 pub(crate) fn ask(
     system: &System,
     imap: &mut Imap,
@@ -120,7 +120,7 @@ pub(crate) fn read(
     ask(system, &mut imap, questions)
 }
 
-/// The same of the small account.
+/// Asks the questions of the small account.
 pub(crate) fn read_small(
     system: &System,
     questions: &[Question],
@@ -131,7 +131,7 @@ pub(crate) fn read_small(
     Ok(answered.into_iter().map(|(figure, _)| figure).collect())
 }
 
-/// What is asked of a system that was just started and whose files are not in memory.
+/// The questions for a freshly started system with files outside of memory.
 const COLD: [(&str, &str); 4] = [
     ("list", "cold: list"),
     ("all headers", "cold: all headers"),
@@ -162,10 +162,10 @@ pub(crate) fn cold(system: &mut System, questions: &[Question]) -> Result<Vec<Fi
     Ok(figures)
 }
 
-/// Connections that ask at once.
+/// Number of clients that ask at once.
 const CLIENTS: usize = 10;
 
-/// Pages between two that a client looks at one after the other.
+/// Distance in pages between two successive views of a client.
 const CLIENT_STRIDE: usize = 7;
 
 /// Several clients at once, each looking through the mailbox for so long: answers per second. A round is a page of
@@ -213,7 +213,7 @@ pub(crate) fn clients(
     }])
 }
 
-/// Which messages were found, by their numbers in the mail; `numbers` has that of each message of the mailbox.
+/// The messages found, by their numbers in the mail; `numbers` has the number of each message of the mailbox.
 pub(crate) fn answer(
     system: &'static str,
     numbers: &[u32],
@@ -231,7 +231,7 @@ pub(crate) fn answer(
     Some(Answer { system, task, hits })
 }
 
-/// Expunges 1 % and then 20 % of a copy of the mailbox, spread over it.
+/// Expunges 1 % and then 20 % of a copy of the mailbox, spread over the mailbox.
 pub(crate) fn expunge(system: &System) -> Result<Vec<Figure>, ImapError> {
     let mut imap = system.login()?;
     let expunged = system.mailbox(EXPUNGED);
@@ -245,7 +245,7 @@ pub(crate) fn expunge(system: &System) -> Result<Vec<Figure>, ImapError> {
         let chosen: Vec<String> = (1..=left / every)
             .map(|n| (n * every).to_string())
             .collect();
-        // In pieces that every server takes as one command.
+        // In pieces that every server accepts as a command.
         for chosen in chosen.chunks(500) {
             let chosen = chosen.join(",");
             imap.ok(&format!("STORE {chosen} +FLAGS.SILENT (\\Deleted)"))?;
@@ -262,7 +262,7 @@ pub(crate) fn expunge(system: &System) -> Result<Vec<Figure>, ImapError> {
     Ok(figures)
 }
 
-/// Adds messages over one connection and over ten, into a mailbox that is empty at first.
+/// Adds messages over one connection and over ten, into an empty mailbox.
 pub(crate) fn append(
     system: &System,
     mail: &[Vec<u8>],
@@ -286,7 +286,7 @@ pub(crate) fn append(
     Ok(figures)
 }
 
-/// How long after its acknowledgement a new message is told to a client that idles.
+/// The delay between the acknowledgement of a new message and its notification to an idle client.
 pub(crate) fn idle(system: &System, count: usize) -> Result<Vec<Figure>, ImapError> {
     let mut writer = system.login()?;
     let mut idler = system.login()?;

@@ -1,26 +1,26 @@
-//! What processes took of memory and disks, as the kernel tells.
+//! Memory and disk traffic of processes, as the kernel counts.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::process::Process;
 
-/// Octets that processes, and those that they waited for, sent to disks.
+/// Octets written to disks by processes and by their finished children.
 pub(crate) fn written(processes: &[Process]) -> u64 {
     sum(processes, "io", "write_bytes:")
 }
 
-/// KiB of memory that is theirs; what several share counts in parts.
+/// KiB of memory of the processes; shared memory counts in parts.
 pub(crate) fn memory(processes: &[Process]) -> u64 {
     sum(processes, "smaps_rollup", "Pss:")
 }
 
-/// KiB of memory that they hold, what they share counted for each: read faster than [`memory`].
+/// KiB of resident memory, with shared memory counted for each process: faster to read than [`memory`].
 pub(crate) fn resident(processes: &[Process]) -> u64 {
     sum(processes, "status", "VmRSS:")
 }
 
-/// Time on a processor of the processes that were started with these arguments.
+/// Processor time of the processes that were started with these arguments.
 pub(crate) fn cpu_of_processes(processes: &[Process], arguments: &str) -> Duration {
     let named = |process: &&Process| process.command.contains(arguments);
     threads(processes.iter().filter(named))
@@ -28,7 +28,7 @@ pub(crate) fn cpu_of_processes(processes: &[Process], arguments: &str) -> Durati
         .sum()
 }
 
-/// The same of the threads of a name.
+/// Processor time of the threads of a name.
 pub(crate) fn cpu_of_threads(processes: &[Process], name: &str) -> Duration {
     let named = |thread: &PathBuf| {
         let own = std::fs::read_to_string(thread.join("comm"));
@@ -82,7 +82,7 @@ mod tests {
         };
         let own = [own];
         assert!(resident(&own) > 0);
-        // A thread that works is seen under its name, and under no other.
+        // A busy thread is seen under its name, and under no other name.
         let (stop, stopping) = std::sync::mpsc::channel::<()>();
         let busy = std::thread::Builder::new().name("busy-one".to_owned());
         let busy = busy.spawn(move || {

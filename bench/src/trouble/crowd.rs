@@ -1,4 +1,5 @@
-//! Thousands of clients in one thread with one epoll set: each follows its script, then holds until it is ended.
+//! Thousands of clients in a single thread with one epoll set: each client follows its script, then holds until the
+//! end of the crowd.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -20,34 +21,34 @@ use super::ADDRESSES;
 use super::kinds::{Script, Scripts};
 use crate::process::guard;
 
-/// Clients that are on their way at once: more would only wait in the kernel's queue.
+/// Clients under way at once: more clients would only wait in the kernel's queue.
 const UNDER_WAY_MAX: usize = 200;
 
 /// How often clocks are looked at.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A line of the server that is longer is cut.
+/// A longer line of the server is cut.
 const LINE_MAX: usize = 512;
 
-/// How it goes.
+/// The counts of a crowd.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
-    /// Clients that hold what they wanted to hold.
+    /// Clients at the end of their script, in the state to hold.
     pub(super) holding: usize,
-    /// Clients that are on their way, or not begun.
+    /// Clients under way, or not begun.
     pub(super) under_way: usize,
-    /// Clients that the server ended, by the beginning of what it said.
+    /// Clients that the server ended, by the beginning of the server's last line.
     pub(super) ended: BTreeMap<String, usize>,
 }
 
 impl Counts {
-    /// All that were ended.
+    /// Number of all ended clients.
     pub(super) fn all_ended(&self) -> usize {
         self.ended.values().sum()
     }
 }
 
-/// A crowd that is there.
+/// A crowd of clients.
 #[derive(Debug)]
 pub(super) struct Crowd {
     shared: Arc<Shared>,
@@ -67,7 +68,7 @@ impl Shared {
 }
 
 impl Crowd {
-    /// Begins to gather one.
+    /// Begins to gather a crowd.
     pub(super) fn gather(scripts: Scripts, clients: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         shared.counts().under_way = clients;
@@ -81,7 +82,7 @@ impl Crowd {
             buffer: vec![0; 64 << 10],
         };
         let run = move || {
-            // What fails here fails for the machine: the counts then say that nobody holds.
+            // A failure here is a failure of the machine: the counts then show no holding client.
             let _ = engine.run();
         };
         let thread = std::thread::Builder::new()
@@ -93,7 +94,7 @@ impl Crowd {
         })
     }
 
-    /// Whether nobody is on the way any more.
+    /// Whether no client is under way any more.
     pub(super) fn is_settled(&self) -> bool {
         self.shared.counts().under_way == 0 || self.thread.as_ref().is_none_or(|t| t.is_finished())
     }
@@ -107,7 +108,7 @@ impl Crowd {
         self.shared.stop.store(true, Ordering::SeqCst);
     }
 
-    /// The same, once it is done; how it went until then.
+    /// Ends the crowd; returns the counts until the end.
     pub(super) fn end(mut self) -> Counts {
         self.close_all();
         if let Some(thread) = self.thread.take() {
@@ -129,16 +130,16 @@ impl Drop for Crowd {
 struct Client {
     stream: TcpStream,
     script: Arc<Script>,
-    /// The step of the talk that is waited for, or whose text is being sent.
+    /// The current step of the talk: the client waits for its line, or sends its text.
     step: usize,
-    /// What of that text is sent; `None` while an answer is waited for.
+    /// Octets of the text sent so far; `None` while the client waits for an answer.
     sent: Option<usize>,
     line: Vec<u8>,
     trickle_at: Option<Instant>,
     holds: bool,
 }
 
-/// What became of a client.
+/// The fate of a client.
 enum Fate {
     Stays,
     Ended(String),
@@ -171,7 +172,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Connects as many as may be on their way.
+    /// Connects as many clients as may be under way.
     fn begin_some(&mut self) -> io::Result<()> {
         while self.under_way < UNDER_WAY_MAX && self.clients.len() < self.wanted {
             let number = self.clients.len();
@@ -193,13 +194,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Goes on with a client for as long as it can.
+    /// Drives a client as far as possible.
     fn turn(&mut self, number: usize, closed: bool) {
         let Some(mut client) = self.clients.get_mut(number).and_then(Option::take) else {
             return;
         };
         let held = client.holds;
-        // One that does not read would not come to the end.
+        // A client that does not read would not see the end.
         let unseen = held && closed && !client.script.reads;
         let fate = match unseen {
             true => Fate::Ended("closed".to_owned()),
@@ -219,7 +220,7 @@ impl Engine {
         }
     }
 
-    /// Takes note of a client that is gone.
+    /// Records the end of a client.
     fn lost(&mut self, number: usize, held: bool, said: String) {
         self.clients[number] = None;
         let mut counts = self.shared.counts();
@@ -233,7 +234,7 @@ impl Engine {
         *counts.ended.entry(said).or_default() += 1;
     }
 
-    /// Lets those say their octet whose time it is.
+    /// Lets each client send its octet when the octet is due.
     fn trickle(&mut self) {
         let now = Instant::now();
         for number in 0..self.clients.len() {
@@ -292,7 +293,7 @@ impl Client {
                             return Err(io::ErrorKind::WouldBlock.into());
                         }
                         Err(error) => {
-                            // What the server said before it hung up.
+                            // The last line of the server before the end.
                             let full = error.kind() == io::ErrorKind::WouldBlock;
                             self.read_on(buffer)?;
                             return Err(if full {
@@ -309,7 +310,7 @@ impl Client {
         }
     }
 
-    /// Reads lines until one begins as expected.
+    /// Reads lines until a line begins as expected.
     fn wait_for(&mut self, expected: &str, buffer: &mut [u8]) -> io::Result<()> {
         loop {
             let octets = self.read(buffer)?;
@@ -318,7 +319,7 @@ impl Client {
                     if self.line.starts_with(expected.as_bytes()) {
                         self.line.clear();
                         self.sent = Some(0);
-                        // A server that waits says nothing behind it.
+                        // A waiting server sends nothing behind the line.
                         return Ok(());
                     }
                     if is_last_word(&self.line) {
@@ -332,7 +333,7 @@ impl Client {
         }
     }
 
-    /// Everything is said: from now on it holds.
+    /// The script is complete: from now on the client holds.
     fn hold(&mut self) {
         if !self.holds {
             self.holds = true;
@@ -342,7 +343,7 @@ impl Client {
         }
     }
 
-    /// Reads what comes while nothing is waited for, unless it is one that does not read.
+    /// Reads while the client waits for nothing, unless the client does not read.
     fn read_on(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         if self.holds && !self.script.reads {
             return Ok(());
@@ -373,7 +374,7 @@ impl Client {
         }
     }
 
-    /// The first words of what the server said last.
+    /// The first words of the server's last line.
     fn last_words(&self) -> String {
         let text = String::from_utf8_lossy(&self.line);
         let words: Vec<&str> = text.split_whitespace().take(2).collect();
@@ -388,7 +389,7 @@ impl Client {
     }
 }
 
-/// Whether a line of the server says that it does not go on.
+/// Whether a line of the server announces the end of the connection.
 fn is_last_word(line: &[u8]) -> bool {
     [
         &b"4"[..],
@@ -405,7 +406,7 @@ fn is_last_word(line: &[u8]) -> bool {
     .any(|word| line.starts_with(word))
 }
 
-/// Begins to connect the client of this number, from the address that is its turn.
+/// Begins to connect client `number`, from the address whose turn has come.
 fn open(number: usize, script: &Script) -> io::Result<TcpStream> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let descriptor = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;

@@ -1,4 +1,4 @@
-//! Honest clients, one after the other: a new connection, one message or one look at a mailbox, and good-bye.
+//! Honest clients in sequence: a new connection, one message or one view of a mailbox, and good-bye.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -13,21 +13,22 @@ use crate::store::systems::PASSWORD;
 /// How long an honest client waits for a reply; mail programs give up about then.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Clients that are refused in a row before the others are not tried: they would wait for nothing.
+/// Number of successive refusals after which no further client is tried: later clients would wait for nothing.
 const REFUSED_MAX: usize = 20;
 
-/// One of so many clients also files a message, of so many octets: small ones are taken whatever others hold.
+/// One client of this many also files a message, of this many octets: small messages are accepted whatever the load
+/// of memory.
 const FILING: usize = 10;
 const FILED_OCTETS: usize = 128 << 10;
 
-/// What honest clients met.
+/// The results of honest clients.
 #[derive(Debug, Default)]
 pub(super) struct Met {
     /// From the greeting to the 250 of the message.
     pub(super) smtp: Vec<Duration>,
     /// From the greeting to the end of the FETCH.
     pub(super) imap: Vec<Duration>,
-    /// What others met in its place.
+    /// The answers to refused clients.
     pub(super) refused: Vec<String>,
 }
 
@@ -55,7 +56,7 @@ pub(super) fn measure(system: &System, count: usize) -> Met {
     met
 }
 
-/// Sends a message; how long it took from the greeting.
+/// Sends a message; returns the time from the greeting.
 pub(super) fn send(system: &System) -> io::Result<Duration> {
     let mut client = Smtp::connect(system.smtp)?;
     let began = client.greeted;

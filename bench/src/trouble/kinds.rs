@@ -1,4 +1,4 @@
-//! The kinds of trouble: what each client says before it holds, and what it does while it holds.
+//! The kinds of trouble: the script of each client before the client holds, and its actions while the client holds.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use clap::ValueEnum;
 use super::system::{System, user};
 use crate::store::systems::PASSWORD;
 
-/// How often a client that sends a message says one octet of it.
+/// Interval between two octets of a client that sends a message.
 const TRICKLE: Duration = Duration::from_secs(5);
 
-/// Bodies of parked messages: one of so many clients sends so many octets. Together far more than `body_memory_max`.
+/// Bodies of parked messages: every nth client sends a body of this size. The sum is far above `body_memory_max`.
 const BODIES: [(usize, usize); 3] = [(100, 4 << 20), (10, 256 << 10), (1, 16 << 10)];
 
-/// What the parked APPENDs announce, and how much of it every other one sends.
+/// The size announced by the parked APPENDs, and the octets sent by every second parked APPEND.
 const ANNOUNCED: usize = 1_500_000;
 const SENT: usize = 64 << 10;
 
 /// Octets of half a command.
 const HALF: usize = 4 << 10;
 
-/// Receive buffers of those that do not read: the system shall hold what they asked for, not the kernel.
+/// Receive buffers of clients that do not read: the system shall hold the answers, not the kernel.
 const SMALL_BUFFER: usize = 4 << 10;
 
 /// A kind of trouble.
@@ -34,7 +34,7 @@ pub enum Kind {
     Append,
     /// Large messages asked for and not read.
     Fetch,
-    /// Clients that wait for news.
+    /// Clients in IDLE.
     Idle,
     /// Commands without an end, by SMTP and IMAP.
     Half,
@@ -52,7 +52,7 @@ impl Kind {
         Self::Tls,
     ];
 
-    /// What it is called in results.
+    /// The name of the kind in results.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Data => "SMTP body parked",
@@ -64,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// What its clients do, each with its share: the client of number n gets the first one whose period divides n.
+    /// The scripts of the clients, each with its share: client n gets the first script whose period divides n.
     pub(super) fn scripts(self, system: &System) -> Scripts {
         let scripts = match self {
             Self::Data => BODIES
@@ -85,7 +85,7 @@ impl Kind {
 pub(super) struct Scripts(Vec<(usize, Arc<Script>)>);
 
 impl Scripts {
-    /// That of the client of this number.
+    /// The script of client `number`.
     pub(super) fn of(&self, number: usize) -> Option<Arc<Script>> {
         let found = self
             .0
@@ -95,20 +95,20 @@ impl Scripts {
     }
 }
 
-/// What a client does.
+/// The behaviour of a client.
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) address: SocketAddr,
-    /// What is waited for (a line that begins so), and what is said then. An empty beginning waits for nothing.
+    /// The expected beginning of a line, and the text to send then. An empty beginning waits for nothing.
     pub(super) talk: Vec<(&'static str, Vec<u8>)>,
-    /// What it says every [`TRICKLE`] while it holds.
+    /// Text to send every [`TRICKLE`] while the client holds.
     pub(super) trickle: Option<(&'static [u8], Duration)>,
-    /// Whether it reads while it holds; its receive buffer is small if not.
+    /// Whether the client reads while holding; a client that does not read has a small receive buffer.
     pub(super) reads: bool,
 }
 
 impl Script {
-    /// Octets of the receive buffer, where it is not the usual one.
+    /// Octets of the receive buffer, if other than the usual size.
     pub(super) const fn receive_buffer(&self) -> Option<usize> {
         if self.reads { None } else { Some(SMALL_BUFFER) }
     }
@@ -143,7 +143,7 @@ fn data(system: &System, octets: usize) -> Arc<Script> {
     Script::of(system.smtp, talk).trickling()
 }
 
-/// The beginning of a talk that logs in as the user of this number.
+/// The beginning of a talk with the login of user `number`.
 fn login(number: usize) -> Vec<(&'static str, Vec<u8>)> {
     let login = format!("a LOGIN {} {PASSWORD}\r\n", user(number));
     vec![("* OK", login.into_bytes())]
@@ -189,7 +189,7 @@ fn tls(address: SocketAddr) -> Arc<Script> {
     Arc::new(Script::of(address, vec![("", client_hello())]))
 }
 
-/// The first flight of a TLS 1.3 handshake (RFC 8446 section 4.1.2), which gets the server's whole answer.
+/// The first flight of a TLS 1.3 handshake (RFC 8446 section 4.1.2), answered by the server's whole flight.
 fn client_hello() -> Vec<u8> {
     // supported_groups: x25519; signature_algorithms: Ed25519, ECDSA with P-256, RSA-PSS; supported_versions: 1.3.
     let mut extensions = vec![

@@ -1,4 +1,4 @@
-//! What was found, as rows with bars.
+//! The results, as rows with bars.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,18 +15,18 @@ use crate::page;
 use crate::plot::Bars;
 use crate::row::{self, Bar, Row};
 
-/// Memory may be so many times its bounds: the allocator's part and what the program itself is.
+/// Memory may be this multiple of its bounds: the allocator's part and the program itself.
 const BOUNDS_MAX: f64 = 1.2;
 
-/// The slowest of a hundred honest clients may take so many times as long as on the quiet system.
+/// Limit of the slowest of a hundred honest clients, as a multiple of the time on the quiet system.
 const P99_MAX: f64 = 3.0;
 
-/// The roles whose memory has a row of its own: those that clients reach.
+/// The roles with a row for memory: the roles within reach of clients.
 const ROLES: [&str; 2] = ["gateway", "store"];
 
 const MIB_KIB: f64 = 1024.0;
 
-/// What honest clients of both protocols met.
+/// The times of honest clients of both protocols.
 #[derive(Debug)]
 pub(super) struct Times {
     smtp: Vec<Duration>,
@@ -51,7 +51,7 @@ impl Times {
     }
 }
 
-/// The time in milliseconds that so many percent did not exceed.
+/// The time in milliseconds that `percent` percent did not exceed.
 fn percentile(sorted: &[Duration], percent: usize) -> Option<f64> {
     let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(place).map(|time| time.as_secs_f64() * 1e3)
@@ -69,13 +69,13 @@ pub(super) struct Trouble {
     pub(super) most: Memory,
     pub(super) after: Memory,
     pub(super) bounds: Memory,
-    /// Clients that held when the honest ones came.
+    /// Clients that held when the honest clients came.
     pub(super) held: usize,
     pub(super) counts: Counts,
 }
 
 impl Trouble {
-    /// All of it in a line for a person who waits.
+    /// All results in a line for a waiting person.
     pub(super) fn line(&self) -> String {
         format!(
             "{}: {} held, {} ended by the server, {} MiB of memory, {} afterwards, {} honest clients refused",
@@ -151,7 +151,7 @@ impl Trouble {
         }
     }
 
-    /// Why clients were ended, and what honest ones met.
+    /// Reasons for the end of clients, and the results of honest clients.
     fn json(&self) -> Value {
         json!({
             "kind": self.kind.name(),
@@ -187,7 +187,7 @@ impl Report {
         self.troubles.iter().flat_map(Trouble::rows).collect()
     }
 
-    /// All of it for a person.
+    /// All results as a table.
     pub(super) fn table(&self) -> String {
         let mut text = format!("{}\n", self.header.machine.line());
         for trouble in &self.troubles {
@@ -214,7 +214,7 @@ impl Report {
         self.header.json(&self.rows(), rounds)
     }
 
-    /// All of it as a page without outside parts.
+    /// All results as a page without external resources.
     pub(super) fn page(&self) -> String {
         let mut page = page::begin(
             "vere bench trouble",

@@ -1,4 +1,4 @@
-//! The system that is troubled: whole, with the limits of its defaults where they are not smaller for being measured.
+//! The system under trouble: whole, with the limits of the defaults, or with smaller limits for the measurement.
 
 use std::fs;
 use std::io;
@@ -18,12 +18,12 @@ use crate::store::systems::PASSWORD;
 use crate::store::systems::vere::{PASSWORD_HASH, PASSWORD_KEYS};
 use crate::store::usage;
 
-/// The domain of all accounts, the one of honest clients, and how many others there are.
+/// The domain of all accounts, the account of honest clients, and the number of further accounts.
 pub(super) const DOMAIN: &str = "trouble.test";
 pub(super) const HONEST: &str = "honest";
 const ACCOUNTS: usize = 8;
 
-/// What the account of those that do not read has: so many messages of so many octets.
+/// The mail of the account for clients that do not read: number and octets of messages.
 const LARGE_OCTETS: usize = 8 << 20;
 const LARGE: usize = 2;
 
@@ -40,7 +40,7 @@ impl Memory {
         self.0.iter().map(|(_, kib)| kib).sum()
     }
 
-    /// One role.
+    /// The figure of a single role.
     pub(super) fn of(&self, role: &str) -> u64 {
         let found = self.0.iter().find(|(name, _)| name == role);
         found.map_or(0, |(_, kib)| *kib)
@@ -53,7 +53,7 @@ impl Memory {
         }
     }
 
-    /// Keeps the larger one of all figures if the sum of the other is larger.
+    /// Keeps the larger of two sums, with all figures.
     pub(super) fn raise(&mut self, other: &Self) {
         if other.total() > self.total() {
             self.clone_from(other);
@@ -61,7 +61,7 @@ impl Memory {
     }
 }
 
-/// A system that runs.
+/// A running system.
 #[derive(Debug)]
 pub(super) struct System {
     pub(super) smtp: SocketAddr,
@@ -70,12 +70,12 @@ pub(super) struct System {
     pub(super) imaps: SocketAddr,
     bounds: Memory,
     daemon: Daemon,
-    // Removed after the daemon, which still writes to it.
+    // Removed after the daemon, which still writes to the directory.
     _folder: TempDir,
 }
 
 impl System {
-    /// Starts one from the program `vere` below `base`.
+    /// Starts a system of the program `vere` below `base`.
     pub(super) fn start(vere: &Path, base: &Path, quick: bool) -> Result<Self, TroubleError> {
         let io = TroubleError::io;
         let folder = folder(base, "vere-bench-trouble-").map_err(io("make a folder"))?;
@@ -117,12 +117,12 @@ impl System {
         Ok(system)
     }
 
-    /// The bounds that its settings give it.
+    /// The bounds of memory from the settings.
     pub(super) const fn bounds(&self) -> &Memory {
         &self.bounds
     }
 
-    /// What it takes now; what processes share counts in parts.
+    /// The present memory; shared memory counts in parts.
     pub(super) fn memory(&self) -> Memory {
         let mut memory = Memory::default();
         for process in Process::tree(self.daemon.id()).unwrap_or_default() {
@@ -146,7 +146,7 @@ impl System {
         Ok(())
     }
 
-    /// Puts large messages where they are asked for and not read.
+    /// Stores large messages for clients that ask for messages and do not read.
     fn fill(&self) -> Result<(), TroubleError> {
         let line = [b"x".repeat(76), b"\r\n".to_vec()].concat();
         let mut message = b"Subject: large\r\n\r\n".to_vec();
@@ -167,7 +167,7 @@ impl Drop for System {
     }
 }
 
-/// The account of this number; the first one has the large messages.
+/// The account of client `number`; the first account has the large messages.
 pub(super) fn user(number: usize) -> String {
     format!("user{}@{DOMAIN}", number % ACCOUNTS)
 }
@@ -186,7 +186,7 @@ fn role(command: &str) -> &str {
     }
 }
 
-/// What `vere check-config` says each role may take, in KiB.
+/// The bound of each role in KiB, as `vere check-config` reports.
 fn bounds(vere: &Path, file: &Path) -> io::Result<Memory> {
     let mut command = Command::new(vere);
     command.args(["check-config", "--json"]).arg(file);
@@ -230,11 +230,11 @@ fn directory() -> String {
     text
 }
 
-/// As shipped, but for bounds that nothing here comes near: they would hide what is above the others.
+/// As shipped, but with wide bounds where a narrow bound would hide the bound under test.
 fn settings(folder: &Path, ports: &[SocketAddr; 7], quick: bool) -> String {
     let [smtp, submissions, imap, imaps, lmtp, a, b] = ports;
     let folder = folder.display();
-    // So that a tenth of the clients comes to the bound as well.
+    // So a tenth of the clients reaches the bound as well.
     let bodies = match quick {
         true => "message_size_max = \"10 MiB\"\nbody_memory_max = \"32 MiB\"\n",
         false => "",

@@ -1,12 +1,12 @@
-//! Octets on their way from a socket to a machine.
+//! Octets between a socket and a machine.
 
-/// The space first taken for a connection that sends something.
+/// The space first reserved for a connection that sends.
 const FIRST: usize = 16 * 1024;
 
 /// A growing buffer that a socket reads into in place and a machine consumes from the front.
 ///
-/// It takes no memory before the first octet and never shrinks: a connection that carried a large
-/// message keeps the space for the next one.
+/// The buffer reserves no memory before the first octet and never shrinks: a connection that carried a large message
+/// keeps the space for the next message.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     octets: Vec<u8>,
@@ -15,7 +15,7 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// What was received and not yet consumed.
+    /// Octets received and not yet consumed.
     pub(crate) fn data(&self) -> &[u8] {
         &self.octets[self.start..self.end]
     }
@@ -29,8 +29,8 @@ impl Buffer {
         }
     }
 
-    /// Free space behind the data, at least 4 KiB of it: moves the data to the front when that is
-    /// enough, else doubles.
+    /// Free space behind the data, at least 4 KiB: moves the data to the front when the move is enough, else doubles
+    /// the buffer.
     pub(crate) fn space(&mut self) -> &mut [u8] {
         if self.octets.len() - self.end < 4096 {
             if self.start >= self.octets.len() / 2 {
@@ -45,7 +45,7 @@ impl Buffer {
         &mut self.octets[self.end..]
     }
 
-    /// Says that `count` octets were written to the front of [`Buffer::space`].
+    /// Records that `count` octets were written to the front of [`Buffer::space`].
     pub(crate) fn filled(&mut self, count: usize) {
         self.end = (self.end + count).min(self.octets.len());
     }

@@ -1,4 +1,4 @@
-//! One non-blocking connection: edge-triggered reads and writes between a socket and a machine.
+//! A non-blocking connection: edge-triggered reads and writes between a socket and a machine.
 
 use std::io::{self, Read, Write};
 
@@ -7,10 +7,10 @@ use mio::{Interest, Registry, Token};
 
 use super::{Buffer, Output};
 
-/// What remains to be done with a connection after reading.
+/// The next step of a connection after a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// Everything that had arrived was read.
+    /// All arrived octets were read.
     Drained,
     /// There may be more.
     More,
@@ -22,7 +22,7 @@ pub(crate) enum Readiness {
 #[derive(Debug)]
 pub(crate) struct Link {
     stream: TcpStream,
-    /// An edge said that the peer closed; a short read then proves nothing.
+    /// An edge reported the peer's close; a short read then proves nothing.
     hung_up: bool,
 }
 
@@ -40,15 +40,15 @@ impl Link {
         })
     }
 
-    /// Notes that an event reported the peer's end of stream.
+    /// Records that an event reported the peer's end of stream.
     pub(crate) fn hang_up(&mut self) {
         self.hung_up = true;
     }
 
     /// Reads once into `input`.
     ///
-    /// A read that did not fill the space has emptied the socket (epoll(7), question 9), so no
-    /// second call is spent on hearing that, unless an end of stream is announced.
+    /// A read that did not fill the space has emptied the socket (epoll(7), question 9), so no second call is spent,
+    /// unless an end of stream is announced.
     pub(crate) fn read(&mut self, input: &mut Buffer) -> io::Result<Readiness> {
         loop {
             let space = input.space();
@@ -73,14 +73,14 @@ impl Link {
         }
     }
 
-    /// Writes as much of `output` as the socket takes; true when nothing is left.
+    /// Writes as much of `output` as the socket accepts; returns true when nothing is left.
     pub(crate) fn write(&mut self, output: &mut Output) -> io::Result<bool> {
         while !output.pending().is_empty() {
             match self.stream.write(output.pending()) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => output.sent(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                // A non-blocking connect is under way; its end is an edge.
+                // A non-blocking connect is under way; an edge reports its end.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -89,9 +89,9 @@ impl Link {
         Ok(true)
     }
 
-    /// Takes the socket out of `registry`; dropping closes it.
+    /// Removes the socket from `registry`; a drop closes the socket.
     pub(crate) fn close(mut self, registry: &Registry) {
-        // The socket is closed either way; there is nobody to tell.
+        // The socket is closed in any case; nobody needs the error.
         let _ = registry.deregister(&mut self.stream);
     }
 }

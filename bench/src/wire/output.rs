@@ -1,6 +1,6 @@
 //! Octets queued for a socket.
 
-/// What a machine wants to send, first octets first.
+/// The output of a machine, first octets first.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     octets: Vec<u8>,
@@ -24,7 +24,7 @@ impl Output {
         }
     }
 
-    /// What is still to be sent.
+    /// Octets still to be sent.
     pub(crate) fn pending(&self) -> &[u8] {
         &self.octets[self.sent..]
     }

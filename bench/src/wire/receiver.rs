@@ -1,9 +1,9 @@
 //! The receiving side of an SMTP dialogue, without sockets.
 //!
-//! Deliberately not the machine of `vere-smtp`: a sink that judges the product must not share its
-//! mistakes. It is minimal (RFC 5321 with PIPELINING, SIZE, 8BITMIME, SMTPUTF8, CHUNKING and
-//! BINARYMIME), strict about line ends, and asks its host before each positive answer, so that a
-//! host can refuse, wait or break off at any step.
+//! Deliberately not the machine of `vere-smtp`: the sink as the judge of the product must not share the product's
+//! mistakes. The receiver is minimal (RFC 5321 with PIPELINING, SIZE, 8BITMIME, SMTPUTF8, CHUNKING and BINARYMIME),
+//! strict about line ends, and asks its host before each positive answer, so that a host can refuse, wait or break
+//! off at any step.
 
 use memchr::{memchr, memmem};
 
@@ -13,7 +13,7 @@ use super::{Buffer, Output};
 /// parameters.
 const COMMAND_LINE_MAX: usize = 8 * 1024;
 
-/// The step of a dialogue at which the host is asked.
+/// The step of a dialogue at which the machine asks its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// The connection was opened; the answer is the greeting.
@@ -32,18 +32,18 @@ pub enum Stage {
     Quit,
 }
 
-/// What the machine waits for.
+/// The event that the machine waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// More octets.
     Input,
     /// [`Receiver::accept`] or [`Receiver::refuse`].
     Answer(Stage),
-    /// Nothing: send what is queued, then close.
+    /// Nothing: the host sends the queued octets, then closes.
     Close,
 }
 
-/// What a receiver announces and takes.
+/// The announcements and limits of a receiver.
 #[derive(Debug, Clone)]
 pub(crate) struct Manners {
     /// Named in the greeting.
@@ -71,7 +71,7 @@ enum State {
         scanned: usize,
         too_long: bool,
     },
-    /// In a chunk: `left` octets of it are missing.
+    /// In a chunk: `left` octets are missing.
     Chunk {
         left: usize,
         last: bool,
@@ -81,7 +81,7 @@ enum State {
     Closing,
 }
 
-/// One connection's receiving machine.
+/// The receiving machine of a connection.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub(crate) input: Buffer,
@@ -101,7 +101,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// A machine for a connection just accepted; it asks about [`Stage::Connect`] first.
+    /// A machine for a connection just accepted; the machine asks about [`Stage::Connect`] first.
     pub(crate) fn new() -> Self {
         Self {
             input: Buffer::default(),
@@ -118,7 +118,7 @@ impl Receiver {
         }
     }
 
-    /// The envelope as far as it was accepted.
+    /// The envelope as far as accepted.
     pub(crate) fn envelope(&self) -> &Envelope {
         &self.envelope
     }
@@ -128,8 +128,8 @@ impl Receiver {
         &self.argument
     }
 
-    /// The message while [`Stage::Message`] is open. After DATA it is as on the wire, that is with
-    /// doubled dots; [`Receiver::is_stuffed`] tells.
+    /// The message while [`Stage::Message`] is open. After DATA the message is in wire format, with doubled dots; see
+    /// [`Receiver::is_stuffed`].
     pub(crate) fn message(&self) -> &[u8] {
         if self.in_chunks {
             &self.chunks
@@ -138,12 +138,12 @@ impl Receiver {
         }
     }
 
-    /// Whether lines of [`Receiver::message`] that begin with a dot have one dot too many.
+    /// Whether lines of [`Receiver::message`] that begin with a dot have an additional dot.
     pub(crate) fn is_stuffed(&self) -> bool {
         !self.in_chunks
     }
 
-    /// Whether nothing is under way: no transaction and no unread octets.
+    /// Whether the receiver is idle: no transaction and no unread octets.
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self.state, State::Command) && !self.in_transaction && self.input.data().is_empty()
     }
@@ -255,7 +255,7 @@ impl Receiver {
         let words = String::from_utf8_lossy(argument).to_ascii_uppercase();
         let mut words = words.split_ascii_whitespace();
         let Some(left) = words.next().and_then(|size| size.parse::<usize>().ok()) else {
-            // The chunk's length is unknown, so what follows cannot be told from commands.
+            // The chunk's length is unknown, so commands behind the chunk cannot be found.
             let _ = self.fail_and_close(b"501 5.5.4 BDAT size\r\n");
             return;
         };
@@ -312,7 +312,7 @@ impl Receiver {
             return None;
         };
         let data = self.input.data();
-        // The CRLF before the first line was that of the DATA command.
+        // The CRLF before the first line was the end of the DATA command.
         let end = if scanned == 0 && data.starts_with(b".\r\n") {
             Some((0, 3))
         } else {
@@ -330,7 +330,7 @@ impl Receiver {
             }
             return None;
         }
-        // "." CR LF may still come in parts while nothing but them has arrived.
+        // "." CR LF may still come in parts while no further octet has arrived.
         let mut scanned = if data.len() < 3 {
             0
         } else {
@@ -427,7 +427,7 @@ impl Receiver {
         self.reply(lines.as_bytes());
     }
 
-    /// Answers the open question with `code` and `text`, which holds neither CR nor LF.
+    /// Answers the open question with `code` and `text`, a text without CR and LF.
     pub(crate) fn refuse(&mut self, code: u16, text: &str) {
         let State::Asked(stage) = self.state else {
             return;

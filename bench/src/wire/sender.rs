@@ -4,10 +4,10 @@ use memchr::memchr;
 
 use super::{Buffer, Output};
 
-/// The longest reply taken, all its lines together.
+/// Octets of the longest accepted reply, all lines together.
 const REPLY_MAX: usize = 64 * 1024;
 
-/// The peer sent what is no reply.
+/// The peer sent a malformed reply.
 struct Nonsense;
 
 /// How a transaction ended.
@@ -15,21 +15,21 @@ struct Nonsense;
 pub(crate) enum Outcome {
     /// The final dot was answered 2xx: the peer has the message.
     Accepted,
-    /// A reply of this code refused it.
+    /// A reply with this code refused the message.
     Refused {
         /// The code, 400 to 599.
         code: u16,
-        /// Whether it answered the final dot, after which the peer may hold the message.
+        /// Whether the reply answered the final dot, after which the peer may hold the message.
         after_message: bool,
     },
 }
 
-/// What the machine can do next.
+/// The next step of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// More octets are needed.
     Input,
-    /// The message text has just been queued; its last octets are the final dot.
+    /// The message text has just been queued; the last octets are the final dot.
     TextQueued,
     /// A transaction may begin.
     Ready,
@@ -37,7 +37,7 @@ pub(crate) enum Turn {
     Ended(Outcome),
     /// The dialogue cannot go on: refused greeting, 421, or nonsense.
     Broken {
-        /// The code that broke it; 0 for nonsense.
+        /// The code of the unexpected reply; 0 for a malformed reply.
         code: u16,
     },
     /// The peer answered QUIT.
@@ -59,7 +59,7 @@ enum State {
     Over,
 }
 
-/// One connection's sending machine: EHLO, then transactions one after another.
+/// The sending machine of a connection: EHLO, then successive transactions.
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) input: Buffer,
@@ -68,7 +68,7 @@ pub(crate) struct Sender {
     name: &'static str,
     pipelining: bool,
     eight_bit: bool,
-    /// Commands not yet sent because the peer does not take them pipelined.
+    /// Unsent commands, held back because the peer does not accept pipelining.
     held: Vec<Vec<u8>>,
     recipients: usize,
     taken: usize,
@@ -77,8 +77,8 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// A machine for a connection just opened that calls itself `name`. Without `pipelining` it
-    /// waits for every reply, whatever the peer announces.
+    /// A machine for a connection just opened, with `name` for EHLO. Without `pipelining` the machine waits for every
+    /// reply, whatever the peer announces.
     pub(crate) fn new(name: &'static str, pipelining: bool) -> Self {
         Self {
             input: Buffer::default(),
@@ -145,7 +145,7 @@ impl Sender {
         self.state == State::Message
     }
 
-    /// Takes the replies that arrived until the host must act or more octets are needed.
+    /// Processes the arrived replies until the host must act or more octets are needed.
     pub(crate) fn advance(&mut self) -> Turn {
         loop {
             match self.next_reply() {
@@ -160,7 +160,7 @@ impl Sender {
         }
     }
 
-    /// The code of the next whole reply; of EHLO's reply it also notes the keywords.
+    /// The code of the next whole reply; the keywords of EHLO's reply are recorded too.
     fn next_reply(&mut self) -> Result<Option<u16>, Nonsense> {
         let data = self.input.data();
         let mut at = 0;
@@ -242,7 +242,7 @@ impl Sender {
                 self.state = State::Over;
                 Some(Turn::Over)
             }
-            // A reply nobody asked for.
+            // A reply without a command.
             State::Ready | State::Over => Some(Turn::Broken { code }),
         }
     }
@@ -254,7 +254,7 @@ impl Sender {
         });
     }
 
-    /// After MAIL or RCPT: the next command where they go one by one.
+    /// After MAIL or RCPT: the next command where commands go singly.
     fn step_on(&mut self) -> Option<Turn> {
         if self.recipients == 0 {
             self.state = State::Data;
@@ -284,7 +284,7 @@ impl Sender {
         }
         self.state = State::Message;
         if self.taken == 0 {
-            // DATA was pipelined and taken without a recipient: an empty text ends it.
+            // DATA was pipelined and accepted without a recipient: an empty text ends the transaction.
             self.output.push(b".\r\n");
             return None;
         }

@@ -1,4 +1,4 @@
-//! The program `vere-bench` as people type it.
+//! The program `vere-bench`, from its command line.
 
 #![allow(
     clippy::expect_used,
@@ -30,7 +30,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts a sink on a free port; returns its output behind the line that says where it listens.
+/// Starts a sink on a free port; returns the sink's output behind the line with the address.
 fn sink(folder: &Path, faults: &[&str]) -> (Running, LoadOptions, BufReader<ChildStdout>) {
     let mut command = program();
     command.args(["sink", "--listen", "127.0.0.1:0", "--save"]);

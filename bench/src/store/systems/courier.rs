@@ -1,8 +1,8 @@
-//! Courier, unpacked: a Maildir of one account, whose owner every connection is taken for. That needs
-//! no daemon that knows passwords.
+//! Courier, unpacked: a Maildir of one account, as whose owner every connection is authenticated. So no password
+//! daemon is needed.
 //!
-//! It does not sync what it acknowledges, and adding a message takes longer the more there are. So
-//! messages are put into its Maildir as files, and adding is not compared.
+//! Courier does not sync acknowledged messages, and the time to add a message grows with the mailbox. So messages are
+//! put into the Maildir as files, and adding is not compared.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::unpacked::Unpacked;
 use super::{Files, Ports, Prepared, folder_of_nobody};
 use crate::peer::PeerError;
 
-/// What takes connections, in the package.
+/// The listener, in the package.
 const LISTENER: &str = "usr/sbin/couriertcpd";
 
-/// What its own `/etc/courier/imapd` sets, where a session looks at it.
+/// Settings of Courier's own `/etc/courier/imapd`, as far as a session reads the settings.
 const ENVIRONMENT: [&str; 6] = [
     "AUTHENTICATED=reader",
     "IMAP_CAPABILITY=IMAP4rev1 UIDPLUS CHILDREN NAMESPACE SORT IDLE",

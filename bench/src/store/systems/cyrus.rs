@@ -1,8 +1,8 @@
-//! Cyrus, unpacked. One copy of a message that goes to several accounts; every message and every
-//! change of its databases is synced, as it comes.
+//! Cyrus, unpacked. Cyrus keeps a single copy of a message to several accounts; every message and every change of a
+//! database is synced at once.
 //!
-//! Without an index it searches by reading, exactly. With Xapian, and `search_fuzzy_always`, it finds
-//! messages by their words: parts of words are not found, words of a phrase need not stand together.
+//! Without an index Cyrus searches by reading, exactly. With Xapian, and `search_fuzzy_always`, Cyrus finds messages
+//! by words: parts of words are not found, words of a phrase need not be adjacent.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,10 +14,10 @@ use super::unpacked::Unpacked;
 use super::{DOMAIN, Files, PASSWORD, Ports, Prepared, folder_of_nobody, users};
 use crate::peer::PeerError;
 
-/// Its master process, in the package.
+/// The master process, in the package.
 const MASTER: &str = "usr/sbin/cyrmaster";
 
-/// Prepares Cyrus; with `xapian` it has an index, which is made when it is told to.
+/// Prepares Cyrus; with `xapian` Cyrus has an index, which is built on command.
 pub(super) fn prepare(
     name: &'static str,
     xapian: bool,
@@ -119,7 +119,7 @@ fn services(package: &Unpacked, settings: &Path, ports: Ports) -> String {
     )
 }
 
-/// Writes the passwords of all accounts the way SASL keeps them.
+/// Writes the passwords of all accounts in the format of SASL.
 fn passwords(package: &Unpacked, file: &Path) -> io::Result<()> {
     let saslpasswd: Vec<OsString> = package.command("usr/sbin/saslpasswd2");
     for user in users() {

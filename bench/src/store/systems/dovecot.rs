@@ -1,4 +1,4 @@
-//! Dovecot, with `mail_fsync = optimized`: what is delivered and added is synced.
+//! Dovecot, with `mail_fsync = optimized`: delivered and appended messages are synced.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{NOBODY, PASSWORD, Ports, Prepared, folder_of_nobody};
 use crate::peer::PeerError;
 
-/// Where Debian puts it.
+/// The path of Debian.
 fn program() -> Option<PathBuf> {
     let installed = Path::new("/usr/lib/dovecot/imap").exists();
     let delivers = Path::new("/usr/lib/dovecot/lmtp").exists();
@@ -14,7 +14,7 @@ fn program() -> Option<PathBuf> {
     (installed && delivers && program.exists()).then_some(program)
 }
 
-/// Prepares Dovecot with mail in this format.
+/// Prepares Dovecot with mail in a given format.
 pub(super) fn prepare(
     name: &'static str,
     format: &str,

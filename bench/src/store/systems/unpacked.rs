@@ -1,7 +1,7 @@
-//! Peers whose packages exclude one another: unpacked into folders, not installed.
+//! Peers with packages that exclude one another: unpacked into directories, not installed.
 //!
-//! `scripts/install-bench-peers.sh` makes a folder for each below [`DEFAULT`], or below what
-//! `VERE_BENCH_PEERS` says, with the package and all it needs that the machine does not have.
+//! `scripts/install-bench-peers.sh` makes a directory for each below [`DEFAULT`], or below the path in
+//! `VERE_BENCH_PEERS`, with the package and all dependencies that the machine lacks.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,7 +21,7 @@ pub(super) struct Unpacked {
 }
 
 impl Unpacked {
-    /// The folder called so, if it has this program.
+    /// The directory `folder`, if the directory contains `program`.
     pub(super) fn find(name: &'static str, folder: &str, program: &str) -> Result<Self, PeerError> {
         let base = std::env::var_os("VERE_BENCH_PEERS").unwrap_or_else(|| DEFAULT.into());
         let root = Path::new(&base).join(folder);
@@ -43,7 +43,7 @@ impl Unpacked {
         self.root.join(path)
     }
 
-    /// The beginning of a command that runs this program of the package with its libraries.
+    /// The beginning of a command that runs `program` of the package with the package's libraries.
     pub(super) fn command(&self, program: &str) -> Vec<OsString> {
         vec![
             "/usr/bin/env".into(),
@@ -53,7 +53,7 @@ impl Unpacked {
     }
 }
 
-/// `usr/lib`, `lib` and the folders in them, as the loader wants them.
+/// `usr/lib`, `lib` and their subdirectories, in the format of the loader.
 fn library_folders(root: &Path) -> OsString {
     let mut text = OsString::from("LD_LIBRARY_PATH=");
     for base in ["usr/lib", "lib"] {

@@ -1,4 +1,4 @@
-//! This product as shipped, but for what a password costs: that is not what is measured here.
+//! Veredarius as shipped, but for the cost of a password, which is not measured here.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use crate::peer::free_address;
 pub(crate) const PASSWORD_HASH: &str = "$argon2id$v=19$m=8,t=1,p=1$dmVyZS1iZW5jaC1zdG9yZQ\
                              $6igDkWGtobLOx9MBmbZmAy+EPj8wqfJ+xcQpm5cKnog";
 
-/// The keys that belong to it (RFC 5803), with the fewest rounds; nobody uses them here.
+/// The SCRAM keys of the password (RFC 5803), with the fewest rounds; no client uses the keys here.
 pub(crate) const PASSWORD_KEYS: &str = "SCRAM-SHA-256$4096:dmVyZS1iZW5jaC1zdG9yZQ==$\
                              d2Io1gmsNtD6vlB5hvkDtaFsT/MID/iHlt9wsdUPI5U=:pmB9gcV9LiDt5T01mHMTB24kW1vqCVwPwVYN6cKoSvs=";
 
@@ -64,7 +64,7 @@ pub(super) fn prepare(program: &Path, folder: &Path, ports: Ports) -> io::Result
     fs::write(&file, text)?;
     Ok(Prepared {
         command: vec![program.into(), "serve".into(), "-c".into(), file.into()],
-        // Beside it lie the queues of the gateway.
+        // The queues of the gateway lie beside the store.
         mail: vec![data.join("store")],
         search: Some(data.join("store/search")),
         index: None,

@@ -1,7 +1,7 @@
 //! The conversation with the gateway: SMTP over its socket, one command at a time.
 //!
-//! Nothing is pipelined, so that a message goes to all its recipients or to none: who repeats a message
-//! that was refused sends nobody a second copy.
+//! No command is pipelined, so that a message goes to all its recipients or to none: a repetition of a refused
+//! message causes no second copy.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -11,18 +11,18 @@ use vere_smtp::reply::{Reply, ReplyLimits, ReplyParser};
 /// Why a message was not taken.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// The gateway said so, to this command.
+    /// The gateway's reply to the command.
     Reply {
-        /// What was asked, for a person.
+        /// The request, as text for a person.
         about: String,
-        /// Whether it was about a recipient.
+        /// Whether the request was about a recipient.
         recipient: bool,
         /// The answer.
         reply: Reply,
     },
     /// The connection broke or took too long.
     Broken(io::Error),
-    /// What came back is not SMTP.
+    /// The answer is not SMTP.
     Protocol(String),
 }
 
@@ -48,7 +48,7 @@ impl From<io::Error> for Refused {
     }
 }
 
-/// What is to be sent, every address complete.
+/// The message to send, with every address complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Submission<'a> {
     /// Empty for the null path.
@@ -101,7 +101,7 @@ impl<S: Read + Write> Dialogue<S> {
         &self.domain
     }
 
-    /// Names sender and recipients; the first of them that is refused ends it.
+    /// Sends sender and recipients; the first refusal ends the transaction.
     pub(super) fn envelope(&mut self, submission: &Submission<'_>) -> Result<(), Refused> {
         let utf8 = std::iter::once(submission.sender)
             .chain(submission.recipients.iter().map(String::as_str))
@@ -128,7 +128,7 @@ impl<S: Read + Write> Dialogue<S> {
         Ok(())
     }
 
-    /// Sends the message, of CRLF lines; when this returns, it is safe.
+    /// Sends the message, of CRLF lines; on return, the message is safe.
     pub(super) fn message(&mut self, octets: &[u8]) -> Result<(), Refused> {
         self.send(b"DATA\r\n")?;
         let go = self.reply()?;
@@ -149,7 +149,7 @@ impl<S: Read + Write> Dialogue<S> {
         if !reply.is_completion() {
             return Err(refused("message", false, reply));
         }
-        // It is taken, whatever becomes of the connection.
+        // The message is accepted, whatever becomes of the connection.
         let _ = self.send(b"QUIT\r\n");
         Ok(())
     }
@@ -211,7 +211,7 @@ fn refused(about: &str, recipient: bool, reply: Reply) -> Refused {
 mod tests {
     use super::*;
 
-    /// A server with its replies prepared, which keeps what it was told.
+    /// A server with prepared replies, which records its input.
     struct Prepared {
         replies: io::Cursor<Vec<u8>>,
         heard: Vec<u8>,

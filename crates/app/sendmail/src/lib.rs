@@ -33,13 +33,13 @@ use vere_process::config;
 
 /// Where the gateway is looked for by users who may not read the settings.
 const DEFAULT_SOCKET: &str = "/run/vere/sendmail.sock";
-/// The settings that hold when no others are named. None below the working directory: it may be anybody's.
+/// The default settings file. No file below the working directory: any user may own that directory.
 const DEFAULT_CONFIG: &str = "/etc/vere/vere.toml";
 /// Octets read of a message, the largest that any setting allows.
 const INPUT_MAX: u64 = 1 << 30;
-/// How long a system that is not there is waited for: it may just be started again.
+/// Longest wait for an absent system, which may just be restarting.
 const START_PATIENCE: Duration = Duration::from_secs(10);
-/// Pause between two looks whether it is there.
+/// Pause between two attempts to connect.
 const START_PAUSE: Duration = Duration::from_millis(100);
 /// Longest wait for an answer: longer than the gateway waits for its spool nodes.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
@@ -69,7 +69,7 @@ pub fn called(arguments: &[OsString]) -> Option<(String, Vec<OsString>)> {
     (first == "sendmail").then(|| ("sendmail".to_owned(), words.to_vec()))
 }
 
-/// Does what the command line says.
+/// Runs the command of the arguments.
 pub fn run(name: &str, words: &[OsString]) -> ExitCode {
     let done = Options::parse(name, words)
         .map_err(Failed::from)
@@ -91,7 +91,7 @@ pub fn understands(words: &[OsString]) -> Result<(), impl fmt::Display> {
     Options::parse("sendmail", words).map(drop)
 }
 
-/// Why nothing was sent, and how the caller learns of it.
+/// The reason why no message was sent, and the exit code.
 #[derive(Debug)]
 struct Failed {
     code: u8,
@@ -143,7 +143,7 @@ fn obey(options: &Options) -> Result<(), Failed> {
         Mode::Verify => verify(options),
         Mode::Nothing => Ok(()),
         Mode::Help => {
-            // A reader that went away needs no help.
+            // A closed reader needs no help.
             let _ = io::stdout().write_all(usage().as_bytes());
             Ok(())
         }
@@ -194,7 +194,7 @@ fn xtext(plain: &str) -> String {
     Xtext::encode(plain.as_bytes()).as_str().to_owned()
 }
 
-/// Those named by the command line, and with `-t` those of the header; each once.
+/// The recipients of the command line, and with `-t` of the header; each once.
 fn recipients(options: &Options, message: &Prepared, domain: &str) -> Result<Vec<String>, Failed> {
     let named = options.read_recipients.then_some(&message.named);
     let mut recipients: Vec<String> = Vec::new();
@@ -221,7 +221,7 @@ fn sender(options: &Options, user: &Person, domain: &str) -> Result<String, Fail
     }
 }
 
-/// Puts the domain behind an address that has none.
+/// Appends the domain to an address without a domain.
 fn complete(address: &str, domain: &str) -> String {
     // An `@` may stand in a quoted local part.
     let behind_quote = address.rfind('"').map_or(0, |end| end + 1);
@@ -241,7 +241,7 @@ fn checked(address: &str, domain: &str) -> Result<String, Failed> {
     }
 }
 
-/// Who calls.
+/// The calling user.
 struct Person {
     login: String,
     full_name: String,
@@ -252,7 +252,7 @@ impl Person {
         let user = User::from_uid(getuid());
         let user = user.map_err(|error| Failed::new(exit::OS, format!("who calls? {error}")))?;
         let Some(user) = user else {
-            // Containers run programs under numbers that nobody has.
+            // Containers run programs under user ids without a name.
             return Ok(Self {
                 login: format!("uid{}", getuid()),
                 full_name: String::new(),
@@ -261,7 +261,7 @@ impl Person {
         let gecos = user.gecos.to_string_lossy();
         let name = gecos.split(',').next().unwrap_or_default();
         Ok(Self {
-            // What the field's inventors meant by it.
+            // The meaning that the field's inventors gave to `&`.
             full_name: name.replace('&', &capitalised(&user.name)),
             login: user.name,
         })
@@ -274,7 +274,7 @@ fn capitalised(name: &str) -> String {
     first.into_iter().chain(characters).collect()
 }
 
-/// The settings, where there are some that this user may read.
+/// The settings, if the user may read a settings file.
 fn settings(options: &Options) -> Result<Option<std::sync::Arc<Settings>>, Failed> {
     let named = options.config.clone().or_else(|| {
         let path = std::env::var_os("VERE_CONFIG").filter(|path| !path.is_empty());

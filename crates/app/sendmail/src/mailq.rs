@@ -1,4 +1,4 @@
-//! What `mailq` prints: every message that waits, in the form that scripts know from other systems.
+//! The output of `mailq`: every waiting message, in the usual form for scripts.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ const PAGE: usize = 1_000;
 /// The messages of all queues, in the order of their queues' names.
 ///
 /// # Errors
-/// When no gateway answers, or this user may not ask it.
+/// When no gateway answers, or the user has no access.
 pub(crate) fn list(settings: &Settings) -> Result<String, Failure> {
     let mut listing = Listing::default();
     let queues = queues::all(&settings.control.socket)?.into_iter();
@@ -67,7 +67,7 @@ impl Listing {
             Some(sender) => sender,
             None => "?",
         };
-        // As Postfix marks what is held.
+        // The mark of Postfix for held messages.
         let mark = if row.held_until.is_some() { "!" } else { "" };
         let id = format!("{}{mark}", row.id);
         // A `String` never fails to take text.

@@ -2,9 +2,9 @@
 
 use vere_mime::{Field, addr_specs, fields};
 
-/// Octets of a line beyond which it is broken (RFC 5322 section 2.1.1).
+/// Octets of a line beyond which the line is broken (RFC 5322 section 2.1.1).
 const LINE_MAX: usize = 998;
-/// Fields that are taken out: nobody else may learn of the blind copies.
+/// Removed fields: no recipient may learn of the blind copies.
 const BLIND: [&str; 2] = ["bcc", "resent-bcc"];
 const RECIPIENT_FIELDS: [&str; 3] = ["to", "cc", "bcc"];
 const RESENT_FIELDS: [&str; 3] = ["resent-to", "resent-cc", "resent-bcc"];
@@ -13,11 +13,11 @@ const RESENT_FIELDS: [&str; 3] = ["resent-to", "resent-cc", "resent-bcc"];
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Prepared {
     pub(super) octets: Vec<u8>,
-    /// The addresses that its header names, in order; those of `Resent-` fields alone when it has any.
+    /// The addresses in the header, in order; only the addresses of `Resent-` fields when present.
     pub(super) named: Vec<String>,
-    /// Whether it has a From field.
+    /// Whether the header has a From field.
     pub(super) has_from: bool,
-    /// Whether it has octets beyond ASCII.
+    /// Whether the message has octets beyond ASCII.
     pub(super) eight_bit: bool,
 }
 

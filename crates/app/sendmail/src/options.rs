@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-/// What the program is to do.
+/// The action of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Mode {
     /// `-bm`: send the message on standard input.
@@ -15,15 +15,15 @@ pub(super) enum Mode {
     Smtp,
     /// `-bp`, `mailq`: list the queue.
     ListQueue,
-    /// `-bv`: say whether mail for these addresses would be taken.
+    /// `-bv`: check whether mail for the addresses would be accepted.
     Verify,
-    /// `--help`: say what the command line is.
+    /// `--help`: print the usage.
     Help,
     /// `-bi`, `-I`, `newaliases`: aliases are in force at once, so nothing is to be done.
     Nothing,
 }
 
-/// What was asked for.
+/// The parsed options.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Options {
     pub(super) mode: Mode,
@@ -31,7 +31,7 @@ pub(super) struct Options {
     pub(super) config: Option<PathBuf>,
     /// `-F`: the sender's full name.
     pub(super) full_name: Option<String>,
-    /// `-f`, `-r`: the reverse-path; empty for the null one.
+    /// `-f`, `-r`: the reverse-path; empty for the null reverse-path.
     pub(super) sender: Option<String>,
     /// `-i`, `-oi`: a line of one dot does not end the message.
     pub(super) dots_are_text: bool,
@@ -50,16 +50,16 @@ pub(super) struct Options {
     pub(super) recipients: Vec<String>,
 }
 
-/// What is wrong with a command line.
+/// The fault of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum UsageError {
-    /// No such option.
+    /// Unknown option.
     Unknown(char),
     /// The option needs a value.
     NoValue(char),
-    /// The option does not take this value.
+    /// Value not allowed for the option.
     Value(char, String),
-    /// What stands there is a matter of another command.
+    /// The option belongs to another command.
     Elsewhere(String, &'static str),
     /// A word is no text.
     NotText,

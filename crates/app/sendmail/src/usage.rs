@@ -10,7 +10,7 @@ pub const SYNOPSIS: [&str; 4] = [
     "newaliases",
 ];
 
-/// Options and what they mean.
+/// Options with their meaning.
 pub const OPTIONS: [(&str, &str); 16] = [
     (
         "-bm",
@@ -45,7 +45,7 @@ pub const OPTIONS: [(&str, &str); 16] = [
     ("--", "what follows are recipients"),
 ];
 
-/// How it ends (sysexits.h).
+/// Exit codes (sysexits.h).
 pub const EXIT_CODES: [(&str, &str); 9] = [
     ("0", "the message is safe"),
     ("64", "the command line is wrong, or names nobody"),
@@ -61,7 +61,7 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ("78", "the settings are wrong, or have no section for this"),
 ];
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub(super) fn usage() -> String {
     let mut text = String::from("Sends the message on standard input.\n\n");
     for line in SYNOPSIS {

@@ -1,4 +1,4 @@
-//! Accounts that are reached by IMAP, as sources and targets.
+//! Accounts over IMAP, as sources and targets.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -24,33 +24,34 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// Upper bound of that wait: other clients may store messages all the time.
 const SETTLE_MAX: Duration = Duration::from_secs(20);
 
-/// Octets that what is known of the messages of a mailbox may take: some millions of them.
+/// Limit in octets of the metadata of a mailbox's messages: some millions of messages.
 const ITEMS_OCTETS_MAX: usize = 2 << 30;
 
 /// An account.
 pub(super) struct Account {
     pub(super) link: Link,
-    /// Its mailboxes.
+    /// The mailboxes of the account.
     pub(super) listed: Vec<Listed>,
-    /// Whether the server told which of them are subscribed.
+    /// Whether the server reported the subscribed mailboxes.
     pub(super) tells_subscribed: bool,
     /// Namespace of the account's own mailboxes.
     pub(super) own: Namespace,
-    /// Whether messages that an earlier session sent have settled. The store of this system admits no session before.
+    /// Whether messages of an earlier session have settled. The local store opens no session before the end of the
+    /// session before.
     settled: bool,
     /// How messages are read.
     reading: &'static str,
-    /// The mailbox that is open, and its UIDVALIDITY.
+    /// The open mailbox, and its UIDVALIDITY.
     pub(super) examined: Option<(Vec<u8>, u32)>,
     pub(super) exact: Exact,
 }
 
-/// How messages are read: as literals, in which NUL may not stand (RFC 9051 section 9, CHAR8), or as they are where
-/// the server takes no encodings off (RFC 3516 section 4.2).
+/// How messages are read: as literals, which exclude NUL (RFC 9051 section 9, CHAR8), or raw where the server decodes
+/// no encodings (RFC 3516 section 4.2).
 const AS_LITERALS: &str = "(UID BODY.PEEK[])";
 pub(super) const AS_BINARY: &str = "(UID BINARY.PEEK[])";
 
-/// A mailbox that messages are put into, as it was before.
+/// The state of a target mailbox before the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Begin {
     pub(super) uid_validity: u32,
@@ -95,7 +96,7 @@ impl Account {
         })
     }
 
-    /// Opens a mailbox without changing it, and lists what is in it.
+    /// Opens a mailbox without changes, and lists its messages.
     pub(super) async fn open(&mut self, folder: &Folder) -> Result<Vec<Item>, Failure> {
         let name = self.listed[folder.number].name.clone();
         let validity = self.examine(name).await?;
@@ -125,7 +126,7 @@ impl Account {
         Ok(items)
     }
 
-    /// Opens a mailbox without changing it, and tells its UIDVALIDITY.
+    /// Opens a mailbox without changes, and returns its UIDVALIDITY.
     pub(super) async fn examine(&mut self, name: Vec<u8>) -> Result<u32, Failure> {
         let mut validity = 0;
         let mut hear = |event: Event<'_>| {
@@ -144,7 +145,7 @@ impl Account {
         Ok(validity)
     }
 
-    /// Reads messages of the mailbox that is open; those that went meanwhile are `None`.
+    /// Reads messages of the open mailbox; messages removed meanwhile are `None`.
     pub(super) async fn read(&mut self, items: &[Item]) -> Result<Vec<Option<Message>>, Failure> {
         let uids: Vec<u64> = items.iter().map(|item| item.at).collect();
         let (mut read, refused) = self.fetch(&uids, self.reading).await?;
@@ -158,7 +159,7 @@ impl Account {
         Ok(read)
     }
 
-    /// Asks for messages, and gives those that came, with what the server said if it refused one.
+    /// Fetches messages, and returns the received messages, with the server's text if the server refused a message.
     pub(super) async fn fetch(
         &mut self,
         uids: &[u64],
@@ -189,8 +190,8 @@ impl Account {
         names::to_wire(&folder.path, &self.own)
     }
 
-    /// Adds messages and says what became of each: all at once where the server can (RFC 3502), which then syncs
-    /// once for them; else, and when it takes not all of them, one behind the other without waiting.
+    /// Adds messages and returns the outcome of each: all at once where the server can (RFC 3502), with a single sync
+    /// for all; else, and after a refusal of the batch, in sequence without waiting.
     pub(super) async fn put(
         &mut self,
         folder: &Folder,
@@ -226,7 +227,7 @@ impl Account {
         Ok(put)
     }
 
-    /// Adds all messages by one command; `None` when the server refused them.
+    /// Adds all messages by a single command; `None` when the server refused the batch.
     async fn put_together(
         &mut self,
         messages: &mut [(AppendTo, &mut Message)],
@@ -283,7 +284,7 @@ impl Account {
                 && sizes.contains(&size)
                 && !known.contains(&uid)
             {
-                // Of what a server adds unasked nothing is kept.
+                // Unrequested responses are not kept.
                 let uid = one.uid;
                 let plain = Fetched {
                     uid,
@@ -314,7 +315,7 @@ impl Account {
         Ok(found)
     }
 
-    /// Waits until no messages come any more: what a run that was killed has sent may be taken still.
+    /// Waits until no further messages arrive: the server may still accept messages of a killed run.
     async fn settle(&mut self, mailbox: &[u8]) -> Result<(), Failure> {
         if std::mem::replace(&mut self.settled, true) {
             return Ok(());
@@ -334,7 +335,7 @@ impl Account {
 
     /// Says good-bye.
     pub(super) async fn close(mut self) {
-        // Everything is done: what is said now changes nothing.
+        // The transfer is complete: the answer to LOGOUT changes nothing.
         let _ = self.link.run(&Command::Logout, &mut deaf).await;
     }
 }
@@ -354,7 +355,7 @@ async fn namespace(link: &mut Link) -> Result<Option<Namespace>, Failure> {
     Ok(own)
 }
 
-/// What separates levels, where that is not said of all mailboxes at once.
+/// The level separator, where the server did not report the separator for all mailboxes at once.
 fn delimiter(listed: &[Listed]) -> Option<char> {
     let inbox = |one: &&Listed| one.name.eq_ignore_ascii_case(b"INBOX");
     let one = listed.iter().find(inbox).or(listed.first());
@@ -384,7 +385,7 @@ fn append_to(mailbox: &[u8], item: &Item, message: &Message) -> AppendTo {
     }
 }
 
-/// `\Recent` and what servers invent cannot be set.
+/// `\Recent` and flags invented by servers cannot be set.
 fn may_be_set(flag: &str) -> bool {
     match flag.strip_prefix('\\') {
         Some(name) => SystemFlag::from_name(name).is_some(),

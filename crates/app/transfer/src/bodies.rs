@@ -7,16 +7,16 @@ use vere_imap::client::{Event, Fetched, Response, Value};
 use super::message::{LineEnds, Message, Writer};
 use vere_process::failure::Failure;
 
-/// Octets that a server may send when some messages are asked for, those that nobody asked for among them: no
-/// message may have more here, and what servers say of sizes is not exact.
+/// Limit of octets sent by a server for a request, unrequested messages included: no message may be longer here, and
+/// the sizes reported by servers are not exact.
 const SENT_OCTETS_MAX: usize = 2 * vere_store::MESSAGE_OCTETS_MAX as usize;
 
-/// Memory for what a server tells.
+/// Memory for the responses of a server.
 pub(super) struct Room(pub(super) usize);
 
 impl Room {
     /// # Errors
-    /// When there is none left.
+    /// When the memory is used up.
     pub(super) fn take(&mut self, octets: usize) -> Result<(), Failure> {
         let left = self.0.checked_sub(octets);
         self.0 = left.ok_or_else(|| Failure::new("the server tells more than there can be"))?;
@@ -24,7 +24,7 @@ impl Room {
     }
 }
 
-/// Messages as they come.
+/// Arriving messages.
 pub(super) struct Bodies {
     /// Requested messages that have not arrived. A server may send unrequested messages, or one message twice.
     asked: HashSet<u64>,
@@ -65,7 +65,7 @@ impl Bodies {
         Ok(())
     }
 
-    /// A message that came.
+    /// Takes a message that has arrived.
     pub(super) fn take(&mut self, uid: u64) -> Option<Message> {
         self.whole.remove(&uid)
     }

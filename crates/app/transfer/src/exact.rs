@@ -1,6 +1,6 @@
-//! Messages whose NUL came as another octet, read once more as they are.
+//! Messages with NUL replaced by another octet, read once more in raw form.
 //!
-//! Not every server survives being asked so: what it cannot tell then must keep no message from being carried.
+//! Not every server survives the raw request: a failure must keep no message from being carried.
 
 use super::account::{AS_BINARY, Account};
 use super::doubts::Doubt;
@@ -8,7 +8,7 @@ use super::link::Link;
 use super::message::{Item, Message};
 use vere_process::failure::Failure;
 
-/// How often the connection may end at such a reading before nothing is read so any more.
+/// Limit of connections lost by raw reading, after which no message is read in raw form any more.
 const ENDS_MAX: u32 = 16;
 
 /// A message, or the reason why the server did not send the message.
@@ -20,7 +20,7 @@ impl Account {
         std::mem::take(&mut self.exact.doubts)
     }
 
-    /// Names the damaged ones among messages that were read.
+    /// Records the damaged messages among messages just read.
     pub(super) fn doubt_damaged(&mut self, items: &[Item]) {
         for (uid, said) in std::mem::take(&mut self.exact.damaged) {
             let item = items.iter().find(|item| item.at == uid);
@@ -82,7 +82,7 @@ impl Account {
         Ok(all)
     }
 
-    /// Reads messages on a connection that is there again afterwards; says why, where it ended.
+    /// Reads messages over a connection that is restored afterwards; returns the reason of a lost connection.
     async fn try_exactly(&mut self, uids: &[u64]) -> Result<Result<Vec<Told>, String>, Failure> {
         if self.exact.ends >= ENDS_MAX {
             let reason = "the server ended at such messages too often";
@@ -105,7 +105,7 @@ impl Account {
         }
     }
 
-    /// Connects anew and opens the same mailbox.
+    /// Connects again and opens the same mailbox.
     async fn come_back(&mut self) -> Result<(), Failure> {
         let (Some(remote), Some((name, validity))) = (&self.exact.remote, self.examined.take())
         else {

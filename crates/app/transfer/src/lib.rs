@@ -1,4 +1,4 @@
-//! Mail that comes from elsewhere and goes there: `vere import` and `vere export`.
+//! Mail from other systems and to other systems: `vere import` and `vere export`.
 //!
 //! One side is always an account of our own store, reached by IMAP over its socket (`link`,
 //! `account`), so that the store need not stop and everything goes the way of every other session. The other
@@ -48,10 +48,10 @@ use vere_process::outcome::Outcome;
 pub struct ImportArgs {
     #[command(flatten)]
     common: TransferArgs,
-    /// How lines that begin with `From ` are written in mbox files.
+    /// Quoting of lines that begin with `From ` in mbox files.
     #[arg(long, value_enum, default_value_t)]
     mbox: Variant,
-    /// Where mail comes from: mbox:PATH (a file, or a folder of them), maildir:PATH, imaps://USER@HOST,
+    /// The source of the mail: mbox:PATH (a file, or a directory of files), maildir:PATH, imaps://USER@HOST,
     /// imap://USER@HOST (with STARTTLS); HOST may be HOST:PORT.
     source: String,
 }
@@ -61,15 +61,15 @@ pub struct ImportArgs {
 pub struct ExportArgs {
     #[command(flatten)]
     common: TransferArgs,
-    /// Where mail goes: mbox:PATH (a folder in which files are made), maildir:PATH, imaps://USER@HOST,
+    /// The target of the mail: mbox:PATH (a directory for the files), maildir:PATH, imaps://USER@HOST,
     /// imap://USER@HOST (with STARTTLS); HOST may be HOST:PORT.
     target: String,
 }
 
-/// Brings mail into an account.
+/// Imports mail into an account.
 ///
 /// # Errors
-/// When it cannot go on; the same command goes on where it stopped.
+/// When the transfer cannot go on; the same command continues from the record.
 pub fn import(args: ImportArgs, settings: &Settings) -> Result<Outcome, Failure> {
     let place = Place::parse(&args.source, &args.common.server)?;
     let state = open_state(&args.common, settings, "import", &place)?;
@@ -84,12 +84,12 @@ pub fn import(args: ImportArgs, settings: &Settings) -> Result<Outcome, Failure>
     })
 }
 
-/// Brings mail out of an account.
+/// Exports mail from an account.
 ///
 /// # Errors
 /// As [`import`].
 pub fn export(args: ExportArgs, settings: &Settings) -> Result<Outcome, Failure> {
-    // A folder that is to be made cannot be looked at.
+    // A directory that does not exist yet cannot be inspected.
     let place = Place::parse(&args.target, &args.common.server)?;
     let state = open_state(&args.common, settings, "export", &place)?;
     let socket = vere_control::store_socket(settings);

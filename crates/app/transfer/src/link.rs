@@ -1,4 +1,4 @@
-//! A connection to an IMAP server: our own store over its socket, or any other over TCP.
+//! A connection to an IMAP server: the local store over its socket, or any other server over TCP.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,10 +22,10 @@ use vere_process::failure::Failure;
 use vere_process::secret;
 use vere_process::wire::Connection;
 
-/// How long a server may say nothing while it has something to do.
+/// Longest silence of a server with a command under way.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Octets of a message that wait to be sent before they are.
+/// Octets of a message that are buffered before they are sent.
 const UNSENT_MAX: usize = 256 * 1024;
 
 /// A session.
@@ -33,16 +33,16 @@ pub(super) struct Link {
     stream: Option<Box<dyn Connection>>,
     client: Client,
     buffer: Vec<u8>,
-    /// The part of the buffer that came and was not looked at.
+    /// The part of the buffer with received and unparsed octets.
     unread: std::ops::Range<usize>,
     greeting: Option<Status>,
     done: HashMap<Token, Status>,
 }
 
-/// What a response other than the end of a command is given to.
+/// The receiver of all responses other than the end of a command.
 pub(super) type Hear<'a> = &'a mut dyn FnMut(Event<'_>) -> Result<(), Failure>;
 
-/// Nothing of interest is said.
+/// Ignores every response.
 pub(super) fn deaf(_: Event<'_>) -> Result<(), Failure> {
     Ok(())
 }
@@ -62,7 +62,7 @@ impl Link {
     /// Opens the mailboxes of an account of the local store.
     ///
     /// # Errors
-    /// When the store does not run, refuses this user, or does not know the account.
+    /// When the store does not run, refuses the user, or does not know the account.
     pub(super) async fn local(socket: &Path, account: &str) -> Result<Self, Failure> {
         let stream = UnixStream::connect(socket).await;
         let mut stream = stream.map_err(|error| {
@@ -90,7 +90,7 @@ impl Link {
     /// Connects to an account anywhere and logs in.
     ///
     /// # Errors
-    /// When that fails, or it would take a password in the clear.
+    /// When the connection fails, or the login would send a password in clear text.
     pub(super) async fn remote(remote: &Remote) -> Result<Self, Failure> {
         let name = &remote.host;
         let addresses: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), remote.port))
@@ -114,7 +114,7 @@ impl Link {
         };
         let greeting = link.greeted().await?;
         if let Some(tls) = tls.filter(|_| remote.security == Security::StartTls) {
-            // RFC 9051 section 7.1.4: whoever says so in the clear keeps TLS from being begun.
+            // RFC 9051 section 7.1.4: PREAUTH in clear text prevents STARTTLS.
             if greeting.condition == Condition::PreAuth {
                 return Err(Failure::new(
                     "the server needs no login and has no TLS; imaps:// may have",
@@ -185,17 +185,17 @@ impl Link {
         Ok(())
     }
 
-    /// Whether the server can do this.
+    /// Whether the server announces a capability.
     pub(super) fn can(&self, capability: &str) -> bool {
         self.client.can(capability)
     }
 
-    /// Gives a command that need not end before the next.
+    /// Sends a command that need not end before the next command.
     pub(super) fn send(&mut self, command: &Command) -> Token {
         self.client.send(command)
     }
 
-    /// Waits for the end of a command; it may be `NO`.
+    /// Waits for the end of a command, which may be `NO`.
     pub(super) async fn wait(&mut self, token: Token, hear: Hear<'_>) -> Result<Status, Failure> {
         loop {
             if let Some(status) = self.done.remove(&token) {
@@ -205,7 +205,7 @@ impl Link {
         }
     }
 
-    /// Does a command that must succeed.
+    /// Runs a command that must succeed.
     pub(super) async fn run(
         &mut self,
         command: &Command,
@@ -219,7 +219,7 @@ impl Link {
         }
     }
 
-    /// Sends a message that is to be added, and does not wait for the end.
+    /// Sends a message to add, without waiting for the end of the command.
     pub(super) async fn append(
         &mut self,
         to: &AppendTo,
@@ -248,7 +248,7 @@ impl Link {
         Ok(Some(token))
     }
 
-    /// Sends the octets of a message that was begun.
+    /// Sends the octets of an announced message.
     async fn give(&mut self, token: Token, message: &mut Message) -> Result<(), Failure> {
         message.rewind()?;
         let mut buffer = vec![0; PIECE];
@@ -259,7 +259,7 @@ impl Link {
                 self.flush().await?;
             }
             if self.done.contains_key(&token) {
-                // Refused before it came.
+                // Refused before the message was sent.
                 return Ok(());
             }
             while self.client.unsent() < UNSENT_MAX {
@@ -271,7 +271,7 @@ impl Link {
         }
     }
 
-    /// Sends what may be sent.
+    /// Sends the octets that the machine allows to send.
     async fn flush(&mut self) -> Result<(), Failure> {
         let stream = self.stream.as_mut();
         let stream = stream.ok_or_else(|| Failure::new("the connection is closed"))?;
@@ -286,7 +286,7 @@ impl Link {
         Ok(tokio::time::timeout(PATIENCE, stream.flush()).await??)
     }
 
-    /// Sends what may be sent, and hears what comes.
+    /// Sends the allowed octets, and processes the received octets.
     async fn pump(&mut self, hear: Hear<'_>) -> Result<(), Failure> {
         self.flush().await?;
         if self.unread.is_empty() {
@@ -323,7 +323,7 @@ impl Link {
     }
 }
 
-/// Tells what to do about a certificate of an authority of one's own.
+/// Adds a hint for a certificate of a private CA.
 fn secured<T>(connected: Result<T, ConnectTlsError>) -> Result<T, Failure> {
     connected.map_err(|error| match error.is_unknown_issuer() {
         true => Failure::new(format!("{error}; --ca FILE names one that is trusted too")),

@@ -1,5 +1,5 @@
-//! Files that nobody wrote, read as mail: whatever is in them, each message is read, once, and nothing is read
-//! that is not in them.
+//! Generated files, read as mail: whatever the content, each message is read, once, and no message is read that the
+//! file does not contain.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use super::{maildir, mbox};
 
 /// Files of each kind.
 const FILES: u64 = 400;
-/// What files are made of.
+/// The pieces of generated files.
 const PIECES: [&[u8]; 30] = [
     b"From a@b Thu Jan  1 00:00:00 1970\n",
     b"From a@b Thu Jan  1 00:00:00 1970\r\n",
@@ -48,7 +48,7 @@ const PIECES: [&[u8]; 30] = [
     b"x-uid: 1\n",
 ];
 
-/// A file of such pieces.
+/// A file of random pieces.
 fn file(seeded: &mut Seeded) -> Vec<u8> {
     let mut octets = Vec::new();
     for _ in 0..seeded.pick(30) {
@@ -74,7 +74,7 @@ fn octets_of(mut message: Message) -> Vec<u8> {
     all
 }
 
-/// Reads all messages of an mbox; none when it is no mbox.
+/// Reads all messages of an mbox; none when the file is no mbox.
 fn read_mbox(path: &Path, variant: mbox::Variant) -> Option<Vec<(Item, Vec<u8>)>> {
     let mut source = mbox::Source::new(path.to_owned(), variant);
     let folders = source.folders().expect("a file");

@@ -10,11 +10,11 @@ use super::listing::SUBSCRIBED;
 use super::names::{self, Folder};
 use vere_process::failure::Failure;
 
-/// Uses of mailboxes that are carried over (RFC 6154 section 2).
+/// Special uses that are carried over (RFC 6154 section 2).
 const SPECIAL_USES: [&str; 5] = ["\\Archive", "\\Drafts", "\\Junk", "\\Sent", "\\Trash"];
 
 impl Account {
-    /// Its mailboxes that can hold messages.
+    /// The mailboxes that can hold messages.
     pub(super) fn folders(&self) -> Vec<Folder> {
         let holds = |one: &&Listed| !one.has("\\Noselect") && !one.has("\\NonExistent");
         self.listed
@@ -30,8 +30,8 @@ impl Account {
             .collect()
     }
 
-    /// Makes a mailbox, if it is not there, and tells its numbers. Subscribed is what is subscribed at its source, or
-    /// is new where the source does not tell; not once more by a later run.
+    /// Creates a mailbox, if missing, and returns its numbers. A mailbox is subscribed if subscribed at its source,
+    /// or if new where the source does not report subscriptions; a later run does not subscribe the mailbox again.
     pub(super) async fn prepare(
         &mut self,
         folder: &Folder,

@@ -1,4 +1,4 @@
-//! Maildir with the folders of Maildir++: flags from the names of files, dates from their times.
+//! Maildir with the directories of Maildir++: flags from the names of files, dates from their times.
 
 use std::fs::{self, File, FileTimes};
 use std::io::{self, Read as _, Write as _};
@@ -13,7 +13,7 @@ use super::names::{self, Folder};
 use super::outcome::Put;
 use vere_process::failure::Failure;
 
-/// Flags by their letters (Maildir++, and Dovecot for what was forwarded).
+/// Flags by their letters (Maildir++, and Dovecot for forwarded messages).
 const LETTERS: [(char, &str); 6] = [
     ('D', "\\Draft"),
     ('F', "\\Flagged"),
@@ -23,21 +23,21 @@ const LETTERS: [(char, &str); 6] = [
     ('T', "\\Deleted"),
 ];
 
-/// Where Dovecot notes which keyword a small letter means: lines of a number and a name.
+/// The file of Dovecot with the keywords of small letters: lines of a number and a name.
 const KEYWORDS: &str = "dovecot-keywords";
 
-/// How often a message is looked for whose file got another name: mail clients give flags one by one.
+/// Number of searches for a message whose file was renamed: mail clients set flags one at a time.
 const RENAMES_MAX: usize = 3;
 
-/// Keywords that have letters.
+/// Limit of the keywords with letters.
 const KEYWORDS_MAX: usize = 26;
 
-/// A Maildir that is read.
+/// A Maildir to read.
 #[derive(Debug)]
 pub(super) struct Source {
     root: PathBuf,
     folders: Vec<PathBuf>,
-    /// The files of the folder that is open.
+    /// The files of the open directory.
     files: Vec<PathBuf>,
 }
 
@@ -51,7 +51,7 @@ impl Source {
     }
 
     /// # Errors
-    /// When it is no Maildir.
+    /// When the directory is no Maildir.
     pub(super) fn folders(&mut self) -> Result<Vec<Folder>, Failure> {
         let mut found = vec![(names::inbox(), self.root.clone())];
         let entries = fs::read_dir(&self.root)
@@ -98,7 +98,7 @@ impl Source {
                 }
             }
         }
-        // As they came: that is the order in which they get their UIDs.
+        // In the order of arrival, which is the order of their UIDs.
         files.sort_by_key(|(about, path)| (about.modified().ok(), path.clone()));
         let mut items = Vec::new();
         self.files.clear();
@@ -117,11 +117,11 @@ impl Source {
         Ok(items)
     }
 
-    /// The message, if it is still there. Other programs may give it other flags meanwhile, and so another
-    /// name, or have moved it from `new` to `cur`: it is looked for once more.
+    /// The message, if still present. Other programs may rename the file for other flags meanwhile, or move the file
+    /// from `new` to `cur`: the function searches for the new name.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub(super) fn read(&self, item: &Item) -> Result<Option<Message>, Failure> {
         let path = &self.files[usize::try_from(item.at)?];
         let mut found = open(path)?;
@@ -138,7 +138,7 @@ impl Source {
     }
 }
 
-/// Opens a file, if it is there.
+/// Opens a file, if present.
 fn open(path: &Path) -> Result<Option<File>, Failure> {
     match File::open(path) {
         Ok(file) => Ok(Some(file)),
@@ -147,7 +147,7 @@ fn open(path: &Path) -> Result<Option<File>, Failure> {
     }
 }
 
-/// The file of a message by the beginning of its name, where the file was before or in `cur`.
+/// The file of a message by the beginning of its name, in the earlier directory or in `cur`.
 fn renamed(before: &Path, key: &str) -> Result<Option<PathBuf>, Failure> {
     let Some(folder) = before.parent().and_then(Path::parent) else {
         return Ok(None);
@@ -215,7 +215,7 @@ fn date(time: SystemTime) -> Moment {
     })
 }
 
-/// The time of a file, as far as it can be one.
+/// The time of a file, as far as the system can represent the time.
 fn file_time(seconds: i64) -> SystemTime {
     let span = Duration::from_secs(seconds.unsigned_abs());
     let time = match seconds < 0 {
@@ -225,14 +225,14 @@ fn file_time(seconds: i64) -> SystemTime {
     time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// A Maildir that is written. A message's file is named by what it is at its source, so that it is there once
-/// however often it is written.
+/// A Maildir to write. A message's file is named by the identity of the message at its source, so that repeated
+/// writes leave a single file.
 #[derive(Debug)]
 pub(super) struct Target {
     root: PathBuf,
     place: PathBuf,
     keywords: Vec<Option<String>>,
-    /// The beginnings of the names of the files that are there.
+    /// The beginnings of the names of the present files.
     there: std::collections::HashSet<String>,
 }
 
@@ -246,10 +246,10 @@ impl Target {
         }
     }
 
-    /// Makes a folder, if it is not there, and puts messages there from now on.
+    /// Creates a directory, if missing, as the target of further messages.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the directory cannot be created.
     pub(super) fn open(&mut self, folder: &Folder) -> Result<(), Failure> {
         self.place = match folder.path == names::inbox() {
             true => self.root.clone(),
@@ -274,10 +274,10 @@ impl Target {
         Ok(())
     }
 
-    /// Writes a message, unless it is there.
+    /// Writes a message, unless present.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the message cannot be written.
     pub(super) fn put(&mut self, item: &Item, message: &mut Message) -> Result<Put, Failure> {
         let seconds = item.date.map_or(0, |date| date.moment().seconds());
         let base = base_name(&item.key, seconds, message.hash);
@@ -302,10 +302,10 @@ impl Target {
         Ok(Put::Kept(None))
     }
 
-    /// Makes what was put last.
+    /// Syncs the messages written last.
     ///
     /// # Errors
-    /// When it cannot.
+    /// When the sync fails.
     pub(super) fn sync(&self) -> Result<(), Failure> {
         let mut text = String::new();
         for (number, keyword) in self.keywords.iter().enumerate() {
@@ -324,7 +324,7 @@ impl Target {
         Ok(())
     }
 
-    /// The letter of a flag; keywords get theirs as they come, as long as there are letters.
+    /// The letter of a flag; keywords get free letters in the order of their use.
     fn letter(&mut self, flag: &str) -> Option<char> {
         let known = LETTERS
             .iter()
@@ -356,7 +356,8 @@ fn base_name(key: &str, seconds: i64, hash: Hash) -> String {
     format!("{}.V{}.vere", seconds.max(0), &id[..24])
 }
 
-/// Writes a message with the line ends of files; one that would not come back so, as it is.
+/// Writes a message with the line ends of files; a message that would not survive the conversion is written
+/// unchanged.
 pub(super) fn write_lf(message: &mut Message, to: &mut impl io::Write) -> io::Result<()> {
     if !message.plain_ends {
         return message.pieces(|piece| to.write_all(piece));
@@ -384,10 +385,10 @@ pub(super) fn write_lf(message: &mut Message, to: &mut impl io::Write) -> io::Re
     }
 }
 
-/// Makes a folder with those above it. Mail is nobody else's business.
+/// Creates a directory with its parents, closed to other users.
 ///
 /// # Errors
-/// When it cannot be made, with its name: a file of that name may be there.
+/// When the directory cannot be created, with its name: a file of the name may exist.
 pub(super) fn make_folder(path: &Path) -> Result<(), Failure> {
     let mut builder = fs::DirBuilder::new();
     builder
@@ -402,7 +403,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), Failure> {
         })
 }
 
-/// Makes a file that its owner alone may read.
+/// Creates a file that only its owner may read.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = fs::OpenOptions::new();
     options

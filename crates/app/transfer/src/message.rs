@@ -1,14 +1,14 @@
-//! Messages on their way: large ones lie in a temporary file, so that any size takes little memory.
+//! Messages on their way: large messages are in a temporary file, so that any size takes little memory.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use tempfile::SpooledTempFile;
 use vere_imap::date::DateTime;
 
-/// Octets of a message that are kept in memory; a larger one lies in a file.
+/// Octets of a message in memory; a larger message is in a file.
 const IN_MEMORY_MAX: usize = 1 << 20;
 
-/// What servers show in place of NUL, which no literal may hold: ours do, and Dovecot.
+/// The octet that servers show in place of NUL, which no literal may contain: the local store does, and Dovecot.
 const FOR_NUL: u8 = 0x80;
 
 /// Octets read at once.
@@ -19,22 +19,22 @@ pub(super) const PIECE: usize = 64 * 1024;
 pub(super) struct Item {
     /// Identity of the message in its source mailbox: the same key in every run.
     pub(super) key: String,
-    /// Its flags and keywords, as IMAP writes them.
+    /// The flags and keywords, in the notation of IMAP.
     pub(super) flags: Vec<String>,
     /// Date of arrival, if the source has the date.
     pub(super) date: Option<DateTime>,
-    /// Its size at the source.
+    /// The size at the source.
     pub(super) size: u64,
     /// Position in the source: an offset, the number of a file, or a UID.
     pub(super) at: u64,
 }
 
-/// Messages that are carried at once.
+/// Messages in a batch.
 const BATCH_MESSAGES: usize = 32;
-/// Octets after which no further message joins those that are carried at once.
+/// Octets beyond which no further message joins a batch.
 const BATCH_OCTETS: u64 = 8 << 20;
 
-/// The messages in parts that are carried at once, each of at least one.
+/// The messages in batches, each of at least one message.
 pub(super) fn batches(items: &[Item]) -> impl Iterator<Item = &[Item]> {
     let mut rest = items;
     std::iter::from_fn(move || {
@@ -62,16 +62,16 @@ pub(super) struct Message {
     content: SpooledTempFile,
     pub(super) size: u64,
     pub(super) hash: Hash,
-    /// Whether it holds NUL, which IMAP carries in another way (RFC 3516).
+    /// Whether the message contains NUL, which IMAP transfers in another form (RFC 3516).
     pub(super) nul: bool,
-    /// Whether it holds the octet that servers show in place of NUL.
+    /// Whether the message contains the octet that servers show in place of NUL.
     pub(super) stand_in: bool,
-    /// Whether every line ends with CRLF: such a message comes back from a file with other line ends.
+    /// Whether every line ends with CRLF: such a message survives the conversion to the line ends of files.
     pub(super) plain_ends: bool,
 }
 
 impl Message {
-    /// Gives its octets in pieces, from the beginning.
+    /// Returns the octets in pieces, from the beginning.
     pub(super) fn pieces(
         &mut self,
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
@@ -86,7 +86,7 @@ impl Message {
         }
     }
 
-    /// Whether a server that cannot show NUL would show this one as the other.
+    /// Whether a server that cannot show NUL would show the message as `shown`.
     pub(super) fn is_shown_as(&mut self, shown: &mut Self) -> io::Result<bool> {
         if self.size != shown.size {
             return Ok(false);
@@ -108,13 +108,13 @@ impl Message {
         self.content.seek(SeekFrom::Start(0)).map(drop)
     }
 
-    /// Its next octets.
+    /// Reads the next octets.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.content.read(buffer)
     }
 }
 
-/// What becomes of line ends.
+/// Treatment of line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineEnds {
     /// Line ends remain unchanged.

@@ -1,4 +1,4 @@
-//! Names of mailboxes between systems that write them differently: here a name is its levels.
+//! Names of mailboxes between systems with different notations: here a name is a list of levels.
 
 use vere_imap::client::Namespace;
 use vere_imap::utf7;
@@ -6,18 +6,18 @@ use vere_imap::utf7;
 /// A mailbox of a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Folder {
-    /// The levels of its name; `INBOX` alone for the inbox.
+    /// The levels of the name; `INBOX` alone for the inbox.
     pub(super) path: Vec<String>,
-    /// Its use, such as `\Sent` (RFC 6154).
+    /// The special use, such as `\Sent` (RFC 6154).
     pub(super) special_use: Option<String>,
-    /// Whether it is subscribed, where its place tells.
+    /// Whether the mailbox is subscribed, where the place reports subscriptions.
     pub(super) subscribed: Option<bool>,
-    /// Which one it is for its place.
+    /// The number of the mailbox at its place.
     pub(super) number: usize,
 }
 
 impl Folder {
-    /// Its name as people read it.
+    /// The name in the notation for people.
     pub(super) fn name(&self) -> String {
         self.path.join("/")
     }
@@ -50,8 +50,8 @@ pub(super) fn from_wire(name: &[u8], delimiter: Option<char>, own: &Namespace) -
     path
 }
 
-/// The name as it travels to a server whose own mailboxes are there. What its delimiter means cannot stand in
-/// a level: `_` takes its place.
+/// The name in the notation of a server with a given namespace. A level cannot contain the delimiter: `_` takes its
+/// place.
 pub(super) fn to_wire(path: &[String], own: &Namespace) -> Vec<u8> {
     let separator = own.delimiter.unwrap_or('_');
     let level = |text: &String| utf7::encode(&text.replace(separator, "_"));
@@ -75,10 +75,10 @@ pub(super) fn to_maildir(path: &[String]) -> String {
         .collect()
 }
 
-/// The levels that the name of a Maildir's folder stands for.
+/// The levels of a Maildir's directory name.
 pub(super) fn from_maildir(name: &str) -> Vec<String> {
     let level = |text: &str| {
-        // Put apart, so that the rest is in its one form.
+        // Split first, so that the rest has its canonical form.
         let parts = text.split("&AC4-").map(|part| {
             let parts = part.split("&AC8-");
             let parts = parts.map(|part| utf7::decode(part).unwrap_or_else(|| part.to_owned()));

@@ -1,14 +1,14 @@
-//! What came of single messages.
+//! The outcome of single messages.
 
 use vere_imap::Uid;
 
-/// What became of a message at its target.
+/// The outcome of a message at its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Put {
-    /// It is there now; under this UID, if that was said.
+    /// The target holds the message now; with its UID, if reported.
     Kept(Option<Uid>),
-    /// The target does not take it.
+    /// The target refuses the message.
     Refused(String),
-    /// The account at the target is full (`OVERQUOTA`, RFC 5530): nor would others be taken.
+    /// The account at the target is full (`OVERQUOTA`, RFC 5530): further messages would be refused as well.
     Full(String),
 }

@@ -1,4 +1,4 @@
-//! What stands on the command line for a place that mail comes from or goes to.
+//! The argument of the command line for a place: a source or a target of mail.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -9,15 +9,15 @@ use vere_units::Secret;
 
 use vere_process::failure::Failure;
 
-/// Octets read from a password file; more is no password.
+/// Octets read from a password file; a longer line is no password.
 const PASSWORD_FILE_MAX: u64 = 4_096;
 
 /// A place.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
-    /// An mbox file, or a folder of them.
+    /// An mbox file, or a directory of mbox files.
     Mbox(PathBuf),
-    /// A Maildir with its folders.
+    /// A Maildir with its directories.
     Maildir(PathBuf),
     /// An account of an IMAP server.
     Imap(Remote),
@@ -29,7 +29,7 @@ pub(super) struct Remote {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) security: Security,
-    /// Certificates that are trusted beside the system's.
+    /// Certificates trusted beside the system's certificates.
     pub(super) ca: Option<PathBuf>,
     pub(super) credentials: Credentials,
 }
@@ -45,26 +45,25 @@ pub(super) enum Security {
     Clear,
 }
 
-/// How an IMAP server is reached, beside what the place itself says.
+/// Arguments for the connection to an IMAP server, beside the place itself.
 #[derive(Debug, Default, clap::Args)]
 pub struct ServerArgs {
-    /// Reads the password of the IMAP account from the first line of this file; a person at a terminal is
-    /// asked without it.
+    /// Read the password of the IMAP account from the first line of this file; by default, ask at the terminal.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Trusts the certificates in this PEM file beside the system's.
+    /// Trust the certificates in this PEM file beside the system's certificates.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Lets mail and password travel in the clear with imap://.
+    /// Allow mail and password in clear text with imap://.
     #[arg(long)]
     clear: bool,
 }
 
 impl Place {
-    /// Takes what stands on the command line.
+    /// Parses the argument of the command line.
     ///
     /// # Errors
-    /// When it is no place, or the password cannot be had.
+    /// When the argument is no place, or the password cannot be read.
     pub(super) fn parse(text: &str, server: &ServerArgs) -> Result<Self, Failure> {
         if let Some(path) = text.strip_prefix("mbox:") {
             return Ok(Self::Mbox(path.into()));
@@ -95,7 +94,7 @@ impl Place {
         )))
     }
 
-    /// The same for every run that means the same place.
+    /// The identity of the place, equal for every run with the same place.
     pub(super) fn identity(&self) -> String {
         let whole = |path: &Path| {
             let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

@@ -1,4 +1,4 @@
-//! One run: mailbox by mailbox, a few messages at once.
+//! A run: mailbox by mailbox, a few messages at once.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -19,16 +19,16 @@ use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_process::wording::{counted, messages};
 
-/// Messages that were refused, and such that are doubtful, that are named, each with the reason.
+/// Number of refused or doubtful messages that are named, each with the reason.
 const NAMED_MAX: usize = 50;
 
-/// The largest message that our own store keeps.
+/// The largest message of the local store.
 const SIZE_MAX: u64 = vere_store::MESSAGE_OCTETS_MAX as u64;
 
-/// The exit code when everything was done that could be, and some messages were refused or went away.
+/// The exit code of a complete run with some messages refused or removed.
 const SOME_REFUSED: u8 = 3;
 
-/// Which way mail goes.
+/// The direction of the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Import,
@@ -45,20 +45,20 @@ pub(super) struct Run {
     summary: Summary,
 }
 
-/// What came of it.
+/// The result of the run.
 #[derive(Debug, Default)]
 struct Summary {
     mailboxes: usize,
     brought: u64,
     octets: u64,
-    /// Messages that were there already, by an earlier run.
+    /// Messages present from an earlier run.
     before: u64,
-    /// Messages that went from their source meanwhile.
+    /// Messages removed from their source meanwhile.
     gone: u64,
     refused: u64,
-    /// Messages that came with other octets where NUL may be.
+    /// Messages received with other octets in possible places of NUL.
     doubtful: u64,
-    /// The first of those that were refused or are doubtful, with the reasons.
+    /// The first refused or doubtful messages, with the reasons.
     named: String,
 }
 
@@ -80,10 +80,10 @@ impl Run {
         }
     }
 
-    /// Does all of it.
+    /// Runs the whole transfer.
     ///
     /// # Errors
-    /// When it cannot go on.
+    /// When the transfer cannot go on.
     pub(super) async fn whole(mut self) -> Result<Outcome, Failure> {
         for folder in self.chosen()? {
             if let Err(failure) = self.folder(&folder).await {
@@ -103,7 +103,7 @@ impl Run {
         })
     }
 
-    /// The mailboxes that were asked for.
+    /// The requested mailboxes.
     fn chosen(&mut self) -> Result<Vec<Folder>, Failure> {
         let mut folders = self.source.folders()?;
         let missing = self
@@ -146,7 +146,7 @@ impl Run {
             .collect();
         self.summary.before += (all - left.len()) as u64;
         if self.direction == Direction::Import {
-            // Nothing of them is read: our store would take none.
+            // Large messages are not read: the local store would refuse the messages.
             let (fit, large) = left
                 .into_iter()
                 .partition::<Vec<Item>, _>(|item| item.size <= SIZE_MAX);
@@ -181,7 +181,7 @@ impl Run {
         self.target.leave()
     }
 
-    /// Finds out which of the messages that an earlier run sent are there; they are not sent again.
+    /// Finds the messages of an earlier run that have arrived; these messages are not sent again.
     async fn resolve(&mut self, to: &Folder, left: &mut Vec<Item>) -> Result<(), Failure> {
         let name = to.name();
         let known = self.state.folder(&name);
@@ -197,7 +197,7 @@ impl Run {
         let mut ours = Vec::new();
         for part in batches(&in_doubt) {
             let read = self.source.read(part).await?;
-            // Those that are carried are read again.
+            // The carried messages are read again.
             drop(self.source.doubts());
             ours.extend(part.iter().zip(read).filter_map(|(item, message)| {
                 let message = message?;
@@ -209,7 +209,7 @@ impl Run {
             return Ok(());
         };
         let mut there = account.find(to, begin.uid_next, &sizes, &uids).await?;
-        // Those that were noted without a UID are among what was found.
+        // Messages recorded without a UID are among the found messages.
         there.retain(|(hash, _)| match before.get_mut(hash) {
             Some(count) if *count > 0 => {
                 *count -= 1;
@@ -273,7 +273,7 @@ impl Run {
             false => ProgressDrawTarget::stderr(),
         };
         let bar = ProgressBar::with_draw_target(Some(messages as u64), target);
-        // Of fixed widths, and without digits that change with every message: the bar is not to jump.
+        // Fixed widths, and no digits that change with every message, keep the bar from jumping.
         let width = bar
             .length()
             .map_or(0, |all| HumanCount(all).to_string().len());
@@ -284,7 +284,7 @@ impl Run {
             bar.set_style(style.with_key(
                 "rate",
                 |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-                    // Whoever draws has nobody to tell.
+                    // The progress bar has no way to report an error.
                     let _ = write!(out, "{:.0}/s", state.per_sec());
                 },
             ));
@@ -294,7 +294,7 @@ impl Run {
     }
 }
 
-/// The run ends there: each message behind it would be sent for nothing.
+/// The run ends there: each later message would be sent for nothing.
 fn no_room(item: &Item, size: u64, reason: &str) -> Failure {
     Failure::new(format!(
         "the account that mail goes to is full at message {} ({}): [OVERQUOTA] {reason}. Raise its quota, or make \

@@ -8,7 +8,7 @@ use super::place::Place;
 use super::{maildir, mbox};
 use vere_process::failure::Failure;
 
-/// A place that mail comes from.
+/// A source of mail.
 pub(super) enum Source {
     Mbox(mbox::Source),
     Maildir(maildir::Source),
@@ -24,7 +24,7 @@ impl Source {
         })
     }
 
-    /// Its mailboxes.
+    /// The mailboxes of the source.
     pub(super) fn folders(&mut self) -> Result<Vec<Folder>, Failure> {
         match self {
             Self::Mbox(source) => source.folders(),
@@ -33,7 +33,7 @@ impl Source {
         }
     }
 
-    /// Opens a mailbox and lists what is in it.
+    /// Opens a mailbox and lists its messages.
     pub(super) async fn list(&mut self, folder: &Folder) -> Result<Vec<Item>, Failure> {
         match self {
             Self::Mbox(source) => source.open(folder),
@@ -42,7 +42,7 @@ impl Source {
         }
     }
 
-    /// Reads messages of the mailbox that is open; `None` stands for those that went meanwhile.
+    /// Reads messages of the open mailbox; `None` stands for messages removed meanwhile.
     pub(super) async fn read(&mut self, items: &[Item]) -> Result<Vec<Option<Message>>, Failure> {
         match self {
             Self::Mbox(source) => items.iter().map(|item| source.read(item)).collect(),
@@ -51,7 +51,7 @@ impl Source {
         }
     }
 
-    /// Those of the messages read since the last call that may not be what the place has.
+    /// The messages read since the last call that may differ from the original.
     pub(super) fn doubts(&mut self) -> Vec<Doubt> {
         match self {
             Self::Mbox(_) | Self::Maildir(_) => Vec::new(),

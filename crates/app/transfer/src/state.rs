@@ -63,7 +63,7 @@ struct Numbers {
     next: Uid,
 }
 
-/// What is known of a mailbox.
+/// The state of a mailbox.
 #[derive(Debug, Default)]
 pub(super) struct FolderState {
     /// The target's mailbox before the first message.
@@ -115,10 +115,10 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Opens or creates the file; cuts off an incomplete last line, which a crash leaves.
+    /// Opens or creates the file; cuts off an incomplete last line, left by a crash.
     ///
     /// # Errors
-    /// When the file cannot be read, is no state file, or another run uses it.
+    /// When the file cannot be read, is no state file, or is in use by another run.
     pub(super) fn open(path: &Path, dry: bool) -> Result<Self, Failure> {
         let wrong = |error: &dyn std::fmt::Display| {
             Failure::new(format!("state file {}: {error}", path.display()))
@@ -181,7 +181,7 @@ impl State {
         Ok(())
     }
 
-    /// What is known of a mailbox.
+    /// The state of a mailbox.
     pub(super) fn folder(&mut self, name: &str) -> &FolderState {
         self.folders.entry(name.to_owned()).or_default()
     }
@@ -212,7 +212,7 @@ impl State {
         Ok(())
     }
 
-    /// Notes what is there, and how long the mbox is now.
+    /// Records the stored messages, and the present length of the mbox.
     pub(super) fn has(
         &mut self,
         folder: &str,

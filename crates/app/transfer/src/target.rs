@@ -9,7 +9,7 @@ use super::state::FolderState;
 use super::{maildir, mbox};
 use vere_process::failure::Failure;
 
-/// A place that mail goes to.
+/// A target of mail.
 pub(super) enum Target {
     Mbox(mbox::Target),
     Maildir(maildir::Target),
@@ -25,7 +25,7 @@ impl Target {
         })
     }
 
-    /// Makes a mailbox ready; its numbers, where it has such.
+    /// Prepares a mailbox; returns its numbers, where the target has numbers.
     pub(super) async fn prepare(
         &mut self,
         folder: &Folder,
@@ -41,7 +41,7 @@ impl Target {
         }
     }
 
-    /// Puts messages there, and says what became of each.
+    /// Stores messages at the target, and returns the outcome of each.
     pub(super) async fn put(
         &mut self,
         folder: &Folder,
@@ -60,12 +60,12 @@ impl Target {
         }
     }
 
-    /// Makes what was put last; how long the file is now, where it is one.
+    /// Syncs the messages stored last; returns the present length of the file, if the target is a file.
     pub(super) fn sync(&mut self) -> Result<Option<u64>, Failure> {
         match self {
             Self::Mbox(target) => target.sync().map(Some),
             Self::Maildir(target) => target.sync().map(|()| None),
-            // It said so only when it was.
+            // The server acknowledged only synced messages.
             Self::Account(_) => Ok(None),
         }
     }

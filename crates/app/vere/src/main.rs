@@ -1,12 +1,11 @@
-//! `vere`: one mail system. This binary wires the engines to the hosts and is everything that runs: the
-//! supervisor, its roles, and the commands.
+//! `vere`: a whole mail system. The binary wires the engines to the hosts and runs every process: the supervisor, its
+//! roles, and the commands.
 //!
-//! Reading order: [`cli`] (what a person types), [`supervisor`] (starts the roles), [`gateway`] (the way
-//! of a message), [`store`] (the mailboxes), [`spool`] (the node, and the gateway's link to it), [`control`]
-//! (how commands talk to a running gateway), [`sendmail`] (mail from the programs of this machine),
-//! [`transfer`] (mail from other systems and to them),
-//! [`signer`] (the private keys). What all of them share needs none of them: [`role`], [`secret`], [`failure`],
-//! [`outcome`], [`wording`].
+//! Reading order: [`cli`] (the command line), [`supervisor`] (starts the roles), [`gateway`] (the path of a message),
+//! [`store`] (the mailboxes), [`spool`] (the node, and the gateway's link to the node), [`control`] (the connection
+//! between commands and a running gateway), [`sendmail`] (mail from local programs), [`transfer`] (mail from other
+//! systems and to other systems), [`signer`] (the private keys). The shared modules need none of these: [`role`],
+//! [`secret`], [`failure`], [`outcome`], [`wording`].
 
 mod cli;
 
@@ -26,7 +25,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
-    // Before the usual parser, which knows nothing of the old command line.
+    // Before the usual parser, which does not know the classic command line.
     if let Some((name, words)) = vere_sendmail::called(&arguments) {
         return vere_sendmail::run(&name, &words);
     }
@@ -49,7 +48,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Puts `-c FILE` that stands before the command behind it, where each command that has it looks for it.
+/// Moves `-c FILE` from before the command to behind the command, where each command with the option looks for the
+/// option.
 fn config_behind(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let words = match arguments.get(1).and_then(|word| word.to_str()) {
         Some("-c" | "--config") => 2,
@@ -66,7 +66,7 @@ fn config_behind(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// Prints a command's result; a reader that went away (`| head`) is no failure.
+/// Prints a command's result; a closed reader (`| head`) is no failure.
 fn print(text: &str) -> ExitCode {
     match std::io::stdout().write_all(harmless(text).as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
@@ -74,7 +74,7 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// The text without what steers a terminal: much of it comes from messages and other hosts.
+/// The text without control characters of a terminal: much of the text comes from messages and other hosts.
 fn harmless(text: &str) -> Cow<'_, str> {
     let steers = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
     if text.contains(steers) {

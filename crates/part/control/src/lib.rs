@@ -1,8 +1,7 @@
 //! The control socket: how `vere queue` and other commands talk to a running gateway.
 //!
-//! A local stream socket; one JSON object per line each way. A request is
-//! `{"command": NAME, ...}`, its answer `{"ok": VALUE}` or `{"error": TEXT}`. Who may connect is decided
-//! by the permissions of the socket's file: its owner only.
+//! A local stream socket; a JSON object per line in each direction. A request is `{"command": NAME, ...}`, its answer
+//! `{"ok": VALUE}` or `{"error": TEXT}`. The permissions of the socket's file decide who may connect: the owner only.
 
 pub mod queues;
 mod requests;
@@ -44,10 +43,10 @@ pub fn store_socket(settings: &Settings) -> PathBuf {
     settings.control.socket.with_file_name("store.sock")
 }
 
-/// Asks the gateway behind `socket` and waits for its answer.
+/// Asks the gateway behind `socket` and waits for the answer.
 ///
 /// # Errors
-/// When nobody listens there, the answer takes too long, or the gateway refuses; the text says which.
+/// When nobody listens at the socket, the answer takes too long, or the gateway refuses; the text has the reason.
 pub fn ask(socket: &Path, request: &Request) -> Result<serde_json::Value, String> {
     ask_for(socket, request, ANSWER_TIMEOUT)
 }

@@ -1,9 +1,9 @@
-//! Takes over the queues of gateways that are dead (`gateway.adopts`), and lets go of them when they are
-//! empty, or when their own gateway is back.
+//! Takes over the queues of dead gateways (`gateway.adopts`), and gives the queues back when empty, or when their own
+//! gateway is back.
 //!
-//! A gateway is dead when for `gateway.adopt_after` neither its lease nor the record of its group
-//! changed in the register, and the lease was not given back: whoever stops a gateway means to start
-//! it again. While its owner claims or waits, the record is younger than the lease; that takes longer.
+//! A gateway is dead when for `gateway.adopt_after` neither its lease nor the record of its group changed in the
+//! register, and the lease was not given back: an operator who stops a gateway means to start the gateway again.
+//! While an owner claims or waits, the record is younger than the lease; the claim takes longer.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -37,7 +37,7 @@ const LOOK_MIN: Duration = Duration::from_millis(100);
 const ASK_MIN: Duration = Duration::from_secs(1);
 const ASK_MAX: Duration = Duration::from_secs(60);
 
-/// What is known of one group: the versions of lease and record, and since when they are the same.
+/// The state of a group: the versions of lease and record, and the time of their last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seen {
     lease: u64,
@@ -58,7 +58,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Takes what the register holds; gives the record by which the dead owner had the group.
+    /// Reads the content of the register; returns the record under which the dead owner had the group.
     fn look(
         &mut self,
         name: &str,
@@ -127,7 +127,7 @@ pub(super) async fn run(groups: Rc<Groups>, mut stop: watch::Receiver<bool>) {
             let lease = register.read(&read("lease")).await;
             let group = register.read(&read("group")).await;
             let (Ok(lease), Ok(group)) = (lease, group) else {
-                // Nothing is known of the time in between.
+                // Changes in the time between are unknown.
                 watch.seen.remove(&name);
                 continue;
             };
@@ -160,13 +160,13 @@ async fn names(register: &Register, settings: &Settings) -> Vec<String> {
     }
     let all = register.list("lease/").await.unwrap_or_default();
     let names = all.iter().filter_map(|(key, _)| key.strip_prefix("lease/"));
-    // Whoever writes the register chooses these names, and they become names of files.
+    // The writer of the register chooses the names, which become names of files.
     let right = names.filter(|name| vere_settings::checked_name(name).is_ok());
     let others = right.filter(|name| *name != gateway.name);
     others.map(str::to_owned).collect()
 }
 
-/// Whether the nodes let this gateway have the group, if one of them says.
+/// Whether the nodes admit the gateway to the group, if a node answers.
 async fn may_adopt(settings: &Arc<Settings>, group: &str, record: &Membership) -> Option<bool> {
     match nodes::admission(settings, group, record).await {
         Ok(Admission::Granted) => return Some(true),
@@ -187,7 +187,7 @@ async fn may_adopt(settings: &Arc<Settings>, group: &str, record: &Membership) -
     Some(false)
 }
 
-/// Takes the group and delivers what it holds, beside everything else.
+/// Claims the group and delivers its messages, beside all other mail.
 fn adopt(groups: &Rc<Groups>, name: &str, epoch: u64, stop: watch::Receiver<bool>) {
     tracing::warn!(
         group = name,

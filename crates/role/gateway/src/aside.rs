@@ -1,4 +1,4 @@
-//! What has come of a long message, in a file without a name, so that many of them take the disk and not memory.
+//! The received part of a long message, in an unlinked file, so that many long messages use the disk and not memory.
 //!
 //! The message is read back when it is whole, for as long as it takes to make it safe.
 //!
@@ -31,7 +31,7 @@ const LAST_DIVISOR: u64 = 2;
 #[derive(Debug)]
 pub(super) struct Aside {
     settings: Arc<Settings>,
-    /// What it takes of the disk.
+    /// The file's share of the disk.
     held: Share,
     file: Option<File>,
 }

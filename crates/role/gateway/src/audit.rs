@@ -1,4 +1,4 @@
-//! The line in the log for everything that an operator does: who, what, to which mail, and what came of it.
+//! The log line of an operator's action: user, action, mail, and outcome.
 
 use vere_control::{Action, Answer, MessageChange, OrderChange, Request};
 

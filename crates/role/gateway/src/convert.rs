@@ -8,7 +8,7 @@ use vere_smtp::client::{OutgoingMessage, RecipientOutcome, TransactionOutcome};
 use vere_smtp::command::{BodyType, MailFrom, Notify, Orcpt, RcptTo, Ret, Xtext};
 use vere_smtp::reply::Reply;
 
-/// What the queue keeps of a NOTIFY parameter.
+/// The queue's form of a NOTIFY parameter.
 pub(super) fn notify(notify: Option<Notify>) -> queue::Notify {
     match notify {
         None => queue::Notify::default(),
@@ -38,7 +38,7 @@ pub(super) const fn without_success(notify: Notify) -> Notify {
     }
 }
 
-/// What the queue keeps of a BODY parameter.
+/// The queue's form of a BODY parameter.
 pub(super) fn body_type(mail: &MailFrom) -> queue::BodyType {
     match mail.body {
         BodyType::SevenBit => queue::BodyType::SevenBit,
@@ -47,7 +47,7 @@ pub(super) fn body_type(mail: &MailFrom) -> queue::BodyType {
     }
 }
 
-/// What the queue keeps of a RET parameter.
+/// The queue's form of a RET parameter.
 pub(super) fn ret(mail: &MailFrom) -> Option<queue::Ret> {
     mail.ret.map(|ret| match ret {
         Ret::Full => queue::Ret::Full,
@@ -115,7 +115,7 @@ pub(super) fn status(reply: &Reply) -> String {
     }
 }
 
-/// What the settlement needs of the client machine's outcome.
+/// The client machine's outcome in the form of the settlement.
 pub(super) fn results(outcome: &TransactionOutcome) -> Vec<RecipientResult> {
     let result = |recipient: &RecipientOutcome| {
         let (disposition, reply) = match recipient {

@@ -27,7 +27,7 @@ pub enum GatewayError {
     Control {
         /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The group of queues cannot be reached.
@@ -56,7 +56,7 @@ pub enum GatewayError {
 }
 
 impl GatewayError {
-    /// The error of another part that this one passes on as it is.
+    /// The error of another part that the gateway passes on unchanged.
     fn passed_on(&self) -> Option<&(dyn Error + 'static)> {
         Some(match self {
             Self::Listen(error) => error,

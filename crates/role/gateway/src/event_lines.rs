@@ -19,10 +19,10 @@ use vere_units::Secret;
 
 pub use error::EventTargetError;
 
-/// Lines with the queues they get into.
+/// Lines with their queues.
 pub(super) type Lines = Vec<(QueueId, Bytes)>;
 
-/// What takes event lines.
+/// The target of event lines.
 #[derive(Debug)]
 enum Target {
     File(FileSink),
@@ -94,9 +94,9 @@ pub(super) struct EventLines {
     on: bool,
     /// The queue of lines about ends of messages, once known.
     pub(super) finished: Cell<Option<QueueId>>,
-    /// The queue of all other lines, once known.
+    /// The queue of notices, once known.
     pub(super) notices: Cell<Option<QueueId>>,
-    /// Octets that wait.
+    /// Octets of waiting lines.
     waiting: Cell<u64>,
     /// Notified when more lines are stored.
     changed: Notify,
@@ -114,7 +114,7 @@ impl EventLines {
         }
     }
 
-    /// Octets of lines that wait.
+    /// Octets of waiting lines.
     pub(super) const fn waiting(&self) -> u64 {
         self.waiting.get()
     }

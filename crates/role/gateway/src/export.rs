@@ -14,7 +14,7 @@ use vere_link::link::SpoolError;
 const BLOCK_LINES: u32 = 1_000;
 /// Octets taken at once, about.
 const BLOCK_OCTETS: u32 = 1 << 20;
-/// What comes within this time is written together: every writing is synced.
+/// Lines that arrive within this time are written together: every write is synced.
 const GATHER: Duration = Duration::from_millis(200);
 /// Pauses after a failure, doubled from the first to the last.
 const PAUSE_MIN: Duration = Duration::from_millis(500);

@@ -5,7 +5,7 @@ use vere_mime::{Field, addr_specs, fields};
 /// Longest Message-ID kept for tracing, in octets; RFC 5322 allows a line of 998.
 const MESSAGE_ID_MAX: usize = 998;
 
-/// What was found in the header of a message. Of fields that may come once the first counts.
+/// The relevant fields of a message's header. Of fields that may occur once, the first counts.
 #[derive(Debug, Default)]
 pub(super) struct Header<'a> {
     /// How many `Received` fields there are: so many servers it has passed (RFC 5321 section 6.3).

@@ -1,4 +1,4 @@
-//! Event lines: what other systems are told of each end of a message, each report and each queue command.
+//! Event lines: the lines for other systems about each end of a message, each report and each queue command.
 
 use vere_queue::ledger::{FINISHED_QUEUE, NOTICES_QUEUE, OrderNotice};
 use vere_queue::{
@@ -37,7 +37,7 @@ impl Group {
         self.ledger(|ledger| tell(ledger, &subject))
     }
 
-    /// What is told of the end of an attempt.
+    /// The lines about the end of an attempt.
     pub(super) fn finished_lines(
         &self,
         queue: QueueNumber,
@@ -54,7 +54,7 @@ impl Group {
         EventLines::told(&self.event_lines.finished, lines)
     }
 
-    /// What is told of a message that an operator removes.
+    /// The line about a message that an operator removes.
     pub(super) fn removed_lines(
         &self,
         queue: QueueNumber,
@@ -70,7 +70,7 @@ impl Group {
         EventLines::told(&self.event_lines.finished, lines)
     }
 
-    /// What is told of a report to a sender; `sent`: its trace id.
+    /// The lines about a report to a sender; `sent`: the trace id of the report.
     pub(super) fn report_lines(
         &self,
         queue: QueueNumber,
@@ -87,7 +87,7 @@ impl Group {
         EventLines::told(&self.event_lines.notices, lines)
     }
 
-    /// What is told of a report about a message that is being taken.
+    /// The lines about a report on a message that is being accepted.
     pub(super) fn expanded_lines(
         &self,
         message: TraceId,
@@ -101,7 +101,7 @@ impl Group {
         EventLines::told(&self.event_lines.notices, lines)
     }
 
-    /// What is told of an operator's order.
+    /// The line about an operator's order.
     pub(super) fn order_lines(&self, order: &Order, change: OrderNotice) -> Lines {
         if !self.event_lines.is_on() {
             return Vec::new();
@@ -111,7 +111,7 @@ impl Group {
         EventLines::told(&self.event_lines.notices, vec![line])
     }
 
-    /// What is told of a message that an operator holds or releases.
+    /// The line about a message that an operator holds or releases.
     pub(super) fn hold_lines(
         &self,
         destination: &Destination,

@@ -1,4 +1,4 @@
-//! The gateway role: takes mail by SMTP, keeps it in the spool, and delivers it.
+//! The gateway role: accepts mail by SMTP, stores the mail in the spool, and delivers it.
 //!
 //! One thread and its tasks: `listeners` accept, `session` drives a connection, `intake` takes
 //! responsibility for a message, `routing` says where it goes, `storing` stores it, `scheduler` starts

@@ -30,7 +30,7 @@ use vere_process::proxy;
 use vere_process::secret::{self, SecretError};
 use vere_process::tls::ServerTls;
 
-/// What all listeners share.
+/// The state shared by all listeners.
 #[derive(Debug)]
 pub(super) struct Reception {
     group: Rc<Group>,

@@ -107,8 +107,7 @@ impl GatewayMetrics {
         }
     }
 
-    /// A message of so many octets and recipients was taken, or refused at its end, and how long that
-    /// took.
+    /// A message was accepted, or refused at its end: its octets, recipients and time.
     pub(super) fn received(
         &self,
         service: Service,
@@ -151,7 +150,7 @@ impl GatewayMetrics {
         self.figures(&self.all.smtp.body_memory_bytes)
     }
 
-    /// The figures of what is written of long ones.
+    /// The figures of the disk space of long messages.
     pub(super) fn body_disk(&self) -> MemoryFigures {
         self.figures(&self.all.smtp.body_disk_bytes)
     }
@@ -171,7 +170,7 @@ impl GatewayMetrics {
 
 /// The spool and TLS.
 impl GatewayMetrics {
-    /// What came of signing a message of our own users, and how long that took.
+    /// The outcome of signing a message of a local user, and the time taken.
     pub(super) fn signed(&self, result: SignResult, took: Duration) {
         let sign = &self.all.sign;
         sign.messages.get_or_create(&result).inc();
@@ -180,7 +179,7 @@ impl GatewayMetrics {
         }
     }
 
-    /// What came of a message or report that was given to the spool, and how long that took.
+    /// The outcome of storing a message or report in the spool, and the time taken.
     pub(super) fn committed<T>(&self, result: &Result<T, SpoolError>, took: Duration) {
         let spool = &self.all.spool;
         let came_to = match result {
@@ -227,7 +226,7 @@ impl GatewayMetrics {
         OpenConnection(gauge)
     }
 
-    /// A next hop or the mailboxes have said what becomes of a message, and how long that took.
+    /// The time from a delivery attempt's start to the verdict of the next hop or of the mailboxes.
     pub(super) fn transaction(&self, took: Duration) {
         let seconds = &self.all.delivery.transaction_seconds;
         seconds.observe(took.as_secs_f64());
@@ -253,7 +252,7 @@ impl GatewayMetrics {
         self.all.queue.clock_steps.inc();
     }
 
-    /// One recipient of an attempt: what it came to.
+    /// The outcome of an attempt for one recipient.
     pub(super) fn settled(&self, disposition: Disposition, local: bool, expired: bool) {
         match disposition {
             Disposition::Delivered if local => &self.stored,

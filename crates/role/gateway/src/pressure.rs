@@ -44,7 +44,7 @@ pub(super) struct Pressure {
     pub(super) bound: Cell<Option<Bound>>,
     /// Whether memory for messages of clients that have not authenticated is short.
     pub(super) short: Cell<bool>,
-    /// What the nodes said last.
+    /// The last answers of the nodes.
     pub(super) held: Cell<Held>,
 }
 
@@ -118,7 +118,7 @@ impl fmt::Display for Closed {
 }
 
 impl Closed {
-    /// What clients are told.
+    /// The reply to clients.
     pub(super) const fn refusal(self) -> Refusal {
         match self {
             Self::Recovering | Self::Spool => Refusal::Busy,

@@ -24,7 +24,7 @@ const BLOCK_OCTETS: u32 = 4 << 20;
 /// Queues that are read at the same time: many hold little, and each is asked for.
 const QUEUES_AT_ONCE: usize = 16;
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Recovered {
     pub(super) queues: usize,

@@ -1,4 +1,4 @@
-//! The replicas of a group, as operators see them.
+//! The replicas of a group, for the display to operators.
 
 use vere_spool::owner::{NetworkState, ReplicaRow, SyncState};
 

@@ -1,4 +1,4 @@
-//! The services by which mail comes in.
+//! The services for incoming mail.
 
 use std::net::SocketAddr;
 

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Why messages wait: which host, or destination, said what.
+/// The reason why messages wait: the reply of a host or destination.
 #[derive(Debug)]
 pub(crate) struct Reason {
     pub(super) remote: String,

@@ -1,5 +1,5 @@
-//! `vere store`: the mail store's files, while nothing else uses them; a search is explained, and accounts are
-//! listed and removed, by the store that runs, too.
+//! `vere store`: the mail store's files, while no other process uses the files; a running store also explains
+//! searches, and lists and removes accounts.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -27,64 +27,68 @@ mod repair;
 mod room;
 use room::Room;
 
-/// How long a search may take that is explained.
+/// Longest time of an explained search.
 const EXPLAIN_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Looks after the mail store's files, while the system is stopped; `explain`, `accounts` and `remove-account` at
-/// any time.
+/// Maintain the mail store's files, while the system is stopped; `explain`, `accounts` and `remove-account` at any
+/// time.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
-    /// Reads everything and compares what must agree; ends with 1 when something is wrong.
+    /// Read everything and compare all redundant data; exit with 1 when an error is found.
     Check {
-        /// Prints JSON: an object with the counts and `findings`, a list of texts.
+        /// Print JSON: an object with the counts and `findings`, a list of texts.
         #[arg(long)]
         json: bool,
     },
-    /// Prints how much is stored, and how much of it is shared.
+    /// Print the amount of stored data, and the shared part.
     Stats {
-        /// Prints JSON: an object with the counts.
+        /// Print JSON: an object with the counts.
         #[arg(long)]
         json: bool,
     },
-    /// Searches a mailbox and says what answered: the index, or messages that were looked into.
+    /// Search a mailbox and print the source of the answer: the index, or messages that were read.
     Explain {
         /// The account, as user@example.org.
         account: AccountName,
         /// The mailbox.
         mailbox: String,
-        /// What follows SEARCH in IMAP: 'BODY free SINCE 1-Jan-2026'.
+        /// The arguments of SEARCH in IMAP: 'BODY free SINCE 1-Jan-2026'.
         search: String,
     },
-    /// Lists the accounts that have mailboxes, with messages and octets, and says which the directory does not know.
+    /// List the accounts with mailboxes, with messages and octets, and mark accounts unknown to the directory.
     Accounts {
-        /// Prints JSON: a list of objects with `account`, `mailboxes`, `messages`, `octets` and `known`.
+        /// Print JSON: a list of objects with `account`, `mailboxes`, `messages`, `octets` and `known`.
         #[arg(long)]
         json: bool,
     },
-    /// Removes all mailboxes and mail of an account that the directory does not know (any more).
+    /// Remove all mailboxes and mail of an account that is not, or no longer, in the directory.
     RemoveAccount {
         /// The account, as user@example.org.
         account: AccountName,
-        /// Does it without asking.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
-    /// Makes everything but the log anew, and of a damaged log what is left of it: what is lost is named,
-    /// message by message. Ends with 1 when something is.
+    /// Rebuild metadata and index from the message log.
+    ///
+    /// If the log is damaged, salvage the readable part and list each lost message. Exits with 1 when a message is
+    /// lost.
     Repair {
-        /// Says what would be done, and changes nothing.
+        /// Print the planned changes, and change nothing.
         #[arg(long)]
         dry_run: bool,
-        /// Prints JSON: an object with the counts and `findings`, a list of texts.
+        /// Print JSON: an object with the counts and `findings`, a list of texts.
         #[arg(long)]
         json: bool,
     },
-    /// Goes on with a log that was put back from a copy: makes everything else anew from it, and gives every mailbox a
-    /// new UIDVALIDITY, so that clients read their mail again and take no new message for one that they know.
+    /// Continue with a log that was restored from a backup.
+    ///
+    /// Rebuilds metadata and index from the log, and gives every mailbox a new UIDVALIDITY, so that clients read
+    /// their mail again and take no new message for a known message.
     Restored,
-    /// Gives back the room of messages that no mailbox holds any more.
+    /// Free the space of messages that no mailbox holds any more.
     Compact {
-        /// Leaves segments alone of which less than this goes, in percent.
+        /// Skip segments whose removable part is below this percentage.
         #[arg(long, value_name = "PERCENT", default_value_t = 10)]
         dead_min: u64,
     },
@@ -162,7 +166,7 @@ pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Failu
     }
 }
 
-/// What the store that runs says to a search; `None` when none runs.
+/// The running store's answer to a search; `None` when no store runs.
 fn ask_store(
     settings: &Settings,
     account: &AccountName,
@@ -210,7 +214,7 @@ fn compact(store: &mut FileStore, folder: &Path, dead_min: u64) -> Result<u64, F
                 if report.covered == 0 {
                     break;
                 }
-                // What the snapshots cover goes once they are safe.
+                // The log covered by snapshots is removed once the snapshots are safe.
                 while let Some(job) = store.sync_job()? {
                     store.finish_sync(job.run())?;
                 }
@@ -222,7 +226,7 @@ fn compact(store: &mut FileStore, folder: &Path, dead_min: u64) -> Result<u64, F
     Ok(saved)
 }
 
-/// What a check of store and index found.
+/// The findings of a check of store and index.
 struct Report {
     store: CheckReport,
     index_octets: u64,

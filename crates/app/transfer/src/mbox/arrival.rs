@@ -1,4 +1,4 @@
-//! When a message arrived by its own word, where the file does not tell.
+//! The arrival time of a message from its own header, where the file has none.
 
 use std::io;
 
@@ -7,18 +7,18 @@ use vere_mime::{fields, header_len, sent};
 
 use crate::message::Message;
 
-/// Octets of a message in which its fields are looked for.
+/// Octets of a message that are searched for header fields.
 const HEADER_OCTETS_MAX: usize = 256 * 1024;
 
-/// Seconds of the year 1970: programs that know no date write its beginning, in whatever zone they are.
+/// Seconds of the year 1970: programs without dates write the beginning of the year, in any time zone.
 const YEAR: i64 = 365 * 86_400;
 
-/// The date of the line before a message, unless it stands for none.
+/// The date of the line before a message, unless the date means no date.
 pub(super) fn told(date: Option<Moment>) -> Option<Moment> {
     date.filter(|date| !(-86_400..YEAR).contains(&date.seconds()))
 }
 
-/// The date of the first Received field, which the last server wrote (RFC 5321 section 4.4), or that of Date.
+/// The date of the first Received field, which the last server wrote (RFC 5321 section 4.4), or the date of Date.
 ///
 /// # Errors
 /// When the message cannot be read.
@@ -45,7 +45,7 @@ fn of_header(header: &[u8]) -> Option<DateTime> {
     let dates = fields(header).filter(|field| field.is("Date"));
     let mut dates = dates.filter_map(|field| sent(field.value));
     let date = received.next().or_else(|| dates.next())?;
-    // What is written and what it is in UTC are a zone apart; the day alone is kept of the former.
+    // The written date and the date in UTC differ by a time zone; the message keeps the written day only.
     Some(Moment::from_seconds(date.seconds).into())
 }
 

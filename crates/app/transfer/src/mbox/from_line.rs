@@ -2,7 +2,7 @@
 
 use vere_imap::date::{Day, Moment, month};
 
-/// Octets of a line that are looked at.
+/// Octets of a line that are inspected.
 pub(super) const LINE_MAX: usize = 512;
 
 /// Whether a line begins a message: what stands in old mail is not always a whole date, but has a time of day.
@@ -31,7 +31,7 @@ fn time_of_day(word: &[u8]) -> Option<i64> {
     fits.then_some((hour * 60 + minute) * 60 + second)
 }
 
-/// When the message was received; in UTC, as RFC 4155 says, for names of zones tell nothing for sure.
+/// When the message was received; in UTC, as RFC 4155 requires, because the names of zones are ambiguous.
 pub(super) fn date(line: &[u8]) -> Option<Moment> {
     let all: Vec<&[u8]> = words(line).collect();
     // The sender may look like anything: a date is looked for from the end.

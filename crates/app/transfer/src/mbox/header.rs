@@ -1,10 +1,10 @@
-//! The fields of a header that are the file's and not the message's.
+//! The header fields that belong to the file and not to the message.
 
 use std::collections::BTreeSet;
 
 use vere_mime::Field;
 
-/// Their names.
+/// The names of the fields.
 const FIELDS: [&str; 7] = [
     "status",
     "x-status",
@@ -15,7 +15,7 @@ const FIELDS: [&str; 7] = [
     "content-length",
 ];
 
-/// What each letter of `Status` and `X-Status` means.
+/// The meaning of each letter of `Status` and `X-Status`.
 const LETTERS: [(u8, &str); 5] = [
     (b'R', "\\Seen"),
     (b'A', "\\Answered"),
@@ -24,7 +24,7 @@ const LETTERS: [(u8, &str); 5] = [
     (b'T', "\\Draft"),
 ];
 
-/// What the file's fields say of a message.
+/// The message's attributes in the file's fields.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) flags: BTreeSet<String>,
@@ -32,7 +32,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Takes note of a line, without its end, if it is such a field.
+    /// Reads a line, without its end, if the line is a field of the file.
     pub(super) fn take(&mut self, line: &[u8]) -> bool {
         let field = Field::of(line);
         let Some(known) = FIELDS.iter().find(|known| field.is(known)) else {
@@ -61,7 +61,7 @@ impl Fields {
     }
 }
 
-/// The fields that say of a message what its flags are.
+/// The fields that express the flags of a message.
 pub(super) fn lines(flags: &[String]) -> String {
     let has = |name: &str| flags.iter().any(|flag| flag.eq_ignore_ascii_case(name));
     let mut text = String::from("Status: ");

@@ -1,9 +1,9 @@
-//! mbox: messages one after the other, each behind a line that begins with `From ` (RFC 4155).
+//! mbox: messages in sequence, each behind a line that begins with `From ` (RFC 4155).
 //!
-//! The variants differ in how a line of the message itself that begins so is told apart: *mboxo* puts `>`
-//! before it, *mboxrd* before `>From ` as well, so that it can be taken away again, *mboxcl* says the
-//! length in `Content-Length` too, *mboxcl2* only there. Flags stand in `Status`, `X-Status` and
-//! `X-Keywords`, which are the file's fields and not the message's: they are left out when it is read.
+//! The variants differ in the treatment of lines of the message itself that begin with `From `: *mboxo* puts `>`
+//! before such lines, *mboxrd* before `>From ` as well, so that the mark can be removed again, *mboxcl* writes the
+//! length in `Content-Length` too, *mboxcl2* only the length. Flags are in `Status`, `X-Status` and `X-Keywords`,
+//! fields of the file and not of the message: reading removes these fields.
 
 mod arrival;
 mod from_line;
@@ -15,19 +15,19 @@ mod target;
 pub(super) use source::Source;
 pub(super) use target::Target;
 
-/// How lines that begin with `From ` are written.
+/// Quoting of lines that begin with `From `.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Variant {
-    /// By what is found: `Content-Length` where it is right, and there no quoting; else as mboxrd.
+    /// Detect the variant: `Content-Length` where the length is right, without quoting; else mboxrd.
     #[default]
     Auto,
     /// `>From ` stands for `From `; `>>From ` for itself.
     Mboxo,
-    /// One `>` goes before `From `, `>From ` and so on.
+    /// A further `>` before `From `, `>From `, `>>From ` and all deeper quotes.
     Mboxrd,
     /// Quoted as in mboxrd, and the length is in `Content-Length`.
     Mboxcl,
-    /// The length is in `Content-Length`, nothing is quoted.
+    /// The length in `Content-Length`, without quoting.
     Mboxcl2,
 }
 
@@ -36,7 +36,7 @@ impl Variant {
         matches!(self, Self::Auto | Self::Mboxcl | Self::Mboxcl2)
     }
 
-    /// The line as it was before it was quoted; `by_length` tells how the message's end was found.
+    /// The line before its quoting; `by_length` reports that `Content-Length` gave the message's end.
     fn unquoted(self, line: &[u8], by_length: bool) -> &[u8] {
         let rest = behind_marks(line);
         if !rest.starts_with(b"From ") || rest.len() == line.len() {
@@ -53,7 +53,7 @@ impl Variant {
     }
 }
 
-/// What stands behind the marks that a line begins with.
+/// The rest of a line behind its quote marks.
 fn behind_marks(line: &[u8]) -> &[u8] {
     let begin = line.iter().position(|octet| *octet != b'>');
     &line[begin.unwrap_or(line.len())..]

@@ -13,16 +13,16 @@ const PART_MAX: u64 = 64 * 1024;
 /// A message in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Its first octet, behind the `From ` line.
+    /// Offset of the first octet, behind the `From ` line.
     pub(super) begin: u64,
-    /// Behind its last one.
+    /// Offset behind the last octet.
     pub(super) end: u64,
     pub(super) date: Option<Moment>,
-    /// Whether `Content-Length` says where it ends.
+    /// Whether `Content-Length` gave the end.
     pub(super) by_length: bool,
 }
 
-/// Reads lines, or parts of those that are very long.
+/// Reads lines, or parts of very long lines.
 pub(super) struct Lines<R> {
     reader: R,
     pub(super) part: Vec<u8>,
@@ -75,7 +75,7 @@ pub(super) fn scan(file: &std::fs::File, variant: Variant) -> io::Result<Vec<Pla
 
 struct Scan<'a> {
     lines: Lines<BufReader<&'a std::fs::File>>,
-    /// The offset behind what was read.
+    /// The offset behind the last read.
     at: u64,
     variant: Variant,
     places: Vec<Place>,
@@ -113,7 +113,7 @@ impl Scan<'_> {
         self.lines.begins && from_line::is_one(line)
     }
 
-    /// Reads a message whose `From ` line was read; whether another begins behind it.
+    /// Reads a message behind its `From ` line; returns whether another message begins behind the end.
     fn message(&mut self) -> io::Result<bool> {
         let mut place = Place {
             begin: self.at,
@@ -122,7 +122,7 @@ impl Scan<'_> {
             by_length: false,
         };
         let mut fields = Some(Fields::default());
-        // How long the empty line is that was read last, if it was one: it may be no part of the message.
+        // The length of the last line, if the line was empty: the line may be no part of the message.
         let mut empty = 0;
         loop {
             if !self.next()? {
@@ -161,8 +161,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether a message can end there, and if so, whether another one begins behind it: then its `From ` line
-    /// was read.
+    /// Whether a message can end at `end`, and if so, whether another message begins behind: then the `From ` line of
+    /// the next message was read.
     fn ends_at(&mut self, end: u64) -> io::Result<Option<bool>> {
         let back = self.at;
         let reader = &mut self.lines.reader;

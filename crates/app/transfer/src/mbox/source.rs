@@ -1,4 +1,4 @@
-//! mbox files that are read.
+//! mbox files to read.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -12,10 +12,10 @@ use crate::message::{Item, LineEnds, Message, Writer};
 use crate::names::{self, Folder};
 use vere_process::failure::Failure;
 
-/// Folders within folders that are looked into.
+/// Depth of nested directories that are searched.
 const DEPTH_MAX: usize = 32;
 
-/// An mbox file, or a folder of them.
+/// An mbox file, or a directory of mbox files.
 #[derive(Debug)]
 pub(crate) struct Source {
     root: PathBuf,
@@ -75,8 +75,8 @@ impl Source {
                 Some(date) => Some(date.into()),
                 None => arrival::of(&mut message)?,
             };
-            // Other programs write the whole file anew when a message goes or is read: not where it stands
-            // makes a message what it is, but what it says, and how many such stand before it.
+            // Other programs rewrite the whole file when a message is removed or read: the identity of a message is
+            // its content, and the number of equal messages before, never its offset.
             let copy = copies.entry(message.hash).or_default();
             *copy += 1;
             items.push(Item {
@@ -100,7 +100,7 @@ impl Source {
         Ok(same.then_some(message))
     }
 
-    /// The message without what is the file's, and what that said.
+    /// The message without the file's fields, and the content of the fields.
     fn extract(&self, place: Place) -> Result<(Message, Fields), Failure> {
         let Some(mut file) = self.open.as_ref() else {
             return Err(Failure::new("no mbox is open"));
@@ -122,10 +122,10 @@ impl Source {
     }
 }
 
-/// Which lines of a header are the file's and not the message's.
+/// Decides which lines of a header belong to the file and not to the message.
 ///
-/// Who begins a header with such fields, as we do, has them all there, and what stands further below is the
-/// message's own; others put them anywhere.
+/// A program that begins a header with such fields, as Veredarius does, writes all its fields there, and later fields
+/// belong to the message; other programs put their fields anywhere.
 #[derive(Default)]
 struct Header {
     fields: Fields,
@@ -141,7 +141,7 @@ impl Header {
             return self.leaving_out;
         }
         self.lines += 1;
-        // A field goes with the lines that it is folded to.
+        // A field includes its folded lines.
         let folded = matches!(lines.part.first(), Some(b' ' | b'\t'));
         if !(folded && self.leaving_out) {
             self.leaving_out = self.fields.take(lines.part.trim_ascii_end());

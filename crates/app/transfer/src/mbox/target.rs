@@ -1,7 +1,7 @@
-//! mbox files that are written, as mboxrd.
+//! mbox files to write, as mboxrd.
 //!
-//! A mailbox `A/B` becomes `A/B.mbox`. While it is written it is called `A/B.mbox.part`, and is as long as
-//! was noted last: what stands behind that was cut off and is written again.
+//! A mailbox `A/B` becomes `A/B.mbox`. During the transfer the file is called `A/B.mbox.part`, and has the length of
+//! the last record: octets beyond the recorded length are cut off and written again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
@@ -17,7 +17,7 @@ use crate::names::{self, Folder};
 use crate::outcome::Put;
 use vere_process::failure::Failure;
 
-/// Octets of a message in which the sender's address is looked for.
+/// Octets of a message that are searched for the sender's address.
 const HEAD: usize = 1_024;
 
 /// A folder of mbox files.
@@ -39,10 +39,10 @@ impl Target {
         Self { root, open: None }
     }
 
-    /// Begins a file, or goes on behind `length` octets of it.
+    /// Begins a file, or continues behind `length` octets.
     ///
     /// # Errors
-    /// When there is such a file that is not ours.
+    /// When a file of the name exists that no transfer of ours wrote.
     pub(crate) fn open(&mut self, folder: &Folder, length: u64) -> Result<(), Failure> {
         let name = names::to_file(&folder.path);
         let whole = self.root.join(format!("{name}.mbox"));
@@ -84,7 +84,7 @@ impl Target {
     /// Adds a message.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the message cannot be written.
     pub(crate) fn put(&mut self, item: &Item, message: &mut Message) -> Result<Put, Failure> {
         let open = self.open.as_mut();
         let file = &mut open.ok_or_else(|| Failure::new("no mbox is open"))?.file;
@@ -97,10 +97,10 @@ impl Target {
         Ok(Put::Kept(None))
     }
 
-    /// Makes what was put last; tells how long the file is now.
+    /// Syncs the messages written last; returns the length of the file.
     ///
     /// # Errors
-    /// When it cannot.
+    /// When the sync fails.
     pub(crate) fn sync(&mut self) -> Result<u64, Failure> {
         let open = self.open.as_mut();
         let open = open.ok_or_else(|| Failure::new("no mbox is open"))?;
@@ -112,7 +112,7 @@ impl Target {
     /// Ends the file.
     ///
     /// # Errors
-    /// When it cannot be renamed.
+    /// When the file cannot be renamed.
     pub(crate) fn close(&mut self) -> Result<(), Failure> {
         if let Some(open) = self.open.take() {
             drop(open.file);
@@ -123,7 +123,7 @@ impl Target {
     }
 }
 
-/// The address in `Return-Path`, where it stands first, as our store puts it.
+/// The address in `Return-Path`, if the field is first, as in messages of the local store.
 fn sender(message: &mut Message) -> io::Result<String> {
     message.rewind()?;
     let mut head = [0; HEAD];
@@ -138,7 +138,7 @@ fn sender(message: &mut Message) -> io::Result<String> {
 /// Puts `>` before lines of a body that begin with `From ` behind any number of `>`, and ends with an empty line.
 struct Quoting<'a, W> {
     to: &'a mut W,
-    /// The beginning of a line, as long as it may be one to be quoted.
+    /// The beginning of a line, for as long as the line may need a quote.
     held: Vec<u8>,
     undecided: bool,
     last: u8,
@@ -154,7 +154,7 @@ impl<'a, W: Write> Quoting<'a, W> {
         }
     }
 
-    /// Decides about the line whose beginning is held, if that is possible now.
+    /// Decides about the held beginning of a line, if enough of the line is known.
     fn decide(&mut self, is_end: bool) -> io::Result<()> {
         const WORD: &[u8] = b"From ";
         let rest = behind_marks(&self.held);
@@ -283,7 +283,7 @@ mod tests {
                 length = now;
             }
         }
-        // What was written behind the noted length is cut off.
+        // Octets beyond the recorded length are cut off.
         target.open(&place, length).expect("the same file");
         target.close().expect("a name");
         let file = folder.path().join("A/B.mbox");
@@ -369,7 +369,7 @@ mod tests {
             Variant::Mboxcl2,
             &["a: b\n\nFrom a\n>From b\n>>From c\n", "c: d\n"],
         );
-        // The length is right: what looks like a message within is none.
+        // The length is right: a line within the message that looks like a separator is none.
         let inner = format!("x\n\n{from}>From y\n");
         let length = inner.len();
         let by_length = format!(
@@ -387,7 +387,7 @@ mod tests {
             Variant::Mboxrd,
             &["a: b\n\nx\n", "From y\n", "c: d\n"],
         );
-        // It is wrong.
+        // The length is wrong.
         let wrong = format!("{from}Content-Length: 3\na: b\n\nlong\n\n{from}c: d\n\n");
         check(wrong, Variant::Auto, &["a: b\n\nlong\n", "c: d\n"]);
         fs::write(&file, "a: b\n\n").expect("room");

@@ -1,4 +1,4 @@
-//! `vere account`: who has a mailbox here.
+//! `vere account`: the accounts of the local system.
 
 mod password;
 
@@ -22,60 +22,61 @@ use password::{Chosen, PasswordArgs};
 /// Rows asked of a store at once.
 const PAGE: usize = 1_000;
 
-/// Manages accounts.
+/// Manage accounts.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
-    /// Adds an account; its domain must be there.
+    /// Add an account in an existing domain.
     Add {
         /// The address, such as `you@example.org`.
         address: String,
         #[command(flatten)]
         password: PasswordArgs,
-        /// Gives it the mail that an earlier account of this name left; without this such a name is refused.
+        /// Give the account the mail that an earlier account of the name left; without the option such a name is
+        /// refused.
         #[arg(long)]
         inherit: bool,
-        /// Prints JSON: an object with `account` and, if one was generated, `password`.
+        /// Print JSON: an object with `account` and, if one was generated, `password`.
         #[arg(long)]
         json: bool,
     },
-    /// Removes an account; its mail stays where it is, unless `--purge` is given.
+    /// Remove an account; keep its mail, unless `--purge` is given.
     Del {
         /// The address.
         address: String,
-        /// Removes all its mailboxes and mail from the mail store as well, for good.
+        /// Remove all its mailboxes and mail from the mail store as well, permanently.
         #[arg(long)]
         purge: bool,
-        /// Does it without asking.
+        /// Do not ask for confirmation.
         #[arg(long, requires = "purge")]
         yes: bool,
-        /// Prints JSON: an object with `account`, `mailbox`, `aliases` that still lead there and `purged`.
+        /// Print JSON: an object with `account`, `mailbox`, `aliases` that still lead to the account and `purged`.
         #[arg(long)]
         json: bool,
     },
-    /// Lists accounts.
+    /// List accounts.
     List {
-        /// Only those of this domain.
+        /// List only the accounts of this domain.
         domain: Option<String>,
-        /// Prints JSON: a list of objects with `account` and `login`.
+        /// Print JSON: a list of objects with `account` and `login`.
         #[arg(long)]
         json: bool,
     },
-    /// Sets a new password.
+    /// Set a new password.
     Passwd {
         /// The address.
         address: String,
         #[command(flatten)]
         password: PasswordArgs,
-        /// Prints JSON: an object with `account` and, if one was generated, `password`.
+        /// Print JSON: an object with `account` and, if one was generated, `password`.
         #[arg(long)]
         json: bool,
     },
 }
 
-/// Runs the command and gives what is to be printed.
+/// Runs the command and returns the text to print.
 ///
 /// # Errors
-/// When names or passwords are not right, or the directory cannot be read or changed.
+/// When names or passwords are invalid, or the directory cannot be read or changed.
 pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<String, Failure> {
     match command {
         AccountCommand::Add {
@@ -138,10 +139,10 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
     }
 }
 
-/// The mail that is kept under a name, in words.
+/// The mail kept under a name, in words.
 ///
 /// # Errors
-/// When the mail store cannot say.
+/// When the mail store does not answer.
 fn kept(name: &AccountName, settings: &Settings) -> Result<Option<String>, Failure> {
     if settings.delivery.local == LocalDelivery::Maildir {
         let mailbox = maildir(name, settings);
@@ -157,7 +158,7 @@ fn kept(name: &AccountName, settings: &Settings) -> Result<Option<String>, Failu
         .map(|row| accounts::amount(&row)))
 }
 
-/// Whoever gets the name of somebody who left does not get their mail by that.
+/// The new owner of a name does not inherit the mail of the earlier owner.
 fn refuse_kept(name: &AccountName, settings: &Settings) -> Result<(), Failure> {
     let found = kept(name, settings).map_err(|error| {
         Failure::new(format!(
@@ -186,7 +187,7 @@ fn maildir(name: &AccountName, settings: &Settings) -> std::path::PathBuf {
     )
 }
 
-/// What is said to who removes an account that has, or may have, mail in the store.
+/// The note for the removal of an account that has, or may have, mail in the store.
 fn mail_stays(name: &AccountName, settings: &Settings) -> String {
     let what = match accounts::mail_of(settings, name) {
         Some(row) if row.messages == 0 => return String::new(),
@@ -200,7 +201,7 @@ fn mail_stays(name: &AccountName, settings: &Settings) -> String {
     )
 }
 
-/// What stands behind the separator is a tag of the account before it.
+/// The text behind the separator is a tag of the account before the separator.
 fn no_tag(name: &AccountName, settings: &Settings) -> Result<(), Failure> {
     let separator = settings.directory.subaddress_separator;
     match separator.filter(|mark| name.local().contains(*mark)) {
@@ -212,7 +213,7 @@ fn no_tag(name: &AccountName, settings: &Settings) -> Result<(), Failure> {
     }
 }
 
-/// Adds to an error what to do about it.
+/// Adds a hint to an error.
 pub(super) fn explained(error: ChangeError) -> Failure {
     let advice = match &error {
         ChangeError::NoSuchDomain(name) => format!(", add it with: vere domain add {name}"),
@@ -293,7 +294,7 @@ fn remove(
     Ok(out)
 }
 
-/// Whether all mail of an account may be removed with it, which whoever wants it is asked before.
+/// Whether all mail of an account may be removed with the account, after a question to the user.
 fn may_purge(
     directory: &Directory,
     name: &AccountName,
@@ -353,7 +354,7 @@ fn list(domain: Option<&str>, json: bool, settings: &Settings) -> Result<String,
     })
 }
 
-/// Walks over all aliases, of one domain or of all.
+/// Walks over all aliases, of a domain or of all domains.
 pub(super) fn each_alias(
     directory: &Directory,
     domain: Option<DomainName>,

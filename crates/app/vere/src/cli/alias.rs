@@ -1,4 +1,4 @@
-//! `vere alias`: addresses whose mail goes to others.
+//! `vere alias`: addresses whose mail goes to other addresses.
 
 use std::fmt::Write as _;
 
@@ -14,46 +14,45 @@ use vere_login::directory::{create, open};
 use super::account::{each_alias, explained};
 use vere_process::failure::Failure;
 
-/// Manages aliases.
+/// Manage aliases.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AliasCommand {
-    /// Adds an alias. One that names itself among its targets keeps a copy for the account of the
-    /// same name.
+    /// Add an alias. An alias with itself among its targets keeps a copy for the account of the same name.
     Add {
         /// The address, such as `sales@example.org`.
         address: String,
-        /// Where its mail goes: addresses, here or elsewhere.
+        /// The targets of the mail: local or remote addresses.
         #[arg(required = true, value_name = "TARGET")]
         targets: Vec<String>,
-        /// Replaces the targets of an alias that is there already.
+        /// Replace the targets of an existing alias.
         #[arg(long)]
         replace: bool,
-        /// Prints JSON: an object with `alias` and `targets`.
+        /// Print JSON: an object with `alias` and `targets`.
         #[arg(long)]
         json: bool,
     },
-    /// Removes an alias.
+    /// Remove an alias.
     Del {
         /// The address.
         address: String,
-        /// Prints JSON: an object with `alias`.
+        /// Print JSON: an object with `alias`.
         #[arg(long)]
         json: bool,
     },
-    /// Lists aliases.
+    /// List aliases.
     List {
-        /// Only those of this domain.
+        /// List only the aliases of this domain.
         domain: Option<String>,
-        /// Prints JSON: a list of objects with `alias` and `targets`.
+        /// Print JSON: a list of objects with `alias` and `targets`.
         #[arg(long)]
         json: bool,
     },
 }
 
-/// Runs the command and gives what is to be printed.
+/// Runs the command and returns the text to print.
 ///
 /// # Errors
-/// When names are not right, or the directory cannot be read or changed.
+/// When names are invalid, or the directory cannot be read or changed.
 pub(crate) fn run(command: &AliasCommand, settings: &Settings) -> Result<String, Failure> {
     match command {
         AliasCommand::Add {
@@ -127,7 +126,7 @@ fn added(
     Ok(text)
 }
 
-/// Takes an alias back that leads to nobody but itself, over others too: its mail would be refused.
+/// Takes back an alias that leads to nobody but itself, directly or over further aliases: its mail would be refused.
 fn undo_loop(directory: &Directory, name: &AccountName, old: Option<Alias>) -> Result<(), Failure> {
     let address = AddrSpec::new(name.local(), name.domain().as_str())?;
     if directory.resolve(&address)? != Resolution::Loop {

@@ -1,4 +1,4 @@
-//! `vere bench` and `vere sink`: commands of a program of its own, `vere-bench`, which takes this process over.
+//! `vere bench` and `vere sink`: commands of a separate program, `vere-bench`, which replaces the process.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
@@ -9,13 +9,13 @@ use std::process::Command;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 
-/// Name of the program that measures.
+/// Name of the benchmark program.
 const PROGRAM: &str = "vere-bench";
 
-/// Replaces this process by `vere-bench` with these words.
+/// Replaces the process by `vere-bench` with the given words.
 ///
 /// # Errors
-/// When the program is not there, or the kernel does not start it. Success does not return.
+/// When the program is missing, or the kernel does not start the program. Success does not return.
 pub(super) fn replace(words: impl IntoIterator<Item = OsString>) -> Result<Outcome, Failure> {
     let program = find()?;
     let error = Command::new(&program).arg0(PROGRAM).args(words).exec();
@@ -25,10 +25,10 @@ pub(super) fn replace(words: impl IntoIterator<Item = OsString>) -> Result<Outco
     )))
 }
 
-/// The program, beside this one or in `PATH`.
+/// The path of the program, beside `vere` or in `PATH`.
 ///
 /// # Errors
-/// When it is in neither; the text says how to get it.
+/// When the program is in neither place; the text has the way to get the program.
 pub(super) fn find() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `vere check-config` and `vere config`: what a configuration file says and may say.
+//! `vere check-config` and `vere config`: the content of a configuration file, and the allowed settings.
 
 pub(super) mod memory;
 mod summary;
@@ -17,27 +17,27 @@ use vere_process::failure::Failure;
 use vere_supervisor::named::{self, Fault};
 use vere_supervisor::roles::memory_bounds;
 
-/// Checks a configuration file and says everything that is wrong with it.
+/// Check a configuration file and print every error, with lines.
 #[derive(Debug, Args)]
 pub(crate) struct CheckConfigArgs {
-    /// The file; without it, the one that `vere serve` would use.
+    /// The file; by default, the file that `vere serve` would use.
     file: Option<PathBuf>,
-    /// Prints JSON: an object with `file`, `ok`, `errors`, each with `line`, `key` and `text`, and `memory`, the bounds
-    /// of all roles in `bytes`.
+    /// Print JSON: an object with `file`, `ok`, `errors`, each with `line`, `key` and `text`, and `memory`, the
+    /// bounds of all roles in `bytes`.
     #[arg(long)]
     json: bool,
 }
 
-/// Tells about the configuration.
+/// Print facts about the configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Prints the reference of all settings as Markdown.
+    /// Print the reference of all settings as Markdown.
     Reference {
-        /// Prints JSON: an object with `markdown`.
+        /// Print JSON: an object with `markdown`.
         #[arg(long)]
         json: bool,
     },
-    /// Prints the memory that each role may take by the bounds of the settings, and the limit that follows.
+    /// Print the memory bound of each role, and the limit that follows.
     Memory {
         #[command(flatten)]
         config: ConfigArg,
@@ -50,10 +50,10 @@ pub(crate) enum ConfigCommand {
     },
 }
 
-/// Runs `vere config` and gives what is to be printed.
+/// Runs `vere config` and returns the text to print.
 ///
 /// # Errors
-/// When the settings that are asked about cannot be read.
+/// When the requested settings cannot be read.
 pub(crate) fn run(command: &ConfigCommand) -> Result<String, Failure> {
     Ok(match command {
         ConfigCommand::Reference { json: false } => vere_settings::reference(),
@@ -71,18 +71,18 @@ pub(crate) fn run(command: &ConfigCommand) -> Result<String, Failure> {
     })
 }
 
-/// One thing that is wrong with a file or with what it names.
+/// An error of a file or of an object named in the file.
 struct Mistake {
     line: Option<usize>,
     key: String,
     text: String,
 }
 
-/// Runs `vere check-config`: gives what is to be printed, and the exit code, 1 when something is
-/// wrong. `option` is the file of `-c`, `usual` the one taken when the arguments name none.
+/// Runs `vere check-config`: returns the text to print, and the exit code, 1 for a faulty file. `option` is the file
+/// of `-c`, `usual` the default file.
 ///
 /// # Errors
-/// When there is no file, two are named, or it cannot be read.
+/// When no file is found, two files are named, or the file cannot be read.
 pub(crate) fn check(
     args: &CheckConfigArgs,
     option: Option<&Path>,
@@ -101,7 +101,7 @@ pub(crate) fn check(
     };
     let text = std::fs::read_to_string(&path)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
-    // Paths in the file are taken from its folder, which must be known in full to be looked at.
+    // Paths in the file are relative to the directory of the file, whose full path the inspection needs.
     let whole = std::path::absolute(&path)?;
     let parsed = Settings::parse(&text, &whole.to_string_lossy());
     let lines = KeyLines::of(&text);

@@ -1,8 +1,8 @@
-//! `vere demo`: a whole system for trying out, below one folder; `make run` starts it.
+//! `vere demo`: a whole system for evaluation, below a single directory; `make run` starts the demo.
 //!
-//! Everything stays on loopback: mail for `demo.test` goes to alice and bob, all other mail to a sink
-//! that keeps it in a folder. What is in the folder already is never overwritten, so that a second
-//! start goes on with the mail and the settings of the first.
+//! All traffic remains on loopback: mail for `demo.test` goes to alice and bob, all other mail to a sink that keeps
+//! the mail in a directory. Existing files of the directory are never overwritten, so that a second start goes on
+//! with the mail and the settings of the first.
 
 mod banner;
 mod files;
@@ -30,26 +30,26 @@ use super::bench;
 /// Actions on a demo system.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DemoCommand {
-    /// Writes settings, certificates and accounts, as far as they are missing.
+    /// Write settings, certificates and accounts, as far as missing.
     Init(DemoArgs),
-    /// The same, then runs the system with its sink until Ctrl-C.
+    /// Write the missing files, then run the system with its sink until Ctrl-C.
     Run(DemoArgs),
     /// The sink's process, started by `vere demo run`.
     #[command(hide = true)]
     Sink {
-        /// Those of `vere-bench sink`.
+        /// The arguments of `vere-bench sink`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
 }
 
-/// Where a demo system lies.
+/// The directory of a demo system.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// The folder.
+    /// The directory.
     #[arg(long, default_value = "run", value_name = "DIR")]
     dir: PathBuf,
-    /// Added to every port when the settings are first written: 10000 makes 12525 of 2525.
+    /// Offset of every port when the settings are first written: 10000 makes 12525 of 2525.
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     port_offset: u16,
 }
@@ -57,7 +57,7 @@ pub(crate) struct DemoArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// When a file cannot be written or is wrong, or the system cannot start.
+/// When a file cannot be written or is invalid, or the system cannot start.
 pub(crate) fn run(command: &DemoCommand) -> Result<Outcome, Failure> {
     match command {
         DemoCommand::Init(args) => {
@@ -82,7 +82,7 @@ pub(crate) fn run(command: &DemoCommand) -> Result<Outcome, Failure> {
     }
 }
 
-/// Makes what is missing; gives the path of the settings and what they say.
+/// Creates the missing files; returns the path and the content of the settings.
 fn init(args: &DemoArgs) -> Result<(PathBuf, Arc<Settings>), Failure> {
     let config = files::write(&args.dir, args.port_offset)?;
     let settings = config::read(&config)?;
@@ -112,7 +112,7 @@ fn serve(args: &DemoArgs) -> Result<Outcome, Failure> {
     )?))
 }
 
-/// The sink is wherever the settings send the mail of everybody else, if that is on this machine.
+/// The sink is at the address of the settings for all other mail, if the address is local.
 fn sink_address(settings: &Settings) -> Option<SocketAddr> {
     let all = settings
         .routes

@@ -1,4 +1,4 @@
-//! `vere dial`: goes the way of a message up to its recipient, and sends none.
+//! `vere dial`: follows the path of a message up to its recipient, and sends no message.
 
 mod own;
 mod verdict;
@@ -27,34 +27,34 @@ use vere_process::outcome::Outcome;
 
 use verdict::Verdict;
 
-/// What is dialled.
+/// The arguments of `vere dial`.
 #[derive(Debug, Args)]
 pub(crate) struct DialArgs {
-    /// A domain, or an address whose mailbox is asked for; a host's IP address.
+    /// A domain, or an address, whose mailbox is checked; or the IP address of a host.
     target: String,
-    /// The sender given in MAIL; without it the null reverse-path.
+    /// The sender in MAIL; by default the null reverse-path.
     #[arg(long, value_name = "ADDRESS")]
     from: Option<String>,
-    /// As a message with REQUIRETLS would go.
+    /// Test as for a message with REQUIRETLS.
     #[arg(long)]
     requiretls: bool,
-    /// Prints JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// What came of it.
+/// The result of the trial.
 #[derive(Debug, Serialize)]
 struct Report {
     target: String,
-    /// The queue that the mail would wait in.
+    /// The queue of the mail.
     queue: String,
-    /// Whether DNSSEC proves the domain's MX records; nothing where the settings, or an IP address, name the host.
+    /// Whether DNSSEC proves the domain's MX records; absent where the settings, or an IP address, name the host.
     proven: Option<bool>,
     mta_sts: Option<StsRow>,
     hosts: Vec<HostRow>,
     verdict: Verdict,
-    /// The reason, when no host was asked, as of an address of this system.
+    /// The reason, when no host was asked, as for a local address.
     reason: Option<String>,
 }
 
@@ -65,28 +65,28 @@ struct StsRow {
     id: Option<String>,
     max_age_seconds: Option<u64>,
     mx: Vec<String>,
-    /// Why the policy cannot be had.
+    /// The reason why the policy is unavailable.
     problem: Option<String>,
 }
 
-/// One host.
+/// A host.
 #[derive(Debug, Default, Serialize)]
 struct HostRow {
     host: String,
     port: u16,
     preference: Option<u16>,
     addresses: Vec<String>,
-    /// Whether DNSSEC proves them; nothing for a host that is named by its address.
+    /// Whether DNSSEC proves the addresses; absent for a host that is named by its address.
     addresses_proven: Option<bool>,
     tlsa: Vec<String>,
-    /// Who said how the connection has to be encrypted.
+    /// The source of the encryption policy.
     policy: Option<&'static str>,
     remote: Option<String>,
     tls: Option<TlsRow>,
     keywords: Vec<String>,
     /// The answer to RCPT.
     rcpt: Option<String>,
-    /// Why it would not get the mail.
+    /// The reason why the host would not get the mail.
     problem: Option<String>,
 }
 
@@ -95,13 +95,13 @@ struct HostRow {
 struct TlsRow {
     version: &'static str,
     cipher: &'static str,
-    /// Whether the certificate proves who the host is, by roots or by TLSA records.
+    /// Whether the certificate authenticates the host, by roots or by TLSA records.
     verified: bool,
-    /// Why it does not.
+    /// The reason of a failed authentication.
     problem: Option<String>,
 }
 
-/// Dials, and tells what came of it.
+/// Dials, and returns the result as text.
 ///
 /// # Errors
 /// When the target is no domain or address, or the settings cannot be used.
@@ -147,7 +147,7 @@ pub(super) fn run(args: &DialArgs, settings: &Arc<Settings>) -> Result<Outcome, 
 
 struct Dialling {
     outbound: Outbound,
-    /// The system's own domains; none when there are none yet.
+    /// The local domains; `None` when no directory exists yet.
     directory: Option<Directory>,
     settings: Arc<Settings>,
     recipient: AddrSpec,
@@ -185,7 +185,7 @@ impl Dialling {
                 return report;
             }
         };
-        // Of a host that the settings name nobody asks DNSSEC whether it is the right one.
+        // The identity of a host named in the settings does not depend on DNSSEC.
         let by_mx = hosts
             .hosts
             .iter()
@@ -199,7 +199,7 @@ impl Dialling {
             let (row, verdict) = self.host(&hosts, host).await;
             report.hosts.push(row);
             report.verdict = match (report.verdict, verdict) {
-                // A delivery goes to the first that takes messages, whatever it says to RCPT.
+                // A delivery goes to the first host that accepts messages, whatever its reply to RCPT.
                 (known, _) if known != Verdict::Deferred => known,
                 (_, verdict) => verdict,
             };
@@ -266,7 +266,7 @@ impl Dialling {
         }
     }
 
-    /// MAIL and RCPT, and nothing behind them.
+    /// MAIL and RCPT, and no command behind both.
     async fn ask(&self, mut opened: Opened) -> Option<RecipientOutcome> {
         let recipient = RcptTo::new(ForwardPath::Address(self.recipient.clone()));
         let message = OutgoingMessage {
@@ -303,7 +303,7 @@ impl Report {
     fn table(&self) -> String {
         let mut text = String::new();
         let mut line = |key: &str, value: &str| {
-            // Nothing depends on the result: writing to a text does not fail.
+            // Writing to a text does not fail, so the result is ignored.
             let _ = writeln!(text, "{key:<12}{}", printable(value));
         };
         line("target", &self.target);
@@ -397,7 +397,7 @@ impl TlsRow {
     }
 }
 
-/// Tells what to do about a certificate of an authority of one's own.
+/// Adds a hint for a certificate of a private CA.
 fn with_hint(problem: &str) -> String {
     match problem.contains("(UnknownIssuer)") {
         true => format!("{problem}; the setting delivery.ca names one that is trusted too"),
@@ -405,7 +405,7 @@ fn with_hint(problem: &str) -> String {
     }
 }
 
-/// What another host says must not steer the terminal.
+/// The reply of another host must not control the terminal.
 fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '?' } else { c })

@@ -1,4 +1,4 @@
-//! `vere dkim`: the keys that sign mail, and their records in the DNS.
+//! `vere dkim`: the keys that sign mail, and the DNS records of the keys.
 
 use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;
@@ -12,33 +12,34 @@ use vere_units::{Span, Timestamp};
 
 use vere_process::failure::Failure;
 
-/// How long a new key waits while its record spreads, unless told otherwise.
+/// How long a new key waits while its record spreads, by default.
 const ANNOUNCE: &str = "2d";
 /// How long the record of an old key is to stay after its last signature: mail may be read late, and
 /// forwarded later.
 const KEEP: &str = "7d";
-/// Size of an RSA key: what every receiver verifies, and what fits into the DNS (RFC 8301 section 3.2).
+/// Size of an RSA key: a size that every receiver verifies, and that fits into the DNS (RFC 8301 section 3.2).
 const RSA_BITS: usize = 2048;
 
-/// Manages the keys that sign mail (DKIM).
+/// Manage the keys that sign mail (DKIM).
 #[derive(Debug, Subcommand)]
 pub(crate) enum DkimCommand {
-    /// Makes keys for a domain that has none, and prints their records.
+    /// Create keys for a domain without keys, and print their records.
     Keygen {
         /// The domain.
         domain: String,
-        /// Which keys to make; two signatures reach everybody and are ready for those who read the newer.
+        /// The algorithms of the keys; two signatures reach every verifier, those with Ed25519 included.
         #[arg(long, value_enum, default_value_t = Which::Both)]
         algorithm: Which,
         /// The size of an RSA key: 2048, 3072 or 4096.
         #[arg(long, default_value_t = RSA_BITS)]
         bits: usize,
-        /// How long to wait before they sign, such as `2d`; at once without it.
+        /// Wait this long before the keys sign, such as `2d`; by default the keys sign at once.
         #[arg(long, value_name = "SPAN")]
         after: Option<Span>,
     },
-    /// Makes successors of a domain's keys, says when they sign and until when the old records must stay,
-    /// and removes keys whose time is over.
+    /// Create the successors of a domain's keys, and remove expired keys.
+    ///
+    /// The output has the time from which the new keys sign, and the time until which the old records must remain.
     Rotate {
         /// The domain.
         domain: String,
@@ -52,29 +53,29 @@ pub(crate) enum DkimCommand {
         #[arg(long, default_value_t = RSA_BITS)]
         bits: usize,
     },
-    /// Lists keys and what they do now.
+    /// List keys with their present state.
     List {
-        /// One domain only.
+        /// List only the keys of this domain.
         domain: Option<String>,
-        /// Prints JSON: a list of objects.
+        /// Print JSON: a list of objects.
         #[arg(long)]
         json: bool,
     },
-    /// Prints the records that must be in the DNS now, as lines of a zone file.
+    /// Print the records that must be in the DNS now, as lines of a zone file.
     Dns {
-        /// One domain only.
+        /// Print only the records of this domain.
         domain: Option<String>,
     },
-    /// Removes a key at once, such as one that got into wrong hands.
+    /// Remove a key at once, such as a stolen key.
     Remove {
-        /// Its domain.
+        /// The domain of the key.
         domain: String,
-        /// Its selector.
+        /// The selector of the key.
         selector: String,
     },
 }
 
-/// Which keys to make.
+/// Algorithms of new keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Which {
     Rsa,
@@ -92,10 +93,10 @@ impl Which {
     }
 }
 
-/// Runs the command and gives what is to be printed.
+/// Runs the command and returns the text to print.
 ///
 /// # Errors
-/// When the settings want no signatures, a key cannot be made or written, or there is none.
+/// When the settings disable signatures, a key cannot be created or written, or no key exists.
 pub(crate) fn run(command: &DkimCommand, settings: &Settings) -> Result<String, Failure> {
     let dkim: &Dkim = settings.dkim.as_ref().ok_or_else(|| {
         Failure::new("the settings have no [dkim]: add the section, then restart the system")
@@ -103,7 +104,7 @@ pub(crate) fn run(command: &DkimCommand, settings: &Settings) -> Result<String, 
     let keys = Keys {
         store: KeyStore::new(&dkim.keys),
         now: now(),
-        // Only a signer that runs reads new keys; one that was not started since `[dkim]` came does not.
+        // Only a running signer reads new keys; a signer that was not started since `[dkim]` was added does not.
         signs: UnixStream::connect(&dkim.socket).is_ok(),
     };
     match command {
@@ -125,7 +126,7 @@ pub(crate) fn run(command: &DkimCommand, settings: &Settings) -> Result<String, 
     }
 }
 
-/// The keys of a domain that sign or will; made where there are none.
+/// The present and future keys of a domain; created where missing.
 ///
 /// # Errors
 /// As [`run`].
@@ -190,7 +191,7 @@ impl Keys {
         Ok(announcement(&made, from, self.now, self.signs))
     }
 
-    /// Makes keys under the first selectors of this day that are free.
+    /// Creates keys under the first free selectors of the day.
     fn make(
         &self,
         domain: &str,
@@ -264,7 +265,7 @@ impl Keys {
             )));
         }
         let from = self.now + after.duration();
-        // The successors first: a crash in between leaves the old ones signing.
+        // The successors first: after a crash in between, the old keys go on signing.
         let made = self.make(domain, &algorithms, bits, from)?;
         for mut key in old {
             if key.retire_at.is_none() {

@@ -1,4 +1,4 @@
-//! `vere domain`: which domains this system is the destination of.
+//! `vere domain`: the local domains.
 
 use std::fmt::Write as _;
 
@@ -12,43 +12,43 @@ use vere_login::directory::{create, open};
 use super::account::explained;
 use vere_process::failure::Failure;
 
-/// Manages domains.
+/// Manage domains.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DomainCommand {
-    /// Adds a domain.
+    /// Add a domain.
     Add {
         /// The domain; international names in either form.
         domain: String,
-        /// Who gets mail for users that do not exist; refused without.
+        /// The recipient of mail for unknown users; by default such mail is refused.
         #[arg(long, value_name = "ADDRESS")]
         catch_all: Option<String>,
-        /// Who gets the postmaster's mail, which every domain must take (RFC 5321 section 4.5.1).
+        /// The recipient of the postmaster's mail, which every domain must accept (RFC 5321 section 4.5.1).
         #[arg(long, value_name = "ADDRESS")]
         postmaster: Option<String>,
-        /// Prints JSON: an object with `domain`.
+        /// Print JSON: an object with `domain`.
         #[arg(long)]
         json: bool,
     },
-    /// Lists domains.
+    /// List domains.
     List {
-        /// Prints JSON: a list of objects with `domain`, `catch_all`, `accounts`, `aliases`.
+        /// Print JSON: a list of objects with `domain`, `catch_all`, `accounts`, `aliases`.
         #[arg(long)]
         json: bool,
     },
-    /// Removes a domain, which must have no accounts and aliases any more.
+    /// Remove a domain without accounts and aliases.
     Del {
         /// The domain.
         domain: String,
-        /// Prints JSON: an object with `domain`.
+        /// Print JSON: an object with `domain`.
         #[arg(long)]
         json: bool,
     },
 }
 
-/// Runs the command and gives what is to be printed.
+/// Runs the command and returns the text to print.
 ///
 /// # Errors
-/// When names are not right, or the directory cannot be read or changed.
+/// When names are invalid, or the directory cannot be read or changed.
 pub(crate) fn run(command: &DomainCommand, settings: &Settings) -> Result<String, Failure> {
     match command {
         DomainCommand::Add {

@@ -1,5 +1,5 @@
-//! Examples of commands for their manual pages, from `examples.txt`: below the name of a page in brackets lines that
-//! can be typed as they stand, each with what it does, indented, behind it.
+//! Examples of commands for their manual pages, from `examples.txt`: below the name of a page in brackets, command
+//! lines to type unchanged, each followed by an indented line with the effect.
 
 /// The text of all examples.
 const TEXT: &str = include_str!("examples.txt");
@@ -17,11 +17,11 @@ fn lines(page: &str) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The section of a page; empty where it has no examples.
+/// The section of a page; empty for a page without examples.
 pub(super) fn section(page: &str) -> String {
     let mut text = String::new();
     for line in lines(page) {
-        // Groff would set a dash for a hyphen, and quotes that a shell does not know.
+        // Groff would print a hyphen for a dash, and quotes unknown to a shell.
         let plain = line.trim().replace('-', "\\-").replace('\'', "\\(aq");
         text += match line.starts_with(' ') {
             true => "",
@@ -47,7 +47,7 @@ mod tests {
         heads.filter_map(|line| line.strip_suffix(']')).collect()
     }
 
-    /// What a shell makes of a line: words, those in quotes whole, and no redirection.
+    /// The words of a line as a shell splits the line: quoted words whole, and no redirection.
     fn words(line: &str) -> Vec<String> {
         let line = line.split(" < ").next().unwrap_or_default();
         let parts = line.split('\'').enumerate();

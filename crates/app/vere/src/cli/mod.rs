@@ -1,4 +1,4 @@
-//! The commands that a person types.
+//! The commands of the command line.
 
 mod account;
 mod alias;
@@ -29,7 +29,7 @@ use vere_process::outcome::Outcome;
 
 use config_arg::ConfigArg;
 
-/// The mail system: takes, keeps, and delivers mail.
+/// The mail system: accept, store and deliver mail.
 #[derive(Debug, Parser)]
 #[command(name = "vere", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -39,134 +39,136 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs the whole system until it is told to stop.
+    /// Run the whole system until a signal stops it.
     Serve {
         #[command(flatten)]
         config: ConfigArg,
     },
-    /// Writes a working configuration, makes the first account, and says what else is to be done.
+    /// Write a working configuration, create the first account, and print the remaining steps.
     Quickstart(quickstart::QuickstartArgs),
-    /// Manages accounts.
+    /// Manage accounts.
     Account {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: account::AccountCommand,
     },
-    /// Manages the domains that mail is taken for.
+    /// Manage the local domains.
     Domain {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: domain::DomainCommand,
     },
-    /// Manages addresses that stand for others.
+    /// Manage addresses whose mail goes to other addresses.
     Alias {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: alias::AliasCommand,
     },
-    /// Manages the keys that sign mail (DKIM).
+    /// Manage the keys that sign mail (DKIM).
     Dkim {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: dkim::DkimCommand,
     },
-    /// Checks a configuration file and names what is wrong in it, with lines.
+    /// Check a configuration file and print every error, with lines.
     CheckConfig {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
         args: config::CheckConfigArgs,
     },
-    /// Tells about the configuration.
+    /// Print facts about the configuration.
     Config {
         #[command(subcommand)]
         command: config::ConfigCommand,
     },
-    /// Looks into the queues of a running system.
+    /// Inspect and control the queues of a running system.
     Queue {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: queue::QueueCommand,
     },
-    /// Looks after the nodes that hold the queues.
+    /// Manage the nodes that hold the queues.
     Spool {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: spool::SpoolCommand,
     },
-    /// Brings mail into an account of the mail store: from mbox files, a Maildir, or an account elsewhere.
+    /// Import mail into an account: from mbox files, a Maildir, or an IMAP account.
     Import {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
         args: vere_transfer::ImportArgs,
     },
-    /// Brings mail out of an account of the mail store: into mbox files, a Maildir, or an account elsewhere.
+    /// Export mail from an account: into mbox files, a Maildir, or an IMAP account.
     Export {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
         args: vere_transfer::ExportArgs,
     },
-    /// Looks after the mail store's files, while the system is stopped; `explain` at any time.
+    /// Maintain the mail store's files while the system is stopped; `explain` at any time.
     Store {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
         command: vere_role_store::maintenance::StoreCommand,
     },
-    /// Goes the way of a message to a domain or address, and sends none: exchangers, policies, TLS, RCPT. Exit
-    /// code 0: it would be taken now, 3: it would wait, 4: refused for good.
+    /// Dry-run a delivery to a domain or address, without sending a message.
+    ///
+    /// Looks up MX hosts and policies, negotiates TLS and tries RCPT. Exit code 0: the mail would be accepted now, 3:
+    /// the mail would wait, 4: the mail would be refused permanently.
     Dial {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
         args: dial::DialArgs,
     },
-    /// Prints the way of a message, found by queue id, Message-ID or recipient.
+    /// Print the trace of a message, found by queue id, Message-ID or recipient.
     Trace {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
         args: trace::TraceArgs,
     },
-    /// Sends mail from this machine, with the classic command line (docs/sendmail.md).
+    /// Send mail from the local machine, with the classic command line (docs/sendmail.md).
     Sendmail {
-        /// As every program that knows sendmail gives them.
+        /// The arguments, as every sendmail program accepts them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
-    /// Writes the manual pages of this program.
+    /// Write the manual pages of `vere`.
     Man(pages::ManArgs),
-    /// Prints a script that completes commands in a shell.
+    /// Print a completion script for a shell.
     Completions(pages::CompletionsArgs),
-    /// Runs the bundled destination: takes mail for anybody and keeps it in a folder (vere-bench).
+    /// Run the bundled destination, which accepts mail for any recipient (vere-bench).
     #[command(disable_help_flag = true)]
     Sink {
-        /// Those of `vere-bench sink`, which is executed.
+        /// The arguments of `vere-bench sink`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
-    /// Measures this program beside its peers on this machine (vere-bench).
+    /// Measure `vere` beside its peers on this machine (vere-bench).
     #[command(disable_help_flag = true)]
     Bench {
-        /// Those of `vere-bench`, which is executed.
+        /// The arguments of `vere-bench`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
-    /// Runs a whole system for trying out below one folder.
+    /// Run a whole system for evaluation below a single directory.
     #[command(hide = true)]
     Demo {
         #[command(subcommand)]
         command: demo::DemoCommand,
     },
-    /// One role's process, started by `vere serve`.
+    /// The process of a role, started by `vere serve`.
     #[command(hide = true)]
     Role {
         #[command(flatten)]
@@ -179,7 +181,7 @@ enum Command {
 /// Runs a command.
 ///
 /// # Errors
-/// Why it did not do what was asked.
+/// The reason why the command failed.
 pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     match cli.command {
         Command::Serve { config } => {

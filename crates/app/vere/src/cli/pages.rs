@@ -1,5 +1,5 @@
-//! `vere man` and `vere completions`: what a package brings beside the program, written by the program
-//! itself, so that it cannot differ from it.
+//! `vere man` and `vere completions`: files of a package beside the program, written by the program itself, so that
+//! files and program cannot differ.
 
 use std::fs;
 use std::io;
@@ -11,16 +11,16 @@ use clap_complete::Shell;
 use super::examples;
 use vere_process::failure::Failure;
 
-/// Writes the manual pages.
+/// Write the manual pages.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// The folder they are written into, made when it is not there: `man1` with a page for each command,
-    /// and `man5` with vere.toml(5). `man -M FOLDER vere` reads them.
+    /// Write the pages into this directory, created when missing: `man1` with a page for each command, and `man5`
+    /// with vere.toml(5). Read a page with `man -M DIRECTORY vere`.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
 
-/// Prints what completes commands in a shell.
+/// Print a completion script for a shell.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     /// For bash: `source <(vere completions bash)`.
@@ -38,7 +38,7 @@ pub(crate) fn man(args: &ManArgs, cli: Command) -> Result<String, Failure> {
     };
     written(&commands, fs::create_dir_all(&commands))?;
     written(&files, fs::create_dir_all(&files))?;
-    // Pages of other programs may lie in the folder, so that own ones are completed elsewhere.
+    // The directory may contain pages of other programs, so the new pages are completed elsewhere.
     let made = tempfile::tempdir()?;
     written(made.path(), clap_mangen::generate_to(cli, made.path()))?;
     for page in fs::read_dir(made.path())?.flatten() {
@@ -55,7 +55,7 @@ pub(crate) fn man(args: &ManArgs, cli: Command) -> Result<String, Failure> {
     Ok(String::new())
 }
 
-/// Adds to a page what the definitions of commands do not hold.
+/// Adds the sections that the definitions of commands lack.
 fn complete(page: &Path) -> io::Result<()> {
     use std::io::Write as _;
     let name = page.file_stem().unwrap_or_default().to_string_lossy();
@@ -72,7 +72,7 @@ fn complete(page: &Path) -> io::Result<()> {
     let mut others = vec!["vere.toml(5)".to_owned()];
     let mut above = &*name;
     while let Some((upper, _)) = above.rsplit_once('-') {
-        // `check-config` is one word of its own.
+        // `check-config` is a single word.
         if page.with_file_name(format!("{upper}.1")).exists() {
             others.insert(0, format!("{upper}(1)"));
         }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    /// Every command that help lists, as `vere-queue-list`.
+    /// Every command of the help, as `vere-queue-list`.
     fn shown(command: &Command, name: &str, found: &mut Vec<String>) {
         for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
             shown(one, &format!("{name}-{}", one.get_name()), found);
@@ -196,7 +196,7 @@ mod tests {
             let script = completions(&CompletionsArgs { shell: *shell }, &Cli::command());
             assert!(script.contains("quickstart"), "{shell}");
             assert!(!script.contains("demo"), "{shell}");
-            // Printing takes away what steers a terminal.
+            // Printing removes control characters of a terminal.
             let steers = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
             assert!(!script.contains(steers), "{shell}");
         }

@@ -1,4 +1,4 @@
-//! `vere queue`: look into the queues of a running gateway, and steer them.
+//! `vere queue`: inspection and control of the queues of a running gateway.
 
 mod operate;
 mod top;
@@ -19,81 +19,83 @@ use vere_control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
 use vere_process::failure::Failure;
 use vere_process::log;
 
-/// Looks into the queues of a running gateway, and steers them.
+/// Inspect and control the queues of a running gateway.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
-    /// Lists the queues: messages, size, deferred, oldest, last reply of the destination.
+    /// List the queues: messages, size, deferred, oldest, last reply of the destination.
     List {
-        /// Prints JSON: a list of objects.
+        /// Print JSON: a list of objects.
         #[arg(long)]
         json: bool,
     },
-    /// Delivers from this machine what the queues of a dead gateway hold, until they are empty.
+    /// Deliver the queues of a dead gateway from this machine, until they are empty.
     Drain {
-        /// Takes the queues away from where they were, and delivers from here.
+        /// Take the queues over from their gateway, and deliver from this machine.
         #[arg(long, required = true)]
         here: bool,
-        /// The gateway whose queues they are, as often as wanted; without it, all that are dead.
+        /// The gateway of the queues, may be given several times; by default, all dead gateways.
         #[arg(long, value_name = "NAME")]
         group: Vec<String>,
-        /// Takes them from a gateway that lives, too; it ends, and takes them back when it is started
-        /// again.
+        /// Take over the queues of a living gateway too; that gateway ends, and takes its queues back at its next
+        /// start.
         #[arg(long, requires = "group")]
         force: bool,
     },
-    /// Lists the messages of one queue in acceptance order, those that are held, or shows one message.
+    /// List the messages of a queue in acceptance order, list held messages, or show a single message.
     Show {
         /// The destination as `vere queue list` prints it, or the id of a message.
         #[arg(value_name = "DESTINATION|ID", required_unless_present = "held")]
         what: Option<String>,
-        /// Only messages that an operator holds one by one; without a destination those of all queues.
+        /// List only messages held singly by an operator; without a destination, those of all queues.
         #[arg(long)]
         held: bool,
-        /// Only in the queues of the dead gateway of this name, which this one has adopted.
+        /// Search only the queues of the dead gateway of this name, which this gateway has adopted.
         #[arg(long, value_name = "NAME")]
         group: Option<String>,
-        /// Lists only the messages behind the one with this id.
+        /// List only the messages behind the message with this id.
         #[arg(long, value_name = "ID")]
         after: Option<TraceId>,
-        /// Lists this many at most.
+        /// List at most this number of messages.
         #[arg(long, default_value_t = 100)]
         limit: usize,
-        /// Prints JSON: a list of objects.
+        /// Print JSON: a list of objects.
         #[arg(long)]
         json: bool,
     },
-    /// Shows queues, replicas and limits live, at a terminal; `?` there tells the keys.
+    /// Show queues, replicas and limits live, at a terminal; `?` shows the keys.
     Top(top::TopArgs),
-    /// Delivers nothing to a destination, or not one message; mail is taken and uses up no retries.
+    /// Pause delivery to a destination, or of a single message.
+    ///
+    /// New mail is still accepted; retries are not consumed.
     Hold(HoldArgs),
-    /// Ends a hold of a destination, or of one message.
+    /// Resume delivery to a destination, or of a single message.
     Release(ReleaseArgs),
-    /// Takes no mail for a destination (450); what is queued is delivered.
+    /// Refuse new mail for a destination (450); deliver the queued mail.
     Refuse(OrderArgs),
-    /// Ends a refusal.
+    /// End a refusal.
     Accept(EndArgs),
-    /// Sends what is queued for a destination elsewhere, after a question; new mail for it too.
+    /// Send the queued and new mail of a destination elsewhere, after a question.
     Reroute(operate::RerouteArgs),
-    /// Lists what is held, refused and rerouted, single messages too.
+    /// List all held, refused and rerouted destinations, and all held messages.
     Orders {
-        /// Prints JSON: a list of objects.
+        /// Print JSON: a list of objects.
         #[arg(long)]
         json: bool,
     },
-    /// Tries deferred messages again now.
+    /// Retry deferred messages now.
     Retry(SelectionArgs),
-    /// Returns messages to their senders as failed, at most 100 a second.
+    /// Return messages to their senders as failed, at most 100 a second.
     Bounce(ReturnArgs),
-    /// Returns messages to their senders as if their time were over, at most 100 a second.
+    /// Return messages to their senders as expired, at most 100 a second.
     Expire(ReturnArgs),
-    /// Removes messages; nobody is told.
+    /// Remove messages without a report to their senders.
     Purge(EndingArgs),
 }
 
-/// Runs the command and gives what is to be printed.
+/// Runs the command and returns the text to print.
 ///
 /// # Errors
-/// When no gateway answers, or it does not know the queue.
+/// When no gateway answers, or the gateway does not know the queue.
 pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<String, Failure> {
     let socket = &settings.control.socket;
     match command {
@@ -145,7 +147,7 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
     }
 }
 
-/// A destination, and the dead gateway whose queue it is.
+/// A destination, and the dead gateway of the queue.
 fn of_group(destination: String, group: Option<String>) -> String {
     match group {
         Some(group) => format!("{destination} (of {group})"),
@@ -203,7 +205,7 @@ fn list(rows: Vec<QueueRow>) -> String {
     out
 }
 
-/// Messages that are held one by one.
+/// Messages held singly.
 fn held(count: usize) -> String {
     match count {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! `vere quickstart`: from nothing to a mail system with one account.
+//! `vere quickstart`: from an empty machine to a mail system with an account.
 
 mod dns;
 mod files;
@@ -23,40 +23,40 @@ use vere_process::failure::Failure;
 use dns::Record;
 use files::{Plan, Ports};
 
-/// Names beside the account's own that every domain should take mail for (RFC 2142).
+/// Local names beside the account's that every domain should accept mail for (RFC 2142).
 const ROLES: [&str; 2] = ["postmaster", "abuse"];
 
-/// Writes a working configuration with your domain and account, and says what else is to be done.
+/// Write a working configuration with your domain and account, and print the remaining steps.
 #[derive(Debug, Args)]
 pub(crate) struct QuickstartArgs {
-    /// Your address; what is behind the @ becomes the domain of this system.
+    /// Your address; the part behind the @ becomes the local domain.
     #[arg(value_name = "you@your.domain")]
     address: String,
-    /// The folder for the configuration; `/etc/vere` as root (mail goes to `/var/lib/vere`),
-    /// `vere-data` below the working folder otherwise (mail goes to `data` in it).
+    /// The directory for the configuration; `/etc/vere` as root (mail goes to `/var/lib/vere`), `vere-data` below the
+    /// working directory otherwise (mail goes to its `data`).
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// The name of this machine in the DNS; `mail.` and the domain when not given.
+    /// The name of this machine in the DNS; by default `mail.` and the domain.
     #[arg(long)]
     hostname: Option<String>,
-    /// Gets the certificate from Let's Encrypt instead of making one that nobody else trusts: port
-    /// 80 must be reachable under the host name. This agrees to the authority's terms.
+    /// Get the certificate from Let's Encrypt instead of a self-signed certificate: port 80 must be reachable under
+    /// the host name. The option agrees to the terms of the CA.
     #[arg(long)]
     acme: bool,
-    /// Overwrites a configuration and sets a new password for an account that are there already;
-    /// the old file is kept beside it, and mail is never touched.
+    /// Overwrite an existing configuration and set a new password for an existing account; the old file is kept
+    /// beside the new file, and mail is never touched.
     #[arg(long)]
     force: bool,
-    /// Prints JSON: an object with `config`, `account`, `password`, `ports`, `dns`, `notes`, `next`.
+    /// Print JSON: an object with `config`, `account`, `password`, `ports`, `dns`, `notes`, `next`.
     #[arg(long)]
     json: bool,
 }
 
-/// Runs the command and gives what is to be printed.
+/// Runs the command and returns the text to print.
 ///
 /// # Errors
-/// When the address is none, something is there already, or files cannot be written. The
-/// configuration is written last, so that a failure leaves none.
+/// When the address is invalid, a file or account already exists, or files cannot be written. The configuration is
+/// written last, so that a failure leaves no configuration.
 pub(crate) fn run(args: &QuickstartArgs) -> Result<String, Failure> {
     let account = AccountName::parse(&args.address)?;
     let hostname = match &args.hostname {
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &QuickstartArgs) -> Result<String, Failure> {
     })
 }
 
-/// Adds domain, account and roles to the directory, where they are not there yet.
+/// Adds domain, account and roles to the directory, where missing.
 fn fill(
     directory: &Directory,
     account: &AccountName,
@@ -163,7 +163,7 @@ impl Report<'_> {
         format!("vere serve -c {}", quoted(&self.plan.config()))
     }
 
-    /// Returns the notes for the operator that are no DNS records.
+    /// Returns the notes for the operator, without the DNS records.
     fn notes(&self) -> Vec<String> {
         let (account, hostname) = (self.account, self.hostname);
         let mut notes = vec![
@@ -255,7 +255,7 @@ impl Report<'_> {
     }
 }
 
-/// A path as one word of a shell command.
+/// A path as a single word of a shell command.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);

@@ -24,40 +24,41 @@ use vere_process::log;
 
 use nodes::{key, replicas};
 
-/// Looks after the nodes that hold the queues.
+/// Manage the nodes that hold the queues.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SpoolCommand {
-    /// Runs one node by itself, as on a machine that holds queues only.
+    /// Run a single node, as on a machine that only holds queues.
     Serve {
-        /// Its name in the settings.
+        /// The name of the node in the settings.
         #[arg(long, value_name = "NAME")]
         node: String,
     },
-    /// Prints the state of every replica, and what each node holds and uses.
+    /// Print the state of every replica, and the content and usage of each node.
     Stat {
-        /// Looks at the queues of the gateway of this name; without it, at those of this machine's.
+        /// Inspect the queues of the gateway of this name; by default, those of this machine's gateway.
         #[arg(long, value_name = "NAME")]
         group: Option<String>,
-        /// Prints the queues of each node as well.
+        /// Print the queues of each node as well.
         #[arg(long)]
         queues: bool,
-        /// Prints JSON: an object with `replicas` and `nodes`.
+        /// Print JSON: an object with `replicas` and `nodes`.
         #[arg(long)]
         json: bool,
     },
     Groups(groups::GroupsArgs),
-    /// Prints what stands beside the bodies of a queue's records, which of `@finished` and `@notices` are their
-    /// lines: each behind its number and a tab. What is printed need not be safe on all nodes yet.
+    /// Print the metadata of a queue's records, which are the lines of `@finished` and `@notices`.
+    ///
+    /// Each line follows its number and a tab. Printed records need not be safe on all nodes yet.
     Read(read::ReadArgs),
     RemoveGroup(remove::RemoveArgs),
-    /// Says which node counts after the membership register or all full replicas were lost.
+    /// Choose the authoritative node after the loss of the membership register or of all full replicas.
     Salvage(salvage::SalvageArgs),
 }
 
-/// Runs the command and gives what is to be printed.
+/// Runs the command and returns the text to print.
 ///
 /// # Errors
-/// When the settings lack what it needs, or a node or the register does not answer.
+/// When the settings are incomplete, or a node or the register does not answer.
 pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String, Failure> {
     match command {
         SpoolCommand::Serve { node } => {
@@ -77,7 +78,7 @@ pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String,
     }
 }
 
-/// What one node says of the gateway's group.
+/// The status of a node for the gateway's group.
 #[derive(Debug, Serialize)]
 struct NodeLine {
     node: String,
@@ -94,7 +95,7 @@ struct NodeLine {
 struct Figures {
     incarnation: u64,
     epoch: u64,
-    /// Whether the group is incomplete there.
+    /// Whether the group is incomplete at the node.
     rebuilding: bool,
     processed: u64,
     acknowledged: u64,
@@ -104,7 +105,7 @@ struct Figures {
     /// Limit of the octets; absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     octets_max: Option<u64>,
-    /// Octets that lie on disk for want of memory.
+    /// Octets on disk for lack of memory.
     spilled_octets: u64,
     memory_used: u64,
     memory_max: u64,
@@ -112,9 +113,9 @@ struct Figures {
     /// Whether acknowledgements wait for the disk.
     synced: bool,
     full: bool,
-    /// How much of what the node may hold it does, of all groups.
+    /// Used share of the node's limit, for all groups.
     fill_percent: u64,
-    /// Whether what it held was found damaged, and is not whole again yet.
+    /// Whether the node's content was found damaged, and is not yet repaired.
     damaged: bool,
 }
 
@@ -123,7 +124,7 @@ struct QueueLine {
     name: String,
     records: u64,
     octets: u64,
-    /// Accounts that may read it alone; left out where they are the group's.
+    /// Accounts with read access to the queue alone; left out where they are the group's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     readers: Vec<String>,
 }

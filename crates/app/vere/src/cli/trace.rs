@@ -9,25 +9,25 @@ use vere_telemetry::trace::{EventKind, Query, Record, Trace, find};
 use vere_control::{Request, ask};
 use vere_process::failure::Failure;
 
-/// Prints the way of a message with times.
+/// Print the trace of a message with times.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
     /// Queue id, Message-ID, or a recipient's address.
     id: String,
-    /// Shows the newest this many messages.
+    /// Show the newest messages, at most this number.
     #[arg(long, default_value_t = 10)]
     limit: usize,
-    /// Prints JSON: a list of messages with their events.
+    /// Print JSON: a list of messages with their events.
     #[arg(long)]
     json: bool,
 }
 
-/// Finds the message and gives what is to be printed.
+/// Finds the message and returns the text to print.
 ///
 /// # Errors
-/// When the trace cannot be read or holds no such message.
+/// When the trace cannot be read or does not contain the message.
 pub(crate) fn run(args: &TraceArgs, settings: &Settings) -> Result<String, Failure> {
-    // What a running gateway still has in memory is to be seen; without one, the files are complete.
+    // A running gateway flushes the events in its memory; without a gateway, the files are complete.
     let _ = ask(&settings.control.socket, &Request::FlushTrace);
     let query = query(&args.id);
     let directory = vere_role_gateway::trace_directory(settings);

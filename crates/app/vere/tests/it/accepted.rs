@@ -1,4 +1,4 @@
-//! Copies of certificates that could be used: a start with broken files takes them, and they do not stay for ever.
+//! Copies of certificates that could be used: a start with broken files uses the copies, and the copies expire.
 
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn a_start_with_a_broken_certificate_takes_the_copy_and_says_so() {
         "the copy that was used last serves",
         "tls.key",
     ]);
-    // Whoever asks is told, and nothing else is taken over until it is mended.
+    // An inspection reports the broken files, and no reload succeeds before their repair.
     let output = output_of(vere().arg("check-config").arg("-c").arg(&system.config), "");
     assert!(!output.status.success(), "{output:?}");
     system.reload();
@@ -82,7 +82,7 @@ fn a_copy_serves_nobody_else() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("tls.key: "), "{said}");
-    // With the settings from before it starts.
+    // The process starts with the settings from before.
     system.configure(&Options::default().certificate(&files));
     system.start_again();
     system.wait_ready();

@@ -85,7 +85,7 @@ fn python_authenticates_with_scram_sha_256() {
     };
     assert_eq!(scram("alice@example.org", "secret").trim(), "235");
     assert_eq!(scram("alice@example.org", "wrong").trim(), "535");
-    // A user that does not exist gets salt and nonce all the same, so that nobody learns it.
+    // An unknown user gets salt and nonce all the same, so that no client learns which users exist.
     assert_eq!(scram("nobody@example.org", "secret").trim(), "535");
     assert!(system.wait_mail("bob", 1)[0].contains("\nSubject: by SCRAM\n"));
     system.stop();
@@ -96,7 +96,7 @@ fn gsasl_authenticates_with_every_mechanism() {
     let Some(gsasl) = program("gsasl") else {
         return;
     };
-    // It sends STARTTLS before EHLO, which is out of order, so here it has to do without.
+    // The client sends STARTTLS before EHLO, which is out of order, so the test runs without TLS.
     let system = System::start(&Options::default());
     let gsasl = |mechanism: &str, password: &str| {
         let mut command = Command::new(&gsasl);
@@ -180,7 +180,7 @@ fn who_is_authenticated_may_relay_under_own_addresses_only() {
     system.stop();
 }
 
-/// They went on until they ended by themselves.
+/// Sessions outlived the removal of their account, or the change of its password.
 #[test]
 fn who_logged_in_sends_until_the_account_or_its_password_changes() {
     let system = System::start(&Options::default().unset("relay.networks"));

@@ -1,5 +1,5 @@
-//! Hostile octets against the running daemon: each is answered precisely, its memory and time stay
-//! small, and others are served meanwhile.
+//! Hostile octets against the running daemon: every attack gets a precise answer, memory and time remain small, and
+//! further clients are served meanwhile.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -88,10 +88,10 @@ fn lines_that_cannot_be_commands_are_refused_by_their_fault() {
             reply.starts_with(expected),
             "{text:?}: {expected} expected, got {reply}"
         );
-        // Each is one line, whatever stands in it.
+        // Each text is a single line, whatever its octets.
         session.command("NOOP", "250 2.0.0");
     }
-    // Nothing runs behind an LF alone, which for others does not end the line.
+    // No command runs behind a bare LF, which does not end a line for further servers.
     session.send(b"NOOP\nVRFY alice\r\n");
     session.expect("554 5.5.2");
     assert_eq!(session.rest(), "");
@@ -111,7 +111,7 @@ fn other_protocols_are_shown_the_door() {
         assert!(rest.starts_with("554 5.5.0"), "{rest}");
         assert_eq!(rest.lines().count(), 1, "{rest}");
     }
-    // And a TLS handshake where none was asked for.
+    // And a TLS handshake at a port without implicit TLS.
     let mut session = Session::connect(system.smtp);
     session.send(b"\x16\x03\x01\x00\x05hello\r\n");
     session.expect("5");
@@ -139,7 +139,7 @@ fn a_command_line_without_end_takes_no_memory() {
             session.expect("500 5.5.2");
             session.command("NOOP", "250");
         }
-        // An argument of any length for every command that has one.
+        // An argument of any length for every command with an argument.
         for command in [
             "EHLO ",
             "MAIL FROM:<",
@@ -200,7 +200,7 @@ fn the_largest_message_passes_and_one_octet_more_does_not() {
         session.envelope("a@example.net", &["alice@example.org"]);
         let size = (1 << 20) - 2 + excess;
         let body = &text[..size];
-        // The last line may have been cut behind its CR.
+        // The last line may be cut behind its CR.
         let body = body
             .strip_suffix('\r')
             .map_or(body.to_owned(), |cut| format!("{cut}A"));
@@ -246,7 +246,7 @@ fn chunks_of_any_announced_size_are_eaten_and_never_run() {
             );
         });
     }
-    // A refused chunk is eaten whole, and what stands behind it is a command again.
+    // A refused chunk is consumed whole, and the octets behind the chunk are a command again.
     let mut session = Session::greeted(system.smtp);
     session.send(b"BDAT 36 LAST\r\nMAIL FROM:<evil@example.net>\r\nNOOP\r\nNOOP\r\n");
     session.expect("503 5.5.1");
@@ -383,7 +383,7 @@ fn half_a_message_is_none_and_a_whole_one_counts_whoever_leaves() {
     session.send(b"BDAT 100 LAST\r\nA: b\r\n\r\nhalf\r\n");
     session.socket().shutdown(Shutdown::Write).expect("half");
     assert!(!session.rest().contains("250"));
-    // Everything in one go, and the client's half closed: it is served to the end.
+    // All commands in one segment, and the client's half closed: the server answers to the end.
     let mut session = Session::greeted(system.smtp);
     session.envelope("a@example.net", &["alice@example.org"]);
     session.send(b"Subject: whole\r\n\r\nbody\r\n.\r\nQUIT\r\n");

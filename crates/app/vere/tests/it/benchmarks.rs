@@ -1,4 +1,4 @@
-//! Benchmarks that are ended early: nothing of them is left, and what was found is told.
+//! Benchmarks with an early end: no process and no file is left, and the results so far are reported.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 
 use crate::harness::{in_soak, output_of, require_bench, signal, vere, wait_for};
 
-/// A folder that daemons with users of their own may enter.
+/// A directory open to daemons with users of their own.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -31,7 +31,7 @@ fn mail(folder: &Path) -> String {
     file.display().to_string()
 }
 
-/// Starts a benchmark that keeps what it makes in a folder and says elsewhere what it does.
+/// Starts a benchmark with its files in a directory and its output elsewhere.
 fn start(arguments: &[&str], data: &Path, said: &Path) -> Child {
     require_bench();
     fs::create_dir_all(data).expect("room");
@@ -48,7 +48,7 @@ fn start(arguments: &[&str], data: &Path, said: &Path) -> Child {
         .expect("a benchmark")
 }
 
-/// Processes that were started with something about this folder, one of them left out.
+/// Processes with the directory in their command line, without one process.
 fn about(data: &Path, without: u32) -> Vec<String> {
     let data = data.display().to_string();
     let entries = fs::read_dir("/proc").expect("/proc").flatten();
@@ -61,7 +61,7 @@ fn about(data: &Path, without: u32) -> Vec<String> {
     found.collect()
 }
 
-/// Waits until what a benchmark started runs.
+/// Waits until the processes of a benchmark run.
 fn wait_begun(child: &mut Child, data: &Path, said: &Path) {
     wait_for("something that is measured", || {
         let ended = child.try_wait().expect("a child");
@@ -178,7 +178,7 @@ fn what_was_measured_before_a_signal_is_told() {
     );
 }
 
-/// A small crowd of every kind: each bar has its row, and nothing is left.
+/// A small crowd of every kind: each bar has its row, and no process is left.
 #[test]
 fn clients_that_do_nothing_are_measured_beside_honest_ones() {
     let folder = folder();

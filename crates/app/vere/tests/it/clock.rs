@@ -1,4 +1,4 @@
-//! A wall clock that is wrong, and is put right, while mail waits by it.
+//! A wrong wall clock, and its correction while mail waits.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ pub(crate) struct FakedClock {
 }
 
 impl FakedClock {
-    /// One that is right for now, if the library is here.
+    /// A correct clock, if the library is installed.
     pub(crate) fn in_folder(folder: &Path) -> Option<Self> {
         let folders = std::fs::read_dir("/usr/lib")
             .into_iter()
@@ -37,15 +37,15 @@ impl FakedClock {
         Some(clock)
     }
 
-    /// Puts it ahead or back, by an offset as libfaketime reads it, like `+400d`.
+    /// Moves the clock ahead or back, by an offset in the notation of libfaketime, like `+400d`.
     pub(crate) fn set(&self, offset: &str) {
-        // Replaced at once, so that nobody reads half of it.
+        // Replaced at once, so that no process reads half of the file.
         let new = self.file.with_extension("new");
         std::fs::write(&new, format!("{offset}\n")).expect("the time");
         std::fs::rename(&new, &self.file).expect("the time");
     }
 
-    /// Has a program and all that it starts live by it.
+    /// Makes a program and its children live by the clock.
     pub(crate) fn command(&self, command: &mut Command) {
         command
             .env("LD_PRELOAD", &self.library)
@@ -55,7 +55,7 @@ impl FakedClock {
     }
 }
 
-/// How often a message was tried in vain. `None`: it is in no queue.
+/// Number of failed attempts for a message. `None`: the message is in no queue.
 fn attempts(system: &System, id: &str) -> Option<u64> {
     let shown = system.command(&["queue", "show", id, "--json"]);
     let shown: Value = serde_json::from_str(&shown).expect("JSON");
@@ -69,7 +69,8 @@ fn wait_attempts(system: &System, id: &str, count: u64) {
     });
 }
 
-/// The hours in which reports are counted were those of the wall clock: put ahead, it gave an address its number anew.
+/// The hours of the count of reports were hours of the wall clock: after a jump ahead, an address had its number of
+/// reports again.
 #[test]
 fn a_clock_that_is_put_ahead_gives_nobody_more_reports() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -117,10 +118,10 @@ fn deferred_mail_outlives_a_clock_that_is_put_ahead_and_back() {
         system.wait_log(&["wall clock was put ahead or back"]);
         before = attempts(&system, &id).expect("it is queued").max(before) + 2;
         wait_attempts(&system, &id, before);
-        // Nobody is told of a delay that is none.
+        // No sender hears of a delay without a delay.
         assert_eq!(system.queued(), 1, "after {offset}");
     }
-    // What the record says now is of next week, and of another process than the one that saw the clock move.
+    // The time in the record is now of next week, and the process differs from the process that saw the clock move.
     system.crash();
     clock.set("+0d");
     system.start_again();

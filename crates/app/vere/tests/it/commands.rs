@@ -1,4 +1,4 @@
-//! The commands that people and scripts use beside a running system.
+//! The commands of people and scripts for a running system.
 
 use serde_json::Value;
 
@@ -101,7 +101,7 @@ fn a_trace_is_found_by_every_name_of_its_message() {
         assert_eq!(traces.as_array().map(Vec::len), Some(1), "{traces}");
         assert_eq!(traces[0]["id"], id.as_str(), "{traces}");
     }
-    // It is kept when the system is not running.
+    // The message is kept while the system does not run.
     let (code, said) = system.failing_command(&["trace", "0000000000000"]);
     assert_eq!(code, Some(1));
     assert!(said.contains("0000000000000"), "{said}");
@@ -157,7 +157,7 @@ fn a_configuration_is_checked_with_lines_and_nearest_names() {
     assert_eq!(report["ok"], false);
     assert_eq!(report["errors"][0]["line"], 4, "{report}");
 
-    // The same words when it is to be run.
+    // The same words at the start of the system.
     let mut serve = vere();
     let output = output_of(serve.arg("serve").arg("-c").arg(&config), "");
     assert_eq!(output.status.code(), Some(1));

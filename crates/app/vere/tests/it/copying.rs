@@ -1,4 +1,4 @@
-//! COPY of many messages: others have their turn, and it is whole or nothing.
+//! COPY of many messages: other clients have their turn, and the copy is whole or absent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,7 +11,7 @@ const ALICE: &str = "alice@example.org";
 /// 131,072 messages are copied in 132 pieces.
 const DOUBLINGS: usize = 17;
 
-/// What STATUS says, behind the name.
+/// The answer of STATUS, behind the name.
 fn status(session: &mut Imap, mailbox: &str) -> String {
     let said = session.ok(&format!("STATUS {mailbox} (MESSAGES HIGHESTMODSEQ)"));
     let begin = said.find('(').expect("a status");
@@ -51,7 +51,7 @@ fn others_are_answered_while_many_messages_are_copied() {
         let said = alice.ok("COPY 1:* INBOX");
         let took = began.elapsed();
         done.store(true, Ordering::SeqCst);
-        // As one copy all the same.
+        // As a single copy all the same.
         let half = 1 << DOUBLINGS;
         let uids = format!(" 1:{half} {}:{}]", half + 1, 2 * half);
         assert!(said.contains(&uids), "{said}");
@@ -59,10 +59,10 @@ fn others_are_answered_while_many_messages_are_copied() {
         (answers, slowest, took)
     });
     eprintln!("COPY took {took:?}; {answers} answers meanwhile, the slowest after {slowest:?}");
-    // At once, somebody would wait for most of it.
+    // In a single turn, a client would wait for most of the time.
     assert!(slowest * 2 < took && answers >= 5, "{answers}: {slowest:?}");
 
-    // What has no room is refused before anything is done.
+    // A copy without space is refused before any change.
     let before = status(&mut alice, "INBOX");
     let said = alice.command("COPY 1:* INBOX");
     assert!(said.contains("NO [OVERQUOTA]"), "{said}");
@@ -76,7 +76,7 @@ fn a_copy_that_fails_in_its_middle_leaves_nothing() {
     let system = System::start(&options);
     let mut alice = Imap::login(ports.imap, ALICE, "secret");
     let text = "Subject: x\r\n\r\ny\r\n";
-    // A mailbox that knows as many keywords as one can.
+    // A mailbox with the largest possible number of keywords.
     alice.ok("CREATE Full");
     let keywords: Vec<String> = (0..64).map(|number| format!("k{number}")).collect();
     alice.append(&format!("Full ({})", keywords.join(" ")), text);
@@ -86,14 +86,14 @@ fn a_copy_that_fails_in_its_middle_leaves_nothing() {
     for _ in 0..11 {
         alice.ok("COPY 1:* INBOX");
     }
-    // One of the last piece has one more.
+    // A message of the last piece has another keyword.
     alice.append("INBOX (more)", text);
     alice.ok("NOOP");
     let said = alice.command("COPY 1:* Full");
     assert!(said.contains(" NO "), "{said}");
     assert!(status(&mut alice, "Full").starts_with("(MESSAGES 1 "));
     assert!(status(&mut alice, "INBOX").starts_with("(MESSAGES 2049 "));
-    // What was moved before is moved, and nothing is in both.
+    // Messages moved before are moved, and no message is in both mailboxes.
     let said = alice.command("MOVE 1:* Full");
     assert!(said.contains(" NO "), "{said}");
     assert!(status(&mut alice, "Full").starts_with("(MESSAGES 2001 "));

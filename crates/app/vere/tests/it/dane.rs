@@ -1,4 +1,4 @@
-//! DANE: next hops that a signed zone vouches for, and what a lie costs.
+//! DANE: next hops with a signed zone, and the cost of a false record.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::harness::{
     Authority, Files, Manners, Mx, Named, Options, Session, Signing, System, quoted, wait_for,
 };
 
-/// The addresses of the next hops, all with one port.
+/// The addresses of the next hops, with a common port.
 struct Hosts {
     folder: tempfile::TempDir,
     authority: Authority,
@@ -35,7 +35,7 @@ impl Hosts {
         ip
     }
 
-    /// One that shows a certificate for `name`.
+    /// A next hop with a certificate for `name`.
     fn certified(&mut self, domain: &'static str, name: &str) -> (String, Files) {
         let files = self.authority.sign(self.folder.path(), domain, &[name]);
         let manners = Manners {
@@ -74,7 +74,7 @@ fn submit(system: &System, to: &str) {
     session.submit("alice@example.org", &[to], "Subject: dane\r\n\r\nbody");
 }
 
-/// What the queue of a domain says about its last attempt.
+/// The queue's text on the last attempt for a domain.
 fn wait_refusal(system: &System, domain: &str) -> String {
     wait_for(&format!("a failed attempt for {domain}"), || {
         let queues = system.queues();
@@ -103,13 +103,13 @@ fn good_zone(hosts: &mut Hosts) -> String {
     // A record, and no TLS.
     let ip = hosts.start("clear.good", Manners::default());
     zone += &domain("clear", &ip, port, &own);
-    // Records that say nothing demand encryption only.
+    // Records without usable content demand encryption only.
     let (ip, _) = hosts.certified("unusable.good", "whatever.example");
     zone += &domain("unusable", &ip, port, &format!("1 0 1 {}", digest(b"x")));
     // No record: anything goes.
     let ip = hosts.start("plain.good", Manners::default());
     zone += &domain("plain", &ip, port, "");
-    // An alias: the record lies at its end.
+    // An alias: the record is at the end of the alias.
     let (ip, files) = hosts.certified("alias.good", "whatever.example");
     zone += "alias IN MX 10 mx.alias\nmx.alias IN CNAME real.alias\n";
     let record = digest(&files.der);
@@ -124,7 +124,7 @@ fn zones(hosts: &mut Hosts) -> BTreeMap<&'static str, (Signing, String)> {
     let mut hashed = domain("ee", &ip, port, &format!("3 0 1 {}", digest(&files.der)));
     let ip = hosts.start("plain.hashed", Manners::default());
     hashed += &domain("plain", &ip, port, "");
-    // Nobody signs this zone, so its records mean nothing, right or wrong.
+    // The zone is unsigned, so its records mean nothing, right or wrong.
     let another = format!("3 0 1 {}", digest(b"another"));
     let ip = hosts.start("any.unsigned", Manners::default());
     let unsigned = domain("any", &ip, port, &another);
@@ -141,7 +141,7 @@ fn zones(hosts: &mut Hosts) -> BTreeMap<&'static str, (Signing, String)> {
 
 const VERIFIED: &[&str] = &["ee.good", "ta.good", "alias.good", "ee.hashed"];
 const PLAIN: &[&str] = &["plain.good", "plain.hashed", "any.unsigned"];
-/// Domains to which nothing may go, and a word of the reason.
+/// Domains without any delivery, and a word of the reason.
 const LIES: &[(&str, &str)] = &[
     ("tawrong.good", "certificate"),
     ("lie.good", "certificate"),
@@ -157,7 +157,7 @@ fn signed_zones_say_whom_to_trust() {
     let Some(named) = Named::start(hosts.folder.path(), &zones) else {
         return;
     };
-    // The authority of the next hops is none that is trusted.
+    // The CA of the next hops is not trusted.
     let ca = hosts.folder.path().join("untrusted.pem");
     std::fs::write(&ca, &Authority::new().pem).expect("another authority");
     let options = Options::default()
@@ -178,7 +178,7 @@ fn signed_zones_say_whom_to_trust() {
     }
     for to in VERIFIED {
         let seen = hosts.at(to).wait_messages(1).remove(0);
-        // RFC 7672 section 8.1: the name that the records were found by.
+        // RFC 7672 section 8.1: the name by which the records were found.
         let name = match *to {
             "alias.good" => "real.alias.good".to_owned(),
             other => format!("mx.{other}"),
@@ -200,7 +200,7 @@ fn signed_zones_say_whom_to_trust() {
     wait_for("the lies alone to wait", || {
         (system.queued() == LIES.len() as u64).then_some(())
     });
-    // To this sender delivery counts for more than what the domain says (RFC 8689 section 4.2.2).
+    // The sender puts delivery above the policy of the domain (RFC 8689 section 4.2.2).
     let text = "Subject: urgent\r\nTLS-Required: No\r\n\r\nbody";
     Session::greeted(system.smtp).submit("alice@example.org", &["x@lie.good"], text);
     hosts.at("lie.good").wait_messages(1);

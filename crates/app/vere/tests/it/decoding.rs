@@ -1,5 +1,5 @@
-//! What decodes texts for SEARCH and its index is killed, stopped and given what it cannot decode: answers
-//! are right or put off, and the store goes on.
+//! Kills, stops and undecodable texts for the processes that decode texts for SEARCH and its index: answers are right
+//! or put off, and the store goes on.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -8,12 +8,12 @@ use nix::sys::signal::Signal;
 use crate::harness::{Options, System, children, is_full, signal, wait_for};
 use crate::imap::{Imap, Ports, with_store};
 
-/// Messages that are there before anything happens.
+/// Messages in the mailbox at the beginning.
 const MESSAGES: usize = 90;
-/// Clients that search.
+/// Number of searching clients.
 const CLIENTS: usize = 2;
 
-/// Every text has the words, every third beside each other.
+/// Every text has both words, every third text has the words side by side.
 fn message(number: usize) -> String {
     let fish = match number % 3 {
         0 => "blue fish",
@@ -27,7 +27,7 @@ fn message(number: usize) -> String {
     )
 }
 
-/// The answer to a search for those that fit.
+/// The answer to a search for the messages that `fits` accepts.
 fn answer(fits: impl Fn(usize) -> bool) -> String {
     let found = (0..MESSAGES).filter(|number| fits(*number));
     let numbers: String = found.map(|number| format!(" {}", number + 1)).collect();
@@ -103,7 +103,7 @@ fn searches_are_right_or_put_off_while_processes_are_killed_and_stopped() {
                 _ => Signal::SIGKILL,
             };
             signal(pid, how);
-            // It is not the same question each time.
+            // The question differs each time.
             wait_for("answers", || {
                 (is_over() || answered.load(Ordering::Relaxed) > seen + CLIENTS).then_some(())
             });
@@ -129,7 +129,7 @@ fn searches_are_right_or_put_off_while_processes_are_killed_and_stopped() {
     assert!(checked.contains("nothing is wrong"), "{checked}");
 }
 
-/// Each of its characters takes eleven times the room when it is decomposed (U+FDFA): more than a process has.
+/// Each character takes eleven times its size when decomposed (U+FDFA): more than the memory of a process.
 fn bomb() -> String {
     format!(
         "Subject: of paper\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nA lantern\r\n{}\r\n",
@@ -150,13 +150,13 @@ fn a_message_that_cannot_be_decoded_is_searched_as_it_is() {
     session.ok("EXAMINE INBOX");
     let folder = system.directory.path().join("data/store/search");
     let segments = || std::fs::read_dir(&folder).map_or(0, |files| files.flatten().count());
-    // At first no segment knows them, then one does.
+    // At first no segment has the messages, then one segment has.
     for _ in 0..2 {
         for (question, expected) in [
             ("BODY lantern", " 10"),
             ("NOT BODY lantern", " 1 2 3 4 5 6 7 8 9"),
             ("SUBJECT paper", " 10"),
-            // What may be in it or not is neither.
+            // A possible match is neither.
             ("BODY fish", " 1 2 3 4 5 6 7 8 9"),
             ("NOT BODY fish", ""),
             ("BODY \"blue fish\"", " 1 4 7"),

@@ -1,4 +1,4 @@
-//! The way of a message: taken, spooled, delivered, traced; and what happens when it cannot be.
+//! The path of a message: accepted, spooled, delivered, traced; and the outcome of a failed delivery.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn mail_for_other_domains_goes_to_the_route_over_reused_connections() {
             &format!("Subject: {number}\r\n\r\nbody"),
         );
     }
-    // Two domains over one route are one destination: one transaction for both recipients.
+    // Two domains over a common route are a single destination: one transaction for both recipients.
     let texts = sink.wait_mail(20);
     for text in &texts {
         assert!(
@@ -192,7 +192,7 @@ fn what_the_next_hop_refuses_is_returned_to_the_sender() {
         let steps = ["delivered", "bounced", "dsn"];
         steps.iter().all(|step| trace.contains(step)).then_some(())
     });
-    // A report that cannot be delivered makes no further report.
+    // An undeliverable report causes no further report.
     session.submit("", &["bad@example.com"], "Subject: report\r\n\r\nbody");
     system.wait_empty();
     assert_eq!(system.mail("alice").len(), 1);
@@ -266,7 +266,7 @@ fn what_is_never_delivered_is_told_of_and_expires_with_a_report() {
         &["x@example.com"],
         "Subject: lost\r\n\r\nbody",
     );
-    // Only the first is tried where nobody answers; these wait behind it, in more than one block.
+    // Only the first message is tried where no host answers; further messages wait behind, in more than one block.
     let behind = 230;
     for _ in 0..behind {
         let text = "Subject: behind\r\n\r\nbody";
@@ -345,7 +345,7 @@ fn queued_mail_survives_a_restart_of_everything() {
     drop(session);
     system.restart();
     assert_eq!(system.queued(), 5);
-    // The same when nobody could stop in order.
+    // The same after a crash of the whole system.
     system.crash();
     assert_eq!(system.queued(), 5);
     let sink = Sink::start_at(address, &[]);

@@ -1,4 +1,4 @@
-//! Queues of destinations come and go; mail for them does not.
+//! Queues of destinations come and go; mail for the destinations remains.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::{Options, Session, Sink, System, wait_for, wait_within};
 
-/// The names of the queues that the nodes keep, but for those that are no destination.
+/// The names of the queues at the nodes, without the queues that are no destination.
 fn kept(system: &System) -> BTreeSet<String> {
     let text = system.command(&["spool", "stat", "--queues", "--json"]);
     let stat: Value = serde_json::from_str(&text).expect("JSON");
@@ -24,7 +24,7 @@ fn kept(system: &System) -> BTreeSet<String> {
         .collect()
 }
 
-/// Domains `d0.example` and so on, all served by one host.
+/// Domains `d0.example` and so on, all served by a common host.
 fn domains(count: usize, host: SocketAddr) -> Options {
     let options = Options::default().set("delivery.port", &host.port().to_string());
     (0..count).fold(
@@ -70,7 +70,7 @@ fn empty_queues_make_room_when_there_is_none() {
     let system = System::start(&options);
     for number in 0..40 {
         let recipient = format!("x@d{number}.example");
-        // Until a connection that is kept for the next message ends, its queue cannot.
+        // A queue cannot end before the end of its connection, kept for the next message.
         wait_for("room for its queue", || {
             let text = "Subject: one of many\r\n\r\nbody";
             let mut session = Session::greeted(system.smtp);
@@ -86,8 +86,8 @@ fn empty_queues_make_room_when_there_is_none() {
     system.stop();
 }
 
-/// Neither does each new destination wait for a sync of its own, nor for connections that only idle: those
-/// alone would take ten minutes here.
+/// No new destination waits for a sync of its own, nor for idle connections: the idle connections alone would take
+/// ten minutes here.
 #[test]
 fn mail_for_very_many_new_destinations_leaves_at_once() {
     const DOMAINS: usize = 1_200;
@@ -117,7 +117,7 @@ fn mail_for_very_many_new_destinations_leaves_at_once() {
     let reached: BTreeSet<String> = texts.iter().map(to_whom).collect();
     assert_eq!(reached.len(), DOMAINS, "each once");
     assert_eq!(kept(&system).len(), DOMAINS);
-    // What is read back are as many queues, and mail finds them.
+    // The restart reads as many queues back, and mail finds its queue.
     system.wait_empty();
     system.crash();
     submit(&system, &to((0..DOMAINS).step_by(100)), "to some");
@@ -131,7 +131,7 @@ fn mail_for_very_many_new_destinations_leaves_at_once() {
     system.stop();
 }
 
-/// Mail keeps coming for queues that are being ended.
+/// Mail keeps coming for ending queues.
 #[test]
 fn nothing_is_lost_or_doubled_while_queues_come_and_go() {
     const MESSAGES: usize = 120;
@@ -139,7 +139,7 @@ fn nothing_is_lost_or_doubled_while_queues_come_and_go() {
     let options = domains(12, sink.address).set("delivery.queue_idle", "\"1s\"");
     let mut system = System::start(&options);
     for number in 0..MESSAGES {
-        // Each pair of domains is left alone for about as long as it takes to forget it.
+        // Each pair of domains is idle for about the time after which a queue is forgotten.
         let pair = number / 20 % 6 * 2;
         submit(&system, &to([pair, pair + 1]), &format!("{number:03}"));
         std::thread::sleep(Duration::from_millis(20));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::harness::{Authority, Manners, Mx, Options, System, output_of, quoted, vere};
 
-/// Runs it and gives exit code and JSON.
+/// Runs the command and returns exit code and JSON.
 fn dial(system: &System, target: &str) -> (Option<i32>, Value) {
     let mut command = vere();
     command
@@ -72,7 +72,7 @@ fn a_domain_is_dialled_and_no_message_sent() {
     assert!(text.contains("mail would be taken now"), "{text}");
     let (code, error) = system.failing_command(&["dial", "a@b@c"]);
     assert_eq!(code, Some(1), "{error}");
-    // Nobody was told of a message.
+    // No host heard of a message.
     assert!(mx.messages().is_empty());
     let began = |line: &String| line.starts_with("DATA");
     assert!(!mx.seen().iter().any(|seen| seen.commands.iter().any(began)));
@@ -144,7 +144,7 @@ fn an_ip_address_is_dialled_and_dnssec_is_said_of_what_was_asked_for() {
         assert_eq!(code, Some(0), "{report}");
         let host = &report["hosts"][0];
         assert_eq!(host["host"], "127.0.0.1", "{report}");
-        // No record names it, so none is proven or not.
+        // No record names the host, so no record is proven or unproven.
         assert!(
             report["proven"].is_null() && host["addresses_proven"].is_null(),
             "{report}"

@@ -1,5 +1,5 @@
-//! Signatures on what own users send: made by a process that has the keys, checked by a verifier of
-//! somebody else (dkimpy), with the keys' records as `vere dkim` prints them.
+//! Signatures on mail of local users: made by a process with the keys, checked by an independent verifier (dkimpy),
+//! with the records of the keys as `vere dkim` prints the records.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,13 +18,13 @@ fn message(from: &str, word: &str) -> String {
 
 const ALICE: &str = "Alice <alice@example.org>";
 
-/// A word that no other message has.
+/// A word unique to a message.
 fn word() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("word-{}-", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What arrived with this word in it.
+/// The arrived message with the word in its text.
 fn arrived(sink: &Sink, word: &str) -> String {
     wait_for("the message", || {
         sink.mail().into_iter().find(|mail| mail.contains(word))
@@ -37,13 +37,14 @@ fn start(sink: &Sink, when_unavailable: &str) -> System {
     System::start(&options)
 }
 
-/// What `vere dkim list --json` says.
+/// The output of `vere dkim list --json`.
 fn keys(system: &System) -> Vec<Value> {
     let text = system.command(&["dkim", "list", "--json"]);
     serde_json::from_str(&text).expect("a list")
 }
 
-/// Sends messages until one goes out with so many signatures, since new keys take a moment, and gives it.
+/// Sends messages until a message leaves with `signatures` signatures, since new keys take a moment, and returns the
+/// message.
 fn wait_signed(system: &System, sink: &Sink, signatures: usize) -> String {
     wait_for("signatures", || {
         let word = word();
@@ -51,7 +52,7 @@ fn wait_signed(system: &System, sink: &Sink, signatures: usize) -> String {
         Session::greeted(system.smtp).submit("alice@example.org", &["x@remote.example"], &text);
         let mail = arrived(sink, &word);
         let signed = (signatures_of(&mail) == signatures).then_some(mail)?;
-        // Without what the sink puts before it.
+        // Without the fields that the sink prepends.
         let start = signed.find("DKIM-Signature:")?;
         Some(signed[start..].to_owned())
     })
@@ -63,7 +64,7 @@ fn signatures_of(mail: &str) -> usize {
         .count()
 }
 
-/// Whether dkimpy finds every signature valid; `None` when it is not installed.
+/// Whether dkimpy finds every signature valid; `None` when dkimpy is not installed.
 fn verify(mail: &str, keys: &[Value]) -> Option<Vec<bool>> {
     const SCRIPT: &str = "import sys, json, dkim\n\
         records, mail = json.loads(sys.stdin.read())\n\
@@ -102,7 +103,7 @@ pub(crate) fn check(mail: &str, system: &System) {
     }
 }
 
-/// The initial response of PLAIN for one of the usual accounts.
+/// The initial response of PLAIN for a usual account.
 fn plain(account: &str) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode(format!("\0{account}\0secret"))
@@ -158,7 +159,7 @@ fn own_mail_is_signed_twice_and_keys_rotate_without_a_gap() {
     assert_eq!(records.lines().count(), 4, "{records}");
     let (code, _) = system.failing_command(&["dkim", "rotate", "example.org"]);
     assert_eq!(code, Some(1), "one rotation at a time");
-    // A key that got lost is removed at once, and the other one goes on.
+    // A lost key is removed at once, and the remaining key goes on.
     let first = keys(&system)[0].clone();
     let selector = first["selector"].as_str().expect("a selector");
     let said = system.command(&["dkim", "remove", "example.org", selector]);
@@ -199,7 +200,7 @@ fn nobody_gets_a_signature_under_another_name() {
         0,
         "a domain without keys"
     );
-    // Two authors: nobody knows which of them a reader is shown.
+    // Two authors: a reader's program may show either.
     let both = |word: &str| {
         message(
             &format!("{ALICE}\r\nFrom: Alice <alice@elsewhere.example>"),
@@ -219,13 +220,13 @@ fn nobody_gets_a_signature_under_another_name() {
         &both(&unsigned),
     );
     assert_eq!(signatures_of(&arrived(&sink, &unsigned)), 0, "two authors");
-    // A domain below that has no keys of its own is the parent's.
+    // A subdomain without keys uses the keys of the parent domain.
     let word = word();
     let below = message("robot@lists.example.org", &word);
     Session::greeted(system.smtp).submit("alice@example.org", &["x@remote.example"], &below);
     let below = arrived(&sink, &word);
     assert!(unfold(&below).contains("d=example.org;"), "{below}");
-    // Whoever is not ours gets none, whatever it says that it is.
+    // Mail from outside gets no signature, whatever its author field.
     system.configure(
         &Options::to(sink.address)
             .set("dkim.when_unavailable", "\"defer\"")
@@ -250,11 +251,11 @@ fn while_the_signer_is_away_mail_waits_or_goes_unsigned_as_the_settings_say() {
     let system = start(&sink, "defer");
     system.command(&["dkim", "keygen", "example.org", "--algorithm", "ed25519"]);
     wait_signed(&system, &sink, 1);
-    // One that is killed is back before a client notices.
+    // A killed signer is back before a client notices.
     system.signal_role("signer", Signal::SIGKILL);
     wait_signed(&system, &sink, 1);
-    // One that hangs is not waited for without end. The supervisor replaces it after a while: then the
-    // new one is made to hang.
+    // A hanging signer is waited for with a limit. The supervisor replaces the signer after a while: then the test
+    // makes the new signer hang.
     let send_while_it_hangs = || {
         let word = word();
         system.signal_role("signer", Signal::SIGSTOP);

@@ -1,4 +1,5 @@
-//! Extensions from the client through the queue to the next hop, and what happens where it lacks one.
+//! Extensions from the client through the queue to the next hop, and the outcome where the next hop lacks the
+//! extension.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -10,7 +11,7 @@ use crate::harness::{
     Authority, Manners, Mx, Options, Session, Sink, System, read_all, unfold, wait_for,
 };
 
-/// A sink with these extensions only, and its folder.
+/// A sink with only the given extensions, and its directory.
 fn sink_with(extensions: &[&str]) -> (RunningSink, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let options = SinkOptions {
@@ -159,7 +160,7 @@ fn we_authenticate_at_a_next_hop_that_wants_it() {
     let authority = Authority::new();
     let ca = authority.write(folder.path());
     let files = authority.sign(folder.path(), "mx", &["hub.example.net"]);
-    // The next hop is a system of ours that lets only its users relay.
+    // The next hop is a Veredarius that lets only its users relay.
     let sink = Sink::start();
     let hub = System::start(
         &Options::to(sink.address)
@@ -205,8 +206,8 @@ fn we_authenticate_at_a_next_hop_that_wants_it() {
     hub.stop();
 }
 
-/// An LMTP server for one message: takes recipients, and after the text answers for each of them, 550
-/// for those with `bad` in their address.
+/// An LMTP server for a single message: accepts recipients, and after the text answers for each recipient, 550 for
+/// addresses with `bad`.
 fn lmtp_server() -> (SocketAddr, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");

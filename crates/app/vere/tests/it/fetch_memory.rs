@@ -1,4 +1,4 @@
-//! Clients that ask for large messages and do not read them.
+//! Clients that ask for large messages and do not read.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,10 +11,10 @@ use crate::harness::{Options, PATIENCE, System, in_soak, private_memory, wait_wi
 use crate::imap::{Imap, with_store};
 
 const MIB: u64 = 1 << 20;
-/// The bound in these tests, and what else a store may take for some clients.
+/// The bound in the tests, and the store's further memory for some clients.
 const BOUND: u64 = 16 * MIB;
 const SLACK: u64 = 24 * MIB;
-/// Octets of a large message, and sessions that ask for two of them.
+/// Octets of a large message, and sessions that ask for two large messages.
 const LARGE: usize = 12 << 20;
 const SESSIONS: usize = 40;
 
@@ -89,7 +89,7 @@ fn what_is_fetched_and_not_read_takes_bounded_memory() {
             .map(|_| ask(imap, "alice@example.org", items))
             .collect();
         let (mut most, mut slowest) = (0, Duration::ZERO);
-        // Others are served meanwhile, with short answers and with long ones.
+        // Further clients are served meanwhile, with short answers and with long answers.
         for _ in 0..5 {
             let asked = Instant::now();
             bob.ok("FETCH 1:2 (FLAGS ENVELOPE BODYSTRUCTURE BODY.PEEK[HEADER])");
@@ -109,7 +109,7 @@ fn what_is_fetched_and_not_read_takes_bounded_memory() {
             most / MIB,
             before / MIB
         );
-        // Those that waited come next.
+        // Waiting clients come next.
         let mut last = unread.pop().expect("a session");
         drop(unread);
         setsockopt(&last, RcvBuf, &(1 << 20)).expect("a larger buffer");
@@ -149,12 +149,12 @@ fn who_fetches_and_does_not_read_is_disconnected() {
     }
     let (system, imap, _) = system();
     let mut unread = ask(imap, "alice@example.org", "BODY.PEEK[]");
-    // One that idles is not.
+    // An idle client is not.
     let mut idle = Imap::login(imap, "alice@example.org", "secret");
     idle.ok("SELECT INBOX");
     system.wait_log(&["does not read what it fetches"]);
     let mut rest = Vec::new();
-    // What the kernel had of it.
+    // The octets in the kernel's buffers.
     let _ = unread.read_to_end(&mut rest);
     assert!(rest.len() < LARGE);
     idle.ok("NOOP");

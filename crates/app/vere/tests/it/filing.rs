@@ -1,4 +1,4 @@
-//! Where mail goes: aliases, catch-alls and tags, over LMTP and SMTP, and that nobody sees others' mailboxes.
+//! Destinations of mail: aliases, catch-alls and tags, over LMTP and SMTP, and the privacy of mailboxes.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use crate::imap::{Imap, Ports, wait_messages, with_store};
 const ALICE: &str = "alice@example.org";
 const BOB: &str = "bob@example.org";
 
-/// A system with two accounts, an alias for both, one with a tag, and a domain whose mail is all alice's.
+/// A system with two accounts, an alias for both, an alias with a tag, and a domain whose whole mail is alice's.
 fn office() -> (System, Ports) {
     let (options, ports) = with_store(Options::default());
     let system = System::start(&options);
@@ -37,7 +37,7 @@ fn hand_over(lmtp: SocketAddr, to: &[&str], text: &str) -> Vec<String> {
     to.iter().map(|_| session.reply()).collect()
 }
 
-/// The messages of a mailbox with this subject.
+/// The messages of a mailbox with a given subject.
 fn with_subject(ports: &Ports, user: &str, mailbox: &str, subject: &str) -> usize {
     let mut session = Imap::login(ports.imap, user, "secret");
     session.ok(&format!("EXAMINE {mailbox}"));
@@ -46,7 +46,7 @@ fn with_subject(ports: &Ports, user: &str, mailbox: &str, subject: &str) -> usiz
     found.expect("an answer").split(' ').count() - 2
 }
 
-/// Who gets a message for these recipients, in each of alice's and bob's mailboxes.
+/// The recipients of a message, and the number of copies in each of alice's and bob's mailboxes.
 const WAYS: [(&str, &[&str], [usize; 3]); 6] = [
     ("alias", &["both@example.org"], [1, 0, 1]),
     ("member", &["both@example.org", BOB], [1, 0, 1]),
@@ -142,7 +142,7 @@ fn nobody_reaches_the_mailboxes_of_others() {
             "DELETE @",
             "RENAME @ mine",
         ] {
-            // What may open is not open after a refusal.
+            // A command that opens a mailbox leaves no mailbox open after a refusal.
             let said = alice.command(&command.replace('@', name));
             assert!(said.contains(" NO "), "{command} {name}: {said}");
         }
@@ -180,14 +180,14 @@ fn the_stores_folders_are_nobody_elses_business() {
         below.into_iter().filter(open).collect()
     };
     assert_eq!(folders(), Vec::<PathBuf>::new());
-    // Those that an older version made are closed.
+    // Directories of an older version are closed.
     std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o755)).expect("the mode");
     system.restart();
     assert_eq!(folders(), Vec::<PathBuf>::new());
     system.stop();
 }
 
-/// A proxy to an LMTP server that keeps what is said of messages to itself until it is told otherwise.
+/// A proxy to an LMTP server that withholds replies to messages until the test releases the replies.
 struct Mute {
     address: SocketAddr,
     keeps: Arc<AtomicBool>,
@@ -222,7 +222,7 @@ impl Mute {
     }
 }
 
-/// Hands on what passes, until one side ends.
+/// Forwards the octets that `passes` accepts, until a side ends.
 fn hand_on(mut from: TcpStream, mut to: TcpStream, mut passes: impl FnMut(&[u8]) -> bool) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -233,7 +233,7 @@ fn hand_on(mut from: TcpStream, mut to: TcpStream, mut passes: impl FnMut(&[u8])
     let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
 }
 
-/// The gateway is dead before it hears that its message is filed; the next one hands it over once more.
+/// The gateway is killed before the reply that the message is filed; the next gateway delivers the message once more.
 #[test]
 fn a_gateway_killed_between_filing_and_noting_it_files_nothing_twice() {
     let (office, ports) = office();
@@ -254,7 +254,7 @@ fn a_gateway_killed_between_filing_and_noting_it_files_nothing_twice() {
     office.stop();
 }
 
-/// Two messages of no server that gives them ids may well be the same; from one that does they are one.
+/// Two equal messages without the id of a server may well be two; with the id of a server both are a single message.
 #[test]
 fn the_same_message_is_filed_again_unless_a_server_named_it() {
     let (system, ports) = office();

@@ -1,4 +1,4 @@
-//! Several gateways that share nodes and register.
+//! Several gateways with common nodes and register.
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::harness::{
 };
 use crate::replicas::{states, wait_states};
 
-/// Settings of another gateway with the nodes and the register of this one.
+/// Settings of another gateway with the nodes and the register of `first`.
 pub(crate) fn beside(first: &System, options: Options, name: &str) -> Options {
     let data = first.directory.path().join("data");
     let elsewhere = "runs = \"elsewhere\"";
@@ -62,7 +62,7 @@ fn two_gateways_on_the_same_nodes_have_queues_of_their_own() {
     }
     let said = first.command(&["spool", "groups"]);
     assert_eq!(said.lines().count(), 3, "{said}");
-    // Each takes back what is its own, and neither takes anything from the other.
+    // Each gateway takes back its own queues, and no queue of the other gateway.
     second.kill_and_wait("gateway");
     wait_for("the second gateway's queues", || {
         (second.queued_if_up() == Some(2)).then_some(())
@@ -96,7 +96,7 @@ fn a_gateway_of_a_name_that_lives_does_not_begin_and_the_first_goes_on() {
     assert!(log.contains(text), "{log}");
     submit(&first, "one");
     assert!(!first.log().contains("taken the group over"));
-    // Stopped in order, killed, and all at once: it delivers at once again, though its lease is long.
+    // Stopped in order, killed, and both at once: the gateway delivers at once again, though its lease is long.
     first.configure(&Options::to(next_hop).set("cluster.lease", "\"10m\""));
     first.restart();
     first.kill_and_wait("gateway");
@@ -108,7 +108,7 @@ fn a_gateway_of_a_name_that_lives_does_not_begin_and_the_first_goes_on() {
     first.stop();
 }
 
-/// Times by which a gateway counts as dead, short ones.
+/// Short times by which a gateway counts as dead.
 pub(crate) fn soon(options: Options) -> Options {
     options
         .set("cluster.lease", "\"6s\"")
@@ -116,13 +116,13 @@ pub(crate) fn soon(options: Options) -> Options {
         .set("gateway.adopt_after", "\"10s\"")
 }
 
-/// Kills a gateway, and keeps its supervisor from starting another one.
+/// Kills a gateway, and keeps its supervisor from starting another gateway.
 pub(crate) fn kill_for_good(system: &System) {
     system.signal(Signal::SIGSTOP);
     assert_eq!(system.signal_role("gateway", Signal::SIGKILL), 1);
 }
 
-/// Messages of adopted groups that a gateway has in its queues.
+/// Messages of adopted groups in the queues of a gateway.
 pub(crate) fn adopted(system: &System) -> u64 {
     let queues = system.queues();
     let of_another = queues.iter().filter(|queue| queue["group"].is_string());
@@ -146,10 +146,11 @@ fn a_live_gateway_delivers_what_a_dead_one_left_and_hands_back_when_it_returns()
     wait_for("the adopted messages", || {
         (adopted(&second) == 5).then_some(())
     });
-    // New mail goes to its own queues.
+    // New mail goes to the gateway's own queues.
     submit(&second, "later");
     assert_eq!((adopted(&second), second.queued()), (5, 7));
-    // Back before they were delivered: they are its own again, and those of the other are not.
+    // Back before the delivery: the messages belong to their own gateway again, and the other gateway keeps its
+    // messages.
     first.signal(Signal::SIGCONT);
     wait_for("the first gateway", || {
         (first.queued_if_up() == Some(5)).then_some(())
@@ -174,7 +175,7 @@ fn a_live_gateway_delivers_what_a_dead_one_left_and_hands_back_when_it_returns()
     first.stop();
 }
 
-/// Which messages these are: what is told of their attempts may change from one answer to the next.
+/// The identity of messages: the details of attempts may change from answer to answer.
 fn names(rows: &[Value]) -> Vec<(Value, Value)> {
     let name = |row: &Value| (row["group"].clone(), row["id"].clone());
     rows.iter().map(name).collect()
@@ -226,7 +227,7 @@ fn what_operators_order_reaches_adopted_queues() {
         list(&[&show[..], &["--group", "gateway"]].concat()).len(),
         4
     );
-    // Page by page comes the same.
+    // The pages hold the same messages.
     let mut pages = Vec::new();
     while pages.len() < all.len() {
         let last = pages.last().map(|row: &Value| row["id"].clone());
@@ -285,7 +286,7 @@ fn an_operator_drains_the_queues_of_a_dead_gateway_and_of_a_live_one_only_by_for
     for number in 0..3 {
         submit(&first, &format!("left {number}"));
     }
-    // A machine with the same nodes and no gateway that runs.
+    // A machine with the same nodes and without a running gateway.
     let directory = tempfile::tempdir().expect("a temporary directory");
     let options = beside(&first, soon(Options::to(next_hop)), "second");
     let config = System::write_config(directory.path(), &options);
@@ -309,7 +310,7 @@ fn an_operator_drains_the_queues_of_a_dead_gateway_and_of_a_live_one_only_by_for
     let output = output_of(&mut drain(&["--group", "nobody"]), "");
     assert!(!output.status.success());
     assert_eq!(first.queued(), 3);
-    // By force: the gateway ends, and takes its queues back when it is there again.
+    // By force: the gateway ends, and takes its queues back at its next start.
     let mut forced = Child::spawn(&mut drain(&["--group", "gateway", "--force"]));
     first.wait_log(&["another gateway has taken the queues over"]);
     let status = wait_for("the end of the drain", || forced.ended());

@@ -21,12 +21,12 @@ fn submit(system: &System, count: usize) -> Vec<String> {
     (0..count).map(number).collect()
 }
 
-/// A message as `vere queue show --json` has it.
+/// A message in the form of `vere queue show --json`.
 fn shown(system: &System, id: &str) -> Value {
     parse(&system.command(&["queue", "show", id, "--json"]))[0].clone()
 }
 
-/// It is held until then, and was not tried.
+/// The message is held until `until`, without an attempt.
 fn assert_held(system: &System, id: &str, until: &Value) {
     let message = shown(system, id);
     let state = (&message["state"], &message["attempts"]);
@@ -34,7 +34,7 @@ fn assert_held(system: &System, id: &str, until: &Value) {
     assert_eq!(message["held_until"], *until);
 }
 
-/// It is at this place among the two that `vere queue orders` names, and says what the message itself does.
+/// The message is at `place` among the two in `vere queue orders`, with the same state as in the queue.
 fn assert_ordered(system: &System, id: &str, until: &Value, place: usize) {
     let orders = parse(&system.command(&["queue", "orders", "--json"]));
     assert_eq!(orders.as_array().map(Vec::len), Some(2), "{orders}");
@@ -50,7 +50,7 @@ fn assert_ordered(system: &System, id: &str, until: &Value, place: usize) {
     assert!(said.contains(&line), "{said}");
 }
 
-/// The ids of what `vere queue show --held` lists, of all queues or of one.
+/// The ids in `vere queue show --held`, of all queues or of one.
 fn held_alone(system: &System, of: &[&str]) -> Vec<String> {
     let arguments = [&["queue", "show", "--held", "--json"], of].concat();
     let rows = parse(&system.command(&arguments));
@@ -63,7 +63,7 @@ fn held_alone(system: &System, of: &[&str]) -> Vec<String> {
     .collect()
 }
 
-/// `vere queue show --held` lists these two, which wait for one destination.
+/// `vere queue show --held` lists both messages, which wait for a common destination.
 fn assert_lists(system: &System, destination: &str, held: &[String]) {
     assert_eq!(held_alone(system, &[]), held);
     let first = held_alone(system, &[destination, "--limit", "1"]);
@@ -91,7 +91,7 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
     let options = Options::to(sink.address).set("metrics.listen", &format!("\"{endpoint}\""));
     let mut system = System::start(&options);
     let destination = format!("relay:{}", sink.address);
-    // Nothing leaves before it is held.
+    // No message leaves before the hold.
     system.command(&["queue", "hold", &destination]);
     let ids = submit(&system, 5);
     let said = system.command(&["queue", "hold", &destination, "--id", &ids[1]]);
@@ -114,7 +114,7 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
         said.contains("no message 0000000000001 is queued"),
         "{said}"
     );
-    // Reading it writes it down; what happened in the last moment before a kill may be missing there.
+    // A read writes the trace down; events of the last moment before a kill may be missing.
     let trace = system.command(&["trace", &ids[1]]);
     assert!(trace.contains("held"), "{trace}");
     system.crash();
@@ -201,7 +201,7 @@ fn a_held_message_stays_held_where_its_queue_is_adopted() {
     second.stop();
 }
 
-/// Who orders is answered, and nobody waits without end for who ordered before; what was begun is done.
+/// Every order gets its answer, and no order waits without end for an earlier order; begun work is finished.
 #[test]
 fn orders_do_not_wait_for_a_spool_that_stands_still() {
     let dead = free_address();

@@ -1,5 +1,5 @@
-//! Next hops that refuse, cut, drip, lie, flood and fall silent at every step: no message is lost, none is sent twice
-//! for it, and each sender hears what is due.
+//! Next hops that refuse, cut, drip, lie, flood and fall silent at every step: no message is lost or sent twice, and
+//! each sender gets the due report.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use crate::harness::{
     Authority, Manners, Mx, Options, Session, Sink, System, quoted, unfold, wait_for,
 };
 
-/// What becomes of the message.
+/// The outcome of the message.
 #[derive(Debug, Clone, Copy)]
 enum Due {
-    /// It waits, with these words in the last reply.
+    /// The message waits, with these words in the last reply.
     Waits(&'static str),
-    /// It comes back, with this status.
+    /// The message is returned, with this status.
     Returns(&'static str),
-    /// It goes.
+    /// The message is delivered.
     Goes,
 }
 
@@ -110,7 +110,7 @@ fn cases(authority: &Authority, folder: &std::path::Path) -> Vec<(&'static str, 
         ("cutrcpt", replying(&[("RCPT", "close")]), Due::Waits("")),
         ("cutdata", replying(&[("DATA", "close")]), Due::Waits("")),
         ("cutdot", replying(&[(".", "close")]), Due::Waits("")),
-        // What is no reply, or none to this.
+        // A malformed reply, or a reply to another command.
         (
             "nonsense",
             greeting("HTTP/1.1 400 Bad Request".to_owned()),
@@ -191,7 +191,7 @@ fn whatever_a_next_hop_does_is_settled_rightly() {
     let authority = Authority::new();
     let ca = authority.write(folder.path());
     let cases = cases(&authority, folder.path());
-    // One attempt each: what waits is still there at the end.
+    // A single attempt each: waiting messages are still queued at the end.
     let mut options = Options::default()
         .set("delivery.ca", &quoted(&ca))
         .set("delivery.retry", "[\"1h\"]");
@@ -251,12 +251,13 @@ fn whatever_a_next_hop_does_is_settled_rightly() {
         }
         assert!(delivered() <= 1, "{name}: sent twice");
     }
-    // Nothing of this harmed the gateway.
+    // The gateway is unharmed.
     system.command(&["queue", "list"]);
     system.stop();
 }
 
-/// Their times are minutes: meanwhile they hold up nobody else, and what they were given is lost with no process.
+/// The time-outs are minutes long: meanwhile silent hops delay no other mail, and their messages survive the end of
+/// any process.
 #[test]
 fn hops_that_fall_silent_hold_up_nobody_and_lose_nothing() {
     let hops: Vec<Mx> = [

@@ -1,4 +1,4 @@
-//! What idle clients cost, and that they keep nobody waiting.
+//! The cost of idle clients, and the service of further clients.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use crate::harness::{
     skip, wait_for,
 };
 
-/// Clients that should be held at once.
+/// Number of clients held at once.
 const CLIENTS: u64 = 10_000;
-/// Private memory that one of them may cost, in octets.
+/// Private memory of a client, in octets.
 const COST_MAX: u64 = 16 * 1024;
-/// Descriptors of everything else in this process, other tests included.
+/// Descriptors of the rest of the process, other tests included.
 const RESERVE: u64 = 1_000;
 
 #[test]
 fn ten_thousand_idle_clients_cost_little_and_keep_nobody_waiting() {
-    // The gateway's limit is the same hard limit, since the supervisor raises its own.
+    // The gateway has the same hard limit, since the supervisor raises its own limit.
     let clients = CLIENTS.min(raise_descriptor_limit().saturating_sub(RESERVE));
     if clients < CLIENTS {
         skip(
@@ -37,7 +37,7 @@ fn ten_thousand_idle_clients_cost_little_and_keep_nobody_waiting() {
     for number in 0..clients {
         let (mut session, took) = system.time_greeting(gateway);
         slowest = slowest.max(took);
-        // Half of them have said who they are.
+        // Half of the clients have sent EHLO.
         if number % 2 == 0 {
             session.command("EHLO client.example.net", "250");
         }
@@ -57,7 +57,7 @@ fn ten_thousand_idle_clients_cost_little_and_keep_nobody_waiting() {
     assert!(slowest < GREETING_MAX, "a greeting took {slowest:?}");
     system.wait_mail("alice", 10);
 
-    // All of them are still served.
+    // All clients are still served.
     for session in held.iter_mut().step_by(997) {
         session.command("NOOP", "250");
     }
@@ -99,13 +99,13 @@ fn idle_clients_within_tls_cost_little_too() {
 fn clients_beyond_the_limit_are_turned_away() {
     let options = Options::default().set("limits.connections_per_client_max", "3");
     let system = System::start(&options);
-    // The place of who just left is free a moment later.
+    // The place of a leaving client is free a moment later.
     let connect = || wait_for("a place", || Session::try_connect(system.smtp).ok());
     let mut held: Vec<Session> = (0..3).map(|_| connect()).collect();
     let mut fourth = Session::open(system.smtp).expect("a connection");
     fourth.expect("421 4.7.0");
     assert_eq!(fourth.rest(), "");
-    // A place that becomes free is given again.
+    // A freed place is given again.
     held.pop().expect("three").command("QUIT", "221");
     drop(connect());
     system.stop();

@@ -50,11 +50,11 @@ impl Imap {
     /// Sends octets.
     pub(crate) fn send(&mut self, text: &str) {
         let stream = self.reader.get_mut();
-        // One that was closed has said why.
+        // A closed connection has given the reason.
         let _ = stream.write_all(text.as_bytes());
     }
 
-    /// All that is said up to a line that begins so, or to BYE.
+    /// All output up to a line with this beginning, or to BYE.
     pub(crate) fn said(&mut self, beginning: &str) -> String {
         let mut said = String::new();
         loop {
@@ -67,7 +67,7 @@ impl Imap {
         }
     }
 
-    /// Sends a command and gives all that is said up to its end.
+    /// Sends a command and returns all output up to the end of the command.
     pub(crate) fn command(&mut self, text: &str) -> String {
         self.commands += 1;
         let tag = format!("t{}", self.commands);
@@ -87,7 +87,7 @@ impl Imap {
         }
     }
 
-    /// The same for a command that must succeed.
+    /// Sends a command that must succeed; returns its output.
     pub(crate) fn ok(&mut self, text: &str) -> String {
         let said = self.command(text);
         let tag = format!("t{} OK", self.commands);
@@ -100,12 +100,12 @@ impl Imap {
         self.ok(&format!("APPEND {mailbox} {{{}+}}\r\n{text}", text.len()));
     }
 
-    /// All of a message of the mailbox that is open.
+    /// The text of a message of the open mailbox.
     pub(crate) fn body(&mut self, number: usize) -> String {
         String::from_utf8_lossy(&self.octets(number)).into_owned()
     }
 
-    /// The octets of a message, as a literal shows them.
+    /// The octets of a message, as a literal shows the octets.
     pub(crate) fn octets(&mut self, number: usize) -> Vec<u8> {
         self.commands += 1;
         let tag = format!("t{}", self.commands);
@@ -136,14 +136,14 @@ impl Imap {
     }
 }
 
-/// The ports of a store beside those that every system has.
+/// The ports of a store beside the ports of every system.
 pub(crate) struct Ports {
     pub(crate) imap: SocketAddr,
     pub(crate) lmtp: SocketAddr,
 }
 
 impl Ports {
-    /// Waits until another process can have them.
+    /// Waits until another process can bind the ports.
     pub(crate) fn wait_free(&self) {
         for address in [self.imap, self.lmtp] {
             wait_for("the store's ports to be free", || {
@@ -196,7 +196,7 @@ fn mail_that_came_by_smtp_is_read_by_imap() {
     ] {
         assert!(said.contains(part), "{part} is missing in {said}");
     }
-    // The parser did not see the fields before the header: what it found lies behind them.
+    // The parser did not see the fields before the header: its findings lie behind the fields.
     let said =
         alice.ok("FETCH 1 (BODY[1] BODYSTRUCTURE ENVELOPE BODY[HEADER.FIELDS (DELIVERED-TO)])");
     for part in [
@@ -206,7 +206,7 @@ fn mail_that_came_by_smtp_is_read_by_imap() {
     ] {
         assert!(said.contains(part), "{part} is missing in {said}");
     }
-    // A tag names a mailbox, once there is one of that name.
+    // A tag names a mailbox, if such a mailbox exists.
     let mut bob = Imap::login(ports.imap, "bob@example.org", "secret");
     bob.ok("CREATE Lists");
     session.submit(
@@ -215,7 +215,7 @@ fn mail_that_came_by_smtp_is_read_by_imap() {
         "Subject: two\r\n\r\nhello\r\n",
     );
     wait_messages(&ports, "bob@example.org", "Lists", 1);
-    // What is seen stays seen when everything is killed.
+    // Seen messages remain seen after a kill of all processes.
     system.kill();
     ports.wait_free();
     system.start_again();
@@ -344,7 +344,7 @@ fn more_messages_at_once_than_memory_are_refused() {
             .expect("a command");
         assert!(session.line().starts_with("+ "));
     }
-    // LMTP takes from the same memory.
+    // LMTP uses the same memory.
     let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
     lmtp.command("LHLO client.example", "250");
     lmtp.envelope("me@example.net", &["alice@example.org"]);
@@ -379,13 +379,13 @@ fn more_messages_at_once_than_memory_are_refused() {
     };
     assert_eq!(count("a OK") + count("a NO [LIMIT]"), 10, "{answers:?}");
     assert!(count("a OK") >= 1 && count("a NO") >= 1, "{answers:?}");
-    // Memory that is free again is given again.
+    // Freed memory is given again.
     wait_messages(&ports, "alice@example.org", "INBOX", count("a OK") + 1);
     system.stop();
 }
 
-/// Who announced messages and sends next to nothing held the memory of everybody; who sends a lot and does not end
-/// it may take that of APPEND, but not that of deliveries.
+/// Clients that announced messages and sent next to nothing held all memory; a client that sends a lot without an end
+/// may hold the memory of APPEND, but not the memory of deliveries.
 #[test]
 fn parked_literals_stop_no_append_and_no_delivery() {
     let (options, ports) = with_store(Options::default());

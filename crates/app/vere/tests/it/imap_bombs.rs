@@ -9,10 +9,10 @@ use crate::imap::{Imap, with_store};
 
 const ACCOUNT: &str = "alice@example.org";
 
-/// Memory that a store may hold more after them: what it caches, and not what a message was blown up to.
+/// Growth of a store's memory afterwards: caches, and not the expanded texts of messages.
 const GROWTH_MAX: u64 = 256 << 20;
 
-/// Large ones: what costs the square of its size is far beyond the bound.
+/// Large messages: a cost of the square of the size is far beyond the bound.
 fn bombs() -> Vec<Vec<u8>> {
     let multiparts: String = (0..20_000)
         .map(|n| format!("Content-Type: multipart/mixed; boundary={n}\r\n\r\n--{n}\r\n"))
@@ -55,7 +55,7 @@ fn bombs() -> Vec<Vec<u8>> {
     texts.into_iter().map(String::into_bytes).collect()
 }
 
-/// Small ones that are not what they should be.
+/// Small malformed messages.
 fn broken() -> Vec<Vec<u8>> {
     let cases: [&[u8]; 12] = [
         b"Subject: =?x-no-such?Q?abc?= =?utf-8?B?!!!?= =?utf-8?Q?=ff=fe?=\r\n\r\nencoded\r\n",
@@ -85,7 +85,7 @@ fn mail_of_any_shape_is_kept_and_costs_time_in_proportion() {
     }
     let wanted: BTreeSet<Vec<u8>> = broken().into_iter().chain(bombs()).collect();
     for (number, message) in wanted.iter().enumerate() {
-        // Without CRLF at the end of its first line a file's lines would get it.
+        // Without CRLF at the end of its first line, a file's lines would get CRLF.
         fs::write(root.join(format!("cur/{number}.a.host:2,")), message).expect("room");
     }
     let store = system.role_pids("store")[0];
@@ -115,7 +115,7 @@ fn mail_of_any_shape_is_kept_and_costs_time_in_proportion() {
     ] {
         alice.ok(query);
     }
-    // What has broken words is found by the others.
+    // A message with broken words is found by the other words.
     assert_eq!(found(&mut alice, "SEARCH BODY encoded"), 1);
     assert_eq!(found(&mut alice, "SEARCH SUBJECT raw"), 1);
     assert_eq!(found(&mut alice, "SEARCH BODY unknown BODY plain"), 0);

@@ -32,7 +32,7 @@ impl Desk {
         for number in 1..=5 {
             let text = format!("Subject: number {number}\r\n\r\nThe text of {number}\r\n");
             session.submit("me@example.net", &[ALICE], &text);
-            // One after the other, so that they are in this order.
+            // In sequence, for their order.
             wait_messages(&ports, ALICE, "INBOX", number);
         }
         Self {
@@ -46,7 +46,7 @@ impl Desk {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// Writes a program's settings, where `{port}`, `{folder}` stand for what they are.
+    /// Writes a program's settings, with `{port}` and `{folder}` replaced by their values.
     fn write(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         let text = text
@@ -58,7 +58,7 @@ impl Desk {
         path
     }
 
-    /// A program that finds nothing of the machine's own settings.
+    /// A program without access to the machine's own settings.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -81,7 +81,7 @@ impl Desk {
             .collect()
     }
 
-    /// UIDs and flags of a mailbox; looking changes nothing.
+    /// UIDs and flags of a mailbox; the listing changes nothing.
     fn listing(&self, mailbox: &str) -> Vec<String> {
         let mut session = self.login();
         session.ok(&format!("EXAMINE {mailbox}"));
@@ -119,7 +119,7 @@ fn flag(file: &Path, flags: &str) {
     fs::rename(file, cur.join(format!("{base}:2,{flags}"))).expect("a new name");
 }
 
-/// What happens on both sides between two runs of a program that synchronises.
+/// The changes on both sides between two runs of a synchronising program.
 fn change_both_sides(desk: &Desk, inbox: &Path) {
     flag(&with_text(inbox, "number 1"), "S");
     fs::remove_file(with_text(inbox, "number 2")).expect("its end");
@@ -138,7 +138,7 @@ fn change_both_sides(desk: &Desk, inbox: &Path) {
     session.append("Work (\\Seen \\Answered)", "Subject: work\r\n\r\nX\r\n");
 }
 
-/// Both sides have the same after that, whatever the program's folders are called.
+/// Both sides are equal afterwards, whatever the names of the program's directories.
 fn both_have_the_changes(desk: &Desk, inbox: &Path, work: &Path) {
     let mut session = desk.login();
     session.ok("EXAMINE INBOX");
@@ -165,7 +165,7 @@ fn both_have_the_changes(desk: &Desk, inbox: &Path, work: &Path) {
     assert!(in_work.ends_with(":2,RS"), "{in_work}");
 }
 
-/// A run with nothing to do changes nothing, on neither side.
+/// A run without changes to carry changes neither side.
 fn is_at_a_fixed_point(desk: &Desk, folders: [&Path; 2], synchronise: impl Fn()) {
     let state = || {
         let there = desk.mailboxes();
@@ -287,7 +287,7 @@ fn fetchmail_takes_everything_away() {
     desk.system.stop();
 }
 
-/// What it shows by itself the script waits for; here is what the server has afterwards.
+/// The script waits for the display of the program; the test checks the server afterwards.
 fn try_thunderbird(desk: &Desk, imap: SocketAddr, smtp: SocketAddr, tls: &[&str]) {
     let (Some(python), Some(_), Some(_)) =
         (program("python3"), program("thunderbird"), program("Xvfb"))
@@ -325,7 +325,7 @@ fn thunderbird_reads_searches_files_and_sends() {
     desk.system.stop();
 }
 
-/// The same where its settings want TLS or nothing, with a certificate of an authority that its user trusts.
+/// The same with settings that demand TLS, with a certificate of a CA that the user trusts.
 #[test]
 fn thunderbird_does_so_by_starttls_and_within_tls() {
     if !in_soak("Thunderbird over TLS") {

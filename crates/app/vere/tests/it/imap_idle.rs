@@ -1,5 +1,5 @@
-//! Clients that idle over IMAP: thousands of them, what each costs, that all hear of mail, and that
-//! nothing of them is left.
+//! Clients in IDLE over IMAP: thousands of clients, the cost of each, the notification of all, and the clean-up
+//! afterwards.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -12,21 +12,21 @@ use crate::harness::{
 };
 use crate::imap::{Imap, Ports, with_store};
 
-/// Clients that idle at once (`VERE_FULL=1`), and in every other run.
+/// Clients in IDLE at once (`VERE_FULL=1`), and in every other run.
 const CLIENTS: u64 = 10_000;
 const FEW_CLIENTS: u64 = 300;
-/// Accounts that they are spread over.
+/// Number of accounts of the clients.
 const ACCOUNTS: usize = 5;
-/// Descriptors of everything else in this process, other tests included.
+/// Descriptors of the rest of the process, other tests included.
 const RESERVE: u64 = 1_000;
-/// Private memory of the store that a client may cost, in octets: before it logged in, and idling.
+/// Private memory of the store for a client, in octets: before the login, and in IDLE.
 const COST_BEFORE_LOGIN_MAX: u64 = 16 * 1024;
 const COST_MAX: u64 = 64 * 1024;
-/// Descriptors by which the store may differ afterwards: files of its log and its index.
+/// Tolerance in the number of the store's descriptors afterwards: files of its log and its index.
 const DESCRIPTORS_AROUND: usize = 40;
 
-/// `secret` as the cheapest Argon2id hash, and the keys of SCRAM that belong to it (RFC 5803): what a password
-/// costs is not what is tried here.
+/// `secret` as the cheapest Argon2id hash, and the SCRAM keys of the password (RFC 5803): the cost of a password is
+/// not under test.
 const PASSWORD_HASH: &str = "$argon2id$v=19$m=8,t=1,p=1$dmVyZS1iZW5jaC1zdG9yZQ\
                              $6igDkWGtobLOx9MBmbZmAy+EPj8wqfJ+xcQpm5cKnog";
 const PASSWORD_KEYS: &str = "SCRAM-SHA-256$4096:dmVyZS1iZW5jaC1zdG9yZQ==$\
@@ -49,7 +49,7 @@ fn write_directory(file: &Path) {
     std::fs::write(file, text).expect("the directory");
 }
 
-/// A session that holds no more than a socket.
+/// A session with no more than a socket.
 struct Idler {
     stream: TcpStream,
     unread: Vec<u8>,
@@ -87,7 +87,7 @@ impl Idler {
         self.stream.write_all(line.as_bytes()).expect("a command");
     }
 
-    /// Everything up to a line that begins so, which is the last one given.
+    /// All lines up to a line with this beginning, included.
     fn until(&mut self, beginning: &str) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
@@ -113,7 +113,7 @@ impl Idler {
         self.until("+ ");
     }
 
-    /// Hears that the mailbox has so many messages, and of no other number before.
+    /// Reads the notification of `messages` messages, without another number before.
     fn hear(&mut self, messages: usize) {
         loop {
             let line = self.line();
@@ -125,7 +125,7 @@ impl Idler {
         }
     }
 
-    /// Whether it was told nothing.
+    /// Whether no notification arrived.
     fn is_quiet(&self) -> bool {
         self.stream.set_nonblocking(true).expect("a socket");
         let peeked = self.stream.peek(&mut [0; 1]);
@@ -134,7 +134,7 @@ impl Idler {
         self.unread.is_empty() && is_nothing
     }
 
-    /// Ends idling; nothing else may be told of before.
+    /// Ends IDLE, without any other notification before.
     fn done(&mut self) {
         self.send("DONE");
         let said = self.until("c OK");
@@ -143,7 +143,7 @@ impl Idler {
     }
 }
 
-/// Files one message for these accounts at once.
+/// Files a message for some accounts at once.
 fn deliver(ports: &Ports, accounts: std::ops::Range<usize>) {
     let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
     lmtp.command("LHLO client.example", "250");
@@ -158,8 +158,8 @@ fn deliver(ports: &Ports, accounts: std::ops::Range<usize>) {
     }
 }
 
-/// Files a message for these accounts, and waits until all of their clients have heard how many there
-/// are now; gives how long that took.
+/// Files a message for some accounts, and waits until all their clients have heard the new number of messages;
+/// returns the time.
 fn tell(
     ports: &Ports,
     accounts: std::ops::Range<usize>,
@@ -176,7 +176,7 @@ fn tell(
     began.elapsed()
 }
 
-/// What so many clients cost each that have connected and said nothing.
+/// The cost of each of `clients` silent connections.
 fn cost_before_login(ports: &Ports, store: u32, clients: u64) -> u64 {
     let before = private_memory(store);
     let held: Vec<Idler> = (0..clients).map(|_| Idler::connect(ports.imap)).collect();
@@ -195,7 +195,7 @@ fn wait_descriptors(store: u32, wanted: usize) {
 /// How many clients there can be here.
 fn clients() -> u64 {
     let wanted = if is_full() { CLIENTS } else { FEW_CLIENTS };
-    // The store's limit is the same hard limit, since the supervisor raises its own.
+    // The store has the same hard limit, since the supervisor raises its own limit.
     let clients = wanted.min(raise_descriptor_limit().saturating_sub(RESERVE));
     if clients < CLIENTS {
         let why = match is_full() {
@@ -247,7 +247,7 @@ fn idle_clients_hear_of_mail_and_leave_nothing_behind() {
     let each = private_memory(store).saturating_sub(before) / clients;
     assert!(descriptors(store) as u64 >= clients);
 
-    // Mail for one account is heard of by all of its clients and by nobody else.
+    // All clients of the account hear of its mail, and no other client.
     let one = tell(&ports, 0..1, &mut idlers, |_| 2);
     let mut others = idlers.iter().filter(|(number, _)| *number != 0);
     assert!(others.all(|(_, idler)| idler.is_quiet()));
@@ -258,7 +258,7 @@ fn idle_clients_hear_of_mail_and_leave_nothing_behind() {
         "{clients} idle IMAP clients cost {each} octets each ({fresh} before login); \
          {one:?} until those of one account had heard, {all:?} for all"
     ));
-    // Over few clients what is made once would count too much.
+    // Over few clients the fixed cost would count too much.
     if is_full() && clients == CLIENTS {
         assert!(each <= COST_MAX, "an idle client costs {each} octets");
         assert!(
@@ -277,7 +277,7 @@ fn idle_clients_hear_of_mail_and_leave_nothing_behind() {
         (children(store).len() <= processes).then_some(())
     });
     assert_eq!(system.role_pids("store"), [store], "the store went on");
-    // And it serves as before.
+    // And the store serves as before.
     let mut session = Imap::login(ports.imap, &account(0), "secret");
     assert_eq!(session.exists("INBOX"), 3);
     system.stop();

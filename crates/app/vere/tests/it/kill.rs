@@ -50,10 +50,10 @@ fn every_acknowledged_message_arrives_though_gateway_and_node_are_killed() {
         ..KillPlan::new(load, seed())
     };
     let report = run(&plan, sink.handle(), |moment| {
-        // Both nodes at once as well: their logs are all that is left then.
+        // Both nodes at once as well: only their logs are left then.
         let roles = ["gateway", "spool a", "spool b", "spool"];
         let role = roles[(moment.random % 4) as usize];
-        // It may be away since the kill before.
+        // The process may be away since the kill before.
         wait_for("a process to kill", || {
             (system.signal_role(role, Signal::SIGKILL) > 0).then_some(())
         });
@@ -92,7 +92,7 @@ fn seed() -> u64 {
     now.expect("after 1970").as_secs()
 }
 
-/// The ids that broke a promise, the first few of each.
+/// The ids with a broken promise, the first few of each.
 fn ids(report: &KillReport) -> String {
     let list = |label: &str, ids: &[vere_bench::MessageId]| {
         let some: Vec<_> = ids.iter().take(20).map(ToString::to_string).collect();

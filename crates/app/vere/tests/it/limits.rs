@@ -1,4 +1,4 @@
-//! What is allowed towards destinations: rates, connections, and hosts that several of them share.
+//! Limits towards destinations: rates, connections, and hosts shared by several destinations.
 
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ fn a_rate_holds_mail_back_without_an_attempt_until_a_reload_lifts_it() {
 #[test]
 fn connections_to_a_destination_are_as_few_as_its_section_says() {
     let sink = Sink::start();
-    // While nothing passes, every connection that is begun is still there to be counted.
+    // While no octet passes, every begun connection is still there to be counted.
     let delay = Delay::to(sink.address);
     delay.pause();
     let limits = format!(
@@ -106,7 +106,7 @@ fn hosts_that_are_down_are_left_alone_by_all_their_domains() {
     let sink = Sink::start_at(address, &[]);
     system.command(&["queue", "retry", "two.example"]);
     sink.wait_mail(3);
-    // What one of them has shown holds for the other: its queue goes on as well.
+    // The result of one destination applies to the other: its queue goes on as well.
     system.command(&["queue", "retry", "one.example"]);
     sink.wait_mail(4);
     system.wait_empty();
@@ -122,7 +122,7 @@ fn where_the_order_is_kept_one_that_is_put_off_holds_the_others_also_over_a_cras
     submit(&system, "x@example.com", 3);
     system.crash();
     submit(&system, "x@example.com", 3);
-    // The order in which they come is that of their folders' names: time and number.
+    // The order of arrival is the order of file names: time and number.
     let sink = Sink::start_at(
         address,
         &["rcpt=450 4.3.2 later*2", "dot=451 4.3.0 again*2"],

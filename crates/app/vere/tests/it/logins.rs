@@ -1,4 +1,4 @@
-//! Guessing passwords is slow, for those who guess.
+//! Guessing passwords is slow, for the guessing client.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::mpsc::{self, TryRecvError};
@@ -15,7 +15,7 @@ const BOB: &str = "bob@example.org";
 const WAITED: Duration = Duration::from_millis(250 + 500 + 1_000 + 2_000 + 4_000);
 const GUESSES: usize = 6;
 
-/// Connects from an address of this machine.
+/// Connects from an address of the machine.
 fn connect_from(source: &str, address: SocketAddr) -> TcpStream {
     let source: IpAddr = source.parse().expect("an address");
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -32,7 +32,7 @@ fn connect_from(source: &str, address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Tries a password on a connection of its own.
+/// Tries a password on a new connection.
 fn log_in(source: &str, address: SocketAddr, user: &str, password: &str) -> String {
     Imap::greeted(connect_from(source, address)).command(&format!("LOGIN {user} {password}"))
 }
@@ -50,8 +50,9 @@ fn guessing_is_slow_for_whoever_has_an_account_and_for_nobody_else() {
         assert!(said.contains(" NO [AUTHENTICATIONFAILED]"), "{said}");
     }
     assert!(begun.elapsed() >= WAITED, "{:?}", begun.elapsed());
-    // The next guess waits for eight seconds, or seconds at least. Neither who uses bob's account there does, nor
-    // another address, at any account. On a machine that is so slow that they do, it is tried once more.
+    // The next guess waits for eight seconds, or seconds at least. No wait applies to
+    // bob's account at the same address, nor to another address, at any account. A machine may be so slow that the
+    // logins wait too: then the test tries again.
     let others_are_first = (0..3).any(|_| {
         let (answered, answer) = mpsc::channel();
         let guess = thread::spawn(move || {

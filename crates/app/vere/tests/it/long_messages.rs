@@ -1,4 +1,4 @@
-//! Long messages on their way: what they take of memory and of the disk, and who gives way when there is not enough.
+//! Long messages on their way: their memory and disk space, and the priority when space is short.
 
 use nix::sys::statvfs::statvfs;
 use serde_json::Value;
@@ -108,7 +108,7 @@ fn refused(parked: Vec<Session>) -> usize {
     ended.count()
 }
 
-/// What is bound to be taken by those who park gives way to those who send.
+/// The space of parked messages gives way to active senders.
 #[test]
 fn files_of_long_messages_stay_within_their_bound_and_say_whose_they_are() {
     let endpoint = free_address();
@@ -170,11 +170,11 @@ fn long_messages_that_are_parked_leave_room_on_the_disk() {
     let pid = system.role_pids("gateway")[0];
     let parked = parked(&system, 30, 15);
     wait_for("the disk to be as full as it may be", || {
-        // An eighth is kept, 50 MiB; half of that by all means.
+        // An eighth is kept, 50 MiB; half of the reserve by all means.
         assert!(free() > 25 * MIB as u64, "{} octets free", free());
         (nameless(pid) > 100 * MIB as u64).then_some(())
     });
-    // Who was called lets go at once.
+    // A called client lets go at once.
     wait_for("what is kept to be free", || {
         (free() > 45 * MIB as u64).then_some(())
     });
@@ -185,7 +185,7 @@ fn long_messages_that_are_parked_leave_room_on_the_disk() {
     assert!(free() > 10 * MIB as u64, "{} octets free", free());
     system.wait_log(&["the disk for arriving messages short", "client=203.0.113."]);
     system.wait_mail("alice", 3);
-    // Those that are left are as many as the disk does not hold twice.
+    // The remaining messages are as many as the disk does not hold twice.
     let first = parked
         .into_iter()
         .position(|session| refused(vec![session]) == 1);

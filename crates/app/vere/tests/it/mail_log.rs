@@ -112,7 +112,7 @@ fn failregex() -> String {
         .replace("<ADDR>", "(?P<addr>[0-9a-fA-F:.]+)")
 }
 
-/// Prints the address of every line that the rule finds, as fail2ban would take it.
+/// Prints the address of every line that the rule finds, as fail2ban would.
 const FIND: &str = r"
 import re, sys
 rule = re.compile(sys.argv[1])
@@ -130,7 +130,7 @@ fn logins_are_told_and_who_guesses_can_be_found() {
 
     let mut session = Session::greeted(system.submission);
     session.command(&plain(ALICE, "wrong"), "535");
-    // It looks like a line of its own.
+    // The text looks like a line of the log.
     let forged = "x login failed service=smtp client=192.0.2.66 account=y";
     session.command(&plain(forged, "wrong"), "535");
     session.command(&plain(ALICE, "secret"), "235");

@@ -1,7 +1,7 @@
-//! The daemon as its users meet it: `vere serve` on free loopback ports, real clients, real next hops.
+//! The daemon from outside: `vere serve` on free loopback ports, real clients, real next hops.
 //!
-//! Every test has a system of its own in a temporary directory and waits for events, never for a
-//! time. A test that needs what this machine lacks prints `skipped:` with the reason and passes.
+//! Every test has a system of its own in a temporary directory and waits for events, never for a time. A test that
+//! lacks a program or a right prints `skipped:` with the reason and passes.
 //!
 //! | variable | what it does |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What an operator's monitoring sees of a system to which every kind of thing happens once.
+//! The metrics of a system after every kind of event.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use crate::harness::{Authority, Options, PATIENCE, Session, Sink, System, free_a
 /// The endpoint of a system.
 struct Endpoint(SocketAddr);
 
-/// What the endpoint at this address shows.
+/// The text of the endpoint at an address.
 pub(crate) fn read(address: SocketAddr) -> String {
     Endpoint(address).text()
 }
@@ -26,7 +26,7 @@ impl Endpoint {
         answer
     }
 
-    /// Waits until each of these lines is there.
+    /// Waits until each of the lines is present.
     fn wait(&self, lines: &[&str]) {
         let mut missing = Vec::new();
         let mut text = String::new();
@@ -53,11 +53,11 @@ fn start(options: Options) -> (System, Endpoint) {
 fn what_clients_do_is_counted() {
     let options = Options::default().set("limits.connections_per_client_max", "2");
     let (system, endpoint) = start(options);
-    // The harness has connected until it was greeted.
+    // The harness has connected until the greeting.
     endpoint.wait(&["vere_smtp_connections{service=\"smtp\"} 0"]);
     let before = count_of_class(&endpoint.text(), "2");
 
-    // Two places; who finds none hears 421.
+    // Two places; a third client hears 421.
     let mut session = Session::connect(system.smtp);
     let second = Session::connect(system.smtp);
     endpoint.wait(&["vere_smtp_connections{service=\"smtp\"} 2"]);
@@ -108,7 +108,7 @@ fn handshakes_passwords_and_the_spool_are_counted() {
         .certificate(&files)
         .unset("auth.plaintext_networks");
     let (system, endpoint) = start(options);
-    // A handshake that succeeds, one that does not, and passwords.
+    // A successful handshake, a failed handshake, and passwords.
     let mut user = Session::connect_tls(system.submissions, &authority, "mx.example.org");
     user.command("EHLO client.example.net", "250");
     user.command("AUTH PLAIN AGFsaWNlQGV4YW1wbGUub3JnAHdyb25n", "535");
@@ -203,7 +203,7 @@ fn what_next_hops_do_is_counted() {
         "vere_delivery_connections 0",
         "vere_queue_messages_deferred 3",
     ]);
-    // A next hop that refuses the recipient for good: the sender hears of it.
+    // A next hop that refuses the recipient permanently: the sender hears of the refusal.
     let strict = Sink::start_at(free_address(), &["rcpt=550 5.1.1 unknown"]);
     let reload = Options::default().route("gone.example", strict.address, "");
     system.configure(&reload.set("metrics.listen", &format!("\"{}\"", endpoint.0)));

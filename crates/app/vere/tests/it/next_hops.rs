@@ -1,4 +1,4 @@
-//! Which hosts are tried, in which order, from where, and as whom.
+//! The choice of hosts, their order, the local address, and the identity.
 
 use crate::harness::{
     Authority, Manners, Mx, Options, Session, Sink, System, quoted, unfold, wait_for,
@@ -165,7 +165,7 @@ fn a_password_goes_in_the_clear_only_where_that_is_allowed() {
             .iter()
             .any(|line| line.starts_with("AUTH PLAIN "))
     );
-    // A file that is gone keeps the settings that were in force.
+    // A missing file keeps the earlier settings in force.
     std::fs::remove_file(&password).expect("the file");
     system.reload();
     system.wait_log(&["reload refused", "password"]);

@@ -30,7 +30,7 @@ fn sockets_of_a_service_manager_are_used_and_who_came_early_is_served() {
     let mut early = Session::open(address).expect("a connection");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let system = System::start_as(directory, &Options::default(), |command, own| {
-        // Its own port must not be needed: somebody else has it.
+        // The port of the settings must not be needed: another process has the port.
         let mapping = FdMapping {
             parent_fd: OwnedFd::from(listener),
             child_fd: 3,
@@ -48,7 +48,7 @@ fn sockets_of_a_service_manager_are_used_and_who_came_early_is_served() {
     early.expect("220");
     early.submit_after_ehlo("alice@example.org");
     system.wait_mail("alice", 1);
-    // The socket outlives a gateway: who comes while there is none waits.
+    // The socket outlives a gateway: a client waits while no gateway runs.
     system.kill_and_wait("gateway");
     Session::connect(address).submit_after_ehlo("alice@example.org");
     system.wait_mail("alice", 2);
@@ -209,7 +209,7 @@ impl Demo {
     }
 }
 
-/// An offset at which all ports of the demo are free.
+/// An offset with all ports of the demo free.
 fn free_offset() -> u16 {
     wait_for("free ports for a demo", || {
         let offset = free_address().port() - 4_000;
@@ -229,7 +229,7 @@ fn the_demo_is_what_its_banner_says() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let offset = free_offset();
     let demo = Demo::start(folder.path(), offset);
-    // The line to be pasted works as it stands.
+    // The line to paste works unchanged.
     let mut lines = demo.banner.lines().map(str::trim);
     let line = lines.find(|line| line.starts_with("swaks "));
     let said = run(Command::new("sh").args(["-c", line.expect("a line to paste")]));
@@ -248,7 +248,7 @@ fn the_demo_is_what_its_banner_says() {
     wait_for("the whole trace", || {
         here(&["trace", id]).contains("delivered").then_some(())
     });
-    // With TLS by its own authority, as one of its users, to somebody else: that is the sink.
+    // With TLS by the demo's CA, as a user, to a remote recipient: the sink.
     run(Command::new("swaks")
         .args(["--server", &format!("127.0.0.1:{}", 2587 + offset)])
         .args(["--tls", "--tls-verify", "--tls-ca-path"])
@@ -260,12 +260,12 @@ fn the_demo_is_what_its_banner_says() {
     wait_for("mail in the sink", || read_all(&sink).pop());
     demo.interrupt();
 
-    // The second start goes on with what the first one left.
+    // The second start goes on with the state of the first.
     let demo = Demo::start(folder.path(), offset);
     assert!(here(&["trace", id]).contains("delivered"));
     assert_eq!((messages(), read_all(&sink).len()), (1, 1));
 
-    // A third one at the same ports names who has them.
+    // A third start at the same ports names the holder of the ports.
     let other = tempfile::tempdir().expect("a temporary directory");
     let mut third = vere();
     third.args(["demo", "run", "--port-offset", &offset.to_string()]);

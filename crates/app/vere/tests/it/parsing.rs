@@ -1,4 +1,4 @@
-//! The processes that take messages apart are killed and stopped: every message is there all the same.
+//! Kills and stops of the processes that parse messages: every message is kept all the same.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use crate::harness::{Options, System, children, is_full, signal, wait_for};
 use crate::imap::{Imap, Ports, with_store};
 
-/// Clients that add messages.
+/// Number of clients that add messages.
 const CLIENTS: usize = 3;
 
 fn message(client: usize, number: usize) -> String {
@@ -43,7 +43,7 @@ fn add_while(ports: &Ports, enough: &AtomicBool, added: &AtomicUsize) -> Vec<usi
     })
 }
 
-/// Every message is there once, with its subject and octets.
+/// Every message is present once, with its subject and octets.
 fn all_there(ports: &Ports, added: &[usize]) {
     let mut session = Imap::login(ports.imap, "alice@example.org", "secret");
     session.ok("SELECT INBOX");
@@ -78,7 +78,7 @@ fn processes_that_are_killed_lose_and_refuse_nothing() {
             let seen = added.load(Ordering::Relaxed);
             let pid = wait_for("a process", || children(store[0]).first().copied());
             signal(pid, Signal::SIGKILL);
-            // It is not the same message each time.
+            // The message differs each time.
             wait_for("messages", || {
                 (adding.is_finished() || added.load(Ordering::Relaxed) > seen + CLIENTS)
                     .then_some(())
@@ -100,7 +100,7 @@ fn processes_that_stand_still_are_replaced() {
     let (enough, added) = (AtomicBool::new(false), AtomicUsize::new(0));
     let counts = std::thread::scope(|scope| {
         let adding = scope.spawn(|| add_while(&ports, &enough, &added));
-        // One that only begins is waited for much longer.
+        // A process at its start is waited for much longer.
         wait_for("messages", || {
             (added.load(Ordering::Relaxed) > 30).then_some(())
         });
@@ -108,7 +108,7 @@ fn processes_that_stand_still_are_replaced() {
         for pid in &stopped {
             signal(*pid, Signal::SIGSTOP);
         }
-        // Each has a message, or is given one, and is ended when it has been silent for too long.
+        // Each process has a message, or gets a message, and is ended after too long a silence.
         wait_for("the end of those that stand still", || {
             let now = children(store[0]);
             stopped.iter().all(|pid| !now.contains(pid)).then_some(())
@@ -125,7 +125,7 @@ fn processes_that_stand_still_are_replaced() {
     system.stop();
 }
 
-/// A message that no process survives is simulated by ending all that come: the message is kept.
+/// A message that no process survives is simulated by a kill of every process: the message is kept.
 #[test]
 fn messages_are_kept_when_every_process_is_killed() {
     let (options, ports) = with_store(Options::default());
@@ -143,8 +143,8 @@ fn messages_are_kept_when_every_process_is_killed() {
         });
         let mut session = Imap::login(ports.imap, "alice@example.org", "secret");
         let mut kept = 0;
-        // A process that is killed before it is ready is no fault of the message: then it is refused for now, and on a
-        // slow machine they are given longer.
+        // A process killed before it is ready is no fault of the message: then the message is refused temporarily,
+        // and on a slow machine the processes get more time.
         for number in 0..30 {
             let text = message(0, number);
             let said = session.command(&format!("APPEND INBOX {{{}+}}\r\n{text}", text.len()));

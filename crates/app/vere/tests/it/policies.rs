@@ -12,7 +12,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::harness::{Authority, Files, Manners, Mx, Options, Session, System, quoted, wait_for};
 
-/// An authority and what it signs.
+/// A CA and its certificates.
 struct World {
     folder: tempfile::TempDir,
     authority: Authority,
@@ -41,7 +41,7 @@ impl World {
     }
 }
 
-/// A host that serves one MTA-STS policy over HTTPS.
+/// A host with an MTA-STS policy over HTTPS.
 struct PolicyHost {
     port: u16,
     asked: Arc<AtomicUsize>,
@@ -74,7 +74,7 @@ impl PolicyHost {
                 let mut request = [0; 2048];
                 if matches!(stream.read(&mut request), Ok(octets) if octets > 0) {
                     count.fetch_add(1, Ordering::SeqCst);
-                    // A client that goes away is no failure of the test.
+                    // A disconnecting client is no failure of the test.
                     let _ = stream.write_all(answer.as_bytes());
                     stream.conn.send_close_notify();
                     let _ = stream.flush();
@@ -111,7 +111,7 @@ fn submit(system: &System) {
     session.submit("alice@example.org", &["x@example.com"], text);
 }
 
-/// Waits until a queue says why it waits, and gives that.
+/// Waits until a queue reports the reason for its wait, and returns the reason.
 fn wait_reply(system: &System, words: &str) {
     wait_for(&format!("a failed attempt with {words:?}"), || {
         let queues = system.queues();
@@ -141,7 +141,7 @@ fn an_enforced_policy_is_kept_by_a_good_host() {
     assert_eq!(seen.tls.as_deref(), Some("mx.example.com"));
     let trace = system.command(&["trace", "x@example.com"]);
     assert!(trace.contains("sts_enforce"), "{trace}");
-    // It is known after a restart, although nothing can be asked any more.
+    // The policy is known after a restart, although no host answers any more.
     system.configure(
         &options(&world, &mx, &host)
             .set("delivery.mta_sts_port", "1")
@@ -210,7 +210,7 @@ fn a_policy_under_test_stops_nothing() {
     system.stop();
 }
 
-/// RFC 8461 section 5.1: a policy that cannot be fetched and never was is none.
+/// RFC 8461 section 5.1: a policy that was never fetched and cannot be fetched counts as absent.
 #[test]
 fn a_policy_that_cannot_be_had_stops_nothing() {
     let world = World::new();
@@ -225,8 +225,8 @@ fn a_policy_that_cannot_be_had_stops_nothing() {
     system.stop();
 }
 
-/// RFC 8689 section 4.2.2: what the recipient's domain says of encryption does not count, what this system's
-/// settings say does.
+/// RFC 8689 section 4.2.2: the encryption policy of the recipient's domain does not count, the settings of the local
+/// system do.
 #[test]
 fn a_sender_to_whom_delivery_counts_for_more_is_heard() {
     const OPTIONAL: &str = "Subject: urgent\r\nTLS-Required: No\r\n\r\nbody";

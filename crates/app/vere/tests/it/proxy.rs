@@ -1,4 +1,4 @@
-//! Front ends that speak for others: PROXY headers and XCLIENT, from named networks only.
+//! Front ends that speak for clients: PROXY headers and XCLIENT, from named networks only.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -25,7 +25,7 @@ fn behind_proxy() -> Options {
         .set("relay.networks", "[\"192.0.2.0/28\", \"2001:db8::/32\"]")
 }
 
-/// Starts a system and waits for it as its proxy must.
+/// Starts a system and waits for the system as a proxy must.
 ///
 /// `System::start` waits for a greeting, which comes only behind a header: so the reload brings the
 /// proxy in.
@@ -34,7 +34,7 @@ pub(crate) fn start_behind_proxy(options: &Options) -> System {
     start_in_behind_proxy(directory, options)
 }
 
-/// The same with a directory that is there.
+/// The same in an existing directory.
 pub(crate) fn start_in_behind_proxy(directory: tempfile::TempDir, options: &Options) -> System {
     let system = System::start_in(directory, &options.clone().unset("proxy.networks"));
     system.configure(options);
@@ -69,7 +69,7 @@ fn both_versions_of_the_header_tell_who_the_client_is() {
     for (number, header) in headers.into_iter().enumerate() {
         for pieces in [1, header.len()] {
             let mut session = through(system.smtp, header, pieces);
-            // The client is one that may relay.
+            // The client may relay.
             session.command("MAIL FROM:<a@example.net>", "250");
             session.command("RCPT TO:<b@example.com>", "250");
             session.command("RSET", "250");
@@ -136,7 +136,7 @@ fn from_elsewhere_a_header_is_a_client_that_speaks_too_early() {
     let rest = system.speak_early(header).rest();
     assert!(rest.starts_with("554 5.5.0"), "{rest}");
     assert_eq!(rest.lines().count(), 1, "{rest}");
-    // Behind the greeting it is no command.
+    // Behind the greeting the header is no command.
     let mut session = Session::connect(system.smtp);
     session.send(header);
     session.expect("500 5.5.1");
@@ -182,7 +182,7 @@ fn the_limit_for_one_client_holds_for_the_client_not_the_proxy() {
     system.stop();
 }
 
-/// Everybody behind a balancer shared one limit of connections and one throttle of logins over IMAP.
+/// All clients behind a balancer shared a limit of connections and a throttle of logins over IMAP.
 #[test]
 fn imap_behind_a_proxy_tells_clients_apart() {
     let (options, ports) = with_store(Options::default());
@@ -207,7 +207,7 @@ fn imap_behind_a_proxy_tells_clients_apart() {
         "{third}"
     );
     drop(held);
-    // What the client may do goes by its address: it may log in without TLS, the balancer may not.
+    // The client's rights depend on its address: the client may log in without TLS, the balancer may not.
     let mut session = Imap::greeted(open(b"PROXY TCP4 198.51.100.9 192.0.2.25 4711 143\r\n"));
     session.ok("LOGIN alice@example.org secret");
     let mut stranger = Imap::greeted(open(b"PROXY TCP4 203.0.113.9 192.0.2.25 4711 143\r\n"));
@@ -235,7 +235,7 @@ fn xclient_changes_who_the_client_is() {
         "XCLIENT NAME=far.example ADDR=IPV6:2001:db8::9 HELO=far.example PROTO=ESMTP",
         "220",
     );
-    // What the front end may do, its client may not.
+    // The rights of the front end are not the rights of its client.
     session.command("EHLO far.example", "250");
     session.command("MAIL FROM:<a@far.example>", "250");
     session.command("RCPT TO:<b@example.com>", "550 5.7.1");
@@ -250,8 +250,8 @@ fn xclient_changes_who_the_client_is() {
     system.stop();
 }
 
-/// XCLIENT went by the balancer's address: where it lay in both networks, everybody behind it could log in as
-/// anybody.
+/// XCLIENT was allowed by the balancer's address: where the address lay in both networks, every client behind the
+/// balancer could log in as any user.
 #[test]
 fn nobody_has_xclient_by_the_address_of_the_proxy() {
     let options = behind_proxy()

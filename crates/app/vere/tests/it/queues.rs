@@ -17,7 +17,7 @@ fn submit(system: &System, count: usize) -> Vec<String> {
     (0..count).map(number).collect()
 }
 
-/// The first queue with this said of it.
+/// The first queue with a given text.
 fn queue_with(system: &System, what: &str) -> Value {
     wait_for(what, || {
         let mut queues = system.queues().into_iter();
@@ -100,7 +100,7 @@ fn a_destination_with_as_much_as_may_wait_is_answered_452() {
     session.command("MAIL FROM:<a@example.net>", "452 4.3.1");
     system.command(&["queue", "release", "local"]);
     system.wait_mail("alice", 1);
-    // The file is there before its message is settled.
+    // The file exists before its message is settled.
     wait_for("room again", || {
         let queues = system.queues();
         queues
@@ -213,12 +213,12 @@ fn mail_goes_another_way_over_kill_9_of_everything_until_that_is_undone() {
     system.command(&["queue", "release", &destination]);
     system.command(&["queue", "retry", &destination]);
     sink.wait_mail(2);
-    // What comes now goes there too.
+    // New mail goes to the new destination too.
     submit(&system, 1);
     sink.wait_mail(3);
     system.command(&words(&reroute(&["--undo", "--yes"])));
     assert_eq!(system.command(&["queue", "orders"]), "no orders\n");
-    // The connection that is open still is not used any more.
+    // The open connection is not used any more.
     submit(&system, 1);
     queue_with(&system, "deferred");
     let own = Sink::start_at(dead, &[]);
@@ -260,9 +260,9 @@ fn another_way_that_takes_no_mail_at_all_returns_nothing_to_its_sender() {
             })
         });
         assert_eq!(queue["messages"], 2, "{queue}");
-        // The operator sees that the way was mistyped, and nobody else has heard of it.
+        // The operator sees the mistyped route, and no other host has heard of the mail.
         system.command(&["queue", "reroute", &destination, "--undo", "--yes"]);
-        // The one that was tried on the way waits for its next attempt.
+        // A message tried meanwhile waits for its next attempt.
         system.command(&["queue", "retry", &destination]);
         system.wait_empty();
     }
@@ -354,7 +354,7 @@ fn the_intake_is_throttled_before_queues_are_full_and_opens_again_well_below() {
     ] {
         assert!(figures.lines().any(|found| found == line), "{figures}");
     }
-    // Five of ten is below where it began, and not yet where it ends.
+    // Five of ten is below the beginning, and not yet the end.
     for id in &ids[..3] {
         open.command("MAIL FROM:<alice@example.org>", "452 4.3.1");
         system.command(&["queue", "purge", &destination, "--id", id, "--yes"]);
@@ -468,7 +468,7 @@ fn mail_for_a_next_hop_that_no_route_names_any_more_is_told_of() {
     system.stop();
 }
 
-/// More than are looked at in one go, from several clients in the same moments.
+/// More messages than in one pass, from several clients at the same time.
 #[test]
 fn an_order_meets_every_message_of_a_large_queue() {
     let (sink, dead) = (Sink::start(), free_address());

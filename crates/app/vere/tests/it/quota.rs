@@ -1,4 +1,4 @@
-//! Accounts that may hold only so much.
+//! Accounts with a quota.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -46,8 +46,8 @@ fn options() -> (Options, crate::imap::Ports) {
     (options.table(&alice), ports)
 }
 
-/// The store followed an alias of an account's name that the gateway had followed already: the full mailbox of one
-/// member refused the mail of the other, and a retry filed it twice.
+/// The store followed an alias of an account's name that the gateway had followed already: the full mailbox of a
+/// member refused the mail of another member, and a retry filed the mail twice.
 #[test]
 fn a_full_member_of_an_alias_holds_up_nobody_else() {
     let (options, ports) = options();
@@ -108,7 +108,7 @@ fn a_full_account_takes_nothing_more_and_can_be_tidied_up() {
         let said = alice.command(command);
         assert!(said.contains(" NO [OVERQUOTA] "), "{said}");
     }
-    // What moves is not more than before.
+    // A move needs no more space than before.
     alice.ok("MOVE 1 Other");
     let [to_alice, to_bob] = file(ports.lmtp);
     assert!(to_alice.starts_with("452 4.2.2 "), "{to_alice}");

@@ -1,4 +1,4 @@
-//! Lines about messages for other systems: one for every end, whatever is killed, and none is lost.
+//! Lines about messages for other systems: a line for every end, whatever is killed, and no line is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write as _};
@@ -23,7 +23,7 @@ fn to_file(options: Options, folder: &Path) -> Options {
     options.set("records.file", &quoted(&folder.join("records.jsonl")))
 }
 
-/// Every line that was written, in all files.
+/// Every written line, in all files.
 fn lines(folder: &Path) -> Vec<Value> {
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .expect("the folder")
@@ -36,12 +36,12 @@ fn lines(folder: &Path) -> Vec<Value> {
         .map(|path| std::fs::read_to_string(path).expect("a file"));
     let text: String = texts.collect();
     let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("JSON: {line}"));
-    // The last one may be being written.
+    // The last line may be incomplete.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().map(parse).collect()
 }
 
-/// The lines of a kind by their ids; whatever has the same id is the same line.
+/// The lines of a kind by their ids; lines with a common id are equal.
 fn by_id(lines: &[Value], kind: &str) -> BTreeMap<String, Value> {
     let mut found: BTreeMap<String, Value> = BTreeMap::new();
     for line in lines.iter().filter(|line| line["kind"] == kind) {
@@ -53,7 +53,7 @@ fn by_id(lines: &[Value], kind: &str) -> BTreeMap<String, Value> {
     found
 }
 
-/// Every notice that was written, once.
+/// Every written notice, once.
 pub(crate) fn notices(folder: &Path) -> Vec<Value> {
     by_id(&lines(folder), "notice").into_values().collect()
 }
@@ -88,7 +88,7 @@ fn every_acknowledged_message_has_one_line_though_everything_is_killed() {
         assert_eq!(ends[id].len(), 1, "{id}: {:?}", ends[id]);
     }
     system.stop();
-    // What came after the last look has an id that was there already.
+    // A line after the last view has an id that existed before.
     let all = lines(folder.path());
     for (id, line) in by_id(&all, "finished") {
         let last = &line["last"];
@@ -190,7 +190,7 @@ const FAILS: u32 = 2;
 const CUTS: u32 = 3;
 const TAKES: u32 = 4;
 
-/// A web server that misbehaves as it is told, and keeps what it took.
+/// A web server that misbehaves on demand, and keeps the posts.
 struct Moody {
     hook: Hook,
     mood: Arc<AtomicU32>,
@@ -209,7 +209,7 @@ impl Moody {
             match mooded.load(Ordering::Relaxed) {
                 HANGS => hung.push(stream),
                 mood => {
-                    // A client that was killed meanwhile is none that matters.
+                    // A client killed meanwhile does not matter.
                     let _ = meet(&stream, mood, &kept);
                 }
             }
@@ -222,7 +222,7 @@ impl Moody {
         }
     }
 
-    /// Behaves so from now on; waits until somebody has met it.
+    /// Behaves as told from now on; waits until a client has met the behaviour.
     fn behave(&self, mood: u32) {
         self.mood.store(mood, Ordering::Relaxed);
         let before = self.asked.load(Ordering::Relaxed);
@@ -267,7 +267,7 @@ fn a_web_server_that_fails_delays_lines_and_then_mail_and_loses_neither() {
         .set("metrics.listen", &format!("\"{endpoint}\""));
     let system = System::start(&options);
     let mut ids = BTreeSet::new();
-    // Each line has many recipients: a few of them fill what may wait.
+    // Each line has many recipients: a few lines fill the queue of lines.
     let recipients: Vec<_> = (0..90)
         .map(|number| format!("{}{number}@{}.example.com", "r".repeat(50), "d".repeat(60)))
         .collect();
@@ -369,7 +369,7 @@ fn who_delivers_for_a_dead_gateway_tells_of_it() {
         (lines.len() == 5).then_some(lines)
     });
     assert!(told.values().all(|line| line["gateway"] == "second"));
-    // Nothing is left in the group: its own gateway finds no line to tell of again.
+    // The group is empty: its own gateway finds no line to send again.
     wait_for("the group to be given back", || {
         second
             .log()

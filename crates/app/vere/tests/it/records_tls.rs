@@ -1,4 +1,4 @@
-//! Lines about messages for a web server that proves who it is, or does not.
+//! Lines about messages for a web server with a valid or an invalid certificate.
 
 use std::collections::BTreeSet;
 use std::io::{BufReader, Write as _};
@@ -14,16 +14,16 @@ use crate::harness::{
     Authority, Files, Hook, Options, Session, Sink, System, answer, quoted, read_post, wait_for,
 };
 
-/// What came so far.
+/// The posts so far.
 #[derive(Debug, Default)]
 struct Seen {
-    /// What clients said of the certificate that is shown now.
+    /// The alerts of clients about the present certificate.
     alerts: Vec<AlertDescription>,
-    /// Lines of posts that were answered with success.
+    /// Lines of posts answered with success.
     lines: Vec<Value>,
 }
 
-/// A web server behind TLS whose certificate can be changed.
+/// A web server behind TLS with a replaceable certificate.
 struct Shop {
     hook: Hook,
     shown: Arc<Mutex<Arc<ServerConfig>>>,
@@ -40,7 +40,7 @@ impl Shop {
             let Err(alert) = serve(stream, &now, &kept) else {
                 return;
             };
-            // What was said of a certificate of before tells nothing of this one.
+            // An alert about an earlier certificate does not count for the present certificate.
             let shown = config.lock().expect("no panic");
             if Arc::ptr_eq(&now, &shown) {
                 kept.lock().expect("no panic").alerts.extend(alert);
@@ -49,11 +49,11 @@ impl Shop {
         Self { hook, shown, seen }
     }
 
-    /// Shows this certificate from now on.
+    /// Shows a certificate from now on.
     fn show(&self, files: &Files) {
         let mut shown = self.shown.lock().expect("no panic");
         *shown = server_config(files);
-        // Nothing is added meanwhile.
+        // No alert is added meanwhile.
         self.seen.lock().expect("no panic").alerts.clear();
     }
 
@@ -78,7 +78,7 @@ fn server_config(files: &Files) -> Arc<ServerConfig> {
     Arc::new(builder.with_single_cert(vec![chain], key).expect("a pair"))
 }
 
-/// Takes one post; fails with what the client says of it when it wants no connection.
+/// Receives a post; fails with the alert of a client that refuses the connection.
 fn serve(
     stream: TcpStream,
     config: &Arc<ServerConfig>,
@@ -135,7 +135,7 @@ fn lines_wait_until_the_web_server_proves_its_name() {
         assert!(alerts.contains(&alert), "{alert:?} and not {alerts:?}");
     }
     system.wait_log(&["records are not taken; they wait", "certificate"]);
-    // They lie in the spool: whoever begins anew has them still.
+    // The lines are in the spool: a new gateway still has the lines.
     system.kill_and_wait("gateway");
     shop.show(&foreign);
     shop.wait_alert();

@@ -1,4 +1,4 @@
-//! Settings and accounts that change while the system runs.
+//! Changes of settings and accounts in a running system.
 
 use crate::harness::{Options, Session, Sink, System, output_of, vere, wait_for};
 use crate::imap::with_store;
@@ -25,12 +25,12 @@ fn a_changed_setting_holds_for_connections_to_come() {
     });
     let mut new = Session::greeted(system.smtp);
     new.command("MAIL FROM:<a@example.net> SIZE=200000", "552 5.3.4");
-    // The session from before goes on as it began.
+    // The session from before goes on unchanged.
     old.command("MAIL FROM:<a@example.net> SIZE=200000", "250");
     system.stop();
 }
 
-/// The nodes, which go on as they began, must take what the new size lets in.
+/// The nodes, which go on unchanged, must accept messages of the new size.
 #[test]
 fn a_larger_message_is_taken_once_the_setting_allows_it() {
     let size = |size: &str| {
@@ -72,7 +72,7 @@ fn a_changed_route_holds_for_mail_that_waits() {
     system.configure(&Options::to(second.address));
     system.reload();
     wait_for("the new route", || {
-        // New mail takes it in any case.
+        // New mail uses the host in any case.
         let before = second.mail().len();
         session.submit("a@example.net", &["y@example.com"], "C: d\r\n\r\n");
         wait_for("the next message", || {
@@ -107,7 +107,7 @@ fn a_wrong_file_keeps_the_old_settings_and_says_what_is_wrong() {
     system.wait_log(&["vere.toml:2"]);
     assert!(announced_size(&system).ends_with("SIZE 52428800"));
 
-    // And a right file after a wrong one is taken.
+    // And a valid file after an invalid file is accepted.
     let options = Options::default().set("limits.message_size_max", "\"100 KiB\"");
     system.configure(&options);
     system.reload();
@@ -229,7 +229,7 @@ fn a_second_system_on_the_same_folder_is_refused_and_harms_nothing() {
     assert!(said.contains(&wanted), "{said}");
     assert_eq!(read("accepted.toml"), before);
     assert!(data.join("notify.sock").exists());
-    // A killed one gives the folder back.
+    // A killed process releases the directory.
     system.crash();
     assert_ne!(read("lock"), holder);
     system.stop();

@@ -1,4 +1,4 @@
-//! A spool node that is away while mail goes on: back, it is given what it missed, and nothing else.
+//! A spool node absent while mail goes on: on its return, the node gets the missed records, and nothing else.
 
 use nix::sys::signal::Signal;
 
@@ -7,9 +7,9 @@ use crate::replicas::{states, wait_states};
 
 const NODE: &str = "spool b";
 
-/// Lets the node go until the others have gone on without it, and come back.
+/// Releases the node after the other nodes have gone on alone, and waits for its return.
 fn away(system: &System, sent: Signal) {
-    // The supervisor would start another one at once.
+    // The supervisor would start another process at once.
     system.signal(Signal::SIGSTOP);
     assert_eq!(system.signal_role(NODE, sent), 1);
     probe(system.smtp);
@@ -32,7 +32,7 @@ fn a_node_that_is_back_under_load_is_given_only_what_it_missed() {
         let log = system.log();
         let times = |part: &str| log.matches(part).count();
         assert_eq!(times("spool node has what it missed"), number as usize + 1);
-        // Nothing that was on both was sent again.
+        // No record present on both was sent again.
         assert_eq!(times("spool node is being rebuilt"), 0, "{log}");
     });
     system.wait_empty();

@@ -1,5 +1,5 @@
-//! Links between a gateway and its nodes that stand still for longer than a node may be silent, and then
-//! bring everything that was sent meanwhile, too late: every acknowledged message arrives, and none twice.
+//! Links between a gateway and its nodes that stand still for longer than a node may be silent, and then bring all
+//! octets sent meanwhile, too late: every acknowledged message arrives, and none twice.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::replicas::{states, wait_states};
 /// A pause. Longer than a node is waited for, and than anything is on its way otherwise.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// A gateway beside another one, which has the nodes; a proxy stands before each of them.
+/// A gateway beside another gateway, which has the nodes; a proxy stands before each node.
 fn behind(first: &System, sink: &Counted, delays: &[Delay; 2]) -> System {
     let elsewhere = "runs = \"elsewhere\"";
     let options = beside(first, sink.options(), "second")
@@ -38,7 +38,7 @@ fn links_that_stand_still_for_ten_seconds_lose_and_double_nothing() {
         };
         paused.iter().for_each(Delay::pause);
         if paused.len() == 1 {
-            // The other one is enough, once this one is out.
+            // The other node is enough, once this node is out.
             probe(second.smtp);
             let place = (number % 3) as usize;
             assert_eq!(states(&second)[place].1, "out");

@@ -1,4 +1,4 @@
-//! Disks under the nodes: one that fails to sync, and a power cut of all of them.
+//! Disks under the nodes: a disk that fails to sync, and a power cut of all disks.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use crate::harness::{
 };
 use crate::replicas::{keepers, states, wait_states};
 
-/// What ext4 does at a power cut: nothing that is not on the disk gets there any more.
+/// ext4 at a power cut: no further octet reaches the disk.
 const CUT: &str = "import fcntl, os, struct, sys\n\
                    disk = os.open(sys.argv[1], os.O_RDONLY)\n\
                    fcntl.ioctl(disk, 0x8004587d, struct.pack('I', 2))\n";
 
-/// A file system of its own in a file, whose power can be cut.
+/// A file system in a file, whose power can be cut.
 struct Disk {
     image: PathBuf,
     mounted: PathBuf,
 }
 
 impl Disk {
-    /// Makes it and mounts it there; says so where it cannot.
+    /// Creates and mounts the file system; prints a note where the machine cannot.
     fn mount(image: PathBuf, mounted: &Path) -> Option<Self> {
         let skipped = |why: &str| {
             skip("a power cut", why);
@@ -56,14 +56,14 @@ impl Disk {
         output.status.success()
     }
 
-    /// From now on nothing is written any more.
+    /// From now on no octet is written any more.
     fn cut_power(&self) {
         run(Command::new("python3").args(["-c", CUT]).arg(&self.mounted));
     }
 
-    /// What is there after the cut, when nothing uses it any more.
+    /// The content after the cut, once the file system is unused.
     fn mount_again(&self) {
-        // A process that was killed closes its files a moment after it has lost its command line.
+        // A killed process closes its files a moment after losing its command line.
         wait_for("the disk to be free", || {
             let output = output_of(Command::new("umount").arg(&self.mounted), "");
             output.status.success().then_some(())
@@ -98,7 +98,7 @@ fn every_acknowledged_message_arrives_after_a_power_cut_of_all_nodes() {
     let sink = Counted::start();
     let mut system = System::start_in(directory, &sink.options());
     let smtp = system.smtp;
-    // The test wrote it, not the system.
+    // The test wrote the file, not the system.
     let accounts = File::open(data.join("directory.toml"));
     accounts.and_then(|file| file.sync_all()).expect("a sync");
     sink.run(smtp, cuts, |_| {
@@ -119,7 +119,7 @@ fn mail_goes_on_without_a_node_whose_disk_fails() {
     if !in_soak("mail goes on without a node whose disk fails") {
         return;
     }
-    // Where each node keeps a log, and where the one that fails is the only one that does.
+    // With a log at each node, and with the only log at the failing node.
     for log in ["node", "machine"] {
         keepers_disks_fail(log);
     }
@@ -146,7 +146,7 @@ fn keepers_disks_fail(log: &str) {
         probe(system.smtp);
         assert_eq!(states(&system)[other].1, "sync");
         failing.end();
-        // What was not synced must never be taken for synced: the node starts anew from its disk.
+        // Unsynced records must never count as synced: the node restarts from its disk.
         system.signal_role(&role, Signal::SIGKILL);
         wait_states(&system, ["sync", "sync"]);
     });

@@ -1,5 +1,5 @@
-//! Processes of a replicated spool that are killed and paused in turn, that have no descriptors
-//! left, and whose clock is moved: every acknowledged message arrives.
+//! Processes of a replicated spool under kills and pauses in turn, without descriptors, and with a moved clock: every
+//! acknowledged message arrives.
 
 use std::process::Command;
 use std::time::Duration;
@@ -40,9 +40,9 @@ fn each_process_in_turn_is_killed_and_paused_under_load() {
     system.stop();
 }
 
-/// Stops a process, and lets it go on when the others have noticed.
+/// Stops a process, and continues the process when the others have noticed.
 fn pause(system: &System, role: &str) {
-    // The supervisor would replace it.
+    // The supervisor would replace the process.
     system.signal(Signal::SIGSTOP);
     assert_eq!(system.signal_role(role, Signal::SIGSTOP), 1);
     if role == "gateway" {
@@ -72,7 +72,7 @@ fn a_node_without_descriptors_is_done_without_and_comes_back() {
         let pid = system.role_pids("spool b")[0];
         // Every descriptor below the limit is in use.
         limit_descriptors(pid, "3:");
-        // Its connections end; it can take no new ones.
+        // The node's connections end; the node can accept no new connection.
         system.kill_and_wait("gateway");
         wait_greeting(system.smtp);
         probe(system.smtp);

@@ -38,7 +38,7 @@ impl Apart {
         Self { sink, system, node }
     }
 
-    /// The connections to node b: the active one and the one on standby.
+    /// The connections to node b: the active connection and the standby connection.
     fn connections(&self) -> (String, String) {
         let text = self.system.command(&["spool", "stat", "--json"]);
         let stat: Value = serde_json::from_str(&text).expect("JSON");
@@ -81,11 +81,11 @@ fn mail_goes_on_over_the_standby_address_when_one_is_cut() {
         let apart = Apart::start(network);
         apart.wait_connections("run", "ready");
         let doubled = apart.sink.run(apart.system.smtp, 2 * rounds(), |number| {
-            // First the one address, then the other.
+            // First one address, then the other.
             let cable = if number % 2 == 0 { 1 } else { 2 };
             let (switched, began) = (apart.said("standby connection"), Instant::now());
             network.cut(cable);
-            // Which of them is in use may have changed before, where a machine is very slow.
+            // The connection in use may have changed before, on a very slow machine.
             wait_for("the loss of a connection", || {
                 let changed = apart.said("standby connection") > switched;
                 // Not asked at once: that takes seconds while an address is cut.

@@ -34,7 +34,7 @@ fn receipt_without_register(system: &System, heal: impl FnOnce()) {
     wait_for("a change that fails", || {
         (failed_changes(system) > failed).then_some(())
     });
-    // Nobody may think that it is safe: no answer yet, or that it is not taken.
+    // No client may believe that the message is safe: no answer yet, or a refusal.
     session.set_patience(Duration::from_millis(500));
     let early = session.try_reply().unwrap_or_default();
     assert!(early.is_empty() || early.starts_with("451"), "{early}");

@@ -1,5 +1,5 @@
-//! Three nodes for two replicas, one of which gets half of the time only: the third takes its place while
-//! mail comes in, every acknowledged message arrives, and none twice.
+//! Three nodes for two replicas, one node with half of the processor time: the third node replaces the slow node
+//! while mail comes in, every acknowledged message arrives, and none twice.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use nix::unistd::Pid;
 use crate::harness::{Counted, System, free_address, in_soak, wait_within};
 use crate::replicas::states;
 
-/// It stands still for so long, and runs for as long.
+/// The slow node stands still for this time, and runs for as long.
 const SLICE: Duration = Duration::from_millis(25);
 
-/// Says at its end, however that comes, that something is over.
+/// Reports on drop that the test is over, however the test ends.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -32,7 +32,7 @@ fn halve(process: Pid, over: &AtomicBool) {
     }
 }
 
-/// The nodes that hold everything and may.
+/// The full nodes.
 fn members(system: &System) -> Vec<String> {
     let members = states(system)
         .into_iter()
@@ -58,7 +58,7 @@ fn a_node_at_half_speed_is_replaced() {
     let first = wait_within(Duration::from_secs(60), "two replicas", || {
         Some(members(&system)).filter(|members| members.len() == 2)
     });
-    // The first one keeps the log: nobody can be compared with it.
+    // The first node keeps the log: no other node can be compared.
     let slow = &first[1];
     let pids = system.role_pids(&format!("spool {slow}"));
     let node = Pid::from_raw(i32::try_from(pids[0]).expect("a process id"));

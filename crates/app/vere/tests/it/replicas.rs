@@ -1,4 +1,4 @@
-//! Two spool nodes: what happens to mail when one of them hangs, loses what it held, or both seem to.
+//! Two spool nodes: mail when a node hangs, loses its records, or both seem to.
 
 use std::net::TcpListener;
 use std::os::unix::fs::FileExt;
@@ -12,11 +12,11 @@ use crate::harness::{
     Options, Session, Sink, System, free_address, quoted, run, vere, wait_for, wait_within,
 };
 
-/// The state of the replicas as `vere spool stat` tells it: node and what it holds.
+/// The state of the replicas in `vere spool stat`: node and content.
 pub(crate) fn states(system: &System) -> Vec<(String, String)> {
     let text = system.command(&["spool", "stat", "--json"]);
     let stat: Value = serde_json::from_str(&text).expect("JSON");
-    // None while there is no gateway to ask.
+    // `None` while no gateway answers.
     let rows = stat["replicas"].as_array().cloned().unwrap_or_default();
     let field = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
     rows.iter()
@@ -55,7 +55,7 @@ fn subjects(sink: &Sink) -> Vec<String> {
     subjects
 }
 
-/// The nodes whose logs hold everything.
+/// The nodes with complete logs.
 pub(crate) fn keepers(system: &System) -> Vec<String> {
     let text = system.command(&["spool", "stat", "--json"]);
     let stat: Value = serde_json::from_str(&text).expect("JSON");
@@ -72,7 +72,8 @@ fn wait_keepers(system: &System, expected: &[&str]) {
     });
 }
 
-/// Both hold what waits, and one of them has it in its log: the other one as soon as it is alone.
+/// Both nodes hold the waiting messages, and one node has the messages in its log: the other node writes its log as
+/// soon as it is alone.
 #[test]
 fn one_node_of_a_machine_keeps_the_log() {
     let next_hop = free_address();
@@ -89,7 +90,7 @@ fn one_node_of_a_machine_keeps_the_log() {
     wait_states(&system, ["sync", "sync"]);
     wait_keepers(&system, &["b"]);
     submit(&system, "third");
-    // All processes at once: what was acknowledged comes back from that log.
+    // All processes at once: acknowledged messages come back from the log.
     system.kill();
     system.start_again();
     system.wait_ready();
@@ -134,7 +135,7 @@ fn figures_come_from_the_address_that_answers() {
     let standby =
         |node: usize| format!("runs = \"elsewhere\"\nstandby = \"{}\"", system.nodes[node]);
     let key = system.directory.path().join("data/spool.key");
-    // One address refuses connections, one takes them and says nothing.
+    // One address refuses connections, another accepts connections and stays silent.
     let options = Options::default()
         .node("a", free_address(), &standby(0))
         .node("b", silent_address, &standby(1))
@@ -148,7 +149,7 @@ fn figures_come_from_the_address_that_answers() {
         assert_eq!(answered, Some(&*system.nodes[node].to_string()), "{text}");
         assert_eq!(stat["nodes"][node]["spilled_octets"], 0, "{text}");
     }
-    // When none answers, each is named.
+    // When no address answers, the error names each address.
     let options = options.node(
         "a",
         free_address(),
@@ -168,7 +169,7 @@ fn mail_goes_on_without_a_node_that_hangs_and_it_is_rebuilt_after() {
     let system = System::start(&Options::to(next_hop));
     wait_states(&system, ["sync", "sync"]);
     submit(&system, "before");
-    // The supervisor would replace it; this is about a node that only hangs.
+    // The supervisor would replace the node; the test is about a hanging node.
     system.signal(Signal::SIGSTOP);
     assert_eq!(system.signal_role("spool b", Signal::SIGSTOP), 1);
     submit(&system, "meanwhile");
@@ -176,7 +177,7 @@ fn mail_goes_on_without_a_node_that_hangs_and_it_is_rebuilt_after() {
     assert_eq!(system.signal_role("spool b", Signal::SIGCONT), 1);
     system.signal(Signal::SIGCONT);
     wait_states(&system, ["sync", "sync"]);
-    // It counts: the other one may hang now.
+    // The node counts: the other node may hang now.
     system.signal(Signal::SIGSTOP);
     assert_eq!(system.signal_role("spool a", Signal::SIGSTOP), 1);
     submit(&system, "after");
@@ -232,7 +233,7 @@ fn a_node_that_lost_its_disk_gets_everything_back_from_the_other() {
     system.stop();
 }
 
-/// The segments of a node's log that hold a text, and where in them.
+/// The segments of a node's log with a text, and the offsets of the text.
 fn found(folder: &Path, text: &str) -> Vec<(PathBuf, u64)> {
     let names = std::fs::read_dir(folder).expect("a folder");
     let files = names.map(|entry| entry.expect("an entry").path());
@@ -246,8 +247,8 @@ fn found(folder: &Path, text: &str) -> Vec<(PathBuf, u64)> {
     files.filter_map(place).collect()
 }
 
-/// All processes die, and octets in the middle of one node's log flip before they come back. Once it is
-/// whole again the other one dies for good.
+/// All processes die, and octets in the middle of a node's log flip before the restart. Once the log is whole again
+/// the other node dies for good.
 #[test]
 fn damage_in_a_log_is_repaired_from_the_other_node() {
     let next_hop = free_address();
@@ -279,7 +280,7 @@ fn damage_in_a_log_is_repaired_from_the_other_node() {
     assert_eq!(node["incarnation"], incarnation, "the same node");
     assert_eq!(found(&folder.join("group-0001"), "Subject: 07").len(), 1);
     submit(&system, "20");
-    // Nobody starts it again.
+    // No process starts the node again.
     system.signal(Signal::SIGSTOP);
     assert_eq!(system.signal_role("spool a", Signal::SIGKILL), 1);
     let sink = Sink::start_at(next_hop, &[]);
@@ -288,7 +289,7 @@ fn damage_in_a_log_is_repaired_from_the_other_node() {
     system.stop();
 }
 
-/// What a node says of itself, if it answers.
+/// The node's own status, if the node answers.
 fn node_stat(system: &System, name: &str) -> Option<Value> {
     let text = system.command(&["spool", "stat", "--json"]);
     let stat: Value = serde_json::from_str(&text).expect("JSON");
@@ -299,8 +300,7 @@ fn node_stat(system: &System, name: &str) -> Option<Value> {
     node["incarnation"].is_u64().then(|| node.clone())
 }
 
-/// The other one has everything in memory. Which of both keeps the log afterwards depends on who is
-/// ready first.
+/// The other node has all records in memory. The keeper of the log afterwards is the node that is ready first.
 #[test]
 fn a_keeper_that_lost_its_disk_gets_everything_back_from_the_other() {
     const RECORDS: u64 = 20;
@@ -347,7 +347,7 @@ fn a_lost_register_is_never_taken_for_empty_queues_and_salvage_ends_it() {
         let text = system.command(&["spool", "salvage"]);
         (text.contains("node a: life") && text.contains("node b: life")).then_some(())
     });
-    // Nobody counts, so nothing is taken.
+    // No node counts, so no mail is accepted.
     wait_states(&system, ["out", "out"]);
     let (_, error) = system.failing_command(&["spool", "salvage", "--take", "c"]);
     assert!(error.contains("node c"), "{error}");
@@ -360,7 +360,7 @@ fn a_lost_register_is_never_taken_for_empty_queues_and_salvage_ends_it() {
     system.stop();
 }
 
-/// The nodes still know who they are, but what they held is gone.
+/// The nodes still have their identity, but their records are gone.
 #[test]
 fn groups_that_are_gone_are_never_taken_for_empty_and_salvage_begins_anew() {
     let next_hop = free_address();

@@ -1,5 +1,5 @@
-//! Reports to senders (DSN): atomic with the end that they tell of, whatever is killed; limited, signed, and
-//! about addresses that stand for several.
+//! Reports to senders (DSN): atomic with the end that they report, whatever is killed; limited, signed, and about
+//! addresses that stand for several.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ fn kills_lose_no_report_and_make_no_half_fan_out() {
     let acked = acked_under_kills(&system, size, "bob@example.org", &recipients);
     let acked: BTreeSet<_> = acked.into_iter().collect();
     let keys = |map: &BTreeMap<String, usize>| map.keys().cloned().collect::<BTreeSet<_>>();
-    // Also what was taken and not acknowledged went everywhere or nowhere.
+    // Accepted but unacknowledged messages also went everywhere or nowhere.
     let (relayed, filed, reported) = wait_for("every message and its report", || {
         system.wait_empty();
         let relayed = ids(&fine.mail(), "with ESMTP id ");
@@ -62,7 +62,7 @@ fn kills_lose_no_report_and_make_no_half_fan_out() {
     system.stop();
 }
 
-/// One record whose recipients end apart: one has it, one is refused, one is to be tried again.
+/// A record whose recipients end apart: one delivered, one refused, one to be tried again.
 #[test]
 fn kills_neither_mix_up_nor_forget_what_recipients_of_one_record_came_to() {
     let size = if is_full() { (1_000, 20) } else { (100, 6) };
@@ -97,14 +97,14 @@ fn kills_neither_mix_up_nor_forget_what_recipients_of_one_record_came_to() {
         assert!(report.contains(about), "{report}");
         assert_eq!(report.matches("Final-Recipient: ").count(), 1, "{report}");
     }
-    // What is left of each is the one that is to be tried again, and only that.
+    // Each record keeps only the recipient to be tried again.
     let destination = format!("relay:{}", hop.address);
     let listed = system.command(&["queue", "show", &destination, "--json"]);
     let listed: Vec<Value> = serde_json::from_str(&listed).expect("a list");
     let left = Value::from(vec!["later@mixed.test"]);
     assert!(!listed.is_empty() && listed.iter().all(|one| one["recipients"] == left));
     let reports = wait_for("a report of every end", || {
-        // What is being tried at this moment is left out.
+        // Messages under delivery at this moment are left out.
         system.command(&["queue", "bounce", &destination, "--yes"]);
         let reports = system.mail("bob");
         (reports.len() == 2 * relayed.len()).then_some(reports)
@@ -191,8 +191,8 @@ fn an_address_that_stands_for_several_is_reported_once() {
     system.stop();
 }
 
-/// A stranger's reverse path may be anybody's: who does not say who they are get no report of success, by which others are
-/// sent mail that they did not ask for.
+/// The reverse path of an unknown client may be forged: an unauthenticated client gets no report of success, by which
+/// third parties would receive unwanted mail.
 #[test]
 fn success_is_reported_to_known_clients_alone() {
     let options = Options::default().set("relay.networks", "[\"192.0.2.0/24\"]");

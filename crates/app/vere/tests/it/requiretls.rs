@@ -62,7 +62,7 @@ fn the_extension_is_offered_within_tls_only() {
     let keywords = session.command("EHLO client", "250");
     assert!(keywords.contains("REQUIRETLS"), "{keywords}");
     session.command("MAIL FROM:<alice@example.org> REQUIRETLS=yes", "501");
-    // Mailboxes of this system are the end of the way.
+    // Mailboxes of the local system are the end of the path.
     submit(&mut session, "bob@example.org");
     system.wait_mail("bob", 1);
     system.stop();
@@ -157,13 +157,13 @@ fn an_unverified_host_gets_nothing_that_needs_tls() {
             .any(|reply| reply.contains("certificate"))
             .then_some(())
     });
-    // What needs nothing goes there all the same.
+    // Mail without requirements goes to the host all the same.
     Session::greeted(system.smtp).submit("alice@example.org", &["y@example.com"], "A: b\r\n\r\nc");
     wrong.wait_messages(1);
     system.stop();
 }
 
-/// Exchangers that nothing proves could be anybody's (section 4.2.1).
+/// Unproven exchangers could be forged (section 4.2.1).
 #[test]
 fn unproven_exchangers_get_nothing_that_needs_tls() {
     let world = World::new();

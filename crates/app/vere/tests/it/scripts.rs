@@ -1,4 +1,4 @@
-//! The protocol scripts against the whole daemon, as each kind of client that they are for.
+//! The protocol scripts against the whole daemon, as each kind of client named in a script.
 
 use std::path::Path;
 
@@ -8,8 +8,7 @@ use vere_script::{Script, Verdict, run_against};
 use crate::harness::{Authority, Options, PATIENCE, Sink, System};
 use crate::proxy::start_behind_proxy;
 
-/// Runs all scripts and gives the names of those that passed; those that need another kind of client
-/// are passed over.
+/// Runs all scripts and returns the names of passed scripts; scripts for another kind of client are skipped.
 fn run_all(target: &Target) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scripts/smtp");
     let (mut passed, mut failures) = (Vec::new(), String::new());

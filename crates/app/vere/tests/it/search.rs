@@ -1,5 +1,5 @@
-//! What SEARCH finds, beside what Python's email package says that it must (`search_oracle.py`), over
-//! real mail where there is some, and over the vectors of `docs/internals/search.md` always.
+//! The findings of SEARCH, beside the findings of Python's email package (`search_oracle.py`), over real mail where
+//! available, and over the vectors of `docs/internals/search.md` always.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::imap::{Imap, Ports, with_store};
 const ORACLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/search_oracle.py");
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../vectors/search.txt");
 
-/// A number for a longer run, or what the ordinary one has.
+/// A number for a longer run, or the usual number.
 fn number(variable: &str, ordinary: usize) -> usize {
     let given = std::env::var(variable).ok();
     given.map_or(ordinary, |given| given.parse().expect("a number"))
@@ -66,7 +66,7 @@ fn corpus(count: usize) -> Option<Corpus> {
     Some(Corpus::read(&path, count).expect("the corpus"))
 }
 
-/// Real mail, one message after the other with its length before it.
+/// Real mail, each message behind its length.
 fn messages(count: usize, to: &Path) -> Option<usize> {
     let corpus = corpus(count)?;
     let mut file = std::io::BufWriter::new(std::fs::File::create(to).expect("a file"));
@@ -79,15 +79,15 @@ fn messages(count: usize, to: &Path) -> Option<usize> {
     Some(corpus.len())
 }
 
-/// What a parser says.
+/// The output of a parser.
 fn said<'a>(question: Question<'_>, items: impl IntoIterator<Item = Item<'a>>) -> Vec<bool> {
     let frame = request(question, items).expect("a frame");
     let frame = answer(Request::Zones, &frame[HEAD_OCTETS..]).expect("an answer");
     holds(&frame[HEAD_OCTETS..]).expect("whether they hold it")
 }
 
-/// Of real mail, and of mail that is cut off behind what was found in it, nothing else is told without a parser than
-/// with one.
+/// For real mail, and for mail cut off behind a found part, the output without a parser equals the output of a
+/// parser.
 #[test]
 fn what_is_plain_is_told_as_a_parser_tells_it() {
     let Some(corpus) = corpus(number("VERE_SEARCH_MESSAGES", 300)) else {
@@ -126,7 +126,7 @@ fn segments(system: &System) -> usize {
     files.map_or(0, |files| files.flatten().count())
 }
 
-/// `VERE_SEARCH_MESSAGES` and `VERE_SEARCH_TEXTS` make it longer, `VERE_SEED` another one.
+/// `VERE_SEARCH_MESSAGES` and `VERE_SEARCH_TEXTS` make the run longer, `VERE_SEED` changes the run.
 #[test]
 fn search_finds_what_python_says() {
     let Some(python) = program("python3") else {
@@ -153,7 +153,7 @@ fn search_finds_what_python_says() {
     oracle.run("churn", &["Mail", "Other", &seed.to_string()]);
     oracle.ask("Mail", texts / 3, seed + 1);
     oracle.ask("Other", texts / 3, seed + 2);
-    // Killed, then without an index: it is made again when it is missed.
+    // Killed, then without an index: the store rebuilds a missing index.
     system.kill();
     std::fs::remove_dir_all(system.directory.path().join("data/store/search")).expect("the index");
     ports.wait_free();
@@ -170,7 +170,7 @@ fn search_finds_what_python_says() {
     assert_eq!(explained(&system), live, "running and stopped");
 }
 
-/// What is said of a search, and which messages it finds.
+/// The explanation of a search, and the messages found.
 fn explained(system: &System) -> String {
     let said = system.command(&[
         "store",

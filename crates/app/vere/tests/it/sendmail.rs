@@ -1,5 +1,5 @@
-//! `vere sendmail` as the programs of a machine use it: by its classic command line, through real mail
-//! programs, and as ordinary users.
+//! `vere sendmail` for the programs of a machine: by its classic command line, through real mail programs, and as
+//! ordinary users.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::harness::{
     Options, System, output_of, program, quoted, run, run_with_input, skip, unfold,
 };
 
-/// A system that takes mail from its machine, and a folder with programs named as they are on others.
+/// A system that accepts mail from its machine, and a directory with programs under the usual names.
 struct Machine {
     system: System,
     bin: PathBuf,
@@ -21,7 +21,7 @@ struct Machine {
 impl Machine {
     fn start() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        // Everybody may come here, though nobody may look into `data`.
+        // Every user may enter the directory, though no user may read `data`.
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(directory.path(), mode).expect("its mode");
         let socket = directory.path().join("run/s.sock");
@@ -41,7 +41,7 @@ impl Machine {
         self.bin.join(name).display().to_string()
     }
 
-    /// The program of this name, which finds its settings.
+    /// The program of a name, with access to its settings.
     fn command(&self, name: &str) -> Command {
         let mut command = Command::new(self.bin.join(name));
         self.prepare(&mut command);
@@ -74,7 +74,7 @@ fn code(output: &Output) -> (Option<i32>, String) {
 #[test]
 fn the_classic_command_line_sends_completes_and_hides() {
     let machine = Machine::start();
-    // As cron does it.
+    // The call of cron.
     let cron = machine.sendmail(
         &["-FCronDaemon", "-i", "-B8BITMIME", "-oem", "alice"],
         "From: root (Cron Daemon)\nTo: alice\nSubject: Cron\n\n10%\r20%\r\nzw\u{f6}lf\n.\nend\n",
@@ -84,7 +84,7 @@ fn the_classic_command_line_sends_completes_and_hides() {
     assert!(mail.contains("\n10%\n20%\nzw\u{f6}lf\n.\nend\n"), "{mail}");
     let user = format!("(uid {} [127.0.0.1])", geteuid());
     assert!(unfold(mail).contains(&user), "{mail}");
-    // As scripts do it: recipients in the header, hidden ones too, and no header fields of their own.
+    // The call of scripts: recipients in the header, hidden recipients too, and no header fields of their own.
     let script = machine.sendmail(
         &["-t", "-f", "bob", "-F", "Bob B."],
         "To: Alice <alice@example.org>\nBcc: bob\nSubject: hidden\n\none\n.\nbehind the end\n",
@@ -143,9 +143,9 @@ fn callers_learn_by_the_exit_code_what_became_of_it() {
         "{said}"
     );
     assert!(said.contains("nobody-here ... not deliverable"), "{said}");
-    // Whoever was right beside a wrong one got nothing: repeating it makes no copies.
+    // The valid recipient beside an invalid recipient got nothing: a repetition makes no copies.
     assert_eq!(machine.system.mail("alice").len(), 0);
-    // A gateway that is away is waited for.
+    // The command waits for an absent gateway.
     machine.system.signal_role("gateway", Signal::SIGKILL);
     let waited = machine.sendmail(&["alice"], "Subject: waited\n\nx\n");
     assert_eq!(code(&waited), (Some(0), String::new()));

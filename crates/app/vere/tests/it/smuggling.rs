@@ -1,4 +1,4 @@
-//! Nobody gets a second message past us inside a first one (CVE-2023-51764 and its kin).
+//! No second message inside a first message gets past the system (CVE-2023-51764 and its kin).
 
 use crate::harness::{Options, Session, Sink, System};
 use crate::imap::{Imap, with_store};
@@ -35,7 +35,7 @@ fn nothing_but_the_right_end_ends_a_message() {
         let mut session = Session::greeted(system.smtp);
         session.envelope("a@example.net", &["alice@example.org", "x@example.com"]);
         session.send(format!("Subject: outer\r\n\r\nfirst{end}{INNER}\r\n.\r\n").as_bytes());
-        // One answer to all of it, and it says what is wrong.
+        // A single answer to the whole input, with the reason.
         let reply = session.reply();
         assert!(
             reply.starts_with("554 5.5.2") || reply.starts_with("554 5.6.0"),
@@ -133,7 +133,7 @@ fn the_store_takes_the_right_end_only_too() {
             }
         }
     }
-    // A NUL beside the dot is text, and what is behind it as well.
+    // A NUL beside the dot is text, and so are the octets behind the NUL.
     let mut texts = 0;
     for end in ENDS.iter().filter(|end| !bare(end)) {
         let text = format!("Subject: whole\r\n\r\nfirst{end}{INNER}\r\n.\r\n");
@@ -160,13 +160,13 @@ fn addresses_and_parameters_carry_no_line_ends_onwards() {
         "MAIL FROM:<\"a\rRCPT TO:<x@example.com>\r\"@example.net>",
         "MAIL FROM:<\"a\nb\"@example.net>",
         "MAIL FROM:<a@example.net> ENVID=a\nb",
-        // Nor in disguise (RFC 3461 section 4.4: decoded, it is printable).
+        // Nor in disguise (RFC 3461 section 4.4: the decoded text is printable).
         "MAIL FROM:<a@example.net> ENVID=a+0D+0ARSET",
         "MAIL FROM:<a\0b@example.net>",
     ] {
         let mut session = Session::greeted(system.smtp);
         session.send(format!("{line}\r\nQUIT\r\n").as_bytes());
-        // One refusal, then the goodbye or nothing at all.
+        // A single refusal, then the goodbye or nothing at all.
         let rest = session.rest();
         let codes: Vec<&str> = rest.lines().map(|line| &line[..3]).collect();
         assert!(
@@ -176,7 +176,7 @@ fn addresses_and_parameters_carry_no_line_ends_onwards() {
     }
     let mut session = Session::greeted(system.smtp);
     session.command("MAIL FROM:<alice@example.org> ENVID=a+2Bb", "250");
-    // Where only the encoded form goes on, it may be there; a report must not decode it into lines.
+    // Where only the encoded form goes on, the form is allowed; a report must not decode the text into lines.
     session.command(
         "RCPT TO:<x@example.com> ORCPT=rfc822;x+0D+0ASmuggled:+20yes@example.com",
         "250",
@@ -188,7 +188,7 @@ fn addresses_and_parameters_carry_no_line_ends_onwards() {
     system.stop();
 }
 
-/// Sends one good message and finds nothing else anywhere.
+/// Sends a valid message and finds no other message anywhere.
 fn assert_only_control(system: &System, sink: &Sink) {
     let mut session = Session::greeted(system.smtp);
     session.submit(

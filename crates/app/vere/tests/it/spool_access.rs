@@ -12,7 +12,7 @@ use crate::harness::{
 };
 use crate::replicas::wait_states;
 
-/// Settings of a machine that knows five accounts beside `default`, and speaks as one of them.
+/// Settings of a machine with five accounts beside `default`, which speaks as one of the accounts.
 pub(crate) fn speaking_as(options: Options, keys: &Path, account: &str) -> Options {
     let section = |name: &str, groups: &str| {
         let key = quoted(&keys.join(name));
@@ -73,7 +73,7 @@ fn accounts_may_do_what_the_maker_of_a_group_says() {
     let guest = System::start_shut(&beside(&first, options("other"), "second"));
     guest.wait_log(&["other", "the account may not make groups there"]);
     guest.stop();
-    // Whom the maker named takes the queues over, and gives them back.
+    // The gateway named by the maker takes the queues over, and gives the queues back.
     kill_for_good(&first);
     let sink = Sink::start_at(next_hop, &[]);
     let (_directory, config) = machine("west");
@@ -90,7 +90,8 @@ fn accounts_may_do_what_the_maker_of_a_group_says() {
     first.stop();
 }
 
-/// Who was turned away by the nodes had claimed the queues in the register before that: their gateway ended.
+/// A gateway without access to the nodes had claimed the queues in the register before the refusal: the owning
+/// gateway ended.
 #[test]
 fn who_may_not_have_queues_does_not_end_the_gateway_whose_they_are() {
     let keys = tempfile::tempdir().expect("a temporary directory");
@@ -109,13 +110,13 @@ fn who_may_not_have_queues_does_not_end_the_gateway_whose_they_are() {
         let denied = text.contains(account) && text.contains("may not own the group");
         assert!(!output.status.success() && denied, "{text}");
     }
-    // It is not fenced: it goes on.
+    // The gateway is not fenced and goes on.
     submit(&first, "after that");
     assert_eq!(first.queued(), 2);
     first.stop();
 }
 
-/// A gateway beside too many, and the removal of one that is gone.
+/// A gateway too many, and the removal of a gone gateway.
 #[test]
 fn a_group_is_removed_when_its_gateway_is_gone() {
     let next_hop = free_address();
@@ -150,7 +151,7 @@ fn a_group_is_removed_when_its_gateway_is_gone() {
     assert!(!groups.contains("second"), "{groups}");
     let (done, text) = remove(&[]);
     assert!(!done && text.contains("has a group second"), "{text}");
-    // It lasts, and the place is free: for the next one, or for that gateway again, from nothing.
+    // The removal lasts, and the place is free: for the next gateway, or for the same gateway again, from nothing.
     first.kill_and_wait("spool a");
     let again = System::start(&beside(&first, options(), "second"));
     assert_eq!(again.queued(), 0);
@@ -160,7 +161,7 @@ fn a_group_is_removed_when_its_gateway_is_gone() {
     first.stop();
 }
 
-/// What a node's log says of who connects and does not speak as it should.
+/// The log of a node about clients that do not follow the protocol.
 #[test]
 fn a_node_logs_where_it_listens_and_whom_it_turns_away() {
     let system = System::start(&Options::to(free_address()));

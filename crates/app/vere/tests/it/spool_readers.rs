@@ -1,4 +1,4 @@
-//! Accounts that may read one queue of a gateway and nothing else, with real processes.
+//! Accounts with access to a single queue of a gateway, with real processes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::harness::{
 use crate::replicas::wait_states;
 use crate::spool_access::speaking_as;
 
-/// Whoever speaks to the nodes of a system from another machine.
+/// A client of a system's nodes on another machine.
 struct Elsewhere<'a> {
     first: &'a System,
     keys: &'a Path,
@@ -26,7 +26,7 @@ impl Elsewhere<'_> {
         beside(self.first, options, "second")
     }
 
-    /// What a command says as this account, or its complaint.
+    /// The output of a command as an account, or its error text.
     fn says(&self, account: &str, arguments: &[&str]) -> Result<String, String> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let config = System::write_config(directory.path(), &self.options(account));
@@ -41,7 +41,7 @@ impl Elsewhere<'_> {
         }
     }
 
-    /// The queues that each node shows an account.
+    /// The queues of each node visible to an account.
     fn shown(&self, account: &str) -> [Vec<Value>; 2] {
         let text = self.says(account, &["spool", "stat", "--queues", "--json"]);
         let text = text.expect("figures");
@@ -49,14 +49,14 @@ impl Elsewhere<'_> {
         [0, 1].map(|node| {
             let node = &stat["nodes"][node];
             let queues = node["queues"].as_array().expect("queues").clone();
-            // Of the group's figures it is told what these come to, unless it may read the group.
+            // The account sees the group's figures as the sum of these queues, unless the account may read the group.
             let counted = account != "bill" || node["queues_count"] == queues.len();
             assert!(counted, "{node}");
             queues
         })
     }
 
-    /// `bill` reads the queue of lines and no other, `watch` every other.
+    /// `bill` reads the queue of lines and no other, `watch` every other queue.
     fn check(&self, lines: usize) {
         for queues in self.shown("bill") {
             let [queue] = queues.as_slice() else {
@@ -92,7 +92,7 @@ impl Elsewhere<'_> {
     }
 }
 
-/// Settings of a gateway whose lines nobody takes, and which `accounts` may read.
+/// Settings of a gateway whose lines have no consumer, and which `accounts` may read.
 fn with_lines(options: Options, keys: &Path, accounts: &str) -> Options {
     let queue = format!("[[spool.queue]]\nname = \"@finished\"\nreaders = [{accounts}]\n");
     speaking_as(soon(options), keys, "east")
@@ -135,7 +135,7 @@ fn who_may_read_the_lines_reads_nothing_else_whatever_becomes_of_the_nodes() {
     first.crash();
     wait_states(&first, ["sync", "sync"]);
     ask(&first, &|elsewhere| elsewhere.check(1));
-    // A node is filled from the other one.
+    // A node is filled from the other node.
     let folder = first.directory.path().join("data/spool/a");
     std::fs::remove_dir_all(&folder).expect("the node's folder");
     first.signal_role("spool a", Signal::SIGKILL);
@@ -147,7 +147,7 @@ fn who_may_read_the_lines_reads_nothing_else_whatever_becomes_of_the_nodes() {
     });
     wait_states(&first, ["sync", "sync"]);
     ask(&first, &|elsewhere| elsewhere.check(1));
-    // Whose settings name nobody delivers the mail and leaves the lines to whom they are for.
+    // A gateway without a reader in its settings delivers the mail and leaves the lines to their readers.
     kill_for_good(&first);
     let hop = Sink::start_at(away, &[]);
     ask(&first, &|elsewhere| {
@@ -160,7 +160,7 @@ fn who_may_read_the_lines_reads_nothing_else_whatever_becomes_of_the_nodes() {
     first.signal(Signal::SIGCONT);
     wait_for("the gateway", || first.queued_if_up());
     wait_states(&first, ["sync", "sync"]);
-    // The gateway itself may name others at any start.
+    // The gateway itself may name other accounts at any start.
     first.configure(&options("\"other\""));
     first.restart();
     wait_states(&first, ["sync", "sync"]);

@@ -1,4 +1,4 @@
-//! Gateway and nodes as real processes with mutual TLS between them, and who is refused by a node.
+//! Gateway and nodes as real processes with mutual TLS between both, and the clients that a node refuses.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -46,7 +46,7 @@ impl Setup {
         }
     }
 
-    /// A client of a node that shows these files, or nothing, and trusts everything it should.
+    /// A client of a node with the given files, or without a certificate, and with all required trust.
     fn client(&self, node: SocketAddr, shown: Option<&Files>) -> Client {
         let mut roots = RootCertStore::empty();
         let root = CertificateDer::from_pem_file(&self.ca).expect("the root");
@@ -92,7 +92,7 @@ fn mail_passes_and_the_nodes_can_be_asked() {
     Session::greeted(system.smtp).submit("a@example.net", &["alice@example.org"], text);
     assert!(system.wait_mail("alice", 1)[0].contains("over TLS"));
     let table = system.command(&["spool", "stat"]);
-    // One of them for both.
+    // A single log for both.
     assert_eq!(table.matches("synced").count(), 1, "{table}");
     // When the certificates of both sides end (2049-01-01), and how the lease stands.
     let expiry = "certificate_expiry_seconds";
@@ -149,7 +149,7 @@ fn strangers_are_refused_with_the_reason_in_the_log() {
     let _ = plain.write_all(b"EHLO there\r\n");
     system.wait_log(&[refused, "does not speak TLS"]);
 
-    // Who says nothing is not waited for without end, and is told nothing in clear text.
+    // A silent client is waited for with a limit, and learns nothing in clear text.
     let mut silent = TcpStream::connect(node).expect("the node listens");
     silent.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let mut heard = Vec::new();
@@ -157,14 +157,14 @@ fn strangers_are_refused_with_the_reason_in_the_log() {
     assert!(!heard.windows(4).any(|octets| octets == b"VERE"));
     system.wait_log(&[refused, "no TLS handshake in time"]);
 
-    // Nobody else noticed.
+    // No other client noticed.
     let text = "Subject: after all\r\n\r\nbody";
     Session::greeted(system.smtp).submit("a@example.net", &["alice@example.org"], text);
     system.wait_mail("alice", 1);
     setup.system.stop();
 }
 
-/// It wrote no log: whoever ran a node on a machine of its own did not learn whom it refused.
+/// The node wrote no log: the operator of a node on a separate machine did not learn of refused clients.
 #[test]
 fn a_node_by_itself_writes_a_log() {
     let folder = tempfile::tempdir().expect("a temporary directory");

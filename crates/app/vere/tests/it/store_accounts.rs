@@ -1,4 +1,4 @@
-//! Mail of accounts that were removed: it stays, is listed, and goes when that is said.
+//! Mail of removed accounts: the mail remains, is listed, and is removed on request.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::imap::{Imap, with_store};
 const ALICE: &str = "alice@example.org";
 const BOB: &str = "bob@example.org";
 
-/// An account as `vere store accounts --json` prints it.
+/// An account as `vere store accounts --json` prints the account.
 fn listed(system: &System, name: &str) -> Option<Value> {
     let text = system.command(&["store", "accounts", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&text).expect("JSON");
@@ -58,7 +58,7 @@ fn mail_of_a_removed_account_goes_when_that_is_said() {
     let said = system.command(&["store", "accounts"]);
     assert!(said.contains("(not in the directory)"), "{said}");
 
-    // The next of that name has it only if that is said.
+    // The next account of the name inherits the mail only on request.
     let (code, said) = system.failing_command(&["account", "add", ALICE, "--generate"]);
     assert!(
         code == Some(1) && said.contains("2 messages") && said.contains("--inherit"),
@@ -110,7 +110,7 @@ fn mail_of_a_removed_account_goes_while_the_system_is_stopped() {
     assert_eq!(listed(&system, ALICE).expect("alice")["messages"], 1);
     let said = system.command(&["store", "check"]);
     assert!(said.contains("nothing is wrong"), "{said}");
-    // Also whoever comes while it is stopped does not get the mail of somebody who left.
+    // An account created while the store is stopped does not inherit the mail of a removed account either.
     system.command(&["account", "del", ALICE]);
     let (_, said) = system.failing_command(&["account", "add", ALICE, "--generate"]);
     assert!(said.contains("1 message (11 B)"), "{said}");
@@ -124,7 +124,7 @@ fn an_account_is_removed_with_its_mail() {
         let mut session = Imap::login(ports.imap, name, "secret");
         session.append("INBOX", "a: b\r\n\r\nc\r\n");
     }
-    // Nobody is there to be asked.
+    // No person can be asked.
     let (_, said) = system.failing_command(&["account", "del", ALICE, "--purge"]);
     assert!(
         said.contains("1 message (11 B) in 6 mailboxes would be removed"),
@@ -146,7 +146,7 @@ fn an_account_is_removed_with_its_mail() {
     assert_eq!(listed(&system, BOB), None);
 }
 
-/// The system, whose directory is of both kinds in turn.
+/// The system, with its directory in both kinds of store in turn.
 fn with_each_directory(test: impl Fn(&System, SocketAddr)) {
     for store in ["file:{data}/users.toml", "sqlite:{data}/users.db"] {
         let options = Options::default().set("directory.store", &format!("\"{store}\""));
@@ -160,7 +160,7 @@ fn with_each_directory(test: impl Fn(&System, SocketAddr)) {
     }
 }
 
-/// They went on until they ended by themselves, and whoever made a mailbox had the account in the store again.
+/// Sessions outlived their account, and a session that created a mailbox restored the account in the store.
 #[test]
 fn sessions_of_a_removed_account_end() {
     with_each_directory(|system, imap| {
@@ -182,7 +182,7 @@ fn sessions_of_a_removed_account_end() {
                 said => assert!(!said.contains("b OK"), "{said}"),
             }
         };
-        // Its mailbox may be gone first.
+        // The mailbox may be gone first.
         assert!(idle.said("i ").contains("* BYE "));
         for said in [said, half.said("a ")] {
             let (_, end) = said.split_once("* BYE ").expect("BYE");
@@ -193,7 +193,7 @@ fn sessions_of_a_removed_account_end() {
     });
 }
 
-/// Whoever has the old password is out.
+/// Sessions with the old password end.
 #[test]
 fn sessions_end_with_their_password() {
     with_each_directory(|system, imap| {
@@ -213,7 +213,7 @@ fn sessions_end_with_their_password() {
     });
 }
 
-/// Clients look for special uses before they make mailboxes of their own.
+/// Clients look for special uses before creating mailboxes.
 #[test]
 fn new_accounts_have_the_mailboxes_that_the_settings_name() {
     let (options, ports) = with_store(Options::default());
@@ -224,7 +224,7 @@ fn new_accounts_have_the_mailboxes_that_the_settings_name() {
         let line = format!("* LIST (\\Subscribed \\HasNoChildren \\{name}) \"/\" \"{name}\"");
         assert!(said.contains(&line), "{said}");
     }
-    // Mail that comes before anybody logs in makes them as well.
+    // Mail before the first login creates the mailboxes as well.
     let mut session = Session::greeted(system.smtp);
     session.submit("x@example.net", &[BOB], "Subject: x\r\n\r\nx");
     system.wait_empty();

@@ -1,5 +1,5 @@
-//! Octets of the mail store that are not what was written any more: whoever asks is told, and nobody takes a
-//! damaged message for one that is gone.
+//! Damaged octets of the mail store: the client gets an error, and never takes a damaged message for a removed
+//! message.
 
 use std::fs;
 use std::path::Path;
@@ -50,7 +50,7 @@ fn a_damaged_message_is_told_and_can_be_put_back() {
         said.contains("whole") && !said.contains("* 1 FETCH"),
         "{said}"
     );
-    // What can be rescued comes out.
+    // The undamaged mail can be exported.
     let rescued = system.directory.path().join("rescued");
     let mut export = vere();
     export.args(["export", "-a", "alice@example.org", "-c"]);
@@ -62,7 +62,7 @@ fn a_damaged_message_is_told_and_can_be_put_back() {
     assert!(said.contains("is damaged where it is"), "{said}");
     let kept = fs::read_to_string(rescued.join("INBOX.mbox")).expect("the rest");
     assert!(kept.contains("whole"), "{kept}");
-    // What comes in again is not taken for what is damaged.
+    // A new copy of the message is not stored as a reference to the damaged copy.
     alice.append("INBOX", &message);
     assert!(alice.body(3).contains(MARK));
     system.stop();
@@ -94,7 +94,7 @@ fn run_once(system: &mut System, ports: &Ports) -> (u32, usize) {
     (validity, count)
 }
 
-/// What was added after a copy was taken has UIDs that are given again once the copy was put back.
+/// Messages added after a backup have UIDs that are given again once the backup was restored.
 #[test]
 fn a_restored_copy_gives_no_uid_twice() {
     // Each mailbox takes a UIDVALIDITY of the clock's: those of six would be in use for seconds.
@@ -108,12 +108,12 @@ fn a_restored_copy_gives_no_uid_twice() {
     let (store, backup) = (data.join("store"), system.directory.path().join("backup"));
     copy(&store, &backup);
     assert_eq!(run_once(&mut system, &ports), (first, 2));
-    // All of the store, which is noticed.
+    // The whole store, which is noticed.
     put_back(&backup, &store);
     let (second, count) = run_once(&mut system, &ports);
     assert!(second > first && count == 2, "{second} {count}");
     assert_eq!(run_once(&mut system, &ports), (second, 3));
-    // The log alone, beside metadata that know more of it, which has to be said.
+    // The log alone, beside metadata of a later state: the restore must be announced.
     put_back(&backup.join("log"), &store.join("log"));
     let (code, said) = system.failing_command(&["store", "stats"]);
     assert!(

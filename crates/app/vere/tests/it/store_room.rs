@@ -9,7 +9,7 @@ use crate::imap::{Imap, wait_messages, with_store};
 const MESSAGES: usize = 28;
 const MESSAGE_OCTETS: usize = 4 * 1024 * 1024;
 
-/// A message that cannot be compressed much.
+/// An incompressible message.
 fn noise(number: usize) -> String {
     let mut text = format!("Subject: {number}\r\n\r\n");
     let mut state = number as u64 + 1;
@@ -55,8 +55,8 @@ fn room_of_removed_messages_comes_back_by_itself() {
     ));
     alice.ok("EXPUNGE");
     assert_eq!(alice.body(1), kept);
-    // The first half of them and more lies in a segment that is not written to any more. A pass that began
-    // before all were removed may find too little: the next one begins a minute later.
+    // More than half of the messages are in a segment that is closed for writes. A pass that began before the last
+    // removal may find too little: the next pass begins a minute later.
     wait_within(3 * PATIENCE, "the room", || {
         let saved = figure(endpoint, "vere_store_reclaimed_bytes_total ");
         (saved > (MESSAGE_OCTETS * MESSAGES / 8) as u64).then_some(())

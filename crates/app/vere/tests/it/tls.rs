@@ -1,11 +1,11 @@
-//! TLS as clients meet it: real programs, the right certificate, a new one without a restart, and
-//! nothing from before the handshake.
+//! TLS with real clients: the right certificate, a new certificate without a restart, and nothing from before the
+//! handshake.
 
 use std::process::Command;
 
 use crate::harness::{Authority, Files, Options, Session, System, program, run, unfold, wait_for};
 
-/// A system with a certificate, and what signed it.
+/// A system with a certificate, and the CA of the certificate.
 struct Setup {
     authority: Authority,
     folder: tempfile::TempDir,
@@ -150,7 +150,7 @@ fn the_certificate_fits_the_name_that_is_asked_for() {
     assert_eq!(shown("mx.example.org"), setup.files.der);
     assert_eq!(shown("mail.example.net"), other.der);
     assert_eq!(shown("MAIL.Example.NET"), other.der);
-    // A client that asks by address sends no name and gets the usual one.
+    // A client that connects by address sends no name and gets the usual certificate.
     assert_eq!(shown("127.0.0.1"), setup.files.der);
     system.stop();
 }
@@ -268,7 +268,7 @@ fn nothing_from_before_the_handshake_holds_after_it() {
 fn plaintext_behind_starttls_is_not_run() {
     let setup = Setup::new();
     let system = System::start(&setup.options());
-    // In one segment with STARTTLS (CVE-2011-0411 and its children), and in pieces of any kind.
+    // In a segment with STARTTLS (CVE-2011-0411 and its children), and in pieces of any kind.
     for injected in [
         "STARTTLS\r\nRSET\r\n",
         "STARTTLS\r\nMAIL FROM:<evil@example.net>\r\nRCPT TO:<alice@example.org>\r\nDATA\r\n",
@@ -326,7 +326,7 @@ fn a_handshake_that_never_ends_is_given_up() {
     let mut silent = Session::greeted(system.smtp);
     silent.command("STARTTLS", "220");
     let never = Session::open(system.submissions).expect("a connection");
-    // A record that announces more than it brings.
+    // A record shorter than its announced length.
     let mut half = Session::open(system.submissions).expect("a connection");
     half.send(&[22, 3, 1, 2, 0, 1]);
     for session in [silent, never, half] {

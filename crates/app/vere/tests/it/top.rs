@@ -15,7 +15,7 @@ use crate::harness::{
     Child, Options, Session, System, free_address, program, signal, skip, wait_for,
 };
 
-/// A system with a message for a next hop that does not listen, and the name of its queue.
+/// A system with a message for a next hop without a listener, and the name of the queue.
 fn with_a_queue() -> (System, String) {
     let address = free_address();
     let options = Options::to(address).set("delivery.retry", "[\"1h\"]");
@@ -25,7 +25,7 @@ fn with_a_queue() -> (System, String) {
     (system, format!("relay:{address}"))
 }
 
-/// The program at a terminal of its own.
+/// The program at a pseudo-terminal.
 struct AtTerminal {
     process: Child,
     keys: File,
@@ -34,7 +34,7 @@ struct AtTerminal {
 }
 
 impl AtTerminal {
-    /// `None`: the machine lacks what gives a program a terminal.
+    /// `None`: the machine lacks a program that provides a terminal.
     fn start(system: &System) -> Option<Self> {
         let Some(setsid) = program("setsid") else {
             skip("vere queue top at a terminal", "setsid is missing");
@@ -64,7 +64,7 @@ impl AtTerminal {
         let all = Arc::clone(&seen);
         std::thread::spawn(move || {
             let mut octets = [0; 4096];
-            // It ends when the last descriptor of the other end is closed.
+            // The reader ends when the last descriptor of the other end is closed.
             while let Ok(count @ 1..) = screen.read(&mut octets) {
                 all.lock()
                     .expect("no panic")
@@ -83,7 +83,7 @@ impl AtTerminal {
         self.keys.write_all(keys.as_bytes()).expect("a terminal");
     }
 
-    /// What it has written holds this.
+    /// Waits until the output contains a text.
     fn wait(&self, what: &str) {
         wait_for(what, || {
             let seen = self.seen.lock().expect("no panic");
@@ -98,7 +98,7 @@ impl AtTerminal {
         state.local_flags.contains(wanted)
     }
 
-    /// Ends well, with the terminal as it was.
+    /// Ends with success, with the terminal restored.
     fn ended(&mut self) {
         let status = wait_for("its end", || self.process.ended());
         assert!(status.success(), "{status}");
@@ -125,7 +125,7 @@ fn at_a_terminal_a_queue_is_shown_held_and_released_by_keys() {
     wait_for("the hold", || held().then_some(()));
     top.press("ry");
     wait_for("its end", || (!held()).then_some(()));
-    // A larger terminal has room for what hosts said.
+    // A larger terminal has space for the replies of hosts.
     let stty = Command::new("stty")
         .args(["rows", "40", "cols", "160"])
         .stdin(top.terminal.try_clone().expect("a descriptor"))

@@ -28,7 +28,7 @@ fn crlf(text: &str) -> String {
     text.replace('\n', "\r\n")
 }
 
-/// Octets of all messages of a mailbox by UID, with their flags and dates, as curl or anybody would read them.
+/// Octets of all messages of a mailbox by UID, with their flags and dates, as any client would read the messages.
 fn messages(session: &mut Imap, mailbox: &str) -> Vec<(String, String)> {
     session.ok(&format!("EXAMINE \"{mailbox}\""));
     let about = session.ok("FETCH 1:* (FLAGS INTERNALDATE)");
@@ -118,7 +118,7 @@ fn a_maildir_is_imported_with_flags_folders_and_dates() {
     for flag in ["\\Draft", "\\Flagged", "\\Deleted"] {
         assert!(drafts[0].1.contains(flag), "{drafts:?}");
     }
-    // Once more brings what is new and nothing else.
+    // A repetition brings only new messages.
     fs::write(root.join("new/4.d.host"), ODD[3]).expect("room");
     let said = system.command(&import);
     assert!(
@@ -133,7 +133,7 @@ fn a_maildir_is_imported_with_flags_folders_and_dates() {
     );
 }
 
-/// Real mail, or what stands for it.
+/// Real mail, or its substitute.
 fn corpus(count: usize) -> Vec<String> {
     let Some(path) = Corpus::locate().filter(|path| path.exists()) else {
         skip("carrying real mail", "no corpus; VERE_CORPUS names one");
@@ -150,7 +150,7 @@ fn corpus(count: usize) -> Vec<String> {
     texts.collect()
 }
 
-/// All files of a folder with what is in them, by what is in them.
+/// The contents of all files of a directory, with the number of files of each content.
 fn files(folder: &Path) -> BTreeMap<Vec<u8>, usize> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -160,8 +160,7 @@ fn files(folder: &Path) -> BTreeMap<Vec<u8>, usize> {
     all
 }
 
-/// Fills two of alice's mailboxes, the second with a name that is hard to write; gives what is in them, and how
-/// many it is.
+/// Fills two of alice's mailboxes, the second with a difficult name; returns the content, and the number of messages.
 fn fill(alice: &mut Imap) -> (usize, [Vec<(String, String)>; 2]) {
     let odd = ODD
         .iter()
@@ -204,7 +203,7 @@ fn mail_goes_round_through_every_form_and_comes_back() {
         let said = system.command(&["import", "-a", "bob@example.org", "--into", &into, &place]);
         assert!(said.starts_with(&count), "{said}");
     }
-    // A second Maildir from what came of the first holds the same octets.
+    // A second Maildir from an export of the first holds the same octets.
     let place = format!("maildir:{}", at("second").display());
     system.command(&[
         "export",
@@ -221,7 +220,7 @@ fn mail_goes_round_through_every_form_and_comes_back() {
     let mut bob = Imap::login(ports.imap, "bob@example.org", "secret");
     for form in ["maildir", "mbox"] {
         for (mailbox, wanted) in ["", "/&AOQ-/b.c"].iter().zip(&wanted) {
-            // Names have no full stop where it would separate; here none is lost.
+            // Names have no full stop where the full stop would separate; here no name is lost.
             let mut found = messages(&mut bob, &format!("from {form}{mailbox}"));
             let mut wanted = wanted.clone();
             for (text, _) in &mut wanted {
@@ -288,7 +287,7 @@ fn nul_is_kept_octet_by_octet() {
     assert_eq!(exported.keys().collect::<Vec<_>>(), [text.as_bytes()]);
 }
 
-/// From one of our stores to another by IMAP and back: what holds NUL, what holds the octet that stands for it, and
+/// From one of our stores to another by IMAP and back: messages with NUL, with the octet that replaces NUL, and with
 /// both.
 #[test]
 fn nul_is_kept_between_two_servers_both_ways() {
@@ -310,7 +309,7 @@ fn nul_is_kept_between_two_servers_both_ways() {
     let password = password.display().to_string();
     here.command(&["import", "-a", ACCOUNT, &cur.display().to_string()]);
     let bob = "bob@example.org";
-    // Given to the other, then fetched by it: in each way all four go.
+    // Exported to the other server, then imported by the other: in each direction all four arrive.
     let by = ["--clear", "--password-file", &password];
     let other = format!("imap://{bob}@{}", there_ports.imap);
     let given = [&["export", "-a", ACCOUNT], &by[..], &[&other]].concat();
@@ -335,7 +334,7 @@ fn nul_is_kept_between_two_servers_both_ways() {
     );
 }
 
-/// What is said of a message, with its flags in order.
+/// The attributes of a message, with its flags in order.
 fn sorted(about: &str) -> String {
     let mut words: Vec<&str> = about
         .split([' ', '(', ')'])
@@ -345,7 +344,7 @@ fn sorted(about: &str) -> String {
     words.join(" ")
 }
 
-/// The octets of each message, as they would be in a file with other line ends.
+/// The octets of each message, with the line ends of files.
 fn sorted_texts(messages: &[(String, String)]) -> Vec<String> {
     let mut texts: Vec<String> = messages.iter().map(|(text, _)| text.clone()).collect();
     texts.sort();
@@ -356,7 +355,7 @@ fn sorted_texts(messages: &[(String, String)]) -> Vec<String> {
 fn an_import_that_was_killed_goes_on() {
     let (system, ports) = store();
     let folder = tempfile::tempdir().expect("a folder");
-    // What the file's own fields are called, and lines that mboxo cannot tell apart, are left out here.
+    // Names of the file's own fields, and lines that mboxo cannot distinguish, are left out here.
     let is_clear = |text: &String| {
         let lower = text.to_ascii_lowercase();
         let marks = [
@@ -385,7 +384,7 @@ fn an_import_that_was_killed_goes_on() {
     let source = format!("mbox:{}", file.display());
     let arguments = ["import", "--mbox", "mboxo", "-a", ACCOUNT, &source];
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
-    // Killed whenever some messages more are there, so at any point of what it does.
+    // Killed after every few messages, so at any point of the run.
     let (mut kills, mut ended) = (0, false);
     while !ended {
         let before = alice.exists("INBOX");
@@ -437,7 +436,7 @@ fn mail_goes_to_dovecot_and_comes_back() {
     assert!(said.contains("the server refused"), "{said}");
     let said = system.command(&[&["export", "-a", ACCOUNT], at.as_slice()].concat());
     assert!(said.starts_with(&format!("{count} messages (")), "{said}");
-    // Its files hold the same octets.
+    // The files hold the same octets.
     for (folder, wanted) in ["", ".&AOQ-.b_c"].iter().zip(&wanted) {
         let place = dovecot.maildir(ACCOUNT).join(folder);
         let mut held = files(&place.join("cur"));
@@ -467,7 +466,7 @@ fn mail_goes_to_dovecot_and_comes_back() {
     }
 }
 
-/// Programs that know no date write the beginning of 1970: then a message came when its last server says.
+/// Programs without dates write the beginning of 1970: then the arrival time is the date of the last server.
 #[test]
 fn an_mbox_without_dates_has_those_of_its_messages() {
     let (system, ports) = store();

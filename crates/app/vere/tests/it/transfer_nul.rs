@@ -1,4 +1,4 @@
-//! Import of messages with NUL, which IMAP shows in two ways, from servers that are not good at it.
+//! Import of messages with NUL, which IMAP shows in two forms, from servers with faults in one form.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ fn nul_is_read_from_servers_that_tell_it_and_nothing_else() {
     let decoded = shown.replace(first, "anb");
     for (binary, kept) in [
         (Some(exact.clone()), &exact),
-        // As long, and other in what is no NUL; longer; refused.
+        // As long, and different in octets other than NUL; longer; refused.
         (Some(decoded.replace('\u{80}', "\0")), &shown.to_owned()),
         (Some(format!("{exact}\r\n")), &shown.to_owned()),
         (None, &shown.to_owned()),
@@ -61,7 +61,7 @@ fn nul_is_read_from_servers_that_tell_it_and_nothing_else() {
     }
 }
 
-/// A mailbox of three messages: two that may have lost a NUL, as it is with the second, and another one.
+/// A mailbox of three messages: two that may have lost a NUL, as the second has, and another message.
 fn three(command: &str, at_binary_of_first: impl Fn() -> Answer) -> Answer {
     let texts = [(7, "a\u{80}b"), (8, "a\u{80}c"), (9, "a")];
     let texts = texts.map(|(uid, text)| (uid, format!("Subject: one\r\n\r\n{text}\r\n")));
@@ -98,7 +98,7 @@ fn told_of_import(system: &System, from: SocketAddr, folder: &Path) -> String {
     system.command(&[&import[..], &[&password, &place]].concat())
 }
 
-/// What a server does at the second reading of one message keeps no message from being carried.
+/// The server's behaviour at the second reading of a message keeps no message from being carried.
 #[test]
 fn a_message_that_cannot_be_read_twice_is_kept_as_it_was_shown() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -123,7 +123,7 @@ fn a_message_that_cannot_be_read_twice_is_kept_as_it_was_shown() {
         assert!(said.contains(", 1 is doubtful\n"), "{number}: {said}");
         let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
         alice.ok("SELECT INBOX");
-        // Of the others nothing is lost.
+        // The other messages lose nothing.
         let second = alice.ok("FETCH 2 BINARY.PEEK[]");
         assert!(second.contains("a\0c"), "{number}: {second:?}");
         assert_eq!(alice.body(3), "Subject: one\r\n\r\na\r\n");
@@ -133,7 +133,7 @@ fn a_message_that_cannot_be_read_twice_is_kept_as_it_was_shown() {
     }
 }
 
-/// A connection that is lost once says nothing about the message.
+/// A single lost connection says nothing about the message.
 #[test]
 fn a_connection_that_is_lost_at_the_second_reading_is_made_again() {
     let folder = tempfile::tempdir().expect("a folder");

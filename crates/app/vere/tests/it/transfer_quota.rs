@@ -1,4 +1,4 @@
-//! Import into an account that has no room for all of it.
+//! Import into an account without space for all messages.
 
 use std::fs;
 
@@ -38,11 +38,11 @@ fn an_import_ends_where_the_account_is_full_and_goes_on_when_it_has_room() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    // Not one line for each that is not there.
+    // No line for each missing message.
     assert!(!said.contains("refused"), "{said}");
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     assert_eq!(alice.exists("INBOX"), 3);
-    // Without room it ends at the same place, and nothing comes twice.
+    // Without space the import ends at the same place, and no message arrives twice.
     let (code, said) = system.failing_command(&import);
     assert_eq!(code, Some(1), "{said}");
     assert_eq!(alice.exists("INBOX"), 3);

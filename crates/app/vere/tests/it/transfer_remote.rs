@@ -1,4 +1,4 @@
-//! Import and export with other servers: over TLS, and with one that lies.
+//! Import and export with other servers: over TLS, and with a lying server.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -60,7 +60,7 @@ fn accounts_are_reached_within_tls_or_not_at_all() {
             "--into",
             &into,
         ];
-        // An authority that nobody knows, and a name that the certificate does not have.
+        // An unknown CA, and a name missing from the certificate.
         for wrong in [
             vec![place.as_str()],
             vec!["--ca", &ca, &at(scheme, "127.0.0.1", port)],
@@ -68,7 +68,7 @@ fn accounts_are_reached_within_tls_or_not_at_all() {
             let (code, said) = system.failing_command(&[&import[..], &wrong].concat());
             assert_eq!(code, Some(1), "{said}");
             assert!(said.to_lowercase().contains("certificate"), "{said}");
-            // Who has an authority of one's own is told what to do.
+            // The user of a private CA gets a hint.
             let hint = "(UnknownIssuer); --ca FILE names one that is trusted too";
             assert_eq!(said.contains(hint), wrong.len() == 1, "{said}");
         }
@@ -76,7 +76,7 @@ fn accounts_are_reached_within_tls_or_not_at_all() {
         assert!(said.starts_with("30 messages ("), "{said}");
         let mut bob = Imap::login(ports.imap, "bob@example.org", "secret");
         assert_eq!(bob.exists(&into), 30);
-        // And back, into an account that has none yet.
+        // And back, into an account without mailboxes.
         let out = place.replace(ACCOUNT, "carol@example.org");
         if number == 0 {
             system.add_account("carol@example.org");
@@ -100,32 +100,32 @@ fn accounts_are_reached_within_tls_or_not_at_all() {
     system.stop();
 }
 
-/// What the servers of these tests say that they can do.
+/// The announced capabilities of the servers in these tests.
 const ABLE: &str = "IMAP4rev1 AUTH=PLAIN SASL-IR BINARY";
 
-/// What a server does with a command.
+/// A server's reaction to a command.
 #[derive(Clone)]
 pub(crate) enum Answer {
-    /// Says this, where characters up to U+00FF stand for octets, and that it is done.
+    /// Sends this text, where characters up to U+00FF stand for octets, and OK.
     Done(String),
-    /// Says how it ends, and nothing else.
+    /// Sends this tagged response, and nothing else.
     Ends(&'static str),
-    /// Says this and closes the connection.
+    /// Sends this text and closes the connection.
     Closes(&'static str),
 }
 
-/// A server that greets, lets everybody in, and answers each command with what `answer` says before its OK.
+/// A server that greets, accepts every login, and answers each command with the text of `answer` before its OK.
 fn server(answer: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
     odd_server(move |command| Answer::Done(answer(command)))
 }
 
-/// The same where not every command comes to a good end.
+/// The same with commands that may fail.
 pub(crate) fn odd_server(answer: impl Fn(&str) -> Answer + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            // A client that goes away early is what some answers are for.
+            // An early disconnect of the client is the purpose of some answers.
             let _ = converse(&stream.expect("a connection"), &answer);
         }
     });
@@ -149,7 +149,7 @@ fn converse(mut stream: &TcpStream, answer: impl Fn(&str) -> Answer) -> std::io:
     Ok(())
 }
 
-/// Answers as a mailbox with one message.
+/// Answers as a mailbox with a single message.
 pub(crate) fn honest(command: &str) -> String {
     if command.starts_with("CAPABILITY") {
         return format!("* CAPABILITY {ABLE}\r\n");
@@ -205,7 +205,7 @@ fn what_a_server_tells_unasked_is_not_taken() {
     let (options, ports) = with_store(Options::default());
     let system = System::start(&options);
     let liar = server(|command| match command.contains("BODY.PEEK") {
-        // Messages that nobody asked for, the one that was, and the same again with other content.
+        // Unrequested messages, the requested message, and the same message again with other content.
         true => {
             let mut said: String = (100..400)
                 .map(|uid| fetched(uid, &format!("Subject: {uid}\r\n\r\n{}", "x".repeat(9_000))))
@@ -224,15 +224,15 @@ fn what_a_server_tells_unasked_is_not_taken() {
     system.stop();
 }
 
-/// Answers that no server gives: each import ends, and says so.
+/// Malformed answers: each import ends, with an error.
 #[test]
 fn servers_that_break_the_protocol_end_the_import() {
     let folder = tempfile::tempdir().expect("a folder");
     let (options, ports) = with_store(Options::default());
     let system = System::start(&options);
     let breaks: [fn(&str) -> String; 4] = [
-        // A message larger than any, which is not waited for; a name without end, a message that ends early, and
-        // none at all.
+        // A message above every limit, which is not awaited; a name without an end, a truncated message, and a
+        // missing message.
         |command| match command.contains("BODY.PEEK") {
             true => "* 1 FETCH (UID 7 BODY[] {999999999999}\r\nab".to_owned(),
             false => honest(command),
@@ -281,7 +281,7 @@ fn a_message_that_is_too_large_is_named_and_not_read() {
     system.stop();
 }
 
-/// Names below a common beginning lose it on their way in and get it on their way out.
+/// Names below a common prefix lose the prefix on import and get the prefix on export.
 #[test]
 fn a_common_beginning_of_names_is_left_out() {
     let Some(dovecot) = Dovecot::start_with(
@@ -320,7 +320,7 @@ fn a_common_beginning_of_names_is_left_out() {
     system.stop();
 }
 
-/// Subscriptions go along, once: what somebody changes afterwards stays.
+/// Subscriptions are carried once: later changes by the user remain.
 #[test]
 fn subscriptions_are_carried_and_then_left_alone() {
     let Some(dovecot) = Dovecot::start() else {
@@ -363,8 +363,8 @@ fn subscriptions_are_carried_and_then_left_alone() {
     system.stop();
 }
 
-/// The same server without the complaint that Courier may have before its greeting: without a login of its own it
-/// comes from a part that usually speaks later.
+/// The same server without Courier's possible alert before the greeting: without a login the alert comes from a part
+/// that usually speaks later.
 fn without_alert(server: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -391,7 +391,7 @@ fn without_alert(server: SocketAddr) -> SocketAddr {
     address
 }
 
-/// There and back with servers that write names, dates and flags in ways of their own.
+/// There and back with servers with their own forms of names, dates and flags.
 #[test]
 fn mail_goes_to_cyrus_and_courier_and_comes_back() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -448,7 +448,7 @@ fn mail_goes_to_cyrus_and_courier_and_comes_back() {
     }
 }
 
-/// What is said of the messages of a mailbox, in any order, with their subjects.
+/// The attributes of the messages of a mailbox, in any order, with their subjects.
 fn listed(session: &mut Imap, mailbox: &str) -> Vec<String> {
     session.ok(&format!("EXAMINE {mailbox}"));
     let items = "FLAGS INTERNALDATE RFC822.SIZE BODY.PEEK[HEADER.FIELDS (SUBJECT)]";

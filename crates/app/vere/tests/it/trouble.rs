@@ -87,7 +87,7 @@ fn a_full_disk_is_answered_452_and_loses_nothing() {
         assert!(texts.iter().any(|text| text.contains(id)), "{id} is lost");
     }
     wait_for("mail to be taken again", || {
-        // While the disk is nearly full nobody new is let in.
+        // While the disk is nearly full no new client is admitted.
         let mut session = Session::try_connect(system.smtp).ok()?;
         session.command("EHLO client.example.net", "250");
         let reply = session.offer("a@example.net", "x@example.com", &text);
@@ -112,7 +112,8 @@ fn fill(folder: &Path) {
     }
 }
 
-/// Another program fills the disk. Every process comes back when it dies, a restart of all succeeds, and what waits leaves.
+/// Another program fills the disk. Every killed process comes back, a restart of all succeeds, and waiting mail
+/// leaves.
 #[test]
 fn on_a_full_disk_every_role_comes_back_and_mail_drains() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -131,7 +132,7 @@ fn on_a_full_disk_every_role_comes_back_and_mail_drains() {
         .collect();
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     alice.append("INBOX", "Subject: kept\r\n\r\ntext\r\n");
-    // The other writer takes the space that is kept for starting as well.
+    // The other writer takes the space reserved for a start as well.
     std::fs::remove_file(disk.0.join("ballast")).expect("the ballast of a disk with space");
     fill(&disk.0);
     for role in ["gateway", "store", "spool a", "spool b"] {
@@ -171,7 +172,7 @@ fn a_node_that_does_not_answer_is_answered_4xx_in_time() {
     system.signal(Signal::SIGSTOP);
     assert_eq!(system.signal_role("spool", Signal::SIGSTOP), 2);
     session.send(b"Subject: stopped\r\n\r\nbody\r\n.\r\n");
-    // Nobody may think that it is safe. The client's own patience is ten minutes, that of this test less.
+    // No client may believe that the message is safe. A real client waits ten minutes, the client of the test less.
     session.expect("451 4.3.");
     // By now the gateway knows, and still answers.
     other.command("MAIL FROM:<a@example.net>", "451 4.3.");
@@ -191,7 +192,7 @@ fn a_node_that_does_not_answer_is_answered_4xx_in_time() {
         let mut after = texts.iter().filter(|text| text.contains("Subject: after"));
         after.next().map(drop)
     });
-    // What was refused was taken back.
+    // The refused message was rolled back.
     system.wait_empty();
     assert_eq!(sink.mail().len(), 1);
     system.stop();
@@ -231,7 +232,7 @@ fn a_node_that_pauses_only_delays() {
     session.envelope("a@example.net", &["x@example.com"]);
     assert_eq!(system.signal_role("spool", Signal::SIGSTOP), 2);
     session.send(b"Subject: paused\r\n\r\nbody\r\n.\r\n");
-    // Not a wait for an event: this is the pause itself.
+    // No wait for an event: the pause itself.
     std::thread::sleep(Duration::from_secs(2));
     system.signal_role("spool", Signal::SIGCONT);
     session.expect("250 2.");
@@ -274,14 +275,14 @@ fn more_text_at_once_than_memory_is_answered_452() {
     };
     assert_eq!(count("250") + count("452 4.3.1"), 10, "{answers:?}");
     assert!(count("250") >= 1 && count("452") >= 1, "{answers:?}");
-    // Memory that is free again is given again.
+    // Freed memory is given again.
     let mut session = Session::greeted(system.smtp);
     session.submit("a@example.net", &["alice@example.org"], &text);
     system.wait_mail("alice", count("250") + 1);
     system.stop();
 }
 
-/// Connects through the balancer as this client, and begins a message.
+/// Connects through the balancer as a given client, and begins a message.
 pub(crate) fn begin_as(address: SocketAddr, client: &str) -> Session {
     let mut session = Session::open(address).expect("a connection");
     session.send(format!("PROXY TCP4 {client} 192.0.2.25 4711 25\r\n").as_bytes());
@@ -290,7 +291,7 @@ pub(crate) fn begin_as(address: SocketAddr, client: &str) -> Session {
     session
 }
 
-/// Four clients held the memory for messages on their way and sent nothing: nobody could connect to any port.
+/// Four clients held the memory for messages on their way and sent nothing: no client could connect to any port.
 #[test]
 fn those_who_hold_memory_and_do_nothing_stop_nobody() {
     let options = Options::default()
@@ -322,12 +323,12 @@ fn those_who_hold_memory_and_do_nothing_stop_nobody() {
         (held?["used"].as_u64()? >= 4 * 890 * 1_000).then_some(())
     });
     assert_eq!(top()["heaviest"]["octets"], 890 * 1_000);
-    // At once: a user, for whom a part is kept.
+    // At once: a user, for whom a part is reserved.
     let mut user = begin_as(system.submission, "198.51.100.7");
     user.command("AUTH PLAIN AGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==", "235");
     let body = format!("{}\r\n", "B".repeat(998)).repeat(400);
     user.submit("alice@example.org", &["alice@example.org"], &body);
-    // As soon as those who hold it stand still: everybody. Nobody is turned away at the door.
+    // As soon as the holders stand still: every client. No client is turned away at the greeting.
     wait_for("the mail of a stranger", || {
         let mut stranger = begin_as(system.smtp, "203.0.113.77");
         let reply = stranger.offer("b@example.net", "alice@example.org", &body);
@@ -335,7 +336,7 @@ fn those_who_hold_memory_and_do_nothing_stop_nobody() {
     });
     system.wait_mail("alice", 2);
     system.wait_log(&["memory for arriving messages short", "client=203.0.113."]);
-    // Those that were refused hear of it where their message ends.
+    // Refused clients get the refusal at the end of their message.
     let refused = parked.into_iter().filter_map(|mut session| {
         session.try_send(b".\r\n").ok()?;
         let reply = session.try_reply().ok()?;
@@ -364,7 +365,7 @@ fn begin(system: &System) -> Session {
     session
 }
 
-/// Octets of files without a name that a process has open.
+/// Octets of unlinked files that a process has open.
 pub(crate) fn nameless(pid: u32) -> u64 {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors");
     let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
@@ -378,7 +379,7 @@ pub(crate) fn nameless(pid: u32) -> u64 {
         .sum()
 }
 
-/// Long messages that are on their way take the disk, not memory, and a message beyond the limit took twice the limit.
+/// Long messages on their way use the disk, not memory; a message beyond the limit used twice the limit.
 #[test]
 fn long_messages_on_their_way_take_no_memory() {
     const MIB: usize = 1024 * 1024;
@@ -388,7 +389,7 @@ fn long_messages_on_their_way_take_no_memory() {
     let line = format!("{}\r\n", "A".repeat(1022));
     let text = line.repeat(MIB / 1024);
     let (_, before) = memory(pid);
-    // One beyond the limit.
+    // A message beyond the limit.
     let mut session = begin(&system);
     session.command("DATA", "354");
     for _ in 0..33 {
@@ -400,7 +401,7 @@ fn long_messages_on_their_way_take_no_memory() {
         most < before + 12 * 1024,
         "{before} KiB before, {most} KiB at most"
     );
-    // One by DATA, one by BDAT, each with what comes before it dropped, and one that goes on waiting.
+    // A message by DATA, a message by BDAT, both with all earlier octets dropped, and a waiting message.
     let mut parked = begin(&system);
     parked.command("DATA", "354");
     for _ in 0..20 {

@@ -14,7 +14,7 @@ pub enum EventTargetError {
     Secret {
         /// Its file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Authorities cannot be read, or the library for TLS not be used.

@@ -9,39 +9,38 @@ use vere_units::Secret;
 
 use vere_process::failure::Failure;
 
-/// Octets read from standard input; more is no password.
+/// Octets read from standard input; longer input is no password.
 const INPUT_MAX: u64 = 4_096;
-/// Passwords shorter than this can be guessed at over the network.
+/// Shorter passwords can be guessed over the network.
 const LENGTH_ADVISED: usize = 8;
 
-/// Where a new password comes from; without any of these a person at a terminal is asked, and a
-/// program is refused.
+/// The source of a new password; by default a user at a terminal is asked, and a program is refused.
 #[derive(Debug, Args)]
 pub(crate) struct PasswordArgs {
-    /// Reads the password from the first line of standard input.
+    /// Read the password from the first line of standard input.
     #[arg(long, conflicts_with_all = ["generate", "no_password"])]
     password_stdin: bool,
-    /// Generates a password and prints it.
+    /// Generate a password and print it.
     #[arg(long, conflicts_with = "no_password")]
     generate: bool,
-    /// Sets none: the account takes mail, and nobody can log in.
+    /// Set no password: the account accepts mail, and every login is refused.
     #[arg(long)]
     no_password: bool,
 }
 
-/// A password, and whether it has to be shown.
+/// A password, and whether the password has to be shown.
 #[derive(Debug)]
 pub(super) enum Chosen {
-    /// Somebody knows it already.
+    /// The user knows the password already.
     Given(Secret<String>),
-    /// Nobody knows it yet.
+    /// No person knows the password yet.
     Generated(Secret<String>),
-    /// There is none.
+    /// No password.
     Nothing,
 }
 
 impl Chosen {
-    /// What is kept of it.
+    /// The stored form of the password.
     pub(super) fn credentials(&self) -> Result<Option<Credentials>, Failure> {
         match self {
             Self::Given(password) | Self::Generated(password) => {
@@ -53,7 +52,7 @@ impl Chosen {
 }
 
 impl PasswordArgs {
-    /// Reads, asks for or makes the password.
+    /// Reads, asks for or generates the password.
     pub(super) fn choose(&self, name: &AccountName) -> Result<Chosen, Failure> {
         if self.no_password {
             return Ok(Chosen::Nothing);
@@ -85,7 +84,7 @@ impl PasswordArgs {
     }
 }
 
-/// Reads one line without its end; a password may begin or end with spaces.
+/// Reads a line without its end; a password may begin or end with spaces.
 fn first_line(input: &mut impl BufRead) -> Result<Secret<String>, Failure> {
     let mut line = String::new();
     input.take(INPUT_MAX).read_line(&mut line)?;
@@ -103,12 +102,12 @@ fn warn_if_short(password: &Secret<String>) {
     if password.expose().chars().count() < LENGTH_ADVISED {
         let text =
             format!("vere: warning: a password under {LENGTH_ADVISED} characters is soon guessed");
-        // The password is set all the same.
+        // The password is set in any case.
         let _ = writeln!(io::stderr(), "{text}");
     }
 }
 
-/// Makes what is kept of a password.
+/// Derives the stored form of a password.
 pub(crate) fn new_credentials(password: &Secret<String>) -> Result<Credentials, Failure> {
     let salts = Salts {
         argon2: random()?,
@@ -117,8 +116,8 @@ pub(crate) fn new_credentials(password: &Secret<String>) -> Result<Credentials, 
     Ok(credentials(password, &salts)?)
 }
 
-/// Makes a password of 100 random bits that can be read out and typed: five groups of four
-/// characters, without those that are taken for others.
+/// Generates a password of 100 random bits that can be read out and typed: five groups of four characters, without
+/// characters that look alike.
 pub(crate) fn generate() -> Secret<String> {
     const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let octets: [u8; 20] = match random() {

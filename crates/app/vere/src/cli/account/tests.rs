@@ -219,7 +219,7 @@ fn hostile_names_reach_no_store() {
                 "{name}"
             );
         }
-        // Harmless, however it looks to SQL.
+        // Harmless, though the text looks like SQL.
         system
             .run("account add o'x=1--@a.test --no-password")
             .unwrap();

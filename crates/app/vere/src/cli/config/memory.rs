@@ -1,4 +1,4 @@
-//! How much memory the roles may take by their bounds, role by role, and the drop-in for systemd.
+//! The memory bounds of the roles, role by role, and the drop-in for systemd.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use vere_process::failure::Failure;
 /// Where the drop-in of the unit belongs.
 pub(crate) const DROP_IN: &str = "/etc/systemd/system/vere.service.d/memory.conf";
 
-/// What `vere config memory` prints.
+/// The output of `vere config memory`.
 pub(super) fn print(settings: &Settings, path: &Path, systemd: bool, as_json: bool) -> String {
     let bounds = memory_bounds(settings);
     match (systemd, as_json) {
@@ -24,7 +24,7 @@ pub(super) fn print(settings: &Settings, path: &Path, systemd: bool, as_json: bo
     }
 }
 
-/// The line of each role and of the sum, as `check-config` prints them.
+/// The line of each role and of the sum, as `check-config` prints the lines.
 pub(super) fn roles(bounds: &MemoryBounds) -> String {
     let mut text = format!("{:<12}{} at most\n", "memory", rounded(bounds.max()));
     for role in &bounds.roles {
@@ -33,7 +33,7 @@ pub(super) fn roles(bounds: &MemoryBounds) -> String {
     text
 }
 
-/// Every part of every role, the sum, and the limit that follows from it.
+/// Every part of every role, the sum, and the limit that follows from the sum.
 fn parts(bounds: &MemoryBounds) -> String {
     let mut text = String::new();
     for role in &bounds.roles {
@@ -51,7 +51,7 @@ fn parts(bounds: &MemoryBounds) -> String {
     text
 }
 
-/// The same for programs, in bytes.
+/// The bounds in JSON, in bytes.
 pub(super) fn json(bounds: &MemoryBounds) -> Value {
     let part = |part: &MemoryPart| {
         let setting = (!part.setting.is_empty()).then_some(part.setting);
@@ -85,7 +85,7 @@ fn drop_in(bounds: &MemoryBounds, path: &Path) -> String {
 /// Writes the drop-in for the settings in `path` to the file `to`.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the drop-in cannot be written.
 pub(crate) fn write_drop_in(settings: &Settings, path: &Path, to: &Path) -> Result<(), Failure> {
     let text = drop_in(&memory_bounds(settings), path);
     let folder = to.parent().unwrap_or(Path::new("/"));
@@ -93,7 +93,7 @@ pub(crate) fn write_drop_in(settings: &Settings, path: &Path, to: &Path) -> Resu
     written.map_err(|error| Failure::new(format!("cannot write {}: {error}", to.display())))
 }
 
-/// A size for people, in the largest unit of which it has one.
+/// A size for people, in the largest unit below the size.
 fn rounded(size: ByteSize) -> String {
     let octets = size.as_u64() as f64;
     let units = [(1_u64 << 40, "TiB"), (1 << 30, "GiB")];

@@ -1,11 +1,11 @@
-//! What a right file amounts to, in a few lines.
+//! The summary of a valid file, in a few lines.
 
 use std::fmt::Write as _;
 
 use vere_settings::{LocalDelivery, OverQuota, Settings};
 use vere_supervisor::roles::memory_bounds;
 
-/// Says it.
+/// Builds the summary.
 pub(super) fn of(settings: &Settings) -> String {
     let mut text = format!("host name   {}\n", settings.hostname);
     let services = [

@@ -1,5 +1,5 @@
-//! What `vere check-config` looks at beside the file and what it names: accounts, folders, users, and
-//! settings that are allowed and hardly meant.
+//! Inspections of `vere check-config` beside the file and the objects named in the file: accounts, directories,
+//! users, and settings that are allowed and hardly intended.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -11,7 +11,7 @@ use vere_settings::{DirectoryStore, RecordSink, RoutePattern, Settings};
 use vere_process::upgrade;
 use vere_supervisor::named::Fault;
 
-/// What a system with these settings would fail at.
+/// The faults that a system with these settings would run into.
 pub(super) fn faults(settings: &Settings) -> Vec<Fault> {
     let unsaid = upgrade::look(settings).err();
     let faults = [
@@ -33,7 +33,7 @@ fn user(settings: &Settings) -> Option<Fault> {
     Some(Fault::new("user", &text))
 }
 
-/// The accounts, if there are any yet. Who may not read them cannot say whether they are right.
+/// The faults of the accounts, if accounts exist. A user without read access cannot check the accounts.
 fn directory(settings: &Settings) -> Option<Fault> {
     let store = &settings.directory.store;
     let (DirectoryStore::File(path) | DirectoryStore::Sqlite(path)) = store;
@@ -56,7 +56,7 @@ fn records(settings: &Settings) -> Option<Fault> {
     Some(Fault::new("records.file", &text))
 }
 
-/// Whether next hops, policy hosts and the certificate authority can prove who they are.
+/// Whether next hops, policy hosts and the CA can be authenticated.
 fn no_roots(settings: &Settings) -> Vec<Fault> {
     let Err(error) = Roots::load(None) else {
         return Vec::new();
@@ -80,7 +80,7 @@ fn no_roots(settings: &Settings) -> Vec<Fault> {
     faults.into_iter().flatten().collect()
 }
 
-/// What works and is hardly meant.
+/// Settings that work and are hardly intended.
 pub(super) fn warnings(settings: &Settings) -> Vec<Fault> {
     let exposed = settings.spool.exposed().map(|(n, node)| {
         let text = format!(
@@ -92,7 +92,7 @@ pub(super) fn warnings(settings: &Settings) -> Vec<Fault> {
     let mut warnings: Vec<Fault> = exposed.collect();
     warnings.extend(no_roots(settings));
     let open = settings.relay.networks.iter().find(|network| {
-        // Both halves of all addresses: one of them alone is an open relay as well.
+        // Both halves of all addresses: one half alone is an open relay as well.
         let far = |first: u8| network.contains(IpAddr::V4(Ipv4Addr::new(first, 0, 0, 1)));
         let far6 =
             |first: u16| network.contains(IpAddr::V6(Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 1)));

@@ -1,4 +1,4 @@
-//! What a newcomer needs to know, in one screen.
+//! The essentials for a new user, in one screen.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use vere_settings::Settings;
 
 use super::files::{DOMAIN, PASSWORD, USERS, sink_folder};
 
-/// Writes it under a first line.
+/// Writes the banner below a first line.
 pub(super) fn text(
     head: &str,
     config: &Path,
@@ -75,14 +75,14 @@ pub(super) fn text(
     text
 }
 
-/// The first of the addresses that a service listens on.
+/// The first address of a service's listeners.
 fn first(addresses: &[SocketAddr]) -> String {
     addresses
         .first()
         .map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
-/// The services and where they listen.
+/// The services and the addresses of their listeners.
 fn services(settings: &Settings) -> [(&'static str, String); 6] {
     let with = |addresses: &[SocketAddr], how: &str| format!("{} ({how})", first(addresses));
     [
@@ -98,7 +98,7 @@ fn services(settings: &Settings) -> [(&'static str, String); 6] {
     ]
 }
 
-/// The spool nodes and where they listen.
+/// The spool nodes and the addresses of their listeners.
 fn nodes(settings: &Settings) -> String {
     let nodes: Vec<String> = settings
         .spool
@@ -109,7 +109,7 @@ fn nodes(settings: &Settings) -> String {
     format!("{}; each message is on both", nodes.join(", "))
 }
 
-/// A path as short as a person would type it.
+/// A path in the shortest usual notation.
 fn shown(path: &Path) -> String {
     let here = std::env::current_dir().ok();
     let short = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));

@@ -1,4 +1,4 @@
-//! What a demo system is made of: settings, certificates, accounts.
+//! The files of a demo system: settings, certificates, accounts.
 
 use std::fs;
 use std::io::Write as _;
@@ -20,12 +20,12 @@ use vere_process::failure::Failure;
 
 /// The domain of the demo's own mailboxes.
 pub(super) const DOMAIN: &str = "demo.test";
-/// Its users.
+/// The users of the demo.
 pub(super) const USERS: [&str; 2] = ["alice", "bob"];
 /// The password of both.
 pub(super) const PASSWORD: &str = "demo";
 
-/// Names and addresses that the demo's certificate is for.
+/// Names and addresses in the demo's certificate.
 const CERTIFICATE_NAMES: [&str; 5] = ["mx.demo.test", "demo.test", "localhost", "127.0.0.1", "::1"];
 
 /// Ports before the offset, in the order of [`config_text`].
@@ -36,10 +36,10 @@ pub(super) fn sink_folder(dir: &Path) -> PathBuf {
     dir.join("sink")
 }
 
-/// Writes settings and certificates that are missing below `dir`; gives the path of the settings.
+/// Writes missing settings and certificates below `dir`; returns the path of the settings.
 ///
 /// # Errors
-/// When a file cannot be written, or a port with `offset` is none.
+/// When a file cannot be written, or a port plus `offset` is out of range.
 pub(super) fn write(dir: &Path, offset: u16) -> Result<PathBuf, Failure> {
     fs::create_dir_all(dir).map_err(|error| failed(dir, &error))?;
     let dir = dir.canonicalize().map_err(|error| failed(dir, &error))?;
@@ -57,8 +57,8 @@ fn failed(path: &Path, error: &dyn std::error::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Writes a file whole, or not at all: an interrupted first start must not leave half a file that a
-/// second one would keep.
+/// Writes a file whole, or not at all: an interrupted first start must not leave half a file that a second start
+/// would keep.
 fn create(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
     let new = path.with_extension("new");
     let attempt = || {
@@ -143,8 +143,8 @@ tls = "off"
     ))
 }
 
-/// Makes a certificate authority, signs one certificate with it, and forgets its key: nobody can
-/// sign another certificate for whoever trusts this demo.
+/// Creates a CA, signs a certificate, and forgets the key of the CA: nobody can sign another certificate for the
+/// users who trust the demo.
 fn write_certificates(dir: &Path) -> Result<(), Failure> {
     let (year, wrong) = (this_year()?, |error: rcgen::Error| {
         Failure::new(error.to_string())

@@ -1,4 +1,4 @@
-//! Addresses of this system, which need no connection.
+//! Local addresses, which need no connection.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use vere_smtp::address::AddrSpec;
 
 use super::verdict::Verdict;
 
-/// A domain, or the literal of an IP address, which may be typed without what makes it one.
+/// A domain, or the literal of an IP address, with or without its brackets.
 pub(super) fn domain_of(target: &str) -> String {
     match target.parse::<IpAddr>() {
         Ok(IpAddr::V4(address)) => format!("[{address}]"),
@@ -16,7 +16,8 @@ pub(super) fn domain_of(target: &str) -> String {
     }
 }
 
-/// Returns this system's verdict on a recipient in a local domain, without asking a host; `None` for remote domains.
+/// Returns the local system's verdict on a recipient in a local domain, without asking a host; `None` for remote
+/// domains.
 pub(super) fn answer(
     directory: Option<&Directory>,
     recipient: &AddrSpec,

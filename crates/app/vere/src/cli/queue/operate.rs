@@ -1,4 +1,4 @@
-//! The commands of `vere queue` that change something.
+//! The changing commands of `vere queue`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,145 +18,145 @@ use vere_process::confirm::confirm as ask_first;
 use vere_process::failure::Failure;
 use vere_process::wording::messages;
 
-/// How long a command waits for a gateway that works through its queues; it goes on without.
+/// How long a command waits for a gateway to work through its queues; the gateway goes on afterwards.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// A destination and for how long something holds for it.
+/// A destination, and the duration of an order.
 #[derive(Debug, Args)]
 pub(crate) struct OrderArgs {
-    /// The destination as `vere queue list` prints it; it need not have a queue yet.
+    /// The destination as `vere queue list` prints it; the queue need not exist yet.
     destination: String,
-    /// Ends it by itself after this time, as `30m` or `2h`; without it, when it is taken back.
+    /// End automatically after this time, such as `30m` or `2h`; by default, when the order is taken back.
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
-    /// Also for a destination that no mail goes to by the settings in force.
+    /// Also accept a destination that receives no mail under the present settings.
     #[arg(long)]
     ahead: bool,
-    /// Prints JSON: an object.
+    /// Print JSON: an object.
     #[arg(long)]
     json: bool,
 }
 
-/// A destination for which something ends.
+/// A destination whose order ends.
 #[derive(Debug, Args)]
 pub(crate) struct EndArgs {
     /// The destination as `vere queue list` or `vere queue orders` prints it.
     destination: String,
-    /// Prints JSON: an object.
+    /// Print JSON: an object.
     #[arg(long)]
     json: bool,
 }
 
-/// A destination, or one message, that is held, and for how long.
+/// A destination, or a single message, to hold, and the duration.
 #[derive(Debug, Args)]
 pub(crate) struct HoldArgs {
-    /// The destination as `vere queue list` prints it; it need not have a queue yet.
+    /// The destination as `vere queue list` prints it; the queue need not exist yet.
     #[arg(required_unless_present = "id")]
     destination: Option<String>,
-    /// Holds only the message with this id; without a destination, wherever it waits.
+    /// Hold only the message with this id; without a destination, in every queue.
     #[arg(long)]
     id: Option<TraceId>,
-    /// Ends it by itself after this time, as `30m` or `2h`; without it, when it is released.
+    /// End automatically after this time, such as `30m` or `2h`; by default, when the hold is released.
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
-    /// Also for a destination that no mail goes to by the settings in force.
+    /// Also accept a destination that receives no mail under the present settings.
     #[arg(long)]
     ahead: bool,
-    /// Prints JSON: an object; with `--id`, a list of objects.
+    /// Print JSON: an object; with `--id`, a list of objects.
     #[arg(long)]
     json: bool,
 }
 
-/// A destination, or one message, that is held no more.
+/// A destination, or a single message, to release.
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseArgs {
     /// The destination as `vere queue list` or `vere queue orders` prints it.
     #[arg(required_unless_present = "id")]
     destination: Option<String>,
-    /// Releases only the message with this id; without a destination, wherever it waits.
+    /// Release only the message with this id; without a destination, in every queue.
     #[arg(long)]
     id: Option<TraceId>,
-    /// Prints JSON: an object; with `--id`, a list of objects.
+    /// Print JSON: an object; with `--id`, a list of objects.
     #[arg(long)]
     json: bool,
 }
 
-/// Which messages: all for which everything given holds.
+/// The selected messages: messages that match every given option.
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArgs {
-    /// The destination as `vere queue list` prints it; `--all` for every one, as with `--id`.
+    /// The destination as `vere queue list` prints it; `--all` or `--id` select from every queue.
     #[arg(required_unless_present_any = ["all", "id"])]
     destination: Option<String>,
-    /// Messages of every destination.
+    /// Select messages of every destination.
     #[arg(long, conflicts_with = "destination")]
     all: bool,
-    /// Only messages of this sender, or of this domain; empty for the null reverse-path.
+    /// Only messages of this sender, or of a sender's domain; empty for the null reverse-path.
     #[arg(long, value_name = "ADDRESS|DOMAIN")]
     sender: Option<String>,
-    /// Only messages with this recipient, or one in this domain.
+    /// Only messages with this recipient, or with a recipient in this domain.
     #[arg(long, value_name = "ADDRESS|DOMAIN")]
     recipient: Option<String>,
-    /// Only messages accepted this long ago or longer, as `2d`.
+    /// Only messages accepted at least this long ago, such as `2d`.
     #[arg(long, value_name = "TIME")]
     older_than: Option<Span>,
     /// Only the message with this id.
     #[arg(long)]
     id: Option<TraceId>,
-    /// Prints JSON: an object.
+    /// Print JSON: an object.
     #[arg(long)]
     json: bool,
 }
 
-/// Messages that end, after a question.
+/// Messages to end, after a question.
 #[derive(Debug, Args)]
 pub(crate) struct EndingArgs {
     #[command(flatten)]
     selection: SelectionArgs,
-    /// Does not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     yes: bool,
 }
 
-/// Messages that are returned to their senders, after a question.
+/// Messages to return to their senders, after a question.
 #[derive(Debug, Args)]
 pub(crate) struct ReturnArgs {
     #[command(flatten)]
     ending: EndingArgs,
-    /// Ends them without a word to their senders.
+    /// End the messages without reports to their senders.
     #[arg(long)]
     no_report: bool,
 }
 
-/// Another way for a destination's mail.
+/// Another route for a destination's mail.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("way").required(true).args(["to", "mx", "undo"])))]
 pub(crate) struct RerouteArgs {
-    /// The destination as `vere queue list` prints it; it need not have a queue yet.
+    /// The destination as `vere queue list` prints it; the queue need not exist yet.
     destination: String,
-    /// To this host, by what the route says that names it as its next hop, if one does.
+    /// Send to this host, under the settings of the route with this next hop, if such a route exists.
     #[arg(long, value_name = "HOST[:PORT]")]
     to: Option<String>,
-    /// To the mail exchangers of this domain.
+    /// Send to the mail exchangers of this domain.
     #[arg(long, value_name = "DOMAIN")]
     mx: Option<String>,
-    /// By its own way again.
+    /// Restore the route of the settings.
     #[arg(long)]
     undo: bool,
-    /// Ends it by itself after this time, as `30m` or `2h`; without it, when it is undone.
+    /// End automatically after this time, such as `30m` or `2h`; by default, when the reroute is undone.
     #[arg(long = "for", value_name = "TIME", conflicts_with = "undo")]
     span: Option<Span>,
-    /// Also for a destination that no mail goes to by the settings in force.
+    /// Also accept a destination that receives no mail under the present settings.
     #[arg(long)]
     ahead: bool,
-    /// Does not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     yes: bool,
-    /// Prints JSON: an object.
+    /// Print JSON: an object.
     #[arg(long)]
     json: bool,
 }
 
-/// Sends a destination's mail another way, once it is told how much waits.
+/// Reroutes a destination's mail, after printing the number of waiting messages.
 pub(super) fn reroute(
     socket: &Path,
     settings: &Settings,
@@ -205,7 +205,7 @@ fn next_hop(text: &str, port: u16) -> Result<Place, Failure> {
     Ok(vere_role_gateway::relay(host, port))
 }
 
-/// What waits for a destination, here and in adopted queues.
+/// Counts the waiting messages of a destination, here and in adopted queues.
 fn queued(socket: &Path, destination: &str) -> Result<Acted, Failure> {
     let mut all = Acted::default();
     for row in queues::all(socket)? {
@@ -217,7 +217,7 @@ fn queued(socket: &Path, destination: &str) -> Result<Acted, Failure> {
     Ok(all)
 }
 
-/// Changes what holds for a destination.
+/// Changes the orders of a destination.
 pub(super) fn order(
     socket: &Path,
     args: &OrderArgs,
@@ -228,12 +228,12 @@ pub(super) fn order(
     send_order(socket, &args.destination, change, how, args.json)
 }
 
-/// Ends what holds for a destination.
+/// Ends an order of a destination.
 pub(super) fn end(socket: &Path, args: &EndArgs, change: &OrderChange) -> Result<String, Failure> {
     send_order(socket, &args.destination, change, (None, false), args.json)
 }
 
-/// Holds a destination, or one message.
+/// Holds a destination, or a single message.
 pub(super) fn hold(socket: &Path, args: &HoldArgs) -> Result<String, Failure> {
     let seconds = args.span.map(|span| span.duration().as_secs());
     let destination = args.destination.as_deref();
@@ -250,7 +250,7 @@ pub(super) fn hold(socket: &Path, args: &HoldArgs) -> Result<String, Failure> {
     }
 }
 
-/// Ends a hold of a destination, or of one message.
+/// Ends a hold of a destination, or of a single message.
 pub(super) fn release(socket: &Path, args: &ReleaseArgs) -> Result<String, Failure> {
     let destination = args.destination.as_deref();
     match args.id {
@@ -291,7 +291,7 @@ fn change_message(
     } else {
         rows.iter().map(hold_line).collect()
     };
-    // Nobody is to believe that a message stays which does not.
+    // A message under delivery cannot be held, and the operator must learn so.
     let busy = rows.iter().any(|row| row.outcome == HoldOutcome::Busy);
     if busy {
         return Err(Failure::new(text.trim_end().to_owned()));
@@ -334,7 +334,7 @@ fn send_order(
     }
 }
 
-/// What is ordered for any destination, and which messages are held.
+/// The orders of all destinations, and the held messages.
 pub(super) fn orders(socket: &Path, json: bool) -> Result<String, Failure> {
     let value = ask(socket, &Request::QueueOrders).map_err(Failure::new)?;
     let rows: Vec<OrderRow> = parse(value)?;
@@ -394,7 +394,7 @@ impl SelectionArgs {
     }
 }
 
-/// Tries messages again now.
+/// Retries messages now.
 pub(super) fn retry(socket: &Path, args: &SelectionArgs) -> Result<String, Failure> {
     let acted = args.act(socket, Action::Retry, false)?;
     told(&acted, "tried again", args.json)
@@ -434,7 +434,7 @@ fn finish(
     told(&acted, done, args.selection.json)
 }
 
-/// Asks whether that much is to be done.
+/// Asks the operator to confirm the number of messages.
 fn confirm(count: &Acted, done: &str) -> Result<(), Failure> {
     let size = ByteSize::new(count.octets);
     let count = messages(count.messages);

@@ -1,8 +1,8 @@
 //! `vere queue top`: the queues live, at a terminal.
 //!
-//! [`sample`] makes rates of two looks, [`screen`] knows what is shown and what keys do, [`draw`] makes a
-//! frame of both; none of them touches the terminal. [`terminal`] does, and is put back whatever ends it;
-//! [`asker`] asks the gateway on threads of its own, so that keys work while it hangs.
+//! [`sample`] derives rates from two samples, [`screen`] has the displayed state and the effects of keys, [`draw`]
+//! makes a frame of both; none of the three touches the terminal. [`terminal`] does, and is restored in any case;
+//! [`asker`] asks the gateway on threads of its own, so that keys work while the gateway hangs.
 
 mod asker;
 mod draw;
@@ -26,38 +26,38 @@ use self::terminal::{Event, Terminal};
 use crate::cli::json::to_json;
 use vere_process::failure::Failure;
 
-/// The shortest time between two looks: more would only load the gateway.
+/// The shortest interval between two samples: a shorter interval would only load the gateway.
 const INTERVAL_MIN: Duration = Duration::from_millis(200);
-/// The longest.
+/// The longest interval.
 const INTERVAL_MAX: Duration = Duration::from_secs(3600);
-/// How long a key waits at most before a signal or news are looked at.
+/// Longest wait for a key before signals and answers are processed.
 const EVENT_WAIT: Duration = Duration::from_millis(100);
-/// Columns of a frame that does not go to a terminal.
+/// Columns of a frame outside a terminal.
 const ONCE_WIDTH: u16 = 132;
-/// Lines of such a frame, at most: a buffer of ratatui has no more than 65,535 cells.
+/// Limit of lines of a frame outside a terminal: a buffer of ratatui has no more than 65,535 cells.
 const ONCE_HEIGHT_MAX: u16 = 480;
 
-/// How the queues are watched.
+/// The arguments of `vere queue top`.
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// The time between two looks, from 200ms to 1h.
+    /// The interval between two samples, from 200ms to 1h.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     interval: Span,
-    /// Prints one frame as text after one interval, and ends; needs no terminal.
+    /// Print a single frame as text after one interval, and end; needs no terminal.
     #[arg(long)]
     once: bool,
-    /// Prints that frame as JSON, an object, with rates per second.
+    /// Print the frame as JSON, an object, with rates per second.
     #[arg(long, requires = "once")]
     json: bool,
-    /// Only queues whose names hold this.
+    /// Show only queues whose names contain this text.
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
 }
 
-/// Watches until the user has seen enough, or gives one frame as text.
+/// Runs until the user quits, or returns a single frame as text.
 ///
 /// # Errors
-/// When there is no terminal, or with `--once` no gateway.
+/// When no terminal is available, or with `--once` no gateway.
 pub(super) fn run(socket: &Path, args: &TopArgs) -> Result<String, Failure> {
     let interval = args.interval.duration().clamp(INTERVAL_MIN, INTERVAL_MAX);
     let screen = Screen::new(interval, &args.filter);
@@ -81,7 +81,7 @@ pub(super) fn run(socket: &Path, args: &TopArgs) -> Result<String, Failure> {
     Ok(String::new())
 }
 
-/// Looks twice.
+/// Takes two samples.
 fn once(socket: &Path, screen: &Screen, interval: Duration) -> Result<Look, Failure> {
     let sample = || asker::sample(socket, &screen.wanted()).map_err(Failure::new);
     let first = Look::new(sample()?, None);
@@ -89,7 +89,7 @@ fn once(socket: &Path, screen: &Screen, interval: Duration) -> Result<Look, Fail
     Ok(Look::new(sample()?, Some(&first)))
 }
 
-/// One frame as lines of text.
+/// A frame as lines of text.
 fn as_text(mut screen: Screen, look: Look) -> String {
     screen.looked(look);
     let area = Rect::new(0, 0, ONCE_WIDTH, screen.height().min(ONCE_HEIGHT_MAX));

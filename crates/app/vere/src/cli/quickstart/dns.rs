@@ -7,7 +7,7 @@ use vere_ports::directory::DomainName;
 
 use super::files::Ports;
 
-/// One record; names end with a dot, texts stand in quotes, as zone files want them.
+/// A record; names end with a dot, texts are quoted, as in zone files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) name: String,
@@ -21,7 +21,7 @@ impl fmt::Display for Record {
     }
 }
 
-/// The records that let others deliver here and believe that mail comes from here.
+/// The records by which other systems deliver here and trust mail from here.
 pub(super) fn records(domain: &DomainName, hostname: &DomainName, ports: &Ports) -> Vec<Record> {
     let record = |name: String, kind, value: String| Record { name, kind, value };
     let text = |text: &str| format!("\"{text}\"");
@@ -52,7 +52,7 @@ pub(super) fn records(domain: &DomainName, hostname: &DomainName, ports: &Ports)
     ]
 }
 
-/// The record by which others verify signatures of a key.
+/// The record by which receivers verify the signatures of a key.
 pub(super) fn of_key(key: &StoredKey) -> Record {
     Record {
         name: format!("{}.", key.record_name()),

@@ -13,7 +13,7 @@ use vere_ports::directory::{AccountName, DomainName};
 use crate::cli::config::memory::DROP_IN;
 use vere_process::failure::Failure;
 
-/// The user that a system started as root becomes, where there is such a user.
+/// The user of a system that was started as root, if the user exists.
 const USER: &str = "vere";
 
 /// Where the services listen.
@@ -27,7 +27,7 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// Those of the standards, which only root may open.
+    /// The standard ports, which only root may open.
     pub(super) const STANDARD: Self = Self {
         smtp: 25,
         submission: 587,
@@ -35,7 +35,7 @@ impl Ports {
         imaps: 993,
         lmtp: 24,
     };
-    /// Those that everybody may open.
+    /// Ports that every user may open.
     pub(super) const HIGH: Self = Self {
         smtp: 2525,
         submission: 2587,
@@ -62,11 +62,11 @@ impl fmt::Display for Ports {
     }
 }
 
-/// The folder of the configuration that the packaged unit runs, and the one of units of this machine.
+/// The configuration directory of the packaged unit, and the directory of the machine's own units.
 const ETC: &str = "/etc/vere";
 const UNITS: &str = "/etc/systemd/system";
 
-/// What is written where.
+/// The files to write, and their places.
 #[derive(Debug)]
 pub(super) struct Plan {
     dir: PathBuf,
@@ -163,14 +163,14 @@ impl Plan {
         )
     }
 
-    /// The drop-in that limits the memory of the service: for the configuration that the unit runs, where there is
+    /// The drop-in that limits the memory of the service: for the configuration of the unit, on a machine with
     /// systemd.
     pub(super) fn drop_in(&self) -> Option<&'static Path> {
         let is_service = self.root && self.dir == Path::new(ETC) && Path::new(UNITS).is_dir();
         is_service.then_some(Path::new(DROP_IN))
     }
 
-    /// Makes the folders; the one of the configuration may be there already.
+    /// Creates the directories; the configuration directory may already exist.
     pub(super) fn make_folders(&self) -> Result<(), Failure> {
         make_folder(&self.dir, 0o755)?;
         make_folder(&self.data, 0o700)?;
@@ -181,8 +181,8 @@ impl Plan {
         }
     }
 
-    /// Makes a certificate that nobody else trusts, unless there is one already. Between mail
-    /// systems, which encrypt without asking who signed, it does its work.
+    /// Creates a self-signed certificate, unless a certificate already exists. Between mail systems, which encrypt
+    /// without verifying the signer, such a certificate suffices.
     pub(super) fn make_certificate(&self) -> Result<(), Failure> {
         let (certificate, key) = (self.dir.join("tls/cert.pem"), self.dir.join("tls/key.pem"));
         if certificate.exists() && key.exists() {
@@ -194,7 +194,7 @@ impl Plan {
         write_file(&certificate, &certificate_pem, 0o644)
     }
 
-    /// Gives what the system reads and writes to its user.
+    /// Gives the files of the system to its user.
     pub(super) fn give_to_user(&self) -> Result<(), Failure> {
         let Some(user) = &self.user else {
             return Ok(());
@@ -209,14 +209,14 @@ impl Plan {
         Ok(())
     }
 
-    /// Writes the configuration; one that is there already is kept beside it.
+    /// Writes the configuration; an existing configuration is kept beside the new file.
     pub(super) fn write(&self, text: &str) -> Result<(), Failure> {
         let path = self.config();
         if path.exists() {
             let kept = old(&path);
             fs::rename(&path, &kept).map_err(|error| failed("keep", &kept, &error))?;
         }
-        // Passwords for next hops may be written into it later.
+        // Passwords for next hops may be added to the file later.
         match &self.user {
             None => write_file(&path, text, 0o600),
             Some(user) => {
@@ -227,7 +227,7 @@ impl Plan {
         }
     }
 
-    /// What is to be said about the user that the system runs as.
+    /// The note about the user of the system.
     pub(super) fn note_on_user(&self) -> Option<String> {
         if !self.root || self.user.is_some() {
             return None;
@@ -244,12 +244,12 @@ impl Plan {
     }
 }
 
-/// Says whether another user than root can reach a folder: one below a home folder mostly not.
+/// Whether a user other than root can reach a directory: a directory below a home directory is mostly closed.
 fn reachable(dir: &Path) -> bool {
     !dir.starts_with("/root") && !dir.starts_with("/home")
 }
 
-/// Makes a certificate for one name, and its key, as PEM.
+/// Creates a certificate for a name, and its key, as PEM.
 fn self_signed(name: &str) -> Result<(String, String), rcgen::Error> {
     let mut params = rcgen::CertificateParams::new([name.to_owned()])?;
     params
@@ -260,7 +260,7 @@ fn self_signed(name: &str) -> Result<(String, String), rcgen::Error> {
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-/// Where a configuration is kept that is overwritten.
+/// The path of an overwritten configuration.
 pub(super) fn old(path: &Path) -> PathBuf {
     path.with_extension("toml.old")
 }
@@ -304,7 +304,7 @@ fn write_file(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
     written().map_err(|error| failed("write", path, &error))
 }
 
-/// Gives a file, or a folder with what is directly in it, to the user.
+/// Gives a file, or a directory with its direct entries, to the user.
 fn give(path: &Path, user: &User) -> Result<(), Failure> {
     let (uid, gid) = (Some(user.uid.as_raw()), Some(user.gid.as_raw()));
     let given = |path: &Path| {

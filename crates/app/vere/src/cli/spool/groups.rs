@@ -18,23 +18,24 @@ use vere_link::reader::Reader;
 use vere_process::encryption;
 use vere_process::failure::Failure;
 
-/// Lists the groups of queues that the register knows: their nodes, who delivers them, and what they hold.
+/// List the groups of queues in the register: their nodes, their gateways, and their content.
 #[derive(Debug, Args)]
 pub(crate) struct GroupsArgs {
-    /// Prints JSON: a list of objects.
+    /// Print JSON: a list of objects.
     #[arg(long)]
     json: bool,
 }
 
-/// A group; what it holds is left out where no full member says.
+/// A group; the content is left out where no full member answers.
 #[derive(Debug, Serialize)]
 struct GroupLine {
     group: String,
-    /// Grows with every takeover.
+    /// The epoch, which grows with every takeover.
     #[serde(skip_serializing_if = "Option::is_none")]
     epoch: Option<u64>,
     members: Vec<MemberLine>,
-    /// Who may deliver: `held` by its gateway, or `adopted` by another one, alive or not; `free`: nobody.
+    /// The right to deliver: `held` by its gateway, or `adopted` by another gateway, alive or not; `free`: by no
+    /// gateway.
     lease: &'static str,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     holds: Option<Holds>,
@@ -46,7 +47,7 @@ struct GroupLine {
 #[derive(Debug, Serialize)]
 struct MemberLine {
     node: String,
-    /// Or it is being rebuilt.
+    /// Or the member is being rebuilt.
     full: bool,
 }
 
@@ -80,7 +81,7 @@ pub(super) fn run(args: &GroupsArgs, settings: &Settings) -> Result<String, Fail
     };
     let (groups, leases) = (list("group/")?, list("lease/")?);
     let mut lines = Vec::with_capacity(groups.len());
-    // A group that was removed, or never started, has no members.
+    // A removed group, or a group that never started, has no members.
     let is_void = |record: &[u8]| {
         let record = Membership::decode(record);
         record.is_ok_and(|record| record.members.is_empty())
@@ -105,7 +106,7 @@ pub(super) fn run(args: &GroupsArgs, settings: &Settings) -> Result<String, Fail
     }
 }
 
-/// What the register says of a group.
+/// The register's record of a group.
 fn line(group: &str, record: &[u8], lease: Option<&[u8]>) -> GroupLine {
     let record = Membership::decode(record).ok();
     let members = record.iter().flat_map(|record| &record.members);
@@ -130,7 +131,7 @@ fn line(group: &str, record: &[u8], lease: Option<&[u8]>) -> GroupLine {
     }
 }
 
-/// What the first full member that answers holds of it.
+/// The group's content at the first full member that answers.
 fn look(
     settings: &Settings,
     tls: Option<&MutualTls>,

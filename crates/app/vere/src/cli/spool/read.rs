@@ -1,4 +1,4 @@
-//! `vere spool read`: what lies in one queue, for whom an account was given to read it.
+//! `vere spool read`: the records of a single queue, for an account with read access.
 
 use std::fmt::Write as _;
 
@@ -13,30 +13,30 @@ use vere_link::reader::{ReadRecord, Reader};
 use vere_process::encryption;
 use vere_process::failure::Failure;
 
-/// Records printed when nobody says how many.
+/// Default limit of printed records.
 const COUNT: u32 = 1_000;
 
-/// Which records of which queue.
+/// The queue and the range of records.
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
     /// The queue's name: `@finished`, `@notices`, or a destination.
     #[arg(value_name = "QUEUE")]
     queue: String,
-    /// Reads a queue of the gateway of this name; without it, one of this machine's.
+    /// Read a queue of the gateway of this name; by default, of this machine's gateway.
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
-    /// Begins with the record of this number, or the next one that is there.
+    /// Begin with the record of this number, or the next existing record.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     from: u64,
-    /// Prints so many records at most.
+    /// Print at most this number of records.
     #[arg(long, value_name = "NUMBER", default_value_t = COUNT)]
     count: u32,
 }
 
-/// Reads from the first node that answers and holds the whole group.
+/// Reads from the first answering node that holds the whole group.
 ///
 /// # Errors
-/// What each node said, when none shows the queue.
+/// The error of each node, when no node shows the queue.
 pub(super) fn run(args: &ReadArgs, settings: &Settings) -> Result<String, Failure> {
     let key = key(settings)?;
     let tls = encryption::certificates(settings)?;
@@ -95,7 +95,7 @@ fn print(records: &[ReadRecord]) -> String {
     out
 }
 
-/// A line as it is; what a terminal must not see, as of envelopes, escaped.
+/// A line of text; characters that must not reach a terminal, as of envelopes, are escaped.
 fn text(meta: &[u8]) -> String {
     match std::str::from_utf8(meta) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),

@@ -1,5 +1,6 @@
-//! `vere spool remove-group`: ends a group of queues that no gateway needs any more. The register forgets its members
-//! first, under a later epoch than every owner had, so that none of them goes on; then each node gives it up.
+//! `vere spool remove-group`: removes a group of queues that no gateway needs any more. First the register forgets
+//! the members, under an epoch later than the epoch of every owner, so that no owner goes on; then each node gives
+//! the group up.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -18,18 +19,18 @@ use vere_link::reader::{end_group, look_for};
 use vere_process::encryption;
 use vere_process::failure::Failure;
 
-/// Removes the queues of a gateway that is gone for good from all nodes.
+/// Remove the queues of a permanently gone gateway from all nodes.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArgs {
     /// The name of the gateway.
     #[arg(value_name = "NAME")]
     group: String,
-    /// Removes it although mail is lost by that, or although a node does not answer.
+    /// Remove the group although mail is lost, or although a node does not answer.
     #[arg(long)]
     force: bool,
 }
 
-/// What a node says: what it holds of the group, if anything.
+/// The answer of a node: its content of the group, if any.
 struct Holder<'a> {
     node: &'a SpoolNode,
     records: u64,
@@ -97,10 +98,10 @@ fn read(runtime: &Runtime, register: &Register, key: &str) -> Result<Option<Vers
     read.map_err(|error| Failure::new(format!("cannot read the register: {error}")))
 }
 
-/// Waits until a lease that nobody gave back has run out.
+/// Waits until an unreleased lease has expired.
 ///
 /// # Errors
-/// When it is renewed meanwhile.
+/// When the lease is renewed meanwhile.
 fn await_end(
     runtime: &Runtime,
     register: &Register,
@@ -124,7 +125,7 @@ fn await_end(
     Ok(())
 }
 
-/// What the nodes hold of it; one that does not answer may hold the rest.
+/// The nodes' content of the group; a node that does not answer may hold the rest.
 fn look<'a>(
     out: &mut String,
     args: &RemoveArgs,
@@ -165,7 +166,7 @@ fn look<'a>(
     Ok(holders)
 }
 
-/// From here on no owner before goes on with the group, and the next one begins a new one.
+/// From here on no earlier owner goes on with the group, and the next owner begins a new group.
 fn forget(
     runtime: &Runtime,
     register: &Register,

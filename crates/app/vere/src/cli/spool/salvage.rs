@@ -21,13 +21,13 @@ use vere_link::reader::{Reader, make_whole};
 use vere_process::encryption;
 use vere_process::failure::Failure;
 
-/// Says which node counts after the membership register or all full replicas were lost.
+/// Choose the authoritative node after the loss of the membership register or of all full replicas.
 #[derive(Debug, Args)]
 pub(crate) struct SalvageArgs {
-    /// Goes on with what this node holds. Without it nothing is changed.
+    /// Continue with the content of this node. Without the option, nothing is changed.
     #[arg(long, value_name = "NODE")]
     take: Option<String>,
-    /// The gateway whose queues are meant; without it, this machine's.
+    /// The gateway of the queues; by default, this machine's gateway.
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
 }
@@ -80,8 +80,8 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
     let expected = now.map(|now| now.version);
     match runtime.block_on(register.swap(&name, expected, &record.encode())) {
         Ok(Swap::Done(_)) => {
-            // Only now: while the register does not name it, a group that was made whole could pass for one
-            // that another gateway may take over, empty as it is.
+            // Only now: while the register does not name the group, another gateway could take over a completed
+            // group, though the group is empty.
             if taken.stat.syncing {
                 let made = taken.make_whole(tls.as_ref(), (&key, group), epoch);
                 made.map_err(|error| {
@@ -114,8 +114,7 @@ struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    /// An incomplete group counts only when there is nothing in it: the node made it anew, and waits to
-    /// be filled.
+    /// An incomplete group counts only when empty: the node created the group, and waits to be filled.
     fn make_whole(
         &self,
         tls: Option<&MutualTls>,
@@ -131,7 +130,7 @@ impl Taken<'_> {
     }
 }
 
-/// Writes what each node holds; gives what was seen of the one named `take`.
+/// Writes the content of each node; returns the content of the node named `take`.
 fn look<'a>(
     out: &mut String,
     settings: &'a Settings,
@@ -169,7 +168,7 @@ fn look<'a>(
     taken
 }
 
-/// Whether a gateway has what it needs: then there is nothing to salvage.
+/// Whether a gateway has all it needs: then nothing needs a salvage.
 fn in_use(settings: &Settings) -> bool {
     let rows = super::replicas(&settings.control.socket).unwrap_or_default();
     rows.iter()

@@ -11,14 +11,14 @@ use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Signs certificates; its own is the only root that its clients trust.
+/// A CA, whose certificate is the only root that its clients trust.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// Its certificate in PEM.
+    /// The CA certificate in PEM.
     pub(crate) pem: String,
-    /// The same in DER.
+    /// The CA certificate in DER.
     pub(crate) der: Vec<u8>,
-    /// A TLS client that trusts it.
+    /// A TLS client that trusts the CA.
     pub(super) client: Arc<ClientConfig>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Files {
 }
 
 impl Authority {
-    /// Makes one.
+    /// Creates a CA.
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -51,7 +51,7 @@ impl Authority {
         }
     }
 
-    /// Writes its certificate to a file.
+    /// Writes the CA certificate to a file.
     pub(crate) fn write(&self, directory: &Path) -> PathBuf {
         let file = directory.join("ca.pem");
         std::fs::write(&file, &self.pem).expect("the authority's certificate");
@@ -63,7 +63,7 @@ impl Authority {
         self.write_signed(directory, label, params(names))
     }
 
-    /// Writes a certificate that was good years ago.
+    /// Writes a certificate that expired years ago.
     pub(crate) fn sign_expired(&self, directory: &Path, label: &str, names: &[&str]) -> Files {
         let mut params = params(names);
         params.not_before = date_time_ymd(2019, 1, 1);

@@ -7,13 +7,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What everything is late by.
+/// The delay of all octets.
 const DELAY: Duration = Duration::from_millis(2);
 /// Octets handed on at a time.
 const BLOCK: usize = 64 * 1024;
 
-/// A proxy in front of one address; what it has taken it hands on, however late, also when the side that
-/// sent it is gone.
+/// A proxy in front of an address; the proxy forwards all accepted octets, however late, also after the end of the
+/// sender.
 pub(crate) struct Delay {
     pub(crate) address: SocketAddr,
     gate: Arc<Gate>,
@@ -42,7 +42,7 @@ impl Gate {
 }
 
 impl Delay {
-    /// Starts one.
+    /// Starts a proxy.
     pub(crate) fn to(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -53,7 +53,7 @@ impl Delay {
                 if shared.ended.load(Ordering::Relaxed) {
                     return;
                 }
-                // Where nobody listens the client is hung up on.
+                // Without a listener at the target, the proxy closes the connection of the client.
                 let Ok(server) = TcpStream::connect(target) else {
                     continue;
                 };
@@ -68,7 +68,7 @@ impl Delay {
         Self { address, gate }
     }
 
-    /// Hands nothing on for a time, and then what has come meanwhile.
+    /// Forwards nothing for a time, and then the octets that arrived meanwhile.
     pub(crate) fn pause(&self) {
         self.gate.set(true);
     }
@@ -87,7 +87,7 @@ impl Drop for Delay {
     }
 }
 
-/// Ends when one of the two does, and tells the other one, in order.
+/// Ends with the first side to end, and closes the other side in order.
 fn hand_on(mut from: TcpStream, mut to: TcpStream, gate: &Gate) {
     let mut buffer = vec![0; BLOCK];
     while let Ok(count) = from.read(&mut buffer) {

@@ -1,4 +1,4 @@
-//! A disk that fails.
+//! A failing disk.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ use super::{Child, PATIENCE, program, skip, wait_for};
 pub(crate) struct FailingSync(Child);
 
 impl FailingSync {
-    /// Begins; says so where it cannot.
+    /// Begins to fail; prints a reason where the machine cannot.
     pub(crate) fn begin(pid: u32) -> Option<Self> {
         program("strace")?;
         let mut strace = Command::new("strace");
@@ -37,7 +37,7 @@ impl FailingSync {
         Some(Self(strace))
     }
 
-    /// Ends it.
+    /// Ends the failure.
     pub(crate) fn end(mut self) {
         self.0.stop(PATIENCE);
     }

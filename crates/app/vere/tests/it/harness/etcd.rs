@@ -25,7 +25,7 @@ struct Member {
 }
 
 impl Etcd {
-    /// Starts that many members, if etcd is here.
+    /// Starts `members` members, if etcd is installed.
     pub(crate) fn start(members: usize) -> Option<Self> {
         let member = || Member {
             client: free_address(),
@@ -44,7 +44,7 @@ impl Etcd {
         Some(cluster)
     }
 
-    /// Settings of a system that keeps its register there.
+    /// Settings of a system with its register in the cluster.
     pub(crate) fn options(&self, options: Options) -> Options {
         let members = self.members.iter();
         let endpoints: Vec<String> = members
@@ -56,7 +56,7 @@ impl Etcd {
         )
     }
 
-    /// Starts a member that does not run.
+    /// Starts a stopped member.
     pub(crate) fn restart(&mut self, number: usize) {
         let members = self.members.iter().enumerate();
         let list: Vec<String> = members
@@ -87,7 +87,7 @@ impl Etcd {
 
     /// Kills a member.
     pub(crate) fn kill(&mut self, number: usize) {
-        // Dropping kills it.
+        // Dropping kills the process.
         let process = self.members[number].process.take();
         drop(process.expect("it runs"));
     }
@@ -108,12 +108,12 @@ impl Etcd {
         assert!(signal(process.id(), sent), "it runs");
     }
 
-    /// The same to all members.
+    /// Sends a signal to all members.
     pub(crate) fn signal_all(&self, sent: Signal) {
         (0..self.members.len()).for_each(|number| self.signal(number, sent));
     }
 
-    /// The member that leads, once there is one.
+    /// The leading member, once elected.
     pub(crate) fn leader(&self) -> usize {
         wait_for("a leader of etcd", || {
             self.members.iter().position(|member| {
@@ -128,7 +128,7 @@ impl Etcd {
     }
 }
 
-/// What a member says of itself, in JSON with headers before it.
+/// The status of a member, in JSON behind headers.
 fn status(address: SocketAddr) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
@@ -143,7 +143,7 @@ fn status(address: SocketAddr) -> Option<String> {
     Some(answer)
 }
 
-/// Finds the program, or says that the test is skipped.
+/// Finds the program, or prints that the test is skipped.
 fn program() -> Option<PathBuf> {
     let named = std::env::var_os("VERE_ETCD").map(PathBuf::from);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");

@@ -58,7 +58,7 @@ pub(crate) fn acked_under_kills(
     acked.into_inner().expect("no panic")
 }
 
-/// Sends one message; its queue id if that was acknowledged.
+/// Sends a message; returns the queue id if acknowledged.
 fn try_submit(address: SocketAddr, from: &str, to: &[&str]) -> Option<String> {
     let mut session = Session::try_connect(address).ok()?;
     session.set_patience(REPLY_PATIENCE);

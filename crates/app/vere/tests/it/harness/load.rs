@@ -15,10 +15,10 @@ use super::{Options, PATIENCE, Session, say, wait_for};
 const BURST: u32 = 50;
 /// Messages acknowledged before, between and after faults.
 const BETWEEN: u64 = 100;
-/// Rest between bursts, which leaves the machine to others.
+/// Rest between bursts, which leaves the machine to other processes.
 const REST: Duration = Duration::from_millis(50);
 
-/// A next hop that remembers what came.
+/// A next hop that remembers the arrivals.
 pub(crate) struct Counted(RunningSink);
 
 /// Ends the load, also when a fault panics.
@@ -31,7 +31,7 @@ impl Drop for End<'_> {
 }
 
 impl Counted {
-    /// Starts it.
+    /// Starts the next hop.
     pub(crate) fn start() -> Self {
         let options = SinkOptions {
             remember: true,
@@ -40,7 +40,7 @@ impl Counted {
         Self(RunningSink::start(options).expect("a sink"))
     }
 
-    /// Settings of a system that sends everything there.
+    /// Settings of a system that sends all mail to the next hop.
     pub(crate) fn options(&self) -> Options {
         Options::to(self.0.handle().address())
             .set("delivery.connections_per_destination_max", "20")
@@ -48,9 +48,9 @@ impl Counted {
             .set("limits.messages_per_connection_max", "100000")
     }
 
-    /// Sends mail from eight clients without end, calls `fault` that many times meanwhile with its
-    /// number, and checks that mail is acknowledged before, between and after, and that everything
-    /// acknowledged arrives. Gives how many messages came twice though their sender sent them once.
+    /// Sends mail from eight clients without end, calls `fault` `faults` times meanwhile with its number, and checks
+    /// that mail is acknowledged before, between and after, and that every acknowledged message arrives. Returns the
+    /// number of messages that arrived twice though sent once.
     pub(crate) fn run(&self, smtp: SocketAddr, faults: u32, mut fault: impl FnMut(u32)) -> usize {
         let (ended, count) = (AtomicBool::new(false), AtomicU64::new(0));
         let acked = std::thread::scope(|scope| {
@@ -90,7 +90,7 @@ impl Counted {
     }
 }
 
-/// Sends until it is told to end; gives what was acknowledged.
+/// Sends until told to end; returns the acknowledged messages.
 fn send(smtp: SocketAddr, ended: &AtomicBool, count: &AtomicU64) -> Vec<Ack> {
     let mut acked = Vec::new();
     while !ended.load(Ordering::Acquire) {

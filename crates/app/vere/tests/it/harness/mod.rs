@@ -1,4 +1,4 @@
-//! Starts whole systems, sinks and peers, and speaks SMTP to them.
+//! Starts whole systems, sinks and peers, and speaks SMTP to the servers.
 
 mod certificates;
 mod delay;
@@ -42,13 +42,13 @@ pub(crate) use sink::Sink;
 pub(crate) use system::System;
 pub(crate) use webhook::{Hook, answer, read_post};
 
-/// How long anything may take before a test gives up: far more than on the slowest machine, and than
-/// any time-out of the daemon that a test waits for, so that nothing but a hang ever reaches it.
+/// Longest wait of a test before the test fails: far more than any wait on the slowest machine, and than any time-out
+/// of the daemon that a test waits for, so that nothing but a hang ever reaches the limit.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a greeting may take while somebody attacks. Nothing that costs time in proportion comes
-/// near it; what costs the square of its input is far beyond.
+/// Longest time of a greeting during an attack. A cost in proportion to the input is far below the limit; a cost of
+/// the square of the input is far beyond.
 pub(crate) const GREETING_MAX: Duration = Duration::from_secs(5);
-/// CPU time that an attack may cost, for the same reason.
+/// CPU time of an attack, for the same reason.
 pub(crate) const ATTACK_CPU_MAX: Duration = Duration::from_secs(30);
 
 /// The program under test.
@@ -56,8 +56,8 @@ pub(crate) fn vere() -> Command {
     Command::new(env!("CARGO_BIN_EXE_vere"))
 }
 
-/// Fails a test that executes `vere-bench` through [`vere`] where that program has not been built. Cargo builds it in
-/// runs of the whole workspace, and not for the package `vere` alone.
+/// Fails a test that executes `vere-bench` through [`vere`] while `vere-bench` has not been built. Cargo builds the
+/// program in runs of the whole workspace, and not for the package `vere` alone.
 pub(crate) fn require_bench() {
     let program = Path::new(env!("CARGO_BIN_EXE_vere")).with_file_name("vere-bench");
     assert!(
@@ -96,7 +96,7 @@ pub(crate) fn wait_within<T>(
     }
 }
 
-/// A loopback address with a port that was free a moment ago and is no other test's.
+/// A loopback address with a port that was free at the time of the call and belongs to no other test.
 ///
 /// Below the range that the kernel takes source ports from: there a client's connection could take
 /// the port before the daemon does.
@@ -104,7 +104,7 @@ pub(crate) fn free_address() -> SocketAddr {
     const FIRST: u16 = 12_000;
     const COUNT: u16 = 20_000;
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Other test runs on this machine begin elsewhere.
+    // Other test runs on the machine begin elsewhere.
     let start = std::process::id().wrapping_mul(7919) % u32::from(COUNT);
     for _ in 0..COUNT {
         let step = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -117,12 +117,12 @@ pub(crate) fn free_address() -> SocketAddr {
     panic!("no free port");
 }
 
-/// Runs a command that must succeed and gives what it printed.
+/// Runs a command that must succeed and returns its output.
 pub(crate) fn run(command: &mut Command) -> String {
     run_with_input(command, "")
 }
 
-/// Runs a command that must succeed with this input and gives what it printed.
+/// Runs a command that must succeed with an input and returns its output.
 pub(crate) fn run_with_input(command: &mut Command, input: &str) -> String {
     let output = output_of(command, input);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -135,7 +135,7 @@ pub(crate) fn run_with_input(command: &mut Command, input: &str) -> String {
     text
 }
 
-/// Runs a command with this input to its end, whatever that is.
+/// Runs a command with an input to its end, successful or not.
 pub(crate) fn output_of(command: &mut Command, input: &str) -> Output {
     let mut child = command
         .stdin(Stdio::piped())
@@ -155,7 +155,7 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Whether what takes long, or bends the machine it runs on, is wanted; says so when it is not.
+/// Whether long tests, or tests that change the machine, are wanted; prints a note when not.
 pub(crate) fn in_soak(what: &str) -> bool {
     if !is_full() {
         skip(what, "make soak runs it, or VERE_FULL=1");
@@ -163,12 +163,12 @@ pub(crate) fn in_soak(what: &str) -> bool {
     is_full()
 }
 
-/// Says that something was not tried.
+/// Prints that a case was not tried.
 pub(crate) fn skip(what: &str, why: &str) {
     say(&format!("skipped: {what}: {why}"));
 }
 
-/// Finds a program; says that the test is skipped when it is not there.
+/// Finds a program; prints that the test is skipped when the program is missing.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
@@ -185,14 +185,14 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A text with its folded header lines as one line each.
+/// A text with its folded header lines as single lines.
 pub(crate) fn unfold(text: &str) -> String {
     text.replace("\r\n", "\n")
         .replace("\n\t", " ")
         .replace("\n ", " ")
 }
 
-/// All files of a directory but hidden ones; none when it is not there.
+/// All files of a directory but hidden files; none when the directory is missing.
 pub(crate) fn read_all(directory: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return Vec::new();

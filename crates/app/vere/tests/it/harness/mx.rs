@@ -1,4 +1,4 @@
-//! A next hop that speaks TLS and does what a test wants of it.
+//! A next hop with TLS, and with the behaviour that a test asks for.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,9 +13,9 @@ use super::{Files, PATIENCE, wait_for};
 /// How a next hop behaves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Manners {
-    /// The certificate it shows; without one it offers no STARTTLS.
+    /// The certificate of the server; without a certificate the server offers no STARTTLS.
     pub(crate) certificate: Option<Files>,
-    /// Certificates behind it.
+    /// Certificates behind the server's certificate.
     pub(crate) chain: Vec<Vec<u8>>,
     /// TLS from the first octet on.
     pub(crate) implicit: bool,
@@ -24,22 +24,22 @@ pub(crate) struct Manners {
     /// Replies by the beginning of the command, `.` for the end of the text, instead of the good ones;
     /// `close` closes, and nothing is said from `silent` on.
     pub(crate) replies: &'static [(&'static str, &'static str)],
-    /// The greeting, when it is another; `silent`: none.
+    /// The greeting, when unusual; `silent`: no greeting.
     pub(crate) greeting: Option<&'static str>,
     /// Whether the greeting leaves octet by octet.
     pub(crate) drip: bool,
 }
 
-/// One message, or the attempt of one, as the next hop saw it.
+/// A message, or the attempt of a message, as the next hop saw the message.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
-    /// The server name of the handshake; empty without one, none without TLS.
+    /// The server name of the handshake; empty without a name, `None` without TLS.
     pub(crate) tls: Option<String>,
     /// The client's address.
     pub(crate) peer: Option<SocketAddr>,
     /// All commands of the connection.
     pub(crate) commands: Vec<String>,
-    /// The text, when it came.
+    /// The text, if received.
     pub(crate) text: String,
 }
 
@@ -51,12 +51,12 @@ pub(crate) struct Mx {
 }
 
 impl Mx {
-    /// Starts one on a free port of 127.0.0.1.
+    /// Starts a next hop on a free port of 127.0.0.1.
     pub(crate) fn start(manners: Manners) -> Self {
         Self::start_on("127.0.0.1:0", manners)
     }
 
-    /// Starts one at an address.
+    /// Starts a next hop at an address.
     pub(crate) fn start_on(address: &str, manners: Manners) -> Self {
         let listener = TcpListener::bind(address).expect("an address");
         let address = listener.local_addr().expect("its address");
@@ -79,7 +79,7 @@ impl Mx {
             for stream in listener.incoming().flatten() {
                 let (manners, config) = (manners.clone(), config.clone());
                 let into = Arc::clone(&into);
-                // A client that goes away is no failure of the test.
+                // A disconnecting client is no failure of the test.
                 std::thread::spawn(move || serve(stream, &manners, config, &into));
             }
         });
@@ -90,12 +90,12 @@ impl Mx {
         self.address.port()
     }
 
-    /// What came so far: one entry for each connection that ended or brought a message.
+    /// The attempts so far: an entry for each connection that ended or brought a message.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("no panic").clone()
     }
 
-    /// Messages that came whole.
+    /// Messages received whole.
     pub(crate) fn messages(&self) -> Vec<Seen> {
         let mut seen = self.seen();
         seen.retain(|one| !one.text.is_empty());
@@ -264,7 +264,7 @@ fn stay(mut reader: impl Read) -> io::Result<Next> {
     Ok(Next::End)
 }
 
-/// What can be written while a reader holds it.
+/// A connection that can be written while a reader holds the connection.
 trait WriteHalf {
     fn say(&mut self, reply: &str) -> io::Result<()>;
 }

@@ -8,22 +8,22 @@ use std::process::{Command, Stdio};
 
 use super::{Child, free_address, program, run, skip, wait_for};
 
-/// A zone and how it is signed.
+/// A zone and the kind of its signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signing {
-    /// With what its parent names.
+    /// With the key named by the parent zone.
     Good,
-    /// The same, with hashed denials (NSEC3).
+    /// With the right key, and hashed denials (NSEC3).
     Hashed,
-    /// With another key than its parent names.
+    /// With another key than the parent zone names.
     WrongKey,
-    /// With signatures that are over.
+    /// With expired signatures.
     Expired,
     /// Not at all.
     None,
 }
 
-/// A running name server, which ends when it is dropped.
+/// A running name server, which ends on drop.
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) address: SocketAddr,
@@ -33,8 +33,8 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// Serves these zones, one label below the root each, with their records in the form of zone files;
-    /// `None` when the programs are not there.
+    /// Serves zones, a label below the root each, with their records in the form of zone files; `None` when the
+    /// programs are missing.
     pub(crate) fn start(folder: &Path, zones: &BTreeMap<&str, (Signing, String)>) -> Option<Self> {
         let tools = Tools {
             folder,
@@ -92,7 +92,7 @@ impl Named {
             ended.or_else(|| answers(address).then_some(true))
         });
         if !runs {
-            // Such as where the system forbids it to read this folder.
+            // Such as where the system forbids the server to read the directory.
             let log = std::fs::read_to_string(folder.join("named.log")).unwrap_or_default();
             skip("signed zones", &format!("named does not start: {log}"));
             return None;
@@ -143,7 +143,7 @@ impl Tools<'_> {
         run(&mut command).trim().to_owned()
     }
 
-    /// Writes a zone, signed or not, and gives its file and its key.
+    /// Writes a zone, signed or not, and returns its file and its key.
     fn sign(&self, origin: &str, text: &str, signing: Signing) -> (String, Option<String>) {
         let label = origin.trim_end_matches('.');
         let file = format!("zone.{label}");

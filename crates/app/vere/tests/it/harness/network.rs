@@ -1,5 +1,5 @@
-//! A network of the test's own: this thread is on one machine, `far` is the other one, and two
-//! cables lie between them, each with addresses of its own.
+//! A private network of a test: the test's thread is on one machine, `far` is the other machine, and two cables lie
+//! between both, each with addresses of its own.
 
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
@@ -17,14 +17,14 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Runs a test in a network of its own, if this machine can make one. All that the test's thread
-    /// starts is in it as well.
+    /// Runs a test in a private network, if the machine can create one. All children of the test's thread are in the
+    /// network as well.
     pub(crate) fn with(test: impl FnOnce(&Self) + Send + 'static) {
         let name = std::thread::current()
             .name()
             .unwrap_or("network")
             .to_owned();
-        // The thread ends with the test, and its network with it.
+        // The thread ends with the test, and its network with the thread.
         let thread =
             std::thread::Builder::new()
                 .name(name.clone())
@@ -52,7 +52,7 @@ impl Network {
         let network = Self { far };
         network.lay_cables()?;
         network.heal();
-        // What no kernel module is there for is noticed now.
+        // A missing kernel module is noticed now.
         tried("nft", &["list", "table", "inet", "faults"])?;
         Ok(network)
     }
@@ -89,18 +89,18 @@ impl Network {
         command
     }
 
-    /// Cuts a cable in both directions; nobody is told.
+    /// Cuts a cable in both directions, without a notice to either side.
     pub(crate) fn cut(&self, cable: u8) {
         self.drop_near(&format!("iifname near{cable} drop"));
         self.drop_far(&format!("iifname far{cable} drop"));
     }
 
-    /// Nothing comes back from the other machine; what is sent there arrives.
+    /// Drops the octets from the other machine; octets to the other machine arrive.
     pub(crate) fn cut_towards_here(&self) {
         self.drop_near("iifname \"near*\" drop");
     }
 
-    /// Both cables lose that much of what is sent, in both directions.
+    /// Both cables lose a percentage of all packets, in both directions.
     pub(crate) fn lose(&self, percent: u8) {
         let lose = format!("numgen random mod 100 < {percent} drop");
         self.drop_near(&format!("iifname \"near*\" {lose}"));
@@ -128,7 +128,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // The other machine's processes are gone by now; the cables go with it.
+        // The other machine's processes are gone by now; the cables go with the network.
         let _ = Command::new("ip")
             .args(["netns", "del", &self.far])
             .status();

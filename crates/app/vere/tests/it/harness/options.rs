@@ -1,4 +1,4 @@
-//! What a test wants of its system, written out as a configuration file.
+//! The settings of a test's system, written out as a configuration file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -37,7 +37,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Everything but local mail goes to this next hop.
+    /// Sends all mail but local mail to a next hop.
     pub(crate) fn to(next_hop: impl ToString) -> Self {
         Self::default().route("*", next_hop, "")
     }
@@ -107,7 +107,7 @@ impl Options {
             .set("tls.key", &quoted(&files.key))
     }
 
-    /// The certificate to show to clients that ask for `name`.
+    /// The certificate for clients that ask for `name`.
     pub(crate) fn certificate_for(self, name: &str, files: &Files) -> Self {
         self.table(&format!(
             "[[tls.sni]]\nname = \"{name}\"\ncertificate = {}\nkey = {}",

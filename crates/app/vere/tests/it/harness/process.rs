@@ -14,7 +14,7 @@ use super::wait_within;
 pub(crate) struct Child(std::process::Child);
 
 impl Child {
-    /// Starts it.
+    /// Starts the process.
     pub(crate) fn spawn(command: &mut Command) -> Self {
         let child = command.spawn();
         Self(child.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}")))
@@ -24,17 +24,17 @@ impl Child {
         self.0.id()
     }
 
-    /// Its standard output, which must be piped.
+    /// The standard output of the process, which must be piped.
     pub(crate) fn take_output(&mut self) -> ChildStdout {
         self.0.stdout.take().expect("piped")
     }
 
-    /// Whether it has ended, and how.
+    /// The exit status, if the process has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.0.try_wait().expect("wait")
     }
 
-    /// Asks it to end and waits for that; kills it when it does not.
+    /// Asks the process to end and waits for the end; kills the process after `patience`.
     pub(crate) fn stop(&mut self, patience: Duration) -> ExitStatus {
         let _ = signal(self.id(), Signal::SIGTERM);
         wait_within(patience, "the end of a process", || self.ended())
@@ -48,8 +48,8 @@ impl Drop for Child {
     }
 }
 
-/// Sends a signal; false when there is no such process any more. What is stopped stands still when this returns: its
-/// threads go on for a moment, on a busy machine for long enough to read an answer and act on it.
+/// Sends a signal; false when the process no longer exists. A stopped process stands still on return: its threads go
+/// on for a moment, on a busy machine for long enough to read an answer and act.
 pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
     let process = Pid::from_raw(i32::try_from(pid).expect("a process id"));
     let is_sent = nix::sys::signal::kill(process, signal).is_ok();
@@ -74,8 +74,8 @@ fn stands_still(pid: u32) -> bool {
     states.all(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
 }
 
-/// Octets of memory that a process has for itself and has written to. Pages of the program are left out: whether they
-/// are shared depends on who else runs it at the moment.
+/// Octets of memory that are private to a process and were written. Pages of the program are left out: their sharing
+/// depends on the processes that run at the moment.
 pub(crate) fn private_memory(pid: u32) -> u64 {
     let file = format!("/proc/{pid}/smaps_rollup");
     let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -86,7 +86,7 @@ pub(crate) fn private_memory(pid: u32) -> u64 {
     kib.expect("its anonymous memory") * 1024
 }
 
-/// The processes whose parent this is.
+/// The children of a process.
 pub(crate) fn children(parent: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").expect("/proc");
     let pids = processes
@@ -108,7 +108,7 @@ pub(crate) fn descriptors(pid: u32) -> usize {
     entries.count()
 }
 
-/// The CPU time that a process has spent, user and system.
+/// The CPU time of a process, user and system.
 pub(crate) fn cpu_time(pid: u32) -> Duration {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name in brackets may hold anything; behind it, the 12th and 13th word are the times.
@@ -121,7 +121,7 @@ pub(crate) fn cpu_time(pid: u32) -> Duration {
 
 /// How long a process's first thread, or this thread, was ready and had to wait for a CPU.
 ///
-/// What is taken off a measured time so that it does not depend on what else the machine does.
+/// A correction of measured times for the other load of the machine.
 pub(crate) fn cpu_wait(pid: Option<u32>) -> Duration {
     let who = pid.map_or_else(|| "thread-self".to_owned(), |pid| pid.to_string());
     let text = std::fs::read_to_string(format!("/proc/{who}/schedstat")).unwrap_or_default();
@@ -129,7 +129,7 @@ pub(crate) fn cpu_wait(pid: Option<u32>) -> Duration {
     Duration::from_nanos(wait.and_then(|wait| wait.parse().ok()).unwrap_or(0))
 }
 
-/// Raises the soft limit of open files to the hard one and gives it.
+/// Raises the soft limit of open files to the hard limit and returns the limit.
 pub(crate) fn raise_descriptor_limit() -> u64 {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("the limit");
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).expect("up to the hard limit");

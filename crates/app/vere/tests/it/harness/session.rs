@@ -10,7 +10,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 use super::{Authority, PATIENCE};
 
-/// One connection.
+/// A connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     reader: BufReader<Wire>,
@@ -62,7 +62,7 @@ impl Session {
         Self::try_connect(address).expect("a greeting")
     }
 
-    /// Connects and reads the greeting, if there is one that begins with 220.
+    /// Connects and reads the greeting, which must begin with 220.
     pub(crate) fn try_connect(address: SocketAddr) -> io::Result<Self> {
         let mut session = Self::open(address)?;
         let greeting = session.try_reply()?;
@@ -106,7 +106,7 @@ impl Session {
         self.handshake(trust, name)
     }
 
-    /// Makes a handshake as client that asks for `name` and checks the certificate for it.
+    /// Makes a handshake as a client that asks for `name` and checks the certificate for the name.
     pub(crate) fn handshake(self, trust: &Authority, name: &str) -> io::Result<Self> {
         assert!(self.reader.buffer().is_empty(), "octets before TLS");
         let Wire::Plain(stream) = self.reader.into_inner() else {
@@ -159,7 +159,7 @@ impl Session {
         self.reader.get_ref().socket()
     }
 
-    /// Reads one reply, all its lines.
+    /// Reads a reply, all its lines.
     pub(crate) fn try_reply(&mut self) -> io::Result<String> {
         let mut reply = String::new();
         loop {
@@ -173,12 +173,12 @@ impl Session {
         }
     }
 
-    /// Reads one reply, all its lines.
+    /// Reads a reply, all its lines.
     pub(crate) fn reply(&mut self) -> String {
         self.try_reply().expect("a reply")
     }
 
-    /// Reads one reply that must begin so.
+    /// Reads a reply that must begin with `expected`.
     pub(crate) fn expect(&mut self, expected: &str) -> String {
         let reply = self.reply();
         assert!(
@@ -188,12 +188,12 @@ impl Session {
         reply
     }
 
-    /// Sends octets as they are.
+    /// Sends octets unchanged.
     pub(crate) fn send(&mut self, octets: &[u8]) {
         self.try_send(octets).expect("octets are taken");
     }
 
-    /// Sends octets as they are, if the server takes them.
+    /// Sends octets unchanged, if the server accepts the octets.
     pub(crate) fn try_send(&mut self, octets: &[u8]) -> io::Result<()> {
         let wire = self.reader.get_mut();
         wire.write_all(octets)?;
@@ -220,14 +220,14 @@ impl Session {
         self.command("DATA", "354");
     }
 
-    /// Sends one message and gives the final reply.
+    /// Sends a message and returns the final reply.
     pub(crate) fn message(&mut self, from: &str, to: &[&str], text: &str) -> String {
         self.envelope(from, to);
         self.send(format!("{text}\r\n.\r\n").as_bytes());
         self.reply()
     }
 
-    /// Sends one message and gives the final reply, or that to MAIL when it is refused there.
+    /// Sends a message and returns the final reply, or the reply to MAIL when MAIL is refused.
     pub(crate) fn offer(&mut self, from: &str, to: &str, text: &str) -> String {
         self.send(format!("MAIL FROM:<{from}>\r\n").as_bytes());
         let reply = self.reply();
@@ -240,20 +240,20 @@ impl Session {
         self.reply()
     }
 
-    /// Sends one message that must be taken and gives its queue id.
+    /// Sends a message that must be accepted and returns its queue id.
     pub(crate) fn submit(&mut self, from: &str, to: &[&str], text: &str) -> String {
         let reply = self.message(from, to, text);
         assert!(reply.starts_with("250 2."), "{reply}");
         queue_id(&reply)
     }
 
-    /// Says EHLO and sends a short message that must be taken.
+    /// Sends EHLO and a short message that must be accepted.
     pub(crate) fn submit_after_ehlo(&mut self, to: &str) {
         self.command("EHLO client.example.net", "250");
         self.submit("a@example.net", &[to], "Subject: short\r\n\r\nbody");
     }
 
-    /// Reads until the server closes the connection, which it must.
+    /// Reads until the server closes the connection, as required.
     pub(crate) fn rest(mut self) -> String {
         let mut octets = Vec::new();
         match self.reader.read_to_end(&mut octets) {

@@ -15,17 +15,17 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Starts it on a free port.
+    /// Starts a sink on a free port.
     pub(crate) fn start() -> Self {
         Self::with_faults(&[])
     }
 
-    /// Starts one that misbehaves.
+    /// Starts a sink with faults.
     pub(crate) fn with_faults(faults: &[&str]) -> Self {
         Self::start_at(free_address(), faults)
     }
 
-    /// Starts it where a test wants it.
+    /// Starts a sink at an address.
     pub(crate) fn start_at(address: SocketAddr, faults: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         raise_descriptor_limit();
@@ -44,12 +44,12 @@ impl Sink {
         }
     }
 
-    /// What came so far.
+    /// The messages so far.
     pub(crate) fn mail(&self) -> Vec<String> {
         read_all(self.directory.path())
     }
 
-    /// What came so far, in the order in which it came.
+    /// The messages so far, in the order of arrival.
     pub(crate) fn in_order(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.directory.path()).expect("the sink's folder");
         let names = entries.flatten().map(|entry| entry.path());
@@ -69,7 +69,7 @@ impl Sink {
             .collect()
     }
 
-    /// Waits until exactly `count` messages are there and gives their texts.
+    /// Waits for exactly `count` messages and returns their texts.
     pub(crate) fn wait_mail(&self, count: usize) -> Vec<String> {
         wait_for(&format!("{count} messages in the sink"), || {
             let texts = self.mail();

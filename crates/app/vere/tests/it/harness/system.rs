@@ -29,18 +29,18 @@ pub(crate) struct System {
 }
 
 impl System {
-    /// Starts it and waits until it takes mail.
+    /// Starts a system and waits until the system accepts mail.
     pub(crate) fn start(options: &Options) -> Self {
         Self::start_in(tempfile::tempdir().expect("a temporary directory"), options)
     }
 
-    /// Starts it in this directory and waits until it takes mail.
+    /// Starts a system in a directory and waits until the system accepts mail.
     pub(crate) fn start_in(directory: tempfile::TempDir, options: &Options) -> Self {
         Self::start_as(directory, options, |_, _| {})
     }
 
-    /// Starts it in this directory, with a command changed for its SMTP address, and waits until it
-    /// takes mail.
+    /// Starts a system in a directory, with a command changed for its SMTP address, and waits until the system
+    /// accepts mail.
     pub(crate) fn start_as(
         directory: tempfile::TempDir,
         options: &Options,
@@ -51,7 +51,7 @@ impl System {
         system
     }
 
-    /// Starts it and does not wait: it may never take mail.
+    /// Starts a system without waiting: the system may never accept mail.
     pub(crate) fn start_shut(options: &Options) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         Self::spawn(directory, options, |_, _| {})
@@ -74,7 +74,7 @@ impl System {
         let mut command = serve_command(&config, directory.path());
         change(&mut command, prepared.smtp);
         let serve = Child::spawn(&mut command);
-        // It may hold descriptors that are the daemon's only now.
+        // The command may hold descriptors that now belong to the daemon only.
         drop(command);
         let Prepared {
             smtp,
@@ -93,7 +93,7 @@ impl System {
         }
     }
 
-    /// Writes the file of a system that is not started, and gives its path.
+    /// Writes the file of a system without starting the system, and returns the path.
     pub(crate) fn write_config(directory: &Path, options: &Options) -> PathBuf {
         give_accounts(&directory.join("data"));
         let mut prepared = Prepared {
@@ -106,7 +106,7 @@ impl System {
         directory.join("vere.toml")
     }
 
-    /// Starts it with settings under which it ends; gives how, and its log.
+    /// Starts a system with fatal settings; returns its exit status and log.
     pub(crate) fn failing_start(options: &Options) -> (ExitStatus, String) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let config = Self::write_config(directory.path(), options);
@@ -116,7 +116,7 @@ impl System {
         (status, String::from_utf8_lossy(&log).into_owned())
     }
 
-    /// Waits until it takes mail.
+    /// Waits until the system accepts mail.
     pub(crate) fn wait_ready(&mut self) {
         wait_for("the greeting", || {
             if let Some(status) = self.serve.ended() {
@@ -126,7 +126,7 @@ impl System {
         });
     }
 
-    /// Writes other settings to the file; they hold after [`System::reload`] or a restart.
+    /// Writes other settings to the file, which apply after [`System::reload`] or a restart.
     pub(crate) fn configure(&self, options: &Options) {
         let mut prepared = Prepared {
             smtp: self.smtp,
@@ -137,43 +137,43 @@ impl System {
         prepared.write(options, self.directory.path());
     }
 
-    /// Tells it to read its settings again.
+    /// Asks the system to read its settings again.
     pub(crate) fn reload(&self) {
         self.signal(Signal::SIGHUP);
     }
 
-    /// Stops it and starts it again with the settings that are in the file now.
+    /// Stops the system and starts it again with the present settings of the file.
     pub(crate) fn restart(&mut self) {
         self.end();
         self.serve = Child::spawn(&mut serve_command(&self.config, self.directory.path()));
         self.wait_ready();
     }
 
-    /// Kills everything at once, starts it again, and waits until it takes mail.
+    /// Kills all processes at once, starts the system again, and waits until the system accepts mail.
     pub(crate) fn crash(&mut self) {
         self.crash_without_waiting();
         self.wait_ready();
     }
 
-    /// Kills everything at once and starts it again.
+    /// Kills all processes at once and starts the system again.
     pub(crate) fn crash_without_waiting(&mut self) {
         self.kill();
         self.start_again();
     }
 
-    /// Starts it after [`System::kill`].
+    /// Starts the system after [`System::kill`].
     pub(crate) fn start_again(&mut self) {
         self.serve = Child::spawn(&mut serve_command(&self.config, self.directory.path()));
     }
 
-    /// Kills everything at once and waits until nothing of it is left.
+    /// Kills all processes at once and waits until no process is left.
     pub(crate) fn kill(&mut self) {
         self.signal(Signal::SIGKILL);
         wait_for("the end of vere serve", || self.serve.ended());
         wait_for("the end of its roles", || {
             (self.roles_left() == 0).then_some(())
         });
-        // A process that is ending loses its command line before it closes its sockets.
+        // An ending process loses its command line before closing its sockets.
         let mut addresses = vec![self.smtp, self.submission];
         addresses.extend(self.nodes);
         wait_for("the ports to be free", || {
@@ -193,7 +193,7 @@ impl System {
         maildirs.join(name).join("new")
     }
 
-    /// The mail that an account has so far.
+    /// The mail of an account so far.
     pub(crate) fn mail(&self, name: &str) -> Vec<String> {
         read_all(&self.maildir(name))
     }
@@ -206,19 +206,19 @@ impl System {
         })
     }
 
-    /// Runs a command against this system and gives its output.
+    /// Runs a command against the system and returns its output.
     pub(crate) fn command(&self, arguments: &[&str]) -> String {
         run(vere().args(arguments).arg("-c").arg(&self.config))
     }
 
-    /// Starts a command and does not wait for its end.
+    /// Starts a command without waiting for its end.
     pub(crate) fn start_command(&self, arguments: &[&str]) -> Child {
         let mut command = vere();
         command.args(arguments).arg("-c").arg(&self.config);
         Child::spawn(command.stdout(Stdio::null()))
     }
 
-    /// Runs a command that fails and gives its exit code with what it said.
+    /// Runs a command that fails and returns its exit code and output.
     pub(crate) fn failing_command(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let mut command = vere();
         command.args(arguments).arg("-c").arg(&self.config);
@@ -228,7 +228,7 @@ impl System {
         (output.status.code(), text)
     }
 
-    /// Adds the domain and the accounts that the scripts know.
+    /// Adds the domain and the accounts of the scripts.
     pub(crate) fn add_script_accounts(&self) {
         self.command(&["domain", "add", "demo.test"]);
         for name in ["alice", "bob", "postmaster"] {
@@ -245,7 +245,7 @@ impl System {
         add_account(&self.config, address);
     }
 
-    /// The queues as `vere queue list --json` prints them.
+    /// The queues as `vere queue list --json` prints the queues.
     pub(crate) fn queues(&self) -> Vec<Value> {
         let text = self.command(&["queue", "list", "--json"]);
         let value: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("JSON: {text}"));
@@ -272,12 +272,12 @@ impl System {
         messages.sum()
     }
 
-    /// Waits until nothing is queued.
+    /// Waits until no message is queued.
     pub(crate) fn wait_empty(&self) {
         wait_for("empty queues", || (self.queued() == 0).then_some(()));
     }
 
-    /// The process ids of a role, by their command lines; `spool a` is one node, `spool` all of them.
+    /// The process ids of a role, by their command lines; `spool a` is one node, `spool` all nodes.
     pub(crate) fn role_pids(&self, role: &str) -> Vec<u32> {
         let (role, node) = role.split_once(' ').unwrap_or((role, ""));
         let config = self.config.to_string_lossy().into_owned();
@@ -303,7 +303,7 @@ impl System {
         pids.iter().filter(|pid| signal(**pid, sent)).count()
     }
 
-    /// Kills a role's processes with SIGKILL and waits for new ones.
+    /// Kills a role's processes with SIGKILL and waits for new processes.
     pub(crate) fn kill_and_wait(&self, role: &str) {
         let before = self.role_pids(role);
         self.signal_role(role, Signal::SIGKILL);
@@ -323,7 +323,7 @@ impl System {
         (session, took.saturating_sub(waits().saturating_sub(waited)))
     }
 
-    /// Connects and sends octets that are there before the gateway greets.
+    /// Connects and sends octets that arrive before the gateway's greeting.
     pub(crate) fn speak_early(&self, octets: &[u8]) -> Session {
         self.signal_role("gateway", Signal::SIGSTOP);
         let mut session = Session::open(self.smtp).expect("a connection");
@@ -337,13 +337,13 @@ impl System {
         assert!(signal(self.serve.id(), sent), "it runs");
     }
 
-    /// What the system wrote to its log so far.
+    /// The log of the system so far.
     pub(crate) fn log(&self) -> String {
         let octets = std::fs::read(self.directory.path().join("log")).unwrap_or_default();
         String::from_utf8_lossy(&octets).into_owned()
     }
 
-    /// Waits until the log has a line with all of these in it and gives that line.
+    /// Waits until the log has a line with all of `parts` and returns the line.
     pub(crate) fn wait_log(&self, parts: &[&str]) -> String {
         wait_for(&format!("a line with {parts:?} in the log"), || {
             let log = self.log();
@@ -353,7 +353,7 @@ impl System {
         })
     }
 
-    /// Stops it as an operator would; its exit must be clean.
+    /// Stops the system as an operator would; the exit must be clean.
     pub(crate) fn stop(mut self) {
         self.end();
     }
@@ -369,7 +369,7 @@ impl System {
         wait_for("the end of vere serve", || self.serve.ended())
     }
 
-    /// Stops it as an operator would, to be started again.
+    /// Stops the system as an operator would, for another start.
     pub(crate) fn end(&mut self) {
         let status = self.serve.stop(PATIENCE);
         assert!(status.success(), "exit {status}; log:\n{}", self.log());

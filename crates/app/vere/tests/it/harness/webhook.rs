@@ -17,7 +17,7 @@ const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
 const BLOCK: usize = 64;
 const SECRET: &str = "hook's secret";
 
-/// A port whose clients are answered one by one, until this is dropped.
+/// A port whose clients are answered in sequence, until the value is dropped.
 pub(crate) struct Hook {
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -68,7 +68,7 @@ impl Drop for Hook {
     }
 }
 
-/// Reads a post to `/hook`, which must be signed, and gives its lines.
+/// Reads a post to `/hook`, which must be signed, and returns its lines.
 pub(crate) fn read_post(reader: &mut impl BufRead) -> std::io::Result<Vec<Value>> {
     let (mut signed, mut length) = (String::new(), 0);
     loop {

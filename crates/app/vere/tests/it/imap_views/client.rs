@@ -1,4 +1,4 @@
-//! A client: when it does something, and what it makes of the answer.
+//! A client: the times of its commands, and its reading of the answers.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use super::view::{Left, Saying, View};
 use super::wire::{Response, Wire};
 use super::world::{World, copy_uids};
 
-/// What a client has enabled.
+/// The capability that a client has enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Plain,
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Qresync,
 }
 
-/// What a command was, as far as its answer depends on it.
+/// The kind of a command, as far as its answer depends on the kind.
 #[derive(Debug)]
 pub(super) enum Asked {
     Append {
@@ -30,12 +30,12 @@ pub(super) enum Asked {
     },
     Open {
         mailbox: String,
-        /// The greatest UID that was given before.
+        /// The greatest UID given before.
         last_uid: u32,
     },
     Close,
     Noop,
-    /// A change of flags that is not told.
+    /// A change of flags without a response.
     Silent {
         uids: Vec<u32>,
     },
@@ -51,7 +51,7 @@ pub(super) struct Pending {
     asked: Asked,
 }
 
-/// The mailbox that is open.
+/// The open mailbox.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) mailbox: String,
@@ -65,7 +65,7 @@ pub(super) struct Client {
     wire: Wire,
     pub(super) kind: Kind,
     pub(super) open: Option<Open>,
-    /// Mailboxes as they were left.
+    /// Mailboxes in the state of their last visit.
     left: HashMap<String, Left>,
     /// The tag of an IDLE under way.
     idle: Option<String>,
@@ -178,13 +178,13 @@ impl Client {
         self.send(command, Saying::All, Asked::Open { mailbox, last_uid });
     }
 
-    /// Remembers the mailbox that is open as it is.
+    /// Remembers the state of the open mailbox.
     fn leave(&mut self) {
         let Some(open) = self.open.take() else {
             return;
         };
         if self.kind == Kind::Qresync {
-            // Without one of this time the one of before does as well.
+            // Without a state of this time the earlier state does as well.
             self.left
                 .extend(open.view.leave().map(|left| (open.mailbox, left)));
         }
@@ -220,7 +220,7 @@ impl Client {
         }
     }
 
-    /// Reads the answer to what was begun.
+    /// Reads the answer to the begun command.
     pub(super) fn finish(&mut self, world: &mut World) {
         let Some(pending) = self.pending.take() else {
             return;
@@ -234,7 +234,7 @@ impl Client {
         loop {
             let response = self.wire.response();
             if let Some(end) = response.text.strip_prefix(&format!("{tag} ")) {
-                // Messages that others removed are left out.
+                // Messages removed by other clients are left out.
                 let is_fine = end.starts_with("OK") || end.starts_with("NO [EXPUNGEISSUED]");
                 assert!(is_fine, "{command}: {end}");
                 self.answered(&asked, &response, world);
@@ -246,7 +246,7 @@ impl Client {
         }
     }
 
-    /// What is of interest in an untagged response beyond the view.
+    /// The relevant parts of an untagged response beyond the view.
     fn heard(&self, asked: &Asked, response: &Response, world: &mut World) {
         if let Asked::Copy { to } = asked {
             self.copied(to, response, world);
@@ -294,7 +294,7 @@ impl Client {
                     let next = open.view.uid_next;
                     assert!(next > *last_uid, "UIDNEXT {next} after {last_uid}");
                 }
-                // What is resumed must be known whole.
+                // A resumed mailbox must be known whole.
                 if self.kind == Kind::Qresync {
                     self.learn(world);
                 }
@@ -314,7 +314,7 @@ impl Client {
         }
     }
 
-    /// Asks for what is not known of messages.
+    /// Asks for the unknown attributes of messages.
     pub(super) fn learn(&mut self, world: &mut World) {
         let Some(open) = self.open.as_ref().filter(|_| self.idle.is_none()) else {
             return;
@@ -327,7 +327,7 @@ impl Client {
         }
     }
 
-    /// Ends what goes on.
+    /// Ends the current command.
     pub(super) fn rest(&mut self, world: &mut World) {
         self.end_idle();
         self.finish(world);
@@ -339,7 +339,7 @@ impl Client {
         self.finish(world);
     }
 
-    /// Whether what is believed is what is there.
+    /// Whether the belief equals the mailbox.
     pub(super) fn agrees(&self, world: &World) -> bool {
         self.open
             .as_ref()

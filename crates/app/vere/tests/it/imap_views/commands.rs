@@ -5,7 +5,7 @@ use super::client::{Asked, Client, Kind};
 use super::view::Saying;
 use super::world::{World, text};
 
-/// Flags that are set and removed.
+/// Flags to set and remove.
 const FLAGS: [&str; 6] = [
     "\\Seen",
     "\\Flagged",

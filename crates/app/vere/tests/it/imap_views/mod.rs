@@ -1,9 +1,9 @@
-//! Several clients at one mailbox, doing this and that at once: what each believes follows from nothing
-//! but what it is told, and in the end all believe the same, which is what is there.
+//! Several clients at one mailbox, with mixed commands at once: the belief of each client follows from nothing but
+//! its responses, and in the end all clients believe the same, the true content of the mailbox.
 //!
-//! A round gives commands to some clients before it reads any answer. [`view`] checks each response against
-//! what may be said when; [`world`] what all clients together know: no UID is used twice, no message changes
-//! or is lost. A seed gives the same commands again, though the server may order them otherwise.
+//! A round gives commands to some clients before reading any answer. [`view`] checks each response against the rules
+//! of its command; [`world`] checks the knowledge of all clients together: no UID is used twice, no message changes
+//! or is lost. A seed repeats the commands, though the server may order the commands otherwise.
 
 mod client;
 mod commands;
@@ -18,7 +18,7 @@ use crate::imap::{Imap, with_store};
 use client::{Client, Kind};
 use world::World;
 
-/// Rounds between two looks at whether all believe the same.
+/// Rounds between two checks of agreement.
 const ROUNDS_BETWEEN: usize = 40;
 
 /// `SplitMix64` (Steele, Lea, Flood 2014).
@@ -39,7 +39,7 @@ impl Random {
         usize::try_from(self.next() % end).expect("64 bits")
     }
 
-    /// Whether something that happens so many times of a hundred does.
+    /// Whether an event with a probability of `times` percent happens.
     fn percent(&mut self, times: usize) -> bool {
         self.below(100) < times
     }
@@ -49,7 +49,7 @@ impl Random {
     }
 }
 
-/// Says which seed it was when a test fails.
+/// Prints the seed when a test fails.
 struct Named(u64);
 
 impl Drop for Named {
@@ -120,14 +120,14 @@ fn run(address: SocketAddr, seed: u64, mut world: World, rounds: usize) {
     say(&format!("seed {seed}: {}", world.summary()));
 }
 
-/// All clients look again, and then believe what is there.
+/// All clients refresh, and then believe the true content.
 fn agree(address: SocketAddr, clients: &mut [Client], world: &mut World) {
     for client in clients.iter_mut() {
         client.rest(world);
     }
     world.look(address);
     for client in clients {
-        // A change is told a moment after it is done.
+        // A change is announced a moment after the change.
         wait_for("a client that believes what is there", || {
             client.noop(world);
             client.learn(world);

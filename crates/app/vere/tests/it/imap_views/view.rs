@@ -1,10 +1,10 @@
-//! What a client believes of a mailbox, from nothing but what the server tells it.
+//! A client's belief about a mailbox, from nothing but the responses of the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::wire::{Response, numbers};
 
-/// What a client knows of a message.
+/// A client's knowledge of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) uid: Option<u32>,
@@ -12,16 +12,16 @@ pub(super) struct Known {
     pub(super) mod_seq: u64,
 }
 
-/// What a command lets the server say.
+/// The responses that a command allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Saying {
     /// Anything.
     All,
-    /// Nothing that changes the numbers of messages (RFC 9051 section 7.5.1).
+    /// No response that changes the numbers of messages (RFC 9051 section 7.5.1).
     Numbered,
 }
 
-/// A mailbox as it was left, for QRESYNC.
+/// A mailbox in the state of the last visit, for QRESYNC.
 #[derive(Debug, Clone)]
 pub(super) struct Left {
     pub(super) uid_validity: u32,
@@ -36,22 +36,22 @@ impl Left {
     }
 }
 
-/// The mailbox that is open, as its client believes it to be.
+/// The open mailbox, in the belief of its client.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) messages: Vec<Known>,
     pub(super) uid_validity: u32,
     pub(super) uid_next: u32,
-    /// The last change that this client was told of together with all before it.
+    /// The last change known to the client together with all earlier changes.
     pub(super) mod_seq: u64,
-    /// The greatest number of a change that was seen.
+    /// The greatest number of a change seen so far.
     pub(super) seen_mod_seq: u64,
-    /// Whether what is gone is told by VANISHED.
+    /// Whether VANISHED announces removed messages.
     qresync: bool,
-    /// What was known before the mailbox was opened, while it is being opened.
+    /// The knowledge before the mailbox was opened, during the opening.
     resuming: Option<BTreeMap<u32, Known>>,
     exists_while_resuming: Option<usize>,
-    /// Whether only what was known is told of while it is being opened (RFC 7162 section 3.2.5.1).
+    /// Whether the opening announces only known messages (RFC 7162 section 3.2.5.1).
     known_only: bool,
 }
 
@@ -65,7 +65,7 @@ impl View {
         }
     }
 
-    /// The mailbox as it is left now, if all of it is known.
+    /// The present state of the mailbox, if wholly known.
     pub(super) fn leave(&self) -> Option<Left> {
         let messages = self
             .messages
@@ -120,7 +120,7 @@ impl View {
         assert!(self.qresync, "VANISHED without ENABLE QRESYNC: {text}");
         let set = text.rsplit(' ').next().unwrap_or("");
         let gone: BTreeSet<u32> = numbers(set).into_iter().collect();
-        // When it was asked for later, what the client knows it is told of without EARLIER as well.
+        // After a later request, the client hears of its known messages without EARLIER as well.
         if let Some(known) = &mut self.resuming {
             known.retain(|uid, _| !gone.contains(uid));
         }
@@ -135,7 +135,7 @@ impl View {
                 .messages
                 .iter()
                 .position(|known| known.uid == Some(uid));
-            // One of which only the number was told: it stands before the next whose UID is known.
+            // A message with only its number known: its place is before the next message with a known UID.
             let unknown = || {
                 let next = |known: &Known| known.uid.is_some_and(|own| own > uid);
                 let next = self.messages.iter().position(next);
@@ -179,7 +179,7 @@ impl View {
             own.collect::<BTreeSet<String>>()
         });
         self.seen_mod_seq = self.seen_mod_seq.max(mod_seq.unwrap_or(0));
-        // One that was not asked for can only have changed since.
+        // An unrequested message can only have changed since.
         let is_known =
             |known: &BTreeMap<u32, Known>| uid.is_some_and(|uid| known.contains_key(&uid));
         if self.known_only && self.resuming.as_ref().is_some_and(|known| !is_known(known)) {
@@ -220,8 +220,8 @@ impl View {
         );
     }
 
-    /// The mailbox is open now, or what happened since is being told: what was known of it, and what was
-    /// told of it, must be all of it, but for what is new where it was not asked for.
+    /// The mailbox is open now, or the changes since are announced: the earlier knowledge and the announcements must
+    /// be complete, but for new messages that were not requested.
     pub(super) fn opened(&mut self) {
         let Some(known) = self.resuming.take() else {
             return;
@@ -233,11 +233,11 @@ impl View {
             known.keys()
         );
         self.messages = known.into_values().collect();
-        // What is new has greater UIDs than all that was known.
+        // New messages have greater UIDs than all known messages.
         self.messages.resize(there, Known::default());
     }
 
-    /// All before this was told: there is nothing that the client does not know.
+    /// All earlier changes were announced: the client knows the whole mailbox.
     pub(super) fn synced(&mut self) {
         self.mod_seq = self.mod_seq.max(self.seen_mod_seq);
     }
@@ -258,7 +258,7 @@ impl View {
         Some((first + 1, last + 1))
     }
 
-    /// What is believed: UIDs and flags, if all are known.
+    /// The belief: UIDs and flags, if all are known.
     pub(super) fn belief(&self) -> Option<Vec<(u32, BTreeSet<String>)>> {
         self.messages
             .iter()

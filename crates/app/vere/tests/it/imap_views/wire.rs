@@ -1,4 +1,4 @@
-//! A connection whose every response is read, literals and all.
+//! A connection whose every response is read, literals included.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use crate::harness::PATIENCE;
 /// Stands for a literal in the text of a response.
 const LITERAL: char = '\u{1}';
 
-/// A response: its text without the line end, and the literals in it.
+/// A response: its text without the line end, and its literals.
 #[derive(Debug, Clone)]
 pub(super) struct Response {
     pub(super) text: String,
@@ -37,7 +37,7 @@ impl Response {
     }
 }
 
-/// The numbers of a set such as `1:3,7`, in the order in which they stand.
+/// The numbers of a set such as `1:3,7`, in the order of the set.
 pub(super) fn numbers(set: &str) -> Vec<u32> {
     let number = |text: &str| -> u32 { text.parse().unwrap_or_else(|_| panic!("no set: {set}")) };
     set.split(',')
@@ -48,7 +48,7 @@ pub(super) fn numbers(set: &str) -> Vec<u32> {
         .collect()
 }
 
-/// What was said, for whoever looks why the test failed.
+/// The dialogue, printed when the test fails.
 #[expect(clippy::print_stdout, reason = "it is shown when the test fails only")]
 fn note(port: u16, by: char, text: &str) {
     println!("{port} {by}: {text}");
@@ -58,7 +58,7 @@ fn note(port: u16, by: char, text: &str) {
 #[derive(Debug)]
 pub(super) struct Wire {
     reader: BufReader<TcpStream>,
-    /// Its port, which names it in what is printed when the test fails.
+    /// The port, which names the connection in the output of a failed test.
     port: u16,
     tags: u32,
 }
@@ -78,7 +78,7 @@ impl Wire {
         wire
     }
 
-    /// Sends a command and gives its tag.
+    /// Sends a command and returns its tag.
     pub(super) fn send(&mut self, command: &str) -> String {
         self.tags += 1;
         let tag = format!("t{}", self.tags);

@@ -1,4 +1,4 @@
-//! What all clients together know.
+//! The common knowledge of all clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
@@ -11,21 +11,21 @@ pub(super) type Place = (String, u32);
 /// UIDs and flags, without `\Recent`.
 pub(super) type Belief = Vec<(u32, BTreeSet<String>)>;
 
-/// What was done and seen.
+/// The history of commands and responses.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) mailboxes: Vec<String>,
-    /// What messages say, by what was answered when they were added.
+    /// The texts of messages, by the answers to their APPENDs.
     texts: HashMap<Place, u32>,
-    /// Copies in the order in which they were answered: what a copy says is known once its original is.
+    /// Copies in the order of their answers: the text of a copy is known once its original is known.
     copies: Vec<(Place, Place)>,
-    /// Every UID that was given.
+    /// Every UID given so far.
     used: HashSet<Place>,
-    /// Messages that somebody meant to delete or move.
+    /// Messages that a client meant to delete or move.
     doomed: HashSet<Place>,
-    /// What clients read; checked when all is known.
+    /// The texts that clients read; checked when all texts are known.
     read: Vec<(Place, String)>,
-    /// What is there.
+    /// The content of the mailboxes.
     there: BTreeMap<String, Belief>,
     validity: HashMap<String, u32>,
     added: u32,
@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// The number of the next message to be added, which is in its text.
+    /// The number of the next message to add, which is in its text.
     pub(super) fn next_text(&mut self) -> u32 {
         self.added += 1;
         self.added
@@ -88,13 +88,13 @@ impl World {
         self.read.push((place, text));
     }
 
-    /// The greatest UID that was given in a mailbox.
+    /// The greatest UID given in a mailbox.
     pub(super) fn last_uid(&self, mailbox: &str) -> u32 {
         let uids = self.used.iter().filter(|(own, _)| own == mailbox);
         uids.map(|(_, uid)| *uid).max().unwrap_or(0)
     }
 
-    /// A mailbox has this UIDVALIDITY, always.
+    /// Checks that a mailbox always has the same UIDVALIDITY.
     pub(super) fn validity(&mut self, mailbox: &str, validity: u32) {
         let known = *self.validity.entry(mailbox.to_owned()).or_insert(validity);
         assert_eq!(known, validity, "UIDVALIDITY of {mailbox} changed");
@@ -104,8 +104,8 @@ impl World {
         &self.there[mailbox]
     }
 
-    /// Looks with a fresh client at what is there, while nobody changes it, and checks that it is what
-    /// was put there.
+    /// Reads the mailboxes with a fresh client, without concurrent changes, and checks the content against the
+    /// commands so far.
     pub(super) fn look(&mut self, address: SocketAddr) {
         self.resolve();
         for (place, text) in std::mem::take(&mut self.read) {
@@ -160,7 +160,7 @@ impl World {
         belief
     }
 
-    /// Finds out what copies say, and which of them were to be deleted as their originals were.
+    /// Finds the texts of copies, and the copies that were to be deleted like their originals.
     fn resolve(&mut self) {
         loop {
             let mut changed = false;
@@ -193,7 +193,7 @@ impl World {
     }
 }
 
-/// What the message of a number says.
+/// The text of the message with a number.
 pub(super) fn text(number: u32) -> String {
     format!("message {number}\r\n")
 }

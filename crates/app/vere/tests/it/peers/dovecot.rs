@@ -1,4 +1,4 @@
-//! Dovecot, as an IMAP server with mailboxes of its own.
+//! Dovecot, as an IMAP server with its own mailboxes.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use crate::harness::{Child, PATIENCE, free_address, skip, wait_for};
 /// The user and group `nobody` and `nogroup` of Debian.
 const NOBODY: u32 = 65_534;
 
-/// A server to which every user has the same password, `secret`.
+/// A server with a common password of all users, `secret`.
 pub(crate) struct Dovecot {
     pub(crate) imap: SocketAddr,
     folder: tempfile::TempDir,
@@ -20,12 +20,12 @@ pub(crate) struct Dovecot {
 }
 
 impl Dovecot {
-    /// Starts it, keeping mail in a Maildir; `None` where it is not installed or cannot be another user.
+    /// Starts the server with mail in a Maildir; `None` where Dovecot is not installed or cannot change its user.
     pub(crate) fn start() -> Option<Self> {
         Self::start_with("")
     }
 
-    /// The same with further settings.
+    /// Starts the server with further settings.
     pub(crate) fn start_with(settings: &str) -> Option<Self> {
         let program = Path::new("/usr/sbin/dovecot");
         if !program.exists() || !Path::new("/usr/lib/dovecot/imap").exists() {

@@ -1,8 +1,7 @@
 //! Debian's Exim with a configuration, a spool and a mailbox of its own, as root or as any user.
 //!
-//! Debian builds it for the user `Debian-exim`, which exists only where the package is installed;
-//! where it was only unpacked (it and Postfix cannot both be installed), `libnss_wrapper` tells it
-//! of such a user.
+//! Debian builds Exim for the user `Debian-exim`, which exists only where the package is installed; where the package
+//! was only unpacked (Exim and Postfix cannot both be installed), `libnss_wrapper` provides such a user.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -16,7 +15,7 @@ use crate::harness::{
     Child, PATIENCE, Session, free_address, read_all, run_with_input, skip, wait_for,
 };
 
-/// Where things from packages are unpacked that cannot be installed.
+/// Directory of unpacked packages that cannot be installed.
 const UNPACKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/test-tools");
 
 /// A running Exim; mail for `example.com` goes to its mailbox, all other mail to its next hop.
@@ -26,7 +25,7 @@ pub(super) struct Exim {
     process: Child,
 }
 
-/// What differs between the tests.
+/// The differences between the tests.
 #[derive(Default)]
 pub(super) struct EximOptions {
     /// Lines of the main section.
@@ -38,7 +37,7 @@ pub(super) struct EximOptions {
 }
 
 impl Exim {
-    /// Starts it; says so and gives nothing where it is not there.
+    /// Starts the server; prints a note and returns `None` where Exim is missing.
     pub(super) fn start(options: &EximOptions) -> Option<Self> {
         let original = program()?;
         let folder = tempfile::tempdir().expect("a temporary directory");
@@ -49,7 +48,7 @@ impl Exim {
             let (uid, gid) = owner();
             chown(path.join(name), Some(uid), Some(gid)).expect("its owner");
         }
-        // The copy is not set-user-id, so that it takes its library and its user from us.
+        // The copy is not set-user-id, so that library and user come from the test.
         std::fs::copy(original, path.join("exim")).expect("a copy");
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(path.join("exim"), mode).expect("its mode");
@@ -88,12 +87,12 @@ impl Exim {
         run_with_input(&mut command, text);
     }
 
-    /// What lies in the mailbox.
+    /// The mail in the mailbox.
     pub(super) fn mail(&self) -> Vec<String> {
         read_all(&self.folder.path().join("mail/box/new"))
     }
 
-    /// What it wrote to its logs.
+    /// The text of the logs.
     pub(super) fn log(&self) -> String {
         read_all(&self.folder.path().join("log")).concat()
     }
@@ -155,7 +154,7 @@ fn libraries() -> Vec<PathBuf> {
     folders.collect()
 }
 
-/// Who Exim is: itself where it has a user, else nobody, or whoever runs the tests.
+/// The user of Exim: its own user where the user exists, else nobody, or the user of the tests.
 fn owner() -> (u32, u32) {
     if !geteuid().is_root() {
         return (geteuid().as_raw(), getegid().as_raw());
@@ -183,7 +182,7 @@ fn command(path: &Path) -> Command {
     command
 }
 
-/// The users that Exim shall see: those it runs as, and its own.
+/// The users visible to Exim: the users of its processes, and its own.
 fn write_users(path: &Path) {
     let (uid, gid) = owner();
     let mut passwd = String::from("root:x:0:0:root:/root:/bin/sh\n");

@@ -7,7 +7,7 @@ use crate::harness::{Authority, Options};
 
 use super::exim::EximOptions;
 
-/// What a test needs for TLS: an authority, and a folder for its files that every user may read.
+/// The files of a test for TLS: a CA, and a directory that every user may read.
 pub(super) struct Keys {
     pub(super) authority: Authority,
     folder: tempfile::TempDir,
@@ -46,7 +46,7 @@ impl Keys {
                 .authority
                 .sign_expired(folder, "hop", &["hop.example.com"]),
         };
-        // Exim reads its key after it has given root up.
+        // Exim reads its key after giving up root.
         set_mode(&folder.join("hop.key"), 0o644);
     }
 
@@ -71,7 +71,7 @@ impl Keys {
         }
     }
 
-    /// Our route to `hop.example.com`, which is the loopback address, with this mode of TLS.
+    /// The route to `hop.example.com`, the loopback address, with a mode of TLS.
     pub(super) fn route(&self, port: u16, tls: &str) -> Options {
         Options::default()
             .set("delivery.ca", &format!("\"{}\"", self.path("ca.pem")))

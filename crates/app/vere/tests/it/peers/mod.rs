@@ -44,7 +44,7 @@ fn postfix_sends_to_us() {
         text.ends_with("\n\n.a line with a dot\nand one without\n"),
         "{text}"
     );
-    // What we refuse comes back to its sender, through Postfix and through us.
+    // Mail refused by Veredarius returns to its sender, through Postfix and through Veredarius.
     postfix.sendmail("alice@example.org", "nobody@example.org", TEXT);
     let texts = system.wait_mail("alice", 6);
     let report = texts
@@ -261,7 +261,7 @@ fn exim_is_our_next_hop_with_tls_that_we_verify() {
         text.contains("with esmtps") && text.contains("TLS1.3"),
         "{text}"
     );
-    // We ask for the certificate by the name that we check.
+    // The client asks for the certificate by the checked name.
     assert!(exim.log().contains("SNI=hop.example.com"), "{}", exim.log());
     system.stop();
 }
@@ -290,7 +290,7 @@ fn opensmtpd_sends_to_us() {
         text.ends_with("\n\n.a line with a dot\nand one without\n"),
         "{text}"
     );
-    // What we refuse comes back to its sender, through OpenSMTPD and through us.
+    // Mail refused by Veredarius returns to its sender, through OpenSMTPD and through Veredarius.
     session.message(
         "alice@example.org",
         &["nobody@example.org"],

@@ -1,5 +1,5 @@
-//! Debian's OpenSMTPD in a mount namespace of its own: its queue, its socket and the users it wants have
-//! fixed places, which are others there. As a package it conflicts with Postfix, so it is only unpacked.
+//! Debian's OpenSMTPD in a mount namespace: queue, socket and users have fixed paths, which the namespace replaces.
+//! As a package OpenSMTPD conflicts with Postfix, so the package is only unpacked.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -16,8 +16,8 @@ const UNPACKED: &str = concat!(
     "/../../../target/test-tools/opensmtpd"
 );
 
-/// Its places, made anew in the namespace, then the daemon itself. `$1`: the test's folder, `$2`: the package.
-/// Servers are verified against the system's roots, which are those of the test here.
+/// Creates the paths in the namespace, then runs the daemon. `$1`: the test's directory, `$2`: the package. Servers
+/// are verified against the system's roots, which the namespace replaces by the roots of the test.
 const ENTER: &str = "\
 set -e
 mount --make-rprivate /
@@ -45,17 +45,17 @@ pub(super) struct OpenSmtpd {
     process: Child,
 }
 
-/// What differs between the tests.
+/// The differences between the tests.
 #[derive(Default)]
 pub(super) struct OpenSmtpdOptions {
     /// Where all but `example.com` goes, as a URL.
     pub(super) next_hop: Option<String>,
-    /// The certificates of the authorities that it trusts, in PEM.
+    /// The CA certificates that the server trusts, in PEM.
     pub(super) roots: Option<String>,
 }
 
 impl OpenSmtpd {
-    /// Starts it; says so and gives nothing where that cannot be.
+    /// Starts the server; prints a note and returns `None` where the machine cannot.
     pub(super) fn start(options: &OpenSmtpdOptions) -> Option<Self> {
         let package = package()?;
         let folder = tempfile::tempdir().expect("a temporary directory");
@@ -83,12 +83,12 @@ impl OpenSmtpd {
         Some(opensmtpd)
     }
 
-    /// What lies in the mailbox.
+    /// The mail in the mailbox.
     pub(super) fn mail(&self) -> Vec<String> {
         read_all(&self.folder.path().join("box/Maildir/new"))
     }
 
-    /// What it wrote to its log.
+    /// The text of the log.
     pub(super) fn log(&self) -> String {
         let octets = std::fs::read(self.folder.path().join("log")).unwrap_or_default();
         String::from_utf8_lossy(&octets).into_owned()
@@ -103,7 +103,7 @@ impl Drop for OpenSmtpd {
     }
 }
 
-/// Where the package lies, if it can be run.
+/// The path of the package, if the server can run.
 fn package() -> Option<PathBuf> {
     let package = Path::new(UNPACKED);
     let why = if !package.join("usr/sbin/smtpd").is_file() {

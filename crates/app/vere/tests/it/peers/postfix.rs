@@ -11,7 +11,7 @@ use crate::harness::{
     Child, Session, free_address, program, read_all, run_with_input, skip, wait_for,
 };
 
-/// The services of a relay with a mailbox; none in a chroot, which would need copies of system files.
+/// The services of a relay with a mailbox; no service runs in a chroot, which would need copies of system files.
 const SERVICES: &str = "\
 pickup    unix  n       -       n       1       1       pickup
 cleanup   unix  n       -       n       -       0       cleanup
@@ -43,7 +43,7 @@ pub(super) struct Postfix {
 }
 
 impl Postfix {
-    /// Starts it with further lines of `main.cf`; says so and gives nothing where that cannot be.
+    /// Starts Postfix with further lines of `main.cf`; prints a note and returns `None` where the machine cannot.
     pub(super) fn start(lines: &str) -> Option<Self> {
         let program = program("postfix")?;
         if !geteuid().is_root() {
@@ -88,12 +88,12 @@ impl Postfix {
         run_with_input(&mut command, text);
     }
 
-    /// What lies in the mailbox.
+    /// The mail in the mailbox.
     pub(super) fn mail(&self) -> Vec<String> {
         read_all(&self.folder.path().join("mail/box/new"))
     }
 
-    /// What it wrote to its log.
+    /// The text of the log.
     pub(super) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -101,7 +101,7 @@ impl Postfix {
 
 impl Drop for Postfix {
     fn drop(&mut self) {
-        // Its own script signals its own master, by the process id in its own queue folder.
+        // Postfix's script signals the right master, by the process id in the queue directory of the test.
         let _ = Command::new(&self.program)
             .arg("-c")
             .arg(self.folder.path().join("conf"))

@@ -1,4 +1,5 @@
-//! Asks the gateway on threads of its own: one look at a time, and what an operator orders beside it.
+//! Asks the gateway on threads of its own: a single sample at a time, and the orders of the operator beside the
+//! sample.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -11,18 +12,18 @@ use vere_control::{
 };
 use vere_process::wording::messages;
 
-/// How long trying again may take in the gateway; it goes on without us.
+/// How long a retry may take in the gateway, which goes on after the command's end.
 const RETRY_PATIENCE: Duration = Duration::from_secs(3600);
 
-/// What has come back.
+/// An answer of the gateway.
 #[derive(Debug)]
 pub(super) enum News {
     Sample(Result<Box<TopSample>, String>),
-    /// What became of a deed.
+    /// The outcome of an order.
     Done(String),
 }
 
-/// Asks, and keeps the answers until they are taken.
+/// Asks the gateway, and keeps the answers until the display takes the answers.
 #[derive(Debug)]
 pub(super) struct Asker {
     socket: PathBuf,
@@ -42,7 +43,7 @@ impl Asker {
         }
     }
 
-    /// Asks for a look, unless one is under way.
+    /// Asks for a sample, unless a request is under way.
     pub(super) fn look(&mut self, wanted: Wanted) -> bool {
         if self.looking {
             return false;
@@ -50,7 +51,7 @@ impl Asker {
         self.looking = true;
         let (socket, sender) = (self.socket.clone(), self.sender.clone());
         thread::spawn(move || {
-            // Nobody takes it when the program ends.
+            // The receiver is gone at the end of the program.
             let _ = sender.send(News::Sample(sample(&socket, &wanted).map(Box::new)));
         });
         true
@@ -65,7 +66,7 @@ impl Asker {
         });
     }
 
-    /// The next answer that is here.
+    /// The next available answer.
     pub(super) fn news(&mut self) -> Option<News> {
         let news = self.receiver.try_recv().ok()?;
         self.looking &= !matches!(news, News::Sample(_));
@@ -73,10 +74,10 @@ impl Asker {
     }
 }
 
-/// One look.
+/// Takes a sample.
 ///
 /// # Errors
-/// What is to be said when the gateway does not answer.
+/// The error text when the gateway does not answer.
 pub(super) fn sample(socket: &Path, wanted: &Wanted) -> Result<TopSample, String> {
     let request = Request::QueueTop {
         order: wanted.order,

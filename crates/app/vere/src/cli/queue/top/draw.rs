@@ -1,4 +1,4 @@
-//! A frame of what is known, as a function of nothing else.
+//! A frame of the displayed state, as a pure function.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,18 +10,18 @@ use super::sample::{Rates, Row};
 use super::screen::{Mode, Screen, Sort};
 use vere_control::{Budget, HeaviestClient, ReplicaLine};
 
-/// Columns of one budget, with the gap behind it.
+/// Columns of a budget, with the gap behind the budget.
 const BUDGET_WIDTH: u16 = 40;
-/// Columns of all columns of the table but the first and the ones that only wide terminals have.
+/// Columns of the table without the first column and the columns of wide terminals.
 const FIGURES_WIDTH: usize = 64;
 /// The least columns of a destination, and the most before the site is shown too.
 const NAME_MIN: usize = 12;
 const NAME_MAX: usize = 40;
 /// Columns of a site.
 const SITE_WIDTH: usize = 24;
-/// Lines at the bottom: the selected queue, what it said, the keys.
+/// Lines at the bottom: the selected queue, its last reply, the keys.
 const FOOT: usize = 3;
-/// Share of a budget from which it stands out.
+/// Share from which a budget is highlighted.
 const NEARLY_FULL_PERCENT: u64 = 90;
 
 const PLAIN: Style = Style::new();
@@ -51,16 +51,16 @@ const HELP: [&str; 18] = [
     "Any key leads back.",
 ];
 
-/// Lines that are no queue's.
+/// Lines beside the lines of queues.
 pub(super) fn other_lines(screen: &Screen) -> u16 {
     let table_head = 1;
     let lines = top(screen, u16::MAX).len() + table_head + FOOT;
     u16::try_from(lines).unwrap_or(u16::MAX)
 }
 
-/// Queues that a terminal of so many lines shows at once.
+/// Queues visible at once on a terminal with `lines` lines.
 pub(super) fn rows_in(screen: &Screen, lines: u16) -> usize {
-    // As wide as a narrow terminal: a page is never larger than what is seen.
+    // As wide as a narrow terminal: a page is never larger than the visible part.
     let others = top(screen, 80).len() + 1 + FOOT;
     usize::from(lines).saturating_sub(others)
 }
@@ -86,7 +86,7 @@ pub(super) fn frame(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// A frame as text, without what ends its lines in vain.
+/// A frame as text, without blanks at line ends.
 pub(super) fn text(buffer: &Buffer) -> String {
     let mut out = String::new();
     for row in buffer.content.chunks(usize::from(buffer.area.width).max(1)) {
@@ -242,7 +242,7 @@ fn head(screen: &Screen, width: usize) -> String {
     format!("{text:<width$}")
 }
 
-/// The page of the table that the selected queue is on.
+/// The page of the table with the selected queue.
 fn table(screen: &Screen, width: usize, room: usize) -> Vec<Line<'static>> {
     let rows = screen.rows();
     if rows.is_empty() {
@@ -297,7 +297,7 @@ fn line(row: &Row, width: usize) -> String {
     format!("{text:<width$}")
 }
 
-/// Letters for what holds for a queue, and whether they ask for attention.
+/// Letters for the orders of a queue, and whether the orders need attention.
 fn marks(row: &Row) -> (String, bool) {
     let queue = &row.queue;
     let all = [
@@ -316,7 +316,7 @@ fn marks(row: &Row) -> (String, bool) {
     )
 }
 
-/// The selected queue in words, and what keys go to.
+/// The selected queue in words, and the receiver of keys.
 fn foot(screen: &Screen, width: usize) -> [Line<'static>; FOOT] {
     let (mut about, mut said) = (String::new(), String::new());
     if let Some(row) = screen.rows().get(screen.place()) {

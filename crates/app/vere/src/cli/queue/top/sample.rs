@@ -1,4 +1,4 @@
-//! Two looks, and what happened between them.
+//! Two samples, and the changes between both.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use vere_control::{QueueRow, TopSample};
 
-/// What names a queue: the dead gateway it belongs to, and its destination.
+/// The identity of a queue: its dead gateway, if any, and its destination.
 pub(super) type QueueKey = (Option<String>, String);
 
-/// Messages a second that came, and that left.
+/// Messages a second that arrived, and that left.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub(super) struct Rates {
     pub(super) came: f64,
     pub(super) left: f64,
 }
 
-/// A queue and what happened to it since the look before.
+/// A queue and its changes since the sample before.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
     #[serde(flatten)]
     pub(super) queue: QueueRow,
-    /// Unknown for a queue that the look before did not see.
+    /// Unknown for a queue that is missing in the sample before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rates: Option<Rates>,
 }
@@ -32,17 +32,17 @@ impl Row {
         key(&self.queue)
     }
 
-    /// Messages that neither wait for a time, nor are held or being delivered.
+    /// Messages ready for delivery: neither deferred, nor held, nor under delivery.
     pub(super) const fn ready(&self) -> usize {
         let others = self.queue.deferred + self.queue.in_flight + self.queue.held;
         self.queue.messages.saturating_sub(others)
     }
 }
 
-/// A look with the rates since the one before.
+/// A sample with the rates since the sample before.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Look {
-    /// Its queues are in `rows`.
+    /// The queues are in `rows`.
     #[serde(flatten)]
     pub(super) sample: TopSample,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Compares with the look before; without one there are no rates.
+    /// Compares with the sample before; without an earlier sample the rates are unknown.
     pub(super) fn new(mut sample: TopSample, before: Option<&Self>) -> Self {
         let since = before.map(|before| &before.sample);
         let seconds = since.map_or(0.0, |since| {
@@ -88,10 +88,10 @@ impl Look {
         }
     }
 
-    /// All of it for a program.
+    /// The sample as JSON.
     ///
     /// # Errors
-    /// None that a look can have.
+    /// No error is possible for a sample.
     pub(super) fn to_json(&self) -> serde_json::Result<Value> {
         let mut all = serde_json::to_value(self)?;
         all["queues"] = serde_json::to_value(&self.rows)?;

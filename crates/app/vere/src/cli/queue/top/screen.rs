@@ -1,4 +1,4 @@
-//! What is on the screen, and what keys change of it.
+//! The state of the display, and the effects of keys.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use super::draw;
 use super::sample::{Look, QueueKey, Row};
 use vere_control::{TopOrder, TopSample};
 
-/// Queues asked for at most; of more the gateway gives those that come first.
+/// Limit of the requested queues; of more queues the gateway returns the first in the chosen order.
 const QUEUES_MAX: usize = 500;
 /// Longest text to filter by.
 const FILTER_MAX: usize = 100;
 
-/// A key that means something here.
+/// A key with a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Char(char),
@@ -28,7 +28,7 @@ pub(super) enum Key {
     Interrupt,
 }
 
-/// What a key asks for beyond another frame.
+/// The effect of a key beyond another frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
@@ -38,7 +38,7 @@ pub(super) enum Effect {
     Quit,
 }
 
-/// What can be done with the selected queue.
+/// The actions for the selected queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Hold,
@@ -46,7 +46,7 @@ pub(super) enum Verb {
     Retry,
 }
 
-/// An order for a destination, in adopted queues of that name too.
+/// An order for a destination, in adopted queues of the same name too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Deed {
     pub(super) verb: Verb,
@@ -54,7 +54,7 @@ pub(super) struct Deed {
 }
 
 impl Deed {
-    /// What the user is asked.
+    /// The question to the user.
     pub(super) fn question(&self) -> String {
         let name = &self.destination;
         match self.verb {
@@ -65,11 +65,11 @@ impl Deed {
     }
 }
 
-/// What keys go to.
+/// The receiver of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mode {
     Table,
-    /// A text is typed; the one that held before comes back by Escape.
+    /// The user types a text; Escape restores the text before.
     Filter {
         before: String,
     },
@@ -77,7 +77,7 @@ pub(super) enum Mode {
     Help,
 }
 
-/// By what queues are sorted.
+/// The sort order of the queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Queued,
@@ -126,8 +126,8 @@ impl Sort {
         Self::ALL[(at + by) % Self::ALL.len()]
     }
 
-    /// By what the gateway chooses when there are more queues than are asked for: it knows no rates, and
-    /// what is delivered has connections.
+    /// The order by which the gateway chooses among too many queues: the gateway knows no rates, and a queue under
+    /// delivery has connections.
     const fn wanted(self) -> TopOrder {
         match self {
             Self::Queued | Self::Ready | Self::Incoming => TopOrder::Messages,
@@ -161,7 +161,7 @@ impl Sort {
     }
 }
 
-/// What is asked of the gateway.
+/// The request to the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) order: TopOrder,
@@ -169,14 +169,14 @@ pub(super) struct Wanted {
     pub(super) limit: usize,
 }
 
-/// What is shown.
+/// The state of the display.
 #[derive(Debug)]
 pub(super) struct Screen {
     pub(super) interval: Duration,
     pub(super) look: Option<Look>,
     /// Why the last look failed.
     pub(super) trouble: Option<String>,
-    /// What became of the last order.
+    /// The outcome of the last order.
     pub(super) said: Option<String>,
     pub(super) mode: Mode,
     pub(super) sort: Sort,
@@ -235,18 +235,18 @@ impl Screen {
         self.lines = lines;
     }
 
-    /// Lines that show everything.
+    /// Number of lines that show all queues.
     pub(super) fn height(&self) -> u16 {
         let rows = u16::try_from(self.rows().len()).unwrap_or(u16::MAX);
         rows.max(1).saturating_add(draw::other_lines(self))
     }
 
-    /// The queues in the order in which they are shown.
+    /// The queues in display order.
     pub(super) fn rows(&self) -> &[Row] {
         self.look.as_ref().map_or(&[], |look| &look.rows)
     }
 
-    /// The selected queue's place among them; the first one, if it has gone.
+    /// The place of the selected queue; the first place, if the queue is gone.
     pub(super) fn place(&self) -> usize {
         let wanted = self.selected.as_ref();
         let place = |wanted: &QueueKey| self.rows().iter().position(|row| row.key() == *wanted);
@@ -266,7 +266,7 @@ impl Screen {
         });
     }
 
-    /// What a key does.
+    /// The effect of a key.
     pub(super) fn key(&mut self, key: Key) -> Effect {
         if key == Key::Interrupt {
             return Effect::Quit;
@@ -277,7 +277,7 @@ impl Screen {
             Mode::Confirm(deed) => match key {
                 Key::Char('y' | 'Y') => Effect::Do(deed),
                 Key::Char('n' | 'N' | 'q') | Key::Escape => Effect::None,
-                // Neither yes nor no: it is asked still.
+                // Neither yes nor no: the question remains.
                 _ => {
                     self.mode = Mode::Confirm(deed);
                     Effect::None

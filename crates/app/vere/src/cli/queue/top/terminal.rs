@@ -1,5 +1,5 @@
-//! The terminal while it is ours. It is put back when this is dropped, also by a panic; signals that would
-//! end the program are events.
+//! The terminal in raw mode. A drop restores the terminal, also after a panic; signals that would end the program are
+//! events.
 
 use std::io;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::screen::Key;
 
-/// What has happened at the terminal.
+/// An event of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     Key(Key),
     /// A signal asks for the end.
     Stop,
-    /// Nothing that asks for more than another frame.
+    /// An event that needs no more than another frame.
     Nothing,
 }
 
@@ -35,13 +35,13 @@ impl Terminal {
     /// Takes the terminal over.
     ///
     /// # Errors
-    /// When it does not let itself be.
+    /// When the terminal refuses raw mode.
     pub(super) fn open() -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
         }
-        // It puts a hook in front of what prints a panic, so that the text is on the first screen.
+        // The library installs a hook before the printing of a panic, so that the text is on the first screen.
         let inner = ratatui::try_init().inspect_err(|_| ratatui::restore())?;
         Ok(Self { inner, stop })
     }
@@ -56,7 +56,7 @@ impl Terminal {
             .map(drop)
     }
 
-    /// Its lines.
+    /// The number of lines.
     ///
     /// # Errors
     /// When the terminal is gone.

@@ -33,7 +33,7 @@ fn screen() -> Screen {
     screen
 }
 
-/// What a terminal of this size shows.
+/// The content of a terminal of a given size.
 fn shown(screen: &Screen, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal
