@@ -2,8 +2,8 @@
 //! every Unix program knows. The program is also this when it is called `sendmail`, `mailq` or
 //! `newaliases`.
 //!
-//! Reading order: [`options`] (the command line), [`message`] (what a program wrote, and whom it names),
-//! [`dialogue`] (the conversation with the gateway). The page for users is `docs/sendmail.md`.
+//! Reading order: `options` (the command line), `message` (what a program wrote, and whom it names),
+//! `dialogue` (the conversation with the gateway). The page for users is `docs/sendmail.md`.
 
 mod dialogue;
 mod mailq;

@@ -14,7 +14,7 @@
 //! | SIGTERM, SIGINT | gateway stopped, then the nodes; 30 s each, then SIGKILL; exit 0 |
 //! | second SIGINT | all killed, exit 130 |
 //! | full disk | a file of 4 MiB, `ballast` in the data folder, is removed when a role ends before it is ready and the disk is full, and made again when there is room |
-//! | own death | the kernel kills every role ([`child_setup`](vere_process::entry::child_setup)) |
+//! | own death | the kernel kills every role (`child_setup`(vere_process::entry::child_setup)) |
 //!
 //! Roles talk to the supervisor by `sd_notify(3)`, as the supervisor itself does with systemd, so a
 //! role can also be run by systemd directly.

@@ -1,11 +1,10 @@
 //! `vere`: a whole mail system. The binary wires the engines to the hosts and runs every process: the supervisor, its
 //! roles, and the commands.
 //!
-//! Reading order: [`cli`] (the command line), [`supervisor`] (starts the roles), [`gateway`] (the path of a message),
-//! [`store`] (the mailboxes), [`spool`] (the node, and the gateway's link to the node), [`control`] (the connection
-//! between commands and a running gateway), [`sendmail`] (mail from local programs), [`transfer`] (mail from other
-//! systems and to other systems), [`signer`] (the private keys). The shared modules need none of these: [`role`],
-//! [`secret`], [`failure`], [`outcome`], [`wording`].
+//! Reading order: [`cli`] (the command line), then the crates of the processes: `vere-supervisor` (starts the roles),
+//! `vere-role-gateway` (the path of a message), `vere-role-store` (the mailboxes), `vere-role-node` (the spool) and
+//! `vere-role-signer` (the private keys). `vere-sendmail` takes mail from local programs, `vere-transfer` imports and
+//! exports mail; the commands reach a running gateway through `vere-control`.
 
 mod cli;
 

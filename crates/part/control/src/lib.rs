@@ -52,6 +52,9 @@ pub fn ask(socket: &Path, request: &Request) -> Result<serde_json::Value, String
 }
 
 /// As [`ask`], with a time for work that takes long.
+///
+/// # Errors
+/// As [`ask`].
 pub fn ask_for(
     socket: &Path,
     request: &Request,

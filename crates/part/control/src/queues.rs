@@ -11,6 +11,9 @@ use vere_process::failure::Failure;
 const PAGE: usize = 2_000;
 
 /// All queues, those of dead gateways that are delivered by this one last.
+///
+/// # Errors
+/// When the gateway does not answer; the text says why.
 pub fn all(socket: &Path) -> Result<Vec<QueueRow>, Failure> {
     let mut rows = in_group(socket, None)?;
     let adopted = ask(socket, &Request::Adopted).map_err(Failure::new)?;

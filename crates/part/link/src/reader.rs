@@ -157,6 +157,9 @@ pub struct Reader {
 
 /// Makes a group that holds nothing whole as it is, for an owner of this epoch. The error is a text for
 /// people.
+///
+/// # Errors
+/// When the node cannot be reached, or refuses.
 pub fn make_whole(
     address: SocketAddr,
     node: &SpoolNode,
@@ -182,6 +185,9 @@ pub fn make_whole(
 }
 
 /// What a node holds of a group; `None`: it has no such group. The error is a text for people.
+///
+/// # Errors
+/// When the node cannot be reached, or refuses.
 pub fn look_for(
     node: &SpoolNode,
     tls: Option<&MutualTls>,
@@ -200,6 +206,9 @@ pub fn look_for(
 
 /// Ends a group on a node, as an owner of this epoch; one with records only if that is said. The error is a text
 /// for people.
+///
+/// # Errors
+/// When the node cannot be reached, or refuses.
 pub fn end_group(
     node: &SpoolNode,
     tls: Option<&MutualTls>,
@@ -244,6 +253,9 @@ impl Reader {
 
     /// Connects to a node to read a group, at the first of its addresses that answers. The error is a
     /// text for people.
+    ///
+    /// # Errors
+    /// When no address of the node answers, or the node refuses.
     pub fn connect(
         node: &SpoolNode,
         tls: Option<&MutualTls>,
@@ -276,6 +288,9 @@ impl Reader {
     }
 
     /// The node and the group in figures.
+    ///
+    /// # Errors
+    /// When the node does not answer; the error is a text for people.
     pub fn stat(&mut self) -> Result<NodeStat, String> {
         match self.ask(Request::Stat)? {
             Answer::Stats { stat, .. } => Ok(stat),
@@ -284,6 +299,9 @@ impl Reader {
     }
 
     /// All queues of the group.
+    ///
+    /// # Errors
+    /// When the node does not answer; the error is a text for people.
     pub fn queues(&mut self) -> Result<Vec<QueueStat>, String> {
         let mut all: Vec<QueueStat> = Vec::new();
         loop {
@@ -308,6 +326,9 @@ impl Reader {
 
     /// Fetches records of a queue from `from` on, at most `records`. Also returns whether the queue ends after the
     /// last of them.
+    ///
+    /// # Errors
+    /// When the node does not answer; the error is a text for people.
     pub fn fetch(
         &mut self,
         queue: QueueId,

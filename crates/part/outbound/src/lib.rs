@@ -1,8 +1,8 @@
 //! Connections to other hosts: which hosts take a destination's mail, in which order, from which of our
 //! addresses, and how the connection has to be secured.
 //!
-//! In reading order: [`hosts`] (MX, routes, loops), [`failures`] (who did not answer a moment ago),
-//! [`security`] (which policy says how to encrypt), [`open`] (from an address to a connection that takes
+//! In reading order: `hosts` (MX, routes, loops), `failures` (who did not answer a moment ago),
+//! `security` (which policy says how to encrypt), `open` (from an address to a connection that takes
 //! messages).
 //!
 //! Nothing here knows of queues or messages, so that `vere dial` goes the same way as a delivery.
@@ -183,6 +183,16 @@ fn read_password(path: &Path) -> Result<Secret<String>, OutboundError> {
     }
 }
 
+/// One line of a reply, with its codes.
+pub fn reply_line(reply: &Reply) -> String {
+    let code = reply.code;
+    let text = reply.text.join(" ");
+    match reply.enhanced {
+        Some(status) => format!("{code} {status} {text}"),
+        None => format!("{code} {text}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,15 +208,5 @@ mod tests {
         assert!(error.contains("no password"), "{error}");
         let error = read_password(&dir.path().join("absent")).unwrap_err();
         assert!(error.to_string().contains("absent"), "{error}");
-    }
-}
-
-/// One line of a reply, with its codes.
-pub fn reply_line(reply: &Reply) -> String {
-    let code = reply.code;
-    let text = reply.text.join(" ");
-    match reply.enhanced {
-        Some(status) => format!("{code} {status} {text}"),
-        None => format!("{code} {text}"),
     }
 }

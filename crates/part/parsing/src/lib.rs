@@ -2,7 +2,7 @@
 //! `docs/internals/parsed.md` describes the fate of messages that break these processes.
 //!
 //! A few processes wait for messages. A process has one message at a time, so that a failure identifies the message.
-//! `process` is such a process as the store sees it; [`child`] is the process's own code.
+//! `process` is such a process as the store sees it; `child` is the process's own code.
 
 pub mod child;
 mod decoders;

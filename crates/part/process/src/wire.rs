@@ -110,6 +110,9 @@ pub async fn write_some(
 
 /// Waits for a future, at most for `patience`. Nearly every write completes at once and needs no timer, so the future
 /// is polled first.
+///
+/// # Errors
+/// When the future is not done in time.
 pub async fn within<T>(patience: Duration, what: impl Future<Output = T>) -> Result<T, Elapsed> {
     let mut what = pin!(what);
     match poll_fn(|context| Poll::Ready(what.as_mut().poll(context))).await {
@@ -120,6 +123,9 @@ pub async fn within<T>(patience: Duration, what: impl Future<Output = T>) -> Res
 
 /// Writes some of `octets` and tells how many left; what the peer says meanwhile goes to `heard`. An error
 /// comes after what was heard before it.
+///
+/// # Errors
+/// When the connection breaks or the peer closes it.
 pub async fn exchange(
     connection: &mut impl Connection,
     octets: &[u8],

@@ -2,7 +2,7 @@
 //! the file system by the protocol of `vere_signwire`, and does nothing else: it opens no other socket,
 //! reads no message, and writes no file.
 //!
-//! Reading order: [`keys`] (the keys in memory, kept as they are on disk), [`service`] (a connection).
+//! Reading order: `keys` (the keys in memory, kept as they are on disk), `service` (a connection).
 
 mod keys;
 mod service;

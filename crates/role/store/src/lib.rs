@@ -7,7 +7,7 @@
 //! processes take messages apart (`vere_parsing`). `upkeep` reclaims space, `used` reads the mailboxes that were used
 //! last, `watchers` tells sessions of changes, `metrics` counts, `sessions` ends those of accounts that are removed,
 //! `steps` are the parts of questions, `quota` knows the limits of accounts. `admin` lets the administrator in,
-//! [`accounts`] lists and removes what accounts have, `files` knows where everything lies, `mark` records beside it how
+//! `accounts` lists and removes what accounts have, `files` knows where everything lies, `mark` records beside it how
 //! far the log got.
 
 pub mod accounts;

@@ -60,6 +60,9 @@ pub(super) fn list(settings: &Settings, json: bool) -> Result<String, Failure> {
 }
 
 /// Removes what an account has that the directory does not know, once that is wanted.
+///
+/// # Errors
+/// When the directory knows the account, or the store cannot be used.
 pub fn remove(settings: &Settings, account: &AccountName, yes: bool) -> Result<String, Failure> {
     // Without a directory, the check would report every account as unknown; opening fails first.
     accounts::unknown(&directory::open(settings)?, account)?;
