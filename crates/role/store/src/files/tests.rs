@@ -225,7 +225,7 @@ fn a_log_that_is_not_there_is_not_begun_anew() {
     fs::rename(folder.path().join(META), folder.path().join(META_TORN)).unwrap();
     let files = filled::lock(folder.path());
     let error = files.open().unwrap_err();
-    assert!(error.to_string().contains("the log is gone"), "{error}");
+    assert!(error.to_string().contains("the log is missing"), "{error}");
     assert_eq!(fs::read_dir(&log).unwrap().count(), 0);
 }
 
