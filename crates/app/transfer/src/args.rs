@@ -7,26 +7,27 @@ use vere_ports::directory::AccountName;
 
 use super::place::ServerArgs;
 
-/// What import and export have in common.
+/// The common arguments of import and export.
 #[derive(Debug, Args)]
 pub struct TransferArgs {
-    /// The account of this mail store.
+    /// The account of the local mail store.
     #[arg(long, short = 'a', value_name = "ACCOUNT")]
     pub(super) account: AccountName,
-    /// Only this mailbox, with levels separated by `/`; may be given several times.
+    /// Transfer only this mailbox, with levels separated by `/`; may be given several times.
     #[arg(long, value_name = "MAILBOX")]
     pub(super) only: Vec<String>,
-    /// Puts everything below this mailbox; what would be in INBOX goes into it.
+    /// Put all mailboxes below this mailbox; the content of INBOX goes into the mailbox itself.
     #[arg(long, value_name = "MAILBOX")]
     pub(super) into: Option<String>,
-    /// Says what would be done, and does nothing.
+    /// Print the planned transfer, and change nothing.
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// The file that notes what was done; without it one in the data folder. The same command run again goes on
-    /// where it was broken off, and brings only what is new; without the file it brings everything again.
+    /// Record the finished steps in this file; the default is a file in the data directory. A repeated command
+    /// continues from the record, and transfers only new messages; without the record, a repeated command transfers
+    /// every message again.
     #[arg(long, value_name = "FILE")]
     pub(super) state: Option<PathBuf>,
-    /// Shows no progress.
+    /// Show no progress.
     #[arg(long, short)]
     pub(super) quiet: bool,
     #[command(flatten)]

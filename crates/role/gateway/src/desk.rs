@@ -47,7 +47,7 @@ impl QueueDesk {
         self.changed.notify_one();
     }
 
-    /// Returns when the scheduler may have something to do.
+    /// Waits for a change of the queues that may give the scheduler work.
     pub(super) async fn woken(&self) {
         self.changed.notified().await;
     }

@@ -56,7 +56,7 @@ impl Disk {
         output.status.success()
     }
 
-    /// From now on no octet is written any more.
+    /// After this call the disk takes no octet.
     fn cut_power(&self) {
         run(Command::new("python3").args(["-c", CUT]).arg(&self.mounted));
     }
