@@ -82,7 +82,8 @@ impl Queues {
     /// The next task of a queue.
     fn next(&mut self, number: QueueNumber, now: Timestamp) -> Option<Next> {
         let queue = self.queues.get(number)?;
-        if self.turn(queue).is_none() || queue.is_suspended(now) {
+        let first = self.turn(queue)?;
+        if queue.is_suspended(now) {
             return None;
         }
         if self.gates.suspend(queue, now) {
@@ -94,7 +95,8 @@ impl Queues {
             self.queues.get_mut(number)?.fetching = true;
             return Some(Next::Fetch(wanted));
         }
-        if queue.ready_at_hand <= queue.coming {
+        // A worker has nothing to take until the message whose turn it is has been fetched.
+        if !self.entries[first].at_hand || queue.ready_at_hand <= queue.coming {
             return None;
         }
         if queue.idle > 0 {
