@@ -42,7 +42,11 @@ const BASE: &[&str] = &["crates/base"];
 /// Protocols that are parts of other protocols: authentication, and the form of messages.
 const SHARED: &[&str] = &["crates/proto/sasl", "crates/proto/mime"];
 const PROTOCOLS: &[&str] = &["crates/proto"];
-const ENGINES: &[&str] = &["crates/engine"];
+const ENGINES: &[&str] = &[
+    "crates/engine",
+    "crates/engine/delivery",
+    "crates/engine/queue",
+];
 const HOSTS: &[&str] = &["crates/host/dkim", "crates/host"];
 const PROCESS: &[&str] = &["crates/part/process"];
 const PARTS: &[&str] = &["crates/part"];
@@ -56,6 +60,12 @@ const LAYERS: &[Layer] = &[
     inner("crates/proto/sasl", &[BASE]),
     inner("crates/proto/mime", &[BASE]),
     inner("crates/proto", &[BASE, SHARED]),
+    // Deliveries carry out what the queues decide.
+    inner(
+        "crates/engine/delivery",
+        &[BASE, SHARED, PROTOCOLS, &["crates/engine/queue"]],
+    ),
+    inner("crates/engine/queue", &[BASE, SHARED, PROTOCOLS]),
     inner("crates/engine", &[BASE, SHARED, PROTOCOLS]),
     // A signature covers the header that its readers find.
     outer("crates/host/dkim", &[BASE, SHARED]),

@@ -16,10 +16,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use vere_settings::Settings;
 
-pub use requests::{
-    Action, MessageChange, OrderChange, Request, Selection, StoreRequest, TopOrder,
-};
-pub use rows::{Acted, HoldOutcome, HoldRow, MessageRow, OrderRow, QueueRow, ReplicaLine};
+pub use vere_delivery::{Acted, Action, HoldOutcome, MessageChange, Selection};
+
+pub use requests::{OrderChange, Request, StoreRequest, TopOrder};
+pub use rows::{HoldRow, MessageRow, OrderRow, QueueRow, ReplicaLine};
 pub use top::{Budget, HeaviestClient, TopSample, TopTotals};
 
 /// Longest request line, in octets.

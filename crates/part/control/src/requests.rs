@@ -1,6 +1,7 @@
 //! Requests to a running gateway or mail store.
 
 use serde::{Deserialize, Serialize};
+use vere_delivery::{Action, MessageChange, Selection};
 use vere_units::TraceId;
 
 /// What a command can ask of a gateway.
@@ -148,16 +149,6 @@ pub enum OrderChange {
     Restore,
 }
 
-/// A change of what holds for a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MessageChange {
-    /// It is not delivered.
-    Hold,
-    /// Ends that.
-    Release,
-}
-
 /// Which queues come first when not all are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -172,34 +163,4 @@ pub enum TopOrder {
     Oldest,
     /// By the name of the destination.
     Name,
-}
-
-/// What is done with a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// It is counted.
-    Count,
-    /// It is tried again now.
-    Retry,
-    /// It is returned to its sender.
-    Bounce,
-    /// As when its time were over.
-    Expire,
-    /// It is removed; nobody is told.
-    Purge,
-}
-
-/// Which messages of a queue: all for which everything given holds.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Selection {
-    /// The sender's address, in any case of letters, or its domain, with or without `@` in front; empty for
-    /// the null reverse-path.
-    pub sender: Option<String>,
-    /// The address of a recipient, or its domain, in the same way.
-    pub recipient: Option<String>,
-    /// The least age in seconds.
-    pub older_than: Option<u64>,
-    /// The message's id.
-    pub id: Option<TraceId>,
 }

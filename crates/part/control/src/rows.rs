@@ -3,18 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-
-/// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HoldOutcome {
-    /// It was done.
-    Done,
-    /// Nothing: the message was being delivered, or has left.
-    Busy,
-    /// Nothing: it was not held.
-    NotHeld,
-}
+use vere_delivery::HoldOutcome;
 
 /// A message in one queue after it was held or released.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,19 +18,6 @@ pub struct HoldRow {
     pub held_until: Option<String>,
     /// Whether those behind it wait for it.
     pub in_order: bool,
-}
-
-/// What came of an action.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Acted {
-    /// Messages for which it was done.
-    pub messages: usize,
-    /// Octets of their bodies.
-    pub octets: u64,
-    /// Messages left alone because they were being delivered.
-    pub busy: usize,
-    /// Why it ended early.
-    pub trouble: Option<String>,
 }
 
 /// What is ordered for a destination, or that one message is held; a time, or `taken back`.

@@ -13,7 +13,6 @@
 //! it back, is the business of [`vere_spool::owner::Owner`].
 
 mod driver;
-mod error;
 mod figures;
 mod lease;
 mod options;
@@ -36,11 +35,11 @@ use std::task::{Context, Poll};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 use vere_spool::lease::{LeaseKeeper, LeaseOptions, LeaseState};
-use vere_spool::owner::{Batch, Block, Committed, NodeName, Owner, OwnerConfig, ReplicaRow};
+use vere_spool::owner::{NodeName, Owner, OwnerConfig, ReplicaRow};
+use vere_spoolwire::{Batch, Block, Committed};
 use vere_spoolwire::{QueueId, QueueStat, RecordId, Refusal, Seq, Txn};
 use vere_units::ByteSize;
 
-pub use self::error::SpoolError;
 pub use self::lease::ask as ask_lease;
 pub use self::options::{LinkOptions, NodeAddresses, SlowTerms, random_life};
 use self::pending::{Answered, Pending};
@@ -48,6 +47,7 @@ pub use self::queues::Change;
 use self::shared::{Forget, Inner, Read, Shared};
 pub use self::state::LinkState;
 use vere_process::boot_clock::Clock;
+use vere_spoolwire::SpoolError;
 
 /// Queues asked for at once.
 const QUEUES_AT_ONCE: u32 = 4096;

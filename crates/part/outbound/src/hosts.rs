@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use vere_delivery::Unroutable;
 use vere_net::resolver::{AddressAnswer, MxAnswer};
 use vere_net::sts::Held;
 use vere_queue::{Destination, Place, SiteName, TlsWish};
@@ -81,22 +82,6 @@ impl Host {
         let addresses = self.addresses.iter().flatten();
         addresses.map(|address| SocketAddr::new(*address, self.port))
     }
-}
-
-/// Why there is no host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unroutable {
-    /// It may be found later, or may take this destination's mail later.
-    Temporary(String),
-    /// All of its hosts take no connections now, for whatever mail.
-    Site(String),
-    /// It never takes mail.
-    Permanent {
-        /// The enhanced status code (RFC 3463).
-        status: &'static str,
-        /// The reason, for people.
-        reply: String,
-    },
 }
 
 impl Outbound {

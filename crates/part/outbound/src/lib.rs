@@ -32,12 +32,13 @@ use vere_units::Secret;
 
 pub use self::error::OutboundError;
 use self::failures::Failures;
-pub use self::hosts::{Hosts, Unroutable};
+pub use self::hosts::Hosts;
 pub use self::metrics::OutboundMetrics;
 pub use self::open::{OpenError, Opened, Progress, drive};
 use self::own::Interfaces;
 pub use self::security::{Forbidden, Security};
 use crate::tls::ClientTls;
+pub use vere_delivery::Unroutable;
 
 /// How often MTA-STS policies are looked through for those that will end.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(60 * 60);

@@ -15,9 +15,10 @@ use vere_smtp::client::TlsMode as ClientTls;
 use vere_smtp::client::{Client, ClientConfig, ClientStep, CloseReason, TransactionOutcome};
 use vere_telemetry::metrics::{ConnectionResult, HandshakeResult, TlsPolicy, TlsSide};
 
-use super::hosts::{Host, Hosts, Unroutable};
+use super::hosts::{Host, Hosts};
 use super::security::Security;
 use super::{Outbound, OutboundConfig};
+use vere_delivery::Unroutable;
 use vere_process::clock;
 use vere_process::secret;
 use vere_process::wire::{self, Connection};

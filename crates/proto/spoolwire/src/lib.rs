@@ -9,7 +9,8 @@
 //! Reading order: [`Header`] and [`Frame`] (the common parts of all frames), [`Greeting`], [`Hello`]
 //! and [`Welcome`] (the beginning of a connection), [`Mutation`] (changes of queues), [`Request`] and
 //! [`Answer`] (queries), [`encode_reset`] and [`encode_kept_create`] (rebuilding a group),
-//! [`Charter`] and [`QueueCharter`] (the rights in a group and in a queue).
+//! [`Charter`] and [`QueueCharter`] (the rights in a group and in a queue), [`Batch`] and [`Block`] (what an owner
+//! submits and reads).
 //!
 //! Not covered: encryption, which is the task of TLS around the connection.
 //!
@@ -33,6 +34,7 @@
 )]
 
 mod answer;
+mod batch;
 mod charter;
 mod checksum;
 mod frame;
@@ -49,6 +51,7 @@ mod types;
 mod tests;
 
 pub use answer::{ANSWER_FRAME_MAX, Answer, BLOCK_FRAME_LEN, BlockHead, encode_ack};
+pub use batch::{Batch, Block, Committed, Operation, Record, SpoolError};
 pub use charter::{
     ACCOUNT_MAX, Charter, DEFAULT_ACCOUNT, GRANTS_MAX, Grants, KeptGrants, QueueCharter, Right,
     decode_chartered, encode_chartered, read_chartered, write_chartered,

@@ -18,7 +18,7 @@ use vere_spool::lease::LeaseRecord;
 use vere_spool::owner::Membership;
 
 use super::connecting::link_options;
-use super::group::Group;
+use super::group::{self, Group};
 use super::groups::Groups;
 use super::process::Process;
 use super::takeover::{self, End};
@@ -193,7 +193,7 @@ fn adopt(groups: &Rc<Groups>, name: &str, epoch: u64, stop: watch::Receiver<bool
         group = name,
         "the gateway is dead: its queues are delivered here"
     );
-    let adopted = match take(&groups.own.process, name, epoch) {
+    let adopted = match take(&groups.own.host.process, name, epoch) {
         Ok(adopted) => adopted,
         Err(error) => return tracing::error!(group = name, %error, "cannot adopt the queues"),
     };
@@ -228,7 +228,7 @@ fn take(
     (options.adopted, options.takes) = (true, Some(epoch));
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
-    Ok((Rc::new(Group::new(process, link)), mark))
+    Ok((Rc::new(group::new(process, link)), mark))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use vere_spool::owner::Membership;
 pub use self::error::DrainError;
 use super::connecting::link_options;
 use super::error::GatewayError;
-use super::group::Group;
+use super::group;
 use super::process::{Process, trace_directory};
 use super::takeover::{self, End, Progress};
 use vere_link as nodes;
@@ -130,13 +130,13 @@ impl Drain<'_> {
         options.takes = Some(record.epoch).filter(|_| !self.force);
         let (link, driver) = SpoolLink::connect(options);
         spawn_local(driver);
-        let group = Group::new(&self.process()?, link);
+        let group = group::new(&self.process()?, link);
         let group = Rc::new(group);
         let mut told = Told::new(name, out);
         let end =
             takeover::deliver(&group, &mut self.stopped, |progress| told.tell(progress)).await;
         let last = told.last;
-        group.process.flush_trace();
+        group.host.process.flush_trace();
         let (name, left) = (name.to_owned(), last.messages);
         match end {
             End::Empty { unreadable: 0 } => writeln!(out, "{name}: nothing is left")?,

@@ -8,7 +8,7 @@ use vere_spoolwire::{QueueId, RecordId};
 
 use super::event_lines::EventTarget;
 use super::group::Group;
-use vere_link::link::SpoolError;
+use vere_spoolwire::SpoolError;
 
 /// Lines taken at once.
 const BLOCK_LINES: u32 = 1_000;
@@ -22,17 +22,14 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Brings the lines of a group to where they go, until the gateway ends.
 pub(super) async fn run(group: Rc<Group>) {
-    let process = Rc::clone(&group.process);
+    let process = Rc::clone(&group.host.process);
     let Some(target) = &process.event_target else {
         return;
     };
     let mut from = [RecordId(0); 2];
     let mut pause = PAUSE_MIN;
     loop {
-        let queues = [
-            group.event_lines.finished.get(),
-            group.event_lines.notices.get(),
-        ];
+        let queues = group.event_lines.queues();
         let mut drained = Ok(false);
         for (queue, from) in queues.into_iter().zip(&mut from) {
             if let (Some(queue), Ok(before)) = (queue, &drained) {
@@ -45,14 +42,14 @@ pub(super) async fn run(group: Rc<Group>) {
             Ok(more) => {
                 pause = PAUSE_MIN;
                 if !more {
-                    group.event_lines.more().await;
+                    group.host.more_lines.notified().await;
                     tokio::time::sleep(GATHER).await;
                 }
             }
             Err(Trouble::Spool(SpoolError::Closed)) => return,
             Err(trouble) => {
                 if let Trouble::Sink(error) = &trouble {
-                    group.process.metrics.lines_failed();
+                    group.host.process.metrics.lines_failed();
                     tracing::warn!(%error, "records are not taken; they wait");
                 }
                 tokio::time::sleep(pause).await;
@@ -75,7 +72,7 @@ async fn drain_block(
     queue: QueueId,
     from: &mut RecordId,
 ) -> Result<bool, Trouble> {
-    let link = &group.link;
+    let link = &group.host.link;
     let block = link.fetch(queue, *from, BLOCK_LINES, BLOCK_OCTETS).await;
     let block = block.map_err(Trouble::Spool)?;
     let Some(last) = block.records.last() else {
@@ -89,7 +86,7 @@ async fn drain_block(
     let purged = link.purge(queue, last.id).await;
     purged.map_err(Trouble::Spool)?;
     *from = block.next;
-    group.process.metrics.lines_written(lines.len());
+    group.host.process.metrics.lines_written(lines.len());
     let sizes = block
         .records
         .iter()

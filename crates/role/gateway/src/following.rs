@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use vere_spool::owner::ShutReason;
 
+use vere_delivery::Recovered;
+use vere_process::wording::{counted, messages};
+
 use super::group::Group;
-use super::recovery;
-use vere_link::link::{LinkState, SpoolError};
+use vere_link::link::LinkState;
+use vere_spoolwire::SpoolError;
 
 /// Pause before the spool is asked again for what it holds.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Recovers when the link comes up for the first time.
 pub(super) async fn follow_link(group: Rc<Group>) {
-    let mut state = group.link.state();
+    let mut state = group.host.link.state();
     loop {
         let now = *state.borrow_and_update();
         match now {
@@ -42,7 +45,7 @@ pub(super) async fn follow_link(group: Rc<Group>) {
 
 /// Wakes the scheduler when deliveries may begin.
 pub(super) async fn follow_lease(group: Rc<Group>) {
-    let mut lease = group.link.lease();
+    let mut lease = group.host.link.lease();
     while lease.changed().await.is_ok() {
         group.queues.wake();
     }
@@ -50,9 +53,9 @@ pub(super) async fn follow_lease(group: Rc<Group>) {
 
 async fn recover(group: &Rc<Group>) {
     loop {
-        match recovery::recover(group).await {
+        match group.recover().await {
             Ok(found) => {
-                tracing::info!("recovered {found}");
+                tracing::info!("recovered {}", wording(found));
                 return group.recovered();
             }
             Err(SpoolError::Closed) => return,
@@ -62,9 +65,21 @@ async fn recover(group: &Rc<Group>) {
     }
 }
 
+fn wording(found: Recovered) -> String {
+    let queues = counted(found.queues, "queue", "queues");
+    let messages = messages(found.messages);
+    match found.unreadable {
+        0 => format!("{messages} in {queues}"),
+        some => {
+            let records = counted(some, "record", "records");
+            format!("{messages} in {queues}, {records} left alone that cannot be read")
+        }
+    }
+}
+
 /// Waits until another gateway has taken the queues.
 pub(super) async fn fenced(group: &Group) {
-    let mut state = group.link.state();
+    let mut state = group.host.link.state();
     let fenced = |state: &LinkState| *state == LinkState::Fenced;
     // The link is never dropped before the gateway.
     let _ = state.wait_for(fenced).await;

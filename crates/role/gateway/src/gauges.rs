@@ -22,6 +22,7 @@ use vere_units::Timestamp;
 use super::group::Group;
 use super::groups::Groups;
 use super::process::Process;
+use super::throttle;
 use vere_link::link::SpoolLink;
 use vere_process::clock;
 use vere_process::memory::BodyMemory;
@@ -54,24 +55,24 @@ pub(crate) fn start(
 }
 
 async fn follow_nodes(group: Rc<Group>) {
-    let mut replicas = group.link.replicas();
+    let mut replicas = group.host.link.replicas();
     let mut up: BTreeSet<String> = BTreeSet::new();
     // The first look needs no change.
-    let mut table = group.link.table();
+    let mut table = group.host.link.table();
     loop {
         let alone = table.iter().any(|row| row.alone);
-        let one_memory = &group.process.metrics.all.spool.one_memory;
+        let one_memory = &group.host.process.metrics.all.spool.one_memory;
         one_memory.set(i64::from(alone));
         for row in &table {
             let node = NodeName(row.node.clone());
-            let spool = &group.process.metrics.all.spool;
+            let spool = &group.host.process.metrics.all.spool;
             let holds = matches!(row.sync, SyncState::Sync | SyncState::Slow);
             let holds = holds && row.active == NetworkState::Run;
             spool.connected.get_or_create(&node).set(i64::from(holds));
             if row.active == NetworkState::Run {
                 up.insert(row.node.clone());
             } else if up.remove(&row.node) {
-                group.process.metrics.disconnected(&node);
+                group.host.process.metrics.disconnected(&node);
             }
         }
         if replicas.changed().await.is_err() {
@@ -87,14 +88,14 @@ async fn measure(groups: Rc<Groups>, tls: ServerTls) {
     loop {
         // It ends also when nobody asks.
         if own.is_recovered() {
-            own.throttled();
+            throttle::throttled(own);
             process.is_short();
         }
         body_memory(process, &mut shown);
         queues(&groups, &process.metrics.all.queue);
         spool(&groups, &mut shown);
         let mut ends = tls.certificate_ends();
-        ends.extend(own.link.certificate_end());
+        ends.extend(own.host.link.certificate_end());
         certificates(&process.metrics.all.tls, ends, &mut shown.files);
         tokio::time::sleep(INTERVAL).await;
     }
@@ -222,7 +223,7 @@ fn seconds(time: Timestamp) -> i64 {
 /// certificates.
 fn spool(groups: &Groups, shown: &mut Shown) {
     let metrics = &groups.process().metrics.all.spool;
-    for row in groups.own.link.table() {
+    for row in groups.own.host.link.table() {
         let slow = matches!(row.sync, SyncState::Slow | SyncState::Resting);
         let gauge = metrics.slow.get_or_create(&NodeName(row.node));
         gauge.set(i64::from(slow));
@@ -234,9 +235,9 @@ fn spool(groups: &Groups, shown: &mut Shown) {
         let held = i64::from(link.may_deliver());
         leases.push((GroupName(group.to_owned()), held, left));
     };
-    lease(&own, &groups.own.link);
+    lease(&own, &groups.own.host.link);
     for (name, other) in groups.adopted() {
-        lease(&name, &other.link);
+        lease(&name, &other.host.link);
     }
     let remaining = leases.iter().map(|(group, _, left)| (group.clone(), *left));
     show(
@@ -246,7 +247,7 @@ fn spool(groups: &Groups, shown: &mut Shown) {
     );
     let held = leases.into_iter().map(|(group, held, _)| (group, held));
     show(&metrics.lease_held, &mut shown.groups, held);
-    let ends = groups.own.link.node_certificate_ends().into_iter();
+    let ends = groups.own.host.link.node_certificate_ends().into_iter();
     let ends = ends.map(|(node, end)| (NodeName(node), seconds(end)));
     show(
         &metrics.node_certificate_expiry_seconds,

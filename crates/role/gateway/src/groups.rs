@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vere_settings::Settings;
 
-use super::group::Group;
+use super::group::{Group, set_policy};
 use super::process::Process;
 use vere_outbound::OutboundError;
 
@@ -30,7 +30,7 @@ impl Groups {
 
     /// The state that the groups share.
     pub(super) fn process(&self) -> &Process {
-        &self.own.process
+        &self.own.host.process
     }
 
     /// Returns this gateway's group, followed by the adopted groups.
@@ -82,7 +82,7 @@ impl Groups {
     pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), OutboundError> {
         self.process().set_settings(Arc::clone(&settings))?;
         for group in self.all() {
-            group.set_policy(&settings);
+            set_policy(&group, &settings);
         }
         Ok(())
     }

@@ -21,18 +21,18 @@ use vere_smtp::server::{
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
-use super::event_lines::Lines;
 use super::group::Group;
 use super::header::{Header, is_headless};
 use super::mail_log::Accepted;
 use super::pressure::Closed;
-use super::reporting::Notice;
 use super::service::Service;
-use super::{clock, convert, signing};
-use vere_link::link::SpoolError;
+use super::{clock, convert, signing, telling, throttle};
+use vere_delivery::{Lines, Notice};
 use vere_login::guessing::{Attempt, Outcome};
 use vere_login::login::{self, Checked, Keys, Logins, Print};
 use vere_process::places::Client;
+use vere_spoolwire::Batch;
+use vere_spoolwire::SpoolError;
 
 /// Answers the questions of receiving sessions.
 pub(super) trait Intake {
@@ -73,7 +73,7 @@ impl ServiceIntake {
         let Ok(account) = AccountName::parse(account) else {
             return Err(Refusal::LoginOver);
         };
-        let now = Print::look_up(&self.group.process.router.directory, &account);
+        let now = Print::look_up(&self.group.host.process.router.directory, &account);
         let now = now.map_err(|error| {
             tracing::error!(%error, "directory cannot be read");
             Refusal::LocalError
@@ -89,7 +89,7 @@ impl Intake for ServiceIntake {
     async fn password(&self, session: &Server, attempt: PasswordAttempt) -> AuthOutcome {
         self.exchange.take();
         let client = Client::at(session.peer().address.ip());
-        let directory = self.group.process.router.directory.clone();
+        let directory = self.group.host.process.router.directory.clone();
         // Before the check: the directory may change the account meanwhile.
         self.shown.set(Print::of_user(&directory, &attempt.authcid));
         // Boxed for the same reason as what follows a message.
@@ -106,7 +106,7 @@ impl Intake for ServiceIntake {
         let client = Client::at(session.peer().address.ip());
         let exchange = Box::pin(self.logins.exchange(client, username)).await;
         self.exchange.replace(Some(exchange));
-        let directory = &self.group.process.router.directory;
+        let directory = &self.group.host.process.router.directory;
         self.shown.set(Print::of_user(directory, username));
         match login::scram_keys(directory, username) {
             Keys::Found(account, keys) => ScramLookup::Found { account, keys },
@@ -125,9 +125,9 @@ impl Intake for ServiceIntake {
 
     async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal> {
         let known = session.account().is_some() || self.service == Service::Sendmail;
-        if let Some(closed) = self.group.closed(known) {
+        if let Some(closed) = throttle::closed(&self.group, known) {
             if closed == Closed::Lines {
-                self.group.process.metrics.turned_away_for_lines();
+                self.group.host.process.metrics.turned_away_for_lines();
             }
             return Err(closed.refusal());
         }
@@ -135,17 +135,21 @@ impl Intake for ServiceIntake {
             self.is_in(account)?;
         }
         match (session.account(), mail.reverse_path.address()) {
-            (Some(account), Some(address)) => {
-                self.group.process.router.check_sender(account, address)
-            }
+            (Some(account), Some(address)) => self
+                .group
+                .host
+                .process
+                .router
+                .check_sender(account, address),
             _ => Ok(()),
         }
     }
 
     async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal> {
         let group = &self.group;
-        let settings = group.process.settings();
+        let settings = group.host.process.settings();
         group
+            .host
             .process
             .router
             .check(&settings, &rcpt.forward_path, self.is_known(session))?;
@@ -153,7 +157,7 @@ impl Intake for ServiceIntake {
     }
 
     async fn message(&self, session: &Server, mut message: Message) -> Result<String, Refusal> {
-        let trace = self.group.process.trace_id();
+        let trace = self.group.host.process.trace_id();
         let begun = Instant::now();
         let (octets, recipients) = (message.body.len(), message.recipients.len());
         if !self.is_known(session) {
@@ -163,7 +167,7 @@ impl Intake for ServiceIntake {
         }
         // Boxed: the future is large, and every waiting session would reserve memory for it.
         let stored = Box::pin(accept(&self.group, self.service, trace, message)).await;
-        self.group.process.metrics.received(
+        self.group.host.process.metrics.received(
             self.service,
             octets,
             recipients,
@@ -176,7 +180,7 @@ impl Intake for ServiceIntake {
     fn rights(&self, peer: &Peer) -> ClientRights {
         // The proxy announced another client, which has not logged in on this connection.
         self.shown.set(None);
-        let settings = self.group.process.settings();
+        let settings = self.group.host.process.settings();
         let address = peer.address.ip();
         ClientRights {
             may_relay: settings.relay.contains(address),
@@ -208,7 +212,7 @@ fn room(group: &Group, settings: &Settings, path: &ForwardPath) -> Result<(), Re
     if !any_bound {
         return Ok(());
     }
-    for destination in group.process.router.destinations(settings, path)? {
+    for destination in group.host.process.router.destinations(settings, path)? {
         let (refused, (messages, octets)) = group.queues.look(|queues| {
             let refused = queues.is_refused(&destination, now);
             (refused, queues.fill(&destination))
@@ -231,7 +235,7 @@ async fn accept(
     trace: TraceId,
     message: Message,
 ) -> Result<(), Refusal> {
-    let settings = group.process.settings();
+    let settings = group.host.process.settings();
     let hops_max = usize::try_from(settings.limits.hops_max).unwrap_or(usize::MAX);
     let header = Header::of(&message.body);
     if header.received >= hops_max {
@@ -244,7 +248,14 @@ async fn accept(
         return Err(Refusal::ContentRefused);
     }
     let body = with_trace_header(&settings.hostname, trace, &message, &header, submitted);
-    let body = signing::sign_own(&group.process, service, &message.session, &header, body).await?;
+    let body = signing::sign_own(
+        &group.host.process,
+        service,
+        &message.session,
+        &header,
+        body,
+    )
+    .await?;
     let base = envelope(trace, &message, &header, body.len());
     // A local program has no account; the user's number stands for it.
     let account = match local {
@@ -253,18 +264,23 @@ async fn accept(
     };
     note_received(group, &message, account, &base);
     let (mut parts, expanded) = group
+        .host
         .process
         .router
         .parts(&settings, &message, &base, &body)?;
     let line = Accepted::of(&message, &parts);
     let (notice, lines) = tell_expanded(group, &base, &body, expanded).await?;
-    parts.extend(notice.iter().flat_map(Notice::parts));
+    parts.extend(
+        notice
+            .iter()
+            .flat_map(|notice| notice.parts.iter().cloned()),
+    );
     group
-        .store(vere_spool::owner::Batch::new(), parts, &lines)
+        .store(Batch::new(), parts, &lines)
         .await
         .map_err(|error| refusal(trace, error))?;
     if let Some(notice) = notice {
-        group.process.note_notice(trace, &notice);
+        telling::reported(&group.host.process, trace, &notice);
     }
     if let Some(line) = line {
         line.write(service, &message.session, account, &base);
@@ -293,8 +309,14 @@ async fn tell_expanded(
         recipients,
         retry_until: None,
     };
-    let notice = match group.process.may_report(&report, envelope.trace) {
-        true => Some(group.process.notice(envelope, message, &report).await?),
+    let notice = match group.host.process.may_report(&report, envelope.trace) {
+        true => Some(
+            group
+                .host
+                .process
+                .notice(envelope, message, &report)
+                .await?,
+        ),
         false => None,
     };
     let sent = notice.as_ref().and_then(Notice::sent);
@@ -375,7 +397,7 @@ fn tls_wish(mail: &MailFrom, header: &Header<'_>) -> TlsWish {
 
 fn note_received(group: &Group, message: &Message, account: Option<&str>, envelope: &Envelope) {
     let session: &SessionInfo = &message.session;
-    group.process.note(&Event {
+    group.host.process.note(&Event {
         reverse_path: Some(envelope.reverse_path.as_deref().unwrap_or_default()),
         message_id: envelope.message_id.as_deref(),
         size: Some(u64::from(envelope.size)),

@@ -1,21 +1,17 @@
 //! The gateway role: accepts mail by SMTP, stores the mail in the spool, and delivers it.
 //!
 //! One thread and its tasks: `listeners` accept, `session` drives a connection, `intake` takes
-//! responsibility for a message, `routing` says where it goes, `storing` stores it, `scheduler` starts
-//! workers, `local` and `relay` deliver, `outbound` connects to other hosts, `settling` ends
-//! attempts, `ending` ends records, `recovery` takes back what the spool holds, `ledger` tells other systems,
-//! `control` answers commands. `process` has the state of the process, `group` that of a group of queues.
+//! responsibility for a message, `routing` says where it goes, `scheduler` starts workers, `local` and `relay` deliver,
+//! `control` answers commands. The state of a group of queues, and the order in which its records change, are those of
+//! [`vere_delivery`]; `group` has its surroundings, `process` the state of the process.
 
 mod adopt;
 mod aside;
 mod audit;
-mod behind;
 mod connecting;
 mod control;
 mod convert;
-mod desk;
 mod drain;
-mod ending;
 mod error;
 mod event_lines;
 mod export;
@@ -27,8 +23,6 @@ mod header;
 mod hold;
 mod ids;
 mod intake;
-mod known;
-mod ledger;
 mod listeners;
 mod local;
 mod look;
@@ -36,12 +30,9 @@ mod mail_log;
 mod metrics;
 mod operate;
 mod orders;
-mod part;
 mod policy;
 mod pressure;
 mod process;
-mod reading;
-mod recovery;
 mod relay;
 mod replicas;
 mod reporting;
@@ -49,17 +40,13 @@ mod routing;
 mod scheduler;
 mod service;
 mod session;
-mod settling;
 mod signer;
 mod signing;
-mod storing;
-mod sweep;
 mod takeover;
+mod telling;
 mod throttle;
 mod top;
 mod unrouted;
-mod waiting;
-mod worker;
 
 pub use self::drain::{DrainError, drain, drain_trace_directory};
 pub use self::error::GatewayError;
@@ -108,7 +95,7 @@ fn keep_queues(group: &Rc<Group>) {
     spawn_local(follow_link(Rc::clone(group)));
     spawn_local(follow_lease(Rc::clone(group)));
     spawn_local(export::run(Rc::clone(group)));
-    spawn_local(known::run(Rc::clone(group)));
+    spawn_local(Rc::clone(group).keep_known());
     spawn_local(throttle::watch_nodes(Rc::clone(group)));
 }
 
@@ -145,7 +132,7 @@ async fn serve(
     spawn_local(driver);
     let trace = trace_directory(&settings);
     let process = Rc::new(Process::open(settings, &trace)?);
-    let group = Rc::new(Group::new(&process, link));
+    let group = Rc::new(group::new(&process, link));
     let groups = Rc::new(Groups::new(Rc::clone(&group)));
     let (stop, stopping) = watch::channel(false);
     let server_tls = ServerTls::new(&process.settings())?;
@@ -235,7 +222,7 @@ async fn wind_down(group: &Group, stop: &watch::Sender<bool>) {
         );
     }
     // Nothing is begun any more: whoever is next need not wait.
-    group.link.give_back().await;
-    group.link.close();
-    group.process.flush_trace();
+    group.host.link.give_back().await;
+    group.host.link.close();
+    group.host.process.flush_trace();
 }

@@ -23,6 +23,7 @@ use super::group::Group;
 use super::intake::{Intake as _, ServiceIntake};
 use super::service::Service;
 use super::session::{self, SessionContext};
+use super::throttle;
 use vere_login::login::Logins;
 use vere_process::accept;
 use vere_process::places::{Client, Places};
@@ -52,8 +53,8 @@ impl Reception {
         stop: watch::Receiver<bool>,
     ) -> Result<Self, SecretError> {
         let reception = Self {
-            nonces: Arc::new(NonceSource::new(group.process.random())),
-            fake_keys: secret::fake_keys(&group.process.settings().data)?,
+            nonces: Arc::new(NonceSource::new(group.host.process.random())),
+            fake_keys: secret::fake_keys(&group.host.process.settings().data)?,
             tls,
             configs: RefCell::default(),
             places: Rc::default(),
@@ -67,12 +68,14 @@ impl Reception {
 
     /// Takes the gateway's settings over for connections to come.
     pub(super) fn configure(&self) {
-        let settings = self.group.process.settings();
+        let settings = self.group.host.process.settings();
         self.group
+            .host
             .process
             .memory
             .set_max(settings.limits.body_memory_max.as_usize());
         self.group
+            .host
             .process
             .disk
             .set_max(settings.limits.body_disk_max.as_usize());
@@ -128,11 +131,11 @@ impl Reception {
     }
 
     async fn receive(self: Rc<Self>, service: Service, stream: TcpStream, address: SocketAddr) {
-        self.group.process.metrics.accepted(service);
+        self.group.host.process.metrics.accepted(service);
         if let Err(error) = self.serve(service, stream, address).await {
             tracing::debug!(peer = %address, %error, "connection lost");
         }
-        self.group.process.metrics.ended(service);
+        self.group.host.process.metrics.ended(service);
     }
 
     async fn serve(
@@ -145,20 +148,20 @@ impl Reception {
         stream.set_nodelay(true)?;
         let mut local = stream.local_addr()?;
         let mut address = from;
-        let settings = self.group.process.settings();
+        let settings = self.group.host.process.settings();
         if settings.proxy.contains(from.ip()) {
             let patience = settings.limits.command_timeout.duration();
             // Boxed: its buffer must not make every session larger.
             let read = Box::pin(proxy::read(&mut stream, patience)).await;
             if read.is_err() {
-                self.group.process.metrics.turned_away(Refusal::Proxy);
+                self.group.host.process.metrics.turned_away(Refusal::Proxy);
             }
             if let Some(real) = read? {
                 (address, local) = real;
             }
         }
-        let shut = self.group.link.state().borrow().is_shut();
-        let pressed = self.group.is_recovered() && self.group.throttled().is_some();
+        let shut = self.group.host.link.state().borrow().is_shut();
+        let pressed = self.group.is_recovered() && throttle::throttled(&self.group).is_some();
         if shut || pressed {
             // A client that knows another system goes there; one that does not comes back later.
             let reason = if shut {
@@ -166,7 +169,7 @@ impl Reception {
             } else {
                 Refusal::Pressure
             };
-            self.group.process.metrics.turned_away(reason);
+            self.group.host.process.metrics.turned_away(reason);
             let shut = format!(
                 "421 4.3.2 {} takes no mail for now, try again later\r\n",
                 settings.hostname
@@ -177,7 +180,7 @@ impl Reception {
         let _place = match self.places.take(&settings, client) {
             Ok(place) => place,
             Err(reason) => {
-                self.group.process.metrics.turned_away(reason);
+                self.group.host.process.metrics.turned_away(reason);
                 let busy = format!(
                     "421 4.7.0 {} too many connections, try again later\r\n",
                     settings.hostname
@@ -204,11 +207,11 @@ impl Reception {
             intake: self.intake(service),
             service,
             tls: self.tls.clone(),
-            metrics: Rc::clone(&self.group.process.metrics),
-            held: self.group.process.memory.share(Some(client)),
+            metrics: Rc::clone(&self.group.host.process.metrics),
+            held: self.group.host.process.memory.share(Some(client)),
             aside: Aside::new(
-                self.group.process.settings(),
-                &self.group.process.disk,
+                self.group.host.process.settings(),
+                &self.group.host.process.disk,
                 client,
             ),
             stop: self.stop.clone(),

@@ -9,39 +9,31 @@ use tokio::task::spawn_blocking;
 use vere_disk::maildir::{MaildirMessage, deliver, maildir_path};
 use vere_queue::{Attempt, Disposition, Envelope, RecipientResult};
 
-use super::group::Group;
-use super::worker::Worker;
+use super::process::Process;
 
-/// Takes message after message until the queue has none ready.
-pub(super) async fn work(group: &Rc<Group>, worker: &mut Worker) {
-    let queue = worker.queue;
-    while let Some(job) = worker.take() {
-        let Some(body) = group.body(queue, &job).await else {
-            return;
-        };
-        let template = group.process.settings().delivery.maildir.clone();
-        let envelope = Rc::clone(&job.envelope);
-        let files = files(&envelope, &template);
-        let begun = Instant::now();
-        let filed = spawn_blocking(move || {
-            files
-                .into_iter()
-                .map(|file| file.map(|file| file.write(&body)))
-                .collect::<Vec<_>>()
-        });
-        let results = match filed.await {
-            Ok(results) => results.into_iter().map(result_of).collect(),
-            // The blocking task never panics; it is cancelled only when the process ends.
-            Err(_) => return,
-        };
-        let attempt = Attempt {
-            remote: "local".to_owned(),
-            reports_taken_over: false,
-            results,
-        };
-        group.process.metrics.transaction(begun.elapsed());
-        group.settle(queue, &job, &attempt);
-    }
+/// Files a message into the mailboxes of its recipients; `None` when the process ends meanwhile.
+pub(super) async fn file(
+    process: Rc<Process>,
+    envelope: Rc<Envelope>,
+    body: Bytes,
+) -> Option<Attempt> {
+    let template = process.settings().delivery.maildir.clone();
+    let files = files(&envelope, &template);
+    let begun = Instant::now();
+    let filed = spawn_blocking(move || {
+        files
+            .into_iter()
+            .map(|file| file.map(|file| file.write(&body)))
+            .collect::<Vec<_>>()
+    });
+    // The blocking task never panics; it is cancelled only when the process ends.
+    let results = filed.await.ok()?.into_iter().map(result_of).collect();
+    process.metrics.transaction(begun.elapsed());
+    Some(Attempt {
+        remote: "local".to_owned(),
+        reports_taken_over: false,
+        results,
+    })
 }
 
 /// A file to write for one recipient.

@@ -11,7 +11,7 @@ use vere_units::TraceId;
 use super::group::Group;
 use super::groups::Groups;
 use super::process::Process;
-use super::{clock, orders, reading, unrouted};
+use super::{clock, orders, unrouted};
 use vere_control::{Answer, MessageRow, QueueRow};
 
 /// Messages in one answer, at most.
@@ -258,11 +258,12 @@ async fn envelopes(group: &Group, number: u32, page: &[MessageSummary]) -> HashM
         let count = left.min(BLOCK_RECORDS);
         let from = RecordId(first.record);
         let block = group
+            .host
             .link
             .fetch(QueueId(number), from, count, BLOCK_OCTETS)
             .await;
         let Ok(block) = block else { break };
-        for (record, envelope, _) in reading::readable(block.records) {
+        for (record, envelope, _) in vere_delivery::readable(block.records) {
             envelopes.insert(record, envelope);
         }
         let seen = wanted.partition_point(|message| message.record < block.next.0);
@@ -309,7 +310,7 @@ pub(super) fn queue_row(one: &Group, summary: &QueueSummary, group: Option<&str>
         paused_until: summary.paused_until.map(|time| time.to_string()),
         held_until: summary.held_until.map(orders::until_text),
         refused_until: order.refused_until.map(orders::until_text),
-        unrouted: unrouted::is_unrouted(&one.process, &summary.destination, &order),
+        unrouted: unrouted::is_unrouted(&one.host.process, &summary.destination, &order),
         way: order.detour.map(|detour| detour.to.to_string()),
         oldest_seconds: summary.oldest.map(age),
         oldest: summary.oldest.map(|time| time.to_string()),

@@ -8,8 +8,8 @@ use vere_telemetry::log::MAIL_TARGET;
 use vere_telemetry::trace::EventKind;
 use vere_units::TraceId;
 
-use super::part::Part;
 use super::service::Service;
+use vere_delivery::Part;
 use vere_login::login_log;
 use vere_process::clock;
 

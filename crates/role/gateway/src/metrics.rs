@@ -15,9 +15,9 @@ use vere_telemetry::metrics::{
 use vere_outbound::OutboundMetrics;
 
 use super::service::Service;
-use vere_link::link::SpoolError;
 use vere_process::clock;
 use vere_process::memory::MemoryFigures;
+use vere_spoolwire::SpoolError;
 
 /// The gateway's metrics; what is counted for every message is at hand without a look-up.
 #[derive(Debug)]

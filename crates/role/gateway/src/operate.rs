@@ -4,13 +4,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::task::spawn_local;
+use vere_delivery::{Change, Sweep};
 use vere_queue::destination::EmptyDestination;
 use vere_queue::{Destination, Order, TlsWish};
 
 use super::group::Group;
 use super::groups::Groups;
-use super::orders::Change;
-use super::sweep::Sweep;
 use super::{clock, look, orders, unrouted};
 use vere_control::{Acted, Action, Answer, MessageRow, OrderChange, OrderRow, Selection};
 

@@ -7,7 +7,7 @@ use vere_control::ReplicaLine;
 
 /// Returns the state of every replica.
 pub(super) fn lines(group: &Group) -> Vec<ReplicaLine> {
-    let table = group.link.table().into_iter();
+    let table = group.host.link.table().into_iter();
     table.map(|row| replica_line(group, row)).collect()
 }
 
@@ -34,7 +34,7 @@ fn replica_line(group: &Group, row: ReplicaRow) -> ReplicaLine {
         in_flight: row.in_flight,
         alone: row.alone,
         copied,
-        trouble: group.link.trouble(&row.node),
+        trouble: group.host.link.trouble(&row.node),
         node: row.node,
     }
 }

@@ -16,7 +16,7 @@ use vere_smtp::server::Message;
 use vere_units::{Timestamp, TraceId};
 
 use super::convert;
-use super::part::Part;
+use vere_delivery::Part;
 
 /// Resolves recipients by the directory and routes remote ones by the settings.
 #[derive(Debug)]

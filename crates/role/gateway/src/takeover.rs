@@ -61,7 +61,7 @@ pub(super) async fn deliver(
     tasks.spawn_local(follow_lease(Rc::clone(group)));
     tasks.spawn_local(export::run(Rc::clone(group)));
     let end = loop {
-        let state = *group.link.state().borrow();
+        let state = *group.host.link.state().borrow();
         if state == LinkState::Fenced {
             break End::Taken;
         }
@@ -70,7 +70,7 @@ pub(super) async fn deliver(
         }
         let progress = progress(group);
         told(progress);
-        let done = progress.recovered && progress.messages == 0 && group.link.is_settled();
+        let done = progress.recovered && progress.messages == 0 && group.host.link.is_settled();
         if done && let Some(unreadable) = left(group).await {
             break End::Empty { unreadable };
         }
@@ -81,20 +81,20 @@ pub(super) async fn deliver(
     };
     group.stop_delivering();
     let quiet = async {
-        while group.in_flight() > 0 || end != End::Taken && !group.link.is_settled() {
+        while group.in_flight() > 0 || end != End::Taken && !group.host.link.is_settled() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     let _ = tokio::time::timeout(STOP_PATIENCE, quiet).await;
     if end != End::Stopped {
-        group.link.give_back().await;
+        group.host.link.give_back().await;
     }
-    group.link.close();
+    group.host.link.close();
     end
 }
 
 fn progress(group: &Group) -> Progress {
-    let (recovered, held) = (group.is_recovered(), group.link.may_deliver());
+    let (recovered, held) = (group.is_recovered(), group.host.link.may_deliver());
     group.queues.look(|queues| {
         let totals = queues.totals();
         Progress {
@@ -112,7 +112,7 @@ fn progress(group: &Group) -> Progress {
 /// Asks the spool itself whether nothing is left: `None` when something is, such as an original whose
 /// report is being stored. Else how many records cannot be read.
 async fn left(group: &Group) -> Option<u64> {
-    let queues = group.link.queues().await.ok()?;
+    let queues = group.host.link.queues().await.ok()?;
     // Queue commands for destinations remain for the gateway that the group is named for. Event lines of exports that
     // this gateway does not have remain as well.
     let others = |name: &str| group.event_lines.is_other(name);

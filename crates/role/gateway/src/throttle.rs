@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::group::Group;
+use super::group::{Group, has_too_many_lines};
 use super::pressure::{Bound, Closed, Held, Marks, share};
 use super::process::Process;
 
@@ -18,66 +18,64 @@ pub(super) async fn watch_nodes(group: Rc<Group>) {
     loop {
         tokio::time::sleep(LOOK).await;
         let came = group.queues.look(|queues| queues.totals().came);
-        let throttled = group.process.pressure.bound.get().is_some();
+        let throttled = group.host.process.pressure.bound.get().is_some();
         if came == seen && !throttled || !group.is_recovered() {
             continue;
         }
         seen = came;
-        if let Some(held) = Held::of(&group.link.stats(NODE_PATIENCE).await) {
-            group.process.pressure.held.set(held);
+        if let Some(held) = Held::of(&group.host.link.stats(NODE_PATIENCE).await) {
+            group.host.process.pressure.held.set(held);
             // Logged at the change, not with the next client.
-            group.throttled();
+            self::throttled(&group);
         }
     }
 }
 
-impl Group {
-    /// Why no message is begun now, by a client that has authenticated or not; `None`: they are.
-    pub(super) fn closed(&self, authenticated: bool) -> Option<Closed> {
-        if !self.is_recovered() {
-            return Some(Closed::Recovering);
-        }
-        if !self.link.state().borrow().is_up() {
-            return Some(Closed::Spool);
-        }
-        if let Some(bound) = self.throttled() {
-            return Some(Closed::Pressure(bound));
-        }
-        if !authenticated && self.process.is_short() {
-            return Some(Closed::Pressure(Bound::Bodies));
-        }
-        self.too_many_lines().then_some(Closed::Lines)
+/// Why no message is begun now, by a client that has authenticated or not; `None`: they are.
+pub(super) fn closed(group: &Group, authenticated: bool) -> Option<Closed> {
+    if !group.is_recovered() {
+        return Some(Closed::Recovering);
     }
+    if !group.host.link.state().borrow().is_up() {
+        return Some(Closed::Spool);
+    }
+    if let Some(bound) = throttled(group) {
+        return Some(Closed::Pressure(bound));
+    }
+    if !authenticated && group.host.process.is_short() {
+        return Some(Closed::Pressure(Bound::Bodies));
+    }
+    has_too_many_lines(group).then_some(Closed::Lines)
+}
 
-    /// Returns the limit whose use currently stops new mail.
-    pub(super) fn throttled(&self) -> Option<Bound> {
-        let settings = self.process.settings();
-        let limits = &settings.limits;
-        let queued = self.queues.look(|queues| queues.messages()) as u64;
-        let held = self.process.pressure.held.get();
-        let shares = [
-            (Bound::Nodes, held.node),
-            (Bound::Group, held.group),
-            (Bound::Messages, share(queued, limits.queued_messages_max)),
-        ];
-        let marks = Marks {
-            from: limits.throttle_from.into(),
-            until: limits.throttle_until.into(),
-        };
-        let before = self.process.pressure.bound.get();
-        let now = self.process.pressure.look(&shares, marks);
-        match (before, now) {
-            (None, Some(bound)) => {
-                let share = shares.iter().find(|(one, _)| *one == bound);
-                let percent = share.map_or(0, |(_, percent)| *percent);
-                tracing::warn!(%bound, percent, "intake throttled: new connections get 421, new messages 452");
-            }
-            (Some(_), None) => tracing::info!("intake as before"),
-            _ => {}
+/// Returns the limit whose use currently stops new mail.
+pub(super) fn throttled(group: &Group) -> Option<Bound> {
+    let settings = group.host.process.settings();
+    let limits = &settings.limits;
+    let queued = group.queues.look(|queues| queues.messages()) as u64;
+    let held = group.host.process.pressure.held.get();
+    let shares = [
+        (Bound::Nodes, held.node),
+        (Bound::Group, held.group),
+        (Bound::Messages, share(queued, limits.queued_messages_max)),
+    ];
+    let marks = Marks {
+        from: limits.throttle_from.into(),
+        until: limits.throttle_until.into(),
+    };
+    let before = group.host.process.pressure.bound.get();
+    let now = group.host.process.pressure.look(&shares, marks);
+    match (before, now) {
+        (None, Some(bound)) => {
+            let share = shares.iter().find(|(one, _)| *one == bound);
+            let percent = share.map_or(0, |(_, percent)| *percent);
+            tracing::warn!(%bound, percent, "intake throttled: new connections get 421, new messages 452");
         }
-        self.process.show_throttled();
-        now
+        (Some(_), None) => tracing::info!("intake as before"),
+        _ => {}
     }
+    group.host.process.show_throttled();
+    now
 }
 
 impl Process {

@@ -7,7 +7,7 @@ use vere_spoolwire::NodeStat;
 
 use super::group::Group;
 use super::groups::Groups;
-use super::{clock, look, replicas};
+use super::{clock, look, replicas, throttle};
 use vere_control::{Budget, HeaviestClient, QueueRow, TopOrder, TopSample, TopTotals};
 use vere_process::memory::Heaviest;
 
@@ -25,7 +25,7 @@ pub(super) async fn sample(
 ) -> TopSample {
     let (own, process) = (&groups.own, groups.process());
     // Asked first: what follows is of one moment.
-    let nodes = own.link.stats(NODE_PATIENCE).await;
+    let nodes = own.host.link.stats(NODE_PATIENCE).await;
     let fullest = nodes.iter().max_by_key(|node| node.fill);
     let (queues, matching) = rows(groups, order, filter, limit.min(ROWS_MAX));
     let now = clock::now();
@@ -33,7 +33,7 @@ pub(super) async fn sample(
         gateway: process.settings().gateway.name.clone(),
         time: now.to_string(),
         millis: now.as_millis(),
-        closed: own.closed(false).map(|closed| closed.to_string()),
+        closed: throttle::closed(own, false).map(|closed| closed.to_string()),
         totals: totals(groups),
         budgets: budgets(own, fullest),
         heaviest: process.memory.heaviest().map(heaviest),
@@ -98,7 +98,7 @@ fn totals(groups: &Groups) -> TopTotals {
 /// What is bounded, and how much of it is used: of the nodes, by the fullest. The gateway's own bounds hold for
 /// each group.
 fn budgets(group: &Group, node: Option<&NodeStat>) -> Vec<Budget> {
-    let settings = group.process.settings();
+    let settings = group.host.process.settings();
     let limits = &settings.limits;
     let count = |name: &str, used: usize, max: u64| Budget {
         name: name.to_owned(),
@@ -116,7 +116,7 @@ fn budgets(group: &Group, node: Option<&NodeStat>) -> Vec<Budget> {
         let out = queues.totals().connections;
         (queues.messages(), out, queues.head_octets() as u64)
     });
-    let (clients, receiving) = group.process.metrics.receiving();
+    let (clients, receiving) = group.host.process.metrics.receiving();
     let mut all = vec![
         count("queued", queued, limits.queued_messages_max),
         count("clients", clients, limits.connections_max.into()),
@@ -128,7 +128,7 @@ fn budgets(group: &Group, node: Option<&NodeStat>) -> Vec<Budget> {
         ),
         octets(
             "receiving, on disk",
-            group.process.disk.held() as u64,
+            group.host.process.disk.held() as u64,
             Some(limits.body_disk_max.as_u64()),
         ),
         octets(

@@ -28,7 +28,7 @@ pub(super) fn tell_unrouted(groups: &Groups) {
             });
             for (destination, messages) in waiting.filter(|(_, messages)| *messages > 0) {
                 let order = queues.order(destination, clock::now());
-                if is_unrouted(&one.process, destination, &order) {
+                if is_unrouted(&one.host.process, destination, &order) {
                     tracing::warn!(
                         queue = %destination,
                         messages,

@@ -8,8 +8,8 @@ use vere_spoolwire::{
     RecordId, Refusal, TARGET_LEN, Txn, encode_batch, encode_change, encode_create, encode_purge,
 };
 
-use super::batch::{Batch, Operation};
 use super::config::SubmitError;
+use vere_spoolwire::{Batch, Operation};
 
 /// Frame limit until a node has announced its limit.
 const FRAME_MAX_UNKNOWN: u32 = 1 << 20;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use vere_spoolwire::{Charter, CloseReason, DEFAULT_ACCOUNT, Grants, SharedSecret};
+use vere_spoolwire::{Charter, CloseReason, DEFAULT_ACCOUNT, Grants, SharedSecret, SpoolError};
 
 /// One network path to one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -192,3 +192,12 @@ impl fmt::Display for SubmitError {
 }
 
 impl std::error::Error for SubmitError {}
+
+impl From<SubmitError> for SpoolError {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Unknown | SubmitError::Busy => Self::Busy,
+            SubmitError::Invalid => Self::Invalid,
+        }
+    }
+}

@@ -16,9 +16,9 @@ use vere_spoolwire::{
 };
 use vere_units::Timestamp;
 
-use super::batch::Block;
 use super::config::OwnerError;
 use super::incoming::{Incoming, Message};
+use vere_spoolwire::Block;
 
 /// Capacity that an empty output buffer keeps, in octets.
 const OUTPUT_KEPT: usize = 512 << 10;

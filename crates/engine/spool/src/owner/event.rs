@@ -2,8 +2,8 @@
 
 use vere_spoolwire::{NodeStat, QueueStat, Refusal, Seq, Txn};
 
-use super::batch::Block;
 use super::replica::Fault;
+use vere_spoolwire::Block;
 
 /// Event of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]

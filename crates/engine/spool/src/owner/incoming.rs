@@ -6,8 +6,8 @@ use vere_spoolwire::{
     Header, Mutation, Op, Seq, WELCOME_FRAME_MAX, Welcome, WireError,
 };
 
-use super::batch::{Block, Record};
 use super::config::OwnerError;
+use vere_spoolwire::{Block, Record};
 
 /// A complete message.
 #[derive(Debug)]

@@ -25,7 +25,6 @@
 mod absence;
 mod adoption;
 mod alone;
-mod batch;
 mod changes;
 mod config;
 mod connection;
@@ -62,7 +61,6 @@ use question::{Purpose, Read};
 use register::Register;
 use replica::Replica;
 
-pub use batch::{Batch, Block, Committed, Operation, Record};
 pub use config::{Link, NodeName, OwnerConfig, OwnerError, SubmitError};
 pub use event::{OwnerEvent, ReplicaChange, ShutReason};
 pub use membership::{MEMBERS_MAX, Member, MemberState, Membership, MembershipError};
@@ -70,6 +68,7 @@ pub use register::{RegisterFailed, RegisterRequest, RegisterSwap};
 pub use replica::Fault;
 pub use table::{NetworkState, ReplicaRow, SyncState};
 pub use title::Title;
+use vere_spoolwire::{Batch, Committed, Operation};
 
 /// The owner of one group.
 #[derive(Debug)]

@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vere_spoolwire::{QueueId, QueueStat, RecordId, Seq, Txn};
 
-use super::batch::{Block, Operation};
 use super::changes::What;
+use vere_spoolwire::{Block, Operation};
 
 /// Maximum number of records of a block.
 const BLOCK_RECORDS: u32 = 4096;

@@ -4,7 +4,6 @@
 use vere_spoolwire::{Refusal, Txn, WINDOW_TXNS_MAX};
 use vere_units::Timestamp;
 
-use super::batch::Batch;
 use super::changes::What;
 use super::config::Link;
 use super::config::OwnerError;
@@ -12,6 +11,7 @@ use super::phase::Phase;
 use super::replica::{Fault, Replica};
 use super::title::Noted;
 use super::{Owner, OwnerEvent};
+use vere_spoolwire::Batch;
 
 /// Approximate limit of encoded output ahead of the socket, in octets.
 const OUTPUT_AHEAD: usize = 256 << 10;

@@ -16,10 +16,10 @@ use vere_spool::owner::{
     Link, OwnerError, OwnerEvent, RegisterFailed, RegisterRequest, RegisterSwap, ReplicaChange,
 };
 
-use super::error::SpoolError;
 use super::shared::{Inner, Read, Shared};
 use super::state::LinkState;
 use super::wire::Wire;
+use vere_spoolwire::SpoolError;
 
 /// Octets read at once.
 const READ_MAX: usize = 256 << 10;

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
-use vere_spool::owner::{Batch, Operation};
+use vere_spoolwire::{Batch, Operation};
 use vere_spoolwire::{QueueId, RecordId, Refusal, Txn};
 
-use super::error::SpoolError;
+use vere_spoolwire::SpoolError;
 
 /// Outcome of one commit, shared by the waiting task and the driver.
 #[derive(Debug, Default)]

@@ -13,8 +13,9 @@ use vere_spoolwire::{
     Grants, KeptGrants, QueueCharter, QueueId, QueueLimits, QueueStat, RecordId, Txn,
 };
 
+use super::SpoolLink;
 use super::pending::Answered;
-use super::{SpoolError, SpoolLink};
+use vere_spoolwire::SpoolError;
 
 /// A pending change of queues. The change takes effect whether a caller waits or not.
 #[derive(Debug)]

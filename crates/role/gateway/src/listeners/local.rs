@@ -26,21 +26,21 @@ impl Reception {
     }
 
     async fn receive_local(self: Rc<Self>, stream: UnixStream) {
-        self.group.process.metrics.accepted(Service::Sendmail);
+        self.group.host.process.metrics.accepted(Service::Sendmail);
         if let Err(error) = self.serve_local(stream).await {
             tracing::debug!(%error, "connection of a local program lost");
         }
-        self.group.process.metrics.ended(Service::Sendmail);
+        self.group.host.process.metrics.ended(Service::Sendmail);
     }
 
     async fn serve_local(self: &Rc<Self>, mut stream: UnixStream) -> io::Result<()> {
         let user = stream.peer_cred()?.uid();
         let client = Client::User(user);
-        let settings = self.group.process.settings();
+        let settings = self.group.host.process.settings();
         let _place = match self.places.take(&settings, client) {
             Ok(place) => place,
             Err(reason) => {
-                self.group.process.metrics.turned_away(reason);
+                self.group.host.process.metrics.turned_away(reason);
                 let busy = b"421 4.7.0 too many connections, try again later\r\n";
                 return stream.write_all(busy).await;
             }

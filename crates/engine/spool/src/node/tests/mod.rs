@@ -25,8 +25,9 @@ use vere_spoolwire::{Frame, QueueId, QueueLimits, RecordId, Refusal, Request, Se
 use std::time::Duration;
 
 use super::*;
-use crate::owner::{Batch, Operation, OwnerEvent, Record};
+use crate::owner::OwnerEvent;
 use crate::testing::{MemoryLog, MemorySpill, Pair, now, secret};
+use vere_spoolwire::{Batch, Operation, Record};
 
 /// What a node should hold: the plain meaning of every operation.
 #[derive(Debug, Clone, Default)]
@@ -164,7 +165,7 @@ fn contents(pair: &mut Pair, block: u32) -> BTreeMap<u32, Vec<Record>> {
     all
 }
 
-fn settle_block(pair: &mut Pair, seq: Seq) -> crate::owner::Block {
+fn settle_block(pair: &mut Pair, seq: Seq) -> vere_spoolwire::Block {
     pair.settle();
     let at = pair
         .events

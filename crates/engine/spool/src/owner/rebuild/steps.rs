@@ -6,12 +6,12 @@ use vere_spoolwire::{
 };
 
 use super::super::Owner;
-use super::super::batch::Block;
 use super::super::phase::Phase;
 use super::super::question::{Purpose, QUEUES_AT_ONCE};
 use super::super::replica::Standing;
 use super::super::title::Noted;
 use super::{BLOCK_OCTETS, BLOCK_RECORDS, Copied, OUTPUT_MAX, Rebuild, Step};
+use vere_spoolwire::Block;
 
 impl Owner {
     /// Advances the rebuild of a node as far as possible.

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-use vere_spool::owner::Batch;
+use vere_spoolwire::Batch;
 
 use super::*;
 

@@ -4,32 +4,33 @@
 
 use std::cell::RefCell;
 
-use tokio::sync::Notify;
 use vere_queue::{Destination, Queues};
+
+use crate::bell::Bell;
 
 /// The queues of a group. Whoever changes them wakes the scheduler.
 #[derive(Debug)]
-pub(super) struct QueueDesk {
+pub struct QueueDesk {
     queues: RefCell<Queues>,
-    changed: Notify,
+    changed: Bell,
 }
 
 impl QueueDesk {
     /// Returns a desk with these queues.
-    pub(super) fn new(queues: Queues) -> Self {
+    pub fn new(queues: Queues) -> Self {
         Self {
             queues: RefCell::new(queues),
-            changed: Notify::new(),
+            changed: Bell::default(),
         }
     }
 
     /// Reads the queues. The closure must not change them through the desk.
-    pub(super) fn look<T>(&self, read: impl FnOnce(&Queues) -> T) -> T {
+    pub fn look<T>(&self, read: impl FnOnce(&Queues) -> T) -> T {
         read(&self.queues.borrow())
     }
 
     /// Changes the queues, then wakes the scheduler. The closure must not use the desk.
-    pub(super) fn change<T>(&self, write: impl FnOnce(&mut Queues) -> T) -> T {
+    pub fn change<T>(&self, write: impl FnOnce(&mut Queues) -> T) -> T {
         let done = self.change_quietly(write);
         self.wake();
         done
@@ -38,27 +39,27 @@ impl QueueDesk {
     /// Changes the queues and lets the scheduler sleep. Reserved for the scheduler itself, for the steps of a worker
     /// between its start and its end (the end of an attempt and of a worker wakes), and for counts of messages on
     /// their way.
-    pub(super) fn change_quietly<T>(&self, write: impl FnOnce(&mut Queues) -> T) -> T {
+    pub fn change_quietly<T>(&self, write: impl FnOnce(&mut Queues) -> T) -> T {
         write(&mut self.queues.borrow_mut())
     }
 
     /// Wakes the scheduler: something besides the queues has changed.
-    pub(super) fn wake(&self) {
-        self.changed.notify_one();
+    pub fn wake(&self) {
+        self.changed.ring();
     }
 
     /// Waits for a change of the queues that may give the scheduler work.
-    pub(super) async fn woken(&self) {
-        self.changed.notified().await;
+    pub async fn woken(&self) {
+        self.changed.all_heard().await;
     }
 
     /// Returns the destination of a queue.
-    pub(super) fn destination(&self, queue: u32) -> Option<Destination> {
+    pub fn destination(&self, queue: u32) -> Option<Destination> {
         self.look(|queues| queues.destination(queue).cloned())
     }
 
     /// Returns the destination of a queue as text, for traces and logs.
-    pub(super) fn name(&self, queue: u32) -> Option<String> {
+    pub fn name(&self, queue: u32) -> Option<String> {
         self.look(|queues| queues.destination(queue).map(ToString::to_string))
     }
 }
@@ -67,7 +68,7 @@ impl QueueDesk {
 mod tests {
     use std::time::Duration;
 
-    use tokio::time::timeout;
+    use futures_util::FutureExt as _;
     use vere_queue::{Policy, Rules};
     use vere_units::Timestamp;
 
@@ -86,34 +87,32 @@ mod tests {
         }))
     }
 
-    async fn is_woken(desk: &QueueDesk) -> bool {
-        timeout(Duration::from_millis(1), desk.woken())
-            .await
-            .is_ok()
+    fn is_woken(desk: &QueueDesk) -> bool {
+        desk.woken().now_or_never().is_some()
     }
 
-    #[tokio::test]
-    async fn only_a_change_wakes_the_scheduler() {
+    #[test]
+    fn only_a_change_wakes_the_scheduler() {
         let (desk, now) = (desk(), Timestamp::from_millis(1));
         assert_eq!(desk.look(|queues| queues.messages()), 0);
-        assert!(!is_woken(&desk).await);
+        assert!(!is_woken(&desk));
         desk.change_quietly(|queues| queues.poll(now).map(drop));
-        assert!(!is_woken(&desk).await);
+        assert!(!is_woken(&desk));
         desk.change(|queues| queues.register(7, Destination::LOCAL, now));
-        assert!(is_woken(&desk).await);
-        assert!(!is_woken(&desk).await);
+        assert!(is_woken(&desk));
+        assert!(!is_woken(&desk));
         assert_eq!(desk.name(7).as_deref(), Some("local"));
         assert_eq!(desk.destination(8), None);
     }
 
-    #[tokio::test]
-    async fn several_changes_wake_once() {
+    #[test]
+    fn several_changes_wake_once() {
         let desk = desk();
         for number in 1..=3 {
             let name = Destination::domain(format!("{number}.example"));
             desk.change(|queues| queues.register(number, name, Timestamp::from_millis(1)));
         }
-        assert!(is_woken(&desk).await);
-        assert!(!is_woken(&desk).await);
+        assert!(is_woken(&desk));
+        assert!(!is_woken(&desk));
     }
 }

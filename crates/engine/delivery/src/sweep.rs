@@ -6,18 +6,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use vere_queue::{
-    Attempt, Disposition, Envelope, MessageSummary, Notify, RecipientResult, Standing,
+    Attempt, Disposition, Envelope, MessageSummary, Notify, QueueNumber, RecipientResult, Standing,
 };
-use vere_spoolwire::{QueueId, RecordId};
-use vere_telemetry::trace::{Event, EventKind};
+use vere_spoolwire::{QueueId, RecordId, SpoolError};
 use vere_units::{Timestamp, TraceId};
 
-use super::ending::Ending;
-use super::group::Group;
-use super::{clock, reading};
-use vere_control::{Acted, Action, Selection};
-use vere_link::link::SpoolError;
+use crate::ending::Ending;
+use crate::group::Group;
+use crate::host::{Happened, Host};
+use crate::reading;
 
 /// Records in one block.
 const BLOCK_RECORDS: u32 = 100;
@@ -27,6 +26,49 @@ const BLOCK_OCTETS: u32 = 1 << 20;
 const PAGE: usize = 500;
 /// The pause after each message returned to its sender: no more than 100 reports leave in a second.
 const REPORT_PAUSE: Duration = Duration::from_millis(10);
+
+/// What is done with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// The message is counted.
+    Count,
+    /// The message is tried again now.
+    Retry,
+    /// The message is returned to its sender.
+    Bounce,
+    /// As when its time were over.
+    Expire,
+    /// The message is removed; nobody is told.
+    Purge,
+}
+
+/// Which messages of a queue: all for which everything given holds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Selection {
+    /// The sender's address, in any case of letters, or its domain, with or without `@` in front; empty for
+    /// the null reverse-path.
+    pub sender: Option<String>,
+    /// The address of a recipient, or its domain, in the same way.
+    pub recipient: Option<String>,
+    /// The least age in seconds.
+    pub older_than: Option<u64>,
+    /// The message's id.
+    pub id: Option<TraceId>,
+}
+
+/// What came of an action.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Acted {
+    /// Messages for which the action was done.
+    pub messages: usize,
+    /// Octets of their bodies.
+    pub octets: u64,
+    /// Messages left alone because they were being delivered.
+    pub busy: usize,
+    /// Why the action ended early.
+    pub trouble: Option<String>,
+}
 
 /// Whether an address is what an operator wrote, an address or a domain.
 fn is_meant(wanted: &str, address: &str) -> bool {
@@ -43,22 +85,26 @@ fn is_meant(wanted: &str, address: &str) -> bool {
 
 /// An operator's wish on the messages of one queue.
 #[derive(Debug)]
-pub(super) struct Sweep {
-    pub(super) group: Rc<Group>,
-    pub(super) queue: u32,
-    pub(super) selection: Selection,
-    pub(super) action: Action,
+pub struct Sweep<H: Host> {
+    /// The group of the queue.
+    pub group: Rc<Group<H>>,
+    /// The queue.
+    pub queue: QueueNumber,
+    /// Which messages.
+    pub selection: Selection,
+    /// What is done with them.
+    pub action: Action,
     /// Whether senders are told of messages that are returned.
-    pub(super) report: bool,
+    pub report: bool,
 }
 
-impl Sweep {
+impl<H: Host> Sweep<H> {
     /// Does it with every message that is in the queue now and selected.
     ///
     /// # Errors
     /// When the spool does not answer; what was done until then stays done, and is counted.
-    pub(super) async fn run(&self, acted: &mut Acted) -> Result<(), SpoolError> {
-        let begun = clock::now();
+    pub async fn run(&self, acted: &mut Acted) -> Result<(), SpoolError> {
+        let begun = self.group.host.now();
         if self.action == Action::Retry {
             self.group.queues.change(|queues| queues.resume(self.queue));
         }
@@ -87,7 +133,7 @@ impl Sweep {
             }
             after = self.last_left(&page).or(after);
             self.group.queues.wake();
-            tokio::task::yield_now().await;
+            self.group.host.pause(Duration::ZERO).await;
         }
         self.group.queues.wake();
         Ok(())
@@ -180,8 +226,7 @@ impl Sweep {
             .queues
             .change(|queues| queues.discard(self.queue, record, trace));
         if gone {
-            let event = Event::new(EventKind::Purged, trace, clock::now());
-            self.group.process.note(&event);
+            self.group.host.tell(&Happened::Purged(trace));
         }
         gone
     }
@@ -195,7 +240,7 @@ impl Sweep {
             let left = u32::try_from(page.len()).unwrap_or(u32::MAX);
             let block = self
                 .group
-                .link
+                .host
                 .fetch(
                     QueueId(self.queue),
                     RecordId(first.record),
@@ -267,12 +312,12 @@ impl Sweep {
             from_remote: false,
         };
         let attempt = Attempt {
-            remote: self.group.process.settings().hostname.clone(),
+            remote: self.group.host.hostname(),
             reports_taken_over: false,
             results: vec![result; job.envelope.recipients.len()],
         };
         if self.group.settle(self.queue, &job, &attempt) > 0 {
-            tokio::time::sleep(REPORT_PAUSE).await;
+            self.group.host.pause(REPORT_PAUSE).await;
             self.group.room_for_reports().await;
         }
     }

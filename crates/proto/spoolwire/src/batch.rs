@@ -1,7 +1,10 @@
 //! Changes that an owner submits, and the results.
 
+use std::fmt;
+
 use bytes::Bytes;
-use vere_spoolwire::{QueueId, RecordId, Txn};
+
+use crate::{QueueId, RecordId, Refusal, Txn};
 
 /// One change of a queue. New records get their numbers when the change is submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +13,7 @@ pub enum Operation {
     Put {
         /// The queue.
         queue: QueueId,
-        /// Replaceable metadata: at most [`vere_spoolwire::META_MAX`] octets.
+        /// Replaceable metadata: at most [`crate::META_MAX`] octets.
         meta: Bytes,
         /// Immutable body; `None`: the body of the preceding PUT of this batch.
         body: Option<Bytes>,
@@ -116,14 +119,16 @@ impl Batch {
     }
 
     /// Creates a batch of one change.
-    pub(super) fn of(operation: Operation) -> Self {
+    #[must_use]
+    pub fn of(operation: Operation) -> Self {
         Self {
             operations: vec![operation],
         }
     }
 
     /// Returns the changes one by one.
-    pub(super) fn into_operations(self) -> Vec<Operation> {
+    #[must_use]
+    pub fn into_operations(self) -> Vec<Operation> {
         self.operations
     }
 
@@ -189,3 +194,32 @@ pub struct Block {
     /// Whether the queue holds no records from `next` on.
     pub end: bool,
 }
+
+/// Why a commit or a read did not succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpoolError {
+    /// The nodes refused it: nothing changed.
+    Refused(Refusal),
+    /// Not acknowledged in time. New records are taken back when they turn out to have arrived.
+    Timeout,
+    /// Too much is waiting already, or the link has been down for longer than a commit may wait.
+    Busy,
+    /// A batch without a change, or metadata or a name over its limit.
+    Invalid,
+    /// The link was closed.
+    Closed,
+}
+
+impl fmt::Display for SpoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => write!(f, "spool refused: {refusal}"),
+            Self::Timeout => f.write_str("spool did not acknowledge in time"),
+            Self::Busy => f.write_str("spool takes no more now"),
+            Self::Invalid => f.write_str("change is empty or over a limit"),
+            Self::Closed => f.write_str("link to the spool is closed"),
+        }
+    }
+}
+
+impl std::error::Error for SpoolError {}

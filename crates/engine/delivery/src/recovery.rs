@@ -1,21 +1,17 @@
 //! Takes back from the spool what it holds, in blocks, after a start of the gateway or of a node that
 //! lost its memory.
 
-use std::fmt;
 use std::rc::Rc;
 
-use tokio::task::JoinSet;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use vere_queue::order::ORDERS_QUEUE;
 use vere_queue::{Destination, Envelope};
-use vere_spool::owner::{Batch, Record};
-use vere_spoolwire::{QueueId, QueueStat, RecordId};
-use vere_telemetry::trace::{Event, EventKind};
+use vere_spoolwire::{Batch, QueueId, QueueStat, Record, RecordId, SpoolError};
 
-use super::group::Group;
-use super::reading::{POST_RETRY, own};
-use super::{clock, event_lines, orders};
-use vere_link::link::SpoolError;
-use vere_process::wording::{counted, messages};
+use crate::group::Group;
+use crate::host::{Happened, Host};
+use crate::lines;
+use crate::reading::{POST_RETRY, own};
 
 /// Records in one block.
 const BLOCK_RECORDS: u32 = 1_000;
@@ -26,11 +22,13 @@ const QUEUES_AT_ONCE: usize = 16;
 
 /// The findings.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Recovered {
-    pub(super) queues: usize,
-    pub(super) messages: usize,
+pub struct Recovered {
+    /// Queues for destinations.
+    pub queues: usize,
+    /// Messages.
+    pub messages: usize,
     /// Records that this version cannot read; they stay in the spool untouched.
-    pub(super) unreadable: usize,
+    pub unreadable: usize,
 }
 
 impl Recovered {
@@ -42,35 +40,29 @@ impl Recovered {
     }
 }
 
-impl fmt::Display for Recovered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let queues = counted(self.queues, "queue", "queues");
-        write!(f, "{} in {queues}", messages(self.messages))?;
-        if self.unreadable > 0 {
-            let records = counted(self.unreadable, "record", "records");
-            write!(f, ", {records} left alone that cannot be read")?;
-        }
-        Ok(())
+impl<H: Host> Group<H> {
+    /// Reads every queue of the group and admits its messages. A repeated call admits only new messages.
+    ///
+    /// # Errors
+    /// When the spool cannot be read; messages admitted until then remain.
+    pub async fn recover(self: &Rc<Self>) -> Result<Recovered, SpoolError> {
+        recover(self).await
     }
 }
 
-/// Reads every queue of the group and admits its messages. A repeated call admits only new messages.
-///
-/// # Errors
-/// When the link cannot read; messages admitted until then remain.
-pub(super) async fn recover(group: &Rc<Group>) -> Result<Recovered, SpoolError> {
+async fn recover<H: Host>(group: &Rc<Group<H>>) -> Result<Recovered, SpoolError> {
     let mut found = Recovered::default();
-    let mut lines = 0;
-    let mut reading = JoinSet::new();
-    for stat in group.link.queues().await? {
-        group.link.renew_readers(&stat).await?;
+    let mut line_octets = 0;
+    let mut reading = FuturesUnordered::new();
+    for stat in group.host.queues().await? {
+        group.host.renew_readers(&stat).await?;
         if stat.name == ORDERS_QUEUE {
             recover_orders(group, stat.id, stat.first).await?;
             continue;
         }
-        if event_lines::is_lines(&stat.name) {
-            group.found_lines(&stat);
-            lines += stat.bytes;
+        if lines::is_lines(&stat.name) {
+            group.event_lines.found_queue(&stat);
+            line_octets += stat.bytes;
             continue;
         }
         let Ok(destination) = stat.name.parse::<Destination>() else {
@@ -80,43 +72,37 @@ pub(super) async fn recover(group: &Rc<Group>) -> Result<Recovered, SpoolError> 
         found.queues += 1;
         group
             .queues
-            .change(|queues| queues.register(stat.id.0, destination, clock::now()));
+            .change(|queues| queues.register(stat.id.0, destination, group.host.now()));
         if stat.length > 0 {
-            if reading.len() >= QUEUES_AT_ONCE {
-                found.add(next(&mut reading).await?);
+            if reading.len() >= QUEUES_AT_ONCE
+                && let Some(one) = reading.next().await
+            {
+                found.add(one?);
             }
-            reading.spawn_local(recover_queue(Rc::clone(group), stat));
+            reading.push(recover_queue(group, stat));
         }
     }
-    while !reading.is_empty() {
-        found.add(next(&mut reading).await?);
+    while let Some(one) = reading.next().await {
+        found.add(one?);
     }
-    group.prepare_records(lines).await?;
+    group.prepare_records(line_octets).await?;
     group.queues.wake();
     Ok(found)
 }
 
-/// What was found in the next queue that is read.
-async fn next(
-    reading: &mut JoinSet<Result<Recovered, SpoolError>>,
-) -> Result<Recovered, SpoolError> {
-    match reading.join_next().await {
-        Some(Ok(found)) => found,
-        // They never panic; they are cancelled only when the process ends.
-        Some(Err(_)) => Err(SpoolError::Closed),
-        None => Ok(Recovered::default()),
-    }
-}
-
-async fn recover_orders(group: &Group, queue: QueueId, first: RecordId) -> Result<(), SpoolError> {
+async fn recover_orders<H: Host>(
+    group: &Group<H>,
+    queue: QueueId,
+    first: RecordId,
+) -> Result<(), SpoolError> {
     let mut from = first;
     loop {
         let block = group
-            .link
+            .host
             .fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS)
             .await?;
         for record in &block.records {
-            orders::recover(group, queue, record);
+            group.recover_order(queue, record);
         }
         if block.end {
             return Ok(());
@@ -125,18 +111,21 @@ async fn recover_orders(group: &Group, queue: QueueId, first: RecordId) -> Resul
     }
 }
 
-async fn recover_queue(group: Rc<Group>, queue: QueueStat) -> Result<Recovered, SpoolError> {
+async fn recover_queue<H: Host>(
+    group: &Group<H>,
+    queue: QueueStat,
+) -> Result<Recovered, SpoolError> {
     let mut found = Recovered::default();
     let mut from = queue.first;
     loop {
         let block = group
-            .link
+            .host
             .fetch(queue.id, from, BLOCK_RECORDS, BLOCK_OCTETS)
             .await?;
         let mut records = block.records;
-        see(&group, queue.id, &mut records).await;
+        see(group, queue.id, &mut records).await;
         for record in records {
-            take(&group, queue.id, &queue.name, record, &mut found);
+            take(group, queue.id, &queue.name, record, &mut found);
         }
         if block.end {
             return Ok(found);
@@ -148,8 +137,8 @@ async fn recover_queue(group: Rc<Group>, queue: QueueStat) -> Result<Recovered, 
 /// Stores the time of first sight in envelopes whose acceptance lies in the future of the clock. Without the stored
 /// time, their age would start anew with each restart. Runs before anything else can change the records; a busy spool
 /// is retried, any other failure leaves the ages to the next start.
-async fn see(group: &Group, queue: QueueId, records: &mut [Record]) {
-    let now = clock::now();
+async fn see<H: Host>(group: &Group<H>, queue: QueueId, records: &mut [Record]) {
+    let now = group.host.now();
     let mut batch = Batch::new();
     for record in records {
         let Ok(mut envelope) = Envelope::decode(&record.meta) else {
@@ -172,8 +161,8 @@ async fn see(group: &Group, queue: QueueId, records: &mut [Record]) {
         return;
     }
     loop {
-        match group.link.commit(batch.clone()).await {
-            Err(SpoolError::Busy) => tokio::time::sleep(POST_RETRY).await,
+        match group.host.commit(batch.clone()).await {
+            Err(SpoolError::Busy) => group.host.pause(POST_RETRY).await,
             Err(error) => {
                 tracing::warn!(?error, "ages of messages from the future cannot be kept");
                 return;
@@ -183,7 +172,13 @@ async fn see(group: &Group, queue: QueueId, records: &mut [Record]) {
     }
 }
 
-fn take(group: &Group, queue: QueueId, name: &str, record: Record, found: &mut Recovered) {
+fn take<H: Host>(
+    group: &Group<H>,
+    queue: QueueId,
+    name: &str,
+    record: Record,
+    found: &mut Recovered,
+) {
     let envelope = match Envelope::decode(&record.meta) {
         Ok(envelope) => envelope,
         Err(error) => {
@@ -193,19 +188,15 @@ fn take(group: &Group, queue: QueueId, name: &str, record: Record, found: &mut R
             return;
         }
     };
-    let now = clock::now();
+    let now = group.host.now();
     if envelope.recipients.is_empty() {
         // An envelope without recipients needs no delivery; a version with other rules may have written the record.
         let mut batch = Batch::new();
         batch.delete(queue, record.id);
-        let _ = group.link.post(batch);
+        let _ = group.host.post(batch);
         return;
     }
-    group.process.ids.seen(envelope.trace);
-    group.process.note(&Event {
-        queue: Some(name),
-        ..Event::new(EventKind::Recovered, envelope.trace, now)
-    });
+    group.host.tell(&Happened::Recovered(name, envelope.trace));
     let admitted = group.queues.change(|queues| {
         // The first ones are about to leave; the others come back when their turn comes.
         let body = queues.keeps(queue.0, now).then(|| own(&record.body));

@@ -1,6 +1,6 @@
 //! Looks at what waits behind others for a destination that cannot be reached, of which only the head of a queue is
 //! tried: ends what has waited too long, and tells senders of what waits long. Of those that were tried the schedule
-//! tells with the attempt ([`settling`](super::settling)).
+//! tells with the attempt (`settling`).
 //!
 //! One task for all queues, block by block in turn, with a pause after each report and one block of records in
 //! memory: a million messages make no storm.
@@ -9,17 +9,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::task::spawn_local;
-use vere_queue::{Envelope, Job, MessageSummary, Queues, Report, Standing, delay};
-use vere_spool::owner::{Batch, Block};
-use vere_spoolwire::{QueueId, RecordId};
+use vere_queue::{Envelope, Job, MessageSummary, QueueNumber, Queues, Report, Standing, delay};
+use vere_spoolwire::{Batch, Block, QueueId, RecordId, SpoolError};
 use vere_units::Timestamp;
 
-use super::group::Group;
-use super::reporting::Unstored;
-use super::waiting::Reason;
-use super::{clock, reading};
-use vere_link::link::SpoolError;
+use crate::group::Group;
+use crate::host::Host;
+use crate::reading;
+use crate::reporting::Unstored;
+use crate::waiting::Reason;
 
 /// Records in one block.
 const BLOCK_RECORDS: u32 = 100;
@@ -29,8 +27,13 @@ const BLOCK_OCTETS: u32 = 1 << 20;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Has a queue looked through, where it is time for some of its messages.
-pub(super) fn look_through(group: &Rc<Group>, queue: u32, remote: &str, reply: &str) {
-    let now = clock::now();
+pub(crate) fn look_through<H: Host>(
+    group: &Rc<Group<H>>,
+    queue: QueueNumber,
+    remote: &str,
+    reply: &str,
+) {
+    let now = group.host.now();
     let due = group.queues.look(|queues| {
         let expired = queues.first_expired(queue, now);
         expired.or_else(|| queues.first_untold(queue, now))
@@ -43,12 +46,12 @@ pub(super) fn look_through(group: &Rc<Group>, queue: u32, remote: &str, reply: &
         reply: reply.to_owned(),
     };
     if group.behind.add(queue, reason) {
-        spawn_local(run(Rc::clone(group)));
+        group.host.spawn(run(Rc::clone(group)));
     }
 }
 
 /// Runs until no queue waits.
-async fn run(group: Rc<Group>) {
+async fn run<H: Host>(group: Rc<Group<H>>) {
     let mut after = 0;
     while let Some((queue, reason)) = group.behind.next(after) {
         after = queue;
@@ -64,11 +67,15 @@ async fn run(group: Rc<Group>) {
 }
 
 /// Looks at one block of a queue; whether there may be more.
-async fn block(group: &Rc<Group>, queue: u32, reason: &Reason) -> Result<bool, Unstored> {
+async fn block<H: Host>(
+    group: &Rc<Group<H>>,
+    queue: QueueNumber,
+    reason: &Reason,
+) -> Result<bool, Unstored> {
     if !group.delivering() {
         return Ok(false);
     }
-    let now = clock::now();
+    let now = group.host.now();
     let expired = group.queues.look(|queues| queues.first_expired(queue, now));
     if let Some(from) = expired {
         return end(group, queue, RecordId(from), reason).await;
@@ -80,16 +87,20 @@ async fn block(group: &Rc<Group>, queue: u32, reason: &Reason) -> Result<bool, U
     }
 }
 
-async fn fetch(group: &Group, queue: u32, from: RecordId) -> Result<Block, SpoolError> {
+async fn fetch<H: Host>(
+    group: &Group<H>,
+    queue: QueueNumber,
+    from: RecordId,
+) -> Result<Block, SpoolError> {
     let queue = QueueId(queue);
-    let fetched = group.link.fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS);
+    let fetched = group.host.fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS);
     fetched.await
 }
 
 /// Ends the messages of a block whose time is over.
-async fn end(
-    group: &Rc<Group>,
-    queue: u32,
+async fn end<H: Host>(
+    group: &Rc<Group<H>>,
+    queue: QueueNumber,
     from: RecordId,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
@@ -107,7 +118,7 @@ async fn end(
         ended = true;
         let attempt = Queues::unreachable_attempt(&job.envelope, &reason.remote, &reason.reply);
         if group.settle(queue, &job, &attempt) > 0 {
-            tokio::time::sleep(PAUSE).await;
+            group.host.pause(PAUSE).await;
             group.room_for_reports().await;
         }
     }
@@ -116,7 +127,12 @@ async fn end(
 }
 
 /// Returns a message as the queues know it.
-fn message(group: &Group, queue: u32, record: u64, envelope: &Envelope) -> Option<MessageSummary> {
+fn message<H: Host>(
+    group: &Group<H>,
+    queue: QueueNumber,
+    record: u64,
+    envelope: &Envelope,
+) -> Option<MessageSummary> {
     let trace = envelope.trace;
     group
         .queues
@@ -124,20 +140,25 @@ fn message(group: &Group, queue: u32, record: u64, envelope: &Envelope) -> Optio
 }
 
 /// When a message was accepted, as the queues have it: the record may say so by a clock that was put ahead or back since.
-fn accepted(group: &Group, queue: u32, record: u64, envelope: &Envelope) -> Timestamp {
+fn accepted<H: Host>(
+    group: &Group<H>,
+    queue: QueueNumber,
+    record: u64,
+    envelope: &Envelope,
+) -> Timestamp {
     let message = message(group, queue, record, envelope);
     message.map_or(envelope.accepted, |message| message.accepted)
 }
 
-fn is_expired(group: &Group, accepted: Timestamp) -> bool {
-    let now = clock::now();
+fn is_expired<H: Host>(group: &Group<H>, accepted: Timestamp) -> bool {
+    let now = group.host.now();
     group.queues.look(|queues| queues.is_expired(accepted, now))
 }
 
 /// Claims a message as for an attempt; what is held does not leave by its age.
-fn claim_unheld(
-    group: &Group,
-    queue: u32,
+fn claim_unheld<H: Host>(
+    group: &Group<H>,
+    queue: QueueNumber,
     record: u64,
     envelope: Envelope,
     body: Bytes,
@@ -152,9 +173,9 @@ fn claim_unheld(
 }
 
 /// Tells the senders of a block, from the first that was not looked at to the first that is too young.
-async fn tell(
-    group: &Rc<Group>,
-    queue: u32,
+async fn tell<H: Host>(
+    group: &Rc<Group<H>>,
+    queue: QueueNumber,
     from: RecordId,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
@@ -173,7 +194,7 @@ async fn tell(
             return Ok(false);
         }
         if tell_one(group, queue, record, envelope, reason).await? {
-            tokio::time::sleep(PAUSE).await;
+            group.host.pause(PAUSE).await;
         }
         group
             .queues
@@ -186,16 +207,16 @@ async fn tell(
     Ok(true)
 }
 
-fn is_young(group: &Group, accepted: Timestamp) -> bool {
+fn is_young<H: Host>(group: &Group<H>, accepted: Timestamp) -> bool {
     let after = group.queues.look(|queues| queues.policy().delay_notice);
-    after.is_none_or(|after| accepted + after > clock::now())
+    after.is_none_or(|after| accepted + after > group.host.now())
 }
 
 /// Notifies the sender of one message. Returns whether the message had a sender to notify. Messages in flight or held
 /// are reported by their own attempts.
-async fn tell_one(
-    group: &Rc<Group>,
-    queue: u32,
+async fn tell_one<H: Host>(
+    group: &Rc<Group<H>>,
+    queue: QueueNumber,
     record: u64,
     envelope: Envelope,
     reason: &Reason,
@@ -207,8 +228,8 @@ async fn tell_one(
         return Ok(false);
     };
     let due = match message.standing {
-        Standing::Ready => clock::now(),
-        Standing::Deferred => message.due.unwrap_or_else(clock::now),
+        Standing::Ready => group.host.now(),
+        Standing::Deferred => message.due.unwrap_or_else(|| group.host.now()),
         Standing::InFlight | Standing::Held => return Ok(false),
     };
     let claimed = group
@@ -223,16 +244,16 @@ async fn tell_one(
         not_before: Some(due),
         ..Envelope::clone(&job.envelope)
     };
-    let now = clock::now();
+    let now = group.host.now();
     group
         .queues
         .change(|queues| queues.written(queue, &job, &back, now));
     told
 }
 
-fn notice(
-    group: &Group,
-    (queue, record): (u32, u64),
+fn notice<H: Host>(
+    group: &Group<H>,
+    (queue, record): (QueueNumber, u64),
     envelope: &Envelope,
     reason: &Reason,
 ) -> Option<(Envelope, Report)> {
@@ -240,7 +261,7 @@ fn notice(
         accepted: accepted(group, queue, record, envelope),
         ..envelope.clone()
     };
-    let (Reason { remote, reply }, now) = (reason, clock::now());
+    let (Reason { remote, reply }, now) = (reason, group.host.now());
     let (mut rest, report) = group
         .queues
         .look(|queues| delay::notice(&dated, queues.policy(), now, remote, reply))?;
@@ -250,13 +271,13 @@ fn notice(
 
 /// Stores the report and what it makes of the record, which nobody else changes meanwhile: it is read once more,
 /// since an attempt may have changed it after it was read with others.
-async fn change(
-    group: &Rc<Group>,
-    queue: u32,
+async fn change<H: Host>(
+    group: &Rc<Group<H>>,
+    queue: QueueNumber,
     job: &Job,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
-    let Some(record) = reading::record(&group.link, queue, job.record).await? else {
+    let Some(record) = reading::record(&group.host, queue, job.record).await? else {
         return Ok(false);
     };
     let Ok(envelope) = Envelope::decode(&record.meta) else {
@@ -271,7 +292,7 @@ async fn change(
     let mut job = job.clone();
     job.envelope = Rc::new(envelope);
     job.body = Some(body.clone());
-    if !group.process.may_report(&report, job.envelope.trace) {
+    if !group.host.may_report(&report, job.envelope.trace) {
         let lines = group.report_lines(queue, &job, &report, None);
         group.store(batch, Vec::new(), &lines).await?;
         return Ok(true);

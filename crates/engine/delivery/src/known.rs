@@ -1,17 +1,16 @@
 //! The queues of destinations in the spool: made with the first message, ended when there has been none
 //! for long. A gateway meets more destinations in a year than a node has room for.
 
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::task::spawn_local;
-use tokio::time::{Instant, timeout_at};
-use vere_queue::{Destination, Queues};
-use vere_spoolwire::{QueueId, QueueLimits, Refusal};
+use futures_util::future::{Either, select};
+use vere_queue::{Destination, QueueNumber, Queues};
+use vere_spoolwire::{QueueId, Refusal, SpoolError};
 
-use super::group::Group;
-use vere_link::link::SpoolError;
-use vere_process::clock;
+use crate::group::Group;
+use crate::host::Host;
 
 /// How long a message may wait for the queues of its destinations to be made, all of them together: as
 /// long as for the acknowledgement that follows, so that a client hears as soon when all nodes hang.
@@ -26,14 +25,14 @@ const MADE_FREE: usize = 16;
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Ends unused queues until the gateway stops.
-pub(super) async fn run(group: Rc<Group>) {
+pub(crate) async fn run<H: Host>(group: Rc<Group<H>>) {
     loop {
-        tokio::time::sleep(PAUSE).await;
+        group.host.pause(PAUSE).await;
         if group.delivering() {
-            let idle = group.process.settings().delivery.queue_idle.duration();
+            let idle = group.host.queue_idle();
             let vacant = group
                 .queues
-                .change_quietly(|queues| queues.vacant(NUMBERS, idle, clock::now()));
+                .change_quietly(|queues| queues.vacant(NUMBERS, idle, group.host.now()));
             group.retire(vacant.into_iter(), idle).await;
         }
     }
@@ -41,13 +40,13 @@ pub(super) async fn run(group: Rc<Group>) {
 
 /// Queues that messages are on their way to: they stay until this is dropped.
 #[derive(Debug)]
-pub(super) struct Expected<'a> {
-    group: &'a Group,
+pub struct Expected<'a, H: Host> {
+    group: &'a Group<H>,
     messages: Vec<vere_queue::Expected>,
 }
 
-impl<'a> Expected<'a> {
-    const fn none(group: &'a Group) -> Self {
+impl<'a, H: Host> Expected<'a, H> {
+    const fn none(group: &'a Group<H>) -> Self {
         Self {
             group,
             messages: Vec::new(),
@@ -55,11 +54,11 @@ impl<'a> Expected<'a> {
     }
 
     /// Their numbers, in the order of the destinations.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = QueueNumber> {
         self.messages.iter().map(vere_queue::Expected::number)
     }
 
-    fn add(&mut self, number: u32) {
+    fn add(&mut self, number: QueueNumber) {
         let expected = self
             .group
             .queues
@@ -68,7 +67,7 @@ impl<'a> Expected<'a> {
     }
 }
 
-impl Drop for Expected<'_> {
+impl<H: Host> Drop for Expected<'_, H> {
     fn drop(&mut self) {
         let messages = self.messages.drain(..);
         self.group.queues.change_quietly(|queues| {
@@ -77,16 +76,16 @@ impl Drop for Expected<'_> {
     }
 }
 
-impl Group {
+impl<H: Host> Group<H> {
     /// The queues of these destinations. Those that are missing are begun: what is put into them next is in the
     /// same sync of the nodes, and is refused as a whole where one cannot be made.
     ///
     /// # Errors
     /// When none can be begun now.
-    pub(super) fn expect<'a, 'b>(
+    pub(crate) fn expect<'a, 'b>(
         self: &'a Rc<Self>,
         destinations: impl Iterator<Item = &'b Destination>,
-    ) -> Result<Expected<'a>, SpoolError> {
+    ) -> Result<Expected<'a, H>, SpoolError> {
         let mut expected = Expected::none(self);
         for destination in destinations {
             let known = self.queues.look(|queues| queues.number(destination));
@@ -102,27 +101,30 @@ impl Group {
     ///
     /// # Errors
     /// When one cannot be made in time.
-    pub(super) async fn expect_made<'a, 'b>(
+    pub(crate) async fn expect_made<'a, 'b>(
         self: &'a Rc<Self>,
         destinations: impl Iterator<Item = &'b Destination>,
-    ) -> Result<Expected<'a>, SpoolError> {
+    ) -> Result<Expected<'a, H>, SpoolError> {
         let mut expected = Expected::none(self);
-        let until = Instant::now() + QUEUE_PATIENCE;
+        // A client must hear in time that a node hangs, also when others wait for that before it.
+        let mut until = pin!(self.host.pause(QUEUE_PATIENCE));
         for destination in destinations {
-            // A client must hear in time that a node hangs, also when others wait for that before it.
-            let made = timeout_at(until, self.make_queue(destination)).await;
-            expected.add(made.unwrap_or(Err(SpoolError::Timeout))?);
+            let making = pin!(self.make_queue(destination));
+            match select(making, until.as_mut()).await {
+                Either::Left((made, _)) => expected.add(made?),
+                Either::Right(_) => return Err(SpoolError::Timeout),
+            }
         }
         Ok(expected)
     }
 
     /// Has a queue made. It is known from now on; should it be refused, it is forgotten again.
-    fn begin_queue(self: &Rc<Self>, destination: &Destination) -> Result<u32, SpoolError> {
+    fn begin_queue(self: &Rc<Self>, destination: &Destination) -> Result<QueueNumber, SpoolError> {
         let name = destination.to_string();
-        let (QueueId(number), making) = self.link.begin_queue(&name, QueueLimits::UNLIMITED)?;
+        let (QueueId(number), making) = self.host.begin_queue(&name)?;
         self.register(number, destination);
         let (group, destination) = (Rc::clone(self), destination.clone());
-        spawn_local(async move {
+        self.host.spawn(async move {
             if let Err(SpoolError::Refused(refusal)) = making.await {
                 tracing::debug!(%destination, %refusal, "queue cannot be made");
                 group
@@ -133,8 +135,23 @@ impl Group {
         Ok(number)
     }
 
+    /// Makes a queue, or finds the queue of that name.
+    ///
+    /// # Errors
+    /// [`SpoolError`].
+    pub async fn create_queue(&self, name: &str) -> Result<QueueId, SpoolError> {
+        let (queue, making) = self.host.begin_queue(name)?;
+        making.await?;
+        Ok(queue)
+    }
+
+    /// Ends unused queues until the gateway stops.
+    pub async fn keep_known(self: Rc<Self>) {
+        run(self).await;
+    }
+
     /// A queue is, or is about to be, under this number.
-    pub(super) fn register(&self, number: u32, destination: &Destination) {
+    pub(crate) fn register(&self, number: QueueNumber, destination: &Destination) {
         let is_known = |queues: &Queues| queues.destination(number) == Some(destination);
         if self.queues.look(is_known) {
             return;
@@ -145,16 +162,16 @@ impl Group {
             if let Some(other) = queues.destination(number).cloned() {
                 queues.not_made(number, &other);
             }
-            queues.register(number, destination.clone(), clock::now());
+            queues.register(number, destination.clone(), self.host.now());
         });
     }
 
     /// Makes a queue, and room for it if need be. Given up half way it may be made all the same, and is found the
     /// next time.
-    async fn make_queue(&self, destination: &Destination) -> Result<u32, SpoolError> {
+    async fn make_queue(&self, destination: &Destination) -> Result<QueueNumber, SpoolError> {
         let _one_at_a_time = self.making.lock().await;
         let name = destination.to_string();
-        let create = || self.link.create_queue(&name, QueueLimits::UNLIMITED);
+        let create = || self.create_queue(&name);
         let made = match create().await {
             Err(SpoolError::Refused(Refusal::TooManyQueues)) if self.make_room().await => {
                 create().await
@@ -168,13 +185,13 @@ impl Group {
 
     /// Ends queues that are empty, however short a time they have been. False: there is none.
     async fn make_room(&self) -> bool {
-        let now = std::time::Instant::now();
+        let now = self.host.steady();
         if self.full_until.get().is_some_and(|until| now < until) {
             return false;
         }
         let vacant = self
             .queues
-            .change_quietly(|queues| queues.vacant(u32::MAX, Duration::ZERO, clock::now()));
+            .change_quietly(|queues| queues.vacant(u32::MAX, Duration::ZERO, self.host.now()));
         tracing::warn!(
             vacant = vacant.len(),
             "no room for another queue in the spool, empty ones are ended"
@@ -187,16 +204,16 @@ impl Group {
         ended > 0
     }
 
-    /// Ends queues, those of them that nobody needs, all at the same time. Gives how many are gone.
-    async fn retire(&self, numbers: impl Iterator<Item = u32>, idle: Duration) -> usize {
+    /// Ends queues, those of them that nobody needs, all at the same time. Returns how many are gone.
+    async fn retire(&self, numbers: impl Iterator<Item = QueueNumber>, idle: Duration) -> usize {
         let retired: Vec<_> = numbers
             .filter_map(|number| {
-                let now = clock::now();
+                let now = self.host.now();
                 let destination = self
                     .queues
                     .change_quietly(|queues| queues.retire(number, idle, now))?;
-                self.forget_waker(number);
-                Some((number, destination, self.link.drop_queue(QueueId(number))))
+                self.forget_bell(number);
+                Some((number, destination, self.host.drop_queue(QueueId(number))))
             })
             .collect();
         let mut ended = 0;
@@ -210,7 +227,7 @@ impl Group {
                 Err(error) => {
                     tracing::warn!(%destination, %error, "unused queue stays in the spool");
                     if matches!(error, SpoolError::Refused(_)) {
-                        let now = clock::now();
+                        let now = self.host.now();
                         self.queues
                             .change(|queues| queues.register(number, destination, now));
                     }

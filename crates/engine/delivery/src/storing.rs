@@ -1,33 +1,36 @@
 //! Puts records into the spool, and takes them out of their queues for workers.
 
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::Duration;
 
 use bytes::Bytes;
-use vere_queue::{Destination, Envelope, Job};
-use vere_spool::owner::Batch;
-use vere_spoolwire::{QueueId, RecordId, Refusal};
-use vere_telemetry::trace::{Event, EventKind};
+use vere_queue::{Job, QueueNumber, Supplied, Wanted};
+use vere_spoolwire::{Batch, QueueId, RecordId, Refusal, SpoolError};
+use vere_units::TraceId;
 
-use super::event_lines::{self, Lines};
-use super::group::Group;
-use super::known::Expected;
-use super::part::Part;
-use super::reading::{self, POST_RETRY};
-use super::scheduler::note_lost;
-use vere_link::link::{Commit, SpoolError};
-use vere_process::clock;
+use crate::group::Group;
+use crate::host::{Happened, Host};
+use crate::known::Expected;
+use crate::lines::{self, Lines};
+use crate::notice::Part;
+use crate::reading::{self, POST_RETRY};
 
-impl Group {
+/// How long a queue waits before it asks for records again that the spool could not give.
+const FETCH_RETRY: Duration = Duration::from_millis(500);
+
+impl<H: Host> Group<H> {
     /// Stores records, with other changes and lines for other systems in the same batch, and takes them into
     /// their queues once the spool holds them safely.
-    pub(super) async fn store(
+    ///
+    /// # Errors
+    /// [`SpoolError`]; records that are in the spool all the same are taken back, or sent once more after a crash.
+    pub async fn store(
         self: &Rc<Self>,
         batch: Batch,
         parts: Vec<Part>,
         lines: &Lines,
     ) -> Result<(), SpoolError> {
-        let begun = Instant::now();
+        let begun = self.host.steady();
         let destinations = || parts.iter().map(|part| &part.destination);
         let mut expected = self.expect(destinations())?;
         let mut committed = self.put(&batch, &parts, lines, &expected).await;
@@ -36,14 +39,16 @@ impl Group {
             expected = self.expect_made(destinations()).await?;
             committed = self.put(&batch, &parts, lines, &expected).await;
         }
-        self.process.metrics.committed(&committed, begun.elapsed());
+        let took = self.host.steady().saturating_sub(begun);
+        self.host.tell(&Happened::Stored(&committed, took));
         let committed = committed?;
         self.lines_stored(lines);
-        let now = clock::now();
+        let now = self.host.now();
         let mut admitted = Vec::with_capacity(parts.len());
         let stored = parts.into_iter().zip(expected.numbers());
         for ((part, number), RecordId(record)) in stored.zip(committed.ids) {
-            self.note_queued(&part.destination, &part.envelope);
+            self.host
+                .tell(&Happened::Queued(&part.destination, &part.envelope));
             // Usually registered already; not if two creations of this queue overlapped and one was refused.
             self.register(number, &part.destination);
             admitted.push((number, record, part));
@@ -57,29 +62,24 @@ impl Group {
     }
 
     /// Puts records into their queues, with the other changes of the batch.
-    fn put(&self, batch: &Batch, parts: &[Part], lines: &Lines, expected: &Expected<'_>) -> Commit {
+    fn put(
+        &self,
+        batch: &Batch,
+        parts: &[Part],
+        lines: &Lines,
+        expected: &Expected<'_, H>,
+    ) -> H::Commit {
         let mut batch = batch.clone();
         for (part, number) in parts.iter().zip(expected.numbers()) {
             let envelope = part.envelope.encode().into();
             batch.put(QueueId(number), envelope, part.body.clone());
         }
-        event_lines::put(lines, &mut batch);
-        self.link.commit(batch)
-    }
-
-    fn note_queued(&self, destination: &Destination, envelope: &Envelope) {
-        let queue = destination.to_string();
-        for recipient in &envelope.recipients {
-            self.process.note(&Event {
-                queue: Some(&queue),
-                rcpt: Some(&recipient.address),
-                ..Event::new(EventKind::Queued, envelope.trace, clock::now())
-            });
-        }
+        lines::put(lines, &mut batch);
+        self.host.commit(batch)
     }
 
     /// The next message for a worker, if one is ready.
-    pub(super) fn take(&self, queue: u32, fresh: bool) -> Option<Job> {
+    pub(crate) fn take(&self, queue: QueueNumber, fresh: bool) -> Option<Job> {
         if !self.delivering() {
             if fresh {
                 self.queues
@@ -100,7 +100,7 @@ impl Group {
 
     /// The body of a job, from memory or from the spool; `None` when there is none now, and the worker should end: the
     /// job is given back, or forgotten where the spool does not have it any more.
-    pub(super) async fn body(&self, queue: u32, job: &Job) -> Option<Bytes> {
+    pub(crate) async fn body(&self, queue: QueueNumber, job: &Job) -> Option<Bytes> {
         let body = match &job.body {
             Some(body) => Ok(Some(body.clone())),
             None => self.fetch_body(queue, job).await,
@@ -111,26 +111,66 @@ impl Group {
             Ok(Some(_)) => self.give_back(queue, job),
             Ok(None) => {
                 self.queues.change(|queues| queues.lose(queue, job));
-                note_lost(self, job.envelope.trace, QueueId(queue));
+                self.note_lost(queue, job.envelope.trace);
             }
             Err(error) => {
                 tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot fetch a body");
                 self.give_back(queue, job);
-                tokio::time::sleep(POST_RETRY).await;
+                self.host.pause(POST_RETRY).await;
             }
         }
         None
     }
 
     /// Puts a job back that was not tried.
-    pub(super) fn give_back(&self, queue: u32, job: &Job) {
+    pub(crate) fn give_back(&self, queue: QueueNumber, job: &Job) {
         self.queues
             .change_quietly(|queues| queues.give_back(queue, job));
     }
 
     /// Returns `None` if the spool has no such record.
-    async fn fetch_body(&self, queue: u32, job: &Job) -> Result<Option<Bytes>, SpoolError> {
-        let found = reading::record(&self.link, queue, job.record).await?;
+    async fn fetch_body(&self, queue: QueueNumber, job: &Job) -> Result<Option<Bytes>, SpoolError> {
+        let found = reading::record(&self.host, queue, job.record).await?;
         Ok(found.map(|record| record.body))
+    }
+
+    /// Tells that a message which was known is not in the spool.
+    pub(crate) fn note_lost(&self, queue: QueueNumber, trace: TraceId) {
+        tracing::error!(
+            queue_id = %trace,
+            "record is not in the spool: an operator or another owner has ended it"
+        );
+        let name = self.queues.name(queue);
+        self.host.tell(&Happened::Lost(name.as_deref(), trace));
+    }
+
+    /// Brings the records into memory whose turn comes next. A queue whose records the spool cannot give waits a
+    /// moment before it asks again.
+    pub async fn bring(&self, wanted: Wanted) {
+        let Wanted {
+            queue,
+            from,
+            records,
+            octets,
+            ..
+        } = wanted;
+        let fetched = self
+            .host
+            .fetch(QueueId(queue), RecordId(from), records, octets);
+        match fetched.await {
+            Ok(block) => {
+                let known = reading::readable(block.records);
+                let supplied = self.queues.change(|queues| queues.supply(&wanted, known));
+                if let Supplied::Lost(trace) = supplied {
+                    self.note_lost(queue, trace);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(?error, "cannot fetch the messages of a queue");
+                let again = self.host.now() + FETCH_RETRY;
+                self.queues
+                    .change(|queues| queues.fetch_failed(&wanted, again));
+            }
+        }
     }
 }

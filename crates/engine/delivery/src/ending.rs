@@ -5,13 +5,12 @@
 //! waits for ([`end_of`]).
 
 use vere_queue::{Job, QueueNumber, Settlement};
-use vere_spool::owner::Batch;
-use vere_spoolwire::{QueueId, RecordId, Refusal};
+use vere_spoolwire::{Batch, QueueId, RecordId, Refusal, SpoolError};
 
-use super::event_lines::{self, Lines, octets};
-use super::group::Group;
-use super::reading::POST_RETRY;
-use vere_link::link::SpoolError;
+use crate::group::Group;
+use crate::host::{Happened, Host};
+use crate::lines::{self, Lines, octets};
+use crate::reading::POST_RETRY;
 
 /// The end of a record, with the event lines about it.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ impl Ending {
             }
             _ => {
                 batch.delete(queue, record);
-                event_lines::put(&self.lines, batch);
+                lines::put(&self.lines, batch);
             }
         }
     }
@@ -63,7 +62,7 @@ pub(super) fn end_of(queue: QueueNumber, job: &Job, settlement: &Settlement) -> 
     batch
 }
 
-impl Group {
+impl<H: Host> Group<H> {
     /// Ends records with their lines in one transaction. Falls back to one transaction per record if some record is
     /// missing. Returns once the end is safe, once the link has closed, or when records without lines cannot be ended
     /// now: they are found again after a restart.
@@ -88,12 +87,13 @@ impl Group {
             for end in ends {
                 end.add_to(&mut batch, full);
             }
-            match self.link.commit(batch).await {
+            match self.host.commit(batch).await {
                 Ok(_) if silent => return true,
                 Ok(_) => {
                     let moved = |end: &Ending| if full { u64::from(end.size) } else { 0 };
                     let sum = ends.iter().map(|end| octets(&end.lines) + moved(end)).sum();
                     self.event_lines.stored(sum);
+                    self.host.tell(&Happened::LinesStored);
                     return true;
                 }
                 Err(SpoolError::Refused(Refusal::NoRecord)) => return false,
@@ -104,7 +104,7 @@ impl Group {
                 Err(error) => tracing::warn!(?error, "cannot end records yet"),
             }
             if !full {
-                tokio::time::sleep(POST_RETRY).await;
+                self.host.pause(POST_RETRY).await;
             }
         }
     }
@@ -112,8 +112,8 @@ impl Group {
     /// Sends a change to the spool as soon as the link takes it, and does not wait for the acknowledgement.
     pub(super) async fn post_until_taken(&self, batch: Batch) {
         // Any other failure: after a restart the record is found again, since delivery is at least once.
-        while let Err(SpoolError::Busy) = self.link.post(batch.clone()) {
-            tokio::time::sleep(POST_RETRY).await;
+        while let Err(SpoolError::Busy) = self.host.post(batch.clone()) {
+            self.host.pause(POST_RETRY).await;
         }
     }
 }

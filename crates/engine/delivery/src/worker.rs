@@ -2,23 +2,25 @@
 
 use std::rc::Rc;
 
-use vere_queue::Job;
+use vere_queue::{Destination, Job, QueueNumber};
 
-use super::group::Group;
+use crate::group::Group;
+use crate::host::Host;
 
 /// A worker on the account of its queue, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Worker {
-    group: Rc<Group>,
-    pub(super) queue: u32,
+pub struct Worker<H: Host> {
+    group: Rc<Group<H>>,
+    pub(crate) queue: QueueNumber,
     /// The worker was started or woken for a message and has not fetched a message since.
     fresh: bool,
     /// The worker's connection counts as open.
     connected: bool,
 }
 
-impl Worker {
-    pub(super) fn new(group: Rc<Group>, queue: u32) -> Self {
+impl<H: Host> Worker<H> {
+    /// Returns a worker that [`Next::Open`](vere_queue::Next::Open) asks for.
+    pub(crate) fn new(group: Rc<Group<H>>, queue: QueueNumber) -> Self {
         Self {
             group,
             queue,
@@ -27,8 +29,18 @@ impl Worker {
         }
     }
 
+    /// The group of its queue.
+    pub const fn group(&self) -> &Rc<Group<H>> {
+        &self.group
+    }
+
+    /// The destination of its queue, while the queue exists.
+    pub fn destination(&self) -> Option<Destination> {
+        self.group.queues.destination(self.queue)
+    }
+
     /// Its connection takes messages.
-    pub(super) fn connected(&mut self) {
+    pub(crate) fn connected(&mut self) {
         self.connected = true;
         self.group
             .queues
@@ -36,7 +48,7 @@ impl Worker {
     }
 
     /// Reports the connection as closed.
-    pub(super) fn disconnected(&mut self) {
+    pub(crate) fn disconnected(&mut self) {
         if std::mem::take(&mut self.connected) {
             self.group
                 .queues
@@ -45,18 +57,18 @@ impl Worker {
     }
 
     /// Returns the worker's next ready message.
-    pub(super) fn take(&mut self) -> Option<Job> {
+    pub(crate) fn take(&mut self) -> Option<Job> {
         let fresh = std::mem::take(&mut self.fresh);
         self.group.take(self.queue, fresh)
     }
 
     /// It was woken for a message.
-    pub(super) const fn woken(&mut self) {
+    pub(crate) const fn woken(&mut self) {
         self.fresh = true;
     }
 }
 
-impl Drop for Worker {
+impl<H: Host> Drop for Worker<H> {
     fn drop(&mut self) {
         self.disconnected();
         self.group

@@ -4,19 +4,18 @@ use vere_queue::ledger::{FINISHED_QUEUE, NOTICES_QUEUE, OrderNotice};
 use vere_queue::{
     Attempt, Destination, Envelope, Job, Ledger, Order, QueueNumber, Report, Settlement, Subject,
 };
-use vere_spoolwire::{QueueLimits, QueueStat};
+use vere_spoolwire::SpoolError;
 use vere_units::{Timestamp, TraceId};
 
-use super::event_lines::{EventLines, Lines, octets};
-use super::group::Group;
-use vere_link::link::SpoolError;
-use vere_process::clock;
+use crate::group::Group;
+use crate::host::{Happened, Host};
+use crate::lines::{EventLines, Lines, octets};
 
-impl Group {
+impl<H: Host> Group<H> {
     fn ledger<T>(&self, write: impl FnOnce(&Ledger<'_>) -> T) -> T {
         write(&Ledger {
-            gateway: &self.process.settings().gateway.name,
-            now: clock::now(),
+            gateway: &self.host.gateway(),
+            now: self.host.now(),
         })
     }
 
@@ -88,7 +87,7 @@ impl Group {
     }
 
     /// The lines about a report on a message that is being accepted.
-    pub(super) fn expanded_lines(
+    pub fn expanded_lines(
         &self,
         message: TraceId,
         report: &Report,
@@ -102,11 +101,11 @@ impl Group {
     }
 
     /// The line about an operator's order.
-    pub(super) fn order_lines(&self, order: &Order, change: OrderNotice) -> Lines {
+    pub fn order_lines(&self, order: &Order, change: OrderNotice) -> Lines {
         if !self.event_lines.is_on() {
             return Vec::new();
         }
-        let id = self.process.trace_id();
+        let id = self.host.next_id();
         let line = self.ledger(|ledger| ledger.ordered(id, order, change));
         EventLines::told(&self.event_lines.notices, vec![line])
     }
@@ -122,39 +121,16 @@ impl Group {
         if !self.event_lines.is_on() {
             return Vec::new();
         }
-        let id = self.process.trace_id();
+        let id = self.host.next_id();
         let line = self.ledger(|ledger| ledger.held(id, destination, message, change, until));
         EventLines::told(&self.event_lines.notices, vec![line])
     }
 
     /// Lines are safe in the spool.
-    pub(super) fn lines_stored(&self, lines: &Lines) {
+    pub fn lines_stored(&self, lines: &Lines) {
         if !lines.is_empty() {
             self.event_lines.stored(octets(lines));
-        }
-    }
-
-    /// Whether so many lines wait that no mail is to be taken.
-    pub(super) fn too_many_lines(&self) -> bool {
-        let settings = self.process.settings();
-        let max = settings.records.as_ref().map(|records| records.waiting_max);
-        max.is_some_and(|max| self.event_lines.waiting() > max.as_u64())
-    }
-
-    /// A queue of lines was found in the spool.
-    pub(super) fn found_lines(&self, stat: &QueueStat) {
-        let place = match stat.name.as_str() {
-            FINISHED_QUEUE => &self.event_lines.finished,
-            _ => &self.event_lines.notices,
-        };
-        if self.event_lines.is_on() {
-            place.set(Some(stat.id));
-        } else if stat.length > 0 {
-            tracing::warn!(
-                queue = %stat.name,
-                lines = stat.length,
-                "lines wait for [records], which the settings do not have"
-            );
+            self.host.tell(&Happened::LinesStored);
         }
     }
 
@@ -171,11 +147,12 @@ impl Group {
             (NOTICES_QUEUE, &self.event_lines.notices),
         ] {
             if place.get().is_none() {
-                let made = self.link.create_queue(name, QueueLimits::UNLIMITED).await?;
+                let made = self.create_queue(name).await?;
                 place.set(Some(made));
             }
         }
         self.event_lines.found(waiting);
+        self.host.tell(&Happened::LinesStored);
         Ok(())
     }
 }

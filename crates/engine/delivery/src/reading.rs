@@ -3,39 +3,39 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use vere_queue::Envelope;
-use vere_spool::owner::Record;
-use vere_spoolwire::{QueueId, RecordId};
+use vere_queue::{Envelope, QueueNumber};
+use vere_spoolwire::{QueueId, Record, RecordId, SpoolError};
 
-use vere_link::link::{SpoolError, SpoolLink};
+use crate::host::Spool;
 
 /// Octets asked for when one body is fetched: one record always comes whole.
 const FETCH_BYTES: u32 = 1 << 20;
 /// How long what the spool does not give now waits before it is asked for again.
-pub(super) const POST_RETRY: Duration = Duration::from_millis(500);
+pub const POST_RETRY: Duration = Duration::from_millis(500);
 
 /// Reads one record; `None` if the spool does not have it.
 ///
 /// # Errors
 /// When the link cannot read now.
-pub(super) async fn record(
-    link: &SpoolLink,
-    queue: u32,
+pub async fn record(
+    spool: &impl Spool,
+    queue: QueueNumber,
     record: u64,
 ) -> Result<Option<Record>, SpoolError> {
     let id = RecordId(record);
-    let block = link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await?;
+    let block = spool.fetch(QueueId(queue), id, 1, FETCH_BYTES).await?;
     let mut records = block.records.into_iter();
     Ok(records.find(|found| found.id == id))
 }
 
 /// A copy of the body alone: a record shares its memory with the whole block.
-pub(super) fn own(body: &Bytes) -> Bytes {
+#[must_use]
+pub fn own(body: &Bytes) -> Bytes {
     Bytes::copy_from_slice(body)
 }
 
 /// The records of a block that this version can read.
-pub(super) fn readable(
+pub fn readable(
     records: Vec<Record>,
 ) -> impl Iterator<Item = (vere_queue::RecordId, Envelope, Bytes)> {
     let alone = records.len() == 1;
