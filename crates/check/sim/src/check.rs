@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vere_spool::owner::Block;
+use vere_spoolwire::Block;
 use vere_spoolwire::{QueueStat, RecordId};
 
 use crate::model::{Model, OpId, QueueIndex, Record, Status, Step};
@@ -111,7 +111,7 @@ impl Model {
         &mut self,
         queue: QueueIndex,
         id: u64,
-        there: &vere_spool::owner::Record,
+        there: &vere_spoolwire::Record,
         since: Step,
         evidence: &mut BTreeMap<OpId, bool>,
     ) -> Result<(), String> {

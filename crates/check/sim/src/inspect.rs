@@ -2,11 +2,12 @@
 //! contain every acknowledged change.
 
 use vere_spool::node::{ConnectionId, Node};
-use vere_spool::owner::{Block, MemberState, Record};
+use vere_spool::owner::MemberState;
 use vere_spoolwire::{
     Answer, Change, Charter, DEFAULT_ACCOUNT, Frame, Greeting, Hello, Mutation, QueueStat,
     RecordId, Request, Role, Seq, Txn, VERSION, Welcome,
 };
+use vere_spoolwire::{Block, Record};
 use vere_units::{Secret, Timestamp};
 
 use crate::disk::Disk;

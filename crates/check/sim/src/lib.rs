@@ -8,6 +8,7 @@ mod check;
 mod client;
 mod clocks;
 mod damage;
+mod deliveries;
 mod disk;
 mod faults;
 mod inspect;
@@ -26,6 +27,7 @@ mod workload;
 mod world;
 
 pub use clocks::{BrokenClock, ClockFigures, run_with_clocks};
+pub use deliveries::{BrokenDelivery, DeliveryFigures, run_with_deliveries, trace_deliveries};
 pub use world::Broken;
 
 /// The result of a run.

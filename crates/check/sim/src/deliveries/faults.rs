@@ -1,0 +1,91 @@
+//! Faults, and the end of a run.
+
+use std::rc::Rc;
+
+use super::hops::{DOMAINS, Manner};
+use super::operator;
+use super::world::{Event, World};
+use crate::schedule::{MILLI, Micros, SECOND};
+
+/// Within so long after the last fault everything must have ended.
+const END: Micros = 6 * 3_600 * SECOND;
+
+impl World {
+    pub(super) fn fault(self: &Rc<Self>) {
+        if self.calm.get() {
+            return;
+        }
+        self.after(self.span(100 * MILLI..60 * SECOND), Event::Fault);
+        let life = self.lives.borrow().len() - 1;
+        match self.span(0..10) {
+            0..=4 => {
+                let hop = self.span(0..DOMAINS as u64) as usize;
+                let manner = Manner::draw(&mut self.random.borrow_mut());
+                self.note(|| format!("d{hop} {manner:?}"));
+                self.manners.borrow_mut()[hop] = manner;
+            }
+            5..=6 => {
+                let until = self.now.get() + self.span(100 * MILLI..30 * SECOND);
+                self.note(|| "the spool stands still".to_owned());
+                self.lives.borrow_mut()[life].pipe.stalled_until = until;
+            }
+            7 => {
+                let until = self.now.get() + self.span(MILLI..60 * SECOND);
+                self.note(|| format!("g{life} is stopped"));
+                self.lives.borrow_mut()[life].paused_until = until;
+                self.push(until, Event::GoOn);
+                if self.draw(60) {
+                    self.take_over();
+                }
+            }
+            8 => self.take_over(),
+            _ => {
+                self.note(|| format!("g{life} loses the lease for a while"));
+                self.lease.set(None);
+                self.after(self.span(MILLI..10 * SECOND), Event::Lease(life));
+            }
+        }
+    }
+
+    pub(super) fn take_over(self: &Rc<Self>) {
+        self.account.borrow_mut().figures.takeovers += 1;
+        self.new_life();
+    }
+
+    pub(super) fn calm_down(self: &Rc<Self>) {
+        self.note(|| "calm from here on".to_owned());
+        self.calm.set(true);
+        *self.manners.borrow_mut() = [Manner::Takes; DOMAINS];
+        let mut spool = self.spool.borrow_mut();
+        (spool.queues_max, spool.records_max) = (usize::MAX, usize::MAX);
+        drop(spool);
+        self.give_up_at.set(self.now.get() + END);
+        self.after(SECOND, Event::Look);
+    }
+
+    /// Whether everything has ended.
+    pub(super) fn look(self: &Rc<Self>) {
+        let group = self.group();
+        if group.is_recovered() {
+            operator::releases(self, &group);
+        }
+        let messages = group.queues.look(|queues| queues.messages());
+        let settled = self
+            .lives
+            .borrow()
+            .last()
+            .is_some_and(|life| life.pipe.requests.is_empty());
+        let left = self.spool.borrow().mail();
+        if group.is_recovered() && messages == 0 && left == 0 && settled {
+            self.over.set(true);
+            return self.hold(self.account.borrow().check_end());
+        }
+        if self.now.get() > self.give_up_at.get() {
+            let state = group.queues.look(|queues| format!("{:?}", queues.totals()));
+            self.fail(format!(
+                "{left} records and {messages} messages are there at the end: {state}"
+            ));
+        }
+        self.after(10 * SECOND, Event::Look);
+    }
+}

@@ -1,0 +1,352 @@
+//! The surroundings of a simulated gateway.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use vere_delivery::{Author, DirectoryAway, Happened, Host, Notice, Part, Spool};
+use vere_queue::{Envelope, Notify, Recipient, Report, Step};
+use vere_spoolwire::{Batch, Block, QueueId, QueueStat, RecordId, SpoolError};
+use vere_units::{Timestamp, TraceId};
+
+use super::Shared;
+use super::pipe::{Answer, SimChange, SimCommit, Submitted, Waiting};
+use super::world::{BASE, blank};
+use super::{BrokenDelivery, hops};
+use crate::schedule::{MILLI, Micros, SECOND};
+
+/// Reports that are stored at once.
+const TURNS: usize = 4;
+/// How long a commit of new records may take.
+const COMMIT_MAX: Micros = 10 * SECOND;
+/// How long a read may take.
+const READ_MAX: Micros = 10 * SECOND;
+
+/// The surroundings of one life of a gateway.
+pub(super) struct SimHost {
+    pub(super) world: Shared,
+    pub(super) life: usize,
+    turns: Turns,
+    /// Orders of operators, one at a time.
+    pub(super) ordering: Turns,
+}
+
+impl SimHost {
+    pub(super) fn new(world: &Shared, life: usize) -> Self {
+        Self {
+            world: Rc::clone(world),
+            life,
+            turns: Turns::new(TURNS),
+            ordering: Turns::new(1),
+        }
+    }
+
+    fn submit(&self, what: Submitted, deadline: Option<Micros>) -> Waiting {
+        self.world.submit(self.life, what, deadline)
+    }
+
+    fn draw(&self, percent: u64) -> bool {
+        !self.world.calm.get() && self.world.random.borrow_mut().percent(percent)
+    }
+
+    async fn answer(&self, what: Submitted) -> Result<Answer, SpoolError> {
+        let deadline = self.world.now.get() + READ_MAX;
+        self.submit(what, Some(deadline)).await
+    }
+}
+
+/// Waits until a time.
+pub(super) struct Sleep {
+    world: Shared,
+    until: Micros,
+    /// What is woken then, once the sleep has begun.
+    waker: Option<Rc<RefCell<Waker>>>,
+}
+
+impl Sleep {
+    pub(super) fn new(world: &Shared, until: Micros) -> Self {
+        Self {
+            world: Rc::clone(world),
+            until,
+            waker: None,
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.world.now.get() >= self.until {
+            return Poll::Ready(());
+        }
+        match &self.waker {
+            Some(waker) => waker.borrow_mut().clone_from(context.waker()),
+            None => {
+                let waker = Rc::new(RefCell::new(context.waker().clone()));
+                self.world.wake_at(self.until, Rc::clone(&waker));
+                self.waker = Some(waker);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// A bounded number of turns.
+pub(super) struct Turns(Rc<TurnsLeft>);
+
+#[derive(Default)]
+struct TurnsLeft {
+    count: Cell<usize>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Turns {
+    fn new(count: usize) -> Self {
+        let left = TurnsLeft::default();
+        left.count.set(count);
+        Self(Rc::new(left))
+    }
+
+    fn take(&self) -> Option<Turn> {
+        let left = self.0.count.get().checked_sub(1)?;
+        self.0.count.set(left);
+        Some(Turn(Rc::clone(&self.0)))
+    }
+
+    /// Waits for a turn.
+    pub(super) async fn wait(&self) -> Turn {
+        poll_fn(|context| match self.take() {
+            Some(turn) => Poll::Ready(turn),
+            None => {
+                let waker = context.waker().clone();
+                self.0.waiting.borrow_mut().push(waker);
+                Poll::Pending
+            }
+        })
+        .await
+    }
+}
+
+/// A turn, until it is dropped.
+pub(super) struct Turn(Rc<TurnsLeft>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.count.set(self.0.count.get() + 1);
+        self.0.waiting.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Spool for SimHost {
+    type Commit = SimCommit;
+    type Change = SimChange;
+
+    fn may_deliver(&self) -> bool {
+        self.world.broken == BrokenDelivery::LyingLease || self.world.has_lease(self.life)
+    }
+
+    fn commit(&self, batch: Batch) -> SimCommit {
+        let busy = batch.has_puts() && self.draw(2);
+        let ids = match busy {
+            true => Vec::new(),
+            false => self.world.number(self.life, &batch),
+        };
+        let deadline = self.world.now.get() + COMMIT_MAX;
+        let deadline = batch.only_puts().then_some(deadline);
+        if busy {
+            return SimCommit(super::pipe::failed(SpoolError::Busy), ids);
+        }
+        let waiting = self.submit(Submitted::Batch(batch, ids.clone()), deadline);
+        SimCommit(waiting, ids)
+    }
+
+    fn post(&self, batch: Batch) -> Result<(), SpoolError> {
+        if self.world.is_closed(self.life) {
+            return Err(SpoolError::Closed);
+        }
+        if self.draw(2) {
+            return Err(SpoolError::Busy);
+        }
+        let ids = self.world.number(self.life, &batch);
+        let waiting = self.submit(Submitted::Batch(batch, ids), None);
+        waiting.let_go();
+        Ok(())
+    }
+
+    async fn fetch(
+        &self,
+        queue: QueueId,
+        from: RecordId,
+        records: u32,
+        octets: u32,
+    ) -> Result<Block, SpoolError> {
+        let octets = octets.min(self.world.block_octets);
+        let fetch = Submitted::Fetch {
+            queue,
+            from,
+            records,
+            octets,
+        };
+        match self.answer(fetch).await? {
+            Answer::Block(block) => Ok(block),
+            Answer::Done | Answer::List(_) => Err(SpoolError::Closed),
+        }
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueStat>, SpoolError> {
+        match self.answer(Submitted::List).await? {
+            Answer::List(list) => Ok(list),
+            Answer::Done | Answer::Block(_) => Err(SpoolError::Closed),
+        }
+    }
+
+    fn begin_queue(&self, name: &str) -> Result<(QueueId, SimChange), SpoolError> {
+        if self.world.is_closed(self.life) {
+            return Err(SpoolError::Closed);
+        }
+        let number = self.world.queue_number(self.life, name);
+        let create = Submitted::Create(number, name.to_owned());
+        Ok((QueueId(number), SimChange(self.submit(create, None))))
+    }
+
+    fn drop_queue(&self, queue: QueueId) -> SimChange {
+        SimChange(self.submit(Submitted::Remove(queue.0), None))
+    }
+
+    async fn renew_readers(&self, _: &QueueStat) -> Result<(), SpoolError> {
+        Ok(())
+    }
+}
+
+impl Author for SimHost {
+    fn may_report(&self, report: &Report, about: TraceId) -> bool {
+        let may = !self.draw(3);
+        if !may {
+            let recipients = report.recipients.iter();
+            let addresses = recipients.map(|one| one.address.clone());
+            self.world.account.borrow_mut().limited(about, addresses);
+        }
+        may
+    }
+
+    async fn write(
+        &self,
+        about: &Envelope,
+        _: &Bytes,
+        report: &Report,
+    ) -> Result<Notice, DirectoryAway> {
+        self.world.pause(0..20 * MILLI).await;
+        if self.draw(5) {
+            return Err(DirectoryAway);
+        }
+        let trace = self.next_id();
+        let mut text = format!("report {} {}", report.kind.action(), about.trace);
+        for one in &report.recipients {
+            text.push(' ');
+            text.push_str(&one.address);
+        }
+        let mut envelope = blank(trace, self.now(), text.len());
+        envelope.recipients = vec![Recipient {
+            address: report.to.clone(),
+            notify: Notify::default(),
+            orcpt: None,
+        }];
+        let part = Part {
+            destination: hops::destination(&report.to),
+            envelope,
+            body: text.into(),
+        };
+        Ok(Notice {
+            kind: report.kind,
+            to: report.to.clone(),
+            trace,
+            parts: vec![part],
+        })
+    }
+}
+
+impl Host for SimHost {
+    type Turn = Turn;
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(BASE) + Duration::from_micros(self.world.now.get())
+    }
+
+    fn look_at_clock(&self) -> (Timestamp, Option<Step>) {
+        (self.now(), None)
+    }
+
+    fn steady(&self) -> Duration {
+        Duration::from_micros(self.world.now.get())
+    }
+
+    async fn pause(&self, span: Duration) {
+        let span = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        let until = self.world.now.get().saturating_add(span.max(1));
+        Sleep::new(&self.world, until).await;
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.world.spawn(self.life, Box::pin(task));
+    }
+
+    fn try_turn(&self) -> Option<Turn> {
+        self.turns.take()
+    }
+
+    async fn turn(&self) -> Turn {
+        self.turns.wait().await
+    }
+
+    fn gateway(&self) -> String {
+        "mx".to_owned()
+    }
+
+    fn hostname(&self) -> String {
+        "mx.example".to_owned()
+    }
+
+    fn next_id(&self) -> TraceId {
+        self.world.next_id()
+    }
+
+    fn queue_idle(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    fn tell(&self, happened: &Happened<'_>) {
+        self.world
+            .note(|| format!("g{}: {}", self.life, brief(happened)));
+        self.world.account.borrow_mut().hears(happened);
+    }
+}
+
+/// What has happened, in a line of the trace.
+fn brief(happened: &Happened<'_>) -> String {
+    match happened {
+        Happened::Settled {
+            job,
+            attempt,
+            settlement,
+            ..
+        } => {
+            let results = attempt.results.iter().map(|one| one.disposition);
+            let results: Vec<_> = results.collect();
+            let rest = settlement.remaining.as_ref();
+            let rest = rest.map(|rest| (rest.recipients.len(), rest.not_before));
+            let reports: Vec<_> = settlement.reports.iter().map(|one| one.kind).collect();
+            let (trace, record) = (job.envelope.trace, job.record);
+            format!("settled {trace} record {record}: {results:?}, rest {rest:?}, {reports:?}")
+        }
+        Happened::Queued(destination, envelope) => {
+            format!("queued {} for {destination}", envelope.trace)
+        }
+        Happened::Reported(about, notice) => format!("reported {about} by {}", notice.trace),
+        other => format!("{other:?}"),
+    }
+}

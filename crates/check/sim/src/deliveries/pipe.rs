@@ -1,0 +1,277 @@
+//! The way from one gateway to the spool: changes and reads in the order in which they were submitted.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use vere_spoolwire::{
+    Batch, Block, Committed, Operation, QueueId, QueueStat, RecordId, Refusal, SpoolError, Txn,
+};
+
+use super::spool::Spool;
+use crate::schedule::Micros;
+
+/// What a gateway submits.
+#[derive(Debug, Clone)]
+pub(super) enum Submitted {
+    Batch(Batch, Vec<RecordId>),
+    Create(u32, String),
+    Remove(u32),
+    Fetch {
+        queue: QueueId,
+        from: RecordId,
+        records: u32,
+        octets: u32,
+    },
+    List,
+}
+
+/// What comes back.
+#[derive(Debug, Clone)]
+pub(super) enum Answer {
+    Done,
+    Block(Block),
+    List(Vec<QueueStat>),
+}
+
+/// Where the answer to one request is left.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    answer: Option<Result<Answer, SpoolError>>,
+    waker: Option<Waker>,
+    /// Nobody waits any more.
+    dropped: bool,
+    /// The request stands though nobody waits.
+    stands: bool,
+}
+
+/// A handle on the answer.
+pub(super) type Place = Rc<RefCell<Slot>>;
+
+/// Leaves an answer, unless there is one.
+pub(super) fn answer(place: &Place, answer: Result<Answer, SpoolError>) {
+    let mut slot = place.borrow_mut();
+    if slot.answer.is_none() {
+        slot.answer = Some(answer);
+        if let Some(waker) = slot.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// Waits for an answer.
+#[derive(Debug)]
+pub(super) struct Waiting(pub(super) Place);
+
+/// An answer that is there at once.
+pub(super) fn failed(error: SpoolError) -> Waiting {
+    let place = Place::default();
+    answer(&place, Err(error));
+    Waiting(place)
+}
+
+impl Waiting {
+    /// Nobody waits, and the request stands.
+    pub(super) fn let_go(self) {
+        self.0.borrow_mut().stands = true;
+    }
+}
+
+impl Future for Waiting {
+    type Output = Result<Answer, SpoolError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut slot = self.0.borrow_mut();
+        match slot.answer.clone() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                slot.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.borrow_mut().dropped = true;
+    }
+}
+
+/// A commit on its way.
+#[derive(Debug)]
+pub(super) struct SimCommit(pub(super) Waiting, pub(super) Vec<RecordId>);
+
+impl Future for SimCommit {
+    type Output = Result<Committed, SpoolError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let ids = self.1.clone();
+        let done = |_| Committed { txn: Txn(0), ids };
+        Pin::new(&mut self.0)
+            .poll(context)
+            .map(|answer| answer.map(done))
+    }
+}
+
+/// A change of queues on its way.
+#[derive(Debug)]
+pub(super) struct SimChange(pub(super) Waiting);
+
+impl Future for SimChange {
+    type Output = Result<(), SpoolError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0)
+            .poll(context)
+            .map(|answer| answer.map(drop))
+    }
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) what: Submitted,
+    pub(super) place: Place,
+    /// When the gateway gives a commit of new records up.
+    pub(super) deadline: Option<Micros>,
+}
+
+impl Request {
+    /// Whether the request only adds records, and its gateway does not want them any more.
+    pub(super) fn is_given_up(&self) -> bool {
+        let slot = self.place.borrow();
+        let failed = matches!(slot.answer, Some(Err(_)));
+        let only_puts = matches!(&self.what, Submitted::Batch(batch, _) if batch.only_puts());
+        only_puts && (slot.dropped && !slot.stands || failed) && !matches!(slot.answer, Some(Ok(_)))
+    }
+
+    /// The end of the records that a commit has made.
+    pub(super) fn undo(&self) -> Option<Batch> {
+        let Submitted::Batch(batch, ids) = &self.what else {
+            return None;
+        };
+        let mut undo = Batch::new();
+        for (operation, id) in batch.operations().iter().zip(ids) {
+            if let Operation::Put { queue, .. } = operation {
+                undo.delete(*queue, *id);
+            }
+        }
+        Some(undo)
+    }
+}
+
+/// The requests of one gateway that are on their way.
+#[derive(Debug, Default)]
+pub(super) struct Pipe {
+    pub(super) requests: VecDeque<Request>,
+    /// The number of the next record of each queue, by this gateway's count.
+    next: BTreeMap<u32, u64>,
+    /// Queues as this gateway knows them to be.
+    names: BTreeMap<u32, String>,
+    /// The group belongs to another gateway.
+    pub(super) closed: bool,
+    /// Nothing is done before.
+    pub(super) stalled_until: Micros,
+}
+
+impl Pipe {
+    /// The pipe of a gateway that opens the group.
+    pub(super) fn open(spool: &Spool) -> Self {
+        let queues = spool.queues.iter();
+        Self {
+            next: queues.clone().map(|(id, one)| (*id, one.next)).collect(),
+            names: queues.map(|(id, one)| (*id, one.name.clone())).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Submits a request.
+    pub(super) fn submit(&mut self, what: Submitted, deadline: Option<Micros>) -> Waiting {
+        let place = Place::default();
+        if self.closed {
+            answer(&place, Err(SpoolError::Closed));
+        } else {
+            let place = Rc::clone(&place);
+            self.requests.push_back(Request {
+                what,
+                place,
+                deadline,
+            });
+        }
+        Waiting(place)
+    }
+
+    /// The numbers of the new records of a batch.
+    pub(super) fn number(&mut self, batch: &Batch) -> Vec<RecordId> {
+        let mut ids = Vec::new();
+        for operation in batch.operations() {
+            let (Operation::Put { queue, .. } | Operation::Move { to: queue, .. }) = operation
+            else {
+                continue;
+            };
+            let next = self.next.entry(queue.0).or_insert(1);
+            ids.push(RecordId(*next));
+            *next += 1;
+        }
+        ids
+    }
+
+    /// The number of a queue: of that name, or the lowest free one.
+    pub(super) fn queue(&mut self, name: &str) -> u32 {
+        let known = self.names.iter().find(|(_, known)| *known == name);
+        if let Some((number, _)) = known {
+            return *number;
+        }
+        let free = (1..).find(|number| !self.names.contains_key(number));
+        let number = free.unwrap_or(1);
+        self.names.insert(number, name.to_owned());
+        self.next.insert(number, 1);
+        number
+    }
+
+    /// A queue was removed, or could not be made.
+    pub(super) fn forget(&mut self, number: u32) {
+        self.names.remove(&number);
+    }
+
+    /// Does the next request.
+    pub(super) fn perform(
+        &mut self,
+        spool: &mut Spool,
+        request: &Request,
+    ) -> Result<Answer, Refusal> {
+        match &request.what {
+            Submitted::Batch(batch, ids) => spool.apply(batch, ids).map(|()| Answer::Done),
+            Submitted::Create(number, name) => {
+                let made = spool.create(*number, name);
+                if made.is_err() {
+                    self.forget(*number);
+                }
+                made.map(|()| Answer::Done)
+            }
+            Submitted::Remove(number) => {
+                let removed = spool.remove(*number);
+                let again = self.requests.iter().any(
+                    |later| matches!(&later.what, Submitted::Create(made, _) if made == number),
+                );
+                if removed.is_ok() && !again {
+                    self.forget(*number);
+                }
+                removed.map(|()| Answer::Done)
+            }
+            Submitted::Fetch {
+                queue,
+                from,
+                records,
+                octets,
+            } => spool
+                .block(*queue, *from, *records, *octets)
+                .map(Answer::Block),
+            Submitted::List => Ok(Answer::List(spool.list())),
+        }
+    }
+}

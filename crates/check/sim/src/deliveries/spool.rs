@@ -1,0 +1,206 @@
+//! The spool as a model: queues of records, changed by whole batches in order.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use vere_queue::Envelope;
+use vere_queue::order::ORDERS_QUEUE;
+use vere_spoolwire::{
+    Batch, Block, KeptGrants, Operation, QueueId, QueueLimits, QueueStat, Record, RecordId, Refusal,
+};
+
+/// A queue.
+#[derive(Debug, Clone)]
+pub(super) struct Queue {
+    pub(super) name: String,
+    /// The number of the next record.
+    pub(super) next: u64,
+    pub(super) records: BTreeMap<u64, (Bytes, Bytes)>,
+}
+
+/// All queues of the group.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Spool {
+    pub(super) queues: BTreeMap<u32, Queue>,
+    /// Queues at most.
+    pub(super) queues_max: usize,
+    /// Records at most; moves and ends are done beyond.
+    pub(super) records_max: usize,
+}
+
+impl Spool {
+    pub(super) fn records(&self) -> usize {
+        self.queues.values().map(|queue| queue.records.len()).sum()
+    }
+
+    /// Makes a queue under a number that the owner chose.
+    pub(super) fn create(&mut self, number: u32, name: &str) -> Result<(), Refusal> {
+        if self.queues.contains_key(&number) {
+            return Ok(());
+        }
+        if self.queues.len() >= self.queues_max {
+            return Err(Refusal::TooManyQueues);
+        }
+        let queue = Queue {
+            name: name.to_owned(),
+            next: 1,
+            records: BTreeMap::new(),
+        };
+        self.queues.insert(number, queue);
+        Ok(())
+    }
+
+    /// Removes an empty queue.
+    pub(super) fn remove(&mut self, number: u32) -> Result<(), Refusal> {
+        match self.queues.get(&number) {
+            None => Err(Refusal::NoQueue),
+            Some(queue) if !queue.records.is_empty() => Err(Refusal::QueueNotEmpty),
+            Some(_) => {
+                self.queues.remove(&number);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes all changes of a batch or none. `ids`: the numbers of the new records.
+    pub(super) fn apply(&mut self, batch: &Batch, ids: &[RecordId]) -> Result<(), Refusal> {
+        self.check(batch)?;
+        self.apply_some(batch.operations(), ids);
+        Ok(())
+    }
+
+    /// Makes changes that were checked, or some of them.
+    pub(super) fn apply_some(&mut self, operations: &[Operation], ids: &[RecordId]) {
+        let (mut ids, mut last) = (ids.iter(), Bytes::new());
+        for operation in operations {
+            match operation {
+                Operation::Put { queue, meta, body } => {
+                    last = body.clone().unwrap_or(last);
+                    if let Some(id) = ids.next() {
+                        self.insert(*queue, *id, (meta.clone(), last.clone()));
+                    }
+                }
+                Operation::Delete { queue, id } => {
+                    self.take(*queue, *id);
+                }
+                Operation::Replace { queue, id, meta } => {
+                    if let Some((_, body)) = self.take(*queue, *id) {
+                        self.insert(*queue, *id, (meta.clone(), body));
+                    }
+                }
+                Operation::Move {
+                    queue,
+                    id,
+                    to,
+                    meta,
+                } => {
+                    let (taken, new) = (self.take(*queue, *id), ids.next());
+                    if let (Some((old, body)), Some(new)) = (taken, new) {
+                        self.insert(*to, *new, (meta.clone().unwrap_or(old), body));
+                    }
+                }
+            }
+        }
+    }
+
+    fn insert(&mut self, queue: QueueId, id: RecordId, record: (Bytes, Bytes)) {
+        if let Some(queue) = self.queues.get_mut(&queue.0) {
+            queue.next = queue.next.max(id.0 + 1);
+            queue.records.insert(id.0, record);
+        }
+    }
+
+    fn take(&mut self, queue: QueueId, id: RecordId) -> Option<(Bytes, Bytes)> {
+        self.queues.get_mut(&queue.0)?.records.remove(&id.0)
+    }
+
+    /// Whether a batch may be done.
+    pub(super) fn check(&self, batch: &Batch) -> Result<(), Refusal> {
+        if batch.has_puts() && self.records() + batch.makes() > self.records_max {
+            return Err(Refusal::NodeFull);
+        }
+        for operation in batch.operations() {
+            let (queue, id) = match operation {
+                Operation::Put { queue, .. } => (queue, None),
+                Operation::Delete { queue, id }
+                | Operation::Replace { queue, id, .. }
+                | Operation::Move { queue, id, .. } => (queue, Some(id)),
+            };
+            let known = self.queues.get(&queue.0).ok_or(Refusal::NoQueue)?;
+            if id.is_some_and(|id| !known.records.contains_key(&id.0)) {
+                return Err(Refusal::NoRecord);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads records.
+    pub(super) fn block(
+        &self,
+        queue: QueueId,
+        from: RecordId,
+        records: u32,
+        octets: u32,
+    ) -> Result<Block, Refusal> {
+        let queue = self.queues.get(&queue.0).ok_or(Refusal::NoQueue)?;
+        let mut block = Block {
+            records: Vec::new(),
+            next: from,
+            end: true,
+        };
+        let mut size = 0;
+        for (id, (meta, body)) in queue.records.range(from.0..) {
+            let full = block.records.len() >= records as usize || size >= octets as usize;
+            if full && !block.records.is_empty() {
+                block.end = false;
+                break;
+            }
+            size += meta.len() + body.len();
+            block.next = RecordId(id + 1);
+            block.records.push(Record {
+                id: RecordId(*id),
+                meta: meta.clone(),
+                body: body.clone(),
+            });
+        }
+        Ok(block)
+    }
+
+    /// Lists the queues.
+    pub(super) fn list(&self) -> Vec<QueueStat> {
+        let stat = |(number, queue): (&u32, &Queue)| QueueStat {
+            id: QueueId(*number),
+            name: queue.name.clone(),
+            limits: QueueLimits::UNLIMITED,
+            readers: KeptGrants::default(),
+            length: queue.records.len() as u64,
+            bytes: 0,
+            first: RecordId(queue.records.keys().next().copied().unwrap_or(queue.next)),
+            next: RecordId(queue.next),
+        };
+        self.queues.iter().map(stat).collect()
+    }
+
+    /// The records that a batch ends or changes.
+    pub(super) fn named(&self, batch: &Batch) -> Vec<(u32, u64, Envelope)> {
+        let operations = batch.operations().iter();
+        let named = operations.filter_map(|operation| {
+            let (Operation::Delete { queue, id }
+            | Operation::Replace { queue, id, .. }
+            | Operation::Move { queue, id, .. }) = operation
+            else {
+                return None;
+            };
+            let (meta, _) = self.queues.get(&queue.0)?.records.get(&id.0)?;
+            Some((queue.0, id.0, Envelope::decode(meta).ok()?))
+        });
+        named.collect()
+    }
+
+    /// The number of records that are mail.
+    pub(super) fn mail(&self) -> usize {
+        let queues = self.queues.values();
+        let mail = queues.filter(|queue| queue.name != ORDERS_QUEUE);
+        mail.map(|queue| queue.records.len()).sum()
+    }
+}
