@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use vere_spool::owner::OwnerEvent;
+use vere_owner::OwnerEvent;
 use vere_spoolwire::{QueueId, QueueStat, RecordId, Refusal, Seq, Txn};
 
 use crate::model::{QueueIndex, Status, Step};

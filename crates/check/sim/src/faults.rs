@@ -1,6 +1,6 @@
 //! Faults and their repairs.
 
-use vere_spool::owner::{Link, MemberState, Membership};
+use vere_owner::{Link, MemberState, Membership};
 
 use crate::disk::Trouble;
 use crate::net::Way;

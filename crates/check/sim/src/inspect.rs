@@ -1,8 +1,8 @@
 //! Inspects the nodes at the end of a run, as a reader would: the replicas must be equal, and
 //! contain every acknowledged change.
 
+use vere_owner::MemberState;
 use vere_spool::node::{ConnectionId, Node};
-use vere_spool::owner::MemberState;
 use vere_spoolwire::{
     Answer, Change, Charter, DEFAULT_ACCOUNT, Frame, Greeting, Hello, Mutation, QueueStat,
     RecordId, Request, Role, Seq, Txn, VERSION, Welcome,

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use vere_owner::Link;
 use vere_spool::node::ConnectionId;
-use vere_spool::owner::Link;
 
 use crate::schedule::Micros;
 

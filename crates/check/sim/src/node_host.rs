@@ -2,8 +2,8 @@
 
 use std::io::IoSlice;
 
+use vere_owner::MemberState;
 use vere_spool::node::{ConnectionId, Node};
-use vere_spool::owner::MemberState;
 use vere_spoolwire::{Incarnation, NodeStat, Txn};
 use vere_units::Timestamp;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use vere_spool::lease::{LeaseKeeper, LeaseOptions, LeaseState};
-use vere_spool::owner::{
+use vere_owner::lease::{LeaseKeeper, LeaseOptions, LeaseState};
+use vere_owner::{
     Fault, Link, Membership, Owner, OwnerEvent, RegisterRequest, RegisterSwap, ReplicaChange,
 };
 use vere_units::Timestamp;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use vere_spool::lease::{LeaseAnswer, LeaseRequest};
-use vere_spool::owner::{Membership, RegisterFailed, RegisterRequest, RegisterSwap};
+use vere_owner::lease::{LeaseAnswer, LeaseRequest};
+use vere_owner::{Membership, RegisterFailed, RegisterRequest, RegisterSwap};
 
 /// An open request.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use vere_spool::lease::LeaseTerms;
+use vere_owner::lease::LeaseTerms;
+use vere_owner::{NodeName, OwnerConfig};
 use vere_spool::node::{NodeConfig, SEGMENT_LEN_MIN};
-use vere_spool::owner::{NodeName, OwnerConfig};
 use vere_units::Secret;
 
 use crate::faults::Kind;

@@ -1,6 +1,6 @@
 //! How octets travel between the hosts: sending, arriving, connecting, cutting.
 
-use vere_spool::owner::Link;
+use vere_owner::Link;
 
 use crate::net::Chunk;
 use crate::schedule::{Event, MILLI, Micros, SECOND};

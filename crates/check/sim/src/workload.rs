@@ -2,7 +2,7 @@
 //! record and create a report, new delivery times, new next hops.
 
 use bytes::Bytes;
-use vere_spool::owner::SubmitError;
+use vere_owner::SubmitError;
 use vere_spoolwire::Batch;
 use vere_spoolwire::{Grants, QueueCharter, QueueLimits, QueueStat, RecordId, Right};
 

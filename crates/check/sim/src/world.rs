@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use vere_spool::owner::{MemberState, Membership};
+use vere_owner::{MemberState, Membership};
 use vere_spoolwire::Txn;
 use vere_units::Timestamp;
 

@@ -8,16 +8,16 @@ use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
+use vere_owner::{
+    Link, MemberState, Membership, Owner, OwnerConfig, OwnerError, OwnerEvent, RegisterRequest,
+    RegisterSwap,
+};
 use vere_ports::spill::SpillStore;
 use vere_ports::spool_log::{
     LogError, LogPosition, LogRead, LogReader, LogRoom, LogStretch, SpoolLog, SpoolLogStore,
     UnreadableEntry,
 };
 use vere_spool::node::{ConnectionId, Node, NodeConfig, SEGMENT_LEN_MIN};
-use vere_spool::owner::{
-    Link, MemberState, Membership, Owner, OwnerConfig, OwnerError, OwnerEvent, RegisterRequest,
-    RegisterSwap,
-};
 use vere_spoolwire::{
     CHECKSUM_LEN, CloseReason, HEADER_LEN, Incarnation, NodeStat, QueueId, QueueStat,
 };

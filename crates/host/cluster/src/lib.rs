@@ -1,7 +1,7 @@
 //! The durable compare-and-set register for the membership of spool groups.
 //!
 //! [`Register`] keeps small values under names, each with a version, and replaces a value only when its version is
-//! the expected version. The engine (`vere-spool`) interprets the values. On a single machine the register is a
+//! the expected version. The engine (`vere-owner`) interprets the values. On a single machine the register is a
 //! directory of synced files ([`FileRegister`]), shared by any number of processes; on several machines the register
 //! is etcd ([`EtcdRegister`]). The formats are drawn in `docs/internals/membership-register.md`.
 //!

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vere_cluster::Register;
+use vere_owner::Membership;
+use vere_owner::lease::LeaseTerms;
 use vere_process::encryption;
 use vere_settings::{Settings, SpoolNode};
-use vere_spool::lease::LeaseTerms;
-use vere_spool::owner::Membership;
 use vere_spoolwire::{Grants, KeptGrants, Right};
 
 pub use credentials::{Credentials, account};

@@ -10,7 +10,7 @@
 //!
 //! After a cut the driver connects again and sends what was not acknowledged; a node knows by the
 //! transaction number what it has done already. Which nodes count, and how one that lost the group gets
-//! it back, is the business of [`vere_spool::owner::Owner`].
+//! it back, is the business of [`vere_owner::Owner`].
 
 mod driver;
 mod figures;
@@ -34,8 +34,8 @@ use std::task::{Context, Poll};
 
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
-use vere_spool::lease::{LeaseKeeper, LeaseOptions, LeaseState};
-use vere_spool::owner::{NodeName, Owner, OwnerConfig, ReplicaRow};
+use vere_owner::lease::{LeaseKeeper, LeaseOptions, LeaseState};
+use vere_owner::{NodeName, Owner, OwnerConfig, ReplicaRow};
 use vere_spoolwire::{Batch, Block, Committed};
 use vere_spoolwire::{QueueId, QueueStat, RecordId, Refusal, Seq, Txn};
 use vere_units::ByteSize;

@@ -4,7 +4,7 @@
 //! one name would take it from each other for ever: the later one must not begin.
 
 use vere_cluster::Register;
-use vere_spool::lease::{LeaseAnswer, LeaseRecord, LeaseTerms, LeaseWatcher, Watched};
+use vere_owner::lease::{LeaseAnswer, LeaseRecord, LeaseTerms, LeaseWatcher, Watched};
 use vere_units::Timestamp;
 
 use super::link::ask_lease;

@@ -3,7 +3,7 @@
 //! A node keeps queues of records; the gateway that owns a group of queues changes the group by
 //! numbered transactions in pipelined frames, and gets a cumulative acknowledgement for each block
 //! read by the node. This crate encodes and decodes frames, keeps no state and reserves no memory for
-//! an unchecked length. The engines of both sides are in `vere-spool`; the layouts are drawn in
+//! an unchecked length. The engines of both sides are in `vere-spool` and `vere-owner`; the layouts are drawn in
 //! `docs/internals/spoolwire.md`.
 //!
 //! Reading order: [`Header`] and [`Frame`] (the common parts of all frames), [`Greeting`], [`Hello`]

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 use vere_cluster::{Register, Versioned};
+use vere_owner::Membership;
+use vere_owner::lease::LeaseRecord;
 use vere_settings::Settings;
-use vere_spool::lease::LeaseRecord;
-use vere_spool::owner::Membership;
 
 use super::connecting::link_options;
 use super::group::{self, Group};

@@ -13,8 +13,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
 use vere_cluster::Register;
+use vere_owner::Membership;
 use vere_settings::{RecordSink, Settings};
-use vere_spool::owner::Membership;
 
 pub use self::error::DrainError;
 use super::connecting::link_options;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use vere_spool::owner::ShutReason;
+use vere_owner::ShutReason;
 
 use vere_delivery::Recovered;
 use vere_process::wording::{counted, messages};

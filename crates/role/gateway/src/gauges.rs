@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
+use vere_owner::{NetworkState, SyncState};
 use vere_queue::{GateTotals, Queues, Totals};
-use vere_spool::owner::{NetworkState, SyncState};
 use vere_telemetry::metrics::{
     CertificateFile, ClientName, Family, Gauge, GroupName, Health, NodeName, QueueMetrics,
     TlsMetrics, serve,

@@ -1,6 +1,6 @@
 //! The replicas of a group, for the display to operators.
 
-use vere_spool::owner::{NetworkState, ReplicaRow, SyncState};
+use vere_owner::{NetworkState, ReplicaRow, SyncState};
 
 use super::group::Group;
 use vere_control::ReplicaLine;

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use vere_cluster::{RegisterError, Swap};
 use vere_net::tls::TlsError;
-use vere_spool::owner::{
+use vere_owner::{
     Link, OwnerError, OwnerEvent, RegisterFailed, RegisterRequest, RegisterSwap, ReplicaChange,
 };
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
-use vere_spool::owner::Link;
+use vere_owner::Link;
 use vere_spoolwire::NodeStat;
 use vere_units::Timestamp;
 

@@ -1,11 +1,11 @@
 //! Keeps the delivery lease of the group (rule R4): asks the register what the engine's
-//! [`LeaseKeeper`](vere_spool::lease::LeaseKeeper) wants to know.
+//! [`LeaseKeeper`](vere_owner::lease::LeaseKeeper) wants to know.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use vere_cluster::{Register, RegisterError, Swap, Versioned};
-use vere_spool::lease::{LeaseAnswer, LeaseRequest, LeaseState};
+use vere_owner::lease::{LeaseAnswer, LeaseRequest, LeaseState};
 
 use super::shared::Shared;
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use vere_cluster::Register;
-use vere_spool::lease::LeaseTerms;
+use vere_owner::lease::LeaseTerms;
 use vere_spoolwire::KeptGrants;
 use vere_units::ByteSize;
 

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use vere_spool::owner::{Owner, SubmitError};
+use vere_owner::{Owner, SubmitError};
 use vere_spoolwire::{
     Grants, KeptGrants, QueueCharter, QueueId, QueueLimits, QueueStat, RecordId, Txn,
 };

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::spawn_local;
-use vere_spool::lease::{LeaseKeeper, LeaseState};
-use vere_spool::owner::{Link, Owner, OwnerError, ReplicaRow};
+use vere_owner::lease::{LeaseKeeper, LeaseState};
+use vere_owner::{Link, Owner, OwnerError, ReplicaRow};
 use vere_spoolwire::Block;
 use vere_spoolwire::{NodeStat, QueueStat, Seq};
 use vere_units::Timestamp;

@@ -1,6 +1,6 @@
 //! State of a link.
 
-use vere_spool::owner::ShutReason;
+use vere_owner::ShutReason;
 
 /// Whether the group can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

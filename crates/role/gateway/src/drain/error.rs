@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 
 use vere_cluster::RegisterError;
-use vere_spool::owner::MembershipError;
+use vere_owner::MembershipError;
 
 use crate::error::GatewayError;
 use vere_link::SetupError;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde::Serialize;
 use vere_net::tls::MutualTls;
+use vere_owner::lease::LeaseRecord;
+use vere_owner::{MemberState, Membership};
 use vere_settings::Settings;
-use vere_spool::lease::LeaseRecord;
-use vere_spool::owner::{MemberState, Membership};
 use vere_spoolwire::NodeStat;
 use vere_units::ByteSize;
 

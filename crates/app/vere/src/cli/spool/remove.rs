@@ -9,9 +9,9 @@ use clap::Args;
 use tokio::runtime::Runtime;
 use vere_cluster::{Register, Swap, Versioned};
 use vere_net::tls::MutualTls;
+use vere_owner::Membership;
+use vere_owner::lease::LeaseRecord;
 use vere_settings::{Settings, SpoolNode};
-use vere_spool::lease::LeaseRecord;
-use vere_spool::owner::Membership;
 
 use super::nodes::key;
 use vere_link::Credentials;

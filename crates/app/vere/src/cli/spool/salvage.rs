@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 use clap::Args;
 use vere_cluster::{Swap, Versioned};
 use vere_net::tls::MutualTls;
+use vere_owner::{MemberState, Membership};
 use vere_settings::{Settings, SpoolNode};
-use vere_spool::owner::{MemberState, Membership};
 use vere_spoolwire::{Incarnation, NodeStat, Txn};
 
 use super::nodes::key;

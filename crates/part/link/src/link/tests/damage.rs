@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::FileExt;
 
-use vere_spool::owner::SyncState;
+use vere_owner::SyncState;
 
 use super::*;
 

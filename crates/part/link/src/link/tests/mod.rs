@@ -17,8 +17,8 @@ use tokio::task::LocalSet;
 use vere_cluster::{FileRegister, Register};
 use vere_disk::log::LogOptions;
 use vere_disk::spill::SpillOptions;
+use vere_owner::{Link, ShutReason};
 use vere_spool::node::NodeConfig;
-use vere_spool::owner::{Link, ShutReason};
 use vere_spoolwire::{NodeStat, QueueLimits};
 use vere_units::Secret;
 

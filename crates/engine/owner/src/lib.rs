@@ -20,7 +20,8 @@
 //! Reading order: `changes` (submitted changes), `connection` and `replica` (their receivers),
 //! `settle` (when a change is safe), `register` (which members count: rules R1 to R6), `opening`
 //! (from a claim to an open group), `duty` (which nodes keep a log), `pace` (slow members),
-//! `rebuild` (filling a node), `absence` (members that missed only a few changes).
+//! `rebuild` (filling a node), `absence` (members that missed only a few changes), [`lease`] (which of two owners of a
+//! group may deliver). The node is in `vere-spool`.
 
 mod absence;
 mod adoption;
@@ -31,6 +32,7 @@ mod connection;
 mod duty;
 mod event;
 mod incoming;
+pub mod lease;
 mod links;
 mod membership;
 mod names;
@@ -46,6 +48,16 @@ mod settle;
 mod table;
 mod title;
 
+// Tests need the other side; the tools that connect both are those of the node's tests.
+#[cfg(test)]
+use crate as owner;
+#[cfg(test)]
+use vere_spool::node;
+
+#[cfg(test)]
+#[path = "../../spool/src/testing/mod.rs"]
+#[expect(dead_code, reason = "the node's tests need more of it")]
+mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -9,7 +9,7 @@ use super::{Mark, PARTS, SLOW_FROM, WELL_UP_TO};
 
 impl Owner {
     /// Compares the members, when a comparison is meaningful.
-    pub(in crate::owner) fn watch_pace(&mut self, now: Timestamp) {
+    pub(crate) fn watch_pace(&mut self, now: Timestamp) {
         let part = self.config.slow_after / PARTS;
         if part.is_zero() {
             return;
@@ -36,7 +36,7 @@ impl Owner {
         self.judge_pace();
     }
 
-    pub(in crate::owner) fn forget_marks(&mut self) {
+    pub(crate) fn forget_marks(&mut self) {
         for replica in &mut self.replicas {
             replica.pace.forget_mark();
         }
@@ -117,7 +117,7 @@ impl Owner {
     }
 
     /// S4: whether the group goes on without a slow member.
-    pub(in crate::owner) fn goes_on_without(&self, slow: &Replica) -> bool {
+    pub(crate) fn goes_on_without(&self, slow: &Replica) -> bool {
         let stays = |replica: &&Replica| replica.is_sound() && replica.name != slow.name;
         slow.is_full()
             && slow.pace.slow
@@ -131,19 +131,19 @@ impl Owner {
     }
 
     /// Number of members wanted; S4 adds a member before a slow one leaves.
-    pub(in crate::owner) fn members_wanted(&self) -> usize {
+    pub(crate) fn members_wanted(&self) -> usize {
         let waits = |one: &Replica| one.is_full() && one.pace.slow && !self.goes_on_without(one);
         let spare = !self.is_rebuilding() && self.replicas.iter().any(waits);
         (self.config.replicas + usize::from(spare)).min(MEMBERS_MAX)
     }
 
     /// S5: whether a node that is no member may become one.
-    pub(in crate::owner) fn is_welcome(&self, replica: &Replica, now: Timestamp) -> bool {
+    pub(crate) fn is_welcome(&self, replica: &Replica, now: Timestamp) -> bool {
         self.record.members.len() < self.must_stay() || !replica.pace.rests(now)
     }
 
     /// Chooses a replica for reads: sound and full, the slow one last.
-    pub(in crate::owner) fn readable(&self) -> Option<usize> {
+    pub(crate) fn readable(&self) -> Option<usize> {
         let sound = |replica: &Replica| replica.is_sound();
         let well = |replica: &Replica| replica.is_sound() && !replica.pace.slow;
         let position = |which: fn(&Replica) -> bool| self.replicas.iter().position(which);

@@ -73,7 +73,7 @@ impl Owner {
     }
 
     /// Discards the known record, which the register may have replaced.
-    pub(in crate::owner) fn read_register_again(&mut self) {
+    pub(crate) fn read_register_again(&mut self) {
         if !matches!(self.register.asked, Some(Asked::Swap(_))) {
             self.register.known = None;
         }
@@ -90,7 +90,7 @@ impl Owner {
     }
 
     /// Sends the register the wanted record, unless a request is outstanding.
-    pub(in crate::owner) fn ask_register(&mut self, now: Timestamp) {
+    pub(crate) fn ask_register(&mut self, now: Timestamp) {
         if self.register.asked.is_some()
             || now < self.register.retry_at
             || matches!(self.phase, Phase::Fenced)
@@ -126,7 +126,7 @@ impl Owner {
     }
 
     /// Time of the next request to the register without an event.
-    pub(in crate::owner) fn register_deadline(&self) -> Option<Timestamp> {
+    pub(crate) fn register_deadline(&self) -> Option<Timestamp> {
         if self.register.asked.is_some() || matches!(self.phase, Phase::Fenced) {
             return None;
         }
@@ -305,7 +305,7 @@ impl Owner {
     }
 
     /// Whether a member is absent for too long, at fault, or slow and not needed.
-    pub(in crate::owner) fn must_go(&self, replica: &Replica, now: Timestamp) -> bool {
+    pub(crate) fn must_go(&self, replica: &Replica, now: Timestamp) -> bool {
         let away = !replica.is_up()
             && now.saturating_since(replica.away_since) >= self.config.isolate_after;
         let gone = replica.standing != Standing::Out && (replica.fault.is_some() || away);

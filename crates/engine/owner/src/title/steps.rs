@@ -28,7 +28,7 @@ impl Owner {
     }
 
     /// Asks members to confirm that they have noted this owner on stable storage.
-    pub(in crate::owner) fn secure_title(&mut self) {
+    pub(crate) fn secure_title(&mut self) {
         if !matches!(self.phase, Phase::Claimed { .. } | Phase::Learning { .. }) {
             return;
         }
@@ -77,7 +77,7 @@ impl Owner {
     }
 
     /// Handles a node's confirmation that everything before a request is safe.
-    pub(in crate::owner) fn title_noted(&mut self, link: Link, seq: Seq) {
+    pub(crate) fn title_noted(&mut self, link: Link, seq: Seq) {
         let replica = &mut self.replicas[link.node];
         if replica.noted == Noted::Asked(seq) && replica.active == Some(link.address) {
             replica.noted = Noted::Safe;

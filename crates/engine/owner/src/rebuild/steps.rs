@@ -15,7 +15,7 @@ use vere_spoolwire::Block;
 
 impl Owner {
     /// Advances the rebuild of a node as far as possible.
-    pub(in crate::owner) fn rebuild(&mut self, target: usize) {
+    pub(crate) fn rebuild(&mut self, target: usize) {
         if !matches!(self.phase, Phase::Open)
             || self.replicas[target].standing != Standing::Syncing
             || !self.replicas[target].is_up()
@@ -60,7 +60,7 @@ impl Owner {
 
     /// Restarts every rebuild that copied from `source`, which has lost full status: its undecided
     /// changes may differ from the content of the other replicas.
-    pub(in crate::owner) fn doubt_copies(&mut self, source: usize) {
+    pub(crate) fn doubt_copies(&mut self, source: usize) {
         let decided = self.changes.decided();
         for replica in &mut self.replicas {
             let depends = |rebuild: &mut Rebuild| rebuild.depends_on(source, decided);
@@ -198,7 +198,7 @@ impl Owner {
     }
 
     /// Receives queues from the source.
-    pub(in crate::owner) fn copied_queues(
+    pub(crate) fn copied_queues(
         &mut self,
         target: usize,
         seq: Seq,
@@ -209,7 +209,7 @@ impl Owner {
     }
 
     /// Receives records from the source.
-    pub(in crate::owner) fn copied_records(
+    pub(crate) fn copied_records(
         &mut self,
         target: usize,
         seq: Seq,
@@ -229,7 +229,7 @@ impl Owner {
     }
 
     /// Handles the node's confirmation that everything before is safe.
-    pub(in crate::owner) fn completed(&mut self, target: usize, seq: Seq) {
+    pub(crate) fn completed(&mut self, target: usize, seq: Seq) {
         let replica = &mut self.replicas[target];
         if let Some(rebuild) = &mut replica.rebuild
             && matches!(rebuild.step, Step::Completing(asked) if asked == seq)

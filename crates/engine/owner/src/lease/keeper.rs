@@ -15,12 +15,12 @@ use std::time::Duration;
 use vere_units::Timestamp;
 
 use super::{LeaseAnswer, LeaseHolder, LeaseRequest, LeaseTerms, LeaseWatcher, Watched};
-use crate::owner::Title;
+use crate::Title;
 
 /// Parameters of an owner's lease.
 #[derive(Debug, Clone)]
 pub struct LeaseOptions {
-    /// The life of the owner, as in [`crate::owner::OwnerConfig::life`].
+    /// The life of the owner, as in [`crate::OwnerConfig::life`].
     pub life: u64,
     /// Duration of the lease.
     pub terms: LeaseTerms,
