@@ -438,7 +438,7 @@ fn finish(
 fn confirm(count: &Acted, done: &str) -> Result<(), Failure> {
     let size = ByteSize::new(count.octets);
     let count = messages(count.messages);
-    ask_first(&format!("{count} ({size}) would be {done}"))
+    Ok(ask_first(&format!("{count} ({size}) would be {done}"))?)
 }
 
 fn told(acted: &Acted, done: &str, json: bool) -> Result<String, Failure> {
