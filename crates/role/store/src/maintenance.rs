@@ -183,7 +183,7 @@ fn ask_store(
         &request,
         EXPLAIN_PATIENCE,
     );
-    let Some(value) = asked.map_err(Failure::new)? else {
+    let Some(value) = asked? else {
         return Ok(None);
     };
     Ok(Some(serde_json::from_value(value)?))

@@ -141,7 +141,7 @@ fn ask<T: DeserializeOwned>(
     request: &StoreRequest,
 ) -> Result<Option<T>, Failure> {
     let asked = vere_control::ask_store(&vere_control::store_socket(settings), request, PATIENCE);
-    match asked.map_err(Failure::new)? {
+    match asked? {
         Some(value) => Ok(Some(serde_json::from_value(value)?)),
         None => Ok(None),
     }
