@@ -1,17 +1,19 @@
 //! The process that takes messages apart: it reads them from its standard input, a socket, and has nothing
 //! else: no files, no settings, no secrets.
 
+use std::error::Error;
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 
+use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Request, WireError, answer, read_request_head};
 
 pub use super::terms::ENVIRONMENT;
 use super::terms::OCTETS_A_SECOND;
-use vere_process::failure::Failure;
 
 /// Seconds of processor time for a message, beside those for its length; for texts, which somebody waits for
 /// more often, of all messages that are asked about at once.
@@ -25,11 +27,55 @@ const OCTETS_EACH: u64 = 8;
 /// Messages up to this size share a limit of memory, and the memory they are read into.
 const ORDINARY_OCTETS: usize = 4 << 20;
 
+/// Why the process cannot begin, or ended early.
+#[derive(Debug)]
+pub enum ChildError {
+    /// The kernel refused a limit of the process.
+    Limit(Errno),
+    /// The kernel does not report how much memory the process has.
+    MemoryUnknown,
+    /// The socket failed or brought no request, or the system refused.
+    System(io::Error),
+}
+
+impl fmt::Display for ChildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limit(error) => error.fmt(f),
+            Self::MemoryUnknown => f.write_str("the kernel does not tell how much memory there is"),
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ChildError {
+    /// The display is that of the direct cause; deeper causes follow here.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Limit(error) => error.source(),
+            Self::MemoryUnknown => None,
+            Self::System(error) => error.source(),
+        }
+    }
+}
+
+impl From<Errno> for ChildError {
+    fn from(error: Errno) -> Self {
+        Self::Limit(error)
+    }
+}
+
+impl From<io::Error> for ChildError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
 /// Serves until the socket is closed.
 ///
 /// # Errors
 /// When the socket breaks, what comes is not the protocol, or limits cannot be set.
-pub fn run() -> Result<(), Failure> {
+pub fn run() -> Result<(), ChildError> {
     let input = io::stdin();
     let stream = UnixStream::from(input.as_fd().try_clone_to_owned()?);
     let limits = Limits::set(SECONDS_MAX, TEXT_SECONDS_MAX)?;
@@ -88,7 +134,7 @@ impl Limits {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn set(seconds: u64, text_seconds: u64) -> Result<Self, Failure> {
+    pub fn set(seconds: u64, text_seconds: u64) -> Result<Self, ChildError> {
         prctl::set_no_new_privs()?;
         setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
         // When memory is short, this is what the kernel may take; it works without as well.
@@ -140,11 +186,11 @@ fn soften(resource: Resource, limit: u64) -> io::Result<()> {
 
 /// Octets of memory that is its own and may be written, as `RLIMIT_DATA` counts them (since Linux 4.7): address
 /// space that is only set aside, as the allocator does, is none.
-fn memory() -> Result<u64, Failure> {
+fn memory() -> Result<u64, ChildError> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmData:"));
     let kib = line.and_then(|rest| rest.split_whitespace().next());
     kib.and_then(|kib| kib.parse::<u64>().ok())
         .map(|kib| kib.saturating_mul(1024))
-        .ok_or_else(|| Failure::new("the kernel does not tell how much memory there is"))
+        .ok_or(ChildError::MemoryUnknown)
 }
