@@ -86,7 +86,7 @@ use vere_process::{accept, clock, entry, wire};
 /// When it cannot start: ports, files, settings.
 pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), Failure> {
     let mut inherited = Inherited::from_env()?;
-    life::run(async { Ok(serve(settings, config, level, &mut inherited).await?) })
+    life::run(serve(settings, config, level, &mut inherited))
 }
 
 /// Begins what a gateway does for its queues.
@@ -159,7 +159,7 @@ async fn serve(
     }
     // Whoever hears that it is ready may send signals.
     let mut signals = Signals::new()?;
-    let apply = |settings| reload(&reception, &groups, settings).map_err(Failure::from);
+    let apply = |settings| reload(&reception, &groups, settings);
     entry::notify_ready();
     health.send_replace(Health::Ready);
     let end = tokio::select! {

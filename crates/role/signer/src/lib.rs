@@ -4,9 +4,12 @@
 //!
 //! Reading order: `keys` (the keys in memory, kept as they are on disk), `service` (a connection).
 
+mod error;
 mod keys;
 mod service;
 
+use std::convert::Infallible;
+use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use vere_net::listen::bind_local;
 use vere_settings::Settings;
 
+use self::error::SignerError;
 use self::keys::Keys;
 use vere_process::failure::Failure;
 use vere_process::log::Level;
@@ -38,18 +42,18 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// # Errors
 /// When it cannot start: the socket, the folder of keys.
 pub fn run(settings: &Settings, config: &Path, level: Level) -> Result<(), Failure> {
+    Ok(serve(settings, config, &level)?)
+}
+
+fn serve(settings: &Settings, config: &Path, level: &Level) -> Result<(), SignerError> {
     let Some(dkim) = &settings.dkim else {
-        return Err(Failure::new(
-            "the settings have no [dkim], so there is nothing to sign",
-        ));
+        return Err(SignerError::NothingToSign);
     };
     keep_memory_private()?;
     let keys = Arc::new(Keys::load(&dkim.keys)?);
-    let listener = bind_local(&dkim.socket, SOCKET_MODE).map_err(|error| {
-        Failure::new(format!(
-            "cannot listen on {}: {error}",
-            dkim.socket.display()
-        ))
+    let listener = bind_local(&dkim.socket, SOCKET_MODE).map_err(|source| SignerError::Listen {
+        path: dkim.socket.clone(),
+        source,
     })?;
     listener.set_nonblocking(false)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -61,11 +65,11 @@ pub fn run(settings: &Settings, config: &Path, level: Level) -> Result<(), Failu
             let keys = Arc::clone(&keys);
             move || accept(&listener, &keys)
         })?;
-    runtime.block_on(watch(&keys, config, &level))
+    Ok(runtime.block_on(watch(&keys, config, level))?)
 }
 
 /// No other process of this user may look into the memory, and it is never written to a file.
-fn keep_memory_private() -> Result<(), Failure> {
+fn keep_memory_private() -> nix::Result<()> {
     prctl::set_dumpable(false)?;
     prctl::set_no_new_privs()?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
@@ -74,7 +78,7 @@ fn keep_memory_private() -> Result<(), Failure> {
 
 /// Keeps the keys as they are on disk, and the log's level as the settings want it, until the role is told to
 /// stop.
-async fn watch(keys: &Keys, config: &Path, level: &Level) -> Result<(), Failure> {
+async fn watch(keys: &Keys, config: &Path, level: &Level) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -87,7 +91,7 @@ async fn watch(keys: &Keys, config: &Path, level: &Level) -> Result<(), Failure>
             _ = interrupt.recv() => {}
             _ = hangup.recv() => {
                 keys.look();
-                life::reload(config, level, |_| Ok(()));
+                life::reload(config, level, |_| Ok::<_, Infallible>(()));
             }
             _ = tick.tick() => {
                 keys.look();
