@@ -184,7 +184,7 @@ async fn has_room<I>(
     let joined = context.aside.join(message).await;
     joined
         .inspect_err(
-            |error| tracing::warn!(%error, "a message that was received cannot be read: it is refused"),
+            |error| tracing::warn!(%error, "received message refused: its file cannot be read"),
         )
         .is_ok()
 }

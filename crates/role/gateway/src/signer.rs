@@ -94,7 +94,7 @@ impl Signer {
             let drafts = match draft(&message, &domain, &keys).await {
                 Ok(drafts) => drafts,
                 Err(why) => {
-                    tracing::warn!(domain, %why, "message sent on without a signature");
+                    tracing::warn!(domain, %why, "message not signed");
                     return Ok((message, SignResult::NotSignable));
                 }
             };

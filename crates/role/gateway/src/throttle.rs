@@ -71,7 +71,7 @@ pub(super) fn throttled(group: &Group) -> Option<Bound> {
             let percent = share.map_or(0, |(_, percent)| *percent);
             tracing::warn!(%bound, percent, "intake throttled: new connections get 421, new messages 452");
         }
-        (Some(_), None) => tracing::info!("intake as before"),
+        (Some(_), None) => tracing::info!("intake throttling ended"),
         _ => {}
     }
     group.host.process.show_throttled();
@@ -97,7 +97,7 @@ impl Process {
                 let bound = Bound::Bodies;
                 tracing::warn!(%bound, %client, octets, "intake throttled: new messages of clients that have not authenticated get 452");
             }
-            (true, false) => tracing::info!("intake as before"),
+            (true, false) => tracing::info!("intake throttling ended"),
             _ => {}
         }
         self.show_throttled();

@@ -31,7 +31,7 @@ pub(super) fn tell_unrouted(groups: &Groups) {
                     tracing::warn!(
                         queue = %destination,
                         messages,
-                        "no route names this next hop any more: vere queue reroute sends what waits elsewhere"
+                        "no route names this next hop any more: redirect the messages with vere queue reroute"
                     );
                 }
             }
