@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use vere_settings::Settings;
 
 use vere_control::{MessageRow, Request, ask, queues};
@@ -46,9 +45,7 @@ pub(crate) fn list(settings: &Settings) -> Result<String, Failure> {
 }
 
 fn request<T: DeserializeOwned>(settings: &Settings, request: &Request) -> Result<T, Failure> {
-    let value: Value = ask(&settings.control.socket, request).map_err(Failure::new)?;
-    serde_json::from_value(value)
-        .map_err(|error| Failure::new(format!("the gateway's answer cannot be read: {error}")))
+    Ok(queues::parse(ask(&settings.control.socket, request)?)?)
 }
 
 #[derive(Debug, Default)]

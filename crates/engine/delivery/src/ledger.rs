@@ -36,7 +36,7 @@ impl<H: Host> Group<H> {
         self.ledger(|ledger| tell(ledger, &subject))
     }
 
-    /// The lines about the end of an attempt.
+    /// Returns the lines about the end of an attempt.
     pub(super) fn finished_lines(
         &self,
         queue: QueueNumber,
@@ -53,7 +53,7 @@ impl<H: Host> Group<H> {
         EventLines::told(&self.event_lines.finished, lines)
     }
 
-    /// The line about a message that an operator removes.
+    /// Returns the line about a message that an operator removes.
     pub(super) fn removed_lines(
         &self,
         queue: QueueNumber,
@@ -69,7 +69,7 @@ impl<H: Host> Group<H> {
         EventLines::told(&self.event_lines.finished, lines)
     }
 
-    /// The lines about a report to a sender; `sent`: the trace id of the report.
+    /// Returns the lines about a report to a sender; `sent`: the trace id of the report.
     pub(super) fn report_lines(
         &self,
         queue: QueueNumber,
@@ -86,7 +86,7 @@ impl<H: Host> Group<H> {
         EventLines::told(&self.event_lines.notices, lines)
     }
 
-    /// The lines about a report on a message that is being accepted.
+    /// Returns the lines about a report on a message that is being accepted.
     pub fn expanded_lines(
         &self,
         message: TraceId,
@@ -100,7 +100,7 @@ impl<H: Host> Group<H> {
         EventLines::told(&self.event_lines.notices, lines)
     }
 
-    /// The line about an operator's order.
+    /// Returns the line about a queue command for a destination.
     pub fn order_lines(&self, order: &Order, change: OrderNotice) -> Lines {
         if !self.event_lines.is_on() {
             return Vec::new();
@@ -110,7 +110,7 @@ impl<H: Host> Group<H> {
         EventLines::told(&self.event_lines.notices, vec![line])
     }
 
-    /// The line about a message that an operator holds or releases.
+    /// Returns the line about a message that an operator holds or releases.
     pub(super) fn hold_lines(
         &self,
         destination: &Destination,
@@ -126,7 +126,7 @@ impl<H: Host> Group<H> {
         EventLines::told(&self.event_lines.notices, vec![line])
     }
 
-    /// Lines are safe in the spool.
+    /// Counts lines that are safe in the spool.
     pub fn lines_stored(&self, lines: &Lines) {
         if !lines.is_empty() {
             self.event_lines.stored(octets(lines));
@@ -137,7 +137,7 @@ impl<H: Host> Group<H> {
     /// Creates the missing queues for event lines, before the first line is written.
     ///
     /// # Errors
-    /// When the spool cannot make them now.
+    /// When the spool cannot create the queues now.
     pub(super) async fn prepare_records(&self, waiting: u64) -> Result<(), SpoolError> {
         if !self.event_lines.is_on() {
             return Ok(());

@@ -85,7 +85,7 @@ impl EventLines {
             tracing::warn!(
                 queue = %stat.name,
                 lines = stat.length,
-                "lines wait for [records], which the settings do not have"
+                "event lines kept in the spool: the settings have no [records]"
             );
         }
     }

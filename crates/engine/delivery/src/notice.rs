@@ -4,7 +4,7 @@ use bytes::Bytes;
 use vere_queue::{Destination, Envelope, ReportKind};
 use vere_units::TraceId;
 
-/// One record to be: a destination, the envelope for it and the message.
+/// The content of a future record: a destination, its envelope, and the message.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// The destination, whose queue the record goes to.

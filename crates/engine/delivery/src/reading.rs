@@ -8,9 +8,9 @@ use vere_spoolwire::{QueueId, Record, RecordId, SpoolError};
 
 use crate::host::Spool;
 
-/// Octets asked for when one body is fetched: one record always comes whole.
+/// Limit of octets for the fetch of one record; a single record always comes whole.
 const FETCH_BYTES: u32 = 1 << 20;
-/// How long what the spool does not give now waits before it is asked for again.
+/// Pause before a record that the spool cannot deliver now is requested again.
 pub const POST_RETRY: Duration = Duration::from_millis(500);
 
 /// Reads one record; `None` if the spool does not have it.
@@ -28,13 +28,13 @@ pub async fn record(
     Ok(records.find(|found| found.id == id))
 }
 
-/// A copy of the body alone: a record shares its memory with the whole block.
+/// Copies a body: the record would keep the memory of its whole block.
 #[must_use]
 pub fn own(body: &Bytes) -> Bytes {
     Bytes::copy_from_slice(body)
 }
 
-/// The records of a block that this version can read.
+/// Decodes the records of a block, and leaves out records that this version cannot read.
 pub fn readable(
     records: Vec<Record>,
 ) -> impl Iterator<Item = (vere_queue::RecordId, Envelope, Bytes)> {

@@ -1,4 +1,4 @@
-//! Queues whose messages behind the head wait to be looked through.
+//! Queues whose messages behind the head wait for an inspection.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -6,14 +6,14 @@ use std::ops::Bound;
 
 use vere_queue::QueueNumber;
 
-/// The reason why messages wait: the reply of a host or destination.
+/// The reason for the wait of messages: the reply of a host or destination.
 #[derive(Debug)]
 pub(crate) struct Reason {
     pub(crate) remote: String,
     pub(crate) reply: String,
 }
 
-/// Queues that are to be looked through, and why their messages wait.
+/// Queues that wait for an inspection, with the reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Behind {
     waiting: RefCell<BTreeMap<QueueNumber, Reason>>,
@@ -21,18 +21,18 @@ pub(crate) struct Behind {
 }
 
 impl Behind {
-    /// Adds a queue. Returns whether a task has to be started for it: none is running.
+    /// Adds a queue. Returns whether the caller has to start a task, because no task runs.
     pub(crate) fn add(&self, queue: QueueNumber, reason: Reason) -> bool {
         self.waiting.borrow_mut().insert(queue, reason);
         !self.running.replace(true)
     }
 
-    /// The task has ended: no queue waits.
+    /// Notes the end of the task: no queue waits.
     pub(crate) fn ended(&self) {
         self.running.set(false);
     }
 
-    /// Takes the queue after another one; after the last comes the first.
+    /// Takes the next queue after queue `after`; the first queue follows the last.
     pub(crate) fn next(&self, after: QueueNumber) -> Option<(QueueNumber, Reason)> {
         let mut waiting = self.waiting.borrow_mut();
         let later = (Bound::Excluded(after), Bound::Unbounded);
@@ -45,7 +45,7 @@ impl Behind {
         waiting.remove_entry(&queue)
     }
 
-    /// Puts a queue back, unless there is a newer reason.
+    /// Puts a queue back, unless the queue has a newer reason.
     pub(crate) fn go_on(&self, queue: QueueNumber, reason: Reason) {
         self.waiting.borrow_mut().entry(queue).or_insert(reason);
     }

@@ -3,6 +3,7 @@
 //! A local stream socket; a JSON object per line in each direction. A request is `{"command": NAME, ...}`, its answer
 //! `{"ok": VALUE}` or `{"error": TEXT}`. The permissions of the socket's file decide who may connect: the owner only.
 
+mod error;
 pub mod queues;
 mod requests;
 mod rows;
@@ -18,6 +19,7 @@ use vere_settings::Settings;
 
 pub use vere_delivery::{Acted, Action, HoldOutcome, MessageChange, Selection};
 
+pub use error::{AskError, Peer};
 pub use requests::{OrderChange, Request, StoreRequest, TopOrder};
 pub use rows::{HoldRow, MessageRow, OrderRow, QueueRow, ReplicaLine};
 pub use top::{Budget, HeaviestClient, TopSample, TopTotals};
@@ -46,8 +48,8 @@ pub fn store_socket(settings: &Settings) -> PathBuf {
 /// Asks the gateway behind `socket` and waits for the answer.
 ///
 /// # Errors
-/// When nobody listens at the socket, the answer takes too long, or the gateway refuses; the text has the reason.
-pub fn ask(socket: &Path, request: &Request) -> Result<serde_json::Value, String> {
+/// When nobody listens at the socket, the answer takes too long, or the gateway refuses.
+pub fn ask(socket: &Path, request: &Request) -> Result<serde_json::Value, AskError> {
     ask_for(socket, request, ANSWER_TIMEOUT)
 }
 
@@ -59,28 +61,27 @@ pub fn ask_for(
     socket: &Path,
     request: &Request,
     patience: Duration,
-) -> Result<serde_json::Value, String> {
+) -> Result<serde_json::Value, AskError> {
     match talk(socket, request, patience) {
-        Err(error) if is_nobody(&error) => Err(format!(
-            "no gateway is running (nobody listens on {})",
-            socket.display()
-        )),
-        talked => understood(socket, "gateway", talked),
+        Err(error) if is_nobody(&error) => Err(AskError::NoGateway {
+            socket: socket.to_owned(),
+        }),
+        talked => understood(socket, Peer::Gateway, talked),
     }
 }
 
 /// Asks the mail store behind `socket`; `None` when nobody listens there.
 ///
 /// # Errors
-/// When the answer takes too long, or the store refuses; the text says which.
+/// When the answer takes too long, or the store refuses.
 pub fn ask_store(
     socket: &Path,
     request: &StoreRequest,
     patience: Duration,
-) -> Result<Option<serde_json::Value>, String> {
+) -> Result<Option<serde_json::Value>, AskError> {
     match talk(socket, request, patience) {
         Err(error) if is_nobody(&error) => Ok(None),
-        talked => understood(socket, "mail store", talked).map(Some),
+        talked => understood(socket, Peer::Store, talked).map(Some),
     }
 }
 
@@ -105,26 +106,25 @@ fn is_nobody(error: &io::Error) -> bool {
 
 fn understood(
     socket: &Path,
-    who: &str,
+    peer: Peer,
     talked: io::Result<Answer>,
-) -> Result<serde_json::Value, String> {
+) -> Result<serde_json::Value, AskError> {
+    let socket = socket.to_owned();
     match talked {
         Ok(Answer::Ok(value)) => Ok(value),
-        Ok(Answer::Error(text)) => Err(text),
+        Ok(Answer::Error(text)) => Err(AskError::Refused(text)),
         Err(error)
             if matches!(
                 error.kind(),
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::UnexpectedEof
             ) =>
         {
-            Err(format!(
-                "the {who} on {} gave no answer; what was asked may be done all the same: look again",
-                socket.display()
-            ))
+            Err(AskError::NoAnswer { peer, socket })
         }
-        Err(error) => Err(format!(
-            "cannot talk to the {who} on {}: {error}",
-            socket.display()
-        )),
+        Err(source) => Err(AskError::Connection {
+            peer,
+            socket,
+            source,
+        }),
     }
 }

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{QueueRow, Request, ask};
-use vere_process::failure::Failure;
+use super::{AskError, QueueRow, Request, ask};
 
 /// Queues in one answer of the gateway.
 const PAGE: usize = 2_000;
@@ -13,10 +12,10 @@ const PAGE: usize = 2_000;
 /// All queues, those of dead gateways that are delivered by this one last.
 ///
 /// # Errors
-/// When the gateway does not answer; the text says why.
-pub fn all(socket: &Path) -> Result<Vec<QueueRow>, Failure> {
+/// When the gateway does not answer, or answers in another form.
+pub fn all(socket: &Path) -> Result<Vec<QueueRow>, AskError> {
     let mut rows = in_group(socket, None)?;
-    let adopted = ask(socket, &Request::Adopted).map_err(Failure::new)?;
+    let adopted = ask(socket, &Request::Adopted)?;
     for group in parse::<Vec<String>>(adopted)? {
         rows.append(&mut in_group(socket, Some(&group))?);
     }
@@ -24,7 +23,7 @@ pub fn all(socket: &Path) -> Result<Vec<QueueRow>, Failure> {
 }
 
 /// Asks page by page, so that the gateway never works long on one.
-fn in_group(socket: &Path, group: Option<&str>) -> Result<Vec<QueueRow>, Failure> {
+fn in_group(socket: &Path, group: Option<&str>) -> Result<Vec<QueueRow>, AskError> {
     let mut rows: Vec<QueueRow> = Vec::new();
     loop {
         let request = Request::QueueList {
@@ -32,7 +31,7 @@ fn in_group(socket: &Path, group: Option<&str>) -> Result<Vec<QueueRow>, Failure
             after: rows.last().map(|row| row.destination.clone()),
             limit: PAGE,
         };
-        let page: Vec<QueueRow> = parse(ask(socket, &request).map_err(Failure::new)?)?;
+        let page: Vec<QueueRow> = parse(ask(socket, &request)?)?;
         if page.is_empty() {
             return Ok(rows);
         }
@@ -40,11 +39,10 @@ fn in_group(socket: &Path, group: Option<&str>) -> Result<Vec<QueueRow>, Failure
     }
 }
 
-/// What an answer holds.
+/// Parses the value of an answer.
 ///
 /// # Errors
-/// When it is of another form, as that of another version may be.
-pub fn parse<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Failure> {
-    serde_json::from_value(value)
-        .map_err(|error| Failure::new(format!("the gateway's answer cannot be read: {error}")))
+/// When the value has another form, such as that of another version.
+pub fn parse<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, AskError> {
+    serde_json::from_value(value).map_err(AskError::Form)
 }

@@ -1,35 +1,81 @@
-//! The process that takes messages apart: it reads them from its standard input, a socket, and has nothing
-//! else: no files, no settings, no secrets.
+//! The process that parses messages. The process reads messages from its standard input, a socket, and has no other
+//! resources: no files, no settings, no secrets.
 
+use std::error::Error;
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 
+use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Request, WireError, answer, read_request_head};
 
 pub use super::terms::ENVIRONMENT;
 use super::terms::OCTETS_A_SECOND;
-use vere_process::failure::Failure;
 
-/// Seconds of processor time for a message, beside those for its length; for texts, which somebody waits for
-/// more often, of all messages that are asked about at once.
+/// Seconds of processor time for a message, in addition to the time for its length. Texts have a shorter limit for all
+/// messages of a request, because a search waits for the answer.
 const SECONDS_MAX: u64 = 10;
 const TEXT_SECONDS_MAX: u64 = 3;
-/// Octets of memory beside those for the length of a message.
+/// Octets of memory in addition to those for the length of a message.
 const WORK_OCTETS: u64 = 32 << 20;
-/// Octets of memory for each octet of a message: itself, and what is found in it; or its texts, decoded,
-/// as characters, as they are compared, and told.
+/// Octets of memory for each octet of a message: the octet itself and the parsed structure; or the texts, which exist
+/// decoded, as characters, in the form for comparison, and in the answer.
 const OCTETS_EACH: u64 = 8;
-/// Messages up to this size share a limit of memory, and the memory they are read into.
+/// Messages up to this size share one memory limit and one buffer.
 const ORDINARY_OCTETS: usize = 4 << 20;
+
+/// Why the process cannot begin, or ended early.
+#[derive(Debug)]
+pub enum ChildError {
+    /// The kernel refused a limit of the process.
+    Limit(Errno),
+    /// The kernel does not report how much memory the process has.
+    MemoryUnknown,
+    /// The socket failed or brought no request, or the system refused.
+    System(io::Error),
+}
+
+impl fmt::Display for ChildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limit(error) => error.fmt(f),
+            Self::MemoryUnknown => f.write_str("the kernel does not tell how much memory there is"),
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ChildError {
+    /// The display is that of the direct cause; deeper causes follow here.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Limit(error) => error.source(),
+            Self::MemoryUnknown => None,
+            Self::System(error) => error.source(),
+        }
+    }
+}
+
+impl From<Errno> for ChildError {
+    fn from(error: Errno) -> Self {
+        Self::Limit(error)
+    }
+}
+
+impl From<io::Error> for ChildError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
 
 /// Serves until the socket is closed.
 ///
 /// # Errors
-/// When the socket breaks, what comes is not the protocol, or limits cannot be set.
-pub fn run() -> Result<(), Failure> {
+/// When the socket breaks, the input breaks the protocol, or limits cannot be set.
+pub fn run() -> Result<(), ChildError> {
     let input = io::stdin();
     let stream = UnixStream::from(input.as_fd().try_clone_to_owned()?);
     let limits = Limits::set(SECONDS_MAX, TEXT_SECONDS_MAX)?;
@@ -71,27 +117,27 @@ pub fn serve(
     }
 }
 
-/// What the process may take.
+/// The limits of the process.
 #[derive(Debug)]
 pub struct Limits {
     /// Seconds of processor time for a message, and for texts.
     seconds: u64,
     text_seconds: u64,
-    /// Octets of memory that it had at its start: the program itself.
+    /// Octets of memory at the start of the process: the program itself.
     before: u64,
-    /// The limit in force.
+    /// The current memory limit.
     memory: u64,
 }
 
 impl Limits {
-    /// Puts the limits in force that never change, with seconds of processor time for a message and for texts.
+    /// Applies the limits that never change. The arguments are seconds of processor time for a message and for texts.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn set(seconds: u64, text_seconds: u64) -> Result<Self, Failure> {
+    pub fn set(seconds: u64, text_seconds: u64) -> Result<Self, ChildError> {
         prctl::set_no_new_privs()?;
         setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
-        // When memory is short, this is what the kernel may take; it works without as well.
+        // When memory is short, the kernel prefers to end this process; a failure here does no harm.
         let _ = std::fs::write("/proc/self/oom_score_adj", "500");
         let before = memory()?;
         // No files and no processes from now on.
@@ -107,7 +153,7 @@ impl Limits {
         Ok(limits)
     }
 
-    /// Gives time and memory for a request of so many octets.
+    /// Renews time and memory for a request with `octets` octets of messages.
     fn renew(&mut self, request: Request, octets: usize) -> io::Result<()> {
         let seconds = match request {
             Request::Parse(_) => self.seconds,
@@ -131,20 +177,20 @@ impl Limits {
     }
 }
 
-/// Sets a limit that may be raised again.
+/// Sets a soft limit, which the process may raise again.
 fn soften(resource: Resource, limit: u64) -> io::Result<()> {
     let (_, hard) = getrlimit(resource)?;
     setrlimit(resource, limit.min(hard), hard)?;
     Ok(())
 }
 
-/// Octets of memory that is its own and may be written, as `RLIMIT_DATA` counts them (since Linux 4.7): address
-/// space that is only set aside, as the allocator does, is none.
-fn memory() -> Result<u64, Failure> {
+/// Returns the octets of private writable memory, as `RLIMIT_DATA` counts them (since Linux 4.7). Reserved address
+/// space, such as the allocator's, does not count.
+fn memory() -> Result<u64, ChildError> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmData:"));
     let kib = line.and_then(|rest| rest.split_whitespace().next());
     kib.and_then(|kib| kib.parse::<u64>().ok())
         .map(|kib| kib.saturating_mul(1024))
-        .ok_or_else(|| Failure::new("the kernel does not tell how much memory there is"))
+        .ok_or(ChildError::MemoryUnknown)
 }

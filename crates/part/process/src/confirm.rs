@@ -1,16 +1,58 @@
 //! Asks for confirmation before an irreversible action.
 
+use std::error::Error;
+use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 
-use crate::failure::Failure;
+/// An action was not confirmed, and nothing was done.
+#[derive(Debug)]
+pub enum ConfirmError {
+    /// Standard input is no terminal: only `--yes` confirms.
+    NoTerminal {
+        /// The action, such as "1 message would be removed".
+        what: String,
+    },
+    /// The operator did not type `yes`.
+    Declined,
+    /// The terminal cannot be read or written.
+    Terminal(io::Error),
+}
+
+impl fmt::Display for ConfirmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTerminal { what } => write!(f, "{what}; nothing was done: add --yes"),
+            Self::Declined => f.write_str("nothing was done"),
+            Self::Terminal(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ConfirmError {
+    /// The display holds the text of the direct cause already; deeper causes follow here.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NoTerminal { .. } | Self::Declined => None,
+            Self::Terminal(error) => error.source(),
+        }
+    }
+}
+
+impl From<io::Error> for ConfirmError {
+    fn from(error: io::Error) -> Self {
+        Self::Terminal(error)
+    }
+}
 
 /// Asks at a terminal; elsewhere only `--yes` is an answer.
 ///
 /// # Errors
 /// When the answer is not `yes`.
-pub fn confirm(what: &str) -> Result<(), Failure> {
+pub fn confirm(what: &str) -> Result<(), ConfirmError> {
     if !io::stdin().is_terminal() {
-        return Err(Failure::new(format!("{what}; nothing was done: add --yes")));
+        return Err(ConfirmError::NoTerminal {
+            what: what.to_owned(),
+        });
     }
     let mut stderr = io::stderr();
     write!(stderr, "{what}. Type yes to go on: ")?;
@@ -20,5 +62,5 @@ pub fn confirm(what: &str) -> Result<(), Failure> {
     if answer.trim() == "yes" {
         return Ok(());
     }
-    Err(Failure::new("nothing was done"))
+    Err(ConfirmError::Declined)
 }

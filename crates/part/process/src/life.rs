@@ -1,5 +1,6 @@
 //! A role's process from start to stop: its thread of tasks, the supervisor's watchdog, signals.
 
+use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,14 +21,14 @@ const BLOCKING_PATIENCE: Duration = Duration::from_millis(100);
 /// Runs a role whose tasks share one thread.
 ///
 /// # Errors
-/// Errors of `role`, or a failure to start the runtime.
-pub fn run(role: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+/// Errors of `role` with their causes, or a failure to start the runtime.
+pub fn run<E: Error>(role: impl Future<Output = Result<(), E>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let ended = runtime.block_on(LocalSet::new().run_until(role));
     runtime.shutdown_timeout(BLOCKING_PATIENCE);
-    ended
+    Ok(ended?)
 }
 
 /// Beats for ever: tells the supervisor that the thread's tasks still run, and gives free memory back to the kernel.
@@ -75,11 +76,11 @@ impl Signals {
 
     /// Waits for the order to stop; an order to reload puts the settings in the file at `config` in force
     /// by `apply`, and the level of the log. A file that is wrong changes nothing.
-    pub async fn wait_for_stop(
+    pub async fn wait_for_stop<E: Error>(
         &mut self,
         config: &Path,
         level: &Level,
-        apply: impl Fn(Settings) -> Result<(), Failure>,
+        apply: impl Fn(Settings) -> Result<(), E>,
     ) {
         loop {
             tokio::select! {
@@ -93,11 +94,13 @@ impl Signals {
 }
 
 /// The supervisor has accepted other settings: `apply` puts them in force, and the log has their level.
-pub fn reload(config: &Path, level: &Level, apply: impl Fn(Settings) -> Result<(), Failure>) {
+pub fn reload<E: Error>(config: &Path, level: &Level, apply: impl Fn(Settings) -> Result<(), E>) {
     let reloaded = role_settings(config).map_err(Failure::from);
     let applied = reloaded.and_then(|settings| {
         let wanted = settings.log.level;
-        apply(settings).map(|()| level.set(wanted))
+        apply(settings)?;
+        level.set(wanted);
+        Ok(())
     });
     match applied {
         Ok(()) => tracing::info!(config = %config.display(), "configuration reloaded"),

@@ -69,7 +69,7 @@ pub(super) fn set_policy(group: &Group, settings: &Settings) {
         .change(|queues| queues.set_policy(policy(settings)));
 }
 
-/// Whether so many lines for other systems wait that no mail is to be taken.
+/// Whether the waiting event lines exceed their limit; then no mail is accepted.
 pub(super) fn has_too_many_lines(group: &Group) -> bool {
     let settings = group.host.process.settings();
     let max = settings.records.as_ref().map(|records| records.waiting_max);

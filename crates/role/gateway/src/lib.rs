@@ -1,9 +1,9 @@
 //! The gateway role: accepts mail by SMTP, stores the mail in the spool, and delivers it.
 //!
-//! One thread and its tasks: `listeners` accept, `session` drives a connection, `intake` takes
-//! responsibility for a message, `routing` says where it goes, `scheduler` starts workers, `local` and `relay` deliver,
-//! `control` answers commands. The state of a group of queues, and the order in which its records change, are those of
-//! [`vere_delivery`]; `group` has its surroundings, `process` the state of the process.
+//! One thread runs all tasks: `listeners` accept connections, `session` drives a connection, `intake` takes
+//! responsibility for a message, `routing` finds the destinations, `scheduler` starts workers, `local` and `relay`
+//! deliver, `control` answers commands. The crate [`vere_delivery`] has the state of a group of queues, and decides the
+//! order in which records change; `group` has the group's environment, `process` the state of the process.
 
 mod adopt;
 mod aside;
@@ -83,13 +83,13 @@ use vere_process::{accept, clock, entry, wire};
 /// Runs the role until it is told to stop.
 ///
 /// # Errors
-/// When it cannot start: ports, files, settings.
+/// When the gateway cannot start: ports, files, settings.
 pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), Failure> {
     let mut inherited = Inherited::from_env()?;
-    life::run(async { Ok(serve(settings, config, level, &mut inherited).await?) })
+    life::run(serve(settings, config, level, &mut inherited))
 }
 
-/// Begins what a gateway does for its queues.
+/// Starts the tasks that serve a gateway's queues.
 fn keep_queues(group: &Rc<Group>) {
     spawn_local(scheduler::run(Rc::clone(group)));
     spawn_local(follow_link(Rc::clone(group)));
@@ -125,7 +125,7 @@ async fn serve(
             source,
         })?;
     let local = inherited.take_local("sendmail");
-    // What follows may have to wait for another gateway's lease.
+    // The next steps may have to wait for the end of another gateway's lease.
     spawn_local(life::beat());
     let (options, _mark) = connecting::own(&settings).await?;
     let (link, driver) = SpoolLink::connect(options);
@@ -157,9 +157,9 @@ async fn serve(
     if let Some(listener) = local {
         spawn_local(Rc::clone(&reception).accept_local(UnixListener::from_std(listener)?));
     }
-    // Whoever hears that it is ready may send signals.
+    // A process that hears of the readiness may send signals.
     let mut signals = Signals::new()?;
-    let apply = |settings| reload(&reception, &groups, settings).map_err(Failure::from);
+    let apply = |settings| reload(&reception, &groups, settings);
     entry::notify_ready();
     health.send_replace(Health::Ready);
     let end = tokio::select! {
@@ -174,7 +174,8 @@ async fn serve(
     end
 }
 
-/// Keeps a certificate from a certificate authority, if the settings want one, and answers its challenges.
+/// Keeps a certificate from a certificate authority, if the settings ask for a certificate, and answers the
+/// authority's challenges.
 fn keep_certificate(
     settings: &Settings,
     listeners: Vec<std::net::TcpListener>,
@@ -191,14 +192,14 @@ fn keep_certificate(
     Ok(())
 }
 
-/// Waits until what the spool holds is back; mail is taken only then.
+/// Waits until all queues are read back from the spool; mail is accepted only then.
 async fn wait_recovered(group: &Group) {
     while !group.is_recovered() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Puts other settings in force.
+/// Applies other settings.
 fn reload(reception: &Reception, groups: &Groups, settings: Settings) -> Result<(), GatewayError> {
     reception.tls().reload(&settings)?;
     groups.set_settings(Arc::new(settings))?;
@@ -221,7 +222,7 @@ async fn wind_down(group: &Group, stop: &watch::Sender<bool>) {
             "stopping with sessions or attempts under way; nothing acknowledged is lost"
         );
     }
-    // Nothing is begun any more: whoever is next need not wait.
+    // No delivery begins any more, so the next holder of the lease need not wait.
     group.host.link.give_back().await;
     group.host.link.close();
     group.host.process.flush_trace();

@@ -66,7 +66,7 @@ impl Reception {
         Ok(reception)
     }
 
-    /// Takes the gateway's settings over for connections to come.
+    /// Applies the gateway's current settings to later connections.
     pub(super) fn configure(&self) {
         let settings = self.group.host.process.settings();
         self.group
@@ -84,7 +84,7 @@ impl Reception {
         *self.configs.borrow_mut() = configs.into_iter().collect();
     }
 
-    /// The certificates shown.
+    /// Returns the certificates for clients.
     pub(super) const fn tls(&self) -> &ServerTls {
         &self.tls
     }
@@ -111,8 +111,8 @@ impl Reception {
                 .map_or_else(|| settings.hostname.clone(), |local| local.domain.clone());
             return config;
         }
-        // Users' devices still authenticate on the MX port of small sites; it is offered only where a
-        // password is protected, as everywhere.
+        // At small sites, users' devices still authenticate on the MX port. As on every port, AUTH is offered only
+        // where the password is protected.
         config.auth = Some(AuthConfig {
             mechanisms: vec![Mechanism::ScramSha256, Mechanism::Plain, Mechanism::Login],
             nonces: Arc::clone(&self.nonces),
@@ -144,14 +144,14 @@ impl Reception {
         mut stream: TcpStream,
         from: SocketAddr,
     ) -> io::Result<()> {
-        // Replies are written whole: waiting for more would only delay them.
+        // Each write has whole replies, so waiting for further octets would only delay the replies.
         stream.set_nodelay(true)?;
         let mut local = stream.local_addr()?;
         let mut address = from;
         let settings = self.group.host.process.settings();
         if settings.proxy.contains(from.ip()) {
             let patience = settings.limits.command_timeout.duration();
-            // Boxed: its buffer must not make every session larger.
+            // Boxed: the header's buffer must not enlarge the future of every session.
             let read = Box::pin(proxy::read(&mut stream, patience)).await;
             if read.is_err() {
                 self.group.host.process.metrics.turned_away(Refusal::Proxy);
@@ -163,7 +163,7 @@ impl Reception {
         let shut = self.group.host.link.state().borrow().is_shut();
         let pressed = self.group.is_recovered() && throttle::throttled(&self.group).is_some();
         if shut || pressed {
-            // A client that knows another system goes there; one that does not comes back later.
+            // A client that knows another host connects there; other clients come back later.
             let reason = if shut {
                 Refusal::Spool
             } else {
@@ -190,13 +190,13 @@ impl Reception {
         };
         let context = self.context(service, client);
         let peer = self.peer(&settings, address, local, &context.intake);
-        // Boxed each: most of a session's life is waiting, and its size is what an idle client costs.
+        // Boxed: a session mostly waits, and the size of its future is the cost of an idle client.
         match service {
             Service::Smtp | Service::Submission => {
                 Box::pin(session::serve(stream, peer, context)).await
             }
             Service::Submissions => Box::pin(session::serve_tls(stream, peer, context)).await,
-            // Its sockets are none of the internet: `local`.
+            // This service has no TCP sockets; `local` accepts its clients.
             Service::Sendmail => Ok(()),
         }
     }
@@ -240,8 +240,8 @@ impl Reception {
         peer.may_relay = rights.may_relay;
         peer.may_auth_in_clear = rights.may_auth_in_clear;
         peer.may_prioritise = rights.may_prioritise;
-        // The client that a PROXY header names has this right or not; the right of the proxy itself would be
-        // everybody's.
+        // This right belongs to the client that a PROXY header names. The proxy's own right would extend to all clients
+        // behind the proxy.
         peer.may_xclient = settings.xclient.contains(address.ip());
         peer.tls_available = self.tls.available();
         peer

@@ -1,5 +1,4 @@
-//! Shows queues and messages. What memory knows is answered from memory; the rest of a message comes
-//! from the spool, for the messages shown only.
+//! Shows queues and messages. Summaries come from memory; envelopes come from the spool, for the shown messages only.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -14,15 +13,15 @@ use super::process::Process;
 use super::{clock, orders, unrouted};
 use vere_control::{Answer, MessageRow, QueueRow};
 
-/// Messages in one answer, at most.
+/// Maximum of messages in one answer.
 const SHOW_MAX: usize = 10_000;
-/// Queues in one answer, at most: longer answers would delay other tasks by more than some milliseconds.
+/// Maximum of queues in one answer: longer answers would delay other tasks by more than some milliseconds.
 const LIST_MAX: usize = 2_000;
 /// Records in one block from the spool.
 const BLOCK_RECORDS: u32 = 200;
-/// Octets in one block, about.
+/// Approximate size of one block, in octets.
 const BLOCK_OCTETS: u32 = 1 << 20;
-/// Blocks read for one answer; messages behind them are shown without sender and recipients.
+/// Blocks read for one answer; messages beyond these blocks are shown without sender and recipients.
 const BLOCKS_MAX: usize = 100;
 
 /// Lists queues in the order of their destinations, from behind `after` on if given. With `group`, lists the queues
@@ -98,7 +97,7 @@ pub(super) async fn show(groups: &Groups, asked: Asked<'_>) -> Answer {
     }
 }
 
-/// The messages of a queue, those behind `after` if it is given; or the places of one message.
+/// Returns the messages of a queue, from behind `after` on if given; or the places of one message.
 fn of_what(
     process: &Process,
     all: &[(Option<String>, Rc<Group>)],
@@ -153,7 +152,7 @@ fn of_queue(
             message,
         }));
     }
-    // Ids grow with time; a queue by itself is in order already, whatever its ids are.
+    // Ids grow with time, and thus order messages of several gateways. A single queue is in order already.
     if all.len() > 1 {
         found.sort_by_key(|found| found.message.trace);
         found.truncate(limit);
@@ -161,7 +160,7 @@ fn of_queue(
     known.then_some(found)
 }
 
-/// Where a message waits.
+/// Returns all places where a message waits.
 fn of_message(all: &[(Option<String>, Rc<Group>)], trace: TraceId) -> Vec<Found> {
     let mut found = Vec::new();
     for (place, (_, one)) in all.iter().enumerate() {
@@ -180,14 +179,14 @@ fn of_message(all: &[(Option<String>, Rc<Group>)], trace: TraceId) -> Vec<Found>
     found
 }
 
-/// The messages that are held one by one, here and in adopted queues: [`SHOW_MAX`] of them, the oldest first.
+/// Returns the messages held individually, here and in adopted queues: the oldest [`SHOW_MAX`] of them, oldest first.
 pub(super) async fn held(groups: &Groups) -> Vec<MessageRow> {
     let all = groups.named();
     let found = held_in(&all, |_, _| true, None, SHOW_MAX);
     rows(&all, &found).await
 }
 
-/// Of the messages that are held one by one those that are wanted, the oldest first.
+/// Selects wanted messages among the messages held individually, oldest first.
 fn held_in(
     all: &[(Option<String>, Rc<Group>)],
     is_wanted: impl Fn(&Destination, TraceId) -> bool,
@@ -217,7 +216,7 @@ fn held_in(
 }
 
 async fn rows(all: &[(Option<String>, Rc<Group>)], found: &[Found]) -> Vec<MessageRow> {
-    // Blocks are read queue by queue, and what is shown stays in its order.
+    // Blocks are read queue by queue; the shown rows keep the order of `found`.
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|at| {
         (
@@ -248,7 +247,7 @@ async fn rows(all: &[(Option<String>, Rc<Group>)], found: &[Found]) -> Vec<Messa
     rows.into_iter().flatten().collect()
 }
 
-/// The envelopes of a page, as far as the spool gives them.
+/// Reads the envelopes of a page, as far as the spool delivers them.
 async fn envelopes(group: &Group, number: u32, page: &[MessageSummary]) -> HashMap<u64, Envelope> {
     let mut envelopes = HashMap::with_capacity(page.len());
     let mut wanted = page;
@@ -282,7 +281,7 @@ fn answer(rows: &impl serde::Serialize) -> Answer {
     }
 }
 
-/// What is shown of a queue.
+/// Returns the shown figures of a queue.
 pub(super) fn queue_row(one: &Group, summary: &QueueSummary, group: Option<&str>) -> QueueRow {
     let now = clock::now();
     let order = one

@@ -1,5 +1,5 @@
-//! One line in the log for each message that is taken or refused, and for each end or deferral of a
-//! recipient. Nothing is put together unless the level asks for it.
+//! One log line for each accepted or refused message, and for each end or deferral of a recipient. Texts are built only
+//! if the log level includes these lines.
 
 use vere_queue::{Attempt, Disposition, Envelope, RecipientResult, Settlement};
 use vere_smtp::refusal::Refusal;
@@ -13,12 +13,12 @@ use vere_delivery::Part;
 use vere_login::login_log;
 use vere_process::clock;
 
-/// Whether such lines are written.
+/// Whether the log level includes these lines.
 fn is_on() -> bool {
     tracing::enabled!(target: MAIL_TARGET, tracing::Level::INFO)
 }
 
-/// A message that is about to be stored, as far as its line tells of it.
+/// The parts of the log line of a message that is about to be stored.
 #[derive(Debug)]
 pub(super) struct Accepted {
     recipients: String,
@@ -26,7 +26,7 @@ pub(super) struct Accepted {
 }
 
 impl Accepted {
-    /// Takes what is needed later; nothing if no line will be written.
+    /// Copies the recipients and queues of a message; `None` if no line will be written.
     pub(super) fn of(message: &Message, parts: &[Part]) -> Option<Self> {
         is_on().then(|| Self {
             recipients: list(message.recipients.iter().map(|to| to.forward_path.as_str())),
@@ -34,7 +34,7 @@ impl Accepted {
         })
     }
 
-    /// The message is safe.
+    /// Writes the line once the message is safe.
     pub(super) fn write(
         &self,
         service: Service,
@@ -59,7 +59,7 @@ impl Accepted {
     }
 }
 
-/// Texts with commas between them; one alone is nearly always all there is.
+/// Joins texts with commas. Nearly always there is a single text.
 fn list(mut texts: impl Iterator<Item = impl Into<String> + AsRef<str>>) -> String {
     let mut all: String = texts.next().map(Into::into).unwrap_or_default();
     for text in texts {
@@ -69,7 +69,7 @@ fn list(mut texts: impl Iterator<Item = impl Into<String> + AsRef<str>>) -> Stri
     all
 }
 
-/// A sender, recipient or message was refused by the gateway.
+/// Writes a line about a sender, recipient or message that the gateway refused.
 pub(super) fn refused(
     service: Service,
     session: &Server,
@@ -102,7 +102,7 @@ fn write_refused(service: Service, session: &Server, refused: &Refused) {
     );
 }
 
-/// What the machine of a session decided by itself.
+/// Writes lines about logins, and about refusals by the session's machine.
 pub(super) fn noted(service: Service, session: &Server, notes: &Notes) {
     for login in &notes.logins {
         let peer = session.peer();
@@ -113,7 +113,7 @@ pub(super) fn noted(service: Service, session: &Server, notes: &Notes) {
     }
 }
 
-/// An attempt came to this for a recipient.
+/// Writes a line about an attempt's result for a recipient.
 pub(super) fn settled(
     kind: EventKind,
     queue: Option<&str>,
@@ -155,7 +155,7 @@ pub(super) fn settled(
     }
 }
 
-/// A report about a message was made.
+/// Writes a line about a report on a message.
 pub(super) fn notified(about: TraceId, report: TraceId, to: &str, action: &str) {
     tracing::info!(
         target: MAIL_TARGET,

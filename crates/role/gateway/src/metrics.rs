@@ -19,7 +19,7 @@ use vere_process::clock;
 use vere_process::memory::MemoryFigures;
 use vere_spoolwire::SpoolError;
 
-/// The gateway's metrics; what is counted for every message is at hand without a look-up.
+/// The gateway's metrics; counters that change with every message need no look-up.
 #[derive(Debug)]
 pub(crate) struct GatewayMetrics {
     pub(super) all: Metrics,
@@ -56,7 +56,7 @@ impl Default for GatewayMetrics {
 
 /// Receiving.
 impl GatewayMetrics {
-    /// A connection was accepted.
+    /// Counts an accepted connection.
     pub(super) fn accepted(&self, service: Service) {
         let smtp = &self.all.smtp;
         smtp.connections_accepted
@@ -65,14 +65,14 @@ impl GatewayMetrics {
         smtp.connections.get_or_create(&label(service)).inc();
     }
 
-    /// An accepted connection has ended.
+    /// Counts the end of an accepted connection.
     pub(super) fn ended(&self, service: Service) {
         let connections = &self.all.smtp.connections;
         connections.get_or_create(&label(service)).dec();
     }
 
-    /// A connection was closed before its first command; with a reply, unless it could not be told
-    /// whose connection it was.
+    /// Counts a connection that was closed before its first command. The client got a reply, unless a missing or broken
+    /// PROXY header left the client unknown.
     pub(super) fn turned_away(&self, reason: TurnedAway) {
         let refused = &self.all.smtp.connections_refused;
         refused.get_or_create(&reason).inc();
@@ -81,7 +81,7 @@ impl GatewayMetrics {
         }
     }
 
-    /// Replies have left, and maybe an authentication has ended.
+    /// Counts sent replies and ended authentications.
     pub(super) fn replied(&self, tally: Tally) {
         for (counter, count) in [
             (&self.positive, tally.positive),
@@ -107,7 +107,7 @@ impl GatewayMetrics {
         }
     }
 
-    /// A message was accepted, or refused at its end: its octets, recipients and time.
+    /// Counts a message that was accepted, or refused at its end: octets, recipients and time.
     pub(super) fn received(
         &self,
         service: Service,
@@ -127,12 +127,12 @@ impl GatewayMetrics {
         smtp.recipients_received.inc_by(recipients as u64);
     }
 
-    /// The intake is throttled, or not any more.
+    /// Shows whether the intake is throttled.
     pub(super) fn throttled(&self, throttled: bool) {
         self.all.smtp.throttled.set(i64::from(throttled));
     }
 
-    /// Connections of clients, and octets of messages that they are sending.
+    /// Returns the connections of clients, and the octets in memory of messages that clients are sending.
     pub(super) fn receiving(&self) -> (usize, u64) {
         let smtp = &self.all.smtp;
         let of = |service| smtp.connections.get_or_create(&label(service)).get();
@@ -140,17 +140,17 @@ impl GatewayMetrics {
         (usize::try_from(clients).unwrap_or(0), self.body_octets())
     }
 
-    /// Octets of messages that clients are sending.
+    /// Returns the octets in memory of messages that clients are sending.
     pub(super) fn body_octets(&self) -> u64 {
         u64::try_from(self.all.smtp.body_memory_bytes.get()).unwrap_or(0)
     }
 
-    /// The figures of the memory that messages take while they are received.
+    /// Returns the figures of the memory for messages that are being received.
     pub(super) fn body_memory(&self) -> MemoryFigures {
         self.figures(&self.all.smtp.body_memory_bytes)
     }
 
-    /// The figures of the disk space of long messages.
+    /// Returns the figures of the disk space for long messages.
     pub(super) fn body_disk(&self) -> MemoryFigures {
         self.figures(&self.all.smtp.body_disk_bytes)
     }
@@ -170,7 +170,7 @@ impl GatewayMetrics {
 
 /// The spool and TLS.
 impl GatewayMetrics {
-    /// The outcome of signing a message of a local user, and the time taken.
+    /// Counts the outcome of signing a message of a local user, and the time taken.
     pub(super) fn signed(&self, result: SignResult, took: Duration) {
         let sign = &self.all.sign;
         sign.messages.get_or_create(&result).inc();
@@ -179,7 +179,7 @@ impl GatewayMetrics {
         }
     }
 
-    /// The outcome of storing a message or report in the spool, and the time taken.
+    /// Counts the outcome of storing a message or report in the spool, and the time taken.
     pub(super) fn committed<T>(&self, result: &Result<T, SpoolError>, took: Duration) {
         let spool = &self.all.spool;
         let came_to = match result {
@@ -194,18 +194,18 @@ impl GatewayMetrics {
         spool.commits.get_or_create(&came_to).inc();
     }
 
-    /// A message that the queues knew is not in the spool.
+    /// Counts a message that the queues knew and the spool does not have.
     pub(super) fn record_lost(&self) {
         self.all.spool.records_lost.inc();
     }
 
-    /// The connection to the node broke.
+    /// Counts a broken connection to a node.
     pub(super) fn disconnected(&self, node: &NodeName) {
         let disconnections = &self.all.spool.disconnections;
         disconnections.get_or_create(node).inc();
     }
 
-    /// A TLS handshake has ended.
+    /// Counts a finished TLS handshake.
     pub(super) fn handshake(&self, side: TlsSide, result: HandshakeResult) {
         let handshakes = &self.all.tls.handshakes;
         handshakes.get_or_create(&Handshake { side, result }).inc();
@@ -214,25 +214,25 @@ impl GatewayMetrics {
 
 /// Delivery.
 impl GatewayMetrics {
-    /// The figures of connections to next hops.
+    /// Returns the figures of connections to next hops.
     pub(super) fn outbound(&self) -> OutboundMetrics {
         OutboundMetrics::of(&self.all)
     }
 
-    /// Counts a connection to a next hop for as long as it is held.
+    /// Counts a connection to a next hop until the returned value is dropped.
     pub(super) fn connection_open(&self) -> OpenConnection {
         let gauge = self.all.delivery.connections.clone();
         gauge.inc();
         OpenConnection(gauge)
     }
 
-    /// The time from a delivery attempt's start to the verdict of the next hop or of the mailboxes.
+    /// Records the time from a delivery attempt's start to the verdict of the next hop or of the mailboxes.
     pub(super) fn transaction(&self, took: Duration) {
         let seconds = &self.all.delivery.transaction_seconds;
         seconds.observe(took.as_secs_f64());
     }
 
-    /// An attempt for a message is settled.
+    /// Counts a settled attempt for a message.
     pub(super) fn attempted(&self, attempt: &Attempt, envelope: &Envelope) {
         let delivered = |disposition| disposition == Disposition::Delivered;
         if attempt
@@ -247,12 +247,12 @@ impl GatewayMetrics {
         }
     }
 
-    /// The wall clock was put ahead or back.
+    /// Counts a step of the wall clock, ahead or back.
     pub(super) fn clock_stepped(&self) {
         self.all.queue.clock_steps.inc();
     }
 
-    /// The outcome of an attempt for one recipient.
+    /// Counts the outcome of an attempt for one recipient.
     pub(super) fn settled(&self, disposition: Disposition, local: bool, expired: bool) {
         match disposition {
             Disposition::Delivered if local => &self.stored,
@@ -264,27 +264,27 @@ impl GatewayMetrics {
         .inc();
     }
 
-    /// A notification was held back.
+    /// Counts a notification that the limit of reports suppressed.
     pub(super) fn limited(&self) {
         self.all.delivery.notifications_limited.inc();
     }
 
-    /// Lines are safe where they go.
+    /// Counts event lines that are safe at their target.
     pub(super) fn lines_written(&self, count: usize) {
         self.all.records.written.inc_by(count as u64);
     }
 
-    /// Lines were not taken.
+    /// Counts a failed delivery of event lines to their target.
     pub(super) fn lines_failed(&self) {
         self.all.records.failures.inc();
     }
 
-    /// A sender was turned away since too many lines wait.
+    /// Counts a sender that was refused because too many event lines wait.
     pub(super) fn turned_away_for_lines(&self) {
         self.all.records.refused.inc();
     }
 
-    /// A delivery status notification was stored.
+    /// Counts a stored delivery status notification.
     pub(super) fn notified(&self, kind: ReportKind) {
         let action = match kind {
             ReportKind::Failed => DsnAction::Failed,
@@ -298,7 +298,7 @@ impl GatewayMetrics {
     }
 }
 
-/// A connection to a next hop, in the gauge until it is dropped.
+/// A connection to a next hop; the gauge counts the connection until this value is dropped.
 #[derive(Debug)]
 pub(super) struct OpenConnection(Gauge);
 

@@ -1,4 +1,4 @@
-//! Carries out what operators ask for by `vere queue`.
+//! Carries out the queue commands of operators (`vere queue`).
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::groups::Groups;
 use super::{clock, look, orders, unrouted};
 use vere_control::{Acted, Action, Answer, MessageRow, OrderChange, OrderRow, Selection};
 
-/// Changes what holds for a destination, in adopted queues too.
+/// Changes the order for a destination, in adopted queues too.
 pub(super) async fn order(
     groups: &Groups,
     destination: &str,
@@ -52,8 +52,8 @@ pub(super) async fn order(
     )
 }
 
-/// Whether an order is about something: a queue, or one that mail may come to, or an order that holds. Nobody
-/// is to believe that a word misspelt holds mail back.
+/// Checks that a change has an object: an existing queue, a destination that mail may come to, or an order in effect.
+/// Otherwise an operator could believe that a misspelt name holds mail back.
 fn means_something(
     groups: &Groups,
     destination: &Destination,
@@ -93,7 +93,7 @@ fn means_something(
     }
 }
 
-/// Checks where mail is to go: to a place of others, and only mail for others.
+/// Translates a change. Only remote mail can be rerouted, and only to a remote place.
 fn wanted(change: &OrderChange, destination: &Destination) -> Result<Change, String> {
     Ok(match change {
         OrderChange::Hold => Change::Hold,
@@ -116,7 +116,7 @@ fn wanted(change: &OrderChange, destination: &Destination) -> Result<Change, Str
     })
 }
 
-/// What is ordered for any destination, and then which messages are held, here and in adopted groups.
+/// Lists the orders for all destinations, then the held messages, here and in adopted groups.
 pub(super) async fn orders(groups: &Groups) -> Answer {
     let now = clock::now();
     let rows = |one: &Group, group: Option<&str>| {
@@ -161,7 +161,7 @@ fn order_row(order: &Order, group: Option<&str>) -> OrderRow {
     }
 }
 
-/// Does something with the messages of one destination, or of all, in adopted queues too.
+/// Applies an action to the messages of one destination, or of all, in adopted queues too.
 pub(super) async fn act(
     groups: &Groups,
     destination: Option<&str>,
@@ -192,7 +192,7 @@ pub(super) async fn act(
     if let Some(name) = wanted.filter(|_| sweeps.is_empty()) {
         return Answer::Error(unrouted::no_queue(groups.process(), &name));
     }
-    // It goes on when whoever asked goes away: half done is worse than done.
+    // The task continues after the client disconnects: a half-finished action is worse than a finished action.
     let done = spawn_local(async move {
         let mut acted = Acted::default();
         for sweep in sweeps {

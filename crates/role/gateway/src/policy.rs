@@ -1,4 +1,4 @@
-//! How delivery is tried, by the settings: what the queue engine is told of them.
+//! The delivery policy of the queue engine, made from the settings.
 
 use vere_queue::limits::{Names, Scope};
 use vere_queue::{Limits, Place, Policy, Precedence, Rate, Rules};
@@ -8,7 +8,7 @@ use vere_settings::{
 
 use super::routing::relay;
 
-/// How delivery is tried.
+/// Makes the delivery policy.
 pub(super) fn policy(settings: &Settings) -> Policy {
     let delivery = &settings.delivery;
     Policy {
@@ -43,7 +43,7 @@ fn scope(scope: &DestinationScope) -> Option<Scope> {
         DestinationScope::Mx(pattern) => Scope::Hosts(names(pattern)),
         DestinationScope::NextHop(NextHop::Local) => Scope::Place(Place::Local),
         DestinationScope::NextHop(NextHop::Host { host, port }) => Scope::Place(relay(host, *port)),
-        // The settings refuse it.
+        // The parser of the settings refuses this value.
         DestinationScope::NextHop(NextHop::Mx) => return None,
     })
 }
@@ -75,7 +75,7 @@ fn limits(section: &DestinationLimits) -> Limits {
     }
 }
 
-/// What a rate gives in a second, at least one.
+/// Returns the messages that a rate allows in a second; at least one.
 fn in_a_second(rate: &vere_settings::Rate) -> u32 {
     let count = u64::from(rate.messages) * 1_000 / rate.per.as_millis().max(1);
     u32::try_from(count).unwrap_or(u32::MAX).max(1)

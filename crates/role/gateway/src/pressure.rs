@@ -80,7 +80,7 @@ pub(super) struct Marks {
 }
 
 impl Pressure {
-    /// Looks at how much of each bound is used, in percent; gives what throttles now.
+    /// Compares the used share of each bound, in percent, with the marks. Returns the bound that throttles now.
     pub(super) fn look(&self, shares: &[(Bound, u64)], marks: Marks) -> Option<Bound> {
         let mark = match self.bound.get() {
             Some(_) => marks.until,
@@ -93,14 +93,14 @@ impl Pressure {
     }
 }
 
-/// Why no message is begun now.
+/// Why no new message is accepted now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closed {
-    /// What the spool holds is not read back yet.
+    /// The queues are not read back from the spool yet.
     Recovering,
     /// The spool acknowledges nothing.
     Spool,
-    /// So much of a bound is used.
+    /// A bound is nearly used up.
     Pressure(Bound),
     /// The limit of waiting event lines is reached.
     Lines,
@@ -118,7 +118,7 @@ impl fmt::Display for Closed {
 }
 
 impl Closed {
-    /// The reply to clients.
+    /// Returns the reply to clients.
     pub(super) const fn refusal(self) -> Refusal {
         match self {
             Self::Recovering | Self::Spool => Refusal::Busy,

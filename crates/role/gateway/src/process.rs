@@ -1,4 +1,4 @@
-//! State that exists once per process, however many groups of queues it delivers.
+//! State that exists once per process; all groups of queues share the state.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use vere_process::clock;
 use vere_process::memory::{BodyMemory, DISK, MEMORY};
 use vere_process::secret;
 
-/// Where the events of every message lie.
+/// Returns the directory with the events of every message.
 pub fn trace_directory(settings: &Settings) -> PathBuf {
     settings.data.join("trace")
 }
@@ -37,9 +37,9 @@ pub(super) struct Process {
     pub(super) outbound: Rc<Outbound>,
     pub(super) metrics: Rc<GatewayMetrics>,
     trace: TraceLog,
-    /// Where event lines go; `None` if event export is off.
+    /// The target of event lines; `None` if event export is off.
     pub(super) event_target: Option<EventTarget>,
-    /// How many reports each address got.
+    /// The number of reports that each address got.
     pub(super) report_limit: RefCell<ReportLimit>,
     /// Signs the mail of local users and reports, if the settings ask for signatures.
     pub(super) signer: Option<Signer>,

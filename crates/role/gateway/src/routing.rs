@@ -24,10 +24,10 @@ pub(super) struct Router {
     pub(super) directory: Directory,
 }
 
-/// A recipient and the place that its mail goes to.
+/// A recipient, and the place that receives the recipient's mail.
 type Routed = (Place, Recipient);
 
-/// Where the recipients of a message go.
+/// The routes of all recipients of a message.
 #[derive(Debug, Default)]
 struct Routes {
     routed: Vec<Routed>,
@@ -36,7 +36,7 @@ struct Routes {
 }
 
 impl Router {
-    /// Whether a client may send to this recipient; `may_relay` says whether to any domain.
+    /// Checks that a client may send to this recipient. With `may_relay`, the client may send to any domain.
     pub(super) fn check(
         &self,
         settings: &Settings,
@@ -53,8 +53,8 @@ impl Router {
         }
     }
 
-    /// Whether an account may send under this address: under any of its own, and under those of domains
-    /// that are not ours, but not under a neighbour's.
+    /// Checks that an account may send under this address: an address of the account, or an address of a domain that is
+    /// not local. The addresses of other accounts are refused.
     pub(super) fn check_sender(&self, account: &str, address: &AddrSpec) -> Result<(), Refusal> {
         let check = || {
             if !self.directory.is_local_domain(address.domain())? {
@@ -72,7 +72,7 @@ impl Router {
         }
     }
 
-    /// The destinations that mail for a recipient goes to now.
+    /// Returns the current destinations of mail for a recipient.
     pub(super) fn destinations(
         &self,
         settings: &Settings,
@@ -84,16 +84,17 @@ impl Router {
         Ok(routed.map(|(place, _)| place.into()).collect())
     }
 
-    /// Where mail for a domain goes now.
+    /// Returns the current place of mail for a domain.
     pub(super) fn of_domain(&self, settings: &Settings, domain: &str) -> Place {
         match self.directory.is_local_domain(domain) {
             Ok(true) => Place::Local,
-            // An unreadable directory is told of where mail is taken.
+            // The acceptance of mail reports an unreadable directory.
             Ok(false) | Err(_) => route(settings, domain),
         }
     }
 
-    /// Whether mail may come to a destination by the settings and the directory; if not, where it goes.
+    /// Checks that the settings and the directory lead mail to a destination; the error is the place that mail for its
+    /// domain goes to instead.
     pub(super) fn leads_to(
         &self,
         settings: &Settings,
@@ -125,8 +126,8 @@ impl Router {
         resolved.map_err(|error| unavailable(&error))
     }
 
-    /// The records for a received message, one per destination, each recipient once; and those recipients
-    /// whose sender is to hear that they stand for several.
+    /// Returns the records for a received message, one per destination, each recipient once; and the recipients whose
+    /// expansion to several addresses is reported to the sender.
     pub(super) fn parts(
         &self,
         settings: &Settings,
@@ -152,7 +153,7 @@ impl Router {
         let given = rcpt.orcpt.as_ref().map(|orcpt| orcpt.as_str().to_owned());
         let original = rcpt.forward_path.as_str();
         let recipient = |address: &str, notify| {
-            // The report names the address that the sender knows.
+            // Reports show the address that the sender knows.
             let orcpt = given.clone().or_else(|| {
                 (address != original && original.is_ascii())
                     .then(|| convert::rfc822_orcpt(original))
@@ -191,16 +192,16 @@ impl Router {
                     recipient(address.as_str(), notify),
                 ));
             }
-            // It was there at RCPT: the account was removed meanwhile.
+            // The account existed at RCPT, and was removed since.
             other => return Err(other.refusal().unwrap_or(Refusal::MailboxUnknown)),
         }
         Ok(())
     }
 
-    /// The record for a report to the sender of `about`; none when the sender's address leads nowhere.
+    /// Returns the record for a report to the sender of `about`; empty if the sender's address leads nowhere.
     ///
     /// # Errors
-    /// When the directory cannot say where it leads.
+    /// When the directory cannot be read.
     pub(super) fn report_parts(
         &self,
         settings: &Settings,
@@ -236,7 +237,7 @@ impl Router {
                 TlsWish::Required => TlsWish::Required,
                 TlsWish::None | TlsWish::Optional => TlsWish::None,
             },
-            // What tells of a message is as urgent as the message.
+            // A report is as urgent as its message.
             priority: about.priority,
             size: u32::try_from(body.len()).unwrap_or(u32::MAX),
             ..fresh(trace, now)
@@ -245,7 +246,7 @@ impl Router {
     }
 }
 
-/// The envelope of a message that nobody tried yet and that asks for nothing: without sender and recipients.
+/// Returns the envelope of a message before its first attempt: no requests, no sender, no recipients.
 fn fresh(trace: TraceId, accepted: Timestamp) -> Envelope {
     Envelope {
         trace,
@@ -270,7 +271,7 @@ fn fresh(trace: TraceId, accepted: Timestamp) -> Envelope {
     }
 }
 
-/// What is told of an address that stands for several (RFC 3461 section 5.2.7, action "expanded").
+/// Returns the report line for an address that expanded to several (RFC 3461 section 5.2.7, action "expanded").
 fn expansion(settings: &Settings, address: &str, orcpt: &Option<String>) -> ReportedRecipient {
     ReportedRecipient {
         address: address.to_owned(),
@@ -282,7 +283,8 @@ fn expansion(settings: &Settings, address: &str, orcpt: &Option<String>) -> Repo
     }
 }
 
-/// Of those that an address stands for the sender hears no success: it was told of that of the address.
+/// Removes the request for success reports. The sender got a report about the expansion, and gets none about the
+/// addresses behind it.
 const fn without_success(notify: Notify) -> Notify {
     match (notify.failure(), notify.delay()) {
         (false, false) => Notify::NEVER,
@@ -290,7 +292,7 @@ const fn without_success(notify: Notify) -> Notify {
     }
 }
 
-/// The address under which mail for an account is filed: the store knows folders by tags (RFC 5233).
+/// Returns the address under which mail for an account is filed; the store finds the mailbox by the tag (RFC 5233).
 fn mailbox(settings: &Settings, account: &AccountName, tag: Option<&str>) -> String {
     let separator = settings.directory.subaddress_separator;
     let to_store = settings.delivery.local == LocalDelivery::Store;
@@ -304,7 +306,7 @@ fn mailbox(settings: &Settings, account: &AccountName, tag: Option<&str>) -> Str
     }
 }
 
-/// The place that mail for a remote domain goes to.
+/// Returns the place of mail for a remote domain.
 pub fn route(settings: &Settings, domain: &str) -> Place {
     let bare = domain.trim_end_matches('.');
     match settings.route(bare).map(|route| &route.next_hop) {
@@ -314,7 +316,7 @@ pub fn route(settings: &Settings, domain: &str) -> Place {
     }
 }
 
-/// The place of a fixed next hop.
+/// Returns the place of a fixed next hop.
 pub fn relay(host: &str, port: u16) -> Place {
     Place::Relay(if host.contains(':') {
         format!("[{host}]:{port}")
@@ -323,7 +325,7 @@ pub fn relay(host: &str, port: u16) -> Place {
     })
 }
 
-/// One part per destination, its recipients each once, in the order given.
+/// Groups recipients into one part per destination, each recipient once, in the given order.
 fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<Part> {
     let mut parts: BTreeMap<Destination, Vec<Recipient>> = BTreeMap::new();
     for (place, recipient) in routed {
@@ -346,7 +348,7 @@ fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<Part> {
     parts.into_iter().map(part).collect()
 }
 
-/// The store's trouble is ours, not the client's.
+/// Logs the error: an unreadable directory is a local fault, not the client's.
 fn unavailable(error: &StoreError) -> Refusal {
     tracing::error!(%error, "directory cannot be read");
     Refusal::LocalError

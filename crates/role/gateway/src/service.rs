@@ -22,7 +22,7 @@ impl Service {
         Self::Sendmail,
     ];
 
-    /// The section's name, which is the inherited listeners' name too.
+    /// Returns the name of the section, which is also the name of inherited listeners.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Smtp => "smtp",
@@ -32,7 +32,7 @@ impl Service {
         }
     }
 
-    /// Where it listens in the internet.
+    /// Returns the TCP addresses that the service listens on.
     pub(super) fn addresses(self, settings: &Settings) -> &[SocketAddr] {
         match self {
             Self::Smtp => &settings.smtp.listen,

@@ -22,7 +22,7 @@ use vere_process::memory::Share;
 use vere_process::tls::ServerTls;
 use vere_process::wire::{self, Connection};
 
-/// What a session needs besides its connection.
+/// The environment of a session, besides the connection.
 #[derive(Debug)]
 pub(super) struct SessionContext<I> {
     pub(super) config: Arc<ServerConfig>,
@@ -38,7 +38,7 @@ pub(super) struct SessionContext<I> {
     pub(super) stop: watch::Receiver<bool>,
 }
 
-/// Why the driving of a connection paused.
+/// Why [`run`] returned.
 enum Pause {
     StartTls,
     Closed,
@@ -47,7 +47,7 @@ enum Pause {
 /// Serves a connection that starts in the clear; STARTTLS may turn it into TLS.
 ///
 /// # Errors
-/// When the connection breaks; what the client was told to be safe is safe.
+/// When the connection breaks. Every message that was acknowledged to the client is safe.
 pub(super) async fn serve<I: Intake>(
     mut stream: TcpStream,
     peer: Peer,
@@ -159,14 +159,15 @@ async fn run<I: Intake>(
                 };
                 server.answer(answer, clock::steady());
             }
-            // What came before the handshake is not looked at (RFC 3207 section 5).
+            // Input that arrived before the handshake is discarded (RFC 3207 section 5).
             Step::StartTls => return Ok(Pause::StartTls),
             Step::NeedAnswer | Step::Close => return Ok(Pause::Closed),
         }
     }
 }
 
-/// Whether a message that is whole finds room while it is made safe, all of it in memory; others are asked less.
+/// Reserves memory for a complete message until the message is safe: then all of the message is in memory. Other
+/// questions need no memory.
 async fn has_room<I>(
     context: &mut SessionContext<I>,
     server: &Server,
@@ -182,11 +183,13 @@ async fn has_room<I>(
     }
     let joined = context.aside.join(message).await;
     joined
-        .inspect_err(|error| tracing::warn!(%error, "a message that was received cannot be read: it is refused"))
+        .inspect_err(
+            |error| tracing::warn!(%error, "received message refused: its file cannot be read"),
+        )
         .is_ok()
 }
 
-/// Octets that were read and not taken yet.
+/// Octets that were read, and that the machine has not consumed yet.
 #[derive(Default)]
 struct Unread {
     octets: Vec<u8>,
@@ -219,7 +222,8 @@ async fn send<I>(
     Ok(())
 }
 
-/// Waits for octets, the deadline, the stop or the need of others for memory. `None`: the client closed the connection.
+/// Waits for octets, the deadline, the stop, or a call to free memory for other clients. `None`: the client closed the
+/// connection.
 async fn receive<I>(
     stream: &mut impl Connection,
     server: &mut Server,
@@ -230,7 +234,7 @@ async fn receive<I>(
     } = context;
     let patience = clock::until_steady(server.deadline());
     let stopping = *stop.borrow();
-    // In this order: what has come is taken before its time is called over.
+    // The order matters: arrived octets are consumed before the deadline counts.
     tokio::select! {
         biased;
         _ = stop.changed(), if !stopping => {

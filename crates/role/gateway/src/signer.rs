@@ -1,4 +1,4 @@
-//! The signer role, as the gateway reaches it: which domains have keys, and signatures by them.
+//! The gateway's client of the signer role: the keys of domains, and signatures.
 
 mod line;
 
@@ -17,22 +17,22 @@ use self::line::{Line, NoAnswer};
 use crate::metrics::GatewayMetrics;
 use vere_process::clock;
 
-/// Connections to the signer: each is a thread there.
+/// Connections to the signer, which runs a thread for each.
 const LINES: usize = 2;
-/// Domains whose keys are remembered; what is beyond is asked for again.
+/// Maximum of domains with remembered keys; at the maximum, all are forgotten and requested again.
 const KNOWN_MAX: usize = 10_000;
-/// A larger message is hashed on another thread, so that nobody waits for it.
+/// Largest message, in octets, that is hashed on the gateway's thread: a larger message would delay other tasks.
 const HASH_HERE_MAX: usize = 256 * 1024;
-/// How often a request is sent when the signer ends meanwhile.
+/// How often a request is sent if the signer ends before its answer.
 const ASK_MAX: usize = 3;
-/// How many labels may be left away from a sender's domain to find one that has keys.
+/// How many labels of a sender's domain may be removed to find a domain with keys.
 const PARENTS_MAX: usize = 3;
 
-/// The signer did not answer: it is being started again, or something is wrong with it.
+/// The signer did not answer: the supervisor is restarting the signer, or the signer is faulty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unavailable;
 
-/// The way to the signer.
+/// The client of the signer role.
 #[derive(Debug)]
 pub(crate) struct Signer {
     lines: Vec<Line>,
@@ -48,7 +48,7 @@ struct Known {
 }
 
 impl Signer {
-    /// A way to the signer at this socket. Must be called on the gateway's thread.
+    /// Returns a client for the signer at this socket. Must be called on the gateway's thread.
     pub(crate) fn new(socket: &Path, metrics: Rc<GatewayMetrics>) -> Self {
         Self {
             lines: (0..LINES).map(|_| Line::new(socket)).collect(),
@@ -58,8 +58,8 @@ impl Signer {
         }
     }
 
-    /// The message with signatures in front for the domain of its author; as it is when that domain has no
-    /// keys, or the message cannot be signed.
+    /// Returns the message with signatures of the author's domain in front. A message that cannot be signed, or whose
+    /// author's domain has no keys, is returned unchanged.
     ///
     /// # Errors
     /// When the signer does not answer.
@@ -86,7 +86,7 @@ impl Signer {
         let Some(author) = author.as_deref().and_then(domain_of) else {
             return Ok((message, SignResult::NotSignable));
         };
-        // A key may end between the answer and its use: the second time it is asked for anew.
+        // A key may end between the signer's answer and the use of the key; the second round requests the keys again.
         for _ in 0..2 {
             let Some((domain, keys)) = self.keys_for(&author).await? else {
                 return Ok((message, SignResult::NoKey));
@@ -94,7 +94,7 @@ impl Signer {
             let drafts = match draft(&message, &domain, &keys).await {
                 Ok(drafts) => drafts,
                 Err(why) => {
-                    tracing::warn!(domain, %why, "message sent on without a signature");
+                    tracing::warn!(domain, %why, "message not signed");
                     return Ok((message, SignResult::NotSignable));
                 }
             };
@@ -109,7 +109,7 @@ impl Signer {
         Err(Unavailable)
     }
 
-    /// The header fields for these drafts; `None` when a key is not there any more.
+    /// Returns the header fields for these drafts; `None` if a key no longer exists.
     async fn fields(
         &self,
         domain: &str,
@@ -117,7 +117,7 @@ impl Signer {
     ) -> Result<Option<Vec<u8>>, Unavailable> {
         let mut fields = Vec::new();
         let request = |draft: &Draft| self.ask(&sign_request(domain, draft));
-        // All are on their way before the first is waited for.
+        // All requests are sent before the first answer is awaited.
         let asked: Vec<_> = drafts.iter().map(request).collect();
         for (draft, answer) in drafts.into_iter().zip(asked) {
             let answer = match answer.await {
@@ -133,8 +133,8 @@ impl Signer {
         Ok(Some(fields))
     }
 
-    /// The domain that signs for an author's domain and its keys: this domain, or the nearest one above it
-    /// that has some.
+    /// Returns the signing domain of an author's domain, with its keys: the domain itself, or the nearest parent domain
+    /// that has keys.
     async fn keys_for(
         &self,
         author: &str,
@@ -146,7 +146,7 @@ impl Signer {
                 return Ok(Some((domain.to_owned(), keys)));
             }
             match domain.split_once('.') {
-                // No top level domain has keys.
+                // A top-level domain never has keys.
                 Some((_, parent)) if parent.contains('.') => domain = parent,
                 _ => break,
             }
@@ -177,14 +177,14 @@ impl Signer {
         Ok(keys)
     }
 
-    /// Sends a request at once; the answer is what is waited for.
+    /// Sends a request at once; the returned future waits for the answer only.
     fn ask(&self, request: &Request<'_>) -> impl Future<Output = Result<Answer, NoAnswer>> + use<> {
         let mut next = self.next.borrow_mut();
         *next = (*next + 1) % self.lines.len();
         self.lines[*next].ask(request)
     }
 
-    /// Asks, and again when a signer that ended took the request with it.
+    /// Sends a request, and sends the request again if the signer ended before its answer.
     async fn ask_again(&self, request: &Request<'_>) -> Result<Answer, Unavailable> {
         for _ in 0..ASK_MAX {
             match self.ask(request).await {
@@ -225,7 +225,7 @@ async fn draft(
     if small {
         return make();
     }
-    // It does not panic, and is cancelled only when the process ends.
+    // The closure does not panic, and is cancelled only at the end of the process.
     let made = tokio::task::spawn_blocking(make).await;
     made.unwrap_or(Err(NotSignable::NoFrom))
 }
@@ -244,8 +244,8 @@ const fn stored(algorithm: Algorithm) -> KeyAlgorithm {
     }
 }
 
-/// The domain of an author, in lower case and ASCII; a name that is not ASCII has no keys under it as it
-/// stands.
+/// Returns the domain of an author, in lower case. `None` for a domain that is not ASCII: keys belong to domains in
+/// ASCII form.
 fn domain_of(author: &str) -> Option<String> {
     let (_, domain) = author.rsplit_once('@')?;
     let domain = domain.trim_end_matches('.');

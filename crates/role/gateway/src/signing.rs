@@ -1,7 +1,7 @@
-//! Signs what own users send (DKIM, RFC 6376), with the help of the signer role.
+//! Signs the mail of local users (DKIM, RFC 6376), with the help of the signer role.
 //!
-//! The gateway hashes and canonicalizes; the signer has the keys. A message is signed once, before it is
-//! stored: every copy and every attempt carries the same signature, and the body is never touched.
+//! The gateway hashes and canonicalizes; the signer has the keys. A message is signed once, before storage: every copy
+//! and every attempt carries the same signature, and the body is never changed.
 
 use bytes::Bytes;
 use vere_settings::{Settings, WhenUnavailable};
@@ -14,7 +14,7 @@ use super::process::Process;
 use super::service::Service;
 use super::signer::Unavailable;
 
-/// The message with signatures in front, when one of our own users sends it and its domain has keys.
+/// Returns the message with signatures in front, if the sender is local and the author's domain has keys.
 ///
 /// # Errors
 /// When the signer does not answer, and the settings want the client to try again.
@@ -41,8 +41,8 @@ pub(super) async fn sign_own(
     }
 }
 
-/// A report of ours with signatures in front, when the domain of our host name has keys. It goes without
-/// them while the signer does not answer: nobody could be told to try again.
+/// Returns a report with signatures in front, if the domain of the host name has keys. While the signer does not
+/// answer, reports leave unsigned: no client exists that could try again.
 pub(super) async fn sign_report(process: &Process, report: Bytes) -> Bytes {
     match &process.signer {
         Some(signer) => {
@@ -54,8 +54,8 @@ pub(super) async fn sign_report(process: &Process, report: Bytes) -> Bytes {
     }
 }
 
-/// Whether we answer for who wrote it: a program of this machine, a host that may relay, or an account
-/// whose address stands in From, so that nobody gets a signature under a neighbour's name.
+/// Whether the gateway vouches for the author: a program of this machine, a host that may relay, or an account that
+/// owns the address in From. Thus no account gets a signature for the address of another account.
 fn is_own(
     process: &Process,
     settings: &Settings,

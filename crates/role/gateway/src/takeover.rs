@@ -1,7 +1,7 @@
-//! Delivers what the group of another gateway holds, until nothing is left or somebody else takes it.
+//! Delivers the group of another gateway, until the group is empty or another gateway takes the group.
 //!
-//! Such a group gets no new mail but reports about its own. Its queues are delivered like this gateway's,
-//! side by side with them.
+//! Such a group gets no new mail except reports about its own mail. Its queues are delivered like this gateway's own
+//! queues, side by side.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::group::{Group, STOP_PATIENCE};
 use super::{export, scheduler};
 use vere_link::link::LinkState;
 
-/// How often it is looked at.
+/// Interval between two inspections of the group.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// How the delivery of a group ended.
@@ -32,7 +32,7 @@ pub(super) enum End {
     Stopped,
 }
 
-/// How far it is.
+/// The progress of the delivery of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Progress {
     /// Whether the queues are known yet.
@@ -42,14 +42,14 @@ pub(super) struct Progress {
     pub(super) messages: usize,
     pub(super) deferred: usize,
     pub(super) in_flight: usize,
-    /// Messages that an operator holds one by one.
+    /// Messages held individually by an operator.
     pub(super) standing: usize,
     /// Time of the next attempt.
     pub(super) next: Option<Timestamp>,
 }
 
-/// Delivers until the end, which it brings about in order: what was begun ends, then the lease is given
-/// back, unless somebody else is to find out that there is something left.
+/// Delivers until the end. Then attempts under way finish, and the lease is given back. A gateway that stops keeps the
+/// lease, so that another gateway finds the group unfinished.
 pub(super) async fn deliver(
     group: &Rc<Group>,
     stop: &mut watch::Receiver<bool>,
@@ -109,8 +109,8 @@ fn progress(group: &Group) -> Progress {
     })
 }
 
-/// Asks the spool itself whether nothing is left: `None` when something is, such as an original whose
-/// report is being stored. Else how many records cannot be read.
+/// Asks the spool for remaining records. Returns `None` if records remain, such as an original whose report is being
+/// stored; otherwise the number of unreadable records.
 async fn left(group: &Group) -> Option<u64> {
     let queues = group.host.link.queues().await.ok()?;
     // Queue commands for destinations remain for the gateway that the group is named for. Event lines of exports that

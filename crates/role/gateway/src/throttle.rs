@@ -7,12 +7,12 @@ use super::group::{Group, has_too_many_lines};
 use super::pressure::{Bound, Closed, Held, Marks, share};
 use super::process::Process;
 
-/// How often nodes are asked how full they are, while mail comes.
+/// Interval between two requests for the fill of the nodes, while mail arrives.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long they may take to answer.
+/// How long the nodes may take to answer.
 const NODE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Asks the nodes how full they are for as long as the gateway lives, whenever mail has come or is throttled.
+/// Asks the nodes for their fill while mail arrives or is throttled, as long as the gateway lives.
 pub(super) async fn watch_nodes(group: Rc<Group>) {
     let mut seen = 0;
     loop {
@@ -25,13 +25,13 @@ pub(super) async fn watch_nodes(group: Rc<Group>) {
         seen = came;
         if let Some(held) = Held::of(&group.host.link.stats(NODE_PATIENCE).await) {
             group.host.process.pressure.held.set(held);
-            // Logged at the change, not with the next client.
+            // Logs a change of the throttling now, not with the next client.
             self::throttled(&group);
         }
     }
 }
 
-/// Why no message is begun now, by a client that has authenticated or not; `None`: they are.
+/// Returns why clients, authenticated or not, can begin no message now; `None` if messages are accepted.
 pub(super) fn closed(group: &Group, authenticated: bool) -> Option<Closed> {
     if !group.is_recovered() {
         return Some(Closed::Recovering);
@@ -71,7 +71,7 @@ pub(super) fn throttled(group: &Group) -> Option<Bound> {
             let percent = share.map_or(0, |(_, percent)| *percent);
             tracing::warn!(%bound, percent, "intake throttled: new connections get 421, new messages 452");
         }
-        (Some(_), None) => tracing::info!("intake as before"),
+        (Some(_), None) => tracing::info!("intake throttling ended"),
         _ => {}
     }
     group.host.process.show_throttled();
@@ -97,7 +97,7 @@ impl Process {
                 let bound = Bound::Bodies;
                 tracing::warn!(%bound, %client, octets, "intake throttled: new messages of clients that have not authenticated get 452");
             }
-            (true, false) => tracing::info!("intake as before"),
+            (true, false) => tracing::info!("intake throttling ended"),
             _ => {}
         }
         self.show_throttled();

@@ -1,4 +1,4 @@
-//! What `vere queue top` shows of one moment: counters, budgets, and those queues that come first.
+//! The sample for `vere queue top`: counters, budgets, and the first queues of the chosen order.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::{clock, look, replicas, throttle};
 use vere_control::{Budget, HeaviestClient, QueueRow, TopOrder, TopSample, TopTotals};
 use vere_process::memory::Heaviest;
 
-/// Queues in one answer, at most: what the others wait for meanwhile stays below some milliseconds.
+/// Maximum of queues in one answer: longer answers would delay other tasks by more than some milliseconds.
 const ROWS_MAX: usize = 1_000;
-/// How long a node may take for its figures; without them the rest is shown.
+/// How long a node may take for its figures; later, the sample has no figures of the node.
 const NODE_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Everything at this moment.
+/// Takes a sample.
 pub(super) async fn sample(
     groups: &Groups,
     order: TopOrder,
@@ -24,7 +24,7 @@ pub(super) async fn sample(
     limit: usize,
 ) -> TopSample {
     let (own, process) = (&groups.own, groups.process());
-    // Asked first: what follows is of one moment.
+    // The nodes are asked first: all other figures are of one moment.
     let nodes = own.host.link.stats(NODE_PATIENCE).await;
     let fullest = nodes.iter().max_by_key(|node| node.fill);
     let (queues, matching) = rows(groups, order, filter, limit.min(ROWS_MAX));
@@ -95,8 +95,8 @@ fn totals(groups: &Groups) -> TopTotals {
     sum
 }
 
-/// What is bounded, and how much of it is used: of the nodes, by the fullest. The gateway's own bounds hold for
-/// each group.
+/// Returns the limits, and how much of each is used; figures of nodes are those of the fullest node. The gateway's own
+/// limits apply to each group.
 fn budgets(group: &Group, node: Option<&NodeStat>) -> Vec<Budget> {
     let settings = group.host.process.settings();
     let limits = &settings.limits;

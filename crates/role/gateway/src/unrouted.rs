@@ -1,4 +1,4 @@
-//! Destinations that no mail comes to by the settings and the directory.
+//! Destinations that neither the settings nor the directory lead mail to.
 
 use vere_queue::{Destination, Order, Place};
 
@@ -6,19 +6,18 @@ use super::groups::Groups;
 use super::process::Process;
 use vere_process::clock;
 
-/// Whether mail may come to a destination now; if not, where mail for its domain goes.
+/// Checks that mail may come to a destination now; the error is the place of mail for its domain.
 pub(super) fn leads_to(process: &Process, destination: &Destination) -> Result<(), Option<Place>> {
     process.router.leads_to(&process.settings(), destination)
 }
 
-/// Whether a queue's next hop is one that no route names, so that mail waits for what was taken out of the
-/// settings.
+/// Whether no route names the next hop of a queue: its mail waits for a next hop that was removed from the settings.
 pub(super) fn is_unrouted(process: &Process, destination: &Destination, order: &Order) -> bool {
     let fixed = matches!(destination.place, Place::Relay(_));
     fixed && order.detour.is_none() && leads_to(process, destination).is_err()
 }
 
-/// Names the queues in the log whose mail waits for a next hop that the settings do not have any more.
+/// Logs the queues whose mail waits for a next hop that was removed from the settings.
 pub(super) fn tell_unrouted(groups: &Groups) {
     for one in groups.all() {
         one.queues.look(|queues| {
@@ -32,7 +31,7 @@ pub(super) fn tell_unrouted(groups: &Groups) {
                     tracing::warn!(
                         queue = %destination,
                         messages,
-                        "no route names this next hop any more: vere queue reroute sends what waits elsewhere"
+                        "no route names this next hop any more: redirect the messages with vere queue reroute"
                     );
                 }
             }
@@ -40,7 +39,7 @@ pub(super) fn tell_unrouted(groups: &Groups) {
     }
 }
 
-/// Returns what an operator reads of a destination without queue.
+/// Returns the text for operators about a destination without queue.
 pub(super) fn unknown(destination: &Destination, goes_to: Option<Place>) -> String {
     match goes_to {
         Some(other) => format!("no queue {destination}: mail for it goes to {other}"),
@@ -48,7 +47,7 @@ pub(super) fn unknown(destination: &Destination, goes_to: Option<Place>) -> Stri
     }
 }
 
-/// What is said of a destination that has no queue.
+/// Returns the text for operators about a destination without queue, with the place of its mail.
 pub(super) fn no_queue(process: &Process, destination: &Destination) -> String {
     let leads = leads_to(process, destination);
     unknown(destination, leads.err().flatten())

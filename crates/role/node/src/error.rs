@@ -2,6 +2,7 @@
 
 use std::{fmt, io};
 
+use nix::errno::Errno;
 use vere_ports::spool_log::{LogError, OpenLogError};
 
 /// Why a node did not start, or ended.
@@ -18,6 +19,15 @@ pub enum NodeError {
         /// Why there is no other one.
         error: LogError,
     },
+    /// The settings know no node of this name.
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The kernel does not let the process wait for signals.
+    Signals(Errno),
+    /// The system gives no thread that waits for signals.
+    SignalThread(io::Error),
     /// The system refused something that the loop cannot do without.
     Io {
         /// What was tried.
@@ -39,6 +49,9 @@ impl fmt::Display for NodeError {
                 f,
                 "spool log of group {group} is damaged ({reason}) and cannot be replaced: {error}"
             ),
+            Self::Unknown { name } => write!(f, "the settings know no spool node {name}"),
+            Self::Signals(error) => error.fmt(f),
+            Self::SignalThread(error) => error.fmt(f),
             Self::Io { what, error } => write!(f, "cannot {what}: {error}"),
         }
     }

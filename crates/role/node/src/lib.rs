@@ -8,6 +8,7 @@ mod restore;
 pub mod server;
 mod socket;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,7 @@ use vere_process::{entry, life};
 use vere_settings::Settings;
 use vere_spool::node::{Account, NodeConfig, OUTLINER};
 
+use error::NodeError;
 use server::{Durability, NodeOptions, Stop};
 
 /// What a record takes beside its message: envelope, headers of ours, frame.
@@ -49,7 +51,9 @@ pub fn run(
         .nodes
         .iter()
         .find(|node| node.name == name)
-        .ok_or_else(|| Failure::new(format!("the settings know no spool node {name}")))?;
+        .ok_or_else(|| NodeError::Unknown {
+            name: name.to_owned(),
+        })?;
     let mut inherited = Inherited::from_env()?;
     let addresses: Vec<SocketAddr> = node.addresses().collect();
     let listeners = inherited.take_or_bind("spool", &addresses, ListenOptions::default())?;
@@ -128,13 +132,13 @@ fn durability(settings: &Settings, directory: &Path) -> Durability {
 
 /// Ends the node at SIGTERM, and changes the log's level at SIGHUP. SIGINT reaches the whole foreground group at Ctrl-C: there the supervisor
 /// decides, and its SIGTERM follows.
-fn take_signals(stop: Stop, reload: Option<(PathBuf, Level)>) -> Result<(), Failure> {
+fn take_signals(stop: Stop, reload: Option<(PathBuf, Level)>) -> Result<(), NodeError> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         signals.add(signal);
     }
     // Blocked before any other thread starts, so that only the thread below takes them.
-    signals.thread_block()?;
+    signals.thread_block().map_err(NodeError::Signals)?;
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
@@ -142,11 +146,12 @@ fn take_signals(stop: Stop, reload: Option<(PathBuf, Level)>) -> Result<(), Fail
                 match (signals.wait(), &reload) {
                     (Ok(Signal::SIGTERM), _) => return stop.stop(),
                     (Ok(Signal::SIGHUP), Some((config, level))) => {
-                        life::reload(config, level, |_| Ok(()));
+                        life::reload(config, level, |_| Ok::<_, Infallible>(()));
                     }
                     _ => {}
                 }
             }
-        })?;
+        })
+        .map_err(NodeError::SignalThread)?;
     Ok(())
 }

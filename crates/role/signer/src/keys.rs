@@ -9,12 +9,12 @@ use vere_dkim::{KeyAlgorithm, KeyError, KeyStore, PrivateKey, StoredKey};
 use vere_signwire::{ActiveKey, Algorithm, Answer, Reason, Request};
 use vere_units::Timestamp;
 
-/// How long an answer about keys holds at most: so late a new key or the end of one is seen.
+/// Longest validity of an answer about keys: the gateway notices a new or ended key within this time.
 const HOLDS_MAX: Duration = Duration::from_secs(10);
-/// The same for a domain without keys: its first ones are to sign soon.
+/// Longest validity for a domain without keys: its first keys should sign soon.
 const HOLDS_WITHOUT_MAX: Duration = Duration::from_secs(1);
 
-/// A key, made ready when it signs for the first time: a hoster has very many, and few are in use at once.
+/// A key, parsed before its first signature: a hoster has very many keys, and uses few at a time.
 #[derive(Debug)]
 struct Entry {
     key: StoredKey,
@@ -23,10 +23,10 @@ struct Entry {
 
 type ByDomain = HashMap<String, Vec<Entry>>;
 
-/// What tells one state of the folder from another.
+/// The paths and times that distinguish two states of the folder.
 type Stamp = Vec<(PathBuf, i64, i64)>;
 
-/// All keys, as the folder had them when it was last looked at.
+/// All keys of the folder, as of the last check.
 #[derive(Debug)]
 pub(super) struct Keys {
     store: KeyStore,
@@ -38,7 +38,7 @@ impl Keys {
     /// Reads the folder.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the folder cannot be read.
     pub(super) fn load(folder: &Path) -> Result<Self, KeyError> {
         let store = KeyStore::new(folder);
         let keys = Self {
@@ -50,7 +50,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Reads the folder again if it has changed; one that cannot be read changes nothing.
+    /// Reads the folder again if the folder has changed; an unreadable folder changes nothing.
     pub(super) fn look(&self) {
         let stamp = self.store.stamp();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +120,7 @@ impl Entry {
     }
 }
 
-/// The keys that sign at this time, and how long that holds.
+/// Returns the keys that sign at this time, and the validity of the answer.
 fn active(entries: &[Entry], now: Timestamp) -> Answer {
     let youngest = |algorithm| {
         entries

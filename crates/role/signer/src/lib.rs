@@ -1,12 +1,14 @@
-//! The signer role: the only process that has the private keys. It answers the gateway over a socket in
-//! the file system by the protocol of `vere_signwire`, and does nothing else: it opens no other socket,
-//! reads no message, and writes no file.
+//! The signer role: the only process with the private keys. The signer answers the gateway over a socket in the file
+//! system, in the protocol of `vere_signwire`. The signer opens no other socket, reads no message, and writes no file.
 //!
 //! Reading order: `keys` (the keys in memory, kept as they are on disk), `service` (a connection).
 
+mod error;
 mod keys;
 mod service;
 
+use std::convert::Infallible;
+use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,16 +21,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use vere_net::listen::bind_local;
 use vere_settings::Settings;
 
+use self::error::SignerError;
 use self::keys::Keys;
 use vere_process::failure::Failure;
 use vere_process::log::Level;
 use vere_process::{entry, life};
 
-/// Permissions of the socket: who may connect may have anything signed.
+/// Permissions of the socket: any process that may connect can have any message signed.
 const SOCKET_MODE: u32 = 0o600;
-/// Connections at once; a gateway has a few.
+/// Maximum of simultaneous connections; a gateway has a few.
 const CONNECTIONS_MAX: usize = 64;
-/// How often the folder is looked at for changes.
+/// Interval between two checks of the folder for changes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause after a failed accept, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -36,20 +39,20 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Runs the role until it is told to stop.
 ///
 /// # Errors
-/// When it cannot start: the socket, the folder of keys.
+/// When the signer cannot start: the socket, the folder of keys.
 pub fn run(settings: &Settings, config: &Path, level: Level) -> Result<(), Failure> {
+    Ok(serve(settings, config, &level)?)
+}
+
+fn serve(settings: &Settings, config: &Path, level: &Level) -> Result<(), SignerError> {
     let Some(dkim) = &settings.dkim else {
-        return Err(Failure::new(
-            "the settings have no [dkim], so there is nothing to sign",
-        ));
+        return Err(SignerError::NothingToSign);
     };
     keep_memory_private()?;
     let keys = Arc::new(Keys::load(&dkim.keys)?);
-    let listener = bind_local(&dkim.socket, SOCKET_MODE).map_err(|error| {
-        Failure::new(format!(
-            "cannot listen on {}: {error}",
-            dkim.socket.display()
-        ))
+    let listener = bind_local(&dkim.socket, SOCKET_MODE).map_err(|source| SignerError::Listen {
+        path: dkim.socket.clone(),
+        source,
     })?;
     listener.set_nonblocking(false)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -61,20 +64,19 @@ pub fn run(settings: &Settings, config: &Path, level: Level) -> Result<(), Failu
             let keys = Arc::clone(&keys);
             move || accept(&listener, &keys)
         })?;
-    runtime.block_on(watch(&keys, config, &level))
+    Ok(runtime.block_on(watch(&keys, config, level))?)
 }
 
-/// No other process of this user may look into the memory, and it is never written to a file.
-fn keep_memory_private() -> Result<(), Failure> {
+/// Hides the memory from other processes of the user, and keeps the memory out of core files.
+fn keep_memory_private() -> nix::Result<()> {
     prctl::set_dumpable(false)?;
     prctl::set_no_new_privs()?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
     Ok(())
 }
 
-/// Keeps the keys as they are on disk, and the log's level as the settings want it, until the role is told to
-/// stop.
-async fn watch(keys: &Keys, config: &Path, level: &Level) -> Result<(), Failure> {
+/// Follows changes of the keys on disk, and applies the log level of changed settings, until a signal stops the role.
+async fn watch(keys: &Keys, config: &Path, level: &Level) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -87,7 +89,7 @@ async fn watch(keys: &Keys, config: &Path, level: &Level) -> Result<(), Failure>
             _ = interrupt.recv() => {}
             _ = hangup.recv() => {
                 keys.look();
-                life::reload(config, level, |_| Ok(()));
+                life::reload(config, level, |_| Ok::<_, Infallible>(()));
             }
             _ = tick.tick() => {
                 keys.look();
@@ -97,13 +99,13 @@ async fn watch(keys: &Keys, config: &Path, level: &Level) -> Result<(), Failure>
     }
 }
 
-/// A thread for each connection: a signature takes a processor for as long as it is made.
+/// Serves each connection on a thread of its own: a signature occupies a processor.
 fn accept(listener: &UnixListener, keys: &Arc<Keys>) {
     let open = Arc::new(AtomicUsize::new(0));
     loop {
         let stream = match listener.accept() {
             Ok((stream, _)) if open.load(Ordering::Relaxed) < CONNECTIONS_MAX => stream,
-            // Closed at once: the gateway tries again.
+            // Over the maximum, the connection is closed at once: the gateway tries again.
             Ok(_) => continue,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");

@@ -6,13 +6,13 @@ use vere_signwire::{Answer, Frame, Reason, Request};
 
 use super::keys::Keys;
 
-/// Octets read at once.
+/// Maximum of octets per read.
 const READ_OCTETS: usize = 64 * 1024;
 
 /// Answers requests in their order until the gateway closes the connection.
 ///
 /// # Errors
-/// When the connection breaks, or what comes is not the protocol.
+/// When the connection breaks, or the input breaks the protocol.
 pub(super) fn serve(mut stream: impl Read + Write, keys: &Keys) -> io::Result<()> {
     let mut unread = Vec::new();
     let mut buffer = vec![0; READ_OCTETS];

@@ -18,7 +18,7 @@ const PAGE: usize = 100;
 
 /// Why accounts cannot be listed, or mail cannot be removed.
 #[derive(Debug)]
-pub(crate) enum AccountsError {
+pub enum AccountsError {
     /// The requested name is no valid account name.
     Name(NameError),
     /// The store cannot be read or written.

@@ -10,6 +10,8 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::error::Error;
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -20,14 +22,15 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore, SemaphorePermit};
 use vere_imap::server::Peer;
-use vere_ports::directory::AccountName;
+use vere_ports::directory::{AccountName, NameError};
 use vere_settings::Settings;
 
+use super::accounts::AccountsError;
 use super::reception::Reception;
+use super::search::ExplainError;
 use super::{accounts, search, session};
 use vere_control::{Answer, REQUEST_MAX, StoreRequest, store_socket};
 use vere_process::accept;
-use vere_process::failure::Failure;
 
 /// How long a client may take to send the first line, or to read an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,6 +40,63 @@ const TURN_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Searches explained at once: each search runs to its end, on a thread of its own.
 const EXPLAINED_AT_ONCE: usize = 2;
+
+/// Why a request of an administrator is refused.
+#[derive(Debug)]
+enum RequestError {
+    /// The requested name is no valid account name.
+    Name(NameError),
+    /// An administrator's session of the account did not end in time.
+    InUse,
+    /// Other searches did not end in time.
+    ManySearches,
+    /// The search cannot be explained.
+    Explain(ExplainError),
+    /// The accounts cannot be listed or removed.
+    Accounts(AccountsError),
+    /// The answer cannot be written as JSON.
+    Answer(serde_json::Error),
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => error.fmt(f),
+            Self::InUse => f.write_str("an import or export of this account is under way"),
+            Self::ManySearches => f.write_str("too many searches are being explained"),
+            Self::Explain(error) => error.fmt(f),
+            Self::Accounts(error) => error.fmt(f),
+            Self::Answer(error) => error.fmt(f),
+        }
+    }
+}
+
+/// The display holds the texts of all causes.
+impl Error for RequestError {}
+
+impl From<NameError> for RequestError {
+    fn from(error: NameError) -> Self {
+        Self::Name(error)
+    }
+}
+
+impl From<ExplainError> for RequestError {
+    fn from(error: ExplainError) -> Self {
+        Self::Explain(error)
+    }
+}
+
+impl From<AccountsError> for RequestError {
+    fn from(error: AccountsError) -> Self {
+        Self::Accounts(error)
+    }
+}
+
+impl From<serde_json::Error> for RequestError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Answer(error)
+    }
+}
 
 /// Turns of administrators' requests.
 #[derive(Debug)]
@@ -155,7 +215,7 @@ async fn answer(
     let answer = match serde_json::from_slice(line) {
         Ok(request) => match done(reception, turns, request, operator).await {
             Ok(value) => Answer::Ok(value),
-            Err(failure) => Answer::Error(failure.to_string()),
+            Err(error) => Answer::Error(error.to_string()),
         },
         Err(error) => Answer::Error(format!("request cannot be read: {error}")),
     };
@@ -169,7 +229,7 @@ async fn done(
     turns: &Turns,
     request: StoreRequest,
     operator: u32,
-) -> Result<serde_json::Value, Failure> {
+) -> Result<serde_json::Value, RequestError> {
     match request {
         StoreRequest::Explain {
             account,
@@ -190,9 +250,7 @@ async fn done(
         StoreRequest::RemoveAccount { account } => {
             let account = AccountName::parse(&account)?;
             let Some(_turn) = turns.take(&account).await else {
-                return Err(Failure::new(
-                    "an import or export of this account is under way",
-                ));
+                return Err(RequestError::InUse);
             };
             let row = accounts::remove(reception, &account, operator).await?;
             Ok(serde_json::to_value(row)?)
@@ -206,12 +264,12 @@ async fn explained(
     account: &str,
     mailbox: &str,
     search: &str,
-) -> Result<String, Failure> {
+) -> Result<String, RequestError> {
     let account = AccountName::parse(account)?;
     let Some(_turn) = turns.to_explain().await else {
-        return Err(Failure::new("too many searches are being explained"));
+        return Err(RequestError::ManySearches);
     };
-    search::explain(reception.keeper(), account, mailbox, search).await
+    Ok(search::explain(reception.keeper(), account, mailbox, search).await?)
 }
 
 fn is_there(reception: &Reception, account: &AccountName) -> bool {

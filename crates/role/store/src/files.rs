@@ -13,8 +13,7 @@ use vere_settings::{BodySharing, Settings};
 use vere_store::{MailboxName, OpenReport, RepairReport, Sharing, SpecialUse, Store, StoreConfig};
 use vere_units::ByteSize;
 
-pub(crate) use error::FilesError;
-use error::Trouble;
+pub use error::{FilesError, Trouble};
 
 use super::mail_store::MailStore;
 use super::mark::{self, Mark, Place};

@@ -16,6 +16,7 @@ mod client;
 mod convert;
 #[cfg(test)]
 mod decoding;
+mod error;
 mod fetch_memory;
 mod fetcher;
 mod files;
@@ -56,6 +57,7 @@ use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
+use error::RoleError;
 use files::Files;
 use index::{Indexer, SharedIndex};
 use keeper::Keeper;
@@ -86,7 +88,7 @@ async fn serve(
     config: &Path,
     level: Level,
     inherited: &mut Inherited,
-) -> Result<(), Failure> {
+) -> Result<(), RoleError> {
     let mut listeners = Vec::new();
     for service in Service::ALL {
         let addresses = service.addresses(&settings);
@@ -135,9 +137,7 @@ async fn serve(
     entry::notify_ready();
     tokio::select! {
         () = signals.wait_for_stop(config, &level, |settings| reception.reload(settings)) => {}
-        error = end.failed() => return Err(Failure::new(format!(
-            "the mail store has to be opened anew, nothing acknowledged is lost: {error}"
-        ))),
+        error = end.failed() => return Err(RoleError::Failed(error)),
     }
     stop.send_replace(true);
     health.send_replace(Health::Stopping);

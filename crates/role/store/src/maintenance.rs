@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use vere_ports::directory::AccountName;
 use vere_settings::Settings;
-use vere_store::{CheckReport, Finding, Reclaim};
+use vere_store::{CheckReport, Finding, Reclaim, StoreError};
 use vere_units::ByteSize;
 
 use crate::files::Files;
@@ -19,12 +19,16 @@ use crate::search;
 use crate::upkeep::Known;
 use vere_control::StoreRequest;
 use vere_parsing::Decoders;
-use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 
 pub mod accounts;
+mod error;
 mod repair;
 mod room;
+
+pub use crate::files::{FilesError, Trouble};
+pub use crate::search::ExplainError;
+pub use error::MaintenanceError;
 use room::Room;
 
 /// Longest time of an explained search.
@@ -98,7 +102,7 @@ pub enum StoreCommand {
 ///
 /// # Errors
 /// When the store cannot be opened, is in use, or cannot be read.
-pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Failure> {
+pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, MaintenanceError> {
     if let StoreCommand::Explain {
         account,
         mailbox,
@@ -116,7 +120,7 @@ pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Failu
             let files = files()?;
             let report = Report::of(&mut files.open()?, folder, &decoders)?;
             let text = if *json {
-                report.as_json()?
+                report.as_json()
             } else {
                 report.counts() + &report.findings()
             };
@@ -129,7 +133,7 @@ pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Failu
             let report = Report::of(&mut store, folder, &decoders)?;
             let room = Room::of(&mut store, folder)?;
             Ok(Outcome::Print(if *json {
-                report.with_room(&room)?
+                report.with_room(&room)
             } else {
                 report.counts() + &room.rows()
             }))
@@ -142,13 +146,14 @@ pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Failu
             let files = files()?;
             let mut store = files.open()?;
             let asked = (mailbox.as_str(), search.as_str());
-            search::explain_alone(&mut store, folder, account, asked, &decoders).map(Outcome::Print)
+            let text = search::explain_alone(&mut store, folder, account, asked, &decoders)?;
+            Ok(Outcome::Print(text))
         }
         StoreCommand::Accounts { json } => accounts::list(settings, *json).map(Outcome::Print),
         StoreCommand::RemoveAccount { account, yes } => {
             accounts::remove(settings, account, *yes).map(Outcome::Print)
         }
-        StoreCommand::Repair { dry_run, json } => repair(&files()?, *dry_run, *json),
+        StoreCommand::Repair { dry_run, json } => Ok(repair(&files()?, *dry_run, *json)?),
         StoreCommand::Restored => {
             let changes = files()?.restored()?;
             Ok(Outcome::Print(format!(
@@ -172,7 +177,7 @@ fn ask_store(
     account: &AccountName,
     mailbox: &str,
     search: &str,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, MaintenanceError> {
     let request = StoreRequest::Explain {
         account: account.to_string(),
         mailbox: mailbox.to_owned(),
@@ -183,23 +188,23 @@ fn ask_store(
         &request,
         EXPLAIN_PATIENCE,
     );
-    let Some(value) = asked.map_err(Failure::new)? else {
+    let Some(value) = asked? else {
         return Ok(None);
     };
     Ok(Some(serde_json::from_value(value)?))
 }
 
-fn repair(files: &Files, dry_run: bool, json: bool) -> Result<Outcome, Failure> {
+fn repair(files: &Files, dry_run: bool, json: bool) -> Result<Outcome, FilesError> {
     let report = files.repair(dry_run)?;
     let text = match json {
-        true => repair::as_json(&report, dry_run)?,
+        true => repair::as_json(&report, dry_run),
         false => repair::as_text(&report, dry_run),
     };
     let lost = report.has_losses();
     Ok(Outcome::Report(text, ExitCode::from(u8::from(lost))))
 }
 
-fn compact(store: &mut FileStore, folder: &Path, dead_min: u64) -> Result<u64, Failure> {
+fn compact(store: &mut FileStore, folder: &Path, dead_min: u64) -> Result<u64, StoreError> {
     let mut known = Known::read(folder).unwrap_or_default();
     let mut saved = 0;
     loop {
@@ -234,8 +239,12 @@ struct Report {
 }
 
 impl Report {
-    fn of(store: &mut FileStore, folder: &Path, decoders: &Decoders) -> Result<Self, Failure> {
-        let index = SharedIndex::open(folder, store.log_id())?;
+    fn of(
+        store: &mut FileStore,
+        folder: &Path,
+        decoders: &Decoders,
+    ) -> Result<Self, MaintenanceError> {
+        let index = SharedIndex::open(folder, store.log_id()).map_err(MaintenanceError::Index)?;
         let (index_octets, index_findings) = search::check(store, &index, decoders)?;
         Ok(Self {
             store: store.check_all()?,
@@ -290,14 +299,14 @@ impl Report {
         }
     }
 
-    fn as_json(&self) -> Result<String, Failure> {
-        Ok(serde_json::to_string_pretty(&self.as_value())? + "\n")
+    fn as_json(&self) -> String {
+        format!("{:#}\n", self.as_value())
     }
 
-    fn with_room(&self, room: &Room) -> Result<String, Failure> {
+    fn with_room(&self, room: &Room) -> String {
         let mut value = self.as_value();
         room.add_to(&mut value);
-        Ok(serde_json::to_string_pretty(&value)? + "\n")
+        format!("{value:#}\n")
     }
 
     fn as_value(&self) -> serde_json::Value {

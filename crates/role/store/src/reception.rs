@@ -17,13 +17,13 @@ use vere_telemetry::metrics::Refusal;
 use vere_units::ByteSize;
 
 use super::client::Client;
+use super::error::RoleError;
 use super::fetch_memory::FetchMemory;
 use super::fetcher::Fetcher;
 use super::keeper::Keeper;
 use super::quota::{Quotas, SharedQuotas};
 use super::sessions::{LetIn, Sessions};
 use vere_login::login::Logins;
-use vere_process::failure::Failure;
 use vere_process::memory::{BodyMemory, MEMORY, MemoryFigures, Share};
 use vere_process::places::{self, Place, Places};
 use vere_process::secret;
@@ -55,7 +55,7 @@ impl Reception {
         keeper: Keeper,
         tls: ServerTls,
         stop: watch::Receiver<bool>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, RoleError> {
         let quotas = SharedQuotas::new(Quotas::new(&settings)?);
         let store = vere_disk::directory::create(&settings.directory.store)?;
         let directory = Directory::new(store, settings.directory.subaddress_separator);
@@ -95,7 +95,7 @@ impl Reception {
     ///
     /// # Errors
     /// When a certificate cannot be used or an account's name is invalid; then nothing changes.
-    pub(super) fn reload(&self, settings: Settings) -> Result<(), Failure> {
+    pub(super) fn reload(&self, settings: Settings) -> Result<(), RoleError> {
         let quotas = Quotas::new(&settings)?;
         self.tls.reload(&settings)?;
         self.quotas.set(quotas);
@@ -239,9 +239,8 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
-fn random<const N: usize>() -> Result<[u8; N], Failure> {
+fn random<const N: usize>() -> Result<[u8; N], RoleError> {
     let mut octets = [0; N];
-    getrandom::fill(&mut octets)
-        .map_err(|error| Failure::new(format!("no random numbers: {error}")))?;
+    getrandom::fill(&mut octets).map_err(RoleError::NoRandomNumbers)?;
     Ok(octets)
 }

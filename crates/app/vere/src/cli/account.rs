@@ -312,7 +312,7 @@ fn may_purge(
     }
     let what = kept(name, settings)?;
     match what.filter(|_| !yes) {
-        Some(what) => confirm(&format!("{name} and {what} would be removed")),
+        Some(what) => Ok(confirm(&format!("{name} and {what} would be removed"))?),
         None => Ok(()),
     }
 }

@@ -217,7 +217,8 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
             spool::run(&command, &config.load()?.1).map(Outcome::Print)
         }
         Command::Store { config, command } => {
-            vere_role_store::maintenance::run(&command, &config.load()?.1)
+            let settings = config.load()?.1;
+            Ok(vere_role_store::maintenance::run(&command, &settings)?)
         }
         Command::Import { config, args } => vere_transfer::import(args, &config.load()?.1),
         Command::Export { config, args } => vere_transfer::export(args, &config.load()?.1),

@@ -127,7 +127,7 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
                 after: *after,
                 limit: *limit,
             };
-            let value = ask(socket, &request).map_err(Failure::new)?;
+            let value = ask(socket, &request)?;
             if *json {
                 return Ok(format!("{value:#}\n"));
             }

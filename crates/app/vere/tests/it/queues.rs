@@ -308,7 +308,7 @@ fn the_intake_is_throttled_before_the_nodes_are_full() {
 
     system.command(&["queue", "purge", &destination, "--yes"]);
     wait_for("room", || Session::try_connect(system.smtp).ok());
-    system.wait_log(&["intake as before"]);
+    system.wait_log(&["intake throttling ended"]);
     system.command(&["queue", "release", &destination]);
     let mut session = Session::greeted(system.smtp);
     session.submit("alice@example.org", &["x@example.com"], "A: b\r\n\r\nc");
@@ -363,7 +363,7 @@ fn the_intake_is_throttled_before_queues_are_full_and_opens_again_well_below() {
     system.command(&["queue", "purge", &destination, "--id", &ids[3], "--yes"]);
     open.command("MAIL FROM:<alice@example.org>", "250");
     Session::greeted(system.smtp);
-    system.wait_log(&["intake as before"]);
+    system.wait_log(&["intake throttling ended"]);
     system.command(&["queue", "release", &destination]);
     sink.wait_mail(4);
     system.stop();

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 
 use crate::harness::{
-    Options, System, output_of, program, quoted, run, run_with_input, skip, unfold,
+    Options, System, output_of, program, quoted, run, run_with_input, skip, unfold, wait_for,
 };
 
 /// A system that accepts mail from its machine, and a directory with programs under the usual names.
@@ -109,7 +109,10 @@ fn the_classic_command_line_sends_completes_and_hides() {
             assert!(mail.contains(field), "{field} is missing in {mail}");
         }
     }
-    assert_eq!(run(&mut machine.command("mailq")), "Mail queue is empty\n");
+    // A message is in its mailbox before the end of its delivery is in the spool.
+    wait_for("an empty queue", || {
+        (run(&mut machine.command("mailq")) == "Mail queue is empty\n").then_some(())
+    });
     assert_eq!(run(&mut machine.command("newaliases")), "");
     machine.system.stop();
 }

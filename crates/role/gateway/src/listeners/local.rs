@@ -1,5 +1,5 @@
-//! Takes mail from the programs and users of this machine (`vere sendmail`), over a socket in the file
-//! system. The kernel says which user connects, so nobody needs a password.
+//! Accepts mail from programs and users of this machine (`vere sendmail`), over a socket in the file system. The kernel
+//! identifies the user, so clients need no password.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -50,7 +50,7 @@ impl Reception {
     }
 }
 
-/// A user of this machine: may send anywhere, and stands in the trace by number.
+/// Returns the rights of a user of this machine, who may send to any domain. The trace shows the user's number.
 fn local_peer(user: u32) -> Peer {
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     Peer {

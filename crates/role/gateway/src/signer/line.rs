@@ -1,4 +1,4 @@
-//! One connection to the signer: requests go out as they come, answers find their requests by number.
+//! One connection to the signer: requests leave at once, and the number of an answer identifies its request.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -14,9 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_local;
 use vere_signwire::{Answer, Frame, Request};
 
-/// Requests that may wait for the connection.
+/// Maximum of requests that wait for the connection.
 const QUEUE_MAX: usize = 1_024;
-/// How long a signer that is not there is waited for: the supervisor starts it again within this time.
+/// How long to wait for an absent signer: the supervisor restarts the signer within this time.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
 /// Pause between two attempts to connect.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
@@ -26,13 +26,13 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 /// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoAnswer {
-    /// The connection ended meanwhile: the request may be sent again.
+    /// The connection ended before the answer: the request may be sent again.
     Lost,
-    /// It takes too long, or too much waits already.
+    /// The answer takes too long, or too many requests wait already.
     Late,
 }
 
-/// A request on its way.
+/// A request under way.
 struct Asked {
     number: u64,
     frame: Vec<u8>,
@@ -41,7 +41,7 @@ struct Asked {
 
 type Waiting = Rc<RefCell<HashMap<u64, oneshot::Sender<Answer>>>>;
 
-/// One connection, made when it is needed.
+/// A connection, opened at its first request.
 #[derive(Debug)]
 pub(super) struct Line {
     queue: mpsc::Sender<Asked>,
@@ -58,7 +58,7 @@ impl Line {
         }
     }
 
-    /// Sends a request; what it gives waits for the answer.
+    /// Sends a request at once; the returned future waits for the answer.
     pub(super) fn ask(
         &self,
         request: &Request<'_>,
@@ -84,8 +84,8 @@ impl Line {
     }
 }
 
-/// Connects when there is something to ask, and again after the signer was away. A request that was on its
-/// way meanwhile is answered by its sender's patience.
+/// Connects at the first request, and again after an absence of the signer. A request that was under way during the
+/// absence ends by its sender's timeout.
 async fn drive(socket: PathBuf, mut asked: mpsc::Receiver<Asked>) {
     while let Some(first) = asked.recv().await {
         match connect(&socket).await {
@@ -130,7 +130,7 @@ async fn converse(
         }) = next
         {
             if waiting.borrow().len() >= QUEUE_MAX {
-                // Those whose sender has given up meanwhile make room.
+                // Requests whose senders no longer wait free their places.
                 waiting.borrow_mut().retain(|_, answer| !answer.is_closed());
             }
             waiting.borrow_mut().insert(number, answer);
@@ -139,7 +139,7 @@ async fn converse(
         }
         Ok(())
     };
-    // Either end ends both; dropping `waiting` tells all who wait.
+    // The end of one half ends the other; the drop of `waiting` informs all senders that wait.
     tokio::select! {
         ended = listening => ended,
         ended = writing => ended,
@@ -157,7 +157,7 @@ async fn listen(mut from: OwnedReadHalf, waiting: Waiting) -> io::Result<()> {
         while let Some(frame) = Frame::read(&unread[taken..]).map_err(wrong)? {
             let answer = Answer::decode(&frame).map_err(wrong)?;
             if let Some(asker) = waiting.borrow_mut().remove(&frame.number) {
-                // Nobody waits any more: it took too long.
+                // The send fails if the sender's timeout passed.
                 let _ = asker.send(answer);
             }
             taken += frame.octets;

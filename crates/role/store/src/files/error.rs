@@ -10,7 +10,7 @@ use vere_store::{OpenError, RepairError, StoreError};
 
 /// Why the store cannot be used.
 #[derive(Debug)]
-pub(crate) enum FilesError {
+pub enum FilesError {
     /// The store cannot be opened.
     Open {
         /// The store's folder, or the file in question.
@@ -31,7 +31,7 @@ pub(crate) enum FilesError {
 
 /// Trouble with the store's folder, or with the content of the folder.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// There is no store.
     Absent,
     /// Another process uses the store.

@@ -9,25 +9,28 @@ use vere_ports::directory::AccountName;
 use vere_settings::Settings;
 use vere_units::ByteSize;
 
+use super::error::MaintenanceError;
 use crate::accounts::{self, AccountRow, AccountsPage};
 use crate::files::Files;
 use crate::mail_store::MailStore;
 use vere_control::StoreRequest;
-use vere_login::directory;
+use vere_login::directory::{self, DirectoryError};
 use vere_process::confirm::confirm;
-use vere_process::failure::Failure;
 
 /// How long the store may take for an answer: one import or export may have to end before.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Lists the accounts.
-pub(super) fn list(settings: &Settings, json: bool) -> Result<String, Failure> {
+pub(super) fn list(settings: &Settings, json: bool) -> Result<String, MaintenanceError> {
     let directory = directory::open_if_there(settings)?;
     let (mut text, mut values) = (String::new(), Vec::new());
     for row in all(settings)? {
         let name = AccountName::parse(&row.account)?;
         let known = match &directory {
-            Some(directory) => directory.store().account(&name)?.is_some(),
+            Some(directory) => {
+                let account = directory.store().account(&name);
+                account.map_err(DirectoryError::from)?.is_some()
+            }
             None => false,
         };
         if json {
@@ -63,7 +66,11 @@ pub(super) fn list(settings: &Settings, json: bool) -> Result<String, Failure> {
 ///
 /// # Errors
 /// When the directory knows the account, or the store cannot be used.
-pub fn remove(settings: &Settings, account: &AccountName, yes: bool) -> Result<String, Failure> {
+pub fn remove(
+    settings: &Settings,
+    account: &AccountName,
+    yes: bool,
+) -> Result<String, MaintenanceError> {
     // Without a directory, the check would report every account as unknown; opening fails first.
     accounts::unknown(&directory::open(settings)?, account)?;
     let name = account.to_string();
@@ -97,7 +104,10 @@ pub fn mail_of(settings: &Settings, account: &AccountName) -> Option<AccountRow>
 ///
 /// # Errors
 /// When the figures cannot be read.
-pub fn kept(settings: &Settings, account: &AccountName) -> Result<Option<AccountRow>, Failure> {
+pub fn kept(
+    settings: &Settings,
+    account: &AccountName,
+) -> Result<Option<AccountRow>, MaintenanceError> {
     let name = account.to_string();
     if let Some(row) = ask(settings, &StoreRequest::Account { account: name })? {
         return Ok(Some(row));
@@ -122,7 +132,7 @@ pub fn amount(row: &AccountRow) -> String {
     )
 }
 
-fn all(settings: &Settings) -> Result<Vec<AccountRow>, Failure> {
+fn all(settings: &Settings) -> Result<Vec<AccountRow>, MaintenanceError> {
     let (mut rows, mut after) = (Vec::new(), None);
     loop {
         let Some(page) = ask::<AccountsPage>(settings, &StoreRequest::Accounts { after })? else {
@@ -139,9 +149,9 @@ fn all(settings: &Settings) -> Result<Vec<AccountRow>, Failure> {
 fn ask<T: DeserializeOwned>(
     settings: &Settings,
     request: &StoreRequest,
-) -> Result<Option<T>, Failure> {
+) -> Result<Option<T>, MaintenanceError> {
     let asked = vere_control::ask_store(&vere_control::store_socket(settings), request, PATIENCE);
-    match asked.map_err(Failure::new)? {
+    match asked? {
         Some(value) => Ok(Some(serde_json::from_value(value)?)),
         None => Ok(None),
     }
@@ -150,7 +160,7 @@ fn ask<T: DeserializeOwned>(
 /// Does something with a store that nobody else uses: its files are locked meanwhile.
 fn alone<T>(
     settings: &Settings,
-    act: impl FnOnce(&mut MailStore) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    act: impl FnOnce(&mut MailStore) -> Result<T, MaintenanceError>,
+) -> Result<T, MaintenanceError> {
     act(&mut Files::of(settings)?.open()?)
 }

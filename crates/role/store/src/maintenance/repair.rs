@@ -5,8 +5,6 @@ use std::fmt::Write as _;
 use vere_store::{LostMessage, RepairReport};
 use vere_units::Timestamp;
 
-use vere_process::failure::Failure;
-
 /// What a repair did, or would do.
 pub(super) fn as_text(report: &RepairReport, dry_run: bool) -> String {
     let mut text = String::new();
@@ -36,11 +34,8 @@ pub(super) fn as_text(report: &RepairReport, dry_run: bool) -> String {
     text
 }
 
-/// The same as JSON.
-///
-/// # Errors
-/// When it cannot be written.
-pub(super) fn as_json(report: &RepairReport, dry_run: bool) -> Result<String, Failure> {
+/// Prints the report of a repair as JSON.
+pub(super) fn as_json(report: &RepairReport, dry_run: bool) -> String {
     let value = serde_json::json!({
         "dry_run": dry_run,
         "records": report.records,
@@ -53,7 +48,7 @@ pub(super) fn as_json(report: &RepairReport, dry_run: bool) -> Result<String, Fa
         "losses": report.has_losses(),
         "findings": sentences(report),
     });
-    Ok(serde_json::to_string_pretty(&value)? + "\n")
+    format!("{value:#}\n")
 }
 
 fn sentences(report: &RepairReport) -> Vec<String> {

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use vere_store::StoreError;
 use vere_units::{ByteSize, Timestamp};
 
 use crate::mail_store::MailStore;
 use crate::upkeep::{Known, LastPass};
-use vere_process::failure::Failure;
 
 /// Room of the log.
 pub(super) struct Room {
@@ -19,7 +19,7 @@ pub(super) struct Room {
 
 impl Room {
     /// Looks at the whole log.
-    pub(super) fn of(store: &mut MailStore, folder: &Path) -> Result<Self, Failure> {
+    pub(super) fn of(store: &mut MailStore, folder: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             dead: store.count_dead()?,
             last: Known::read(folder).and_then(|known| known.last),

@@ -1,12 +1,15 @@
 //! `vere store explain`: shows how a search is answered, and how much of the messages it reads.
 
-use std::fmt::Write as _;
+use std::error::Error;
+use std::fmt::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use tokio::task::JoinError;
 use vere_disk::log::Directory as LogDirectory;
-use vere_imap::command::{Command, SearchKey, parse};
+use vere_imap::command::{Command, CommandError, SearchKey, parse};
 use vere_imap::set::UidSet;
 use vere_ports::directory::AccountName;
 use vere_store::{BodyReader, Committed, MailboxId, MailboxName, Snapshot, StoreError, Uid};
@@ -19,8 +22,56 @@ use crate::keeper::Keeper;
 use crate::mail_store::MailStore;
 use vere_parsing::Decoders;
 use vere_process::clock::now;
-use vere_process::failure::Failure;
 use vere_process::wording;
+
+/// Why a search cannot be explained.
+#[derive(Debug)]
+pub enum ExplainError {
+    /// The text is no valid search.
+    Unreadable(CommandError),
+    /// The text is another command.
+    NoSearch,
+    /// The mailbox does not exist, or the store cannot be read.
+    Store(StoreError),
+    /// The store has changes that are not synced.
+    NotSynced,
+    /// The search index cannot be opened.
+    Index(io::Error),
+    /// The search ended without a result.
+    Aborted(JoinError),
+}
+
+impl fmt::Display for ExplainError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(error) => write!(f, "cannot read the search: {error}"),
+            Self::NoSearch => f.write_str("not a search"),
+            Self::Store(error) => error.fmt(f),
+            Self::NotSynced => f.write_str("the store is not synced"),
+            Self::Index(error) => error.fmt(f),
+            Self::Aborted(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ExplainError {
+    /// The display holds the text of the direct cause already; deeper causes follow here.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unreadable(error) => error.source(),
+            Self::Store(error) => error.source(),
+            Self::Index(error) => error.source(),
+            Self::Aborted(error) => error.source(),
+            Self::NoSearch | Self::NotSynced => None,
+        }
+    }
+}
+
+impl From<StoreError> for ExplainError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
 
 /// A store that no other process uses.
 struct Alone<'a>(Mutex<&'a mut MailStore>);
@@ -32,10 +83,10 @@ impl OwnFields for Alone<'_> {
     }
 }
 
-fn at_once<T>(store: &MailStore, committed: Committed<T>) -> Result<T, Failure> {
+fn at_once<T>(store: &MailStore, committed: Committed<T>) -> Result<T, ExplainError> {
     committed
         .when(store.end())
-        .map_err(|_| Failure::new("the store is not synced"))
+        .map_err(|_| ExplainError::NotSynced)
 }
 
 /// Searches a mailbox of a store that no other process uses, and explains the search.
@@ -48,13 +99,13 @@ pub(crate) fn explain_alone(
     account: &AccountName,
     (mailbox, search): (&str, &str),
     decoders: &Decoders,
-) -> Result<String, Failure> {
+) -> Result<String, ExplainError> {
     let key = key_of(search)?;
     let found = store.mailbox_named(account, &MailboxName::new(mailbox)?)?;
     let id = at_once(store, found)?;
     let snapshot = store.snapshot(id)?;
     let snapshot = at_once(store, snapshot)?;
-    let index = SharedIndex::open(folder, store.log_id())?;
+    let index = SharedIndex::open(folder, store.log_id()).map_err(ExplainError::Index)?;
     let reader = store.body_reader();
     let alone = Alone(Mutex::new(store));
     explained((id, snapshot), reader, &index, (&alone, decoders), key)
@@ -69,7 +120,7 @@ pub(crate) async fn explain(
     account: AccountName,
     mailbox: &str,
     search: &str,
-) -> Result<String, Failure> {
+) -> Result<String, ExplainError> {
     let key = key_of(search)?;
     let name = MailboxName::new(mailbox)?;
     let id = keeper
@@ -84,15 +135,16 @@ pub(crate) async fn explain(
     let (asking, index) = (Asking(keeper.clone()), keeper.index().clone());
     let decoders = keeper.processes().searching.clone();
     let work = move || explained((id, snapshot), reader, &index, (&asking, &decoders), key);
-    tokio::task::spawn_blocking(work).await?
+    let explained = tokio::task::spawn_blocking(work).await;
+    explained.map_err(ExplainError::Aborted)?
 }
 
-fn key_of(search: &str) -> Result<SearchKey, Failure> {
+fn key_of(search: &str) -> Result<SearchKey, ExplainError> {
     let line = format!("a SEARCH {search}");
     match parse(line.as_bytes(), true).command {
         Ok(Command::Search(search)) => Ok(search.key),
-        Ok(_) => Err(Failure::new("not a search")),
-        Err(error) => Err(Failure::new(format!("cannot read the search: {error}"))),
+        Ok(_) => Err(ExplainError::NoSearch),
+        Err(error) => Err(ExplainError::Unreadable(error)),
     }
 }
 
@@ -103,7 +155,7 @@ fn explained(
     index: &SharedIndex,
     (own, decoders): (&dyn OwnFields, &Decoders),
     key: SearchKey,
-) -> Result<String, Failure> {
+) -> Result<String, ExplainError> {
     let key = resolve(key, &snapshot);
     let segments = index.segments(id);
     let octets: u64 = segments.iter().map(|segment| segment.octets()).sum();

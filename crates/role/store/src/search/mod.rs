@@ -26,6 +26,7 @@ use super::keeper::Keeper;
 use super::mail_store::MailStore;
 
 pub(crate) use check::check;
+pub use explain::ExplainError;
 pub(super) use explain::explain;
 pub(crate) use explain::explain_alone;
 pub(crate) use indexer::start_indexer;

@@ -285,7 +285,7 @@ fn change_message(
         change,
         seconds,
     };
-    let rows: Vec<HoldRow> = parse(ask(socket, &request).map_err(Failure::new)?)?;
+    let rows: Vec<HoldRow> = parse(ask(socket, &request)?)?;
     let text = if json {
         to_json(&rows)?
     } else {
@@ -326,7 +326,7 @@ fn send_order(
         seconds,
         ahead,
     };
-    let row: OrderRow = parse(ask(socket, &request).map_err(Failure::new)?)?;
+    let row: OrderRow = parse(ask(socket, &request)?)?;
     if json {
         to_json(&row)
     } else {
@@ -336,7 +336,7 @@ fn send_order(
 
 /// The orders of all destinations, and the held messages.
 pub(super) fn orders(socket: &Path, json: bool) -> Result<String, Failure> {
-    let value = ask(socket, &Request::QueueOrders).map_err(Failure::new)?;
+    let value = ask(socket, &Request::QueueOrders)?;
     let rows: Vec<OrderRow> = parse(value)?;
     if json {
         return to_json(&rows);
@@ -389,8 +389,7 @@ impl SelectionArgs {
 
     fn act(&self, socket: &Path, action: Action, report: bool) -> Result<Acted, Failure> {
         let request = self.request(action, report);
-        let value = ask_for(socket, &request, ACTION_TIMEOUT).map_err(Failure::new)?;
-        parse(value)
+        Ok(parse(ask_for(socket, &request, ACTION_TIMEOUT)?)?)
     }
 }
 
@@ -438,7 +437,7 @@ fn finish(
 fn confirm(count: &Acted, done: &str) -> Result<(), Failure> {
     let size = ByteSize::new(count.octets);
     let count = messages(count.messages);
-    ask_first(&format!("{count} ({size}) would be {done}"))
+    Ok(ask_first(&format!("{count} ({size}) would be {done}"))?)
 }
 
 fn told(acted: &Acted, done: &str, json: bool) -> Result<String, Failure> {

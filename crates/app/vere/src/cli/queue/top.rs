@@ -83,7 +83,7 @@ pub(super) fn run(socket: &Path, args: &TopArgs) -> Result<String, Failure> {
 
 /// Takes two samples.
 fn once(socket: &Path, screen: &Screen, interval: Duration) -> Result<Look, Failure> {
-    let sample = || asker::sample(socket, &screen.wanted()).map_err(Failure::new);
+    let sample = || asker::sample(socket, &screen.wanted());
     let first = Look::new(sample()?, None);
     std::thread::sleep(interval);
     Ok(Look::new(sample()?, Some(&first)))
@@ -120,7 +120,10 @@ fn live(socket: &Path, mut screen: Screen, interval: Duration) -> Result<(), Fai
         }
         while let Some(news) = asker.news() {
             match news {
-                News::Sample(sample) => screen.sampled(sample.map(|sample| *sample)),
+                News::Sample(sample) => {
+                    let sample = sample.map(|sample| *sample);
+                    screen.sampled(sample.map_err(|error| error.to_string()));
+                }
                 News::Done(said) => {
                     screen.said(said);
                     next = Instant::now();

@@ -7,8 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::screen::{Deed, Verb, Wanted};
+use vere_control::queues::parse;
 use vere_control::{
-    Acted, Action, OrderChange, OrderRow, Request, Selection, TopSample, ask, ask_for,
+    Acted, Action, AskError, OrderChange, OrderRow, Request, Selection, TopSample, ask, ask_for,
 };
 use vere_process::wording::messages;
 
@@ -18,7 +19,7 @@ const RETRY_PATIENCE: Duration = Duration::from_secs(3600);
 /// An answer of the gateway.
 #[derive(Debug)]
 pub(super) enum News {
-    Sample(Result<Box<TopSample>, String>),
+    Sample(Result<Box<TopSample>, AskError>),
     /// The outcome of an order.
     Done(String),
 }
@@ -61,7 +62,7 @@ impl Asker {
     pub(super) fn act(&self, deed: Deed) {
         let (socket, sender) = (self.socket.clone(), self.sender.clone());
         thread::spawn(move || {
-            let said = act(&socket, &deed).unwrap_or_else(|error| error);
+            let said = act(&socket, &deed).unwrap_or_else(|error| error.to_string());
             let _ = sender.send(News::Done(said));
         });
     }
@@ -77,8 +78,8 @@ impl Asker {
 /// Takes a sample.
 ///
 /// # Errors
-/// The error text when the gateway does not answer.
-pub(super) fn sample(socket: &Path, wanted: &Wanted) -> Result<TopSample, String> {
+/// When the gateway does not answer.
+pub(super) fn sample(socket: &Path, wanted: &Wanted) -> Result<TopSample, AskError> {
     let request = Request::QueueTop {
         order: wanted.order,
         filter: wanted.filter.clone(),
@@ -87,7 +88,7 @@ pub(super) fn sample(socket: &Path, wanted: &Wanted) -> Result<TopSample, String
     parse(ask(socket, &request)?)
 }
 
-fn act(socket: &Path, deed: &Deed) -> Result<String, String> {
+fn act(socket: &Path, deed: &Deed) -> Result<String, AskError> {
     let destination = deed.destination.clone();
     let change = match deed.verb {
         Verb::Hold => OrderChange::Hold,
@@ -121,9 +122,4 @@ fn act(socket: &Path, deed: &Deed) -> Result<String, String> {
         Some(until) => format!("{}: held until {until}", row.destination),
         None => format!("{}: released", row.destination),
     })
-}
-
-fn parse<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Result<T, String> {
-    serde_json::from_value(value)
-        .map_err(|error| format!("the gateway's answer cannot be read: {error}"))
 }
