@@ -1,6 +1,6 @@
-//! Looks at what waits behind others for a destination that cannot be reached, of which only the head of a queue is
-//! tried: ends what has waited too long, and tells senders of what waits long. Of those that were tried the schedule
-//! tells with the attempt (`settling`).
+//! Walks through messages that wait behind the head of a queue while the destination cannot be reached. Only the head
+//! is tried; the walk ends messages whose time is over, and tells senders of long delays. Tried messages are reported
+//! with their attempt (`settling`).
 //!
 //! One task for all queues, block by block in turn, with a pause after each report and one block of records in
 //! memory: a million messages make no storm.
@@ -26,7 +26,7 @@ const BLOCK_OCTETS: u32 = 1 << 20;
 /// The pause after each report: no more than 1,000 leave in a second.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Has a queue looked through, where it is time for some of its messages.
+/// Orders a walk through a queue, if messages of the queue are due to expire or to be reported.
 pub(crate) fn look_through<H: Host>(
     group: &Rc<Group<H>>,
     queue: QueueNumber,
@@ -66,7 +66,7 @@ async fn run<H: Host>(group: Rc<Group<H>>) {
     group.behind.ended();
 }
 
-/// Looks at one block of a queue; whether there may be more.
+/// Walks through one block of a queue. Returns whether more blocks may follow.
 async fn block<H: Host>(
     group: &Rc<Group<H>>,
     queue: QueueNumber,
@@ -139,7 +139,7 @@ fn message<H: Host>(
         .look(|queues| queues.message(queue, record, trace))
 }
 
-/// When a message was accepted, as the queues have it: the record may say so by a clock that was put ahead or back since.
+/// The time of acceptance as the queues know it: the record's time may be by a clock that was put ahead or back since.
 fn accepted<H: Host>(
     group: &Group<H>,
     queue: QueueNumber,
@@ -155,7 +155,7 @@ fn is_expired<H: Host>(group: &Group<H>, accepted: Timestamp) -> bool {
     group.queues.look(|queues| queues.is_expired(accepted, now))
 }
 
-/// Claims a message as for an attempt; what is held does not leave by its age.
+/// Claims a message as for an attempt. A held message does not expire.
 fn claim_unheld<H: Host>(
     group: &Group<H>,
     queue: QueueNumber,
@@ -172,7 +172,7 @@ fn claim_unheld<H: Host>(
         .change(|queues| queues.claim(queue, record, envelope, body))
 }
 
-/// Tells the senders of a block, from the first that was not looked at to the first that is too young.
+/// Tells the senders of a block, from the first unexamined message to the first message that is too young.
 async fn tell<H: Host>(
     group: &Rc<Group<H>>,
     queue: QueueNumber,
@@ -269,8 +269,8 @@ fn notice<H: Host>(
     Some((rest, report))
 }
 
-/// Stores the report and what it makes of the record, which nobody else changes meanwhile: it is read once more,
-/// since an attempt may have changed it after it was read with others.
+/// Stores the report together with the new envelope. The record is read once more, because an attempt may have changed
+/// the record since the block was read; nobody changes the record meanwhile.
 async fn change<H: Host>(
     group: &Rc<Group<H>>,
     queue: QueueNumber,

@@ -26,11 +26,11 @@ const IDLE_MAX: Duration = Duration::from_secs(5);
 /// Why there is no host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unroutable {
-    /// It may be found later, or may take this destination's mail later.
+    /// A host may be found later, or may take this destination's mail later.
     Temporary(String),
-    /// All of its hosts take no connections now, for whatever mail.
+    /// None of the site's hosts takes a connection now, for whatever mail.
     Site(String),
-    /// It never takes mail.
+    /// The destination never takes mail.
     Permanent {
         /// The enhanced status code (RFC 3463).
         status: &'static str,
@@ -282,7 +282,7 @@ async fn idle<H: Host>(
     }
 }
 
-/// What it means that no connection came about.
+/// Draws the consequences of a failed attempt to connect.
 async fn fail<H: Host>(
     group: &Rc<Group<H>>,
     worker: &mut Worker<H>,

@@ -1,5 +1,5 @@
-//! The queues of destinations in the spool: made with the first message, ended when there has been none
-//! for long. A gateway meets more destinations in a year than a node has room for.
+//! The queues of destinations in the spool: made with the first message, ended after a long time without messages. A
+//! gateway meets more destinations in a year than a node has room for.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -15,13 +15,13 @@ use crate::host::Host;
 /// How long a message may wait for the queues of its destinations to be made, all of them together: as
 /// long as for the acknowledgement that follows, so that a client hears as soon when all nodes hang.
 const QUEUE_PATIENCE: Duration = Duration::from_secs(15);
-/// How often some queues are looked at for whether they are needed.
+/// Interval between two searches for queues without use.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How many numbers are looked at each time: all that a node may have in half a minute.
+/// Queue numbers examined in one search: all numbers of a node within half a minute.
 const NUMBERS: u32 = 4_096;
-/// How many queues are ended at once when there is no room for another one.
+/// Queues ended at once when the spool has no room for another queue.
 const MADE_FREE: usize = 16;
-/// How long after none could be ended no other message looks for one: it means a walk through all.
+/// Pause after a search that ended no queue: each search walks through all queues.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Ends unused queues until the gateway stops.
@@ -38,7 +38,7 @@ pub(crate) async fn run<H: Host>(group: Rc<Group<H>>) {
     }
 }
 
-/// Queues that messages are on their way to: they stay until this is dropped.
+/// Queues with messages on their way. The queues stay until this value is dropped.
 #[derive(Debug)]
 pub struct Expected<'a, H: Host> {
     group: &'a Group<H>,
@@ -77,11 +77,11 @@ impl<H: Host> Drop for Expected<'_, H> {
 }
 
 impl<H: Host> Group<H> {
-    /// The queues of these destinations. Those that are missing are begun: what is put into them next is in the
-    /// same sync of the nodes, and is refused as a whole where one cannot be made.
+    /// Finds the queues of these destinations, and begins missing queues. Records put next are in the same sync of the
+    /// nodes, and are refused as a whole if a queue cannot be made.
     ///
     /// # Errors
-    /// When none can be begun now.
+    /// When no queue can be begun now.
     pub(crate) fn expect<'a, 'b>(
         self: &'a Rc<Self>,
         destinations: impl Iterator<Item = &'b Destination>,
@@ -97,10 +97,10 @@ impl<H: Host> Group<H> {
         Ok(expected)
     }
 
-    /// The same once all of them are in the spool, where that needs room that has to be made first.
+    /// Does the same, and waits until all queues are in the spool, with room made for them if need be.
     ///
     /// # Errors
-    /// When one cannot be made in time.
+    /// When a queue cannot be made in time.
     pub(crate) async fn expect_made<'a, 'b>(
         self: &'a Rc<Self>,
         destinations: impl Iterator<Item = &'b Destination>,
@@ -118,7 +118,7 @@ impl<H: Host> Group<H> {
         Ok(expected)
     }
 
-    /// Has a queue made. It is known from now on; should it be refused, it is forgotten again.
+    /// Begins a queue. The queue is known from now on, and forgotten again if the spool refuses the queue.
     fn begin_queue(self: &Rc<Self>, destination: &Destination) -> Result<QueueNumber, SpoolError> {
         let name = destination.to_string();
         let (QueueId(number), making) = self.host.begin_queue(&name)?;
@@ -150,7 +150,7 @@ impl<H: Host> Group<H> {
         run(self).await;
     }
 
-    /// A queue is, or is about to be, under this number.
+    /// Notes that this number is, or is about to be, the queue of this destination.
     pub(crate) fn register(&self, number: QueueNumber, destination: &Destination) {
         let is_known = |queues: &Queues| queues.destination(number) == Some(destination);
         if self.queues.look(is_known) {
@@ -166,8 +166,8 @@ impl<H: Host> Group<H> {
         });
     }
 
-    /// Makes a queue, and room for it if need be. Given up half way it may be made all the same, and is found the
-    /// next time.
+    /// Makes a queue, and room for the queue if need be. An abandoned call may make the queue all the same; the next
+    /// call finds the queue.
     async fn make_queue(&self, destination: &Destination) -> Result<QueueNumber, SpoolError> {
         let _one_at_a_time = self.making.lock().await;
         let name = destination.to_string();
@@ -183,7 +183,7 @@ impl<H: Host> Group<H> {
         Ok(number)
     }
 
-    /// Ends queues that are empty, however short a time they have been. False: there is none.
+    /// Ends empty queues, however short the time without messages. False: no queue is empty.
     async fn make_room(&self) -> bool {
         let now = self.host.steady();
         if self.full_until.get().is_some_and(|until| now < until) {
@@ -204,7 +204,7 @@ impl<H: Host> Group<H> {
         ended > 0
     }
 
-    /// Ends queues, those of them that nobody needs, all at the same time. Returns how many are gone.
+    /// Ends the unused queues among these, all at the same time. Returns the number of ended queues.
     async fn retire(&self, numbers: impl Iterator<Item = QueueNumber>, idle: Duration) -> usize {
         let retired: Vec<_> = numbers
             .filter_map(|number| {

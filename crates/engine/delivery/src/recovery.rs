@@ -1,5 +1,4 @@
-//! Takes back from the spool what it holds, in blocks, after a start of the gateway or of a node that
-//! lost its memory.
+//! Reads all records of the spool in blocks, after a start of the gateway or of a node that lost its memory.
 
 use std::rc::Rc;
 
@@ -17,17 +16,17 @@ use crate::reading::{POST_RETRY, own};
 const BLOCK_RECORDS: u32 = 1_000;
 /// Octets in one block, about.
 const BLOCK_OCTETS: u32 = 4 << 20;
-/// Queues that are read at the same time: many hold little, and each is asked for.
+/// Queues that are read at the same time: many queues are short, and each needs a request.
 const QUEUES_AT_ONCE: usize = 16;
 
-/// The findings.
+/// The records found.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
     /// Queues for destinations.
     pub queues: usize,
     /// Messages.
     pub messages: usize,
-    /// Records that this version cannot read; they stay in the spool untouched.
+    /// Records that this version cannot read, which stay in the spool.
     pub unreadable: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Reports to senders (DSN): composed once, stored in the batch that ends what they tell of, and noted when they are.
+//! Reports to senders (DSN): written once, and stored in the same batch as the end of the message.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::lines::Lines;
 use crate::notice::Notice;
 use crate::reading::{self, POST_RETRY};
 
-/// The reports about an attempt, and what other systems are told of them.
+/// The reports about an attempt, with their lines for other systems.
 #[derive(Debug)]
 pub(crate) struct Notices {
     notices: Vec<Notice>,
@@ -47,11 +47,10 @@ impl<H: Host> Group<H> {
         drop(self.host.turn().await);
     }
 
-    /// Stores the reports of a settlement, and what is told of it, together with the end of the original.
+    /// Stores the reports of a settlement, and its lines for other systems, together with the end of the original.
     /// Until that succeeds the original stays in the spool, so that nothing is lost.
     ///
-    /// An original that the spool does not have any more is no reason to hold the report back: it goes
-    /// without the message, and without the end of what is gone.
+    /// A report about a missing original is stored without the message, and without an end of the record.
     pub(crate) async fn conclude(
         self: &Rc<Self>,
         queue: QueueNumber,
@@ -92,7 +91,7 @@ impl<H: Host> Group<H> {
         self.post_until_taken(end).await;
     }
 
-    /// Waits for one's turn, without the message in memory: the spool has it.
+    /// Waits for a turn. The message leaves memory meanwhile; the spool has a copy.
     async fn turn_to_report(&self, job: &mut Job) -> H::Turn {
         if let Some(turn) = self.host.try_turn() {
             return turn;
@@ -124,7 +123,7 @@ impl<H: Host> Group<H> {
             .await
     }
 
-    /// The message that a report is about; `None`: the spool does not have it.
+    /// The reported message; `None` if its record is not in the spool.
     async fn original(&self, queue: QueueNumber, job: &Job) -> Result<Option<Bytes>, SpoolError> {
         if let Some(body) = &job.body {
             return Ok(Some(body.clone()));

@@ -60,7 +60,7 @@ impl<H: Host> Group<H> {
         reports
     }
 
-    /// The spool has the remaining recipients of the message: other tasks may change the record now.
+    /// Notes that the record has the remaining recipients: other tasks may change the record now.
     fn written(&self, queue: u32, job: &Job, settlement: &Settlement) {
         if let Some(rest) = &settlement.remaining {
             let now = self.host.now();

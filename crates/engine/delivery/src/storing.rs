@@ -15,7 +15,7 @@ use crate::lines::{self, Lines};
 use crate::notice::Part;
 use crate::reading::{self, POST_RETRY};
 
-/// How long a queue waits before it asks for records again that the spool could not give.
+/// Pause of a queue after the spool could not give its records.
 const FETCH_RETRY: Duration = Duration::from_millis(500);
 
 impl<H: Host> Group<H> {
@@ -78,7 +78,7 @@ impl<H: Host> Group<H> {
         self.host.commit(batch)
     }
 
-    /// The next message for a worker, if one is ready.
+    /// Takes the next ready message for a worker.
     pub(crate) fn take(&self, queue: QueueNumber, fresh: bool) -> Option<Job> {
         if !self.delivering() {
             if fresh {
@@ -98,8 +98,8 @@ impl<H: Host> Group<H> {
         job
     }
 
-    /// The body of a job, from memory or from the spool; `None` when there is none now, and the worker should end: the
-    /// job is given back, or forgotten where the spool does not have it any more.
+    /// Returns the body of a job, from memory or from the spool. Without a body the worker should end: the job is given
+    /// back, or forgotten if its record is gone.
     pub(crate) async fn body(&self, queue: QueueNumber, job: &Job) -> Option<Bytes> {
         let body = match &job.body {
             Some(body) => Ok(Some(body.clone())),
@@ -122,7 +122,7 @@ impl<H: Host> Group<H> {
         None
     }
 
-    /// Puts a job back that was not tried.
+    /// Puts an untried job back.
     pub(crate) fn give_back(&self, queue: QueueNumber, job: &Job) {
         self.queues
             .change_quietly(|queues| queues.give_back(queue, job));

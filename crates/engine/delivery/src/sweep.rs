@@ -27,7 +27,7 @@ const PAGE: usize = 500;
 /// The pause after each message returned to its sender: no more than 100 reports leave in a second.
 const REPORT_PAUSE: Duration = Duration::from_millis(10);
 
-/// What is done with a message.
+/// An action on a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -57,7 +57,7 @@ pub struct Selection {
     pub id: Option<TraceId>,
 }
 
-/// What came of an action.
+/// The result of an action.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Acted {
     /// Messages for which the action was done.
@@ -70,7 +70,7 @@ pub struct Acted {
     pub trouble: Option<String>,
 }
 
-/// Whether an address is what an operator wrote, an address or a domain.
+/// Whether an address matches an operator's filter: an address, or a domain.
 fn is_meant(wanted: &str, address: &str) -> bool {
     match wanted.rsplit_once('@') {
         Some((local, _)) if !local.is_empty() => wanted.eq_ignore_ascii_case(address),
@@ -92,17 +92,17 @@ pub struct Sweep<H: Host> {
     pub queue: QueueNumber,
     /// Which messages.
     pub selection: Selection,
-    /// What is done with them.
+    /// The action.
     pub action: Action,
     /// Whether senders are told of messages that are returned.
     pub report: bool,
 }
 
 impl<H: Host> Sweep<H> {
-    /// Does it with every message that is in the queue now and selected.
+    /// Acts on every selected message that is in the queue now.
     ///
     /// # Errors
-    /// When the spool does not answer; what was done until then stays done, and is counted.
+    /// When the spool does not answer. Messages that were acted on until then are counted.
     pub async fn run(&self, acted: &mut Acted) -> Result<(), SpoolError> {
         let begun = self.group.host.now();
         if self.action == Action::Retry {
@@ -172,7 +172,7 @@ impl<H: Host> Sweep<H> {
             || self.tells_removal()
     }
 
-    /// Whether what is removed is told to other systems.
+    /// Whether removed messages are told to other systems.
     fn tells_removal(&self) -> bool {
         self.action == Action::Purge && self.group.event_lines.is_on()
     }
@@ -185,7 +185,7 @@ impl<H: Host> Sweep<H> {
         self.group.end_records(&ends).await;
     }
 
-    /// Does it with a message; with the envelope, where its end is told to other systems.
+    /// Acts on a message. The envelope is needed where the message's end is told to other systems.
     fn act_on_entry(
         &self,
         message: &MessageSummary,
@@ -218,7 +218,7 @@ impl<H: Host> Sweep<H> {
         }
     }
 
-    /// Takes a message out of its queue; false when it is gone, or under way.
+    /// Removes a message from its queue. False: the message is gone, or in delivery.
     fn discard(&self, message: &MessageSummary) -> bool {
         let MessageSummary { record, trace, .. } = *message;
         let gone = self
@@ -282,7 +282,7 @@ impl<H: Host> Sweep<H> {
             })
     }
 
-    /// Returns a message to its sender, or ends it without a word.
+    /// Returns a message to its sender, or ends the message without a report.
     async fn give_up(&self, record: u64, envelope: Envelope, body: Bytes, acted: &mut Acted) {
         let claimed = self
             .group

@@ -7,7 +7,7 @@ use vere_queue::{Destination, Job, QueueNumber};
 use crate::group::Group;
 use crate::host::Host;
 
-/// A worker on the account of its queue, until it is dropped.
+/// A worker. Its queue counts the worker until the value is dropped.
 #[derive(Debug)]
 pub struct Worker<H: Host> {
     group: Rc<Group<H>>,
@@ -39,7 +39,7 @@ impl<H: Host> Worker<H> {
         self.group.queues.destination(self.queue)
     }
 
-    /// Its connection takes messages.
+    /// Notes that the connection takes messages.
     pub(crate) fn connected(&mut self) {
         self.connected = true;
         self.group
@@ -62,7 +62,7 @@ impl<H: Host> Worker<H> {
         self.group.take(self.queue, fresh)
     }
 
-    /// It was woken for a message.
+    /// Notes that the worker was woken for a message.
     pub(crate) const fn woken(&mut self) {
         self.fresh = true;
     }
