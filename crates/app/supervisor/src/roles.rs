@@ -107,13 +107,19 @@ pub fn memory_bounds(settings: &Settings) -> MemoryBounds {
     }
 }
 
+/// The section of the log and of systemd's sockets that belongs to a spool node.
+#[must_use]
+pub fn node_section(node: &str) -> String {
+    format!("spool-{node}")
+}
+
 /// The nodes on this machine. A node calls its sockets `spool`; systemd calls them `spool-NAME`.
 fn nodes(settings: &Settings) -> Vec<Instance> {
     let here = settings.spool.nodes.iter().filter(|node| !node.remote);
     let instance = |node: &SpoolNode| Instance {
         name: Some(node.name.clone()),
         sockets: vec![Socket {
-            section: format!("spool-{}", node.name),
+            section: node_section(&node.name),
             name: "spool",
             address: Address::Internet(node.addresses().collect()),
             beside: false,

@@ -80,7 +80,7 @@ impl Launch {
         Self::new(|| {
             let mut command = Command::new("/proc/self/exe");
             let (name, value) = ENVIRONMENT;
-            command.args(["role", "parser"]).env_clear();
+            command.args(["role", crate::ROLE]).env_clear();
             command.env(name, value);
             command
         })

@@ -36,7 +36,10 @@ const RUN: &[(&str, Run)] = &[
         "store",
         Run::Supervised(|start| vere_role_store::run(start.settings, &start.config, start.level)),
     ),
-    ("parser", Run::Alone(|| Ok(vere_parsing::child::run()?))),
+    (
+        vere_parsing::ROLE,
+        Run::Alone(|| Ok(vere_parsing::child::run()?)),
+    ),
     (
         "gateway",
         Run::Supervised(|start| vere_role_gateway::run(start.settings, &start.config, start.level)),

@@ -21,6 +21,7 @@ use vere_link::reader::Reader;
 use vere_process::encryption;
 use vere_process::failure::Failure;
 use vere_process::log;
+use vere_supervisor::roles;
 
 use nodes::{key, replicas};
 
@@ -62,7 +63,7 @@ pub(crate) enum SpoolCommand {
 pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String, Failure> {
     match command {
         SpoolCommand::Serve { node } => {
-            let _log = log::start(settings, &format!("spool-{node}"))?;
+            let _log = log::start(settings, &roles::node_section(node))?;
             vere_role_node::run(settings, node, None)?;
             Ok(String::new())
         }
