@@ -13,11 +13,11 @@ use vere_queue::{Envelope, Job, MessageSummary, QueueNumber, Queues, Report, Sta
 use vere_spoolwire::{Batch, Block, QueueId, RecordId, SpoolError};
 use vere_units::Timestamp;
 
+use crate::backlog::Reason;
 use crate::group::Group;
 use crate::host::Host;
 use crate::reading;
 use crate::reporting::Unstored;
-use crate::waiting::Reason;
 
 /// Records in one block.
 const BLOCK_RECORDS: u32 = 100;
@@ -45,7 +45,7 @@ pub(crate) fn look_through<H: Host>(
         remote: remote.to_owned(),
         reply: reply.to_owned(),
     };
-    if group.behind.add(queue, reason) {
+    if group.backlog.add(queue, reason) {
         group.host.spawn(run(Rc::clone(group)));
     }
 }
@@ -53,17 +53,17 @@ pub(crate) fn look_through<H: Host>(
 /// Runs until no queue waits.
 async fn run<H: Host>(group: Rc<Group<H>>) {
     let mut after = 0;
-    while let Some((queue, reason)) = group.behind.next(after) {
+    while let Some((queue, reason)) = group.backlog.next(after) {
         after = queue;
         match block(&group, queue, &reason).await {
-            Ok(true) => group.behind.go_on(queue, reason),
+            Ok(true) => group.backlog.go_on(queue, reason),
             Ok(false) => {}
             Err(error) => {
                 tracing::warn!(queue, ?error, "cannot tell senders of delays and ends yet");
             }
         }
     }
-    group.behind.ended();
+    group.backlog.ended();
 }
 
 /// Walks through one block of a queue. Returns whether more blocks may follow.

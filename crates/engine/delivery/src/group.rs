@@ -10,11 +10,11 @@ use vere_queue::{Policy, QueueNumber, Queues};
 use vere_spoolwire::QueueId;
 use vere_units::Timestamp;
 
+use crate::backlog::Backlog;
 use crate::bell::Bell;
 use crate::desk::QueueDesk;
 use crate::host::{Happened, Host};
 use crate::lines::EventLines;
-use crate::waiting::Behind;
 
 /// A group of queues that is delivered: the queues of this gateway, or of a dead one whose work this gateway does. All
 /// tasks of a group run on one thread, so no locks are needed.
@@ -29,7 +29,7 @@ pub struct Group<H> {
     /// What calls idle workers.
     bells: RefCell<HashMap<QueueNumber, Rc<Bell>>>,
     /// Queues to be looked through behind their heads.
-    pub(crate) behind: Behind,
+    pub(crate) backlog: Backlog,
     /// Room for queues is made for one at a time.
     pub(crate) making: Mutex<()>,
     /// The queue that stores orders of operators, once known.
@@ -53,7 +53,7 @@ impl<H: Host> Group<H> {
             queues: QueueDesk::new(queues),
             event_lines: EventLines::new(lines),
             bells: RefCell::default(),
-            behind: Behind::default(),
+            backlog: Backlog::default(),
             making: Mutex::new(()),
             orders_queue: Cell::new(None),
             full_until: Cell::new(None),

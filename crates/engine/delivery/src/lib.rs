@@ -14,6 +14,7 @@
 //! (messages behind the head of a queue), `known` (the queues themselves), `recovery` (after a start), `hold` and
 //! `sweep` (operators), `lines` and `ledger` (lines for other systems).
 
+mod backlog;
 mod behind;
 mod bell;
 pub mod courier;
@@ -34,7 +35,6 @@ mod scheduler;
 mod settling;
 mod storing;
 mod sweep;
-mod waiting;
 mod worker;
 
 pub use courier::{BeforeMessage, Courier, Session, Unroutable, file_each, work};

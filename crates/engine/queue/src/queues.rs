@@ -16,12 +16,12 @@ mod gates;
 mod heads;
 mod held;
 mod idle;
-mod known;
 mod look;
 mod oldest;
 mod operate;
 mod passage;
 mod queue;
+mod queue_table;
 mod retire;
 mod schedule;
 mod share;
@@ -45,10 +45,10 @@ use gates::{GateId, Gates};
 use heads::Heads;
 use held::Held;
 use idle::Idlers;
-use known::Known;
 use oldest::Ages;
 use operate::KeptOrder;
 use queue::Queue;
+use queue_table::QueueTable;
 use starved::Starved;
 use wheel::Wheel;
 
@@ -118,7 +118,7 @@ enum Timer {
 #[derive(Debug)]
 pub struct Queues {
     policy: Policy,
-    queues: Known,
+    queues: QueueTable,
     /// The [`serial`](Queue) of the newest queue.
     serial: u32,
     numbers: HashMap<Destination, QueueNumber>,
@@ -161,7 +161,7 @@ impl Queues {
     pub fn new(policy: Policy) -> Self {
         Self {
             policy,
-            queues: Known::default(),
+            queues: QueueTable::default(),
             serial: 0,
             ages: Ages::default(),
             numbers: HashMap::new(),

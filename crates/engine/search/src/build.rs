@@ -6,7 +6,7 @@ use vere_mime::Zone;
 
 use crate::crossings;
 use crate::document::Document;
-use crate::format::Owner;
+use crate::format::Origin;
 use crate::gist::{Gist, Shelf, signatures};
 use crate::summary::SummaryWriter;
 use crate::words::Words;
@@ -16,7 +16,7 @@ use crate::{BUILD_DOCUMENTS_MAX, BUILD_OCTETS_MAX};
 /// Takes the texts of messages and makes a segment of them.
 #[derive(Debug)]
 pub struct Builder {
-    owner: Owner,
+    owner: Origin,
     documents: Vec<Document>,
     messages: Vec<Taken>,
     summaries: SummaryWriter,
@@ -63,7 +63,7 @@ impl Builder {
     pub fn with(log: u64, mailbox: u64, mut shelf: Shelf) -> Self {
         shelf.tidy();
         Self {
-            owner: Owner { log, mailbox },
+            owner: Origin { log, mailbox },
             documents: Vec::new(),
             messages: Vec::new(),
             summaries: SummaryWriter::default(),

@@ -37,7 +37,7 @@ pub(crate) const GROUP: usize = 16;
 
 /// The log and the mailbox of a segment's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct Origin {
     pub(crate) log: u64,
     pub(crate) mailbox: u64,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Owner {
 /// Content of the head.
 #[derive(Debug)]
 pub(crate) struct Head {
-    pub(crate) owner: Owner,
+    pub(crate) owner: Origin,
     pub(crate) documents: usize,
     /// First and last UID.
     pub(crate) uids: (u32, u32),
@@ -86,7 +86,7 @@ impl Head {
         }
         let decoded = Self {
             documents: u32_at(head, 12)? as usize,
-            owner: Owner {
+            owner: Origin {
                 log: u64_at(head, 16)?,
                 mailbox: u64_at(head, 24)?,
             },

@@ -6,7 +6,7 @@ use vere_ports::storage::StorageFile;
 use crate::SearchError;
 use crate::crossings;
 use crate::document::Document;
-use crate::format::Owner;
+use crate::format::Origin;
 use crate::segment::{Runs, RunsWalk, Segment};
 use crate::summary::SummaryWriter;
 use crate::write::{ZoneWriter, segment};
@@ -37,7 +37,7 @@ pub fn merge<F: StorageFile>(
     let (Some(first), false) = (segments.first(), documents.is_empty()) else {
         return Ok(None);
     };
-    let owner: Owner = first.owner();
+    let owner: Origin = first.owner();
     let mut zones = Vec::with_capacity(Zone::ALL.len());
     for zone in Zone::ALL {
         zones.push(merge_zone(segments, zone, &numbers)?);

@@ -15,7 +15,7 @@ use crate::crossings;
 use crate::document::Document;
 use crate::edges::{self, Edge};
 use crate::file::Checked;
-use crate::format::{CROSSED, GROUP, GROUPS, Head, LONG, MARK, Owner, PLACES, POSTINGS, RUNS};
+use crate::format::{CROSSED, GROUP, GROUPS, Head, LONG, MARK, Origin, PLACES, POSTINGS, RUNS};
 use crate::found::{Bits, Found};
 use crate::kept::Kept;
 use crate::long::{is_anything, may_hold};
@@ -143,7 +143,7 @@ impl<F: StorageFile> Segment<F> {
         Summaries::new(&self.file, &self.head)
     }
 
-    pub(crate) fn owner(&self) -> Owner {
+    pub(crate) fn owner(&self) -> Origin {
         self.head.owner
     }
 

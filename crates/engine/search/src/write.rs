@@ -5,7 +5,7 @@ use vere_mime::Zone;
 use crate::codec::{put, put_postings, zigzag};
 use crate::document::Document;
 use crate::format::{
-    BLOCK, GROUP, HEAD, MAGIC, MARK, Owner, SECTIONS, SUMMARIES, VERSION, ZONE_SECTIONS,
+    BLOCK, GROUP, HEAD, MAGIC, MARK, Origin, SECTIONS, SUMMARIES, VERSION, ZONE_SECTIONS,
 };
 use crate::summary::SummaryWriter;
 
@@ -120,7 +120,7 @@ fn sums<'a>(sections: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 
 /// Puts a segment together; `zones` has one for each of [`Zone::ALL`].
 pub(crate) fn segment(
-    owner: Owner,
+    owner: Origin,
     of: &[Document],
     zones: Vec<ZoneWriter>,
     summaries: SummaryWriter,

@@ -12,8 +12,8 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Request, WireError, answer, read_request_head};
 
-pub use super::terms::ENVIRONMENT;
 use super::terms::OCTETS_A_SECOND;
+pub use super::terms::{ENVIRONMENT, ROLE};
 
 /// Seconds of processor time for a message, in addition to the time for its length. Texts have a shorter limit for all
 /// messages of a request, because a search waits for the answer.

@@ -16,9 +16,6 @@ pub use decoders::{Decoders, Sought, are_enough};
 pub use parsers::{Found, NoParser, Parsers, Turn};
 pub use process::Launch;
 
-/// The name of the role that the store starts for each parser.
-pub const ROLE: &str = "parser";
-
 /// Busy processes for the index.
 const INDEXING: usize = 1;
 

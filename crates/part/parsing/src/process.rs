@@ -16,7 +16,7 @@ use vere_mime::wire::{
     holds_head, request, request_head, texts, texts_head,
 };
 
-use super::terms::{ENVIRONMENT, OCTETS_A_SECOND};
+use super::terms::{ENVIRONMENT, OCTETS_A_SECOND, ROLE};
 
 /// How long a process may take to start on a busy machine.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -80,7 +80,7 @@ impl Launch {
         Self::new(|| {
             let mut command = Command::new("/proc/self/exe");
             let (name, value) = ENVIRONMENT;
-            command.args(["role", crate::ROLE]).env_clear();
+            command.args(["role", ROLE]).env_clear();
             command.env(name, value);
             command
         })

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use vere_telemetry::metrics::{Counter, Gauge};
 
 use self::call::Call;
-use self::ledger::{Called, Ledger, Owner};
+use self::ledger::{Called, Ledger, Payer};
 use super::places::Client;
 
 pub use self::call::Verdict;
@@ -319,7 +319,7 @@ impl Share {
             (None, octets) => {
                 let local = matches!(self.client, None | Some(Client::User(_)));
                 let call = Rc::<Call>::default();
-                let owner = Owner {
+                let owner = Payer {
                     client: self.client,
                     guest: !local && !authenticated,
                 };

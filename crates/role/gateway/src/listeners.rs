@@ -1,6 +1,6 @@
 //! Accepts connections: identifies the client, its rights, and enforces the connection limits.
 
-mod local;
+mod sendmail;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

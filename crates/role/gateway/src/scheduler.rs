@@ -7,7 +7,7 @@ use vere_queue::{Destination, Place};
 use vere_settings::LocalDelivery;
 
 use super::group::{Group, GroupHost};
-use super::local;
+use super::maildir;
 use super::relay::Relay;
 
 /// Delivers until the gateway stops.
@@ -29,7 +29,7 @@ async fn serve(mut worker: Worker<GroupHost>) {
             ..
         }) if files_itself(&group) => {
             let process = &group.host.process;
-            let file = |envelope, body| local::file(Rc::clone(process), envelope, body);
+            let file = |envelope, body| maildir::file(Rc::clone(process), envelope, body);
             file_each(&mut worker, file).await;
         }
         Some(destination) => {

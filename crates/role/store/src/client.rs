@@ -21,7 +21,7 @@ use super::keeper::Keeper;
 use super::opened::{self, OpenMailbox, Since};
 use super::quota::SharedQuotas;
 use super::search;
-use super::sessions::{LetIn, Place, Sessions};
+use super::sessions::{LetIn, SessionPlace, Sessions};
 use super::steps::{attribute, claim, empty_inbox, inbox, named, operation, special_use};
 use vere_login::guessing::{Attempt, Outcome};
 use vere_login::login::{self, Checked, Keys, Logins, Print};
@@ -41,7 +41,7 @@ pub(super) struct Client {
     sessions: Rc<Sessions>,
     let_in: LetIn,
     /// Set once the account is known.
-    place: Option<Place>,
+    place: Option<SessionPlace>,
     open: Option<OpenMailbox>,
     fetcher: Fetcher,
 }
@@ -112,7 +112,7 @@ impl Client {
 
     /// Why the session is over, once it is.
     pub(super) fn ended(&self) -> Option<Refusal> {
-        self.place.as_ref().and_then(Place::ended)
+        self.place.as_ref().and_then(SessionPlace::ended)
     }
 
     /// Waits until the session is over.

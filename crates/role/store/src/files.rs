@@ -16,7 +16,7 @@ use vere_units::ByteSize;
 pub use error::{FilesError, Trouble};
 
 use super::mail_store::MailStore;
-use super::mark::{self, Mark, Place};
+use super::mark::{self, LogEnd, Mark};
 use super::private;
 use super::steps::special_use;
 use vere_process::clock::now;
@@ -200,7 +200,7 @@ impl Files {
     }
 
     /// Reads how far the log got at the last use, if a mark says so.
-    fn told(&self) -> Result<Option<Place>, FilesError> {
+    fn told(&self) -> Result<Option<LogEnd>, FilesError> {
         let Some(path) = &self.mark else {
             return Ok(None);
         };

@@ -35,7 +35,7 @@ const PERSIST_INTERVAL: Duration = Duration::from_secs(30);
 /// empty.
 const TURN_MAX: usize = 64;
 
-type Job = Box<dyn FnOnce(&mut Owner) + Send>;
+type Job = Box<dyn FnOnce(&mut StoreThread) + Send>;
 type Waiter = Box<dyn FnOnce(Result<Position, StoreError>) + Send>;
 
 enum Message {
@@ -147,7 +147,7 @@ impl Keeper {
         used.begin(&mut store);
         let upkeep = Upkeep::start(plan, folder, &mut store, figures.clone(), done)?;
         let watchers = Arc::new(Watchers::default());
-        let mut owner = Owner {
+        let mut owner = StoreThread {
             store,
             waiting: Vec::new(),
             syncing: false,
@@ -325,7 +325,7 @@ fn job<T: Send + 'static>(
 }
 
 /// The thread that owns the store.
-struct Owner {
+struct StoreThread {
     store: MailStore,
     waiting: Vec<(Position, Waiter)>,
     /// Whether a sync is under way.
@@ -344,7 +344,7 @@ struct Owner {
     failed: Option<StoreError>,
 }
 
-impl Owner {
+impl StoreThread {
     fn run(&mut self, receiver: &Receiver<Message>) {
         let mut stopping = false;
         while self.failed.is_none() && !(stopping && self.waiting.is_empty() && !self.syncing) {

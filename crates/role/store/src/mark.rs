@@ -25,14 +25,14 @@ const HEAD: &str = "vere-store-mark 1";
 
 /// A position in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LogEnd {
     /// The log's id.
     pub(super) log: u64,
     /// Every change before this position was synced.
     pub(super) synced: Position,
 }
 
-impl Place {
+impl LogEnd {
     fn as_text(self) -> String {
         let Self { log, synced } = self;
         let text = format!("{HEAD}\nlog {log:016x}\nsynced {:016x}", synced.0);
@@ -59,14 +59,14 @@ impl Place {
 ///
 /// # Errors
 /// When the file cannot be read. A file with other content counts as absent, and a warning is logged.
-pub(super) fn read(path: &Path) -> io::Result<Option<Place>> {
+pub(super) fn read(path: &Path) -> io::Result<Option<LogEnd>> {
     let mut octets = Vec::with_capacity(LENGTH);
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
     file.take(LENGTH as u64).read_to_end(&mut octets)?;
-    let place = Place::parse(&String::from_utf8_lossy(&octets));
+    let place = LogEnd::parse(&String::from_utf8_lossy(&octets));
     if place.is_none() {
         tracing::warn!(file = %path.display(), "no mark of the mail store: expected `{HEAD}`");
     }
@@ -97,7 +97,7 @@ impl Mark {
     /// Notes that everything before this position is on stable storage.
     pub(super) fn reached(&mut self, synced: Position) {
         let log = self.log;
-        let text = Place { log, synced }.as_text();
+        let text = LogEnd { log, synced }.as_text();
         let Some(file) = &self.file else { return };
         if let Err(error) = file.write_all_at(text.as_bytes(), 0) {
             untold(&error);
@@ -117,21 +117,21 @@ fn untold(error: &io::Error) {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place {
+    const PLACE: LogEnd = LogEnd {
         log: 0x0123_4567_89ab_cdef,
         synced: Position(u64::MAX),
     };
 
     #[test]
     fn every_place_has_the_same_length_and_is_read_again() {
-        let first = Place {
+        let first = LogEnd {
             log: 0,
             synced: Position(64),
         };
         for place in [PLACE, first] {
             let text = place.as_text();
             assert_eq!(text.len(), LENGTH, "{text}");
-            assert_eq!(Place::parse(&text), Some(place));
+            assert_eq!(LogEnd::parse(&text), Some(place));
         }
     }
 

@@ -52,7 +52,7 @@ pub(super) struct Sessions(RefCell<HashMap<AccountName, Vec<Rc<Session>>>>);
 
 /// A session's entry among the sessions of its account, removed when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SessionPlace {
     sessions: Rc<Sessions>,
     account: AccountName,
     session: Rc<Session>,
@@ -68,7 +68,7 @@ impl Sessions {
         directory: &Directory,
         account: AccountName,
         let_in: LetIn,
-    ) -> Result<Place, Refusal> {
+    ) -> Result<SessionPlace, Refusal> {
         let now = Print::look_up(directory, &account).map_err(|error| {
             tracing::error!(%error, "directory cannot be read");
             Refusal::Unavailable
@@ -85,7 +85,7 @@ impl Sessions {
         let own = all.entry(account.clone()).or_default();
         own.push(Rc::clone(&session));
         drop(all);
-        Ok(Place {
+        Ok(SessionPlace {
             sessions: Rc::clone(self),
             account,
             session,
@@ -136,7 +136,7 @@ impl Sessions {
     }
 }
 
-impl Place {
+impl SessionPlace {
     pub(super) const fn account(&self) -> &AccountName {
         &self.account
     }
@@ -152,7 +152,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionPlace {
     fn drop(&mut self) {
         let mut all = self.sessions.0.borrow_mut();
         if let Some(own) = all.get_mut(&self.account) {

@@ -37,7 +37,7 @@ const RUN: &[(&str, Run)] = &[
         Run::Supervised(|start| vere_role_store::run(start.settings, &start.config, start.level)),
     ),
     (
-        vere_parsing::ROLE,
+        vere_parsing::child::ROLE,
         Run::Alone(|| Ok(vere_parsing::child::run()?)),
     ),
     (

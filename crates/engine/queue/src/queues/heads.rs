@@ -45,7 +45,7 @@ pub(super) struct Head {
 /// A head's place in its queue's line. Slots are reused, so the serial number tells the slot's
 /// heads apart.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct HeadPlace {
     slot: Slot,
     serial: u32,
 }
@@ -94,11 +94,11 @@ impl Heads {
             queue.heads.retain(|place| self.holds(*place));
         }
         let serial = self.serial;
-        queue.heads.push_back(Place { slot, serial });
+        queue.heads.push_back(HeadPlace { slot, serial });
     }
 
     /// Whether the place's head is still in memory.
-    fn holds(&self, place: Place) -> bool {
+    fn holds(&self, place: HeadPlace) -> bool {
         let head = self.by_slot.get(&place.slot);
         head.is_some_and(|head| head.serial == place.serial)
     }

@@ -8,7 +8,7 @@ use vere_units::Timestamp;
 use super::RecordId;
 use super::entries::{Chain, Entries, List, NONE, Slot, Standing};
 use super::gates::GateId;
-use super::heads::Place;
+use super::heads::HeadPlace;
 use crate::destination::Destination;
 
 /// Messages of one priority, waiting for their turn.
@@ -57,7 +57,7 @@ pub(super) struct Queue {
     pub(super) head_octets: usize,
     /// Messages with envelopes in memory, in the order of arrival in memory, and some removed
     /// messages.
-    pub(super) heads: VecDeque<Place>,
+    pub(super) heads: VecDeque<HeadPlace>,
     /// Whether a block of records is on its way from the spool.
     pub(super) fetching: bool,
     /// Earliest time of the next request for a block, because the spool failed to supply one.

@@ -3,7 +3,7 @@
 
 use vere_spoolwire::{CloseReason, NodeStat, Request, Right, Role};
 
-use super::deed::Deed;
+use super::group_charter::GroupCharter;
 use super::queue::Queue;
 use super::store::Store;
 
@@ -16,7 +16,7 @@ pub(super) enum Sight<'a> {
     Reader { account: &'a str, group: bool },
 }
 
-impl Deed {
+impl GroupCharter {
     /// Returns the part that an account may read by the grants of the group.
     pub(super) fn sight<'a>(&self, account: &'a str) -> Sight<'a> {
         if self.allows(account, Right::Adopt) {
@@ -51,7 +51,7 @@ impl Store {
     ///
     /// [`CloseReason::MayNotOwn`], [`CloseReason::MayNotRead`].
     pub(super) fn admits(&self, account: &str, role: Role) -> Result<(), CloseReason> {
-        self.deed.admits(account, role).or_else(|reason| {
+        self.group_charter.admits(account, role).or_else(|reason| {
             let named = |queue: &Queue| queue.readers.get().allow(account, Right::Read);
             let reads = role == Role::Reader && self.queues().any(|(_, queue)| named(queue));
             if reads { Ok(()) } else { Err(reason) }

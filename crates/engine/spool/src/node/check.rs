@@ -220,7 +220,7 @@ impl Store {
     /// Whether the group's limit permits the batch. A batch that ends or moves records may exceed
     /// the limit by an eighth: a report must find space when its message ends.
     fn check_group(&self, sum: &Sum) -> Result<(), Refusal> {
-        let most = self.deed.bytes_max;
+        let most = self.group_charter.bytes_max;
         let spare = if sum.ends { most / 8 } else { 0 };
         let after = (self.octets + sum.more).saturating_sub(sum.less);
         if sum.puts && sum.more > sum.less && after > most.saturating_add(spare) {

@@ -12,7 +12,7 @@ use vere_spoolwire::{
 use super::group::Group;
 use super::journal::Urgency;
 use super::memory::Memory;
-use super::place::{Piece, Place, SegmentKey};
+use super::place::{Piece, RecordPlace, SegmentKey};
 use super::queue::Slot;
 use super::segment::{LIVE_PERCENT_MAX, Segment};
 use super::store::{Name, Store};
@@ -154,7 +154,12 @@ impl<L: SpoolLog> Group<L> {
     }
 
     /// Writes a frame into the keeper segment. A full keeper is logged and replaced.
-    fn keep(&mut self, memory: &mut Memory, frame: &[u8], written: &mut Option<Piece>) -> Place {
+    fn keep(
+        &mut self,
+        memory: &mut Memory,
+        frame: &[u8],
+        written: &mut Option<Piece>,
+    ) -> RecordPlace {
         let fits = |key: SegmentKey, store: &Store| {
             let segment = store.segments.at(key);
             segment.octets.len() - segment.fill >= frame.len()
@@ -172,7 +177,7 @@ impl<L: SpoolLog> Group<L> {
         };
         self.keeper = Some(key);
         let segment = self.store.segments.at_mut(key);
-        let home = Place {
+        let home = RecordPlace {
             segment: key,
             offset: segment.fill as u32,
         };
@@ -199,7 +204,7 @@ impl Store {
                 break;
             };
             let before = living.len();
-            let home = Place {
+            let home = RecordPlace {
                 segment: key,
                 offset: offset as u32,
             };
@@ -239,14 +244,14 @@ impl Store {
         }
     }
 
-    fn living_items(&self, home: Place, changes: Changes<'_>, living: &mut Vec<Living>) {
+    fn living_items(&self, home: RecordPlace, changes: Changes<'_>, living: &mut Vec<Living>) {
         for (offset, change) in changes {
             let home = home.piece(HEADER_LEN + offset, 0).at;
             living.extend(self.lives(home, change));
         }
     }
 
-    fn lives(&self, home: Place, change: Change<'_>) -> Option<Living> {
+    fn lives(&self, home: RecordPlace, change: Change<'_>) -> Option<Living> {
         let name = match change {
             Change::Put { queue, id, .. } | Change::Replace { queue, id, .. } => (queue, id),
             Change::Move { to, to_id, .. } => (to, to_id),

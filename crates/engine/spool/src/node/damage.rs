@@ -13,8 +13,8 @@
 use vere_ports::spool_log::{LogError, LogRead, SpoolLog, SpoolLogStore};
 use vere_spoolwire::{CloseReason, Seq, Txn};
 
-use super::deed::Deed;
 use super::group::Group;
+use super::group_charter::GroupCharter;
 use super::ingest::Tail;
 use super::journal::{Duty, Journal, Promise, Until};
 use super::memory::Memory;
@@ -40,10 +40,10 @@ impl<S: SpoolLogStore> Node<S> {
         let known = head.and_then(|head| snapshot::decode(head).ok());
         match known.filter(|known| known.incarnation == self.incarnation) {
             Some(known) => {
-                (store.deed, store.title) = (known.deed, known.title);
+                (store.group_charter, store.title) = (known.group_charter, known.title);
                 store.processed = known.processed;
             }
-            None => store.deed = Deed::unknown(),
+            None => store.group_charter = GroupCharter::unknown(),
         }
         // A processed transaction marks the group as used: an owner must not create it as new after
         // a loss of the membership record.

@@ -6,8 +6,8 @@ use vere_spoolwire::{CloseReason, Txn};
 
 use super::Node;
 use super::connection::ConnectionId;
-use super::deed::Deed;
 use super::group::Group;
+use super::group_charter::GroupCharter;
 use super::ingest::Tail;
 use super::memory::Memory;
 use super::title::Title;
@@ -22,7 +22,7 @@ impl<S: SpoolLogStore> Node<S> {
         let (mut all, mut own) = (0, 0);
         for group in self.groups.iter().filter(|group| !group.is_ended()) {
             all += 1;
-            own += usize::from(*group.store.deed.account == *account);
+            own += usize::from(*group.store.group_charter.account == *account);
         }
         let full = all >= self.config.groups_max || own >= self.config.groups_of_one_max();
         if full {
@@ -87,7 +87,7 @@ impl<L: SpoolLog> Group<L> {
         let log = self.log.take().map(|journal| journal.log);
         self.former_log = log.filter(|_| reads);
         self.name = Box::default();
-        self.store.deed = Deed::unknown();
+        self.store.group_charter = GroupCharter::unknown();
         self.store.title = Title::default();
         self.store.syncing = false;
         self.tail = Tail::default();

@@ -38,8 +38,12 @@ impl<S: SpoolLogStore> Node<S> {
             return Err(CloseReason::Fenced);
         }
         self.groups[index].own(new)?;
-        if let Some(deed) = self.groups[index].store.deed.after(&hello.deed) {
-            self.groups[index].charter(deed)?;
+        if let Some(group_charter) = self.groups[index]
+            .store
+            .group_charter
+            .after(&hello.group_charter)
+        {
+            self.groups[index].charter(group_charter)?;
             self.close_former_readers(index);
         }
         let reason = if new.epoch > old.epoch {
@@ -114,7 +118,7 @@ impl<S: SpoolLogStore> Node<S> {
             if let Some((seq, request)) = connection.waiting {
                 let asked = &mut self.groups[group];
                 let sight = match connection.phase {
-                    Phase::Reader(_) => asked.store.deed.sight(&connection.account),
+                    Phase::Reader(_) => asked.store.group_charter.sight(&connection.account),
                     _ => Sight::All,
                 };
                 if let Some(queue) = asked.store.hidden(sight, request) {

@@ -34,7 +34,7 @@ impl<L: SpoolLog> Group<L> {
             log_bytes: self.log.as_ref().map_or(0, |journal| journal.log.octets()),
             epoch: self.store.title.epoch,
             spilled: self.store.segments.spilled(),
-            bytes_max: self.store.deed.bytes_max,
+            bytes_max: self.store.group_charter.bytes_max,
             synced: self.is_logged(),
             syncing: self.store.syncing,
             fill: if full { FULL } else { memory.fill() },

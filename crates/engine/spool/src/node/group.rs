@@ -11,7 +11,7 @@ use vere_units::Timestamp;
 use super::access::Sight;
 use super::block::{Done, Event, Terms};
 use super::connection::ConnectionId;
-use super::deed::Deed;
+use super::group_charter::GroupCharter;
 use super::ingest::Tail;
 use super::journal::{Duty, Journal, PROMISES_MAX, Urgency};
 use super::memory::Memory;
@@ -175,16 +175,21 @@ impl<L: SpoolLog> Group<L> {
     /// # Errors
     ///
     /// As [`Group::own`].
-    pub(super) fn charter(&mut self, deed: Deed) -> Result<(), CloseReason> {
+    pub(super) fn charter(&mut self, group_charter: GroupCharter) -> Result<(), CloseReason> {
         let txn = self.store.processed;
         if let Some(journal) = self.open_log() {
             let mut entry = Vec::new();
-            encode_chartered(&mut entry, txn, &deed.account, deed.charter());
+            encode_chartered(
+                &mut entry,
+                txn,
+                &group_charter.account,
+                group_charter.charter(),
+            );
             if !journal.append(&entry, txn, Urgency::Now) {
                 return Err(CloseReason::LogFull);
             }
         }
-        self.store.deed = deed;
+        self.store.group_charter = group_charter;
         Ok(())
     }
 

@@ -10,8 +10,8 @@ use super::Node;
 use super::account::Denial;
 use super::block::reason;
 use super::connection::{ConnectionId, Phase};
-use super::deed::Deed;
 use super::group::Group;
+use super::group_charter::GroupCharter;
 use super::ingest::Tail;
 use super::journal::Duty;
 use super::snapshot;
@@ -23,7 +23,7 @@ pub(super) struct Believed {
     pub(super) role: Role,
     pub(super) title: Title,
     /// The authenticated account, and the charter that it wants for its own group.
-    pub(super) deed: Deed,
+    pub(super) group_charter: GroupCharter,
     makes_groups: bool,
     logged: bool,
     group: String,
@@ -40,12 +40,12 @@ impl<S: SpoolLogStore> Node<S> {
             return Ok(());
         };
         if let Some(connection) = &mut self.connections[id.0] {
-            connection.account = hello.deed.account.clone();
+            connection.account = hello.group_charter.account.clone();
         }
         let index = self.group_for(&hello).inspect_err(|reason| {
             if reason.is_denial() {
                 self.denials.note(Denial {
-                    account: hello.deed.account.to_string(),
+                    account: hello.group_charter.account.to_string(),
                     group: hello.group.clone(),
                     queue: None,
                     reason: *reason,
@@ -53,7 +53,7 @@ impl<S: SpoolLogStore> Node<S> {
             }
         })?;
         if hello.role != Role::Owner {
-            self.check_places(&hello.deed.account)?;
+            self.check_places(&hello.group_charter.account)?;
         }
         let before = self.groups[index].store.title;
         self.admit(&hello, index)?;
@@ -133,7 +133,7 @@ impl<S: SpoolLogStore> Node<S> {
                 owner: hello.owner,
                 epoch: hello.epoch,
             },
-            deed: Deed::new(hello.account, hello.charter),
+            group_charter: GroupCharter::new(hello.account, hello.charter),
             makes_groups: account.makes_groups,
             logged: hello.logged,
             group: hello.group.to_owned(),
@@ -151,28 +151,28 @@ impl<S: SpoolLogStore> Node<S> {
             .groups
             .iter()
             .position(|group| *group.name == *hello.group);
-        let whose = |index: usize| self.groups[index].store.deed.is_known();
+        let whose = |index: usize| self.groups[index].store.group_charter.is_known();
         if let Some(index) = known.filter(|index| whose(*index)) {
             let store = &self.groups[index].store;
-            store.admits(&hello.deed.account, hello.role)?;
+            store.admits(&hello.group_charter.account, hello.role)?;
             return Ok(index);
         }
         if hello.role != Role::Owner {
             return Err(CloseReason::NoGroup);
         }
-        if known.is_some() && *hello.deed.account != *DEFAULT_ACCOUNT {
+        if known.is_some() && *hello.group_charter.account != *DEFAULT_ACCOUNT {
             return Err(CloseReason::MayNotOwn);
         }
         if !hello.makes_groups {
             return Err(CloseReason::MayNotMake);
         }
         if let Some(index) = known {
-            self.groups[index].charter(hello.deed.clone())?;
+            self.groups[index].charter(hello.group_charter.clone())?;
             return Ok(index);
         }
-        self.check_groups(&hello.deed.account)?;
+        self.check_groups(&hello.group_charter.account)?;
         let mut store = Store::new(self.config.queues_max);
-        store.deed = hello.deed.clone();
+        store.group_charter = hello.group_charter.clone();
         // By the membership record this node may have held the group, so the group is complete only
         // after COMPLETE. An owner without an epoch has no record.
         store.syncing = hello.title.epoch > 0;

@@ -10,7 +10,7 @@ use super::block::{Done, Event, Terms, reason};
 use super::cursor::{Cursor, note_refusal, refuse};
 use super::journal::Urgency;
 use super::memory::Memory;
-use super::place::{Place, SegmentKey};
+use super::place::{RecordPlace, SegmentKey};
 use super::segment::Segment;
 use super::store::Store;
 use super::unusual::{has_reserve, keep_other, other, take_over};
@@ -183,13 +183,13 @@ impl Tail {
         memory: &mut Memory,
         log_segment: u64,
         frame: &[u8],
-    ) -> Place {
+    ) -> RecordPlace {
         self.need = frame.len();
         self.make_room(store, memory, log_segment);
         let key = self.segment.unwrap_or_default();
         let segment = store.segments.at_mut(key);
         segment.grow(memory, self.start + frame.len());
-        let place = Place {
+        let place = RecordPlace {
             segment: key,
             offset: self.start as u32,
         };
@@ -288,7 +288,7 @@ impl Tail {
             let Some((plain, len)) = Plain::read(rest, terms.frame_max, txn) else {
                 break;
             };
-            let home = Place {
+            let home = RecordPlace {
                 segment: key,
                 offset: cursor.keep as u32,
             };
@@ -339,7 +339,7 @@ impl Tail {
             cursor.read += header.len;
             return Ok(Some(event));
         }
-        let home = Place {
+        let home = RecordPlace {
             segment: key,
             offset: cursor.keep as u32,
         };

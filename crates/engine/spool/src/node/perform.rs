@@ -3,7 +3,7 @@
 use vere_spoolwire::{Mutation, Plain, PlainPut, RecordId, Refusal};
 
 use super::memory::Memory;
-use super::place::Place;
+use super::place::RecordPlace;
 use super::queue::{Detail, Slot};
 use super::store::{RECORD_OVERHEAD, Store};
 
@@ -14,7 +14,7 @@ impl Store {
         &mut self,
         memory: &mut Memory,
         mutation: &Mutation<'_>,
-        home: Place,
+        home: RecordPlace,
         full: bool,
     ) -> Result<(), Refusal> {
         self.check(mutation, full)?;
@@ -28,11 +28,11 @@ impl Store {
         &mut self,
         memory: &mut Memory,
         plain: Plain,
-        home: Place,
+        home: RecordPlace,
         full: bool,
     ) -> Result<(), Refusal> {
         let Plain { queue, id, put } = plain;
-        let room = self.deed.bytes_max.saturating_sub(self.octets);
+        let room = self.group_charter.bytes_max.saturating_sub(self.octets);
         let known = self.queue_mut(queue).ok_or(Refusal::NoQueue)?;
         let Some(PlainPut { meta_len, len }) = put else {
             let slot = known.remove(id).ok_or(Refusal::NoRecord)?;

@@ -8,7 +8,7 @@ pub(super) type SegmentKey = u32;
 
 /// A place in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct RecordPlace {
     pub(super) segment: SegmentKey,
     pub(super) offset: u32,
 }
@@ -16,11 +16,11 @@ pub(super) struct Place {
 /// A stretch of octets in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
-    pub(super) at: Place,
+    pub(super) at: RecordPlace,
     pub(super) len: u32,
 }
 
-impl Place {
+impl RecordPlace {
     pub(super) const fn piece(self, skip: usize, len: usize) -> Piece {
         Piece {
             at: Self {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use vere_spoolwire::{KeptGrants, QueueCharter, QueueId, QueueLimits, QueueStat, RecordId};
 
 use super::memory::Memory;
-use super::place::{Place, SegmentKey};
+use super::place::{RecordPlace, SegmentKey};
 
 /// Number of slots of a run.
 const RUN_LEN: usize = 1024;
@@ -38,7 +38,7 @@ const NOWHERE: SegmentKey = SegmentKey::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     /// Place of the PUT frame, or of the item of a BATCH.
-    pub(super) home: Place,
+    pub(super) home: RecordPlace,
     /// Length of metadata and body, in octets.
     pub(super) len: u32,
     detail: u32,
@@ -58,7 +58,7 @@ pub(super) enum Detail {
 
 impl Slot {
     const EMPTY: Self = Self {
-        home: Place {
+        home: RecordPlace {
             segment: NOWHERE,
             offset: 0,
         },
@@ -66,7 +66,7 @@ impl Slot {
         detail: 0,
     };
 
-    pub(super) const fn new(home: Place, len: u32, detail: Detail) -> Self {
+    pub(super) const fn new(home: RecordPlace, len: u32, detail: Detail) -> Self {
         let detail = match detail {
             Detail::Plain(meta_len) => meta_len,
             Detail::Side(index) => index | IS_SIDE,
@@ -488,7 +488,7 @@ mod tests {
 
     fn slot(len: u32) -> Slot {
         Slot::new(
-            Place {
+            RecordPlace {
                 segment: 1,
                 offset: len,
             },

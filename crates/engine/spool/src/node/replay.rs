@@ -6,11 +6,11 @@ use vere_spoolwire::{
     decode_chartered, decode_owned, decode_refused, decode_reset,
 };
 
-use super::deed::Deed;
+use super::group_charter::GroupCharter;
 use super::ingest::Tail;
 use super::memory::Memory;
 use super::outline::{OUTLINER, Shape, Sketch, Sketches, outline_frame};
-use super::place::{Place, SegmentKey};
+use super::place::{RecordPlace, SegmentKey};
 use super::snapshot;
 use super::spill::Spill;
 use super::store::Store;
@@ -71,7 +71,7 @@ impl LogReader for Replay<'_> {
         self.begun = true;
         self.store.processed = snapshot.processed;
         self.store.title = snapshot.title;
-        self.store.deed = snapshot.deed;
+        self.store.group_charter = snapshot.group_charter;
         self.store.syncing = snapshot.syncing;
         for (txn, refusal) in snapshot.refused {
             self.store.refuse(txn, refusal);
@@ -118,7 +118,7 @@ impl Replay<'_> {
         &mut self,
         header: Header,
         sketch: Sketch<'_>,
-        place: &mut dyn FnMut(&mut Self) -> Place,
+        place: &mut dyn FnMut(&mut Self) -> RecordPlace,
     ) -> Result<(), UnreadableEntry> {
         if header.op == Op::Reset
             && let Sketch::Whole(frame) = sketch
@@ -175,7 +175,7 @@ impl Replay<'_> {
             }
             Op::Chartered => {
                 let (_, account, charter) = decode_chartered(frame).map_err(unreadable)?;
-                self.store.deed = Deed::new(account, charter);
+                self.store.group_charter = GroupCharter::new(account, charter);
             }
             Op::Complete => {
                 Request::decode(frame).map_err(unreadable)?;
@@ -214,7 +214,7 @@ impl Replay<'_> {
     }
 
     /// Puts a frame into memory.
-    fn place(&mut self, segment: u64, octets: &[u8]) -> Place {
+    fn place(&mut self, segment: u64, octets: &[u8]) -> RecordPlace {
         if let Some(spill) = &mut self.spill {
             spill.relieve(self.memory, self.index, &mut self.store.segments);
         }
@@ -224,7 +224,7 @@ impl Replay<'_> {
 
     /// Leaves an entry in the log, in one segment with the entries before if the length permits.
     /// Returns the place of the entry.
-    fn leave(&mut self, entry: OutlinedEntry) -> Place {
+    fn leave(&mut self, entry: OutlinedEntry) -> RecordPlace {
         let segments = &mut self.store.segments;
         let joined = self
             .stretch
@@ -241,7 +241,7 @@ impl Replay<'_> {
         };
         let key = self.store.segments.add_logged(self.memory, stretch);
         self.stretch = Some(key);
-        Place {
+        RecordPlace {
             segment: key,
             offset: 0,
         }

@@ -4,7 +4,7 @@ use vere_ports::spill::SpillSlot;
 use vere_ports::spool_log::LogStretch;
 
 use super::memory::Memory;
-use super::place::{Backing, Place, Residence, SegmentKey};
+use super::place::{Backing, RecordPlace, Residence, SegmentKey};
 use super::segment::{Segment, Segments};
 
 impl Segments {
@@ -47,7 +47,7 @@ impl Segments {
 
     /// Extends a segment in the log by `octets` if its length permits. Returns the place of the
     /// extension.
-    pub(super) fn extend_logged(&mut self, key: SegmentKey, octets: u32) -> Option<Place> {
+    pub(super) fn extend_logged(&mut self, key: SegmentKey, octets: u32) -> Option<RecordPlace> {
         let segment = self.at_mut(key);
         let Residence::Spilled(Backing::Log(stretch)) = &mut segment.residence else {
             return None;
@@ -58,7 +58,7 @@ impl Segments {
         }
         stretch.octets = end;
         segment.fill = end as usize;
-        Some(Place {
+        Some(RecordPlace {
             segment: key,
             offset,
         })

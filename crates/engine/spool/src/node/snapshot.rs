@@ -13,7 +13,7 @@
 use vere_ports::spool_log::UnreadableEntry;
 use vere_spoolwire::{Incarnation, QueueStat, Refusal, Txn};
 
-use super::deed::Deed;
+use super::group_charter::GroupCharter;
 use super::store::Store;
 use super::title::Title;
 
@@ -35,7 +35,7 @@ pub(super) fn encode(store: &Store, incarnation: Incarnation, incomplete: bool) 
     out.extend_from_slice(&incarnation.0.to_le_bytes());
     out.extend_from_slice(&store.processed.0.to_le_bytes());
     out.extend_from_slice(&(store.queue_count() as u32).to_le_bytes());
-    let known = store.deed.is_known();
+    let known = store.group_charter.is_known();
     let flags = if incomplete { FLAG_SYNCING } else { 0 } | if known { 0 } else { FLAG_UNKNOWN };
     out.extend_from_slice(&flags.to_le_bytes());
     out.extend_from_slice(&store.title.owner.to_le_bytes());
@@ -49,9 +49,9 @@ pub(super) fn encode(store: &Store, incarnation: Incarnation, incomplete: bool) 
         queue.stat(id).encode(&mut out);
     }
     if known {
-        store.deed.write(&mut out);
+        store.group_charter.write(&mut out);
     } else {
-        Deed::default().write(&mut out);
+        GroupCharter::default().write(&mut out);
     }
     out
 }
@@ -62,7 +62,7 @@ pub(super) struct Snapshot {
     pub(super) incarnation: Incarnation,
     pub(super) processed: Txn,
     pub(super) title: Title,
-    pub(super) deed: Deed,
+    pub(super) group_charter: GroupCharter,
     pub(super) syncing: bool,
     pub(super) refused: Vec<(Txn, Refusal)>,
     pub(super) queues: Vec<QueueStat>,
@@ -103,11 +103,11 @@ fn read(head: &[u8]) -> Option<Snapshot> {
         queues.push(QueueStat::decode(&mut rest)?);
     }
     let flags = count(28)?;
-    let deed = Deed::read(rest)?;
-    let deed = if flags & FLAG_UNKNOWN == 0 {
-        deed
+    let group_charter = GroupCharter::read(rest)?;
+    let group_charter = if flags & FLAG_UNKNOWN == 0 {
+        group_charter
     } else {
-        Deed::unknown()
+        GroupCharter::unknown()
     };
     (flags & !(FLAG_SYNCING | FLAG_UNKNOWN) == 0).then_some(Snapshot {
         incarnation: Incarnation(number(8)?),
@@ -116,7 +116,7 @@ fn read(head: &[u8]) -> Option<Snapshot> {
             owner: number(32)?,
             epoch: number(40)?,
         },
-        deed,
+        group_charter,
         syncing: flags & FLAG_SYNCING != 0,
         refused,
         queues,

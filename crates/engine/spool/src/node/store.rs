@@ -9,10 +9,10 @@ use vere_spoolwire::{
     FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, QueueId, RecordId, Refusal, TARGET_LEN, Txn,
 };
 
-use super::deed::Deed;
+use super::group_charter::GroupCharter;
 use super::memory::Memory;
 use super::outline::{Shape, sharers};
-use super::place::{Piece, Place};
+use super::place::{Piece, RecordPlace};
 use super::queue::{Detail, Queue, Slot};
 use super::segment::Segments;
 use super::title::Title;
@@ -25,7 +25,7 @@ pub(super) const RECORD_OVERHEAD: u64 = (FRAME_MIN + TARGET_LEN) as u64;
 pub(super) struct Side {
     pub(super) meta: Piece,
     /// Frame or item with the metadata.
-    pub(super) meta_home: Place,
+    pub(super) meta_home: RecordPlace,
     pub(super) body: Piece,
     /// Number of records that came with this body; each counts an equal share of its octets.
     shares: u32,
@@ -44,7 +44,7 @@ pub(super) struct Store {
     /// Owner and epoch of the transactions.
     pub(super) title: Title,
     /// Account and charter of the group.
-    pub(super) deed: Deed,
+    pub(super) group_charter: GroupCharter,
     /// Whether the group is incomplete on this node, during a rebuild from another node.
     pub(super) syncing: bool,
     /// Refusals of the last window.
@@ -54,7 +54,7 @@ pub(super) struct Store {
     sides: Vec<Side>,
     sides_vacant: Vec<u32>,
     /// Current names of moved records, by the places of frames and items that have their old names.
-    renamed: BTreeMap<Place, Name>,
+    renamed: BTreeMap<RecordPlace, Name>,
     pub(super) records: u64,
     pub(super) octets: u64,
     pub(super) queues_max: usize,
@@ -104,7 +104,7 @@ impl Store {
             segments: std::mem::take(&mut self.segments),
             processed: through,
             title: self.title,
-            deed: std::mem::take(&mut self.deed),
+            group_charter: std::mem::take(&mut self.group_charter),
             syncing: true,
             ..Self::new(self.queues_max)
         };
@@ -118,7 +118,7 @@ impl Store {
         &mut self,
         memory: &mut Memory,
         mutation: &Mutation<'_>,
-        home: Place,
+        home: RecordPlace,
         kept: bool,
     ) {
         match mutation {
@@ -153,7 +153,7 @@ impl Store {
         &mut self,
         memory: &mut Memory,
         shape: Shape,
-        home: Place,
+        home: RecordPlace,
         kept: bool,
     ) {
         let Shape::Put {
@@ -184,7 +184,7 @@ impl Store {
         &mut self,
         memory: &mut Memory,
         mut changes: impl Iterator<Item = (usize, Shape)> + Clone,
-        home: Place,
+        home: RecordPlace,
         kept: bool,
     ) {
         let mut body = Piece { at: home, len: 0 };
@@ -227,7 +227,13 @@ impl Store {
     }
 
     /// Executes a REPLACE or MOVE, or a DELETE within a batch.
-    fn change(&mut self, memory: &mut Memory, shape: Shape, home: Place, payload: Place) {
+    fn change(
+        &mut self,
+        memory: &mut Memory,
+        shape: Shape,
+        home: RecordPlace,
+        payload: RecordPlace,
+    ) {
         match shape {
             Shape::Delete { queue, id } => {
                 self.remove(memory, queue, id);
@@ -259,7 +265,7 @@ impl Store {
         queue: QueueId,
         id: RecordId,
         meta: Piece,
-        home: Place,
+        home: RecordPlace,
     ) {
         let Some(slot) = self.queue(queue).and_then(|queue| queue.slot(id)) else {
             return;
@@ -451,13 +457,13 @@ impl Store {
     }
 
     /// Returns the current name of a record whose frame or item at `home` has the name `name`.
-    pub(super) fn name_now(&self, home: Place, name: Name) -> Name {
+    pub(super) fn name_now(&self, home: RecordPlace, name: Name) -> Name {
         self.renamed.get(&home).copied().unwrap_or(name)
     }
 }
 
 /// Returns the place of a frame's payload.
-const fn home_piece(home: Place) -> Place {
+const fn home_piece(home: RecordPlace) -> RecordPlace {
     home.piece(HEADER_LEN, 0).at
 }
 

@@ -9,7 +9,7 @@ use vere_spoolwire::{
 use super::block::{Event, Terms, reason};
 use super::cursor::Cursor;
 use super::memory::Memory;
-use super::place::Place;
+use super::place::RecordPlace;
 use super::store::Store;
 
 /// Decodes a frame that is no mutation.
@@ -51,7 +51,7 @@ pub(super) fn take_over(
     memory: &mut Memory,
     terms: &Terms,
     frame: &Frame<'_>,
-    home: Place,
+    home: RecordPlace,
     error: WireError,
 ) -> Result<(), CloseReason> {
     let header = frame.header;

@@ -73,11 +73,11 @@ impl std::error::Error for OpenError {
 /// waiting events and ends the thread.
 #[derive(Clone, Debug)]
 pub struct TraceLog {
-    owner: Arc<Owner>,
+    owner: Arc<WriterThread>,
 }
 
 #[derive(Debug)]
-struct Owner {
+struct WriterThread {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pending_octets_max: usize,
@@ -146,7 +146,7 @@ impl TraceLog {
             .name("trace".to_owned())
             .spawn(move || writer.run())
             .map_err(failed)?;
-        let owner = Owner {
+        let owner = WriterThread {
             shared,
             thread: Mutex::new(Some(thread)),
             pending_octets_max: options.pending_octets_max,
@@ -205,7 +205,7 @@ impl TraceLog {
     }
 }
 
-impl Drop for Owner {
+impl Drop for WriterThread {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
         self.shared.work.notify_one();

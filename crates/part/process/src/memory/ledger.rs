@@ -31,7 +31,7 @@ const RELIEF_DIVISOR: usize = 64;
 
 /// The party that holds octets.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Owner {
+pub(super) struct Payer {
     /// The client whose limit applies.
     pub(super) client: Option<Client>,
     /// Whether the client is unauthenticated.
@@ -103,7 +103,7 @@ struct Sum {
 
 #[derive(Debug)]
 struct Holder {
-    owner: Owner,
+    owner: Payer,
     octets: usize,
     /// When the message began to come.
     began: Instant,
@@ -142,7 +142,7 @@ enum Among {
 }
 
 impl Among {
-    fn has(self, owner: Owner) -> bool {
+    fn has(self, owner: Payer) -> bool {
         match self {
             Self::All => true,
             Self::Guests => owner.guest,
@@ -177,7 +177,7 @@ impl Ledger {
     /// Adds an entry. Returns the number of the entry, and the connections called to make space.
     pub(super) fn add(
         &mut self,
-        (owner, call): (Owner, Rc<Call>),
+        (owner, call): (Payer, Rc<Call>),
         octets: usize,
         whole: bool,
         now: Instant,
@@ -293,7 +293,7 @@ impl Ledger {
         }
     }
 
-    fn is_over(&self, owner: Owner) -> bool {
+    fn is_over(&self, owner: Payer) -> bool {
         self.all > self.max
             || owner.guest && self.guests > self.guests_max()
             || owner
@@ -302,7 +302,7 @@ impl Ledger {
     }
 
     /// Calls whom it takes to come below every bound that `owner` has a part in.
-    fn settle(&mut self, owner: Owner, now: Instant) -> Called {
+    fn settle(&mut self, owner: Payer, now: Instant) -> Called {
         let mut called = Called::default();
         if let Some(client) = owner.client {
             let excess = self.excess_of(client);
@@ -413,7 +413,7 @@ impl Ledger {
         }
     }
 
-    fn join(&mut self, owner: Owner, octets: usize) {
+    fn join(&mut self, owner: Payer, octets: usize) {
         self.all = self.all.saturating_add(octets);
         if owner.guest {
             self.guests = self.guests.saturating_add(octets);

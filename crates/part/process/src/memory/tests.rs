@@ -1,6 +1,6 @@
 //! The ledger with invented time.
 
-use super::ledger::{Ledger, Owner};
+use super::ledger::{Ledger, Payer};
 use super::{Call, Verdict};
 use crate::places::Client;
 use std::net::IpAddr;
@@ -47,7 +47,7 @@ impl World {
 
     fn begin(&mut self, client: Option<Client>, guest: bool, octets: usize) -> Sender {
         let call = Rc::<Call>::default();
-        let owner = Owner { client, guest };
+        let owner = Payer { client, guest };
         let (id, _) = self
             .ledger
             .add((owner, Rc::clone(&call)), octets, false, self.now);

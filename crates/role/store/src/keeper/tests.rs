@@ -12,7 +12,7 @@ use crate::files::Files;
 use crate::filled;
 
 /// The owner of a new store, and the syncs that it asks for.
-fn owner(files: &Files) -> (Owner, Receiver<Sync>) {
+fn owner(files: &Files) -> (StoreThread, Receiver<Sync>) {
     let mut store = files.open().unwrap();
     let plan = Plan {
         reserve: ByteSize::new(0),
@@ -26,7 +26,7 @@ fn owner(files: &Files) -> (Owner, Receiver<Sync>) {
     let used = Used::read(&folder);
     let upkeep = Upkeep::start(plan, folder, &mut store, figures.clone(), |_| true).unwrap();
     let (to_sync, syncs) = channel();
-    let owner = Owner {
+    let owner = StoreThread {
         store,
         waiting: Vec::new(),
         syncing: false,

@@ -15,12 +15,12 @@ pub(crate) struct Reason {
 
 /// Queues that wait for an inspection, with the reasons.
 #[derive(Debug, Default)]
-pub(crate) struct Behind {
+pub(crate) struct Backlog {
     waiting: RefCell<BTreeMap<QueueNumber, Reason>>,
     running: Cell<bool>,
 }
 
-impl Behind {
+impl Backlog {
     /// Adds a queue. Returns whether the caller has to start a task, because no task runs.
     pub(crate) fn add(&self, queue: QueueNumber, reason: Reason) -> bool {
         self.waiting.borrow_mut().insert(queue, reason);

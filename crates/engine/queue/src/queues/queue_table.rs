@@ -8,12 +8,12 @@ pub(super) const NUMBERS_MAX: QueueNumber = 1 << 22;
 
 /// The queues, by number.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct QueueTable {
     queues: Vec<Option<Box<Queue>>>,
     count: usize,
 }
 
-impl Known {
+impl QueueTable {
     pub(super) const fn len(&self) -> usize {
         self.count
     }

@@ -6,14 +6,14 @@ use vere_spoolwire::{
 
 /// Account and charter of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Deed {
+pub(super) struct GroupCharter {
     /// Account that created the group.
     pub(super) account: Box<str>,
     pub(super) bytes_max: u64,
     grants: KeptGrants,
 }
 
-impl Deed {
+impl GroupCharter {
     pub(super) fn new(account: &str, charter: Charter<'_>) -> Self {
         Self {
             account: account.into(),
@@ -22,7 +22,7 @@ impl Deed {
         }
     }
 
-    /// Deed of a group of which only the name is known. No account has the empty name.
+    /// Charter of a group of which only the name is known. No account has the empty name.
     pub(super) fn unknown() -> Self {
         Self::new("", Charter::OWN)
     }
@@ -65,7 +65,7 @@ impl Deed {
         self.allows(account, right).then_some(()).ok_or(reason)
     }
 
-    /// Returns the changed deed after an owner's HELLO: an account may change the charter of groups
+    /// Returns the changed charter after an owner's HELLO: an account may change the charter of groups
     /// that it created.
     pub(super) fn after(&self, wanted: &Self) -> Option<Self> {
         let changed = wanted.account == self.account && wanted != self;
@@ -73,8 +73,8 @@ impl Deed {
     }
 }
 
-/// Deed of groups in logs that are older than accounts.
-impl Default for Deed {
+/// Charter of groups in logs that are older than accounts.
+impl Default for GroupCharter {
     fn default() -> Self {
         Self::new(DEFAULT_ACCOUNT, Charter::OWN)
     }
