@@ -16,6 +16,9 @@ use crate::worker::Worker;
 /// How long a step of the wall clock may stay unnoticed while nothing else is to be done.
 const CLOCK_PAUSE: Duration = Duration::from_secs(1);
 
+/// Resolution of the queues' times: a shorter pause would come back before the time, again and again.
+const RESOLUTION: Duration = Duration::from_millis(1);
+
 impl<H: Host> Group<H> {
     /// Delivers until the gateway stops. `work` runs one worker until its queue is empty for a while or the
     /// destination fails.
@@ -31,9 +34,8 @@ impl<H: Host> Group<H> {
             let due = async {
                 match wake_at.filter(|_| self.delivering()) {
                     Some(time) => {
-                        self.host
-                            .pause(time.saturating_since(self.host.now()))
-                            .await
+                        let left = time.saturating_since(self.host.now());
+                        self.host.pause(left.max(RESOLUTION)).await;
                     }
                     None => pending().await,
                 }
