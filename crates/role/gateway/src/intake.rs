@@ -18,6 +18,7 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{
     AuthOutcome, ClientRights, Message, Peer, ScramLookup, Server, SessionInfo, received_header,
 };
+use vere_telemetry::metrics::Refusal as TurnedAway;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
@@ -52,16 +53,66 @@ pub(super) trait Intake {
     fn rights(&self, peer: &Peer) -> ClientRights;
 }
 
+/// Makes the intake of each session.
+pub(super) trait Intakes: 'static {
+    /// What answers the questions of a session.
+    type Intake: Intake;
+
+    /// Returns the intake of a new session.
+    fn intake(&self, service: Service) -> Self::Intake;
+
+    /// Why no session may begin now.
+    fn closed(&self) -> Option<TurnedAway>;
+}
+
+/// The gateway: its sessions put mail into its own group of queues.
+#[derive(Debug)]
+pub(super) struct GatewayIntakes {
+    group: Rc<Group>,
+    logins: Logins,
+}
+
+impl GatewayIntakes {
+    pub(super) fn new(group: Rc<Group>) -> Self {
+        Self {
+            group,
+            logins: Logins::default(),
+        }
+    }
+}
+
+impl Intakes for GatewayIntakes {
+    type Intake = ServiceIntake;
+
+    fn intake(&self, service: Service) -> ServiceIntake {
+        ServiceIntake {
+            group: Rc::clone(&self.group),
+            service,
+            logins: self.logins.clone(),
+            exchange: RefCell::default(),
+            shown: Cell::default(),
+        }
+    }
+
+    fn closed(&self) -> Option<TurnedAway> {
+        if self.group.host.link.state().borrow().is_shut() {
+            return Some(TurnedAway::Spool);
+        }
+        let pressed = self.group.is_recovered() && throttle::throttled(&self.group).is_some();
+        pressed.then_some(TurnedAway::Pressure)
+    }
+}
+
 /// The gateway, as the clients of one service meet it.
 #[derive(Debug)]
 pub(super) struct ServiceIntake {
-    pub(super) group: Rc<Group>,
-    pub(super) service: Service,
-    pub(super) logins: Logins,
+    group: Rc<Group>,
+    service: Service,
+    logins: Logins,
     /// A SCRAM exchange that has not ended.
-    pub(super) exchange: RefCell<Option<Attempt>>,
+    exchange: RefCell<Option<Attempt>>,
     /// The password by which the client logs in; none where a trusted proxy says who it is.
-    pub(super) shown: Cell<Option<Print>>,
+    shown: Cell<Option<Print>>,
 }
 
 impl ServiceIntake {

@@ -68,6 +68,7 @@ use vere_telemetry::metrics::Health;
 use self::following::{fenced, follow_lease, follow_link};
 use self::group::{Group, STOP_PATIENCE};
 use self::groups::Groups;
+use self::intake::GatewayIntakes;
 use self::listeners::Reception;
 use self::process::Process;
 pub use self::process::trace_directory;
@@ -136,7 +137,9 @@ async fn serve(
     let groups = Rc::new(Groups::new(Rc::clone(&group)));
     let (stop, stopping) = watch::channel(false);
     let server_tls = ServerTls::new(&process.settings())?;
-    let reception = Rc::new(Reception::new(Rc::clone(&group), server_tls, stopping)?);
+    let intakes = GatewayIntakes::new(Rc::clone(&group));
+    let reception = Reception::new(Rc::clone(&process), intakes, server_tls, stopping)?;
+    let reception = Rc::new(reception);
 
     keep_queues(&group);
     spawn_local(control::serve(Rc::clone(&groups), control));
@@ -200,7 +203,11 @@ async fn wait_recovered(group: &Group) {
 }
 
 /// Applies other settings.
-fn reload(reception: &Reception, groups: &Groups, settings: Settings) -> Result<(), GatewayError> {
+fn reload(
+    reception: &Reception<GatewayIntakes>,
+    groups: &Groups,
+    settings: Settings,
+) -> Result<(), GatewayError> {
     reception.tls().reload(&settings)?;
     groups.set_settings(Arc::new(settings))?;
     unrouted::tell_unrouted(groups);

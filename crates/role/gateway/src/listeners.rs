@@ -2,7 +2,7 @@
 
 mod sendmail;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -19,12 +19,10 @@ use vere_smtp::server::{AuthConfig, Peer, Role, ServerConfig};
 use vere_telemetry::metrics::Refusal;
 
 use super::aside::Aside;
-use super::group::Group;
-use super::intake::{Intake as _, ServiceIntake};
+use super::intake::{Intake as _, Intakes};
+use super::process::Process;
 use super::service::Service;
 use super::session::{self, SessionContext};
-use super::throttle;
-use vere_login::login::Logins;
 use vere_process::accept;
 use vere_process::places::{Client, Places};
 use vere_process::proxy;
@@ -33,34 +31,37 @@ use vere_process::tls::ServerTls;
 
 /// The state shared by all listeners.
 #[derive(Debug)]
-pub(super) struct Reception {
-    group: Rc<Group>,
+pub(super) struct Reception<I> {
+    process: Rc<Process>,
+    intakes: I,
     tls: ServerTls,
     configs: RefCell<HashMap<Service, Arc<ServerConfig>>>,
     nonces: Arc<NonceSource>,
     fake_keys: FakeKeys,
     places: Rc<Places>,
-    logins: Logins,
     stop: watch::Receiver<bool>,
 }
 
-impl Reception {
+impl<I: Intakes> Reception<I> {
+    /// Returns a reception whose sessions are answered by `intakes`.
+    ///
     /// # Errors
     /// When the secret behind the keys of unknown users cannot be used.
     pub(super) fn new(
-        group: Rc<Group>,
+        process: Rc<Process>,
+        intakes: I,
         tls: ServerTls,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, SecretError> {
         let reception = Self {
-            nonces: Arc::new(NonceSource::new(group.host.process.random())),
-            fake_keys: secret::fake_keys(&group.host.process.settings().data)?,
+            nonces: Arc::new(NonceSource::new(process.random())),
+            fake_keys: secret::fake_keys(&process.settings().data)?,
             tls,
             configs: RefCell::default(),
             places: Rc::default(),
-            logins: Logins::default(),
             stop,
-            group,
+            process,
+            intakes,
         };
         reception.configure();
         Ok(reception)
@@ -68,15 +69,11 @@ impl Reception {
 
     /// Applies the gateway's current settings to later connections.
     pub(super) fn configure(&self) {
-        let settings = self.group.host.process.settings();
-        self.group
-            .host
-            .process
+        let settings = self.process.settings();
+        self.process
             .memory
             .set_max(settings.limits.body_memory_max.as_usize());
-        self.group
-            .host
-            .process
+        self.process
             .disk
             .set_max(settings.limits.body_disk_max.as_usize());
         let configs =
@@ -131,11 +128,11 @@ impl Reception {
     }
 
     async fn receive(self: Rc<Self>, service: Service, stream: TcpStream, address: SocketAddr) {
-        self.group.host.process.metrics.accepted(service);
+        self.process.metrics.accepted(service);
         if let Err(error) = self.serve(service, stream, address).await {
             tracing::debug!(peer = %address, %error, "connection lost");
         }
-        self.group.host.process.metrics.ended(service);
+        self.process.metrics.ended(service);
     }
 
     async fn serve(
@@ -148,28 +145,21 @@ impl Reception {
         stream.set_nodelay(true)?;
         let mut local = stream.local_addr()?;
         let mut address = from;
-        let settings = self.group.host.process.settings();
+        let settings = self.process.settings();
         if settings.proxy.contains(from.ip()) {
             let patience = settings.limits.command_timeout.duration();
             // Boxed: the header's buffer must not enlarge the future of every session.
             let read = Box::pin(proxy::read(&mut stream, patience)).await;
             if read.is_err() {
-                self.group.host.process.metrics.turned_away(Refusal::Proxy);
+                self.process.metrics.turned_away(Refusal::Proxy);
             }
             if let Some(real) = read? {
                 (address, local) = real;
             }
         }
-        let shut = self.group.host.link.state().borrow().is_shut();
-        let pressed = self.group.is_recovered() && throttle::throttled(&self.group).is_some();
-        if shut || pressed {
+        if let Some(reason) = self.intakes.closed() {
             // A client that knows another host connects there; other clients come back later.
-            let reason = if shut {
-                Refusal::Spool
-            } else {
-                Refusal::Pressure
-            };
-            self.group.host.process.metrics.turned_away(reason);
+            self.process.metrics.turned_away(reason);
             let shut = format!(
                 "421 4.3.2 {} takes no mail for now, try again later\r\n",
                 settings.hostname
@@ -180,7 +170,7 @@ impl Reception {
         let _place = match self.places.take(&settings, client) {
             Ok(place) => place,
             Err(reason) => {
-                self.group.host.process.metrics.turned_away(reason);
+                self.process.metrics.turned_away(reason);
                 let busy = format!(
                     "421 4.7.0 {} too many connections, try again later\r\n",
                     settings.hostname
@@ -201,30 +191,16 @@ impl Reception {
         }
     }
 
-    fn context(&self, service: Service, client: Client) -> SessionContext<ServiceIntake> {
+    fn context(&self, service: Service, client: Client) -> SessionContext<I::Intake> {
         SessionContext {
             config: Arc::clone(&self.configs.borrow()[&service]),
-            intake: self.intake(service),
+            intake: self.intakes.intake(service),
             service,
             tls: self.tls.clone(),
-            metrics: Rc::clone(&self.group.host.process.metrics),
-            held: self.group.host.process.memory.share(Some(client)),
-            aside: Aside::new(
-                self.group.host.process.settings(),
-                &self.group.host.process.disk,
-                client,
-            ),
+            metrics: Rc::clone(&self.process.metrics),
+            held: self.process.memory.share(Some(client)),
+            aside: Aside::new(self.process.settings(), &self.process.disk, client),
             stop: self.stop.clone(),
-        }
-    }
-
-    fn intake(&self, service: Service) -> ServiceIntake {
-        ServiceIntake {
-            group: Rc::clone(&self.group),
-            service,
-            logins: self.logins.clone(),
-            exchange: RefCell::default(),
-            shown: Cell::default(),
         }
     }
 
@@ -233,7 +209,7 @@ impl Reception {
         settings: &Settings,
         address: SocketAddr,
         local: SocketAddr,
-        intake: &ServiceIntake,
+        intake: &I::Intake,
     ) -> Peer {
         let mut peer = Peer::new(address, local);
         let rights = intake.rights(&peer);

@@ -10,12 +10,13 @@ use tokio::net::{UnixListener, UnixStream};
 use vere_smtp::server::Peer;
 
 use super::Reception;
+use crate::intake::Intakes;
 use crate::service::Service;
 use crate::session;
 use vere_process::accept;
 use vere_process::places::Client;
 
-impl Reception {
+impl<I: Intakes> Reception<I> {
     /// Accepts local programs until the gateway stops.
     pub(crate) async fn accept_local(self: Rc<Self>, listener: UnixListener) {
         let stop = self.stop.clone();
@@ -26,21 +27,21 @@ impl Reception {
     }
 
     async fn receive_local(self: Rc<Self>, stream: UnixStream) {
-        self.group.host.process.metrics.accepted(Service::Sendmail);
+        self.process.metrics.accepted(Service::Sendmail);
         if let Err(error) = self.serve_local(stream).await {
             tracing::debug!(%error, "connection of a local program lost");
         }
-        self.group.host.process.metrics.ended(Service::Sendmail);
+        self.process.metrics.ended(Service::Sendmail);
     }
 
     async fn serve_local(self: &Rc<Self>, mut stream: UnixStream) -> io::Result<()> {
         let user = stream.peer_cred()?.uid();
         let client = Client::User(user);
-        let settings = self.group.host.process.settings();
+        let settings = self.process.settings();
         let _place = match self.places.take(&settings, client) {
             Ok(place) => place,
             Err(reason) => {
-                self.group.host.process.metrics.turned_away(reason);
+                self.process.metrics.turned_away(reason);
                 let busy = b"421 4.7.0 too many connections, try again later\r\n";
                 return stream.write_all(busy).await;
             }
