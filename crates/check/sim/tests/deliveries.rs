@@ -97,6 +97,11 @@ fn acknowledgements_before_the_change_are_found() {
 }
 
 #[test]
+fn ends_without_their_lines_are_found() {
+    is_found(BrokenDelivery::LostLines);
+}
+
+#[test]
 fn a_seed_is_always_the_same_run() {
     for seed in 0..20 {
         let run = || run_with_deliveries(seed, BrokenDelivery::Nothing);

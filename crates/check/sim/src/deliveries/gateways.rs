@@ -44,7 +44,7 @@ impl World {
         }
         let life = self.lives.borrow().len();
         let host = SimHost::new(self, life);
-        let group = Rc::new(Group::new(host, self.policy.clone(), false));
+        let group = Rc::new(Group::new(host, self.policy.clone(), self.lines));
         self.lives.borrow_mut().push(Life {
             group: Rc::clone(&group),
             alive: true,

@@ -151,6 +151,10 @@ impl Spool for SimHost {
     }
 
     fn commit(&self, batch: Batch) -> SimCommit {
+        let batch = match self.world.broken {
+            BrokenDelivery::LostLines => self.world.without_lines(&batch),
+            _ => batch,
+        };
         let busy = batch.has_puts() && self.draw(2);
         let ids = match busy {
             true => Vec::new(),

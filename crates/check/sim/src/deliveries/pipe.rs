@@ -18,6 +18,8 @@ use crate::schedule::Micros;
 #[derive(Debug, Clone)]
 pub(super) enum Submitted {
     Batch(Batch, Vec<RecordId>),
+    /// The end of records that their gateway does not want any more.
+    Undo(Batch),
     Create(u32, String),
     Remove(u32),
     Fetch {
@@ -246,6 +248,7 @@ impl Pipe {
     ) -> Result<Answer, Refusal> {
         match &request.what {
             Submitted::Batch(batch, ids) => spool.apply(batch, ids).map(|()| Answer::Done),
+            Submitted::Undo(batch) => spool.apply(batch, &[]).map(|()| Answer::Done),
             Submitted::Create(number, name) => {
                 let made = spool.create(*number, name);
                 if made.is_err() {

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
+use vere_delivery::is_lines;
 use vere_spoolwire::{Batch, Operation, RecordId, SpoolError};
 
 use super::BrokenDelivery;
@@ -71,6 +73,9 @@ impl World {
             }
             if spool.check(batch).is_ok() {
                 before = spool.named(batch);
+                if self.lines {
+                    self.hold(spool.check_lines(batch));
+                }
                 self.hold(self.account.borrow_mut().stores(batch.operations()));
             }
         }
@@ -80,8 +85,7 @@ impl World {
         match done {
             Ok(_) if request.is_given_up() => {
                 if let Some(undo) = request.undo() {
-                    pipe.submit(Submitted::Batch(undo, Vec::new()), None)
-                        .let_go();
+                    pipe.submit(Submitted::Undo(undo), None).let_go();
                     drop(lives);
                     self.after(MILLI, Event::Perform(life));
                 }
@@ -95,6 +99,32 @@ impl World {
             }
             Err(refusal) => pipe::answer(&request.place, Err(SpoolError::Refused(refusal))),
         }
+    }
+
+    /// A batch without its lines for other systems: the world is broken.
+    pub(super) fn without_lines(&self, batch: &Batch) -> Batch {
+        let spool = self.spool.borrow();
+        let (mut rest, mut last) = (Batch::new(), Bytes::new());
+        for operation in batch.operations() {
+            match operation.clone() {
+                Operation::Put { queue, meta, body } => {
+                    last = body.unwrap_or(last);
+                    let name = spool.queues.get(&queue.0).map(|queue| queue.name.as_str());
+                    if !name.is_some_and(is_lines) {
+                        rest.put(queue, meta, last.clone());
+                    }
+                }
+                Operation::Delete { queue, id } => drop(rest.delete(queue, id)),
+                Operation::Replace { queue, id, meta } => drop(rest.replace(queue, id, meta)),
+                Operation::Move {
+                    queue,
+                    id,
+                    to,
+                    meta,
+                } => drop(rest.move_to(queue, id, to, meta)),
+            }
+        }
+        rest
     }
 
     /// Whether a broken spool acknowledges this change without doing it.

@@ -3,11 +3,17 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use vere_delivery::is_lines;
 use vere_queue::Envelope;
 use vere_queue::order::ORDERS_QUEUE;
 use vere_spoolwire::{
     Batch, Block, KeptGrants, Operation, QueueId, QueueLimits, QueueStat, Record, RecordId, Refusal,
 };
+
+/// Whether a queue of this name holds mail, and neither orders nor lines for other systems.
+fn is_mail(name: &str) -> bool {
+    name != ORDERS_QUEUE && !is_lines(name)
+}
 
 /// A queue.
 #[derive(Debug, Clone)]
@@ -197,10 +203,37 @@ impl Spool {
         named.collect()
     }
 
+    /// Checks that each end of a message is told in the same batch.
+    ///
+    /// # Errors
+    /// When lines are missing.
+    pub(super) fn check_lines(&self, batch: &Batch) -> Result<(), String> {
+        let is_of_mail = |queue: &QueueId| {
+            let queue = self.queues.get(&queue.0);
+            queue.is_some_and(|queue| is_mail(&queue.name))
+        };
+        let (mut ends, mut lines) = (0, 0);
+        for operation in batch.operations() {
+            match operation {
+                Operation::Delete { queue, .. } => ends += usize::from(is_of_mail(queue)),
+                Operation::Move { queue, to, .. } => {
+                    ends += usize::from(is_of_mail(queue));
+                    lines += usize::from(!is_of_mail(to));
+                }
+                Operation::Put { queue, .. } => lines += usize::from(!is_of_mail(queue)),
+                Operation::Replace { .. } => {}
+            }
+        }
+        match ends > lines {
+            true => Err(format!("{ends} messages end with {lines} lines about them")),
+            false => Ok(()),
+        }
+    }
+
     /// The number of records that are mail.
     pub(super) fn mail(&self) -> usize {
         let queues = self.queues.values();
-        let mail = queues.filter(|queue| queue.name != ORDERS_QUEUE);
+        let mail = queues.filter(|queue| is_mail(&queue.name));
         mail.map(|queue| queue.records.len()).sum()
     }
 }

@@ -51,6 +51,8 @@ pub(super) struct World {
     pub(super) random: RefCell<Random>,
     pub(super) account: RefCell<Account>,
     pub(super) calm: Cell<bool>,
+    /// Whether lines for other systems are kept.
+    pub(super) lines: bool,
     /// Octets of a block at most.
     pub(super) block_octets: u32,
     /// A gateway dies after one step of so many.
@@ -161,6 +163,7 @@ impl World {
             now: Cell::new(0),
             account: RefCell::default(),
             calm: Cell::new(false),
+            lines: random.percent(50),
             block_octets: random.span(100..100_000) as u32,
             kill_every: random.span(100..20_000),
             mail_max: random.span(5..80),
