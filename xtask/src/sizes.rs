@@ -1,6 +1,6 @@
-//! The length of files. (The length of functions is clippy's: `too-many-lines-threshold`.)
+//! The length of files and crates. (The length of functions is clippy's: `too-many-lines-threshold`.)
 //!
-//! A file may have [`GATE`] lines without tests. A file of more than [`AIM`] lines stands in
+//! A crate may have [`CRATE`] lines without tests, and a file [`GATE`]. A file of more than [`AIM`] lines stands in
 //! `xtask/sizes.txt` with its length, which may only fall; tables and grammars belong there too.
 
 use std::collections::BTreeMap;
@@ -14,13 +14,15 @@ use crate::workspace::Workspace;
 const AIM: usize = 500;
 /// Lines that no file may exceed.
 const GATE: usize = 1000;
+/// Lines that no crate below `crates` may exceed.
+const CRATE: usize = 12_000;
 /// The list of files above the aim, relative to the root.
 const LIST: &str = "xtask/sizes.txt";
 
 /// Compares every file with the gate, the aim and the list.
 pub(crate) fn check(workspace: &Workspace) -> Outcome {
     let listed = listed(workspace);
-    let mut findings = Vec::new();
+    let mut findings = large_crates(workspace);
     for (file, lines) in long_files(workspace) {
         let agreed = listed.get(&file).copied();
         if lines > GATE {
@@ -58,6 +60,25 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
         }
     }
     findings.into()
+}
+
+fn large_crates(workspace: &Workspace) -> Vec<Finding> {
+    let mut crates: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    let files = workspace.with_extension(&["rs"]);
+    for file in files.filter(|file| !is_test(file)) {
+        // crates/LAYER/NAME
+        let folder: PathBuf = file.iter().take(3).collect();
+        if folder.starts_with("crates") {
+            *crates.entry(folder).or_default() += lines_without_tests(&workspace.text(file));
+        }
+    }
+    let large = crates.into_iter().filter(|(_, lines)| *lines > CRATE);
+    large
+        .map(|(folder, lines)| {
+            let what = format!("{lines} lines without tests, {CRATE} is the gate: split the crate");
+            Finding::new(folder, 0, what)
+        })
+        .collect()
 }
 
 /// Lowers the numbers in the list to the present lengths, and removes files that are short or gone.
@@ -143,6 +164,19 @@ mod tests {
         assert_eq!(count(&[("a.rs", &long(601)), (LIST, "600 a.rs\n")]), 1);
         assert_eq!(count(&[("a.rs", &long(599)), (LIST, "600 a.rs\n")]), 1);
         assert_eq!(count(&[("a.rs", &long(1001)), (LIST, "1001 a.rs\n")]), 1);
+    }
+
+    #[test]
+    fn a_crate_may_not_grow_beyond_the_gate() {
+        let file = long(CRATE / 24);
+        let names: Vec<_> = (0..25)
+            .map(|number| format!("crates/base/units/src/f{number}.rs"))
+            .collect();
+        let files = |count: usize| -> Vec<_> {
+            let names = names.iter().take(count);
+            names.map(|name| (name.as_str(), file.as_str())).collect()
+        };
+        assert_eq!((count(&files(24)), count(&files(25))), (0, 1));
     }
 
     #[test]
