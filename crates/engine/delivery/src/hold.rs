@@ -100,6 +100,10 @@ impl<H: Host> Holding<H> {
         let kept = self.keep(wanted).await;
         match &kept {
             Ok(()) => self.stand(wanted),
+            Err(Unkept::Unchanged(SpoolError::Refused(Refusal::NoRecord))) => {
+                self.lose();
+                return Ok(HoldOutcome::Busy);
+            }
             Err(Unkept::Unchanged(_)) => self.stand(before.held_until),
             // The message stands still until its record is read again, which says what applies.
             Err(_) => true,
@@ -133,13 +137,25 @@ impl<H: Host> Holding<H> {
         })
     }
 
+    /// Forgets a message whose record is gone: nobody could release the message otherwise.
+    fn lose(&self) {
+        let (queue, record, trace) = (self.queue, self.record, self.trace);
+        let was_here = self
+            .group
+            .queues
+            .change(|queues| queues.discard(queue, record, trace));
+        if was_here {
+            self.group.note_lost(queue, trace);
+        }
+    }
+
     /// Stores the hold, or its end, in the message's record.
     async fn keep(&self, until: Option<Timestamp>) -> Result<(), Unkept> {
         let (queue, record) = (QueueId(self.queue), RecordId(self.record));
         let host = &self.group.host;
         let found = reading::record(host, self.queue, self.record).await?;
-        let envelope = found.and_then(|found| Envelope::decode(&found.meta).ok());
-        let mut envelope = envelope.ok_or(SpoolError::Refused(Refusal::NoRecord))?;
+        let found = found.ok_or(SpoolError::Refused(Refusal::NoRecord))?;
+        let mut envelope = Envelope::decode(&found.meta).map_err(|_| SpoolError::Invalid)?;
         // A hold that gets another end began when it did.
         let since = envelope
             .held_since

@@ -257,8 +257,13 @@ impl Account {
         }
     }
 
-    /// A report is not written: its address has had enough.
-    pub(super) fn limited(&mut self, about: TraceId, addresses: impl Iterator<Item = String>) {
+    /// These copies may end without delivery and report: the address of the report has had enough, or somebody else
+    /// ended the record.
+    pub(super) fn ends_silently(
+        &mut self,
+        about: TraceId,
+        addresses: impl Iterator<Item = String>,
+    ) {
         self.silent
             .extend(addresses.map(|address| (about, address)));
     }

@@ -17,7 +17,7 @@ impl World {
         }
         self.after(self.span(100 * MILLI..60 * SECOND), Event::Fault);
         let life = self.lives.borrow().len() - 1;
-        match self.span(0..10) {
+        match self.span(0..11) {
             0..=4 => {
                 let hop = self.span(0..DOMAINS as u64) as usize;
                 let manner = Manner::draw(&mut self.random.borrow_mut());
@@ -39,11 +39,26 @@ impl World {
                 }
             }
             8 => self.take_over(),
+            9 => self.vanish(),
             _ => {
                 self.note(|| format!("g{life} loses the lease for a while"));
                 self.lease.set(None);
                 self.after(self.span(MILLI..10 * SECOND), Event::Lease(life));
             }
+        }
+    }
+
+    /// Somebody else ends a record behind the gateway's back.
+    fn vanish(&self) {
+        let mut spool = self.spool.borrow_mut();
+        let records = spool.mail();
+        let place = self.random.borrow_mut().below(records);
+        if let Some(envelope) = spool.remove_record(place) {
+            self.note(|| format!("the record of {} vanishes", envelope.trace));
+            let recipients = envelope.recipients.iter();
+            let addresses = recipients.map(|one| one.address.clone());
+            let mut account = self.account.borrow_mut();
+            account.ends_silently(envelope.trace, addresses);
         }
     }
 

@@ -233,7 +233,8 @@ impl Author for SimHost {
         if !may {
             let recipients = report.recipients.iter();
             let addresses = recipients.map(|one| one.address.clone());
-            self.world.account.borrow_mut().limited(about, addresses);
+            let mut account = self.world.account.borrow_mut();
+            account.ends_silently(about, addresses);
         }
         may
     }

@@ -230,6 +230,18 @@ impl Spool {
         }
     }
 
+    /// Removes one of the records that are mail.
+    pub(super) fn remove_record(&mut self, place: usize) -> Option<Envelope> {
+        let queues = self.queues.iter().filter(|(_, queue)| is_mail(&queue.name));
+        let mut places = queues.flat_map(|(number, queue)| {
+            let records = queue.records.keys();
+            records.map(|id| (*number, *id))
+        });
+        let (number, id) = places.nth(place)?;
+        let (meta, _) = self.take(QueueId(number), RecordId(id))?;
+        Envelope::decode(&meta).ok()
+    }
+
     /// The number of records that are mail.
     pub(super) fn mail(&self) -> usize {
         let queues = self.queues.values();
