@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use vere_queue::envelope::{BodyType, Notify, Recipient, TlsWish};
+use vere_queue::envelope::{Notify, Recipient};
 use vere_queue::{
     Attempt, Destination, Disposition, Envelope, Job, Next, Policy, QueueNumber, Queues,
     RecipientResult, RecordId, Settlement, Step, Wanted,
 };
 use vere_units::{Timestamp, TraceId};
 
+use crate::envelope::blank;
 use crate::random::Random;
 
 /// The wall clock's reading when the world begins. All steps together stay below this value.
@@ -472,29 +473,13 @@ impl World {
 }
 
 fn fresh(record: RecordId, accepted: Timestamp) -> Envelope {
+    let recipient = Recipient {
+        address: "a@example.net".to_owned(),
+        notify: Notify::default(),
+        orcpt: None,
+    };
     Envelope {
-        trace: TraceId::new(1 + record),
-        accepted,
-        seen: None,
-        not_before: None,
-        held_until: None,
-        held_since: None,
-        attempts: 0,
-        delay_noticed: false,
-        reverse_path: None,
-        envid: None,
-        ret: None,
-        smtputf8: false,
-        body_type: BodyType::SevenBit,
-        tls: TlsWish::None,
-        priority: 0,
-        size: 1,
-        last_reply: None,
-        message_id: None,
-        recipients: vec![Recipient {
-            address: "a@example.net".to_owned(),
-            notify: Notify::default(),
-            orcpt: None,
-        }],
+        recipients: vec![recipient],
+        ..blank(TraceId::new(1 + record), accepted, 1)
     }
 }

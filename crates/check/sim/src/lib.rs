@@ -10,6 +10,7 @@ mod clocks;
 mod damage;
 mod deliveries;
 mod disk;
+mod envelope;
 mod faults;
 mod inspect;
 mod model;

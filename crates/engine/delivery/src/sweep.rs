@@ -102,7 +102,7 @@ impl<H: Host> Sweep<H> {
     /// Acts on every selected message that is in the queue now.
     ///
     /// # Errors
-    /// When the spool does not answer. Messages that were acted on until then are counted.
+    /// When the spool does not answer. The count has the messages of the earlier blocks.
     pub async fn run(&self, acted: &mut Acted) -> Result<(), SpoolError> {
         let begun = self.group.host.now();
         if self.action == Action::Retry {

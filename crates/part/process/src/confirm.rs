@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 
-/// An action was not confirmed, and nothing was done.
+/// The missing confirmation of an action, which was therefore not done.
 #[derive(Debug)]
 pub enum ConfirmError {
     /// Standard input is no terminal: only `--yes` confirms.

@@ -37,7 +37,7 @@ pub(super) enum Manner {
     Refuses,
     /// It cuts the connection, before or after it took a message.
     Cuts,
-    /// It answers after a minute, or not at all.
+    /// The hop answers after a minute, or not at all.
     Hangs,
     /// It cannot be reached.
     Down,

@@ -15,8 +15,9 @@ use vere_units::{Timestamp, TraceId};
 
 use super::Shared;
 use super::pipe::{Answer, SimChange, SimCommit, Submitted, Waiting};
-use super::world::{BASE, blank};
+use super::world::BASE;
 use super::{BrokenDelivery, hops};
+use crate::envelope::blank;
 use crate::schedule::{MILLI, Micros, SECOND};
 
 /// Reports that are stored at once.

@@ -9,7 +9,8 @@ use vere_spoolwire::Batch;
 use vere_units::TraceId;
 
 use super::hops::{self, DOMAINS, Manner};
-use super::world::{Event, World, blank};
+use super::world::{Event, World};
+use crate::envelope::blank;
 use crate::schedule::{MILLI, SECOND};
 
 impl World {

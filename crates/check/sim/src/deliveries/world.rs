@@ -7,8 +7,7 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-use vere_queue::envelope::{BodyType, TlsWish};
-use vere_queue::{Envelope, Policy};
+use vere_queue::Policy;
 use vere_units::{Timestamp, TraceId};
 
 use super::account::Account;
@@ -72,31 +71,6 @@ pub(super) struct World {
     pub(super) offered: Cell<u64>,
     pub(super) give_up_at: Cell<Micros>,
     pub(super) over: Cell<bool>,
-}
-
-/// An envelope of a message without recipients and sender.
-pub(super) fn blank(trace: TraceId, accepted: Timestamp, size: usize) -> Envelope {
-    Envelope {
-        trace,
-        accepted,
-        seen: None,
-        not_before: None,
-        held_until: None,
-        held_since: None,
-        attempts: 0,
-        delay_noticed: false,
-        reverse_path: None,
-        envid: None,
-        ret: None,
-        smtputf8: false,
-        body_type: BodyType::SevenBit,
-        tls: TlsWish::None,
-        priority: 0,
-        size: u32::try_from(size).unwrap_or(u32::MAX),
-        last_reply: None,
-        message_id: None,
-        recipients: Vec::new(),
-    }
 }
 
 fn policy(random: &mut Random) -> Policy {
