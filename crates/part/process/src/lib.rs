@@ -1,8 +1,8 @@
 //! What the process of every role is made of.
 //!
 //! Reading order: [`life`] from start to stop, the role's half of the supervisor's protocol ([`entry`],
-//! [`settings`], [`kept`]), [`places`] of connections, [`memory`] of messages being received, octets of
-//! connections ([`wire`], [`pace`]), certificates ([`tls`], [`encryption`]), two clocks ([`clock`],
+//! [`settings`], [`kept`]), [`places`] of connections, sessions ([`drive`], [`machine`]), [`memory`] of messages being
+//! received, octets of connections ([`wire`], [`pace`]), certificates ([`tls`], [`encryption`]), two clocks ([`clock`],
 //! [`boot_clock`]), the [`log`]; secrets of the machine ([`secret`]), and what a command says at its end
 //! ([`outcome`], [`failure`], [`wording`]).
 
@@ -11,12 +11,14 @@ pub mod boot_clock;
 pub mod clock;
 pub mod config;
 pub mod confirm;
+pub mod drive;
 pub mod encryption;
 pub mod entry;
 pub mod failure;
 pub mod kept;
 pub mod life;
 pub mod log;
+pub mod machine;
 pub mod memory;
 pub mod outcome;
 pub mod pace;

@@ -43,42 +43,6 @@ pub trait Receiver {
     fn end(&mut self);
 }
 
-impl Receiver for vere_smtp::server::Server {
-    fn memory(&self) -> usize {
-        self.message_memory()
-    }
-
-    fn is_authenticated(&self) -> bool {
-        self.account().is_some()
-    }
-
-    fn refuse_for_room(&mut self) {
-        self.refuse_for_room();
-    }
-
-    fn end(&mut self) {
-        self.timed_out();
-    }
-}
-
-impl Receiver for vere_imap::server::Server {
-    fn memory(&self) -> usize {
-        self.message_memory()
-    }
-
-    fn is_authenticated(&self) -> bool {
-        self.account().is_some()
-    }
-
-    fn refuse_for_room(&mut self) {
-        self.refuse_for_room();
-    }
-
-    fn end(&mut self) {
-        self.timed_out();
-    }
-}
-
 /// What is shown of the memory.
 #[derive(Debug, Default)]
 pub struct MemoryFigures {

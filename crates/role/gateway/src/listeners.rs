@@ -22,8 +22,9 @@ use super::aside::Aside;
 use super::intake::{Intake as _, Intakes};
 use super::process::Process;
 use super::service::Service;
-use super::session::{self, SessionContext};
+use super::session::{self, SessionContext, SessionHost};
 use vere_process::accept;
+use vere_process::drive::Line;
 use vere_process::places::{Client, Places};
 use vere_process::proxy;
 use vere_process::secret::{self, SecretError};
@@ -179,7 +180,7 @@ impl<I: Intakes> Reception<I> {
             }
         };
         let context = self.context(service, client);
-        let peer = self.peer(&settings, address, local, &context.intake);
+        let peer = self.peer(&settings, address, local, &context.host.intake);
         // Boxed: a session mostly waits, and the size of its future is the cost of an idle client.
         match service {
             Service::Smtp | Service::Submission => {
@@ -192,15 +193,18 @@ impl<I: Intakes> Reception<I> {
     }
 
     fn context(&self, service: Service, client: Client) -> SessionContext<I::Intake> {
+        let config = Arc::clone(&self.configs.borrow()[&service]);
+        let held = self.process.memory.share(Some(client));
         SessionContext {
-            config: Arc::clone(&self.configs.borrow()[&service]),
-            intake: self.intakes.intake(service),
-            service,
             tls: self.tls.clone(),
-            metrics: Rc::clone(&self.process.metrics),
-            held: self.process.memory.share(Some(client)),
-            aside: Aside::new(self.process.settings(), &self.process.disk, client),
-            stop: self.stop.clone(),
+            host: SessionHost {
+                intake: self.intakes.intake(service),
+                service,
+                metrics: Rc::clone(&self.process.metrics),
+                aside: Aside::new(self.process.settings(), &self.process.disk, client),
+            },
+            line: Line::new(held, self.stop.clone(), config.limits.command_timeout),
+            config,
         }
     }
 

@@ -1,15 +1,13 @@
-//! Drives one SMTP connection: moves octets between the socket and the machine, and takes the machine's
-//! questions to the [`Intake`].
+//! Serves one SMTP connection: the machine's questions go to the [`Intake`].
 
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::watch;
 use vere_net::tls::ServerStream;
 use vere_smtp::refusal::Refusal;
-use vere_smtp::server::{Answer, Peer, Question, Server, ServerConfig, Step, TlsInfo};
+use vere_smtp::server::{Answer, Message, Peer, Question, Server, ServerConfig, TlsInfo};
 use vere_telemetry::metrics::{HandshakeResult, TlsSide};
 
 use super::aside::Aside;
@@ -18,7 +16,7 @@ use super::mail_log;
 use super::metrics::GatewayMetrics;
 use super::service::Service;
 use vere_process::clock;
-use vere_process::memory::Share;
+use vere_process::drive::{Host, Line, Pause, drive};
 use vere_process::tls::ServerTls;
 use vere_process::wire::{self, Connection};
 
@@ -26,22 +24,19 @@ use vere_process::wire::{self, Connection};
 #[derive(Debug)]
 pub(super) struct SessionContext<I> {
     pub(super) config: Arc<ServerConfig>,
-    pub(super) intake: I,
-    pub(super) service: Service,
     pub(super) tls: ServerTls,
-    pub(super) metrics: Rc<GatewayMetrics>,
-    /// Octets of messages in memory.
-    pub(super) held: Share,
-    /// Octets of long messages on disk.
-    pub(super) aside: Aside,
-    /// Becomes true when the gateway stops: the session ends at its next command boundary.
-    pub(super) stop: watch::Receiver<bool>,
+    pub(super) host: SessionHost<I>,
+    pub(super) line: Line,
 }
 
-/// Why [`run`] returned.
-enum Pause {
-    StartTls,
-    Closed,
+/// Answers the questions of one session.
+#[derive(Debug)]
+pub(super) struct SessionHost<I> {
+    pub(super) intake: I,
+    pub(super) service: Service,
+    pub(super) metrics: Rc<GatewayMetrics>,
+    /// Octets of long messages on disk.
+    pub(super) aside: Aside,
 }
 
 /// Serves a connection that starts in the clear; STARTTLS may turn it into TLS.
@@ -112,7 +107,7 @@ async fn handshake<I>(
     } else {
         HandshakeResult::Failed
     };
-    context.metrics.handshake(TlsSide::Server, result);
+    context.host.metrics.handshake(TlsSide::Server, result);
     accepted
 }
 
@@ -121,174 +116,108 @@ async fn run<I: Intake>(
     server: &mut Server,
     context: &mut SessionContext<I>,
 ) -> io::Result<Pause> {
-    let mut unread = Unread::default();
-    loop {
-        // Feed buffered input before replies go out, so that replies to pipelined commands leave in one write.
-        unread.feed(server);
+    drive(stream, server, &mut context.host, &mut context.line).await
+}
+
+impl<I: Intake> Host<Server> for SessionHost<I> {
+    /// The call to free the file of a long message takes effect in [`Host::follow`].
+    type Event = ();
+
+    async fn follow(&mut self, server: &mut Server) {
         let notes = server.take_notes();
         if !notes.is_empty() {
-            mail_log::noted(context.service, server, &notes);
+            mail_log::noted(self.service, server, &notes);
         }
-        context.intake.follow(server);
-        context.aside.take(server).await;
-        match server.step() {
-            // Counting may refuse the message; then the next step changes.
-            Step::Send | Step::NeedInput if context.held.count(server) => {}
-            Step::Send => {
-                tokio::select! {
-                    biased;
-                    sent = send(stream, server, context) => sent?,
-                    // The client does not read its replies while other clients need the memory.
-                    () = context.held.called() => return Ok(Pause::Closed),
-                    () = context.aside.called() => return Ok(Pause::Closed),
+        self.metrics.replied(server.take_tally());
+        self.intake.follow(server);
+        self.aside.take(server).await;
+    }
+
+    async fn event(&self) {
+        self.aside.called().await;
+    }
+
+    async fn write(
+        &mut self,
+        line: &Line,
+        stream: &mut impl Connection,
+        octets: &[u8],
+    ) -> io::Result<bool> {
+        tokio::select! {
+            biased;
+            written = line.write(stream, octets) => written,
+            // The client does not read its replies while other clients need the disk.
+            () = self.aside.called() => Ok(false),
+        }
+    }
+
+    async fn answer(
+        &mut self,
+        line: &mut Line,
+        _: &mut impl Connection,
+        server: &Server,
+        question: Question,
+    ) -> io::Result<Option<Answer>> {
+        Ok(Some(match question {
+            Question::Message(message) => Answer::Stored(self.message(line, server, message).await),
+            question => self.policy(server, question).await,
+        }))
+    }
+}
+
+impl<I: Intake> SessionHost<I> {
+    /// Stores a message. All of the message is in memory, and has room there, until the message is safe.
+    async fn message(
+        &mut self,
+        line: &mut Line,
+        server: &Server,
+        mut message: Box<Message>,
+    ) -> Result<String, Refusal> {
+        let aside = usize::try_from(message.aside).unwrap_or(usize::MAX);
+        let octets = message.body.len().saturating_add(aside);
+        if !line.held.keep(octets, server.account().is_some()) {
+            return Err(Refusal::StorageFull);
+        }
+        if let Err(error) = self.aside.join(&mut message).await {
+            tracing::warn!(%error, "received message refused: its file cannot be read");
+            return Err(Refusal::StorageFull);
+        }
+        let mail = message.reverse_path.reverse_path.clone();
+        let answer = self.intake.message(server, *message).await;
+        if let Err(refusal) = &answer {
+            mail_log::refused(self.service, server, mail.as_str(), None, refusal);
+        }
+        answer
+    }
+
+    /// Answers a question about who may do what.
+    async fn policy(&self, server: &Server, question: Question) -> Answer {
+        let (intake, service) = (&self.intake, self.service);
+        match question {
+            Question::Password(attempt) => Answer::Password(intake.password(server, attempt).await),
+            Question::ScramUser { username } => {
+                Answer::ScramUser(intake.scram_user(server, &username).await)
+            }
+            Question::Mail(mail) => {
+                let answer = intake.mail(server, &mail).await;
+                if let Err(refusal) = &answer {
+                    let sender = mail.reverse_path.as_str();
+                    mail_log::refused(service, server, sender, None, refusal);
                 }
+                Answer::Policy(answer)
             }
-            Step::NeedInput => match receive(stream, server, context).await? {
-                Some(rest) => {
-                    unread = Unread {
-                        octets: rest,
-                        taken: 0,
-                    }
+            Question::Recipient(rcpt) => {
+                let answer = intake.recipient(server, &rcpt).await;
+                if let Err(refusal) = &answer {
+                    let sender = server.mail_from().map(|mail| mail.reverse_path.as_str());
+                    let recipient = Some(rcpt.forward_path.as_str());
+                    let sender = sender.unwrap_or_default();
+                    mail_log::refused(service, server, sender, recipient, refusal);
                 }
-                None => return Ok(Pause::Closed),
-            },
-            Step::Ask(mut question) => {
-                let answer = match has_room(context, server, &mut question).await {
-                    true => answer(context, server, question).await,
-                    false => Answer::Stored(Err(Refusal::StorageFull)),
-                };
-                server.answer(answer, clock::steady());
+                Answer::Policy(answer)
             }
-            // Input that arrived before the handshake is discarded (RFC 3207 section 5).
-            Step::StartTls => return Ok(Pause::StartTls),
-            Step::NeedAnswer | Step::Close => return Ok(Pause::Closed),
+            Question::Client(peer) => Answer::Client(Ok(intake.rights(&peer))),
+            Question::Message(_) => Answer::Stored(Err(Refusal::LocalError)),
         }
-    }
-}
-
-/// Reserves memory for a complete message until the message is safe: then all of the message is in memory. Other
-/// questions need no memory.
-async fn has_room<I>(
-    context: &mut SessionContext<I>,
-    server: &Server,
-    question: &mut Question,
-) -> bool {
-    let Question::Message(message) = question else {
-        return true;
-    };
-    let aside = usize::try_from(message.aside).unwrap_or(usize::MAX);
-    let octets = message.body.len().saturating_add(aside);
-    if !context.held.keep(octets, server.account().is_some()) {
-        return false;
-    }
-    let joined = context.aside.join(message).await;
-    joined
-        .inspect_err(
-            |error| tracing::warn!(%error, "received message refused: its file cannot be read"),
-        )
-        .is_ok()
-}
-
-/// Octets that were read, and that the machine has not consumed yet.
-#[derive(Default)]
-struct Unread {
-    octets: Vec<u8>,
-    taken: usize,
-}
-
-impl Unread {
-    fn feed(&mut self, server: &mut Server) {
-        let rest = &self.octets[self.taken..];
-        if rest.is_empty() {
-            return;
-        }
-        self.taken += server.input(rest, clock::steady()).min(rest.len());
-        if self.taken == self.octets.len() {
-            *self = Self::default();
-        }
-    }
-}
-
-async fn send<I>(
-    stream: &mut impl Connection,
-    server: &mut Server,
-    context: &SessionContext<I>,
-) -> io::Result<()> {
-    let patience = context.config.limits.command_timeout;
-    let octets = server.output().len();
-    wire::write(stream, server.output(), patience).await?;
-    server.sent(octets);
-    context.metrics.replied(server.take_tally());
-    Ok(())
-}
-
-/// Waits for octets, the deadline, the stop, or a call to free memory for other clients. `None`: the client closed the
-/// connection.
-async fn receive<I>(
-    stream: &mut impl Connection,
-    server: &mut Server,
-    context: &mut SessionContext<I>,
-) -> io::Result<Option<Vec<u8>>> {
-    let SessionContext {
-        stop, held, aside, ..
-    } = context;
-    let patience = clock::until_steady(server.deadline());
-    let stopping = *stop.borrow();
-    // The order matters: arrived octets are consumed before the deadline counts.
-    tokio::select! {
-        biased;
-        _ = stop.changed(), if !stopping => {
-            server.shut_down();
-            Ok(Some(Vec::new()))
-        }
-        // The call to free memory takes effect at the next count.
-        () = held.called() => Ok(Some(Vec::new())),
-        () = aside.called() => Ok(Some(Vec::new())),
-        read = wire::read(stream, |octets| server.input(octets, clock::steady())) => read,
-        () = tokio::time::sleep(patience) => {
-            server.timed_out();
-            Ok(Some(Vec::new()))
-        }
-    }
-}
-
-async fn answer<I: Intake>(
-    context: &SessionContext<I>,
-    server: &Server,
-    question: Question,
-) -> Answer {
-    let (intake, service) = (&context.intake, context.service);
-    match question {
-        Question::Password(attempt) => Answer::Password(intake.password(server, attempt).await),
-        Question::ScramUser { username } => {
-            Answer::ScramUser(intake.scram_user(server, &username).await)
-        }
-        Question::Mail(mail) => {
-            let answer = intake.mail(server, &mail).await;
-            if let Err(refusal) = &answer {
-                let sender = mail.reverse_path.as_str();
-                mail_log::refused(service, server, sender, None, refusal);
-            }
-            Answer::Policy(answer)
-        }
-        Question::Recipient(rcpt) => {
-            let answer = intake.recipient(server, &rcpt).await;
-            if let Err(refusal) = &answer {
-                let sender = server.mail_from().map(|mail| mail.reverse_path.as_str());
-                let recipient = Some(rcpt.forward_path.as_str());
-                let sender = sender.unwrap_or_default();
-                mail_log::refused(service, server, sender, recipient, refusal);
-            }
-            Answer::Policy(answer)
-        }
-        Question::Message(message) => {
-            let mail = message.reverse_path.reverse_path.clone();
-            let answer = intake.message(server, *message).await;
-            if let Err(refusal) = &answer {
-                mail_log::refused(service, server, mail.as_str(), None, refusal);
-            }
-            Answer::Stored(answer)
-        }
-        Question::Client(peer) => Answer::Client(Ok(intake.rights(&peer))),
     }
 }

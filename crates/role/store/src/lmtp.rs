@@ -1,67 +1,60 @@
-//! Drives one LMTP connection (RFC 2033): mail to be filed.
+//! Serves one LMTP connection (RFC 2033): mail to be filed.
 
+use std::convert::Infallible;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
 use vere_smtp::server::{
-    Answer, AuthOutcome, ClientRights, Peer, Question, ScramLookup, Server, ServerConfig, Step,
+    Answer, AuthOutcome, ClientRights, Peer, Question, ScramLookup, Server, ServerConfig,
 };
 
 use super::filing;
 use super::reception::Reception;
-use vere_process::clock::{steady, until_steady};
-use vere_process::wire;
+use vere_process::clock::steady;
+use vere_process::drive::{Host, Line, drive};
+use vere_process::wire::Connection;
 
-/// Serves a connection until it ends.
+/// Serves a connection until it ends. No certificate is offered, so that no handshake is asked for.
 ///
 /// # Errors
-/// When it breaks; what the client was told to be filed is filed.
+/// When the connection breaks; messages that the client was told to be filed are filed.
 pub(super) async fn serve(
     mut stream: TcpStream,
     peer: Peer,
     config: Arc<ServerConfig>,
     reception: Rc<Reception>,
 ) -> io::Result<()> {
-    let patience = config.limits.command_timeout;
+    let held = reception.delivery_memory();
+    let mut line = Line::new(held, reception.stopping(), config.limits.command_timeout);
     let mut server = Server::new(config, peer, steady());
-    let mut stop = reception.stopping();
-    let mut held = reception.delivery_memory();
-    let mut unread: Vec<u8> = Vec::new();
-    loop {
-        let taken = server.input(&unread, steady());
-        unread.drain(..taken);
-        match server.step() {
-            Step::Send => {
-                let octets = server.output().len();
-                wire::write(&mut stream, server.output(), patience).await?;
-                server.sent(octets);
-                let _ = server.take_tally();
-            }
-            // Not before a question: while it is answered the message takes its memory still.
-            Step::NeedInput if held.count(&mut server) => {}
-            Step::NeedInput => {
-                let deadline = until_steady(server.deadline());
-                let stopping = *stop.borrow();
-                tokio::select! {
-                    read = wire::read(&mut stream, |octets| server.input(octets, steady())) => match read? {
-                        Some(rest) => unread = rest,
-                        None => return Ok(()),
-                    },
-                    () = held.called() => {}
-                    () = tokio::time::sleep(deadline) => server.timed_out(),
-                    _ = stop.changed(), if !stopping => server.shut_down(),
-                }
-            }
-            Step::Ask(question) => {
-                held.keep_counted();
-                let answer = answer(&reception, question).await;
-                server.answer(answer, steady());
-            }
-            // No certificate is offered, so that no handshake is asked for.
-            Step::StartTls | Step::NeedAnswer | Step::Close => return Ok(()),
-        }
+    let mut host = Delivery(reception);
+    drive(&mut stream, &mut server, &mut host, &mut line)
+        .await
+        .map(drop)
+}
+
+/// Files what one client delivers.
+#[derive(Debug)]
+struct Delivery(Rc<Reception>);
+
+impl Host<Server> for Delivery {
+    type Event = Infallible;
+
+    async fn follow(&mut self, server: &mut Server) {
+        let _ = server.take_tally();
+    }
+
+    async fn answer(
+        &mut self,
+        line: &mut Line,
+        _: &mut impl Connection,
+        _: &Server,
+        question: Question,
+    ) -> io::Result<Option<Answer>> {
+        line.held.keep_counted();
+        Ok(Some(answer(&self.0, question).await))
     }
 }
 
