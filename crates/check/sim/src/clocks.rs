@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use vere_queue::envelope::{Notify, Recipient};
 use vere_queue::{
-    Attempt, Destination, Disposition, Envelope, Job, Next, Policy, QueueNumber, Queues,
-    RecipientResult, RecordId, Settlement, Step, Wanted,
+    Attempt, Destination, Disposition, Envelope, Job, Mail, Next, Policy, QueueNumber, Queues,
+    RecipientResult, RecordId, ScheduleHead, Settlement, Step, Wanted,
 };
 use vere_units::{Timestamp, TraceId};
 
@@ -282,7 +282,7 @@ impl World {
             kept.ahead += u64::try_from(self.off - kept.off).unwrap_or(0);
             kept.from = None;
             kept.until = self.truth + longest;
-            if envelope.see(now) && self.broken != BrokenClock::Unseen {
+            if envelope.head.see(now) && self.broken != BrokenClock::Unseen {
                 kept.meta = envelope.encode();
                 kept.off = kept.off.min(self.off);
             }
@@ -412,11 +412,14 @@ impl World {
             return Ok(settled);
         };
         self.queues.written(queue, job, rest, now);
-        let wait = millis(self.policy.retry_after(job.envelope.attempts));
+        let wait = millis(self.policy.retry_after(job.envelope.head.attempts));
         let (truth, off) = (self.truth, self.off);
         if let Some(kept) = self.records.get_mut(&(queue, job.record)) {
             let stale = Envelope {
-                accepted: job.envelope.accepted,
+                head: ScheduleHead {
+                    accepted: job.envelope.head.accepted,
+                    ..rest.head.clone()
+                },
                 ..rest.clone()
             };
             let is_stale = self.broken == BrokenClock::Stale;
@@ -426,7 +429,7 @@ impl World {
                 rest.encode()
             };
             // A record with two acceptance times has times of two clocks.
-            kept.off = if rest.seen.is_some() {
+            kept.off = if rest.head.seen.is_some() {
                 kept.off.min(off)
             } else {
                 off
@@ -479,7 +482,10 @@ fn fresh(record: RecordId, accepted: Timestamp) -> Envelope {
         orcpt: None,
     };
     Envelope {
-        recipients: vec![recipient],
+        mail: Mail {
+            recipients: vec![recipient],
+            ..blank(TraceId::new(1 + record), accepted, 1).mail
+        },
         ..blank(TraceId::new(1 + record), accepted, 1)
     }
 }

@@ -133,7 +133,7 @@ fn message<H: Host>(
     record: u64,
     envelope: &Envelope,
 ) -> Option<MessageSummary> {
-    let trace = envelope.trace;
+    let trace = envelope.head.trace;
     group
         .queues
         .look(|queues| queues.message(queue, record, trace))
@@ -147,7 +147,7 @@ fn accepted<H: Host>(
     envelope: &Envelope,
 ) -> Timestamp {
     let message = message(group, queue, record, envelope);
-    message.map_or(envelope.accepted, |message| message.accepted)
+    message.map_or(envelope.head.accepted, |message| message.accepted)
 }
 
 fn is_expired<H: Host>(group: &Group<H>, accepted: Timestamp) -> bool {
@@ -239,11 +239,9 @@ async fn tell_one<H: Host>(
         return Ok(false);
     };
     let told = change(group, queue, &job, reason).await;
-    let back = Envelope {
-        attempts: message.attempts,
-        not_before: Some(due),
-        ..Envelope::clone(&job.envelope)
-    };
+    let mut back = Envelope::clone(&job.envelope);
+    back.head.attempts = message.attempts;
+    back.head.not_before = Some(due);
     let now = group.host.now();
     group
         .queues
@@ -257,15 +255,13 @@ fn notice<H: Host>(
     envelope: &Envelope,
     reason: &Reason,
 ) -> Option<(Envelope, Report)> {
-    let dated = Envelope {
-        accepted: accepted(group, queue, record, envelope),
-        ..envelope.clone()
-    };
+    let mut dated = envelope.clone();
+    dated.head.accepted = accepted(group, queue, record, envelope);
     let (Reason { remote, reply }, now) = (reason, group.host.now());
     let (mut rest, report) = group
         .queues
         .look(|queues| delay::notice(&dated, queues.policy(), now, remote, reply))?;
-    rest.accepted = envelope.accepted;
+    rest.head.accepted = envelope.head.accepted;
     Some((rest, report))
 }
 
@@ -292,7 +288,7 @@ async fn change<H: Host>(
     let mut job = job.clone();
     job.envelope = Rc::new(envelope);
     job.body = Some(body.clone());
-    if !group.host.may_report(&report, job.envelope.trace) {
+    if !group.host.may_report(&report, job.envelope.head.trace) {
         let lines = group.report_lines(queue, &job, &report, None);
         group.store(batch, Vec::new(), &lines).await?;
         return Ok(true);

@@ -361,7 +361,7 @@ async fn undeliverable<H: Host>(
         let attempt = Attempt {
             remote: destination.to_string(),
             reports_taken_over: false,
-            results: vec![result; job.envelope.recipients.len()],
+            results: vec![result; job.envelope.mail.recipients.len()],
         };
         if group.settle(worker.queue, &job, &attempt) > 0 {
             group.room_for_reports().await;

@@ -158,10 +158,11 @@ impl<H: Host> Holding<H> {
         let mut envelope = Envelope::decode(&found.meta).map_err(|_| SpoolError::Invalid)?;
         // A hold that gets another end began when it did.
         let since = envelope
+            .head
             .held_since
-            .filter(|_| envelope.held_until.is_some());
-        envelope.held_since = until.map(|_| since.unwrap_or_else(|| host.now()));
-        envelope.held_until = until;
+            .filter(|_| envelope.head.held_until.is_some());
+        envelope.head.held_since = until.map(|_| since.unwrap_or_else(|| host.now()));
+        envelope.head.held_until = until;
         let mut batch = Batch::new();
         batch.replace(queue, record, envelope.encode().into());
         let notice = match until {

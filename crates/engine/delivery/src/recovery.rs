@@ -143,13 +143,15 @@ async fn see<H: Host>(group: &Group<H>, queue: QueueId, records: &mut [Record]) 
         let Ok(mut envelope) = Envelope::decode(&record.meta) else {
             continue;
         };
-        if envelope.recipients.is_empty() || !envelope.see(now) {
+        if envelope.mail.recipients.is_empty() || !envelope.head.see(now) {
             continue;
         }
         let place = (queue.0, record.id.0);
-        let is_known = group
-            .queues
-            .look(|queues| queues.places(envelope.trace).any(|known| known == place));
+        let is_known = group.queues.look(|queues| {
+            queues
+                .places(envelope.head.trace)
+                .any(|known| known == place)
+        });
         if is_known {
             continue;
         }
@@ -188,14 +190,16 @@ fn take<H: Host>(
         }
     };
     let now = group.host.now();
-    if envelope.recipients.is_empty() {
+    if envelope.mail.recipients.is_empty() {
         // An envelope without recipients needs no delivery; a version with other rules may have written the record.
         let mut batch = Batch::new();
         batch.delete(queue, record.id);
         let _ = group.host.post(batch);
         return;
     }
-    group.host.tell(&Happened::Recovered(name, envelope.trace));
+    group
+        .host
+        .tell(&Happened::Recovered(name, envelope.head.trace));
     let admitted = group.queues.change(|queues| {
         // The first ones are about to leave; the others come back when their turn comes.
         let body = queues.keeps(queue.0, now).then(|| own(&record.body));

@@ -72,7 +72,7 @@ impl<H: Host> Group<H> {
                 Err(Unstored::Spool(SpoolError::Closed)) => return,
                 Err(Unstored::Spool(SpoolError::Refused(Refusal::NoRecord))) if !end.is_empty() => {
                     tracing::error!(
-                        queue_id = %job.envelope.trace,
+                        queue_id = %job.envelope.head.trace,
                         "record is not in the spool, its report is stored without it"
                     );
                     end = Batch::new();
@@ -83,7 +83,7 @@ impl<H: Host> Group<H> {
                     made = None;
                 }
                 Err(error) => {
-                    tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot store a report yet");
+                    tracing::warn!(queue_id = %job.envelope.head.trace, ?error, "cannot store a report yet");
                     self.host.pause(POST_RETRY).await;
                 }
             }
@@ -172,7 +172,8 @@ impl<H: Host> Group<H> {
         let lines = [finished.as_slice(), made.lines.as_slice()].concat();
         self.store(end, parts, &lines).await?;
         for notice in &made.notices {
-            self.host.tell(&Happened::Reported(about.trace, notice));
+            self.host
+                .tell(&Happened::Reported(about.head.trace, notice));
         }
         Ok(())
     }

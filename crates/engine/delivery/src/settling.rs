@@ -26,7 +26,7 @@ impl<H: Host> Group<H> {
         });
         let mut lines = self.finished_lines(queue, job, attempt, &settlement);
         settlement.reports.retain(|report| {
-            let sent = self.host.may_report(report, job.envelope.trace);
+            let sent = self.host.may_report(report, job.envelope.head.trace);
             if !sent {
                 lines.extend(self.report_lines(queue, job, report, None));
             }
@@ -36,7 +36,7 @@ impl<H: Host> Group<H> {
             let end = Ending {
                 queue,
                 record: job.record,
-                size: job.envelope.size,
+                size: job.envelope.head.size,
                 lines,
             };
             let group = Rc::clone(self);

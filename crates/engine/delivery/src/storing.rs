@@ -111,10 +111,10 @@ impl<H: Host> Group<H> {
             Ok(Some(_)) => self.give_back(queue, job),
             Ok(None) => {
                 self.queues.change(|queues| queues.lose(queue, job));
-                self.note_lost(queue, job.envelope.trace);
+                self.note_lost(queue, job.envelope.head.trace);
             }
             Err(error) => {
-                tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot fetch a body");
+                tracing::warn!(queue_id = %job.envelope.head.trace, ?error, "cannot fetch a body");
                 self.give_back(queue, job);
                 self.host.pause(POST_RETRY).await;
             }

@@ -271,13 +271,13 @@ impl<H: Host> Sweep<H> {
         let Selection {
             sender, recipient, ..
         } = &self.selection;
-        let reverse_path = envelope.reverse_path.as_deref().unwrap_or_default();
+        let reverse_path = envelope.mail.reverse_path.as_deref().unwrap_or_default();
         let is = |wanted: &String, address: &str| is_meant(wanted, address);
         sender
             .as_ref()
             .is_none_or(|wanted| is(wanted, reverse_path))
             && recipient.as_ref().is_none_or(|wanted| {
-                let mut recipients = envelope.recipients.iter();
+                let mut recipients = envelope.mail.recipients.iter();
                 recipients.any(|one| is(wanted, &one.address))
             })
     }
@@ -293,10 +293,10 @@ impl<H: Host> Sweep<H> {
             return;
         };
         acted.messages += 1;
-        acted.octets += u64::from(job.envelope.size);
+        acted.octets += u64::from(job.envelope.head.size);
         if !self.report {
             let mut silent = Envelope::clone(&job.envelope);
-            for recipient in &mut silent.recipients {
+            for recipient in &mut silent.mail.recipients {
                 recipient.notify = Notify::NEVER;
             }
             job.envelope = Rc::new(silent);
@@ -314,7 +314,7 @@ impl<H: Host> Sweep<H> {
         let attempt = Attempt {
             remote: self.group.host.hostname(),
             reports_taken_over: false,
-            results: vec![result; job.envelope.recipients.len()],
+            results: vec![result; job.envelope.mail.recipients.len()],
         };
         if self.group.settle(self.queue, &job, &attempt) > 0 {
             self.group.host.pause(REPORT_PAUSE).await;

@@ -29,8 +29,8 @@ pub fn notice(
 
 /// Whether a delay report is due now.
 pub(crate) fn is_due(envelope: &Envelope, policy: &Policy, now: Timestamp) -> bool {
-    let age = now.saturating_since(envelope.accepted);
-    !envelope.delay_noticed && policy.delay_notice.is_some_and(|after| age >= after)
+    let age = now.saturating_since(envelope.head.accepted);
+    !envelope.head.delay_noticed && policy.delay_notice.is_some_and(|after| age >= after)
 }
 
 /// Notes in the envelope that the sender was notified, and returns the report if a recipient asked
@@ -41,7 +41,7 @@ pub(crate) fn tell(
     remote: &str,
     reply: &str,
 ) -> Option<Report> {
-    rest.delay_noticed = true;
+    rest.head.delay_noticed = true;
     let delayed = |recipient: &Recipient| ReportedRecipient {
         address: recipient.address.clone(),
         orcpt: recipient.orcpt.clone(),
@@ -50,9 +50,10 @@ pub(crate) fn tell(
         from_remote: false,
         remote: remote.to_owned(),
     };
-    let asked = rest.recipients.iter().filter(|one| one.notify.delay());
+    let asked = rest.mail.recipients.iter().filter(|one| one.notify.delay());
     let recipients: Vec<_> = asked.map(delayed).collect();
     let to = rest
+        .mail
         .reverse_path
         .clone()
         .filter(|_| !recipients.is_empty())?;
@@ -60,25 +61,25 @@ pub(crate) fn tell(
         kind: ReportKind::Delayed,
         to,
         recipients,
-        retry_until: Some(rest.accepted + policy.expire),
+        retry_until: Some(rest.head.accepted + policy.expire),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envelope::Notify;
     use crate::envelope::tests::sample;
+    use crate::envelope::{Mail, Notify, ScheduleHead};
 
     fn waiting() -> (Envelope, Policy, Timestamp) {
         let mut envelope = sample();
-        envelope.delay_noticed = false;
-        envelope.reverse_path = Some("a@example.org".to_owned());
-        for recipient in &mut envelope.recipients {
+        envelope.head.delay_noticed = false;
+        envelope.mail.reverse_path = Some("a@example.org".to_owned());
+        for recipient in &mut envelope.mail.recipients {
             recipient.notify = Notify::default();
         }
         let policy = Policy::default();
-        let late = envelope.accepted + policy.delay_notice.expect("default");
+        let late = envelope.head.accepted + policy.delay_notice.expect("default");
         (envelope, policy, late)
     }
 
@@ -86,12 +87,18 @@ mod tests {
     fn who_waits_behind_others_is_told_once_and_nothing_else_changes() {
         let (envelope, policy, late) = waiting();
         let (rest, report) = notice(&envelope, &policy, late, "host", "450 no").expect("due");
-        assert_eq!(report.recipients.len(), envelope.recipients.len());
+        assert_eq!(report.recipients.len(), envelope.mail.recipients.len());
         assert_eq!(report.recipients[0].diagnostic, "450 no");
-        assert_eq!(report.retry_until, Some(envelope.accepted + policy.expire));
+        assert_eq!(
+            report.retry_until,
+            Some(envelope.head.accepted + policy.expire)
+        );
         assert_eq!(notice(&rest, &policy, late, "host", "450 no"), None);
         let before = Envelope {
-            delay_noticed: false,
+            head: ScheduleHead {
+                delay_noticed: false,
+                ..rest.head.clone()
+            },
             ..rest
         };
         assert_eq!(before, envelope);
@@ -104,12 +111,15 @@ mod tests {
         let soon = Timestamp::from_millis(late.as_millis() - 1);
         assert_eq!(told(&envelope, soon), None);
         let null = Envelope {
-            reverse_path: None,
+            mail: Mail {
+                reverse_path: None,
+                ..envelope.mail.clone()
+            },
             ..envelope.clone()
         };
         assert_eq!(told(&null, late), None);
         let mut silent = envelope;
-        for recipient in &mut silent.recipients {
+        for recipient in &mut silent.mail.recipients {
             recipient.notify = Notify::on(true, true, false);
         }
         assert_eq!(told(&silent, late), None);

@@ -72,11 +72,11 @@ pub struct Subject<'a> {
 impl Subject<'_> {
     /// Attempts so far, including the attempt that ended now.
     fn attempt(&self) -> u32 {
-        u32::from(self.envelope.attempts) + 1
+        u32::from(self.envelope.head.attempts) + 1
     }
 
     fn id(&self) -> String {
-        let (trace, queue, record) = (self.envelope.trace, self.queue, self.record);
+        let (trace, queue, record) = (self.envelope.head.trace, self.queue, self.record);
         format!("{trace}-{queue}-{record}-{}", self.attempt())
     }
 }
@@ -170,7 +170,7 @@ impl Ledger<'_> {
         settlement: &Settlement,
     ) -> Vec<String> {
         let local = attempt.remote == LOCAL;
-        let recipients = of.envelope.recipients.iter().enumerate();
+        let recipients = of.envelope.mail.recipients.iter().enumerate();
         let recipients: Vec<_> = recipients
             .filter_map(|(index, recipient)| {
                 let result = attempt.results.get(index);
@@ -185,7 +185,7 @@ impl Ledger<'_> {
     /// The lines about a message that an operator removed.
     #[must_use]
     pub fn removed(&self, of: &Subject<'_>) -> Vec<String> {
-        let recipients = of.envelope.recipients.iter();
+        let recipients = of.envelope.mail.recipients.iter();
         let recipients: Vec<_> = recipients
             .map(|recipient| tell(recipient, Some("removed"), None))
             .collect();
@@ -208,13 +208,13 @@ impl Ledger<'_> {
                 id: &numbered(of.id(), part),
                 time: self.now.to_string(),
                 gateway: self.gateway,
-                message: of.envelope.trace,
-                accepted: of.envelope.accepted.to_string(),
-                from: of.envelope.reverse_path.as_deref().unwrap_or_default(),
-                message_id: of.envelope.message_id.as_deref(),
-                envid: of.envelope.envid.as_deref(),
-                size: of.envelope.size,
-                priority: of.envelope.priority,
+                message: of.envelope.head.trace,
+                accepted: of.envelope.head.accepted.to_string(),
+                from: of.envelope.mail.reverse_path.as_deref().unwrap_or_default(),
+                message_id: of.envelope.mail.message_id.as_deref(),
+                envid: of.envelope.mail.envid.as_deref(),
+                size: of.envelope.head.size,
+                priority: of.envelope.head.priority,
                 destination: of.destination,
                 remote,
                 attempts: of.attempt(),
@@ -235,7 +235,7 @@ impl Ledger<'_> {
         sent: Option<TraceId>,
     ) -> Vec<String> {
         let destination = Some(of.destination);
-        self.notices(of.id(), of.envelope.trace, destination, report, sent)
+        self.notices(of.id(), of.envelope.head.trace, destination, report, sent)
     }
 
     /// Lines about a report to the sender of a message that was just accepted.

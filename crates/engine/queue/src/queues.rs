@@ -237,7 +237,7 @@ impl Queues {
         body: Option<Bytes>,
         now: Timestamp,
     ) -> bool {
-        let trace = envelope.trace;
+        let trace = envelope.head.trace;
         if self.entries.find_record(trace, number, record).is_some() {
             return false;
         }
@@ -247,12 +247,12 @@ impl Queues {
         let mut entry = Entry::new(number, record, trace);
         // The stamp may come from a clock that was ahead: no wait exceeds the longest retry.
         let latest = now + self.policy.longest_retry();
-        let not_before = envelope.not_before.map(|time| time.min(latest));
-        let accepted = envelope.accepted_by(now);
+        let not_before = envelope.head.not_before.map(|time| time.min(latest));
+        let accepted = envelope.head.accepted_by(now);
         entry.accepted = accepted;
-        entry.size = envelope.size;
-        entry.priority = envelope.priority;
-        entry.attempts = envelope.attempts;
+        entry.size = envelope.head.size;
+        entry.priority = envelope.head.priority;
+        entry.attempts = envelope.head.attempts;
         entry.due = not_before.unwrap_or(now);
         let slot = self.entries.insert(entry);
         self.entries.push_back(&mut queue.order, Chain::Order, slot);
@@ -262,12 +262,12 @@ impl Queues {
         queue.used_at = now;
         queue.messages += 1;
         queue.came += 1;
-        queue.octets += u64::from(envelope.size);
+        queue.octets += u64::from(envelope.head.size);
         self.totals.messages += 1;
         self.totals.came += 1;
         self.totals.destinations += usize::from(queue.messages == 1);
-        self.totals.octets += u64::from(envelope.size);
-        if let Some(until) = envelope.held_until.filter(|until| *until > now) {
+        self.totals.octets += u64::from(envelope.head.size);
+        if let Some(until) = envelope.head.held_until.filter(|until| *until > now) {
             let due = not_before.unwrap_or(Timestamp::from_millis(0));
             self.keep_held(slot, until, due);
         } else if let Some(due) = not_before.filter(|time| *time > now) {

@@ -123,7 +123,7 @@ impl Composer<'_> {
     #[must_use]
     pub fn compose(&self, report: &Report, envelope: &Envelope, original: &[u8]) -> Vec<u8> {
         let mut text = String::with_capacity(2048);
-        self.header(&mut text, report, envelope.smtputf8);
+        self.header(&mut text, report, envelope.mail.smtputf8);
         human_part(&mut text, report, self);
         self.status_part(&mut text, report, envelope);
         let mut message = text.into_bytes();
@@ -164,7 +164,7 @@ impl Composer<'_> {
         let Self {
             hostname, unique, ..
         } = self;
-        let media = if envelope.smtputf8 {
+        let media = if envelope.mail.smtputf8 {
             "message/global-delivery-status"
         } else {
             "message/delivery-status"
@@ -172,12 +172,16 @@ impl Composer<'_> {
         let address_type = address_type(envelope);
         let _ = write!(out, "--{unique}\r\nContent-Type: {media}\r\n\r\n");
         let _ = write!(out, "Reporting-MTA: dns; {hostname}\r\n");
-        if let Some(envid) = &envelope.envid {
+        if let Some(envid) = &envelope.mail.envid {
             let _ = write!(out, "Original-Envelope-Id: {}\r\n", decode_xtext(envid));
         }
-        let _ = write!(out, "Arrival-Date: {}\r\n", envelope.accepted.rfc5322());
+        let _ = write!(
+            out,
+            "Arrival-Date: {}\r\n",
+            envelope.head.accepted.rfc5322()
+        );
         // RFC 3464 section 2.4: names of extensions begin with X-.
-        let _ = write!(out, "X-Veredarius-Queue-ID: {}\r\n", envelope.trace);
+        let _ = write!(out, "X-Veredarius-Queue-ID: {}\r\n", envelope.head.trace);
         if !report.to.is_empty() {
             let _ = write!(
                 out,
@@ -231,7 +235,7 @@ impl Composer<'_> {
         }
         // Queue ids of other systems are unknown here.
         if recipient.remote == LOCAL {
-            let _ = write!(out, "Final-Log-ID: {}\r\n", envelope.trace);
+            let _ = write!(out, "Final-Log-ID: {}\r\n", envelope.head.trace);
         }
         if let Some(until) = report.retry_until {
             let _ = write!(out, "Will-Retry-Until: {}\r\n", until.rfc5322());
@@ -246,7 +250,7 @@ impl Composer<'_> {
         kind: ReportKind,
     ) {
         let full = returns_full(envelope, original, kind);
-        let media = match (full, envelope.smtputf8) {
+        let media = match (full, envelope.mail.smtputf8) {
             (true, false) => "message/rfc822",
             (true, true) => "message/global",
             (false, false) => "text/rfc822-headers",
@@ -297,14 +301,18 @@ fn human_part(out: &mut String, report: &Report, composer: &Composer<'_>) {
 
 /// The type of addresses in a report (RFC 6533 section 3).
 const fn address_type(envelope: &Envelope) -> &'static str {
-    if envelope.smtputf8 { "utf-8" } else { "rfc822" }
+    if envelope.mail.smtputf8 {
+        "utf-8"
+    } else {
+        "rfc822"
+    }
 }
 
 /// RFC 3461 section 4.3: RET concerns failures only; binary content cannot be nested unencoded.
 fn returns_full(envelope: &Envelope, original: &[u8], kind: ReportKind) -> bool {
     kind == ReportKind::Failed
-        && envelope.body_type != BodyType::BinaryMime
-        && match envelope.ret {
+        && envelope.mail.body_type != BodyType::BinaryMime
+        && match envelope.mail.ret {
             Some(Ret::Full) => true,
             Some(Ret::Headers) => false,
             None => original.len() <= RETURN_FULL_MAX,
@@ -341,6 +349,7 @@ fn decode_xtext(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::envelope::Mail;
     use crate::envelope::tests::sample;
 
     fn report(kind: ReportKind) -> Report {
@@ -372,8 +381,11 @@ mod tests {
     #[test]
     fn a_failure_report_has_the_three_parts_of_rfc_3462() {
         let envelope = Envelope {
-            smtputf8: false,
-            ret: None,
+            mail: Mail {
+                smtputf8: false,
+                ret: None,
+                ..sample().mail
+            },
             ..sample()
         };
         let text = compose(ReportKind::Failed, &envelope);
@@ -403,12 +415,18 @@ mod tests {
     #[test]
     fn ret_hdrs_and_success_return_the_header_only() {
         let headers = Envelope {
-            smtputf8: false,
-            ret: Some(Ret::Headers),
+            mail: Mail {
+                smtputf8: false,
+                ret: Some(Ret::Headers),
+                ..sample().mail
+            },
             ..sample()
         };
         let full = Envelope {
-            ret: Some(Ret::Full),
+            mail: Mail {
+                ret: Some(Ret::Full),
+                ..headers.mail.clone()
+            },
             ..headers.clone()
         };
         for (kind, envelope) in [(ReportKind::Failed, headers), (ReportKind::Relayed, full)] {
@@ -422,7 +440,10 @@ mod tests {
     #[test]
     fn a_header_ends_at_the_first_empty_line_whatever_ends_lines() {
         let envelope = Envelope {
-            ret: Some(Ret::Headers),
+            mail: Mail {
+                ret: Some(Ret::Headers),
+                ..sample().mail
+            },
             ..sample()
         };
         let composer = Composer {
@@ -442,7 +463,10 @@ mod tests {
         let text = compose(
             ReportKind::Failed,
             &Envelope {
-                ret: Some(Ret::Full),
+                mail: Mail {
+                    ret: Some(Ret::Full),
+                    ..sample().mail
+                },
                 ..sample()
             },
         );
@@ -455,7 +479,10 @@ mod tests {
     #[test]
     fn a_report_says_when_it_was_tried_and_until_when_it_will_be() {
         let envelope = Envelope {
-            smtputf8: false,
+            mail: Mail {
+                smtputf8: false,
+                ..sample().mail
+            },
             ..sample()
         };
         let text = compose(ReportKind::Delayed, &envelope);

@@ -3,7 +3,7 @@
 use vere_units::Timestamp;
 
 use crate::delay;
-use crate::envelope::{Envelope, Recipient};
+use crate::envelope::{Envelope, Mail, Recipient, ScheduleHead};
 use crate::policy::Policy;
 use crate::report::{LOCAL, Report, ReportKind, ReportedRecipient};
 
@@ -66,7 +66,7 @@ impl Settlement {
             .all(|one| one.kind == ReportKind::Delayed);
         match &mut self.remaining {
             Some(rest) if only && !self.reports.is_empty() => {
-                rest.delay_noticed = false;
+                rest.head.delay_noticed = false;
                 self.reports.clear();
                 true
             }
@@ -83,7 +83,7 @@ pub fn settle(
     policy: &Policy,
     now: Timestamp,
 ) -> Settlement {
-    let over = now.saturating_since(envelope.accepted) >= policy.expire;
+    let over = now.saturating_since(envelope.head.accepted) >= policy.expire;
     settle_aged(envelope, attempt, policy, now, over)
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn settle_aged(
     let mut failure = Vec::new();
     let mut expired = Vec::new();
     let mut last_reply = None;
-    for (index, recipient) in envelope.recipients.iter().enumerate() {
+    for (index, recipient) in envelope.mail.recipients.iter().enumerate() {
         let result = attempt.results.get(index);
         match result.map_or(Disposition::Deferred, |result| result.disposition) {
             Disposition::Delivered => {
@@ -164,27 +164,33 @@ fn deferred(
     // An attempt by an operator's order, before its time, leaves the times of other messages unchanged.
     let latest = now + policy.longest_retry();
     let by_hand = envelope
+        .head
         .not_before
         .filter(|due| *due > now && *due <= latest);
     let (attempts, due) = match by_hand {
-        Some(due) => (envelope.attempts, due),
+        Some(due) => (envelope.head.attempts, due),
         None => (
-            envelope.attempts.saturating_add(1),
-            now + policy.retry_after(envelope.attempts),
+            envelope.head.attempts.saturating_add(1),
+            now + policy.retry_after(envelope.head.attempts),
         ),
     };
     let mut rest = Envelope {
-        attempts,
-        // An ended hold has no further meaning.
-        held_until: None,
-        held_since: None,
-        not_before: Some(due),
-        last_reply: last_reply.or_else(|| envelope.last_reply.clone()),
-        recipients,
-        ..envelope.clone()
+        head: ScheduleHead {
+            attempts,
+            // An ended hold has no further meaning.
+            held_until: None,
+            held_since: None,
+            not_before: Some(due),
+            last_reply: last_reply.or_else(|| envelope.head.last_reply.clone()),
+            ..envelope.head.clone()
+        },
+        mail: Mail {
+            recipients,
+            ..envelope.mail.clone()
+        },
     };
     if delay::is_due(envelope, policy, now) {
-        let reply = rest.last_reply.clone().unwrap_or_default();
+        let reply = rest.head.last_reply.clone().unwrap_or_default();
         reports.extend(delay::tell(&mut rest, policy, &attempt.remote, &reply));
     }
     Some(rest)
@@ -197,7 +203,7 @@ fn push_report(
     kind: ReportKind,
     recipients: Vec<ReportedRecipient>,
 ) {
-    if let (Some(to), false) = (&envelope.reverse_path, recipients.is_empty()) {
+    if let (Some(to), false) = (&envelope.mail.reverse_path, recipients.is_empty()) {
         reports.push(Report {
             kind,
             to: to.clone(),
@@ -230,7 +236,7 @@ fn expired_report(
 ) -> ReportedRecipient {
     let said = result
         .map(|result| bounded(&result.reply))
-        .or_else(|| envelope.last_reply.clone())
+        .or_else(|| envelope.head.last_reply.clone())
         .unwrap_or_else(|| "no answer".to_owned());
     ReportedRecipient {
         address: recipient.address.clone(),
@@ -292,14 +298,19 @@ mod tests {
             orcpt: None,
         };
         Envelope {
-            attempts: 0,
-            delay_noticed: false,
-            accepted: Timestamp::from_millis(0),
-            recipients: vec![
-                recipient("a@example.net", Notify::default()),
-                recipient("b@example.net", Notify::on(true, false, false)),
-            ],
-            ..sample()
+            head: ScheduleHead {
+                attempts: 0,
+                delay_noticed: false,
+                accepted: Timestamp::from_millis(0),
+                ..sample().head
+            },
+            mail: Mail {
+                recipients: vec![
+                    recipient("a@example.net", Notify::default()),
+                    recipient("b@example.net", Notify::on(true, false, false)),
+                ],
+                ..sample().mail
+            },
         }
     }
 
@@ -334,34 +345,34 @@ mod tests {
     #[test]
     fn an_attempt_before_its_time_leaves_the_time_of_the_next_as_it_is() {
         let mut envelope = envelope();
-        envelope.attempts = 3;
+        envelope.head.attempts = 3;
         let due = NOW + Duration::from_secs(60);
-        envelope.not_before = Some(due);
+        envelope.head.not_before = Some(due);
         let attempt = attempt(&[Disposition::Deferred; 2]);
         let policy = Policy::default();
         let early = settle(&envelope, &attempt, &policy, NOW);
         let rest = early.remaining.expect("it stays");
-        assert_eq!((rest.attempts, rest.not_before), (3, Some(due)));
+        assert_eq!((rest.head.attempts, rest.head.not_before), (3, Some(due)));
         let in_time = settle(&rest, &attempt, &policy, due);
         let rest = in_time.remaining.expect("it stays");
         let next = due + policy.retry_after(3);
-        assert_eq!((rest.attempts, rest.not_before), (4, Some(next)));
+        assert_eq!((rest.head.attempts, rest.head.not_before), (4, Some(next)));
     }
 
     #[test]
     fn a_failure_is_reported_at_once_and_the_deferred_recipient_stays() {
         let mut envelope = envelope();
-        envelope.recipients.swap(0, 1);
+        envelope.mail.recipients.swap(0, 1);
         let attempt = attempt(&[Disposition::Deferred, Disposition::Failed]);
         let settled = settle(&envelope, &attempt, &Policy::default(), NOW);
         let rest = settled.remaining.expect("one recipient stays");
-        assert_eq!(rest.recipients.len(), 1);
-        assert_eq!(rest.attempts, 1);
+        assert_eq!(rest.mail.recipients.len(), 1);
+        assert_eq!(rest.head.attempts, 1);
         assert_eq!(
-            rest.not_before,
+            rest.head.not_before,
             Some(NOW + Policy::default().retry_after(0))
         );
-        assert_eq!(rest.last_reply.as_deref(), Some("reply 4.2.1"));
+        assert_eq!(rest.head.last_reply.as_deref(), Some("reply 4.2.1"));
         assert_eq!(settled.reports[0].kind, ReportKind::Failed);
         assert_eq!(settled.reports[0].recipients[0].status, "5.1.1");
     }
@@ -369,7 +380,10 @@ mod tests {
     #[test]
     fn notify_without_failure_keeps_a_failure_silent() {
         let envelope = Envelope {
-            recipients: envelope().recipients.split_off(1),
+            mail: Mail {
+                recipients: envelope().mail.recipients.split_off(1),
+                ..envelope().mail
+            },
             ..envelope()
         };
         let settled = settle(
@@ -384,7 +398,10 @@ mod tests {
     #[test]
     fn the_null_reverse_path_never_causes_a_report() {
         let envelope = Envelope {
-            reverse_path: None,
+            mail: Mail {
+                reverse_path: None,
+                ..envelope().mail
+            },
             ..envelope()
         };
         let settled = settle(
@@ -422,9 +439,9 @@ mod tests {
         let before = settled.remaining.clone().expect("it is tried again");
         assert!(settled.put_delay_off());
         let rest = settled.remaining.clone().expect("it is tried again");
-        assert_eq!(rest.not_before, before.not_before);
+        assert_eq!(rest.head.not_before, before.head.not_before);
         assert!(settled.reports.is_empty() && !settled.put_delay_off());
-        let again = settle(&rest, &both, &policy, rest.not_before.expect("a time"));
+        let again = settle(&rest, &both, &policy, rest.head.not_before.expect("a time"));
         assert_eq!(again.reports[0].kind, ReportKind::Delayed);
 
         let one = attempt(&[Disposition::Failed, Disposition::Deferred]);
@@ -457,6 +474,9 @@ mod tests {
     #[test]
     fn a_missing_result_counts_as_deferred() {
         let settled = settle(&envelope(), &attempt(&[]), &Policy::default(), NOW);
-        assert_eq!(settled.remaining.map(|rest| rest.recipients.len()), Some(2));
+        assert_eq!(
+            settled.remaining.map(|rest| rest.mail.recipients.len()),
+            Some(2)
+        );
     }
 }

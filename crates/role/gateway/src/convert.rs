@@ -59,13 +59,13 @@ pub(super) fn ret(mail: &MailFrom) -> Option<queue::Ret> {
 /// does not parse any more is a recipient that no server can be told, given by its index.
 pub(super) fn outgoing(envelope: &Envelope, body: Bytes) -> Result<OutgoingMessage, Vec<usize>> {
     let address = |text: &str| AddrSpec::parse(text).ok();
-    let reverse_path = match envelope.reverse_path.as_deref() {
+    let reverse_path = match envelope.mail.reverse_path.as_deref() {
         None => ReversePath::Null,
         Some(text) => address(text).map_or(ReversePath::Null, ReversePath::Address),
     };
-    let mut recipients = Vec::with_capacity(envelope.recipients.len());
+    let mut recipients = Vec::with_capacity(envelope.mail.recipients.len());
     let mut broken = Vec::new();
-    for (index, recipient) in envelope.recipients.iter().enumerate() {
+    for (index, recipient) in envelope.mail.recipients.iter().enumerate() {
         match address(&recipient.address) {
             Some(address) => recipients.push(RcptTo {
                 forward_path: ForwardPath::Address(address),
@@ -79,19 +79,19 @@ pub(super) fn outgoing(envelope: &Envelope, body: Bytes) -> Result<OutgoingMessa
         return Err(broken);
     }
     Ok(OutgoingMessage {
-        body_type: match envelope.body_type {
+        body_type: match envelope.mail.body_type {
             queue::BodyType::SevenBit => BodyType::SevenBit,
             queue::BodyType::EightBitMime => BodyType::EightBitMime,
             queue::BodyType::BinaryMime => BodyType::BinaryMime,
         },
-        smtputf8: envelope.smtputf8,
-        require_tls: envelope.tls == TlsWish::Required,
-        priority: envelope.priority,
-        ret: envelope.ret.map(|ret| match ret {
+        smtputf8: envelope.mail.smtputf8,
+        require_tls: envelope.mail.tls == TlsWish::Required,
+        priority: envelope.head.priority,
+        ret: envelope.mail.ret.map(|ret| match ret {
             queue::Ret::Full => Ret::Full,
             queue::Ret::Headers => Ret::Headers,
         }),
-        envid: envelope.envid.as_deref().and_then(Xtext::parse),
+        envid: envelope.mail.envid.as_deref().and_then(Xtext::parse),
         ..OutgoingMessage::new(reverse_path, recipients, body)
     })
 }
@@ -163,5 +163,5 @@ pub(super) fn broken(envelope: &Envelope, broken: &[usize]) -> Vec<RecipientResu
             from_remote: false,
         }
     };
-    (0..envelope.recipients.len()).map(result).collect()
+    (0..envelope.mail.recipients.len()).map(result).collect()
 }

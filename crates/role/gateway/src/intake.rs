@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use vere_ports::directory::AccountName;
-use vere_queue::{Envelope, Report, ReportKind, ReportedRecipient, TlsWish};
+use vere_queue::{Envelope, Mail, Report, ReportKind, ReportedRecipient, ScheduleHead, TlsWish};
 use vere_sasl::server::PasswordAttempt;
 use vere_settings::Settings;
 use vere_smtp::address::ForwardPath;
@@ -348,6 +348,7 @@ async fn tell_expanded(
     recipients: Vec<ReportedRecipient>,
 ) -> Result<(Option<Notice>, Lines), Refusal> {
     let Some(to) = envelope
+        .mail
         .reverse_path
         .clone()
         .filter(|_| !recipients.is_empty())
@@ -360,7 +361,7 @@ async fn tell_expanded(
         recipients,
         retry_until: None,
     };
-    let notice = match group.host.process.may_report(&report, envelope.trace) {
+    let notice = match group.host.process.may_report(&report, envelope.head.trace) {
         true => Some(
             group
                 .host
@@ -371,7 +372,7 @@ async fn tell_expanded(
         false => None,
     };
     let sent = notice.as_ref().and_then(Notice::sent);
-    let lines = group.expanded_lines(envelope.trace, &report, sent);
+    let lines = group.expanded_lines(envelope.head.trace, &report, sent);
     Ok((notice, lines))
 }
 
@@ -410,28 +411,23 @@ fn with_trace_header(
 fn envelope(trace: TraceId, message: &Message, header: &Header<'_>, size: usize) -> Envelope {
     let mail = &message.reverse_path;
     Envelope {
-        trace,
-        accepted: clock::now(),
-        not_before: None,
-        held_until: None,
-        seen: None,
-        held_since: None,
-        attempts: 0,
-        delay_noticed: false,
-        reverse_path: mail
-            .reverse_path
-            .address()
-            .map(|address| address.as_str().to_owned()),
-        envid: mail.envid.as_ref().map(|envid| envid.as_str().to_owned()),
-        ret: convert::ret(mail),
-        smtputf8: mail.smtputf8,
-        body_type: convert::body_type(mail),
-        tls: tls_wish(mail, header),
-        priority: mail.priority.unwrap_or(0),
-        size: u32::try_from(size).unwrap_or(u32::MAX),
-        last_reply: None,
-        message_id: header.message_id(),
-        recipients: Vec::new(),
+        head: ScheduleHead {
+            priority: mail.priority.unwrap_or(0),
+            ..ScheduleHead::new(trace, clock::now(), size)
+        },
+        mail: Mail {
+            reverse_path: mail
+                .reverse_path
+                .address()
+                .map(|address| address.as_str().to_owned()),
+            envid: mail.envid.as_ref().map(|envid| envid.as_str().to_owned()),
+            ret: convert::ret(mail),
+            smtputf8: mail.smtputf8,
+            body_type: convert::body_type(mail),
+            tls: tls_wish(mail, header),
+            message_id: header.message_id(),
+            recipients: Vec::new(),
+        },
     }
 }
 
@@ -449,14 +445,18 @@ fn tls_wish(mail: &MailFrom, header: &Header<'_>) -> TlsWish {
 fn note_received(group: &Group, message: &Message, account: Option<&str>, envelope: &Envelope) {
     let session: &SessionInfo = &message.session;
     group.host.process.note(&Event {
-        reverse_path: Some(envelope.reverse_path.as_deref().unwrap_or_default()),
-        message_id: envelope.message_id.as_deref(),
-        size: Some(u64::from(envelope.size)),
+        reverse_path: Some(envelope.mail.reverse_path.as_deref().unwrap_or_default()),
+        message_id: envelope.mail.message_id.as_deref(),
+        size: Some(u64::from(envelope.head.size)),
         recipients: u32::try_from(message.recipients.len()).ok(),
         peer: Some(session.address),
         account,
         tls: session.tls.as_ref().map(|tls| tls.version.as_str()),
-        ..Event::new(EventKind::Received, envelope.trace, envelope.accepted)
+        ..Event::new(
+            EventKind::Received,
+            envelope.head.trace,
+            envelope.head.accepted,
+        )
     });
 }
 

@@ -330,7 +330,7 @@ fn message_row(
         Standing::Deferred => "deferred",
         Standing::Held => "held",
     };
-    let recipients = envelope.map(|envelope| envelope.recipients.as_slice());
+    let recipients = envelope.map(|envelope| envelope.mail.recipients.as_slice());
     let addresses = recipients.unwrap_or_default().iter();
     MessageRow {
         id: message.trace.to_string(),
@@ -343,12 +343,12 @@ fn message_row(
         held_until: message.held_until.map(orders::until_text),
         held_since: envelope
             .filter(|_| message.held_until.is_some())
-            .and_then(|one| one.held_since)
+            .and_then(|one| one.head.held_since)
             .map(|since| since.to_string()),
         size: message.size,
         priority: message.priority,
-        reverse_path: envelope.map(|one| one.reverse_path.clone().unwrap_or_default()),
+        reverse_path: envelope.map(|one| one.mail.reverse_path.clone().unwrap_or_default()),
         recipients: addresses.map(|one| one.address.clone()).collect(),
-        last_reply: envelope.and_then(|one| one.last_reply.clone()),
+        last_reply: envelope.and_then(|one| one.head.last_reply.clone()),
     }
 }

@@ -44,16 +44,16 @@ impl Accepted {
     ) {
         tracing::info!(
             target: MAIL_TARGET,
-            queue_id = %envelope.trace,
+            queue_id = %envelope.head.trace,
             service = service.name(),
             client = %session.address.ip().to_canonical(),
             port = session.address.port(),
             account,
-            reverse_path = envelope.reverse_path.as_deref().unwrap_or_default(),
+            reverse_path = envelope.mail.reverse_path.as_deref().unwrap_or_default(),
             rcpt = self.recipients.as_str(),
             queue = self.queues.as_str(),
-            size = envelope.size,
-            message_id = envelope.message_id.as_deref(),
+            size = envelope.head.size,
+            message_id = envelope.mail.message_id.as_deref(),
             "accepted"
         );
     }
@@ -125,15 +125,17 @@ pub(super) fn settled(
     if !is_on() {
         return;
     }
-    let age = clock::now().saturating_since(envelope.accepted).as_millis();
+    let age = clock::now()
+        .saturating_since(envelope.head.accepted)
+        .as_millis();
     let delay_ms = u64::try_from(age).unwrap_or(u64::MAX);
     macro_rules! line {
         ($what:literal $(, $field:ident = $value:expr)*) => {
             tracing::info!(
                 target: MAIL_TARGET,
-                queue_id = %envelope.trace,
+                queue_id = %envelope.head.trace,
                 queue,
-                reverse_path = envelope.reverse_path.as_deref().unwrap_or_default(),
+                reverse_path = envelope.mail.reverse_path.as_deref().unwrap_or_default(),
                 rcpt = recipient,
                 remote = attempt.remote.as_str(),
                 reply = result.reply.as_str(),
@@ -149,7 +151,7 @@ pub(super) fn settled(
         (_, Disposition::Failed) => line!("bounced"),
         (_, Disposition::Deferred) => {
             let rest = settlement.remaining.as_ref();
-            let next = rest.and_then(|rest| rest.not_before);
+            let next = rest.and_then(|rest| rest.head.not_before);
             line!("deferred", next = next.map(tracing::field::display))
         }
     }

@@ -56,8 +56,9 @@ impl MailboxFile {
 
 /// One file per recipient; `None` for an address without domain, which no queue should hold.
 fn files(envelope: &Envelope, template: &str) -> Vec<Option<MailboxFile>> {
-    let return_path = envelope.reverse_path.as_deref().unwrap_or_default();
+    let return_path = envelope.mail.reverse_path.as_deref().unwrap_or_default();
     envelope
+        .mail
         .recipients
         .iter()
         .map(|recipient| {
@@ -66,8 +67,8 @@ fn files(envelope: &Envelope, template: &str) -> Vec<Option<MailboxFile>> {
                 directory: maildir_path(template, local_part, domain),
                 name: format!(
                     "{}.{}.vere",
-                    envelope.accepted.as_millis() / 1000,
-                    envelope.trace
+                    envelope.head.accepted.as_millis() / 1000,
+                    envelope.head.trace
                 ),
                 prefix: format!(
                     "Return-Path: <{return_path}>\nDelivered-To: {}\n",

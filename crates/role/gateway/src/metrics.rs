@@ -241,8 +241,8 @@ impl GatewayMetrics {
             .any(|result| delivered(result.disposition))
         {
             let delivery = &self.all.delivery;
-            delivery.sent_bytes.inc_by(u64::from(envelope.size));
-            let age = clock::now().saturating_since(envelope.accepted);
+            delivery.sent_bytes.inc_by(u64::from(envelope.head.size));
+            let age = clock::now().saturating_since(envelope.head.accepted);
             delivery.age_seconds.observe(age.as_secs_f64());
         }
     }

@@ -125,8 +125,8 @@ impl RelaySession {
         self.process.note(&Event {
             remote: Some(&self.opened.remote),
             tls: Some(&self.security),
-            attempt: Some(u32::from(envelope.attempts) + 1),
-            ..Event::new(EventKind::Attempt, envelope.trace, clock::now())
+            attempt: Some(u32::from(envelope.head.attempts) + 1),
+            ..Event::new(EventKind::Attempt, envelope.head.trace, clock::now())
         });
     }
 

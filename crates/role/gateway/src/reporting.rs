@@ -25,9 +25,9 @@ impl Process {
         let settings = self.settings();
         let now = clock::now();
         let mut about = Envelope::clone(envelope);
-        if about.tls == TlsWish::Required {
+        if about.mail.tls == TlsWish::Required {
             // RFC 8689 section 5: the text does not go back.
-            about.ret = Some(Ret::Headers);
+            about.mail.ret = Some(Ret::Headers);
         }
         let trace = self.ids.next(now);
         let unique = trace.to_string();

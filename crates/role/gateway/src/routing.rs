@@ -6,7 +6,8 @@ use bytes::Bytes;
 use vere_directory::{self as directory, Directory, Resolution};
 use vere_ports::directory::{AccountName, StoreError};
 use vere_queue::{
-    BodyType, Destination, Envelope, Notify, Place, Recipient, Report, ReportedRecipient, TlsWish,
+    BodyType, Destination, Envelope, Mail, Notify, Place, Recipient, Report, ReportedRecipient,
+    ScheduleHead, TlsWish,
 };
 use vere_settings::{LocalDelivery, NextHop, Settings};
 use vere_smtp::address::{AddrSpec, ForwardPath};
@@ -226,48 +227,27 @@ impl Router {
             recipient.notify = Notify::NEVER;
         }
         let base = Envelope {
-            smtputf8: about.smtputf8,
-            body_type: if body.is_ascii() {
-                BodyType::SevenBit
-            } else {
-                BodyType::EightBitMime
+            head: ScheduleHead {
+                // A report is as urgent as its message.
+                priority: about.head.priority,
+                ..ScheduleHead::new(trace, now, body.len())
             },
-            // RFC 8689 section 5: a report about a message travels as safely as the message.
-            tls: match about.tls {
-                TlsWish::Required => TlsWish::Required,
-                TlsWish::None | TlsWish::Optional => TlsWish::None,
+            mail: Mail {
+                smtputf8: about.mail.smtputf8,
+                body_type: if body.is_ascii() {
+                    BodyType::SevenBit
+                } else {
+                    BodyType::EightBitMime
+                },
+                // RFC 8689 section 5: a report about a message travels as safely as the message.
+                tls: match about.mail.tls {
+                    TlsWish::Required => TlsWish::Required,
+                    TlsWish::None | TlsWish::Optional => TlsWish::None,
+                },
+                ..Mail::default()
             },
-            // A report is as urgent as its message.
-            priority: about.priority,
-            size: u32::try_from(body.len()).unwrap_or(u32::MAX),
-            ..fresh(trace, now)
         };
         Ok(group(routed, &base, &body))
-    }
-}
-
-/// Returns the envelope of a message before its first attempt: no requests, no sender, no recipients.
-fn fresh(trace: TraceId, accepted: Timestamp) -> Envelope {
-    Envelope {
-        trace,
-        accepted,
-        not_before: None,
-        held_until: None,
-        seen: None,
-        held_since: None,
-        attempts: 0,
-        delay_noticed: false,
-        reverse_path: None,
-        envid: None,
-        ret: None,
-        smtputf8: false,
-        body_type: BodyType::SevenBit,
-        tls: TlsWish::None,
-        priority: 0,
-        size: 0,
-        last_reply: None,
-        message_id: None,
-        recipients: Vec::new(),
     }
 }
 
@@ -329,7 +309,7 @@ pub fn relay(host: &str, port: u16) -> Place {
 fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<Part> {
     let mut parts: BTreeMap<Destination, Vec<Recipient>> = BTreeMap::new();
     for (place, recipient) in routed {
-        let recipients = parts.entry(place.with(base.tls)).or_default();
+        let recipients = parts.entry(place.with(base.mail.tls)).or_default();
         if recipients
             .iter()
             .all(|known| known.address != recipient.address)
@@ -340,8 +320,11 @@ fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<Part> {
     let part = |(destination, recipients)| Part {
         destination,
         envelope: Envelope {
-            recipients,
-            ..base.clone()
+            head: base.head.clone(),
+            mail: Mail {
+                recipients,
+                ..base.mail.clone()
+            },
         },
         body: body.clone(),
     };
@@ -369,8 +352,11 @@ mod tests {
         let settings = Settings::parse(text, "vere.toml").unwrap();
         let now = Timestamp::from_millis(1);
         let about = Envelope {
-            reverse_path: Some(to.to_owned()),
-            ..fresh(TraceId::new(1), now)
+            head: ScheduleHead::new(TraceId::new(1), now, 0),
+            mail: Mail {
+                reverse_path: Some(to.to_owned()),
+                ..Mail::default()
+            },
         };
         let report = Report {
             kind: ReportKind::Failed,

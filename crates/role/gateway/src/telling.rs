@@ -45,11 +45,11 @@ fn note(process: &Process, kind: EventKind, queue: Option<&str>, trace: TraceId)
 
 fn queued(process: &Process, destination: &Destination, envelope: &Envelope) {
     let queue = destination.to_string();
-    for recipient in &envelope.recipients {
+    for recipient in &envelope.mail.recipients {
         process.note(&Event {
             queue: Some(&queue),
             rcpt: Some(&recipient.address),
-            ..Event::new(EventKind::Queued, envelope.trace, clock::now())
+            ..Event::new(EventKind::Queued, envelope.head.trace, clock::now())
         });
     }
 }
@@ -63,8 +63,8 @@ fn settled(
     process.metrics.attempted(attempt, &job.envelope);
     let now = clock::now();
     let rest = settlement.remaining.as_ref();
-    let next = rest.and_then(|rest| rest.not_before);
-    for (recipient, result) in job.envelope.recipients.iter().zip(&attempt.results) {
+    let next = rest.and_then(|rest| rest.head.not_before);
+    for (recipient, result) in job.envelope.mail.recipients.iter().zip(&attempt.results) {
         let expired = settlement.expired.contains(&recipient.address);
         let kind = match result.disposition {
             Disposition::Delivered => EventKind::Delivered,
@@ -88,9 +88,9 @@ fn settled(
             rcpt: Some(&recipient.address),
             reply: Some(&result.reply),
             remote: Some(&attempt.remote),
-            attempt: Some(u32::from(envelope.attempts) + 1),
+            attempt: Some(u32::from(envelope.head.attempts) + 1),
             next,
-            ..Event::new(kind, envelope.trace, now)
+            ..Event::new(kind, envelope.head.trace, now)
         });
     }
 }

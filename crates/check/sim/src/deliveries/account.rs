@@ -79,8 +79,11 @@ impl Account {
     /// # Errors
     /// When the message stands still.
     pub(super) fn begins(&self, envelope: &Envelope, queue: &str) -> Result<(), String> {
-        match self.held.contains(&(envelope.trace, queue.to_owned())) {
-            true => Err(format!("{} is held for {queue}, and tried", envelope.trace)),
+        match self.held.contains(&(envelope.head.trace, queue.to_owned())) {
+            true => Err(format!(
+                "{} is held for {queue}, and tried",
+                envelope.head.trace
+            )),
             false => Ok(()),
         }
     }
@@ -129,8 +132,8 @@ impl Account {
                 let Ok(envelope) = Envelope::decode(meta) else {
                     continue;
                 };
-                for recipient in &envelope.recipients {
-                    let copy = (envelope.trace, recipient.address.clone());
+                for recipient in &envelope.mail.recipients {
+                    let copy = (envelope.head.trace, recipient.address.clone());
                     if !self.settled.contains(&copy) {
                         self.unheard(&copy);
                     }
@@ -184,12 +187,12 @@ impl Account {
                 return Err(format!("{about} to {address} is told to be {kind} twice"));
             }
         }
-        let recipients = envelope.recipients.iter();
+        let recipients = envelope.mail.recipients.iter();
         let mail = Mail {
             recipients: recipients.map(|one| one.address.clone()).collect(),
             accepted: true,
         };
-        self.mail.insert(envelope.trace, mail);
+        self.mail.insert(envelope.head.trace, mail);
         Ok(())
     }
 
@@ -211,11 +214,11 @@ impl Account {
             let Some((_, _, envelope)) = known else {
                 continue;
             };
-            for recipient in &envelope.recipients {
+            for recipient in &envelope.mail.recipients {
                 let is_same = |one: &vere_queue::Recipient| one.address == recipient.address;
                 let left = rest.as_ref();
-                if !left.is_some_and(|rest| rest.recipients.iter().any(is_same)) {
-                    let copy = (envelope.trace, recipient.address.clone());
+                if !left.is_some_and(|rest| rest.mail.recipients.iter().any(is_same)) {
+                    let copy = (envelope.head.trace, recipient.address.clone());
                     self.settled.insert(copy);
                 }
             }
@@ -231,7 +234,8 @@ impl Account {
                 settlement,
                 ..
             } => {
-                for (recipient, result) in job.envelope.recipients.iter().zip(&attempt.results) {
+                for (recipient, result) in job.envelope.mail.recipients.iter().zip(&attempt.results)
+                {
                     let over = result.disposition == Disposition::Failed
                         || settlement.expired.contains(&recipient.address);
                     let told = settlement.reports.iter().any(|report| {
@@ -240,7 +244,7 @@ impl Account {
                             && recipients.any(|one| one.address == recipient.address)
                     });
                     if over && !told {
-                        let copy = (job.envelope.trace, recipient.address.clone());
+                        let copy = (job.envelope.head.trace, recipient.address.clone());
                         self.figures.ordered += u64::from(self.silent.insert(copy));
                     }
                 }

@@ -54,11 +54,11 @@ impl World {
         let records = spool.mail();
         let place = self.random.borrow_mut().below(records);
         if let Some(envelope) = spool.remove_record(place) {
-            self.note(|| format!("the record of {} vanishes", envelope.trace));
-            let recipients = envelope.recipients.iter();
+            self.note(|| format!("the record of {} vanishes", envelope.head.trace));
+            let recipients = envelope.mail.recipients.iter();
             let addresses = recipients.map(|one| one.address.clone());
             let mut account = self.account.borrow_mut();
-            account.ends_silently(envelope.trace, addresses);
+            account.ends_silently(envelope.head.trace, addresses);
         }
     }
 

@@ -161,7 +161,7 @@ impl SimSession {
 
     fn answer(&self, envelope: &Envelope, picks: bool) -> Attempt {
         let mut results = Vec::new();
-        for recipient in &envelope.recipients {
+        for recipient in &envelope.mail.recipients {
             let one = match picks {
                 true => self.world.pick(&[
                     Disposition::Delivered,
@@ -182,9 +182,9 @@ impl SimSession {
     fn cut(&mut self, envelope: &Envelope) -> Attempt {
         self.open = false;
         if self.world.pick(&[true, false]) {
-            for recipient in &envelope.recipients {
+            for recipient in &envelope.mail.recipients {
                 self.take(envelope, &recipient.address);
-                let copy = (envelope.trace, recipient.address.clone());
+                let copy = (envelope.head.trace, recipient.address.clone());
                 self.world.account.borrow_mut().unheard(&copy);
             }
         }
@@ -192,7 +192,7 @@ impl SimSession {
     }
 
     fn all(&self, envelope: &Envelope, one: Disposition) -> Attempt {
-        self.attempt(envelope.recipients.iter().map(|_| one))
+        self.attempt(envelope.mail.recipients.iter().map(|_| one))
     }
 }
 

@@ -251,13 +251,13 @@ impl Author for SimHost {
             return Err(DirectoryAway);
         }
         let trace = self.next_id();
-        let mut text = format!("report {} {}", report.kind.action(), about.trace);
+        let mut text = format!("report {} {}", report.kind.action(), about.head.trace);
         for one in &report.recipients {
             text.push(' ');
             text.push_str(&one.address);
         }
         let mut envelope = blank(trace, self.now(), text.len());
-        envelope.recipients = vec![Recipient {
+        envelope.mail.recipients = vec![Recipient {
             address: report.to.clone(),
             notify: Notify::default(),
             orcpt: None,
@@ -344,13 +344,13 @@ fn brief(happened: &Happened<'_>) -> String {
             let results = attempt.results.iter().map(|one| one.disposition);
             let results: Vec<_> = results.collect();
             let rest = settlement.remaining.as_ref();
-            let rest = rest.map(|rest| (rest.recipients.len(), rest.not_before));
+            let rest = rest.map(|rest| (rest.mail.recipients.len(), rest.head.not_before));
             let reports: Vec<_> = settlement.reports.iter().map(|one| one.kind).collect();
-            let (trace, record) = (job.envelope.trace, job.record);
+            let (trace, record) = (job.envelope.head.trace, job.record);
             format!("settled {trace} record {record}: {results:?}, rest {rest:?}, {reports:?}")
         }
         Happened::Queued(destination, envelope) => {
-            format!("queued {} for {destination}", envelope.trace)
+            format!("queued {} for {destination}", envelope.head.trace)
         }
         Happened::Reported(about, notice) => format!("reported {about} by {}", notice.trace),
         other => format!("{other:?}"),

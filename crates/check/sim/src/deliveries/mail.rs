@@ -31,7 +31,7 @@ impl World {
         self.offered.set(self.offered.get() + 1);
         let (world, life) = (Rc::clone(self), group.host.life);
         let (trace, parts) = self.draw_mail();
-        let recipients = parts.iter().flat_map(|part| &part.envelope.recipients);
+        let recipients = parts.iter().flat_map(|part| &part.envelope.mail.recipients);
         let recipients = recipients.map(|one| one.address.clone()).collect();
         self.account.borrow_mut().offered(trace, recipients);
         let receive = async move {
@@ -67,13 +67,13 @@ impl World {
             };
             let destination = hops::destination(&recipient.address);
             if let Some(part) = parts.iter_mut().find(|one| one.destination == destination) {
-                part.envelope.recipients.push(recipient);
+                part.envelope.mail.recipients.push(recipient);
                 continue;
             }
             let mut envelope = blank(trace, now, body.len());
-            envelope.reverse_path.clone_from(&sender);
-            envelope.priority = self.pick(&[0, 0, 4, -4]);
-            envelope.recipients.push(recipient);
+            envelope.mail.reverse_path.clone_from(&sender);
+            envelope.head.priority = self.pick(&[0, 0, 4, -4]);
+            envelope.mail.recipients.push(recipient);
             parts.push(Part {
                 destination,
                 envelope,
@@ -89,11 +89,11 @@ impl World {
 
     /// An attempt begins.
     pub(super) fn begins(&self, life: usize, envelope: &Envelope, queue: &str) {
-        self.note(|| format!("g{life} tries {} at {queue}", envelope.trace));
+        self.note(|| format!("g{life} tries {} at {queue}", envelope.head.trace));
         if !self.has_lease(life) {
             self.fail(format!(
                 "g{life} delivers {} without the lease",
-                envelope.trace
+                envelope.head.trace
             ));
         }
         self.hold(self.account.borrow().begins(envelope, queue));
@@ -101,8 +101,13 @@ impl World {
 
     /// A next hop takes a message.
     pub(super) fn takes(&self, life: usize, envelope: &Envelope, address: &str) {
-        self.note(|| format!("{} from g{life} is taken for {address}", envelope.trace));
-        let copy = (envelope.trace, address.to_owned());
+        self.note(|| {
+            format!(
+                "{} from g{life} is taken for {address}",
+                envelope.head.trace
+            )
+        });
+        let copy = (envelope.head.trace, address.to_owned());
         let owner = !self.is_closed(life);
         self.hold(self.account.borrow_mut().took(&copy, owner));
     }
@@ -113,7 +118,7 @@ impl World {
         for queue in spool.queues.values_mut() {
             queue.records.retain(|_, (meta, _)| {
                 let kept = Envelope::decode(meta);
-                kept.is_ok_and(|kept| kept.recipients != envelope.recipients)
+                kept.is_ok_and(|kept| kept.mail.recipients != envelope.mail.recipients)
             });
         }
     }

@@ -1,5 +1,6 @@
 //! What the lines say.
 
+use crate::envelope::{Mail, ScheduleHead};
 use serde_json::{Value, json};
 
 use super::*;
@@ -20,13 +21,18 @@ fn envelope(recipients: usize) -> Envelope {
     let sample = sample();
     let recipient = |number| Recipient {
         address: format!("r{number}@example.net"),
-        ..sample.recipients[0].clone()
+        ..sample.mail.recipients[0].clone()
     };
     Envelope {
-        attempts: 2,
-        accepted: NOW,
-        recipients: (0..recipients).map(recipient).collect(),
-        ..sample.clone()
+        head: ScheduleHead {
+            attempts: 2,
+            accepted: NOW,
+            ..sample.head.clone()
+        },
+        mail: Mail {
+            recipients: (0..recipients).map(recipient).collect(),
+            ..sample.mail.clone()
+        },
     }
 }
 
@@ -68,12 +74,12 @@ fn finished(envelope: &Envelope, results: &[Disposition]) -> Vec<Value> {
 fn a_line_has_every_field_of_the_schema() {
     let envelope = envelope(1);
     let lines = finished(&envelope, &[Disposition::Delivered]);
-    let recipient = &envelope.recipients[0];
+    let recipient = &envelope.mail.recipients[0];
     let expected = json!({
-        "v": 1, "kind": "finished", "id": format!("{}-3-17-3", envelope.trace),
-        "time": "2026-05-04T03:02:01.000Z", "gateway": "mx1", "message": envelope.trace,
-        "accepted": "2026-05-04T03:02:01.000Z", "from": envelope.reverse_path,
-        "message_id": envelope.message_id, "envid": envelope.envid, "size": envelope.size,
+        "v": 1, "kind": "finished", "id": format!("{}-3-17-3", envelope.head.trace),
+        "time": "2026-05-04T03:02:01.000Z", "gateway": "mx1", "message": envelope.head.trace,
+        "accepted": "2026-05-04T03:02:01.000Z", "from": envelope.mail.reverse_path,
+        "message_id": envelope.mail.message_id, "envid": envelope.mail.envid, "size": envelope.head.size,
         "destination": "example.net", "remote": "mx.example.net", "attempts": 3, "last": true,
         "recipients": [{"to": "r0@example.net", "orcpt": recipient.orcpt, "result": "relayed",
             "status": "2.1.5", "reply": "\"said\"  "}],
@@ -113,7 +119,10 @@ fn each_recipient_is_told_of_once_when_it_ends() {
         [] as [Value; 0]
     );
     let late = Envelope {
-        accepted: Timestamp::from_millis(0),
+        head: ScheduleHead {
+            accepted: Timestamp::from_millis(0),
+            ..envelope.head.clone()
+        },
         ..envelope
     };
     let lines = finished(&late, &[Disposition::Deferred; 3]);
@@ -124,7 +133,7 @@ fn each_recipient_is_told_of_once_when_it_ends() {
 #[test]
 fn many_recipients_take_lines_that_fit_with_ids_of_their_own() {
     let mut envelope = envelope(450);
-    for recipient in &mut envelope.recipients {
+    for recipient in &mut envelope.mail.recipients {
         recipient.address = format!("{}@example.net", "\"".repeat(308));
         recipient.orcpt = Some("\"".repeat(500));
     }
@@ -143,7 +152,7 @@ fn many_recipients_take_lines_that_fit_with_ids_of_their_own() {
     let settlement = settle(&envelope, &attempt, &Policy::default(), NOW);
     let lines = ledger().finished(&subject(&envelope), &attempt, &settlement);
     assert!(lines.iter().all(|line| line.len() < 1 << 20));
-    let base = format!("{}-3-17-3", envelope.trace);
+    let base = format!("{}-3-17-3", envelope.head.trace);
     let found: Vec<_> = parsed(&lines)
         .iter()
         .map(|line| (line["id"].clone(), line["last"] == true))
@@ -163,7 +172,7 @@ fn notices_name_the_report_or_that_there_was_none() {
     let settlement = settle(&envelope, &attempt, &Policy::default(), NOW);
     let of = subject(&envelope);
     let report = &settlement.reports[0];
-    let trace = envelope.trace;
+    let trace = envelope.head.trace;
     let sent = &parsed(&ledger().reported(&of, report, Some(trace)))[0];
     assert_eq!(sent["id"], format!("{trace}-3-17-3-failed"));
     assert_eq!(

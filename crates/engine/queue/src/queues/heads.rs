@@ -130,14 +130,15 @@ const fn class(octets: usize) -> u32 {
 fn octets_of(envelope: &Envelope, body: Option<&Bytes>) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let recipients: usize = envelope
+        .mail
         .recipients
         .iter()
         .map(|one| RECIPIENT_OCTETS + one.address.len() + text(&one.orcpt))
         .sum();
     ENVELOPE_OCTETS
         + recipients
-        + text(&envelope.reverse_path)
-        + text(&envelope.last_reply)
+        + text(&envelope.mail.reverse_path)
+        + text(&envelope.head.last_reply)
         + body.map_or(0, Bytes::len)
 }
 
@@ -292,7 +293,9 @@ impl Queues {
             .find_record(wanted.trace, number, wanted.from)
             .filter(|slot| self.entries[*slot].standing == Standing::Ready);
         for (record, envelope, body) in records {
-            let slot = self.entries.find_record(envelope.trace, number, record);
+            let slot = self
+                .entries
+                .find_record(envelope.head.trace, number, record);
             let ready = |slot: &Slot| {
                 let entry = &self.entries[*slot];
                 entry.standing == Standing::Ready && !entry.at_hand

@@ -84,8 +84,8 @@ mod tests {
 
     use super::*;
     use crate::destination::Destination;
-    use crate::envelope::Envelope;
     use crate::envelope::tests::sample;
+    use crate::envelope::{Envelope, ScheduleHead};
     use crate::policy::Policy;
     use crate::settlement::{Attempt, Disposition, RecipientResult};
 
@@ -100,13 +100,16 @@ mod tests {
         let destination = Destination::domain(format!("d{number}.example"));
         queues.register(number, destination, accepted);
         let envelope = Envelope {
-            trace: TraceId::new(u64::from(number) << 20 | record),
-            accepted,
-            not_before: None,
-            held_until: None,
-            seen: None,
-            held_since: None,
-            attempts: 0,
+            head: ScheduleHead {
+                trace: TraceId::new(u64::from(number) << 20 | record),
+                accepted,
+                not_before: None,
+                held_until: None,
+                seen: None,
+                held_since: None,
+                attempts: 0,
+                ..sample().head
+            },
             ..sample()
         };
         let body = Some(Bytes::from_static(b"body"));
@@ -125,7 +128,7 @@ mod tests {
         let attempt = Attempt {
             remote: "mx".to_owned(),
             reports_taken_over: true,
-            results: vec![result; job.envelope.recipients.len()],
+            results: vec![result; job.envelope.mail.recipients.len()],
         };
         let settled = queues.settle(number, &job, &attempt, now);
         assert_eq!(settled.expect("in flight").remaining, None);

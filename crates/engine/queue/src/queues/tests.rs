@@ -1,3 +1,4 @@
+use crate::envelope::ScheduleHead;
 use std::collections::BTreeSet;
 
 use super::*;
@@ -22,14 +23,17 @@ fn at(seconds: u64) -> Timestamp {
 
 fn fresh(record: RecordId, accepted: Timestamp) -> Envelope {
     Envelope {
-        trace: TraceId::new(1_000 + record),
-        accepted,
-        not_before: None,
-        held_until: None,
-        seen: None,
-        held_since: None,
-        attempts: 0,
-        delay_noticed: false,
+        head: ScheduleHead {
+            trace: TraceId::new(1_000 + record),
+            accepted,
+            not_before: None,
+            held_until: None,
+            seen: None,
+            held_since: None,
+            attempts: 0,
+            delay_noticed: false,
+            ..sample().head
+        },
         ..sample()
     }
 }
@@ -339,7 +343,7 @@ fn what_the_spool_lost_is_forgotten_and_does_not_hold_up_the_rest() {
     };
     assert_eq!(queues.poll(at(0)), None, "one block at a time");
     let later = vec![(1, fresh(1, at(0)), BODY)];
-    let trace = fresh(0, at(0)).trace;
+    let trace = fresh(0, at(0)).head.trace;
     assert_eq!(queues.supply(&wanted, later), Supplied::Lost(trace));
     assert_eq!(queues.messages(), 2);
     assert_eq!(supply(&mut queues, at(0))[0].from, 1);
@@ -422,7 +426,10 @@ fn pages_leave_out_nothing_that_stays() {
     let ids = [5, 3, 9, 1, 7, 2];
     for (record, id) in (0..).zip(ids) {
         let envelope = Envelope {
-            trace: TraceId::new(id),
+            head: ScheduleHead {
+                trace: TraceId::new(id),
+                ..fresh(record, at(0)).head
+            },
             ..fresh(record, at(0))
         };
         assert!(queues.admit(QUEUE, record, envelope, Some(BODY), at(0)));
@@ -470,10 +477,12 @@ fn summaries_count_what_is_there() {
         [(0, Standing::InFlight), (1, Standing::Deferred)]
     );
     assert_eq!(listed(Some(TraceId::new(1))).len(), 2, "before all");
-    let after = Some(fresh(1, at(0)).trace);
+    let after = Some(fresh(1, at(0)).head.trace);
     assert_eq!(listed(after), [(2, Standing::Ready), (3, Standing::Ready)]);
     assert_eq!(
-        queues.places(fresh(3, at(0)).trace).collect::<Vec<_>>(),
+        queues
+            .places(fresh(3, at(0)).head.trace)
+            .collect::<Vec<_>>(),
         [(QUEUE, 3)]
     );
     let job = take(&mut queues, at(0)).expect("a job");
@@ -528,7 +537,7 @@ fn what_is_held_stays_without_using_up_retries_until_its_time() {
     assert_eq!(queues.order_record(&destination), None);
     supply(&mut queues, late);
     let job = take(&mut queues, late).expect("released");
-    assert_eq!((job.record, job.envelope.attempts), (0, 0));
+    assert_eq!((job.record, job.envelope.head.attempts), (0, 0));
     queues.set_order(hold(late + std::time::Duration::from_secs(1)), 9, late);
     assert!(take(&mut queues, late).is_none());
     let end = late + std::time::Duration::from_secs(2);
@@ -553,7 +562,7 @@ fn an_order_waits_for_its_queue() {
     queues.admit(3, 0, fresh(0, at(0)), Some(BODY), at(0));
     assert_eq!(queues.poll(at(99)), None);
     assert_eq!(queues.fill(&Destination::LOCAL).0, 1);
-    queues.discard(3, 0, fresh(0, at(0)).trace);
+    queues.discard(3, 0, fresh(0, at(0)).head.trace);
     assert_eq!(queues.active(), [3], "a held queue is shown");
     assert_eq!(queues.poll(at(100)), None);
     assert_eq!(queues.active(), [] as [QueueNumber; 0]);
@@ -562,7 +571,7 @@ fn an_order_waits_for_its_queue() {
 #[test]
 fn a_message_is_tried_again_or_discarded_by_hand() {
     let mut queues = queues_with(2);
-    let trace = |record| fresh(record, at(0)).trace;
+    let trace = |record| fresh(record, at(0)).head.trace;
     let job = take(&mut queues, at(0)).expect("a job");
     assert!(!queues.discard(QUEUE, 0, trace(0)), "it is in flight");
     put_off(&mut queues, &job, &deferred(), at(0));
@@ -604,7 +613,7 @@ fn those_come_first_that_are_asked_for_and_counters_only_grow() {
         for record in 0..u64::from(number - 8) {
             let accepted = at(100 - u64::from(number));
             let mut envelope = fresh(u64::from(number) * 100 + record, accepted);
-            envelope.not_before = (number == 10).then(|| at(1_000));
+            envelope.head.not_before = (number == 10).then(|| at(1_000));
             assert!(queues.admit(number, record, envelope, None, at(100)));
         }
     }
@@ -643,7 +652,7 @@ fn higher_priorities_leave_first_and_the_lowest_is_not_left_waiting() {
     };
     for record in 0..30 {
         let mut envelope = fresh(record, at(record));
-        envelope.priority = priority(record);
+        envelope.head.priority = priority(record);
         assert!(queues.admit(QUEUE, record, envelope, Some(BODY), at(100)));
     }
     let (rows, _) = queues.top(TopOrder::Name, "", 1);
@@ -669,7 +678,7 @@ fn a_priority_counts_for_what_is_not_at_hand_too() {
     });
     for record in 0..4 {
         let mut envelope = fresh(record, at(record));
-        envelope.priority = i8::from(record == 3);
+        envelope.head.priority = i8::from(record == 3);
         assert!(queues.admit(QUEUE, record, envelope, Some(BODY), at(10)));
     }
     let next = std::iter::from_fn(|| queues.poll(at(10)));

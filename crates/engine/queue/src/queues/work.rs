@@ -82,7 +82,9 @@ impl Queues {
         envelope: Envelope,
         body: Bytes,
     ) -> Option<Job> {
-        let slot = self.entries.find_record(envelope.trace, number, record)?;
+        let slot = self
+            .entries
+            .find_record(envelope.head.trace, number, record)?;
         if self.entries[slot].standing == Standing::InFlight {
             return None;
         }
@@ -173,7 +175,7 @@ impl Queues {
     fn in_flight(&self, number: QueueNumber, job: &Job) -> bool {
         let found = self
             .entries
-            .find_record(job.envelope.trace, number, job.record);
+            .find_record(job.envelope.head.trace, number, job.record);
         found == Some(job.slot) && self.entries[job.slot].standing == Standing::InFlight
     }
 
@@ -244,23 +246,23 @@ impl Queues {
         let over = self.is_expired(entry.accepted, now);
         // The message is due by the clock in memory, whatever the record says. By the record's
         // time, the attempt would look like an operator's retry.
-        let was_due = entry.due <= now && recorded.not_before.is_some_and(|due| due > now);
-        if entry.accepted == recorded.accepted && !was_due {
+        let was_due = entry.due <= now && recorded.head.not_before.is_some_and(|due| due > now);
+        if entry.accepted == recorded.head.accepted && !was_due {
             return settle_aged(recorded, attempt, &self.policy, now, over);
         }
         let mut envelope = Envelope::clone(recorded);
         if was_due {
-            envelope.not_before = None;
+            envelope.head.not_before = None;
         }
-        if entry.accepted != recorded.accepted {
-            (envelope.accepted, envelope.seen) = (entry.accepted, None);
+        if entry.accepted != recorded.head.accepted {
+            (envelope.head.accepted, envelope.head.seen) = (entry.accepted, None);
         }
         let mut settlement = settle_aged(&envelope, attempt, &self.policy, now, over);
         // After a step of the clock, the remaining envelope is written with the times of the new
         // clock. A clock read at a start is unverified, so the recorded times are kept.
         let rest = settlement.remaining.as_mut();
-        if let Some(rest) = rest.filter(|_| recorded.seen == Some(entry.accepted)) {
-            (rest.accepted, rest.seen) = (recorded.accepted, recorded.seen);
+        if let Some(rest) = rest.filter(|_| recorded.head.seen == Some(entry.accepted)) {
+            (rest.head.accepted, rest.head.seen) = (recorded.head.accepted, recorded.head.seen);
         }
         settlement
     }
@@ -278,8 +280,8 @@ impl Queues {
         }
         let entry = &mut self.entries[slot];
         entry.at_hand = false;
-        entry.attempts = rest.attempts;
-        self.defer(slot, rest.not_before.unwrap_or(now));
+        entry.attempts = rest.head.attempts;
+        self.defer(slot, rest.head.not_before.unwrap_or(now));
         self.make_runnable(number);
     }
 
@@ -295,7 +297,7 @@ impl Queues {
         Attempt {
             remote: remote.to_owned(),
             reports_taken_over: false,
-            results: vec![result; envelope.recipients.len()],
+            results: vec![result; envelope.mail.recipients.len()],
         }
     }
 

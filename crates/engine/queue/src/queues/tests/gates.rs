@@ -67,7 +67,7 @@ fn a_rate_holds_messages_back_without_an_attempt() {
     for _ in 0..5 {
         assert_eq!(polled(&mut queues, now), [Next::Wake(QUEUE)], "{now}");
         let job = queues.take(QUEUE, true, now).expect("a token");
-        assert_eq!(job.envelope.attempts, 0);
+        assert_eq!(job.envelope.head.attempts, 0);
         jobs.push(Some(job));
         assert!(queues.take(QUEUE, false, now).is_none());
         assert!(queues.worker_idle(QUEUE));
@@ -257,13 +257,13 @@ fn where_the_order_is_kept_one_message_leaves_at_a_time_and_the_first_holds_the_
     assert_eq!(polled(&mut queues, at(30)), []);
     supply(&mut queues, at(60));
     let again = take(&mut queues, at(60)).expect("its time has come");
-    assert_eq!((again.record, again.envelope.attempts), (0, 0));
+    assert_eq!((again.record, again.envelope.head.attempts), (0, 0));
     let failed = attempt(Disposition::Failed, 2);
     queues.settle(QUEUE, &again, &failed, at(60));
     let next = take(&mut queues, at(60)).expect("given up, so the next one");
     assert_eq!(next.record, 1);
     queues.give_back(QUEUE, &next);
-    assert!(queues.discard(QUEUE, 1, next.envelope.trace));
+    assert!(queues.discard(QUEUE, 1, next.envelope.head.trace));
     assert_eq!(take(&mut queues, at(60)).map(|job| job.record), Some(2));
     assert!(queues.summaries(None, 1)[0].in_order);
 }

@@ -8,7 +8,7 @@ fn a_queue_keeps_no_places_of_messages_that_left() {
     for record in 0..1_000 {
         assert!(queues.admit(QUEUE, record, fresh(record, at(0)), Some(BODY), at(0)));
         let job = take(&mut queues, at(0)).expect("a message");
-        let delivered = attempt(Disposition::Delivered, job.envelope.recipients.len());
+        let delivered = attempt(Disposition::Delivered, job.envelope.mail.recipients.len());
         queues.settle(QUEUE, &job, &delivered, at(0));
     }
     let queue = queues.queues.get(QUEUE).expect("the queue");
@@ -28,7 +28,7 @@ fn nobody_is_woken_until_the_message_whose_turn_it_is_has_come() {
     assert!(queues.worker_idle(QUEUE));
     // The message that was put off is ready again and has to be fetched; another one behind it is in memory.
     let mut again = fresh(2, at(0));
-    again.priority = -4;
+    again.head.priority = -4;
     assert!(queues.admit(QUEUE, 2, again, Some(BODY), at(0)));
     let later = at(100_000);
     let Some(Next::Fetch(wanted)) = queues.poll(later) else {

@@ -1,12 +1,13 @@
 //! Messages that an operator holds one by one.
 
 use super::*;
+use crate::envelope::ScheduleHead;
 use crate::order::FOREVER;
 
 const NONE_AT_ALL: [RecordId; 0] = [];
 
 fn trace(record: RecordId) -> TraceId {
-    fresh(record, at(0)).trace
+    fresh(record, at(0)).head.trace
 }
 
 fn taken(queues: &mut Queues, now: Timestamp) -> Vec<RecordId> {
@@ -125,8 +126,11 @@ fn operators_end_held_messages_as_they_do_others() {
 fn a_hold_is_taken_back_from_the_record() {
     let mut queues = queues(Policy::default());
     let envelope = |record, until, not_before| Envelope {
-        held_until: Some(until),
-        not_before,
+        head: ScheduleHead {
+            held_until: Some(until),
+            not_before,
+            ..fresh(record, at(0)).head
+        },
         ..fresh(record, at(0))
     };
     let due = Some(at(200));

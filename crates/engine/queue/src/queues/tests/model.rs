@@ -1,5 +1,6 @@
 //! The schedule beside a model that keeps only what matters, over random operations.
 
+use crate::envelope::ScheduleHead;
 use proptest::prelude::*;
 
 use super::*;
@@ -176,11 +177,11 @@ impl World {
 
     fn held_until(&mut self, queue: u32, record: RecordId, until: Option<Timestamp>) {
         let place = self.place(queue, record);
-        self.spool[place].2.held_until = until;
+        self.spool[place].2.head.held_until = until;
     }
 
     fn is_held(&self, queue: u32, record: RecordId) -> bool {
-        let held = self.spool[self.place(queue, record)].2.held_until;
+        let held = self.spool[self.place(queue, record)].2.head.held_until;
         held.is_some_and(|until| until > self.now)
     }
 
@@ -193,7 +194,7 @@ impl World {
 
     fn hold(&mut self, nth: usize, millis: Option<u64>) {
         let (queue, record, envelope, _) = &self.spool[nth % self.spool.len()];
-        let (queue, record, trace) = (*queue, *record, envelope.trace);
+        let (queue, record, trace) = (*queue, *record, envelope.head.trace);
         let span = millis.map(std::time::Duration::from_millis);
         let until = span.map_or(FOREVER, |span| self.now + span);
         let held = self.queues.hold_message(queue, record, trace, until);
@@ -205,7 +206,7 @@ impl World {
 
     fn release(&mut self, nth: usize) {
         let (queue, record, envelope, _) = &self.spool[nth % self.spool.len()];
-        let (queue, record, trace) = (*queue, *record, envelope.trace);
+        let (queue, record, trace) = (*queue, *record, envelope.head.trace);
         let was = self.is_held(queue, record) && !self.is_flying(queue, record);
         let released = self.queues.release_message(queue, record, trace, self.now);
         // The end of a hold is seen at the next look at the clock only.
@@ -229,8 +230,11 @@ impl World {
         let record = self.next;
         self.next += 1;
         let envelope = Envelope {
-            not_before: later.map(|later| self.now + std::time::Duration::from_millis(later)),
-            size: u32::try_from(body).expect("small"),
+            head: ScheduleHead {
+                not_before: later.map(|later| self.now + std::time::Duration::from_millis(later)),
+                size: u32::try_from(body).expect("small"),
+                ..fresh(record, self.now).head
+            },
             ..fresh(record, self.now)
         };
         let body = Bytes::from(vec![b'x'; body]);
@@ -248,7 +252,7 @@ impl World {
             1 => Disposition::Failed,
             _ => Disposition::Deferred,
         };
-        let attempt = attempt(disposition, job.envelope.recipients.len());
+        let attempt = attempt(disposition, job.envelope.mail.recipients.len());
         let settled = self
             .queues
             .settle(queue, job, &attempt, self.now)
@@ -274,7 +278,11 @@ impl World {
         assert_eq!(queues.totals().messages, self.spool.len());
         let filled: BTreeSet<_> = self.spool.iter().map(|one| one.0).collect();
         assert_eq!(queues.totals().destinations, filled.len());
-        let octets: u64 = self.spool.iter().map(|one| u64::from(one.2.size)).sum();
+        let octets: u64 = self
+            .spool
+            .iter()
+            .map(|one| u64::from(one.2.head.size))
+            .sum();
         assert_eq!(queues.totals().octets, octets);
         let in_flight = self.flying.len() + self.settled.len();
         assert_eq!(queues.totals().in_flight, in_flight);
@@ -299,7 +307,7 @@ impl World {
             assert_eq!(queue.deferred, count(Standing::Deferred));
             assert_eq!(queue.held, count(Standing::Held));
             for one in &listed {
-                let wanted = self.spool[self.place(number, one.record)].2.held_until;
+                let wanted = self.spool[self.place(number, one.record)].2.head.held_until;
                 assert!(one.held_until.is_none_or(|until| wanted == Some(until)));
                 let busy = one.standing == Standing::InFlight;
                 let held = one.standing == Standing::Held;

@@ -33,7 +33,7 @@ fn only_queues_that_were_empty_for_long_are_vacant() {
     assert_eq!(queues.retire(1, IDLE, at(9_999)), None, "it has a message");
     rest(&mut queues, 3_600);
     let job = queues.take(1, true, at(3_600)).expect("a message");
-    let delivered = attempt(Disposition::Delivered, job.envelope.recipients.len());
+    let delivered = attempt(Disposition::Delivered, job.envelope.mail.recipients.len());
     assert!(queues.settle(1, &job, &delivered, at(3_600)).is_some());
     assert_eq!(queues.retire(1, IDLE, at(9_999)), None, "a worker is there");
     for _ in 0..queues.totals().connections {
@@ -101,7 +101,7 @@ fn holds_pauses_and_used_up_rates_are_not_forgotten() {
     assert!(queues.admit(2, 1, fresh(1, at(0)), Some(BODY), at(0)));
     rest(&mut queues, 0);
     let job = queues.take(2, true, at(0)).expect("a message");
-    let delivered = attempt(Disposition::Delivered, job.envelope.recipients.len());
+    let delivered = attempt(Disposition::Delivered, job.envelope.mail.recipients.len());
     queues.settle(2, &job, &delivered, at(0));
     queues.worker_ended(2, false);
     assert_eq!(queues.vacant(10, IDLE, at(9_999)), [3]);

@@ -431,9 +431,13 @@ fn a_dead_site_costs_one_connection_a_pause_and_no_message_a_retry() {
     let tried = world.servers[0].tried;
     assert!(tried <= 50, "{tried}");
     assert_eq!(world.queues.totals().paused, 50);
-    let touched = world.spool.values().filter(|one| one.attempts > 0).count();
+    let touched = world
+        .spool
+        .values()
+        .filter(|one| one.head.attempts > 0)
+        .count();
     assert!(touched <= tried, "only those that showed that it is dead");
-    assert!(world.spool.values().all(|one| one.attempts <= 4));
+    assert!(world.spool.values().all(|one| one.head.attempts <= 4));
     world.servers[0].up = true;
     world.run(4 * 60 * 60_000 + 600_000);
     assert_eq!(world.queues.messages(), 0, "it recovers by itself");
@@ -452,7 +456,11 @@ fn a_site_that_breaks_off_is_left_alone_until_it_is_better() {
         world.admit(queue, 500);
     }
     world.run(60_000);
-    let touched = world.spool.values().filter(|one| one.attempts > 0).count();
+    let touched = world
+        .spool
+        .values()
+        .filter(|one| one.head.attempts > 0)
+        .count();
     assert!(touched < 60, "{touched} of 2000 messages were tried");
     world.servers[0].busy = false;
     world.run(60 * 60_000);

@@ -1,5 +1,6 @@
 //! Wall clocks that are put ahead and back.
 
+use crate::envelope::ScheduleHead;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -104,7 +105,7 @@ fn nothing_expires_because_the_clock_was_put_ahead() {
     let job = take(&mut world.queues, now).expect("it is due");
     let settled = put_off(&mut world.queues, &job, &deferred(), now);
     assert_eq!(settled.reports.len(), 0);
-    let accepted = settled.remaining.expect("it goes on").accepted;
+    let accepted = settled.remaining.expect("it goes on").head.accepted;
     assert_eq!(accepted, at(1_400 * DAY));
     // By its true age it expires.
     world.wall += 5 * DAY;
@@ -131,8 +132,11 @@ fn times_of_a_clock_that_was_ahead_are_bounded_on_admission() {
     let mut world = World::new(0);
     let ahead = at(world.wall + 400 * DAY);
     let envelope = Envelope {
-        not_before: Some(ahead),
-        attempts: 1,
+        head: ScheduleHead {
+            not_before: Some(ahead),
+            attempts: 1,
+            ..fresh(0, ahead).head
+        },
         ..fresh(0, ahead)
     };
     assert!(world.queues.admit(QUEUE, 0, envelope, None, world.now()));
@@ -149,8 +153,11 @@ fn times_of_a_clock_that_was_ahead_are_bounded_on_admission() {
         }
     };
     let late = Envelope {
-        not_before: Some(ahead),
-        attempts: 1,
+        head: ScheduleHead {
+            not_before: Some(ahead),
+            attempts: 1,
+            ..fresh(0, ahead).head
+        },
         ..fresh(0, ahead)
     };
     assert_eq!(
@@ -162,7 +169,7 @@ fn times_of_a_clock_that_was_ahead_are_bounded_on_admission() {
     let settled = put_off(&mut world.queues, &job, &deferred(), now);
     let rest = settled.remaining.expect("it goes on");
     assert_eq!(
-        (rest.attempts, rest.not_before),
+        (rest.head.attempts, rest.head.not_before),
         (2, Some(now + Duration::from_secs(300)))
     );
 }
@@ -177,7 +184,7 @@ fn what_is_from_the_future_ages_from_when_that_was_seen_first() {
     for day in 0..6 {
         // A start each day; the record is written anew when it is seen.
         world.wall = begin + day * DAY;
-        assert_eq!(record.see(world.now()), day == 0);
+        assert_eq!(record.head.see(world.now()), day == 0);
         world.queues = queues(Policy::default());
         world.queues.spare_until(world.now());
         assert!((world.queues).admit(QUEUE, 0, record.clone(), None, world.now()));
@@ -195,14 +202,17 @@ fn an_attempt_by_a_clock_that_is_behind_does_not_make_mail_old() {
     let mut record = fresh(0, at(begin));
     // A start before the clock is set.
     world.wall = DAY;
-    assert!(record.see(world.now()));
+    assert!(record.head.see(world.now()));
     let body = Some(BODY);
     assert!((world.queues).admit(QUEUE, 0, record.clone(), body, world.now()));
     let now = world.now();
     let job = take(&mut world.queues, now).expect("it is ready");
     let settled = put_off(&mut world.queues, &job, &deferred(), now);
     let rest = settled.remaining.expect("it goes on");
-    assert_eq!((rest.accepted, rest.seen), (record.accepted, Some(now)));
+    assert_eq!(
+        (rest.head.accepted, rest.head.seen),
+        (record.head.accepted, Some(now))
+    );
     // The next start has the right time.
     world.wall = begin + DAY;
     world.queues = queues(Policy::default());
@@ -218,7 +228,10 @@ fn an_attempt_by_a_clock_that_is_behind_does_not_make_mail_old() {
     let job = take(&mut world.queues, now).expect("it is ready");
     let settled = put_off(&mut world.queues, &job, &deferred(), now);
     let rest = settled.remaining.expect("it goes on");
-    assert_eq!((rest.accepted, rest.seen), (at(begin + DAY), None));
+    assert_eq!(
+        (rest.head.accepted, rest.head.seen),
+        (at(begin + DAY), None)
+    );
 }
 
 #[test]

@@ -1,0 +1,82 @@
+//! The part of an envelope that the schedule reads, whatever protocol the message came by.
+
+use std::time::Duration;
+
+use vere_units::{Timestamp, TraceId};
+
+/// The lowest priority of a message (RFC 6710 section 3).
+pub const PRIORITY_MIN: i8 = -9;
+/// The highest.
+pub const PRIORITY_MAX: i8 = 9;
+
+/// By so much an acceptance may be in the future before that is written down: clocks of two machines differ.
+const AHEAD_MIN: Duration = Duration::from_secs(30);
+
+/// When a message may leave, and what became of it so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleHead {
+    /// Names the message in logs, in the reply to its sender and in `vere trace`.
+    pub trace: TraceId,
+    /// The time of acceptance, from which the age counts ([`ScheduleHead::accepted_by`]).
+    pub accepted: Timestamp,
+    /// The first time at which a clock behind `accepted` saw the message. One of the two clocks was wrong, and both
+    /// times are kept because the wrong clock is unknown.
+    pub seen: Option<Timestamp>,
+    /// The earliest time of the next attempt.
+    pub not_before: Option<Timestamp>,
+    /// The end of an operator's hold ([`FOREVER`](crate::order::FOREVER): until released).
+    pub held_until: Option<Timestamp>,
+    /// The beginning of a hold, if recorded.
+    pub held_since: Option<Timestamp>,
+    /// Attempts made.
+    pub attempts: u16,
+    /// Whether the sender has received a delay notice.
+    pub delay_noticed: bool,
+    /// Higher ones leave first, from [`PRIORITY_MIN`] to [`PRIORITY_MAX`] (RFC 6710).
+    pub priority: i8,
+    /// Octets of the body.
+    pub size: u32,
+    /// The last reply of the destination, cut to a limited length.
+    pub last_reply: Option<String>,
+}
+
+impl ScheduleHead {
+    /// The head of a message of `size` octets before its first attempt, which may be made at once.
+    #[must_use]
+    pub fn new(trace: TraceId, accepted: Timestamp, size: usize) -> Self {
+        Self {
+            trace,
+            accepted,
+            seen: None,
+            not_before: None,
+            held_until: None,
+            held_since: None,
+            attempts: 0,
+            delay_noticed: false,
+            priority: 0,
+            size: u32::try_from(size).unwrap_or(u32::MAX),
+            last_reply: None,
+        }
+    }
+
+    /// The time of acceptance, by a clock that reads `now`. For an acceptance in the future, either the accepting
+    /// clock was ahead or the present clock is behind: the age counts from the first sight of the message.
+    #[must_use]
+    pub fn accepted_by(&self, now: Timestamp) -> Timestamp {
+        if self.accepted <= now {
+            return self.accepted;
+        }
+        self.seen.map_or(now, |seen| seen.min(now))
+    }
+
+    /// Records the first sight of the message by a clock that reads `now`, if the clock is behind the acceptance.
+    /// True if the record must be written again: otherwise the age would count again from each start.
+    pub fn see(&mut self, now: Timestamp) -> bool {
+        let ahead = self.accepted.saturating_since(now) >= AHEAD_MIN;
+        let first = ahead && self.seen.is_none_or(|seen| seen > now);
+        if first {
+            self.seen = Some(now);
+        }
+        first
+    }
+}

@@ -1,0 +1,274 @@
+use super::*;
+
+pub(crate) fn sample() -> Envelope {
+    Envelope {
+        head: ScheduleHead {
+            trace: TraceId::new(7),
+            accepted: Timestamp::from_millis(1_000),
+            seen: None,
+            not_before: Some(Timestamp::from_millis(2_000)),
+            held_until: None,
+            held_since: None,
+            attempts: 3,
+            delay_noticed: true,
+            priority: 0,
+            size: 1024,
+            last_reply: Some("451 4.3.0 try later".to_owned()),
+        },
+        mail: Mail {
+            reverse_path: Some("sender@example.org".to_owned()),
+            envid: Some("QQ314159".to_owned()),
+            ret: Some(Ret::Headers),
+            smtputf8: true,
+            body_type: BodyType::EightBitMime,
+            tls: TlsWish::None,
+            message_id: None,
+            recipients: vec![
+                Recipient {
+                    address: "jörg@example.net".to_owned(),
+                    notify: Notify::on(true, true, false),
+                    orcpt: Some("rfc822;joerg@example.net".to_owned()),
+                },
+                Recipient {
+                    address: "b@example.net".to_owned(),
+                    notify: Notify::NEVER,
+                    orcpt: None,
+                },
+            ],
+        },
+    }
+}
+
+#[test]
+fn an_envelope_survives_its_record() {
+    let envelope = sample();
+    assert_eq!(Envelope::decode(&envelope.encode()), Ok(envelope));
+}
+
+/// A reader limited to version 1 must refuse a record that it would send in the clear.
+#[test]
+fn wishes_about_encryption_survive() {
+    for (tls, version) in [
+        (TlsWish::Required, 2),
+        (TlsWish::Optional, 1),
+        (TlsWish::None, 1),
+    ] {
+        let envelope = Envelope {
+            mail: Mail {
+                tls,
+                ..sample().mail
+            },
+            ..sample()
+        };
+        let bytes = envelope.encode();
+        assert_eq!(bytes[0], version);
+        assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+    }
+}
+
+/// A reader without priorities reads such a record as a record without priority.
+#[test]
+fn a_priority_stands_behind_everything_else() {
+    let plain = sample().encode();
+    for priority in [PRIORITY_MIN, -1, 1, PRIORITY_MAX] {
+        let envelope = Envelope {
+            head: ScheduleHead {
+                priority,
+                ..sample().head
+            },
+            ..sample()
+        };
+        let bytes = envelope.encode();
+        assert_eq!(bytes[..plain.len()], plain);
+        assert_eq!(bytes[plain.len()..], priority.to_le_bytes());
+        assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+    }
+    let odd = [&plain[..], &[100]].concat();
+    assert_eq!(Envelope::decode(&odd).map(|read| read.head.priority), Ok(9));
+}
+
+/// A reader limited to versions 1 and 2 must refuse a held record that it would deliver.
+#[test]
+fn a_hold_stands_behind_everything_else_in_version_3() {
+    for (until, tls) in [(0x0102, TlsWish::None), (u64::MAX, TlsWish::Required)] {
+        let plain = Envelope {
+            mail: Mail {
+                tls,
+                ..sample().mail
+            },
+            ..sample()
+        };
+        let envelope = Envelope {
+            head: ScheduleHead {
+                held_until: Some(Timestamp::from_millis(until)),
+                ..plain.head.clone()
+            },
+            ..plain.clone()
+        };
+        let (mut expected, bytes) = (plain.encode(), envelope.encode());
+        expected[0] = 3;
+        expected.push(0);
+        expected.extend_from_slice(&until.to_le_bytes());
+        assert_eq!(bytes, expected);
+        assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+        for end in 0..bytes.len() {
+            assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
+        }
+    }
+}
+
+/// An older reader skips the field.
+#[test]
+fn since_when_a_hold_is_stands_behind_its_end() {
+    let without = Envelope {
+        head: ScheduleHead {
+            held_until: Some(Timestamp::from_millis(9)),
+            ..sample().head
+        },
+        ..sample()
+    };
+    let envelope = Envelope {
+        head: ScheduleHead {
+            held_since: Some(Timestamp::from_millis(5)),
+            ..without.head.clone()
+        },
+        ..without.clone()
+    };
+    let (plain, bytes) = (without.encode(), envelope.encode());
+    assert_eq!(bytes, [&plain[..], &5_u64.to_le_bytes()].concat());
+    assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+    for end in plain.len() + 1..bytes.len() {
+        assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
+    }
+}
+
+/// An older reader skips the field: every reader stops before unknown fields.
+#[test]
+fn when_it_was_first_seen_stands_behind_everything_else() {
+    let seen = Some(Timestamp::from_millis(0x0908));
+    for (until, since) in [(None, None), (Some(9), None), (Some(9), Some(5))] {
+        let without = Envelope {
+            head: ScheduleHead {
+                held_until: until.map(Timestamp::from_millis),
+                held_since: since.map(Timestamp::from_millis),
+                ..sample().head
+            },
+            ..sample()
+        };
+        let envelope = Envelope {
+            head: ScheduleHead {
+                seen,
+                ..without.head.clone()
+            },
+            ..without.clone()
+        };
+        let (mut expected, bytes) = (without.encode(), envelope.encode());
+        match (until, since) {
+            (None, _) => expected.push(0),
+            (Some(_), None) => expected.extend_from_slice(&[0; 8]),
+            _ => {}
+        }
+        assert_eq!(bytes, [&expected[..], &[8, 9, 0, 0, 0, 0, 0, 0]].concat());
+        assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+        for end in expected.len() + 1..bytes.len() {
+            assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
+        }
+    }
+}
+
+#[test]
+fn an_acceptance_in_the_future_is_one_at_first_sight() {
+    let at = |seconds: u64| Timestamp::from_millis(seconds * 1_000);
+    let mut envelope = Envelope {
+        head: ScheduleHead {
+            accepted: at(1_000),
+            ..sample().head
+        },
+        ..sample()
+    };
+    assert!(!envelope.head.see(at(971)) && !envelope.head.see(at(1_000)));
+    assert_eq!(envelope.head.accepted_by(at(971)), at(971));
+    assert!(envelope.head.see(at(500)) && !envelope.head.see(at(600)));
+    assert_eq!(envelope.head.accepted_by(at(600)), at(500));
+    // The clock was behind even then.
+    assert!(envelope.head.see(at(400)));
+    assert_eq!(envelope.head.accepted_by(at(450)), at(400));
+    // Once the clock has reached the acceptance, the record counts; the clock that saw the message may have been
+    // wrong.
+    assert_eq!(envelope.head.accepted_by(at(1_000)), at(1_000));
+}
+
+#[test]
+fn every_cut_is_an_error_and_never_a_panic() {
+    let bytes = sample().encode();
+    for end in 0..bytes.len() {
+        assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
+    }
+}
+
+#[test]
+fn a_newer_version_is_named() {
+    let mut bytes = sample().encode();
+    bytes[0] = 9;
+    assert_eq!(Envelope::decode(&bytes), Err(EnvelopeError::Version(9)));
+}
+
+#[test]
+fn golden_bytes_of_version_1() {
+    let envelope = Envelope {
+        head: ScheduleHead {
+            not_before: None,
+            delay_noticed: false,
+            last_reply: None,
+            ..sample().head
+        },
+        mail: Mail {
+            envid: None,
+            recipients: vec![Recipient {
+                address: "b@c".to_owned(),
+                notify: Notify::default(),
+                orcpt: None,
+            }],
+            reverse_path: None,
+            ..sample().mail
+        },
+    };
+    let expected = [
+        &[
+            1,
+            1 | 2 | 16,
+            3,
+            0,
+            7,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0xe8,
+            3,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ][..],
+        &[0; 8],
+        &[0, 4, 0, 0],
+        &[0; 8],
+        &[1, 0, 0, 3, 0, b'b', b'@', b'c', 0, 0],
+    ]
+    .concat();
+    assert_eq!(envelope.encode(), expected);
+}
+
+#[test]
+fn notify_words_follow_rfc_3461() {
+    assert!(Notify::default().failure() && Notify::default().delay());
+    assert!(!Notify::default().success() && !Notify::default().given());
+    assert!(!Notify::NEVER.failure() && Notify::NEVER.given());
+    assert!(!Notify::on(true, false, false).failure());
+}
