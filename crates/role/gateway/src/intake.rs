@@ -12,7 +12,6 @@ use vere_ports::directory::AccountName;
 use vere_queue::{Envelope, Mail, Report, ReportKind, ReportedRecipient, ScheduleHead, TlsWish};
 use vere_sasl::server::PasswordAttempt;
 use vere_settings::Settings;
-use vere_smtp::address::ForwardPath;
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{
@@ -26,6 +25,7 @@ use super::group::Group;
 use super::header::{Header, is_headless};
 use super::mail_log::Accepted;
 use super::pressure::Closed;
+use super::routing::Found;
 use super::service::Service;
 use super::{clock, convert, signing, telling, throttle};
 use vere_delivery::{Lines, Notice};
@@ -198,13 +198,11 @@ impl Intake for ServiceIntake {
 
     async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal> {
         let group = &self.group;
-        let settings = group.host.process.settings();
-        group
-            .host
-            .process
-            .router
-            .check(&settings, &rcpt.forward_path, self.is_known(session))?;
-        room(group, &settings, &rcpt.forward_path)
+        let process = &group.host.process;
+        let settings = process.settings();
+        let found = process.router.find(&settings, &rcpt.forward_path)?;
+        found.permit(self.is_known(session))?;
+        room(group, &settings, found)
     }
 
     async fn message(&self, session: &Server, mut message: Message) -> Result<String, Refusal> {
@@ -250,7 +248,7 @@ impl ServiceIntake {
 }
 
 /// Whether the queues that a recipient's mail goes to take more.
-fn room(group: &Group, settings: &Settings, path: &ForwardPath) -> Result<(), Refusal> {
+fn room(group: &Group, settings: &Settings, found: Found) -> Result<(), Refusal> {
     let now = clock::now();
     let limits = &settings.limits;
     // Nearly always nothing is refused, and all queues together hold less than one may.
@@ -263,7 +261,7 @@ fn room(group: &Group, settings: &Settings, path: &ForwardPath) -> Result<(), Re
     if !any_bound {
         return Ok(());
     }
-    for destination in group.host.process.router.destinations(settings, path)? {
+    for destination in found.destinations() {
         let (refused, (messages, octets)) = group.queues.look(|queues| {
             let refused = queues.is_refused(&destination, now);
             (refused, queues.fill(&destination))

@@ -25,6 +25,30 @@ pub(super) struct Router {
     pub(super) directory: Directory,
 }
 
+/// The answer of directory and settings to the one question about a recipient: where does the mail go?
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Each place with the address that the mail has there; at least one.
+    targets: Vec<(Place, String)>,
+    /// Whether the recipient is outside our domains, and mail for its domain is not kept here either.
+    is_foreign: bool,
+}
+
+impl Found {
+    /// Checks that a client may send here. With `may_relay`, the client may send to any domain.
+    pub(super) const fn permit(&self, may_relay: bool) -> Result<(), Refusal> {
+        match self.is_foreign && !may_relay {
+            true => Err(Refusal::RelayDenied),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the current destinations of mail for the recipient.
+    pub(super) fn destinations(self) -> impl Iterator<Item = Destination> {
+        self.targets.into_iter().map(|(place, _)| place.into())
+    }
+}
+
 /// A recipient, and the place that receives the recipient's mail.
 type Routed = (Place, Recipient);
 
@@ -37,21 +61,41 @@ struct Routes {
 }
 
 impl Router {
-    /// Checks that a client may send to this recipient. With `may_relay`, the client may send to any domain.
-    pub(super) fn check(
-        &self,
-        settings: &Settings,
-        path: &ForwardPath,
-        may_relay: bool,
-    ) -> Result<(), Refusal> {
-        match self.resolve(settings, path)? {
-            Resolution::NotLocal if may_relay => Ok(()),
-            Resolution::NotLocal => match path.address() {
-                Some(address) if route(settings, address.domain()) == Place::Local => Ok(()),
-                _ => Err(Refusal::RelayDenied),
-            },
-            other => other.refusal().map_or(Ok(()), Err),
-        }
+    /// Finds where mail for a recipient goes: the one question of RCPT, of acceptance and of reports.
+    ///
+    /// # Errors
+    /// The refusal of an unknown recipient; [`Refusal::LocalError`] when the directory cannot be read.
+    pub(super) fn find(&self, settings: &Settings, path: &ForwardPath) -> Result<Found, Refusal> {
+        let resolved = match path.address() {
+            Some(address) => self.directory.resolve(address),
+            None => self.directory.resolve_postmaster(&settings.hostname),
+        };
+        let local = |account: &AccountName, tag: &Option<String>| {
+            (Place::Local, mailbox(settings, account, tag.as_deref()))
+        };
+        let remote = |address: &AddrSpec| {
+            let place = route(settings, address.domain());
+            (place, address.as_str().to_owned())
+        };
+        let resolution = resolved.map_err(|error| unavailable(&error))?;
+        let targets = match (&resolution, path.address()) {
+            (Resolution::Local { account, tag }, _) => vec![local(account, tag)],
+            (Resolution::Forward(targets), _) => {
+                let place = |target: &directory::Destination| match target {
+                    directory::Destination::Local { account, tag } => local(account, tag),
+                    directory::Destination::Remote(address) => remote(address),
+                };
+                targets.iter().map(place).collect()
+            }
+            (Resolution::NotLocal, Some(address)) => vec![remote(address)],
+            (other, _) => return Err(other.refusal().unwrap_or(Refusal::MailboxUnknown)),
+        };
+        let is_foreign = resolution == Resolution::NotLocal
+            && targets.iter().all(|(place, _)| *place != Place::Local);
+        Ok(Found {
+            targets,
+            is_foreign,
+        })
     }
 
     /// Checks that an account may send under this address: an address of the account, or an address of a domain that is
@@ -71,18 +115,6 @@ impl Router {
             Ok(false) => Err(Refusal::SenderNotOwned),
             Err(error) => Err(unavailable(&error)),
         }
-    }
-
-    /// Returns the current destinations of mail for a recipient.
-    pub(super) fn destinations(
-        &self,
-        settings: &Settings,
-        path: &ForwardPath,
-    ) -> Result<Vec<Destination>, Refusal> {
-        let mut routes = Routes::default();
-        self.route_recipient(settings, &RcptTo::new(path.clone()), &mut routes)?;
-        let routed = routes.routed.into_iter();
-        Ok(routed.map(|(place, _)| place.into()).collect())
     }
 
     /// Returns the current place of mail for a domain.
@@ -119,14 +151,6 @@ impl Router {
         }
     }
 
-    fn resolve(&self, settings: &Settings, path: &ForwardPath) -> Result<Resolution, Refusal> {
-        let resolved = match path.address() {
-            Some(address) => self.directory.resolve(address),
-            None => self.directory.resolve_postmaster(&settings.hostname),
-        };
-        resolved.map_err(|error| unavailable(&error))
-    }
-
     /// Returns the records for a received message, one per destination, each recipient once; and the recipients whose
     /// expansion to several addresses is reported to the sender.
     pub(super) fn parts(
@@ -153,49 +177,26 @@ impl Router {
         let mut notify = convert::notify(rcpt.notify);
         let given = rcpt.orcpt.as_ref().map(|orcpt| orcpt.as_str().to_owned());
         let original = rcpt.forward_path.as_str();
-        let recipient = |address: &str, notify| {
+        let recipient = |address: String, notify| {
             // Reports show the address that the sender knows.
             let orcpt = given.clone().or_else(|| {
                 (address != original && original.is_ascii())
                     .then(|| convert::rfc822_orcpt(original))
             });
             Recipient {
-                address: address.to_owned(),
+                address,
                 notify,
                 orcpt,
             }
         };
-        match self.resolve(settings, &rcpt.forward_path)? {
-            Resolution::Local { account, tag } => {
-                let mailbox = mailbox(settings, &account, tag.as_deref());
-                routed.push((Place::Local, recipient(&mailbox, notify)));
-            }
-            Resolution::Forward(targets) => {
-                if targets.len() > 1 && notify.success() {
-                    expanded.push(expansion(settings, original, &given));
-                    notify = without_success(notify);
-                }
-                routed.extend(targets.iter().map(|target| match target {
-                    directory::Destination::Local { account, tag } => {
-                        let mailbox = mailbox(settings, account, tag.as_deref());
-                        (Place::Local, recipient(&mailbox, notify))
-                    }
-                    directory::Destination::Remote(address) => (
-                        route(settings, address.domain()),
-                        recipient(address.as_str(), notify),
-                    ),
-                }))
-            }
-            Resolution::NotLocal => {
-                let address = rcpt.forward_path.address().ok_or(Refusal::MailboxUnknown)?;
-                routed.push((
-                    route(settings, address.domain()),
-                    recipient(address.as_str(), notify),
-                ));
-            }
-            // The account existed at RCPT, and was removed since.
-            other => return Err(other.refusal().unwrap_or(Refusal::MailboxUnknown)),
+        // An account that existed at RCPT may have been removed since.
+        let targets = self.find(settings, &rcpt.forward_path)?.targets;
+        if targets.len() > 1 && notify.success() {
+            expanded.push(expansion(settings, original, &given));
+            notify = without_success(notify);
         }
+        let recipients = targets.into_iter();
+        routed.extend(recipients.map(|(place, address)| (place, recipient(address, notify))));
         Ok(())
     }
 
@@ -342,7 +343,7 @@ mod tests {
     use std::sync::Arc;
 
     use vere_disk::directory::SqliteStore;
-    use vere_ports::directory::{Change, Domain, DomainName};
+    use vere_ports::directory::{Change, Domain, DomainName, MemoryStore};
     use vere_queue::ReportKind;
 
     use super::*;
@@ -389,5 +390,59 @@ mod tests {
             std::fs::write(file.unwrap().path(), [0x55; 65_536]).unwrap();
         }
         assert_eq!(parts(&router, "ann@example.com"), Err(Refusal::LocalError));
+    }
+
+    #[test]
+    fn one_question_says_where_mail_goes_and_who_may_send_it() {
+        let text = "version = 1\nhostname = \"mx.example.org\"\n\
+            [[route]]\ndomain = \"kept.example\"\nnext_hop = \"local\"\n\
+            [[route]]\ndomain = \"fixed.example\"\nnext_hop = \"relay.example:26\"\n";
+        let settings = Settings::parse(text, "vere.toml").unwrap();
+        let directory = Directory::new(Arc::new(MemoryStore::default()), Some('+'));
+        let name = |name: &str| AccountName::parse(name).unwrap();
+        let domain = DomainName::parse("example.org").unwrap();
+        directory.add_domain(domain, None).unwrap();
+        directory
+            .add_account(name("ann@example.org"), None)
+            .unwrap();
+        let targets = ["ann@example.org", "bob@Far.example"];
+        directory
+            .set_alias(name("all@example.org"), targets)
+            .unwrap();
+        let router = Router { directory };
+        let find = |address: &str| {
+            let path = ForwardPath::Address(AddrSpec::parse(address).unwrap());
+            let found = router.find(&settings, &path)?;
+            let strangers = found.permit(false);
+            assert_eq!(found.permit(true), Ok(()), "{address}");
+            let targets = found.targets.iter();
+            let targets = targets.map(|(place, address)| format!("{place:?} {address}"));
+            Ok((targets.collect::<Vec<_>>().join(", "), strangers))
+        };
+        let denied = || Err(Refusal::RelayDenied);
+        for (address, expected) in [
+            ("ann@example.org", Ok(("Local ann@example.org", Ok(())))),
+            ("Ann+a@example.org", Ok(("Local ann+a@example.org", Ok(())))),
+            (
+                "all@example.org",
+                Ok((
+                    "Local ann@example.org, Domain(\"far.example\") bob@far.example",
+                    Ok(()),
+                )),
+            ),
+            ("x@kept.example", Ok(("Local x@kept.example", Ok(())))),
+            (
+                "x@fixed.example",
+                Ok(("Relay(\"relay.example:26\") x@fixed.example", denied())),
+            ),
+            (
+                "x@far.example",
+                Ok(("Domain(\"far.example\") x@far.example", denied())),
+            ),
+            ("nobody@example.org", Err(Refusal::MailboxUnknown)),
+        ] {
+            let expected = expected.map(|(targets, strangers)| (targets.to_owned(), strangers));
+            assert_eq!(find(address), expected, "{address}");
+        }
     }
 }
