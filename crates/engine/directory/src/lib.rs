@@ -40,7 +40,7 @@ use std::sync::Arc;
 use vere_ports::directory::{AccountName, DirectoryStore, DomainName, StoreError};
 
 pub use login::Login;
-pub use resolve::{Destination, EXPANSION_MAX, Resolution};
+pub use resolve::{EXPANSION_MAX, Resolution, Target};
 
 /// The engine; cheap to clone, used by many threads.
 ///

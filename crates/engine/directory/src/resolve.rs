@@ -23,7 +23,7 @@ pub enum Resolution {
         tag: Option<String>,
     },
     /// These destinations, without duplicates, at least one.
-    Forward(Vec<Destination>),
+    Forward(Vec<Target>),
     /// The domain is not local.
     NotLocal,
     /// The domain is local, and the user does not exist. Permanent, 5.1.1.
@@ -47,7 +47,7 @@ impl Resolution {
 
 /// Where an alias leads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Destination {
+pub enum Target {
     /// The mailbox of an account.
     Local {
         /// The account.
@@ -84,7 +84,7 @@ impl Directory {
         self.walk(&mut walk)?;
         Ok(match (walk.found.pop(), walk.found.is_empty()) {
             _ if walk.over => Resolution::Loop,
-            (Some(Destination::Local { account, tag }), true) => Resolution::Local { account, tag },
+            (Some(Target::Local { account, tag }), true) => Resolution::Local { account, tag },
             (Some(last), _) => {
                 walk.found.push(last);
                 Resolution::Forward(walk.found)
@@ -128,7 +128,7 @@ impl Directory {
         Ok(match self.resolve(address)? {
             Resolution::Local { account: owner, .. } => owner == *account,
             Resolution::Forward(destinations) => destinations.iter().any(|destination| {
-                matches!(destination, Destination::Local { account: owner, .. } if owner == account)
+                matches!(destination, Target::Local { account: owner, .. } if owner == account)
             }),
             Resolution::NotLocal | Resolution::NoSuchUser | Resolution::Loop => false,
         })
@@ -146,11 +146,11 @@ impl Directory {
                 continue;
             };
             let Some(domain) = self.own_domain(&address)? else {
-                walk.add(Destination::Remote(address));
+                walk.add(Target::Remote(address));
                 continue;
             };
             match self.look(&domain, &address.local_part_unquoted())? {
-                Found::Account(account, tag) => walk.add(Destination::Local { account, tag }),
+                Found::Account(account, tag) => walk.add(Target::Local { account, tag }),
                 Found::Targets(name, _) if walk.is_below(from, &name) => {
                     self.keep_copy(&name, walk)?
                 }
@@ -165,7 +165,7 @@ impl Directory {
     /// An alias leads back to itself: the target is the account of the same name, if any.
     fn keep_copy(&self, own: &AccountName, walk: &mut Walk) -> Result<(), StoreError> {
         match self.store.account(own)? {
-            Some(account) => walk.add(Destination::Local {
+            Some(account) => walk.add(Target::Local {
                 account: account.name,
                 tag: None,
             }),
@@ -255,8 +255,8 @@ struct Walk {
     /// The aliases followed, each with the index of the alias before.
     followed: Vec<(AccountName, Option<usize>)>,
     names: HashSet<AccountName>,
-    known: HashSet<Destination>,
-    found: Vec<Destination>,
+    known: HashSet<Target>,
+    found: Vec<Target>,
     looked_at: usize,
     /// An alias led back to itself, and there is no account of its name.
     looped: bool,
@@ -287,7 +287,7 @@ impl Walk {
         false
     }
 
-    fn add(&mut self, destination: Destination) {
+    fn add(&mut self, destination: Target) {
         if self.known.insert(destination.clone()) {
             self.found.push(destination);
         }

@@ -56,9 +56,9 @@ fn resolve(directory: &Directory, address: &str) -> String {
     {
         Resolution::Local { account, tag } => show(&account, &tag),
         Resolution::Forward(destinations) => {
-            let one = |destination: &Destination| match destination {
-                Destination::Local { account, tag } => show(account, tag),
-                Destination::Remote(address) => format!("<{address}>"),
+            let one = |destination: &Target| match destination {
+                Target::Local { account, tag } => show(account, tag),
+                Target::Remote(address) => format!("<{address}>"),
             };
             destinations.iter().map(one).collect::<Vec<_>>().join(" ")
         }

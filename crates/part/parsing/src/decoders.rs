@@ -68,7 +68,7 @@ pub fn are_enough(sought: &[Sought]) -> bool {
 pub struct Decoders {
     pub(super) parsers: Parsers,
     /// Messages that gave trouble, shared with the decoders of [`Decoders::beside`].
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<Troubles>>,
     /// See [`LATE_MAX`] and [`LATE_REST`].
     late_max: u32,
     late_rest: Duration,
@@ -76,14 +76,14 @@ pub struct Decoders {
 
 /// Messages that gave trouble.
 #[derive(Debug, Default)]
-struct Known {
+struct Troubles {
     /// Messages that ended processes.
     broken: HashSet<u64>,
     /// Messages not decoded in time: how often, and when last.
     late: HashMap<u64, (u32, Instant)>,
 }
 
-impl Known {
+impl Troubles {
     /// Notes a message that ends every decoding process.
     fn broke(&mut self, body: u64) {
         if self.broken.len() >= KNOWN_MAX {
@@ -155,12 +155,12 @@ impl Decoders {
         self.parsers.0.rest_unused(patience);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Troubles> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a message counts as one that cannot be decoded.
-    fn is_given_up(&self, known: &Known, body: u64) -> bool {
+    fn is_given_up(&self, known: &Troubles, body: u64) -> bool {
         let late = known.late.get(&body);
         known.broken.contains(&body)
             || late.is_some_and(|(times, last)| {

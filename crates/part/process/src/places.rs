@@ -17,11 +17,11 @@ pub struct Places {
 }
 
 impl Places {
-    /// Reserves a place for a connection of `client`, until the [`Place`] is dropped.
+    /// Reserves a place for a connection of `client`, until the [`Permit`] is dropped.
     ///
     /// # Errors
     /// The limit that is reached.
-    pub fn take(self: &Rc<Self>, settings: &Settings, client: Client) -> Result<Place, Refusal> {
+    pub fn take(self: &Rc<Self>, settings: &Settings, client: Client) -> Result<Permit, Refusal> {
         let mut clients = self.clients.borrow_mut();
         let of_client = clients.get(&client).copied().unwrap_or(0);
         if self.taken.get() >= settings.limits.connections_max {
@@ -32,7 +32,7 @@ impl Places {
         }
         self.taken.set(self.taken.get() + 1);
         clients.insert(client, of_client + 1);
-        Ok(Place {
+        Ok(Permit {
             places: Rc::clone(self),
             client,
         })
@@ -44,14 +44,14 @@ impl Places {
     }
 }
 
-/// The place of one connection.
+/// A place among the connections, held until the drop.
 #[derive(Debug)]
-pub struct Place {
+pub struct Permit {
     places: Rc<Places>,
     client: Client,
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         let places = &self.places;
         places.taken.set(places.taken.get().saturating_sub(1));

@@ -81,9 +81,9 @@ impl Router {
         let targets = match (&resolution, path.address()) {
             (Resolution::Local { account, tag }, _) => vec![local(account, tag)],
             (Resolution::Forward(targets), _) => {
-                let place = |target: &directory::Destination| match target {
-                    directory::Destination::Local { account, tag } => local(account, tag),
-                    directory::Destination::Remote(address) => remote(address),
+                let place = |target: &directory::Target| match target {
+                    directory::Target::Local { account, tag } => local(account, tag),
+                    directory::Target::Remote(address) => remote(address),
                 };
                 targets.iter().map(place).collect()
             }

@@ -37,12 +37,12 @@ pub(crate) struct Unavailable;
 pub(crate) struct Signer {
     lines: Vec<Line>,
     next: RefCell<usize>,
-    known: RefCell<HashMap<String, Known>>,
+    known: RefCell<HashMap<String, CachedKeys>>,
     metrics: Rc<GatewayMetrics>,
 }
 
 #[derive(Debug, Clone)]
-struct Known {
+struct CachedKeys {
     until: Instant,
     keys: Rc<[ActiveKey]>,
 }
@@ -169,7 +169,7 @@ impl Signer {
         if known.len() >= KNOWN_MAX {
             known.clear();
         }
-        let entry = Known {
+        let entry = CachedKeys {
             until,
             keys: Rc::clone(&keys),
         };

@@ -16,7 +16,7 @@ use vere_store::PIECES_MEMORY;
 use super::fetch_memory::{FetchMemory, Hold};
 use super::keeper::Keeper;
 use super::large::Large;
-use super::messages::{Batch, fetch};
+use super::messages::{FetchBatch, fetch};
 use vere_process::pace::Pace;
 use vere_process::wire::{self, Connection};
 
@@ -49,7 +49,7 @@ pub(super) struct Fetcher {
 struct Ahead {
     query: FetchQuery,
     octets: usize,
-    batch: JoinHandle<Result<Batch, Refusal>>,
+    batch: JoinHandle<Result<FetchBatch, Refusal>>,
 }
 
 impl Drop for Ahead {
@@ -103,7 +103,7 @@ impl Fetcher {
         Ok(batch.messages)
     }
 
-    async fn read(&mut self, keeper: &Keeper, query: FetchQuery) -> Result<Batch, Refusal> {
+    async fn read(&mut self, keeper: &Keeper, query: FetchQuery) -> Result<FetchBatch, Refusal> {
         let expected = expected(&query);
         let has_room = self
             .hold
@@ -122,8 +122,8 @@ impl Fetcher {
         &mut self,
         keeper: &Keeper,
         query: &FetchQuery,
-        mut batch: Batch,
-    ) -> Result<Batch, Refusal> {
+        mut batch: FetchBatch,
+    ) -> Result<FetchBatch, Refusal> {
         while let Some(needs) = batch.needs {
             let Some(hold) = &mut self.hold else {
                 return Err(Refusal::Unavailable);

@@ -59,10 +59,8 @@ fn resolve(directory: &Directory, rcpt: &RcptTo) -> Result<Vec<Recipient>, Refus
         // Aliases serve LMTP clients other than the gateway; targets on other systems are dropped.
         Resolution::Forward(targets) => {
             let local = targets.into_iter().filter_map(|target| match target {
-                vere_directory::Destination::Local { account, tag } => {
-                    Some(Recipient { account, tag })
-                }
-                vere_directory::Destination::Remote(_) => None,
+                vere_directory::Target::Local { account, tag } => Some(Recipient { account, tag }),
+                vere_directory::Target::Remote(_) => None,
             });
             match local.collect::<Vec<_>>() {
                 none if none.is_empty() => Err(Refusal::MailboxUnknown),

@@ -16,7 +16,7 @@ use crate::files::Files;
 use crate::index::SharedIndex;
 use crate::mail_store::MailStore as FileStore;
 use crate::search;
-use crate::upkeep::Known;
+use crate::upkeep::ReclaimFigures;
 use vere_control::StoreRequest;
 use vere_parsing::Decoders;
 use vere_process::outcome::Outcome;
@@ -205,7 +205,7 @@ fn repair(files: &Files, dry_run: bool, json: bool) -> Result<Outcome, FilesErro
 }
 
 fn compact(store: &mut FileStore, folder: &Path, dead_min: u64) -> Result<u64, StoreError> {
-    let mut known = Known::read(folder).unwrap_or_default();
+    let mut known = ReclaimFigures::read(folder).unwrap_or_default();
     let mut saved = 0;
     loop {
         match store.reclaim(dead_min)? {

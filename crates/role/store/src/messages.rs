@@ -48,7 +48,7 @@ fn refer(store: &MailStore, id: MailboxId, message: &Message) -> Result<Referred
 
 /// Messages read from a mailbox.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct FetchBatch {
     pub(super) messages: Messages,
     /// The last message, if it is sent in pieces.
     pub(super) large: Option<Large>,
@@ -56,7 +56,7 @@ pub(super) struct Batch {
     pub(super) needs: Option<usize>,
 }
 
-impl From<Messages> for Batch {
+impl From<Messages> for FetchBatch {
     fn from(messages: Messages) -> Self {
         Self {
             messages,
@@ -88,7 +88,7 @@ pub(super) async fn fetch(
     keeper: &Keeper,
     query: FetchQuery,
     alone_max: usize,
-) -> Result<Batch, Refusal> {
+) -> Result<FetchBatch, Refusal> {
     let (need, parsed, large_from) = (query.need, query.parsed, query.large_from);
     let fields = query.fields.clone();
     if let Some(names) = fields.clone().filter(|names| has_all(names)) {
@@ -132,7 +132,7 @@ async fn fetch_fields(
     query: FetchQuery,
     names: Arc<[String]>,
     alone_max: usize,
-) -> Result<Batch, Refusal> {
+) -> Result<FetchBatch, Refusal> {
     let asked = keeper.ask(move |store| choose(store, &query)).await;
     let chosen = asked
         .and_then(|chosen| chosen)
@@ -173,7 +173,7 @@ impl Chosen {
             &BodyReader<LogDirectory>,
             &mut Vec<u8>,
         ) -> Result<Content, Unread>,
-    ) -> Batch {
+    ) -> FetchBatch {
         let mut rows = Vec::with_capacity(self.messages.len());
         let mut found = Vec::with_capacity(self.together);
         let mut places = Vec::with_capacity(self.messages.len());
@@ -223,7 +223,7 @@ impl Chosen {
             damaged,
             unavailable,
         };
-        Batch {
+        FetchBatch {
             messages,
             large,
             needs,
@@ -347,7 +347,7 @@ fn fields_at_hand(
     chosen: Box<Chosen>,
     names: &Arc<[String]>,
     index: &SharedIndex,
-) -> Result<Batch, Box<Chosen>> {
+) -> Result<FetchBatch, Box<Chosen>> {
     let Some(segments) = index.segments_at_hand(chosen.snapshot.mailbox()) else {
         return Err(chosen);
     };
@@ -364,7 +364,12 @@ fn fields_at_hand(
 }
 
 /// Returns fields cut out of summaries; reads messages without a summary.
-fn field_rows(chosen: Chosen, names: Arc<[String]>, keeper: &Keeper, alone_max: usize) -> Batch {
+fn field_rows(
+    chosen: Chosen,
+    names: Arc<[String]>,
+    keeper: &Keeper,
+    alone_max: usize,
+) -> FetchBatch {
     let mailbox = chosen.snapshot.mailbox();
     let index = keeper.index();
     let segments = index.segments(mailbox);

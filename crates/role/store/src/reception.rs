@@ -25,7 +25,7 @@ use super::quota::{Quotas, SharedQuotas};
 use super::sessions::{LetIn, Sessions};
 use vere_login::login::Logins;
 use vere_process::memory::{BodyMemory, MEMORY, MemoryFigures, Share};
-use vere_process::places::{self, Place, Places};
+use vere_process::places::{self, Permit, Places};
 use vere_process::secret;
 use vere_process::tls::ServerTls;
 
@@ -204,7 +204,7 @@ impl Reception {
     ///
     /// # Errors
     /// When all places are taken, or all of the client's.
-    pub(super) fn place(&self, client: places::Client) -> Result<Place, Refusal> {
+    pub(super) fn place(&self, client: places::Client) -> Result<Permit, Refusal> {
         self.places.take(&self.settings.borrow(), client)
     }
 

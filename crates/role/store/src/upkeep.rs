@@ -39,7 +39,7 @@ const VERSION: u32 = 1;
 
 /// The figures of reclaimable room.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Known {
+pub(crate) struct ReclaimFigures {
     version: u32,
     /// Dead octets of the log, estimated.
     pub(crate) dead: u64,
@@ -61,7 +61,7 @@ pub(crate) struct LastPass {
     pub(crate) snapshots: u64,
 }
 
-impl Known {
+impl ReclaimFigures {
     /// Reads the figures of the store in a folder; none if no valid file exists.
     pub(crate) fn read(folder: &Path) -> Option<Self> {
         let text = fs::read(folder.join(FILE)).ok()?;
@@ -136,9 +136,9 @@ pub(super) struct Upkeep {
     plan: Plan,
     folder: PathBuf,
     figures: Figures,
-    known: Known,
+    known: ReclaimFigures,
     /// Figures as the file has them.
-    written: Known,
+    written: ReclaimFigures,
     to_work: Sender<Box<ReclaimJob<LogDirectory>>>,
     /// Whether a job is under way.
     busy: bool,
@@ -179,11 +179,11 @@ impl Upkeep {
         Builder::new()
             .name("store-reclaim".to_owned())
             .spawn(move || worker.run(done))?;
-        let known = Known::read(&folder).unwrap_or_else(|| {
+        let known = ReclaimFigures::read(&folder).unwrap_or_else(|| {
             let log = store.reclaimable().map_or(0, |reclaimable| reclaimable.log);
-            Known {
+            ReclaimFigures {
                 dead: log,
-                ..Known::default()
+                ..ReclaimFigures::default()
             }
         });
         store.set_reclaimable(known.dead);
@@ -192,7 +192,7 @@ impl Upkeep {
             folder,
             figures,
             known,
-            written: Known::default(),
+            written: ReclaimFigures::default(),
             to_work,
             busy: false,
             given_up: false,
@@ -336,7 +336,7 @@ impl Upkeep {
     /// Writes the figures for the next start, if they changed.
     pub(super) fn note(&mut self, store: &MailStore) {
         let dead = store.reclaimable().map_or(self.known.dead, |now| now.dead);
-        let known = Known { dead, ..self.known };
+        let known = ReclaimFigures { dead, ..self.known };
         if known != self.written {
             known.write(&self.folder);
             (self.known, self.written) = (known, known);
@@ -408,8 +408,8 @@ mod tests {
     #[test]
     fn what_is_known_comes_back_and_nothing_else_is_believed() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Known::read(folder.path()), None);
-        let mut known = Known {
+        assert_eq!(ReclaimFigures::read(folder.path()), None);
+        let mut known = ReclaimFigures {
             version: VERSION,
             dead: 7,
             last: None,
@@ -419,8 +419,8 @@ mod tests {
             ..ReclaimReport::default()
         });
         known.write(folder.path());
-        assert_eq!(Known::read(folder.path()), Some(known));
+        assert_eq!(ReclaimFigures::read(folder.path()), Some(known));
         fs::write(folder.path().join(FILE), b"{\"version\":2}").unwrap();
-        assert_eq!(Known::read(folder.path()), None);
+        assert_eq!(ReclaimFigures::read(folder.path()), None);
     }
 }

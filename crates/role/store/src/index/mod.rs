@@ -8,7 +8,7 @@ pub(crate) mod summaries;
 mod turns;
 mod verdicts;
 
-pub(crate) use behind::{BEHIND_MAX, Behind, Indexer, MISSED_MAX};
+pub(crate) use behind::{BEHIND_MAX, Indexer, MISSED_MAX, StaleIndex};
 pub(crate) use segments::{Segments, beside};
 pub(crate) use shared::{FOLDER, SharedIndex};
 pub(crate) use turns::{Stop, Turn};

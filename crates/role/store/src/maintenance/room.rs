@@ -8,7 +8,7 @@ use vere_store::StoreError;
 use vere_units::{ByteSize, Timestamp};
 
 use crate::mail_store::MailStore;
-use crate::upkeep::{Known, LastPass};
+use crate::upkeep::{LastPass, ReclaimFigures};
 
 /// Room of the log.
 pub(super) struct Room {
@@ -22,7 +22,7 @@ impl Room {
     pub(super) fn of(store: &mut MailStore, folder: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             dead: store.count_dead()?,
-            last: Known::read(folder).and_then(|known| known.last),
+            last: ReclaimFigures::read(folder).and_then(|known| known.last),
         })
     }
 

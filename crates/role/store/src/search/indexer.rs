@@ -15,7 +15,7 @@ use vere_store::{MailboxId, Message, Snapshot, StoreError};
 use self::build::build;
 pub(super) use self::build::build_all;
 use super::own_fields::{Asking, OwnFields};
-use crate::index::{Behind, Segments, SharedIndex, beside};
+use crate::index::{Segments, SharedIndex, StaleIndex, beside};
 use crate::keeper::Keeper;
 
 /// Mailboxes whose last indexed UID is remembered.
@@ -42,7 +42,7 @@ const REST_PATIENCE: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When the system gives no thread.
-pub(crate) fn start_indexer(changes: Receiver<Behind>, keeper: Keeper) -> io::Result<()> {
+pub(crate) fn start_indexer(changes: Receiver<StaleIndex>, keeper: Keeper) -> io::Result<()> {
     let mut indexing = Indexing {
         keeper,
         changes,
@@ -97,7 +97,7 @@ impl From<io::Error> for Trouble {
 
 struct Indexing {
     keeper: Keeper,
-    changes: Receiver<Behind>,
+    changes: Receiver<StaleIndex>,
     /// Mailboxes to be indexed, with the least number of messages for a new segment.
     waiting: BTreeMap<MailboxId, usize>,
     /// UID from which on no message is indexed, by mailbox.
@@ -110,7 +110,7 @@ struct Indexing {
 
 impl Indexing {
     /// Waits for a change; none when the role ends.
-    fn next(&mut self) -> Option<Behind> {
+    fn next(&mut self) -> Option<StaleIndex> {
         loop {
             let patience = match self.shelf.is_empty() {
                 true => REST_INTERVAL,
@@ -151,8 +151,8 @@ impl Indexing {
         }
     }
 
-    fn hear(&mut self, behind: Behind) {
-        let Behind {
+    fn hear(&mut self, behind: StaleIndex) {
+        let StaleIndex {
             id,
             least,
             uid_next,

@@ -44,9 +44,9 @@ pub(super) fn answer(
     Some((Verdict::Taken, text))
 }
 
-fn target_text(target: &directory::Destination) -> String {
+fn target_text(target: &directory::Target) -> String {
     match target {
-        directory::Destination::Local { account, .. } => account.to_string(),
-        directory::Destination::Remote(address) => address.to_string(),
+        directory::Target::Local { account, .. } => account.to_string(),
+        directory::Target::Remote(address) => address.to_string(),
     }
 }
