@@ -14,19 +14,17 @@ mod look;
 mod measure;
 mod report;
 
-use std::fmt;
-use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::load::LoadError;
+use crate::error::BenchError;
 use crate::noop::NoopRelay;
-use crate::output::{Common, Header, WriteError, note};
+use crate::output::{Common, Header, note};
 use crate::peer::{self, Peer, PeerError, PostfixSetup};
 use crate::process::CpuAccount;
-use crate::sink::{RunningSink, SinkError, SinkOptions};
+use crate::sink::{RunningSink, SinkOptions};
 
 use case::Case;
 use dead::DeadPlan;
@@ -62,53 +60,6 @@ pub enum Part {
     Backlog,
     /// Very many destinations, met for the first time and then known.
     Destinations,
-}
-
-/// Reason for the end of an incomplete benchmark.
-#[derive(Debug)]
-pub enum BenchError {
-    /// The sink.
-    Sink(SinkError),
-    /// The load generator.
-    Load(LoadError),
-    /// The no-op relay.
-    Relay(io::Error),
-    /// A CPU account could not be read: the system measured has probably died.
-    Account {
-        /// The system.
-        name: String,
-        /// The error of the kernel.
-        source: io::Error,
-    },
-    /// An available system could not be started.
-    Peer(PeerError),
-    /// A result cannot be written.
-    Write(WriteError),
-}
-
-impl fmt::Display for BenchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sink(source) => source.fmt(f),
-            Self::Load(source) => source.fmt(f),
-            Self::Relay(source) => write!(f, "no-op relay: {source}"),
-            Self::Account { name, source } => write!(f, "CPU time of {name}: {source}"),
-            Self::Peer(source) => source.fmt(f),
-            Self::Write(source) => source.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for BenchError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Sink(source) => Some(source),
-            Self::Load(source) => Some(source),
-            Self::Peer(source) => Some(source),
-            Self::Relay(source) | Self::Account { source, .. } => Some(source),
-            Self::Write(source) => Some(source),
-        }
-    }
 }
 
 /// How much is measured.
@@ -200,11 +151,11 @@ impl Plan {
 pub fn run(args: &GatewayArgs) -> Result<(), BenchError> {
     let plan = Plan::of(args);
     let base = args.common.base();
-    let vere = peer::program(args.common.vere.as_deref()).map_err(BenchError::Peer)?;
+    let vere = peer::program(args.common.vere.as_deref())?;
     let report = measure_all(&plan, &vere, &base)?;
     args.common
-        .publish(&report.table(), &report.json(), &html::page(&report))
-        .map_err(BenchError::Write)
+        .publish(&report.table(), &report.json(), &html::page(&report))?;
+    Ok(())
 }
 
 /// All systems that run at once.
@@ -221,9 +172,9 @@ impl Systems {
             remember: true,
             ..SinkOptions::default()
         };
-        let sink = RunningSink::start(options).map_err(BenchError::Sink)?;
+        let sink = RunningSink::start(options)?;
         let next_hop = sink.handle().address();
-        let noop = NoopRelay::start(next_hop).map_err(BenchError::Relay)?;
+        let noop = NoopRelay::start(next_hop).map_err(BenchError::of("no-op relay"))?;
         let setups = if plan.full {
             &PostfixSetup::ALL[..]
         } else {

@@ -19,6 +19,7 @@ pub use postfix::PostfixSetup;
 use vere::Nodes;
 pub use vere::Ways;
 
+use crate::output::Header;
 use crate::process::{CpuAccount, Daemon, Process, guard};
 
 /// Longest time from the start of a system to its greeting.
@@ -106,6 +107,24 @@ pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, PeerError> {
     match vere.is_file() {
         true => Ok(vere),
         false => Err(PeerError::NoProgram(vere)),
+    }
+}
+
+/// The started system, if available; an unavailable system is skipped.
+///
+/// # Errors
+/// The failure of an available system.
+pub(crate) fn there<T>(
+    started: Result<T, PeerError>,
+    header: &mut Header,
+) -> Result<Option<T>, PeerError> {
+    match started {
+        Ok(system) => Ok(Some(system)),
+        Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
+            header.skip(error.to_string());
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -27,8 +27,6 @@ mod table;
 mod tasks;
 pub(crate) mod usage;
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -38,7 +36,8 @@ pub use imap::ImapError;
 pub use peer::MailPeer;
 pub use systems::SystemName;
 
-use crate::output::{Common, Header, WriteError, note};
+use crate::error::BenchError;
+use crate::output::{Common, Header, note};
 use crate::peer::{PeerError, program};
 use crate::process::guard;
 use curve::Curves;
@@ -72,55 +71,6 @@ pub struct StoreArgs {
     pub growth: bool,
 }
 
-/// Why the benchmark could not run to its end.
-#[derive(Debug)]
-pub enum StoreBenchError {
-    /// The mail cannot be read.
-    Mail {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// A system could not be started though it is there.
-    Peer(PeerError),
-    /// A system did not answer as it should.
-    Dialogue {
-        /// The system.
-        system: &'static str,
-        /// What happened.
-        source: ImapError,
-    },
-    /// A result cannot be written.
-    Write(WriteError),
-    /// A signal ended it.
-    Stopped,
-}
-
-impl fmt::Display for StoreBenchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mail { path, source } => write!(f, "cannot read {}: {source}", path.display()),
-            Self::Peer(source) => source.fmt(f),
-            Self::Dialogue { system, source } => write!(f, "{system}: {source}"),
-            Self::Write(source) => source.fmt(f),
-            Self::Stopped => f.write_str("stopped by a signal"),
-        }
-    }
-}
-
-impl std::error::Error for StoreBenchError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Peer(source) => Some(source),
-            Self::Dialogue { source, .. } => Some(source),
-            Self::Mail { source, .. } => Some(source),
-            Self::Write(source) => Some(source),
-            Self::Stopped => None,
-        }
-    }
-}
-
 /// Runs the benchmark, prints its table, and writes the files asked for.
 ///
 /// A peer that is not installed is skipped, said on standard error and in the results. SIGINT, SIGTERM and SIGHUP
@@ -128,16 +78,15 @@ impl std::error::Error for StoreBenchError {
 ///
 /// # Errors
 ///
-/// [`StoreBenchError`] when a part of the benchmark itself fails, or a signal ended it; what was found before is told
+/// [`BenchError`] when a part of the benchmark itself fails, or a signal ended it; what was found before is told
 /// as well. Figures that miss their bars are not an error.
-pub fn run(args: &StoreArgs) -> Result<(), StoreBenchError> {
+pub fn run(args: &StoreArgs) -> Result<(), BenchError> {
     let began = Instant::now();
     guard::stop_on_signals();
     if args.growth {
         let (curves, end) = grow(args, began)?;
         args.common
-            .publish(&curves.table(), &curves.json(), &curves.page())
-            .map_err(StoreBenchError::Write)?;
+            .publish(&curves.table(), &curves.json(), &curves.page())?;
         return end;
     }
     let plan = Plan::of(args);
@@ -151,16 +100,12 @@ pub fn run(args: &StoreArgs) -> Result<(), StoreBenchError> {
     let run = Run::of(&plan, quick, began, systems, skipped);
     let (report, end) = run.whole(&mail, quick, &args.common.base());
     args.common
-        .publish(&report.table(), &report.json(), &report.page())
-        .map_err(StoreBenchError::Write)?;
+        .publish(&report.table(), &report.json(), &report.page())?;
     end
 }
 
 /// Measures how figures grow with the mailbox.
-fn grow(
-    args: &StoreArgs,
-    began: Instant,
-) -> Result<(Curves, Result<(), StoreBenchError>), StoreBenchError> {
+fn grow(args: &StoreArgs, began: Instant) -> Result<(Curves, Result<(), BenchError>), BenchError> {
     let mut sizes = growth::SIZES.to_vec();
     if args.common.quick {
         sizes.truncate(growth::QUICK_SIZES);
@@ -179,7 +124,7 @@ fn grow(
     let mut growing = Growing::of(began, &systems, &mail);
     let end = growing.through(&sizes);
     let end = match guard::is_stopped() {
-        true => Err(StoreBenchError::Stopped),
+        true => Err(BenchError::Stopped),
         false => end,
     };
     let (points, said) = growing.found();
@@ -202,21 +147,16 @@ fn grow(
     Ok((curves, end))
 }
 
-fn read(args: &StoreArgs, messages: usize) -> Result<Mail, StoreBenchError> {
-    Mail::read(&args.mail, messages).map_err(|source| StoreBenchError::Mail {
-        path: args.mail.clone(),
-        source,
-    })
+fn read(args: &StoreArgs, messages: usize) -> Result<Mail, BenchError> {
+    let failed = BenchError::of(format!("cannot read {}", args.mail.display()));
+    Mail::read(&args.mail, messages).map_err(failed)
 }
 
 /// The systems that were asked for, else the usual ones, as far as they could be started; and why others
 /// could not.
-fn start(
-    args: &StoreArgs,
-    usual: &[SystemName],
-) -> Result<(Vec<System>, Vec<String>), StoreBenchError> {
+fn start(args: &StoreArgs, usual: &[SystemName]) -> Result<(Vec<System>, Vec<String>), BenchError> {
     let base = args.common.base();
-    let vere = program(args.common.vere.as_deref()).map_err(StoreBenchError::Peer)?;
+    let vere = program(args.common.vere.as_deref())?;
     let wanted = match args.system.as_slice() {
         [] => usual,
         wanted => wanted,
@@ -229,7 +169,7 @@ fn start(
                 note(&error.to_string());
                 skipped.push(error.to_string());
             }
-            Err(error) => return Err(StoreBenchError::Peer(error)),
+            Err(error) => return Err(BenchError::Peer(error)),
         }
     }
     Ok((systems, skipped))

@@ -11,8 +11,9 @@ use std::time::Duration;
 use super::case::Case;
 use super::measure::{Measurement, Target, measure};
 use super::report::OURS;
-use super::{BenchError, note};
+use crate::error::BenchError;
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, Messages};
+use crate::output::note;
 use crate::peer::{Peer, PeerError, Ways};
 use crate::row::{Bar, Row, median};
 use crate::sink::{Fault, RunningSink, SinkError, SinkOptions};
@@ -97,7 +98,7 @@ impl Graveyard {
         };
         Ok(Self {
             _silent: TcpListener::bind(silent).map_err(listen)?,
-            _slow: RunningSink::start(slow).map_err(BenchError::Sink)?,
+            _slow: RunningSink::start(slow)?,
         })
     }
 }
@@ -108,14 +109,14 @@ pub(super) fn run(plan: &DeadPlan, vere: &Path, base: &Path) -> Result<Vec<Row>,
         remember: true,
         ..SinkOptions::default()
     };
-    let sink = RunningSink::start(options).map_err(BenchError::Sink)?;
+    let sink = RunningSink::start(options)?;
     let port = sink.handle().address().port();
     let _graveyard = Graveyard::open(port)?;
     let ways = Ways::Zone {
         records: plan.zone(),
         port,
     };
-    let start = || Peer::vere_with(vere, &ways, base).map_err(BenchError::Peer);
+    let start = || Peer::vere_with(vere, &ways, base);
     let (well, beset) = (start()?, start()?);
     fill(plan, beset.address())?;
     let progress = LoadProgress::default();
@@ -151,7 +152,7 @@ fn to_the_dead(plan: &DeadPlan, target: SocketAddr, end: LoadEnd, sessions: usiz
 fn fill(plan: &DeadPlan, target: SocketAddr) -> Result<(), BenchError> {
     let count = plan.dead * plan.waiting;
     let options = to_the_dead(plan, target, LoadEnd::Count(count), SESSIONS);
-    let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
+    let report = load::run(&options, &LoadProgress::default())?;
     note(&format!(
         "{} messages wait for {} dead destinations",
         report.acked.len(),

@@ -9,9 +9,10 @@ use super::case::Case;
 use super::look::looked;
 use super::measure::{Measurement, Target, measure};
 use super::report::OURS;
-use super::{BenchError, note};
 use crate::arrivals::Arrivals;
+use crate::error::BenchError;
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, LoadReport, Messages};
+use crate::output::note;
 use crate::peer::{Peer, Ways};
 use crate::row::{Row, median};
 use crate::sink::{RunningSink, SinkHandle, SinkOptions};
@@ -81,12 +82,12 @@ pub(super) fn run(
         remember: true,
         ..SinkOptions::default()
     };
-    let sink = RunningSink::start(options).map_err(BenchError::Sink)?;
+    let sink = RunningSink::start(options)?;
     let ways = Ways::Zone {
         records: plan.zone(),
         port: sink.handle().address().port(),
     };
-    let start = || Peer::vere_with(vere, &ways, base).map_err(BenchError::Peer);
+    let start = || Peer::vere_with(vere, &ways, base);
     let (many, few) = (start()?, start()?);
     let before = resident(&many);
     let mut rows = meet(plan, &many, sink.handle())?;
@@ -108,7 +109,7 @@ fn meet(plan: &DestinationsPlan, system: &Peer, sink: &SinkHandle) -> Result<Vec
         tolerant: true,
         ..LoadOptions::new(system.address(), LoadEnd::Count(EACH * plan.known))
     };
-    let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
+    let report = load::run(&options, &LoadProgress::default())?;
     note(&format!(
         "{} messages to {} destinations taken in {:.1} s",
         report.acked.len(),

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::BenchError;
 use super::report::OURS;
+use crate::error::BenchError;
 use crate::peer::{Peer, PeerError};
 use crate::row::{Bar, Row, median};
 

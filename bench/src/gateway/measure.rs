@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::BenchError;
 use super::case::Case;
 use crate::arrivals::Arrivals;
+use crate::error::BenchError;
 use crate::load::{self, Ack, LoadEnd, LoadOptions, LoadProgress};
 use crate::process::CpuAccount;
 use crate::sink::SinkHandle;
@@ -86,10 +86,7 @@ pub(crate) fn measure(
     case: &Case,
 ) -> Result<Measurement, BenchError> {
     let cpu = || {
-        let failed = |source| BenchError::Account {
-            name: target.name.clone(),
-            source,
-        };
+        let failed = BenchError::of(format!("CPU time of {}", target.name));
         target.account.total().map_err(failed)
     };
     sink.take_deliveries();
@@ -100,7 +97,7 @@ pub(crate) fn measure(
     options.rate = case.rate;
     options.destinations = case.domains.clone();
     options.messages_per_connection = Some(MESSAGES_PER_CONNECTION);
-    let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
+    let report = load::run(&options, &LoadProgress::default())?;
     let arrivals = Arrivals::await_all(sink, options.run, &report.acked, STALL);
     std::thread::sleep(SETTLE);
     let cpu_taken = cpu()?.saturating_sub(cpu_before);

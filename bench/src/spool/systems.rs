@@ -14,8 +14,9 @@ use super::drive::{Dialect, Lane};
 use super::fixed::Fixed;
 use super::floor;
 use super::floor_wire::FloorWire;
+use super::plan::Setting;
 use super::vere_wire::Session;
-use super::{Setting, SpoolBenchError};
+use crate::error::BenchError;
 use crate::peer::{self, PeerError};
 use crate::process::Daemon;
 
@@ -62,15 +63,15 @@ impl Floor {
     /// # Errors
     ///
     /// There is no port, process or thread left.
-    pub(super) fn start(setting: &Setting<'_>) -> Result<Self, SpoolBenchError> {
+    pub(super) fn start(setting: &Setting<'_>) -> Result<Self, BenchError> {
         if let Some(own) = setting.own {
-            let server = Server::floor(own, setting.base).map_err(SpoolBenchError::Peer)?;
+            let server = Server::floor(own, setting.base)?;
             return Ok(Self {
                 address: server.address,
                 _server: Some(server),
             });
         }
-        let failed = SpoolBenchError::io;
+        let failed = BenchError::io;
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed("start the floor"))?;
         let address = listener.local_addr().map_err(failed("start the floor"))?;
         std::thread::spawn(move || floor::serve(listener));
@@ -304,11 +305,11 @@ impl Target {
         count: usize,
         body: &[u8],
         window: usize,
-    ) -> Result<Vec<Lane>, SpoolBenchError> {
+    ) -> Result<Vec<Lane>, BenchError> {
         (0..count)
             .map(|number| {
                 let (dialect, streams) = self.open(number, body, window)?;
-                Lane::new(dialect, streams).map_err(SpoolBenchError::io("connect"))
+                Lane::new(dialect, streams).map_err(BenchError::io("connect"))
             })
             .collect()
     }
@@ -318,7 +319,7 @@ impl Target {
         number: usize,
         body: &[u8],
         window: usize,
-    ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), SpoolBenchError> {
+    ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), BenchError> {
         if [VERE, VERE_TWO, VERE_TWO_ONE_LOGS].contains(&self.name) {
             return self.open_nodes(number, body);
         }
@@ -331,14 +332,14 @@ impl Target {
         };
         let connect = |address: &SocketAddr| TcpStream::connect(address);
         let streams = self.addresses.iter().map(connect).collect::<Result<_, _>>();
-        Ok((dialect, streams.map_err(SpoolBenchError::io("connect"))?))
+        Ok((dialect, streams.map_err(BenchError::io("connect"))?))
     }
     /// All nodes hold the same queues, so that a common stream of numbers suits all nodes.
     fn open_nodes(
         &self,
         number: usize,
         body: &[u8],
-    ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), SpoolBenchError> {
+    ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), BenchError> {
         // A group has a log from its creation, or never.
         let (group, logs) = match self.name {
             VERE_TWO_ONE_LOGS => (format!("one-logs-{number}"), 1),
@@ -350,11 +351,11 @@ impl Target {
             .map(|(index, address)| Session::open_as(*address, &secret(), &group, index < logs))
             .collect::<Result<Vec<_>, _>>()?;
         let dialect = match &sessions[..] {
-            [] => return Err(SpoolBenchError::protocol("no node")),
+            [] => return Err(BenchError::protocol("no node")),
             [first, rest @ ..] if rest.iter().all(|other| other.is_at(first)) => {
                 first.dialect(body, true)
             }
-            _ => return Err(SpoolBenchError::protocol("replicas are not alike")),
+            _ => return Err(BenchError::protocol("replicas are not alike")),
         };
         let streams = sessions.into_iter().map(|session| session.stream);
         Ok((Box::new(dialect), streams.collect()))

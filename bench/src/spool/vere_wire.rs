@@ -15,8 +15,8 @@ use vere_spoolwire::{
     WELCOME_FRAME_MAX, Welcome, encode_change, encode_create,
 };
 
-use super::SpoolBenchError;
 use super::drive::{Dialect, Replied};
+use crate::error::BenchError;
 
 /// The only queue of each group.
 pub(super) const QUEUE: QueueId = QueueId(0);
@@ -57,7 +57,7 @@ impl Session {
         address: SocketAddr,
         secret: &SharedSecret,
         group: &str,
-    ) -> Result<Self, SpoolBenchError> {
+    ) -> Result<Self, BenchError> {
         Self::open_as(address, secret, group, true)
     }
 
@@ -71,8 +71,8 @@ impl Session {
         secret: &SharedSecret,
         group: &str,
         logged: bool,
-    ) -> Result<Self, SpoolBenchError> {
-        let io = SpoolBenchError::io;
+    ) -> Result<Self, BenchError> {
+        let io = BenchError::io;
         let stream = TcpStream::connect(address).map_err(io("connect to a node"))?;
         stream
             .set_read_timeout(Some(PATIENCE))
@@ -109,9 +109,7 @@ impl Session {
             _ => Welcome::decode(frame).map_err(wrong),
         })?;
         if welcome.proof != hello.answer(&greeting, secret) {
-            return Err(SpoolBenchError::protocol(
-                "the node does not know the secret",
-            ));
+            return Err(BenchError::protocol("the node does not know the secret"));
         }
         session.txn = welcome.processed.next().0;
         session.create()?;
@@ -119,7 +117,7 @@ impl Session {
     }
 
     /// Creates the queue, or finds its next number.
-    fn create(&mut self) -> Result<(), SpoolBenchError> {
+    fn create(&mut self) -> Result<(), BenchError> {
         let mut out = Vec::new();
         let limits = QueueLimits {
             length_max: 1 << 40,
@@ -146,10 +144,10 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn send(&mut self, octets: &[u8]) -> Result<(), SpoolBenchError> {
+    pub(super) fn send(&mut self, octets: &[u8]) -> Result<(), BenchError> {
         self.stream
             .write_all(octets)
-            .map_err(SpoolBenchError::io("write to a node"))
+            .map_err(BenchError::io("write to a node"))
     }
 
     /// The next answer of the node.
@@ -157,15 +155,15 @@ impl Session {
     /// # Errors
     ///
     /// The connection ends, or the input is not an answer.
-    pub(super) fn answer(&mut self) -> Result<Answer, SpoolBenchError> {
+    pub(super) fn answer(&mut self) -> Result<Answer, BenchError> {
         self.frame(|frame| Answer::decode(frame).map_err(wrong))
     }
 
     /// Waits for a frame and parses the frame.
     pub(super) fn frame<T>(
         &mut self,
-        read: impl FnOnce(&Frame<'_>) -> Result<T, SpoolBenchError>,
-    ) -> Result<T, SpoolBenchError> {
+        read: impl FnOnce(&Frame<'_>) -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
         loop {
             if let Some(frame) =
                 Frame::read(&self.input[self.read..], WELCOME_FRAME_MAX).map_err(wrong)?
@@ -180,9 +178,9 @@ impl Session {
             let count = self
                 .stream
                 .read(&mut chunk)
-                .map_err(SpoolBenchError::io("read from a node"))?;
+                .map_err(BenchError::io("read from a node"))?;
             if count == 0 {
-                return Err(SpoolBenchError::protocol("the node closed the connection"));
+                return Err(BenchError::protocol("the node closed the connection"));
             }
             self.input.extend_from_slice(&chunk[..count]);
         }
@@ -193,7 +191,7 @@ impl Session {
     /// # Errors
     ///
     /// The octets do not arrive.
-    pub(super) fn pass(&mut self, octets: u64) -> Result<(), SpoolBenchError> {
+    pub(super) fn pass(&mut self, octets: u64) -> Result<(), BenchError> {
         let mut left = octets;
         let there = left.min((self.input.len() - self.read) as u64);
         self.read += there as usize;
@@ -201,9 +199,9 @@ impl Session {
         while left > 0 {
             let most = self.piece.len().min(left as usize);
             match self.stream.read(&mut self.piece[..most]) {
-                Ok(0) => return Err(SpoolBenchError::protocol("the node closed the connection")),
+                Ok(0) => return Err(BenchError::protocol("the node closed the connection")),
                 Ok(count) => left -= count as u64,
-                Err(error) => return Err(SpoolBenchError::io("read from a node")(error)),
+                Err(error) => return Err(BenchError::io("read from a node")(error)),
             }
         }
         Ok(())
@@ -214,7 +212,7 @@ impl Session {
     /// # Errors
     ///
     /// The node does not hold these messages in this order.
-    pub(super) fn check(&mut self, messages: u64, body: &[u8]) -> Result<(), SpoolBenchError> {
+    pub(super) fn check(&mut self, messages: u64, body: &[u8]) -> Result<(), BenchError> {
         let mut next = RecordId(1);
         let mut found = 0;
         while found < messages {
@@ -267,8 +265,8 @@ fn nonce(greeting: &Greeting) -> [u8; SECRET_LEN] {
     nonce
 }
 
-fn wrong(error: impl std::fmt::Display) -> SpoolBenchError {
-    SpoolBenchError::protocol(error.to_string())
+fn wrong(error: impl std::fmt::Display) -> BenchError {
+    BenchError::protocol(error.to_string())
 }
 
 /// The effect of the octets of number and record on a frame's checksum.

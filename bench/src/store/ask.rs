@@ -9,7 +9,6 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::StoreBenchError;
 use super::imap::{Imap, ImapError};
 use super::plan::{Part, Plan};
 use super::queries::Question;
@@ -17,6 +16,7 @@ use super::report::{Answer, Figure, OURS, PART};
 use super::run::Run;
 use super::systems::{System, XAPIAN};
 use super::{queries, table, tasks, usage};
+use crate::error::BenchError;
 use crate::process::guard;
 use crate::row::median;
 
@@ -52,7 +52,7 @@ pub(super) fn ask(
     mut questions: Vec<Question>,
     mut small: Vec<Question>,
     run: &mut Run<'_>,
-) -> Result<(), StoreBenchError> {
+) -> Result<(), BenchError> {
     let plan = run.plan;
     questions.retain(|question| plan.wants(&[question.task]));
     small.retain(|question| plan.wants(&[question.task]));

@@ -4,7 +4,6 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::StoreBenchError;
 use super::deliver::{Lane, Protocol};
 use super::fill::{self, MIB};
 use super::imap::ImapError;
@@ -13,6 +12,7 @@ use super::queries::{self, Question};
 use super::run::tell;
 use super::systems::{READER, System, address_of};
 use super::tasks::{self, millis};
+use crate::error::BenchError;
 use crate::output::note;
 use crate::process::guard;
 
@@ -118,7 +118,7 @@ impl<'a> Growing<'a> {
     ///
     /// # Errors
     /// When a system does not answer as expected; earlier results are kept.
-    pub(super) fn through(&mut self, sizes: &[usize]) -> Result<(), StoreBenchError> {
+    pub(super) fn through(&mut self, sizes: &[usize]) -> Result<(), BenchError> {
         let started = Instant::now();
         let mut before = 0;
         for (place, size) in sizes.iter().copied().enumerate() {
@@ -142,7 +142,7 @@ impl<'a> Growing<'a> {
         Ok(())
     }
 
-    fn to(&mut self, size: usize, left: Duration) -> Result<(), StoreBenchError> {
+    fn to(&mut self, size: usize, left: Duration) -> Result<(), BenchError> {
         for one in &mut self.all {
             let system = one.system.name;
             tell(
@@ -152,7 +152,7 @@ impl<'a> Growing<'a> {
                 &format!("{size} messages"),
             );
             let grown = one.grow(size);
-            let grown = grown.map_err(|source| StoreBenchError::Dialogue { system, source })?;
+            let grown = grown.map_err(|source| BenchError::of(system)(source))?;
             let Times {
                 filled,
                 rested,

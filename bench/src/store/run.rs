@@ -14,7 +14,8 @@ use super::plan::{Part, Plan};
 use super::queries;
 use super::report::{Answer, Figure, OURS, PART, Report};
 use super::systems::{System, XAPIAN};
-use super::{StoreBenchError, ask, deliver, fill, memory, offices, tasks};
+use super::{ask, deliver, fill, memory, offices, tasks};
+use crate::error::BenchError;
 use crate::output::{Header, note};
 use crate::process::guard;
 
@@ -64,11 +65,11 @@ impl<'a> Run<'a> {
         mail: &Mail,
         quick: bool,
         base: &Path,
-    ) -> (Report, Result<(), StoreBenchError>) {
+    ) -> (Report, Result<(), BenchError>) {
         let header = Header::new("store", quick, base);
         let end = self.parts(mail, base);
         let end = match guard::is_stopped() {
-            true => Err(StoreBenchError::Stopped),
+            true => Err(BenchError::Stopped),
             false => end,
         };
         if let Err(error) = &end {
@@ -94,7 +95,7 @@ impl<'a> Run<'a> {
         (report, end)
     }
 
-    fn parts(&mut self, mail: &Mail, base: &Path) -> Result<(), StoreBenchError> {
+    fn parts(&mut self, mail: &Mail, base: &Path) -> Result<(), BenchError> {
         let plan = self.plan;
         fill_all(mail, self)?;
         let all = queries::questions(mail);
@@ -124,9 +125,9 @@ impl<'a> Run<'a> {
     }
 
     /// Calls `round` repeatedly, within the time of the part.
-    pub(super) fn rounds<F>(&mut self, part: Part, mut round: F) -> Result<(), StoreBenchError>
+    pub(super) fn rounds<F>(&mut self, part: Part, mut round: F) -> Result<(), BenchError>
     where
-        F: FnMut(&mut Self) -> Result<(), StoreBenchError>,
+        F: FnMut(&mut Self) -> Result<(), BenchError>,
     {
         self.forecast.enter(part);
         let share = self.plan.share(part);
@@ -162,27 +163,22 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// When ours does not, or a signal came.
-    pub(super) fn each<F>(&mut self, what: &str, mut measure: F) -> Result<(), StoreBenchError>
+    pub(super) fn each<F>(&mut self, what: &str, mut measure: F) -> Result<(), BenchError>
     where
         F: FnMut(&mut System) -> Result<Vec<Figure>, ImapError>,
     {
         let mut given_up = Vec::new();
         for system in &mut self.systems {
             if guard::is_stopped() {
-                return Err(StoreBenchError::Stopped);
+                return Err(BenchError::Stopped);
             }
             let (so_far, left) = (self.began.elapsed(), self.forecast.left());
             tell(so_far, left, system.name, what);
             match measure(system) {
                 Ok(figures) => self.figures.extend(figures),
-                Err(_) if guard::is_stopped() => return Err(StoreBenchError::Stopped),
+                Err(_) if guard::is_stopped() => return Err(BenchError::Stopped),
                 Err(source) if system.name != OURS => given_up.push((system.name, source)),
-                Err(source) => {
-                    return Err(StoreBenchError::Dialogue {
-                        system: OURS,
-                        source,
-                    });
-                }
+                Err(source) => return Err(BenchError::of(OURS)(source)),
             }
         }
         for (name, source) in given_up {
@@ -193,7 +189,7 @@ impl<'a> Run<'a> {
     }
 
     /// Measures the systems with all of the mail.
-    fn each_whole<F>(&mut self, what: &str, mut measure: F) -> Result<(), StoreBenchError>
+    fn each_whole<F>(&mut self, what: &str, mut measure: F) -> Result<(), BenchError>
     where
         F: FnMut(&mut System) -> Result<Vec<Figure>, ImapError>,
     {
@@ -232,7 +228,7 @@ pub(super) fn tell(so_far: Duration, left: Duration, system: &str, what: &str) {
 
 /// Fills all systems: slow systems with the first messages only, and for each slow system our store once more with as
 /// many messages, for the comparison.
-fn fill_all(mail: &Mail, run: &mut Run<'_>) -> Result<(), StoreBenchError> {
+fn fill_all(mail: &Mail, run: &mut Run<'_>) -> Result<(), BenchError> {
     let plan = run.plan;
     run.enter(Part::Fill);
     let fewer = plan.few < mail.messages.len();
@@ -261,7 +257,7 @@ fn fill_all(mail: &Mail, run: &mut Run<'_>) -> Result<(), StoreBenchError> {
     })
 }
 
-fn change(mail: &Mail, run: &mut Run<'_>, base: &Path) -> Result<(), StoreBenchError> {
+fn change(mail: &Mail, run: &mut Run<'_>, base: &Path) -> Result<(), BenchError> {
     let plan = run.plan;
     // Cyrus refuses malformed messages of APPEND and of deliveries.
     let mail = mail.well_formed();
@@ -289,7 +285,7 @@ fn change(mail: &Mail, run: &mut Run<'_>, base: &Path) -> Result<(), StoreBenchE
     Ok(())
 }
 
-fn change_once(mail: &[Vec<u8>], run: &mut Run<'_>) -> Result<(), StoreBenchError> {
+fn change_once(mail: &[Vec<u8>], run: &mut Run<'_>) -> Result<(), BenchError> {
     let plan = run.plan;
     if plan.wants(&["expunge"]) {
         run.each_whole("expunge", |system| tasks::expunge(system))?;
@@ -320,8 +316,8 @@ fn deliver_beside_postfix(
     mail: &[Vec<u8>],
     run: &mut Run<'_>,
     base: &Path,
-) -> Result<(), StoreBenchError> {
-    let (mut offices, missing) = Office::all(base).map_err(StoreBenchError::Peer)?;
+) -> Result<(), BenchError> {
+    let (mut offices, missing) = Office::all(base)?;
     for error in missing {
         run.skip(error.to_string());
     }
@@ -336,8 +332,7 @@ fn deliver_beside_postfix(
             let system = office.name();
             tell(run.began.elapsed(), run.forecast.left(), system, "delivery");
             let delivered = office.deliver(messages);
-            let delivered =
-                delivered.map_err(|source| StoreBenchError::Dialogue { system, source })?;
+            let delivered = delivered.map_err(|source| BenchError::of(system)(source))?;
             run.figures.extend(delivered);
         }
         Ok(())

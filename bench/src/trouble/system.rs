@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::TroubleError;
+use crate::error::BenchError;
 use crate::peer::{PeerError, folder, free_address};
 use crate::process::{Daemon, Process, guard};
 use crate::store::imap::Imap;
@@ -76,8 +76,8 @@ pub(super) struct System {
 
 impl System {
     /// Starts a system of the program `vere` below `base`.
-    pub(super) fn start(vere: &Path, base: &Path, quick: bool) -> Result<Self, TroubleError> {
-        let io = TroubleError::io;
+    pub(super) fn start(vere: &Path, base: &Path, quick: bool) -> Result<Self, BenchError> {
+        let io = BenchError::io;
         let folder = folder(base, "vere-bench-trouble-").map_err(io("make a folder"))?;
         let mut ports = Vec::new();
         for _ in 0..7 {
@@ -132,11 +132,11 @@ impl System {
         memory
     }
 
-    fn wait_ready(&self) -> Result<(), TroubleError> {
+    fn wait_ready(&self) -> Result<(), BenchError> {
         let until = Instant::now() + START_MAX;
         while Imap::connect(self.imap).is_err() || super::honest::send(self).is_err() {
             if Instant::now() >= until || !self.daemon.is_running() {
-                return Err(TroubleError::Peer(PeerError::NotReady {
+                return Err(BenchError::Peer(PeerError::NotReady {
                     name: "vere",
                     last_words: self.daemon.last_words(),
                 }));
@@ -147,15 +147,16 @@ impl System {
     }
 
     /// Stores large messages for clients that ask for messages and do not read.
-    fn fill(&self) -> Result<(), TroubleError> {
+    fn fill(&self) -> Result<(), BenchError> {
         let line = [b"x".repeat(76), b"\r\n".to_vec()].concat();
         let mut message = b"Subject: large\r\n\r\n".to_vec();
         message.extend(line.iter().cycle().take(LARGE_OCTETS / 78 * 78));
-        let mut imap = Imap::connect(self.imap).map_err(TroubleError::Imap)?;
+        let failed = || BenchError::of("mail store");
+        let mut imap = Imap::connect(self.imap).map_err(failed())?;
         let login = format!("LOGIN {} {PASSWORD}", user(0));
-        imap.ok(&login).map_err(TroubleError::Imap)?;
+        imap.ok(&login).map_err(failed())?;
         for _ in 0..LARGE {
-            imap.append("INBOX", &message).map_err(TroubleError::Imap)?;
+            imap.append("INBOX", &message).map_err(failed())?;
         }
         Ok(())
     }
