@@ -22,15 +22,15 @@ use clap::Args;
 use crate::error::BenchError;
 use crate::noop::NoopRelay;
 use crate::output::{Common, Header, note};
-use crate::peer::{self, Peer, PeerError, PostfixSetup};
+use crate::peer::{self, OURS, Peer, PostfixSetup, there};
 use crate::process::CpuAccount;
 use crate::sink::{RunningSink, SinkOptions};
 
 use case::Case;
 use dead::DeadPlan;
 use destinations::DestinationsPlan;
-use measure::{Target, measure};
-use report::{OURS, Report, metric};
+use measure::{Target, measure, metric};
+use report::Report;
 
 /// Measures the gateway: throughput, CPU per message and reply times, beside Postfix.
 #[derive(Debug, Clone, Args)]
@@ -163,16 +163,16 @@ struct Systems {
     sink: RunningSink,
     noop: NoopRelay,
     peers: Vec<Peer>,
-    skipped: Vec<String>,
 }
 
 impl Systems {
-    fn start(plan: &Plan, vere: &Path, base: &Path) -> Result<Self, BenchError> {
-        let options = SinkOptions {
-            remember: true,
-            ..SinkOptions::default()
-        };
-        let sink = RunningSink::start(options)?;
+    fn start(
+        plan: &Plan,
+        vere: &Path,
+        base: &Path,
+        header: &mut Header,
+    ) -> Result<Self, BenchError> {
+        let sink = RunningSink::start(SinkOptions::remembering())?;
         let next_hop = sink.handle().address();
         let noop = NoopRelay::start(next_hop).map_err(BenchError::of("no-op relay"))?;
         let setups = if plan.full {
@@ -185,23 +185,11 @@ impl Systems {
             .map(|setup| Peer::postfix(*setup, next_hop, base))
             .collect();
         started.push(Peer::vere(vere, next_hop, base));
-        let mut systems = Self {
-            sink,
-            noop,
-            peers: Vec::new(),
-            skipped: Vec::new(),
-        };
+        let mut peers = Vec::new();
         for peer in started {
-            match peer {
-                Ok(peer) => systems.peers.push(peer),
-                Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
-                    note(&error.to_string());
-                    systems.skipped.push(error.to_string());
-                }
-                Err(error) => return Err(BenchError::Peer(error)),
-            }
+            peers.extend(there(peer, header)?);
         }
-        Ok(systems)
+        Ok(Self { sink, noop, peers })
     }
 
     fn targets(&self, plan: &Plan) -> Vec<Target> {
@@ -220,19 +208,13 @@ impl Systems {
             ),
             limit("no-op relay", self.noop.address(), self.noop.account()),
         ];
-        targets.extend(self.peers.iter().map(|peer| Target {
-            name: peer.name().to_owned(),
-            address: peer.address(),
-            account: peer.account(),
-            send: plan.send,
-            is_limit: false,
-        }));
+        let peers = self.peers.iter();
+        targets.extend(peers.map(|peer| Target::of(peer.name(), peer, plan.send)));
         targets
     }
 }
 
 fn measure_all(plan: &Plan, vere: &Path, base: &Path) -> Result<Report, BenchError> {
-    let began = Instant::now();
     let mut report = Report {
         header: Header::new("gateway", !plan.full, base),
         cases: Vec::new(),
@@ -251,22 +233,21 @@ fn measure_all(plan: &Plan, vere: &Path, base: &Path) -> Result<Report, BenchErr
             }
         }
     }
-    report.header.seconds = began.elapsed().as_secs_f64();
+    report.header.end();
     Ok(report)
 }
 
 /// The loads on all systems, in turns.
 fn loads(plan: &Plan, vere: &Path, base: &Path, report: &mut Report) -> Result<(), BenchError> {
     let began = Instant::now();
-    let mut systems = Systems::start(plan, vere, base)?;
+    let systems = Systems::start(plan, vere, base, &mut report.header)?;
     report.targets = systems.targets(plan);
     report.cases = plan.cases();
     for round in 0..plan.rounds {
         for case in &report.cases {
             if began.elapsed() > plan.budget {
                 let text = format!("round {round}, {} skipped: out of time", case.label);
-                note(&text);
-                systems.skipped.push(text);
+                report.header.skip(text);
                 continue;
             }
             for target in &report.targets {
@@ -277,7 +258,6 @@ fn loads(plan: &Plan, vere: &Path, base: &Path, report: &mut Report) -> Result<(
         }
     }
     half_load(plan, &systems, report)?;
-    report.header.skipped.append(&mut systems.skipped);
     Ok(())
 }
 

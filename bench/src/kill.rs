@@ -235,8 +235,7 @@ mod tests {
         let faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
         RunningSink::start(SinkOptions {
             faults,
-            remember: true,
-            ..SinkOptions::default()
+            ..SinkOptions::remembering()
         })
         .unwrap()
     }

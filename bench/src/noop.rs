@@ -343,10 +343,7 @@ mod tests {
 
     #[test]
     fn everything_goes_through_unchanged() {
-        let sink = RunningSink::start(SinkOptions {
-            remember: true,
-            ..SinkOptions::default()
-        });
+        let sink = RunningSink::start(SinkOptions::remembering());
         let sink = sink.unwrap();
         let relay = NoopRelay::start(sink.handle().address()).unwrap();
         let mut options = LoadOptions::new(relay.address(), LoadEnd::Count(1000));

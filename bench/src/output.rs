@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -60,6 +61,7 @@ impl Common {
 pub(crate) struct Header {
     pub(crate) bench: &'static str,
     pub(crate) quick: bool,
+    pub(crate) began: Instant,
     pub(crate) seconds: f64,
     pub(crate) machine: Machine,
     pub(crate) skipped: Vec<String>,
@@ -71,10 +73,16 @@ impl Header {
         Self {
             bench,
             quick,
+            began: Instant::now(),
             seconds: 0.0,
             machine: Machine::describe(base),
             skipped: Vec::new(),
         }
+    }
+
+    /// Notes the end of the benchmark.
+    pub(crate) fn end(&mut self) {
+        self.seconds = self.began.elapsed().as_secs_f64();
     }
 
     /// Reports a part left out, or a reason for different figures, at once and in the results.

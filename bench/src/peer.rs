@@ -6,6 +6,7 @@
 mod postfix;
 mod vere;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -21,6 +22,9 @@ pub use vere::Ways;
 
 use crate::output::Header;
 use crate::process::{CpuAccount, Daemon, Process, guard};
+
+/// The name of the product among the systems.
+pub(crate) const OURS: &str = "vere";
 
 /// Longest time from the start of a system to its greeting.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -90,6 +94,12 @@ impl std::error::Error for PeerError {
             Self::Folder(source) | Self::Spawn { source, .. } => Some(source),
             Self::Unavailable { .. } | Self::NoProgram(_) | Self::NotReady { .. } => None,
         }
+    }
+}
+
+impl From<io::Error> for PeerError {
+    fn from(source: io::Error) -> Self {
+        Self::Folder(source)
     }
 }
 
@@ -239,14 +249,8 @@ impl Peer {
 
     /// Waits until the system greets.
     fn ready(self) -> Result<Self, PeerError> {
-        let until = Instant::now() + START_MAX;
-        while !greets(self.address) {
-            if Instant::now() >= until || !self.daemon.is_running() {
-                let (name, last_words) = (self.name, self.daemon.last_words());
-                return Err(PeerError::NotReady { name, last_words });
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let greets = || greets(self.address);
+        await_ready(self.name, &self.daemon, START_MAX, greets)?;
         Ok(self)
     }
 }
@@ -260,6 +264,32 @@ impl Drop for Peer {
             self.daemon.stop(STOP_MAX);
         }
     }
+}
+
+/// Starts a program, the first of `command`, with its output in the directory `folder`.
+pub(crate) fn spawn(command: &[OsString], folder: &Path) -> Result<Daemon, PeerError> {
+    Daemon::spawn(command, &folder.join("output")).map_err(|source| PeerError::Spawn {
+        program: command.first().map(PathBuf::from).unwrap_or_default(),
+        source,
+    })
+}
+
+/// Waits until a started system is ready.
+pub(crate) fn await_ready(
+    name: &'static str,
+    daemon: &Daemon,
+    patience: Duration,
+    ready: impl Fn() -> bool,
+) -> Result<(), PeerError> {
+    let until = Instant::now() + patience;
+    while !ready() {
+        if Instant::now() >= until || !daemon.is_running() {
+            let last_words = daemon.last_words();
+            return Err(PeerError::NotReady { name, last_words });
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
 }
 
 /// Whether an SMTP server at `address` greets with 220 within a second.

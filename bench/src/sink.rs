@@ -83,6 +83,16 @@ impl Default for SinkOptions {
     }
 }
 
+impl SinkOptions {
+    /// A sink that remembers every message, and is else as usual.
+    pub fn remembering() -> Self {
+        Self {
+            remember: true,
+            ..Self::default()
+        }
+    }
+}
+
 /// Why a sink could not start or go on.
 #[derive(Debug)]
 pub enum SinkError {

@@ -24,7 +24,6 @@ mod writer;
 use std::ffi::OsString;
 use std::iter;
 use std::net::TcpListener;
-use std::time::Instant;
 
 use crate::error::BenchError;
 use crate::output::{Header, note};
@@ -65,7 +64,6 @@ pub fn run(args: &SpoolArgs) -> Result<(), BenchError> {
 }
 
 fn measure_all(plan: &Plan, mut setting: Setting<'_>) -> Result<Report, BenchError> {
-    let began = Instant::now();
     let mut report = Report::new(Header::new("spool", plan.quick, setting.base));
     setting.placement = cores::choose(&setting, throughput::WINDOW, &mut report)?;
     note(setting.placement.text());
@@ -82,11 +80,11 @@ fn measure_all(plan: &Plan, mut setting: Setting<'_>) -> Result<Report, BenchErr
             measure(plan, &setting, &mut report)?;
             note(&format!(
                 "{part:?}: done after {:.1} s",
-                began.elapsed().as_secs_f64()
+                report.header.began.elapsed().as_secs_f64()
             ));
         }
     }
-    report.header.seconds = began.elapsed().as_secs_f64();
+    report.header.end();
     Ok(report)
 }
 

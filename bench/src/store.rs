@@ -28,7 +28,6 @@ mod tasks;
 pub(crate) mod usage;
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 
@@ -38,7 +37,7 @@ pub use systems::SystemName;
 
 use crate::error::BenchError;
 use crate::output::{Common, Header, note};
-use crate::peer::{PeerError, program};
+use crate::peer::{program, there};
 use crate::process::guard;
 use curve::Curves;
 use growth::Growing;
@@ -81,31 +80,33 @@ pub struct StoreArgs {
 /// [`BenchError`] when a part of the benchmark itself fails, or a signal ended it; what was found before is told
 /// as well. Figures that miss their bars are not an error.
 pub fn run(args: &StoreArgs) -> Result<(), BenchError> {
-    let began = Instant::now();
     guard::stop_on_signals();
+    let (quick, base) = (args.common.quick, args.common.base());
+    let mut header = Header::new("store", quick, &base);
     if args.growth {
-        let (curves, end) = grow(args, began)?;
+        let (curves, end) = grow(args, header)?;
         args.common
             .publish(&curves.table(), &curves.json(), &curves.page())?;
         return end;
     }
     let plan = Plan::of(args);
     let mail = read(args, plan.messages)?;
-    let usual = match args.common.quick {
+    let usual = match quick {
         true => &SystemName::COMMON[..],
         false => SystemName::value_variants(),
     };
-    let (systems, skipped) = start(args, usual)?;
-    let quick = args.common.quick;
-    let run = Run::of(&plan, quick, began, systems, skipped);
-    let (report, end) = run.whole(&mail, quick, &args.common.base());
+    let systems = start(args, usual, &mut header)?;
+    let (report, end) = Run::of(&plan, header, systems).whole(&mail, &base);
     args.common
         .publish(&report.table(), &report.json(), &report.page())?;
     end
 }
 
 /// Measures how figures grow with the mailbox.
-fn grow(args: &StoreArgs, began: Instant) -> Result<(Curves, Result<(), BenchError>), BenchError> {
+fn grow(
+    args: &StoreArgs,
+    mut header: Header,
+) -> Result<(Curves, Result<(), BenchError>), BenchError> {
     let mut sizes = growth::SIZES.to_vec();
     if args.common.quick {
         sizes.truncate(growth::QUICK_SIZES);
@@ -113,33 +114,20 @@ fn grow(args: &StoreArgs, began: Instant) -> Result<(Curves, Result<(), BenchErr
     sizes.retain(|size| args.messages.is_none_or(|most| *size <= most));
     note("making the mail");
     let mail = read(args, sizes.last().copied().unwrap_or(1))?;
-    let (mut systems, mut skipped) = start(args, &[SystemName::Vere])?;
+    let mut systems = start(args, &[SystemName::Vere], &mut header)?;
     systems.retain(|system| match growth::check(system) {
         Ok(()) => true,
         Err(error) => {
-            skipped.push(format!("{}: {error}", system.name));
+            header.skipped.push(format!("{}: {error}", system.name));
             false
         }
     });
-    let mut growing = Growing::of(began, &systems, &mail);
+    let mut growing = Growing::of(&mut header, &systems, &mail);
     let end = growing.through(&sizes);
-    let end = match guard::is_stopped() {
-        true => Err(BenchError::Stopped),
-        false => end,
-    };
-    let (points, said) = growing.found();
-    skipped.extend(said);
-    if let Err(error) = &end {
-        skipped.push(format!(
-            "INCOMPLETE, everything that would come behind: {error}"
-        ));
-    }
+    let points = growing.points;
+    let end = run::ended(end, &mut header);
     let curves = Curves {
-        header: Header {
-            seconds: began.elapsed().as_secs_f64(),
-            skipped,
-            ..Header::new("store", args.common.quick, &args.common.base())
-        },
+        header,
         systems: systems.iter().map(|system| system.name).collect(),
         points,
         complete: end.is_ok(),
@@ -152,25 +140,21 @@ fn read(args: &StoreArgs, messages: usize) -> Result<Mail, BenchError> {
     Mail::read(&args.mail, messages).map_err(failed)
 }
 
-/// The systems that were asked for, else the usual ones, as far as they could be started; and why others
-/// could not.
-fn start(args: &StoreArgs, usual: &[SystemName]) -> Result<(Vec<System>, Vec<String>), BenchError> {
+/// The systems that were asked for, else the usual ones, as far as they could be started.
+fn start(
+    args: &StoreArgs,
+    usual: &[SystemName],
+    header: &mut Header,
+) -> Result<Vec<System>, BenchError> {
     let base = args.common.base();
     let vere = program(args.common.vere.as_deref())?;
     let wanted = match args.system.as_slice() {
         [] => usual,
         wanted => wanted,
     };
-    let (mut systems, mut skipped) = (Vec::new(), Vec::new());
+    let mut systems = Vec::new();
     for name in wanted {
-        match System::start(*name, &vere, &base) {
-            Ok(system) => systems.push(system),
-            Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
-                note(&error.to_string());
-                skipped.push(error.to_string());
-            }
-            Err(error) => return Err(BenchError::Peer(error)),
-        }
+        systems.extend(there(System::start(*name, &vere, &base), header)?);
     }
-    Ok((systems, skipped))
+    Ok(systems)
 }

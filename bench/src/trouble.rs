@@ -67,7 +67,6 @@ pub struct TroubleArgs {
 /// [`BenchError`] when a part of the benchmark itself fails, or a signal ended it. Figures that miss their bars are
 /// not an error.
 pub fn run(args: &TroubleArgs) -> Result<(), BenchError> {
-    let began = Instant::now();
     guard::stop_on_signals();
     let quick = args.common.quick;
     let wanted = args.connections.unwrap_or(match quick {
@@ -99,7 +98,7 @@ pub fn run(args: &TroubleArgs) -> Result<(), BenchError> {
         note(&trouble.line());
         report.add(trouble);
     }
-    report.header.seconds = began.elapsed().as_secs_f64();
+    report.header.end();
     args.common
         .publish(&report.table(), &report.json(), &report.page())?;
     Ok(())

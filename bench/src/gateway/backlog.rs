@@ -4,11 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::look::{ask, looked};
-use super::report::OURS;
 use crate::error::BenchError;
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, Messages};
 use crate::output::note;
-use crate::peer::Peer;
+use crate::peer::{OURS, Peer};
 use crate::row::{Bar, Row};
 use crate::sink::{RunningSink, SinkOptions};
 
@@ -23,11 +22,7 @@ const STALL: Duration = Duration::from_secs(60);
 
 /// Fills and drains a queue of `messages` messages of 1 KB.
 pub(super) fn run(messages: u32, vere: &Path, base: &Path) -> Result<Vec<Row>, BenchError> {
-    let options = SinkOptions {
-        remember: true,
-        ..SinkOptions::default()
-    };
-    let sink = RunningSink::start(options)?;
+    let sink = RunningSink::start(SinkOptions::remembering())?;
     let next_hop = sink.handle().address();
     let peer = Peer::vere(vere, next_hop, base)?;
     let queue = format!("relay:{next_hop}");

@@ -1,6 +1,8 @@
 //! The bars of our figures, and the peers of each comparison.
 
-use super::report::{Metric, OURS, Report, metric};
+use super::measure::{Metric, metric};
+use super::report::Report;
+use crate::peer::OURS;
 use crate::row::{Bar, Row};
 
 /// Postfix with its queue on a disk: the better of both is the peer.

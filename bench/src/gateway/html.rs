@@ -1,8 +1,8 @@
 //! The figures as a page without external resources.
 
 use super::case::Case;
-use super::measure::Target;
-use super::report::{METRICS, Metric, Report};
+use super::measure::{METRICS, Metric, Target};
+use super::report::Report;
 use crate::page;
 use crate::plot::Bars;
 

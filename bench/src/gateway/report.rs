@@ -4,54 +4,10 @@ use serde_json::{Value, json};
 
 use super::bars;
 use super::case::Case;
-use super::measure::{Measurement, Target};
+use super::measure::{METRICS, Measurement, Metric, Target};
 use crate::output::Header;
 use crate::row::{Row, median};
 use crate::table::Table;
-
-/// Our own name among the systems.
-pub(crate) const OURS: &str = "vere";
-
-/// A figure of every system and load.
-#[derive(Debug)]
-pub(crate) struct Metric {
-    pub(crate) name: &'static str,
-    pub(crate) unit: &'static str,
-    pub(crate) of: fn(&Measurement) -> f64,
-}
-
-pub(crate) const METRICS: &[Metric] = &[
-    Metric {
-        name: "delivered",
-        unit: "messages/s",
-        of: |run| run.delivered_per_second,
-    },
-    Metric {
-        name: "CPU",
-        unit: "us/message",
-        of: |run| run.cpu_us_per_message,
-    },
-    Metric {
-        name: "reply p50",
-        unit: "us",
-        of: |run| run.reply_p50_us,
-    },
-    Metric {
-        name: "reply p99",
-        unit: "us",
-        of: |run| run.reply_p99_us,
-    },
-    Metric {
-        name: "arrival p99",
-        unit: "ms",
-        of: |run| run.arrival_p99_ms,
-    },
-];
-
-/// The metric of a name.
-pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
-    METRICS.iter().find(|metric| metric.name == name)
-}
 
 /// Everything a run of the benchmark found.
 #[derive(Debug)]

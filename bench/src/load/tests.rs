@@ -8,8 +8,7 @@ fn sink(faults: &[&str]) -> RunningSink {
     let faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
     RunningSink::start(SinkOptions {
         faults,
-        remember: true,
-        ..SinkOptions::default()
+        ..SinkOptions::remembering()
     })
     .unwrap()
 }

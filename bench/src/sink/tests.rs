@@ -46,8 +46,7 @@ fn faulty(faults: &[&str]) -> RunningSink {
     let faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
     RunningSink::start(SinkOptions {
         faults,
-        remember: true,
-        ..SinkOptions::default()
+        ..SinkOptions::remembering()
     })
     .unwrap()
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use vere_spoolwire::SharedSecret;
@@ -17,7 +17,7 @@ use super::floor_wire::FloorWire;
 use super::plan::Setting;
 use super::vere_wire::Session;
 use crate::error::BenchError;
-use crate::peer::{self, PeerError};
+use crate::peer::{self, PeerError, await_ready, spawn};
 use crate::process::Daemon;
 
 /// Longest time until a server accepts connections.
@@ -118,8 +118,8 @@ impl Server {
         memory_max: u64,
         around: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
     ) -> Result<Self, PeerError> {
-        let folder = peer::folder(base, "vere-bench-node-").map_err(PeerError::Folder)?;
-        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let folder = peer::folder(base, "vere-bench-node-")?;
+        let address = peer::free_address()?;
         let file = folder.path().join("vere.toml");
         let key = folder.path().join("spool.key");
         let durability = match mode {
@@ -136,9 +136,7 @@ impl Server {
             mib = memory_max >> 20,
         );
         let hex: String = SECRET.iter().map(|octet| format!("{octet:02x}")).collect();
-        fs::write(&file, text)
-            .and_then(|()| fs::write(&key, hex))
-            .map_err(PeerError::Folder)?;
+        fs::write(&file, text).and_then(|()| fs::write(&key, hex))?;
         let mut command = vec![vere.into(), "role".into(), "-c".into(), file.into()];
         command.extend(["spool", "--node", "a"].map(OsString::from));
         Self::start(VERE, around(command), address, folder)
@@ -146,8 +144,8 @@ impl Server {
 
     /// The floor, by the command of the benchmark itself.
     fn floor(own: &[OsString], base: &Path) -> Result<Self, PeerError> {
-        let folder = peer::folder(base, "vere-bench-floor-").map_err(PeerError::Folder)?;
-        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let folder = peer::folder(base, "vere-bench-floor-")?;
+        let address = peer::free_address()?;
         let mut command = own.to_vec();
         command.extend(["--serve-floor".into(), address.to_string().into()]);
         Self::start(FLOOR, command, address, folder)
@@ -159,8 +157,8 @@ impl Server {
     ///
     /// [`PeerError::Unavailable`] when memcached is not installed, else the failure of the start.
     pub(super) fn memcached(base: &Path) -> Result<Self, PeerError> {
-        let folder = peer::folder(base, "vere-bench-memcached-").map_err(PeerError::Folder)?;
-        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let folder = peer::folder(base, "vere-bench-memcached-")?;
+        let address = peer::free_address()?;
         let mut command = vec![program("memcached")?.into_os_string()];
         let port = address.port().to_string();
         let arguments = ["-l", "127.0.0.1", "-U", "0", "-R", "1000", "-m", "1024"];
@@ -175,8 +173,8 @@ impl Server {
     ///
     /// [`PeerError::Unavailable`] when Redis is not installed, else the failure of the start.
     pub(super) fn redis(base: &Path) -> Result<Self, PeerError> {
-        let folder = peer::folder(base, "vere-bench-redis-").map_err(PeerError::Folder)?;
-        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let folder = peer::folder(base, "vere-bench-redis-")?;
+        let address = peer::free_address()?;
         let mut command = vec![program("redis-server")?.into_os_string()];
         let port = address.port().to_string();
         let arguments = [
@@ -200,28 +198,14 @@ impl Server {
         folder: TempDir,
     ) -> Result<Self, PeerError> {
         let daemon = spawn(&command, folder.path())?;
-        let mut server = Self {
+        let listens = || TcpStream::connect(address).is_ok();
+        await_ready(name, &daemon, START_MAX, listens)?;
+        Ok(Self {
             address,
             daemon,
             command,
             folder,
-        };
-        if server.listens() {
-            return Ok(server);
-        }
-        let last_words = server.daemon.last_words();
-        Err(PeerError::NotReady { name, last_words })
-    }
-
-    fn listens(&mut self) -> bool {
-        let until = Instant::now() + START_MAX;
-        while TcpStream::connect(self.address).is_err() {
-            if Instant::now() >= until || !self.daemon.is_running() {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        true
+        })
     }
 
     /// Octets of resident memory of the server's process.
@@ -247,13 +231,6 @@ impl Server {
         self.daemon = spawn(&self.command, self.folder.path())?;
         Ok(())
     }
-}
-
-fn spawn(command: &[OsString], folder: &Path) -> Result<Daemon, PeerError> {
-    Daemon::spawn(command, &folder.join("output")).map_err(|source| PeerError::Spawn {
-        program: command.first().map(PathBuf::from).unwrap_or_default(),
-        source,
-    })
 }
 
 /// The path of a program, if installed.

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use super::imap::{Imap, ImapError};
 use super::plan::{Part, Plan};
 use super::queries::Question;
-use super::report::{Answer, Figure, OURS, PART};
+use super::report::{Answer, Figure, PART};
 use super::run::Run;
 use super::systems::{System, XAPIAN};
 use super::{queries, table, tasks, usage};
 use crate::error::BenchError;
+use crate::peer::OURS;
 use crate::process::guard;
 use crate::row::median;
 
@@ -74,7 +75,7 @@ pub(super) fn ask(
     let rounds = plan.share(Part::Read).rounds;
     for round in 0..rounds {
         if round > 0 && run.is_late() {
-            run.skip(format!(
+            run.header.skip(format!(
                 "rounds of reading after the first {round} of {rounds}, for which there is no time"
             ));
             break;
@@ -85,7 +86,7 @@ pub(super) fn ask(
     }
     run.answers.append(&mut asking.answers);
     for line in asking.remarks(rounds) {
-        run.skip(line);
+        run.header.skip(line);
     }
     let figures = asking.sums(&run.figures);
     run.figures.extend(figures);

@@ -5,10 +5,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::imap::ImapError;
-use super::report::{Figure, OURS};
+use super::report::Figure;
 use super::systems::{RECIPIENTS, System, recipients};
 use super::tasks::{figure, side_by_side};
 use super::usage;
+use crate::peer::OURS;
 use crate::process::guard;
 
 /// Longest silence of a server.

@@ -13,7 +13,7 @@ use super::run::tell;
 use super::systems::{READER, System, address_of};
 use super::tasks::{self, millis};
 use crate::error::BenchError;
-use crate::output::note;
+use crate::output::{Header, note};
 use crate::process::guard;
 
 /// The sizes, in messages; the third is the size of all further figures.
@@ -96,21 +96,19 @@ pub(super) struct Point {
 /// All mailboxes to fill, in turns.
 #[derive(Debug)]
 pub(super) struct Growing<'a> {
-    began: Instant,
+    header: &'a mut Header,
     all: Vec<Growth<'a>>,
-    points: Vec<Point>,
-    said: Vec<String>,
+    pub(super) points: Vec<Point>,
 }
 
 impl<'a> Growing<'a> {
     /// The growth of empty systems, with `mail` to fill the systems with.
-    pub(super) fn of(began: Instant, systems: &'a [System], mail: &'a Mail) -> Self {
+    pub(super) fn of(header: &'a mut Header, systems: &'a [System], mail: &'a Mail) -> Self {
         let all = systems.iter().map(|system| Growth::of(system, mail));
         Self {
-            began,
+            header,
             all: all.collect(),
             points: Vec::new(),
-            said: Vec::new(),
         }
     }
 
@@ -128,11 +126,10 @@ impl<'a> Growing<'a> {
                     .elapsed()
                     .mul_f64((to - before) as f64 / before as f64),
             };
-            if self.began.elapsed() + pace(size) > BUDGET {
+            if self.header.began.elapsed() + pace(size) > BUDGET {
                 let left_out = &sizes[place..];
-                let why = format!("sizes {left_out:?}, for which there is no time");
-                note(&why);
-                self.said.push(why);
+                self.header
+                    .skip(format!("sizes {left_out:?}, for which there is no time"));
                 break;
             }
             let left = sizes.last().map_or(Duration::ZERO, |last| pace(*last));
@@ -146,7 +143,7 @@ impl<'a> Growing<'a> {
         for one in &mut self.all {
             let system = one.system.name;
             tell(
-                self.began.elapsed(),
+                self.header.began.elapsed(),
                 left,
                 system,
                 &format!("{size} messages"),
@@ -166,18 +163,13 @@ impl<'a> Growing<'a> {
                 seconds(measured)
             ));
             if rested >= QUIET_MAX {
-                self.said.push(format!(
+                self.header.skipped.push(format!(
                     "{system}: rest with {size} messages, which did not come within {QUIET_MAX:?}"
                 ));
             }
             self.points.extend(grown.points);
         }
         Ok(())
-    }
-
-    /// The measured points, and the sizes left out for lack of time.
-    pub(super) fn found(self) -> (Vec<Point>, Vec<String>) {
-        (self.points, self.said)
     }
 }
 

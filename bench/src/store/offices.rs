@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use super::deliver::{Protocol, spread};
 use super::imap::ImapError;
 use super::linker::Linker;
-use super::report::{Figure, OURS};
+use super::report::Figure;
 use super::systems::{RECIPIENTS, System, recipients};
 use super::usage;
-use crate::peer::{Destination, Peer, PeerError};
+use crate::output::Header;
+use crate::peer::{Destination, OURS, Peer, PeerError, there};
 use crate::process::{Process, guard};
 
 /// Recipients of a transaction, with the names of both figures.
@@ -50,14 +51,14 @@ pub(crate) struct Office {
 }
 
 impl Office {
-    /// Postfix in all three methods, as far as available; the errors name the missing methods.
-    pub(crate) fn all(base: &Path) -> Result<(Vec<Self>, Vec<PeerError>), PeerError> {
+    /// Postfix in all three methods, as far as available.
+    pub(crate) fn all(base: &Path, header: &mut Header) -> Result<Vec<Self>, PeerError> {
         let addresses: Vec<String> = recipients().collect();
         let users: Vec<String> = addresses
             .iter()
             .filter_map(|address| Some(address.split_once('@')?.0.to_owned()))
             .collect();
-        let linker = Linker::start(&users, base).map_err(PeerError::Folder)?;
+        let linker = Linker::start(&users, base)?;
         let mailboxes = |maildir| Destination::Mailboxes {
             addresses: addresses.clone(),
             maildir,
@@ -71,21 +72,17 @@ impl Office {
             ("postfix mbox", mailboxes(false), None),
             ("postfix hard links", lmtp, Some(linker)),
         ];
-        let (mut offices, mut missing) = (Vec::new(), Vec::new());
+        let mut offices = Vec::new();
         for (name, destination, linker) in ways {
-            match Peer::postfix_for(name, &destination, base) {
-                Ok(peer) => offices.push(Self {
-                    log: Log::open(&peer.folder().join("log")).map_err(PeerError::Folder)?,
+            if let Some(peer) = there(Peer::postfix_for(name, &destination, base), header)? {
+                offices.push(Self {
+                    log: Log::open(&peer.folder().join("log"))?,
                     peer,
                     linker,
-                }),
-                Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
-                    missing.push(error);
-                }
-                Err(error) => return Err(error),
+                });
             }
         }
-        Ok((offices, missing))
+        Ok(offices)
     }
 
     pub(crate) const fn name(&self) -> &'static str {
@@ -237,10 +234,11 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(base.path(), open).unwrap();
-        let (mut offices, missing) = Office::all(base.path()).unwrap();
-        for error in missing {
-            assert!(matches!(error, PeerError::Unavailable { .. }), "{error}");
-            eprintln!("skipped: {error}");
+        let mut header = Header::new("store", true, base.path());
+        let mut offices = Office::all(base.path(), &mut header).unwrap();
+        for missing in header.skipped {
+            // The words for an absent peer; a peer that fails to start has other words.
+            assert!(missing.contains(" skipped: "), "{missing}");
         }
         for office in &mut offices {
             let figures = office

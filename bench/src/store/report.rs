@@ -6,11 +6,9 @@ use super::html;
 use super::systems::XAPIAN;
 use super::table::{Beside, DELIVERY_TASKS, TASKS, Task};
 use crate::output::Header;
+use crate::peer::OURS;
 use crate::row::{Bar, Row, median};
 use crate::table::Table;
-
-/// Our own name among the systems.
-pub(crate) const OURS: &str = "vere";
 
 /// Our store with as many messages as a system that has only the first messages.
 pub(crate) const PART: &str = "vere, part";

@@ -16,15 +16,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use tempfile::TempDir;
 
 use super::imap::{Imap, ImapError};
-use super::report::OURS;
 use super::room;
-use crate::peer::{PeerError, folder, free_address};
+use crate::peer::{OURS, PeerError, await_ready, folder, free_address, spawn};
 use crate::process::{Daemon, Process, guard};
 
 /// Longest time from the start of a system to its greeting.
@@ -181,15 +180,14 @@ impl System {
             let reason = "it starts only as root".to_owned();
             return Err(PeerError::Unavailable { name, reason });
         }
-        let folder = folder(base, "vere-bench-store-").map_err(PeerError::Folder)?;
-        let address = || free_address().map_err(PeerError::Folder);
+        let folder = folder(base, "vere-bench-store-")?;
         let ports = Ports {
-            imap: address()?,
-            lmtp: address()?,
+            imap: free_address()?,
+            lmtp: free_address()?,
         };
         let own = folder.path();
         let prepared = match system {
-            SystemName::Vere => vere::prepare(program, own, ports).map_err(PeerError::Folder)?,
+            SystemName::Vere => vere::prepare(program, own, ports)?,
             SystemName::Mdbox => dovecot::prepare(name, "mdbox", own, ports)?,
             SystemName::Maildir => dovecot::prepare(name, "maildir", own, ports)?,
             SystemName::Cyrus => cyrus::prepare(name, false, own, ports)?,
@@ -219,22 +217,10 @@ impl System {
     }
 
     fn begin(&mut self) -> Result<(), PeerError> {
-        let log = self.folder.path().join("output");
-        let command = &self.prepared.command;
-        let daemon = Daemon::spawn(command, &log).map_err(|source| PeerError::Spawn {
-            program: command.first().map(PathBuf::from).unwrap_or_default(),
-            source,
-        })?;
+        let daemon = spawn(&self.prepared.command, self.folder.path())?;
         let daemon = self.daemon.insert(daemon);
-        let until = Instant::now() + START_MAX;
-        while Imap::connect(self.imap).is_err() {
-            if Instant::now() >= until || !daemon.is_running() {
-                let (name, last_words) = (self.name, daemon.last_words());
-                return Err(PeerError::NotReady { name, last_words });
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
+        let greets = || Imap::connect(self.imap).is_ok();
+        await_ready(self.name, daemon, START_MAX, greets)
     }
 
     fn end(&mut self) {

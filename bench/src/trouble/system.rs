@@ -5,13 +5,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::error::BenchError;
-use crate::peer::{PeerError, folder, free_address};
+use crate::peer::{OURS, await_ready, folder, free_address, spawn};
 use crate::process::{Daemon, Process, guard};
 use crate::store::imap::Imap;
 use crate::store::systems::PASSWORD;
@@ -100,8 +100,7 @@ impl System {
             "-c".into(),
             file.clone().into(),
         ];
-        let spawned = Daemon::spawn(&command, &folder.path().join("output"));
-        let daemon = spawned.map_err(io("start the system"))?;
+        let daemon = spawn(&command, folder.path())?;
         let [smtp, submissions, imap, imaps, ..] = ports;
         let system = Self {
             smtp,
@@ -112,7 +111,8 @@ impl System {
             daemon,
             _folder: folder,
         };
-        system.wait_ready()?;
+        let serves = || Imap::connect(imap).is_ok() && super::honest::send(&system).is_ok();
+        await_ready(OURS, &system.daemon, START_MAX, serves)?;
         system.fill()?;
         Ok(system)
     }
@@ -130,20 +130,6 @@ impl System {
             memory.add(role(&process.command), kib);
         }
         memory
-    }
-
-    fn wait_ready(&self) -> Result<(), BenchError> {
-        let until = Instant::now() + START_MAX;
-        while Imap::connect(self.imap).is_err() || super::honest::send(self).is_err() {
-            if Instant::now() >= until || !self.daemon.is_running() {
-                return Err(BenchError::Peer(PeerError::NotReady {
-                    name: "vere",
-                    last_words: self.daemon.last_words(),
-                }));
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(())
     }
 
     /// Stores large messages for clients that ask for messages and do not read.

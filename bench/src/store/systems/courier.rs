@@ -32,7 +32,7 @@ pub(super) fn prepare(
     let package = Unpacked::find(name, "courier", LISTENER)?;
     let maildir = folder.join("mail");
     for part in ["", "cur", "new", "tmp"] {
-        folder_of_nobody(&maildir.join(part)).map_err(PeerError::Folder)?;
+        folder_of_nobody(&maildir.join(part))?;
     }
     let mut command = package.command(LISTENER);
     // Variables stand behind `env` and before the program.

@@ -26,7 +26,7 @@ pub(super) fn prepare(
 ) -> Result<Prepared, PeerError> {
     let package = Unpacked::find(name, "cyrus", MASTER)?;
     let (settings, services) = (folder.join("imapd.conf"), folder.join("cyrus.conf"));
-    write(&package, xapian, folder, ports).map_err(PeerError::Folder)?;
+    write(&package, xapian, folder, ports)?;
     let mut command = package.command(MASTER);
     command.extend(["-C".into(), settings.clone().into()]);
     command.extend(["-M".into(), services.into()]);

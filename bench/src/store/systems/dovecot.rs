@@ -28,8 +28,7 @@ pub(super) fn prepare(
     let file = folder.join("dovecot.conf");
     let mail = folder.join("mail");
     folder_of_nobody(&mail)
-        .and_then(|()| fs::write(&file, configuration(format, folder, ports)))
-        .map_err(PeerError::Folder)?;
+        .and_then(|()| fs::write(&file, configuration(format, folder, ports)))?;
     Ok(Prepared {
         command: vec![program.into(), "-F".into(), "-c".into(), file.into()],
         mail: vec![mail],
