@@ -40,7 +40,6 @@ struct Job {
 struct Connection {
     link: Link,
     sender: Sender,
-    readable: bool,
     /// When the final dot left.
     dot_at: Option<Instant>,
     text_length: u64,
@@ -207,10 +206,8 @@ impl<'a> Engine<'a> {
     }
 
     fn connect(&mut self, index: usize, now: Instant) {
-        let opened = TcpStream::connect(self.options.target).and_then(|stream| {
-            let _ = stream.set_nodelay(true);
-            Link::new(stream, self.poll.registry(), Token(index))
-        });
+        let opened = TcpStream::connect(self.options.target)
+            .and_then(|stream| Link::new(stream, self.poll.registry(), Token(index)));
         let worker = &mut self.workers[index];
         worker.resume = None;
         match opened {
@@ -218,7 +215,6 @@ impl<'a> Engine<'a> {
                 worker.connection = Some(Connection {
                     link,
                     sender: Sender::new("load.bench.test", self.options.pipelining),
-                    readable: false,
                     dot_at: None,
                     text_length: 0,
                     messages: 0,
@@ -250,11 +246,7 @@ impl<'a> Engine<'a> {
         else {
             return;
         };
-        connection.readable |= event.is_readable();
-        if event.is_read_closed() || event.is_error() {
-            connection.link.hang_up();
-            connection.readable = true;
-        }
+        connection.link.note(event);
         self.go_on(index);
     }
 
@@ -284,12 +276,9 @@ impl<'a> Engine<'a> {
             match connection.sender.advance() {
                 Turn::Input => {
                     flush(connection)?;
-                    if !connection.readable {
-                        return Ok(Parting::Stays);
-                    }
                     match connection.link.read(&mut connection.sender.input)? {
                         Readiness::Closed => return Ok(Parting::Failed(Failure::Lost)),
-                        Readiness::Drained => connection.readable = false,
+                        Readiness::Drained => return Ok(Parting::Stays),
                         Readiness::More => {}
                     }
                 }

@@ -19,7 +19,7 @@ use super::systems::{NodeMode, Server, VERE, secret};
 use super::vere_wire::{QUEUE, Session};
 use crate::error::BenchError;
 use crate::peer::{self, there};
-use crate::process::guard;
+use crate::process::{entering, guard, remove_group};
 use crate::row::Bar;
 
 /// Limit of the memory of all processes with their page cache.
@@ -66,23 +66,11 @@ impl MemoryGroup {
         fs::write(group.path.join(file), LIMIT.to_string())?;
         Ok(group)
     }
-
-    /// A command that enters the group at its beginning.
-    fn enter(&self, command: Vec<OsString>) -> Vec<OsString> {
-        let script = r#"echo $$ >"$0"/cgroup.procs && exec "$@""#;
-        let mut entered: Vec<OsString> = vec!["/bin/sh".into(), "-c".into(), script.into()];
-        entered.push(self.path.clone().into());
-        entered.extend(command);
-        entered
-    }
 }
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        let until = Instant::now() + Duration::from_secs(5);
-        while fs::remove_dir(&self.path).is_err() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        remove_group(&self.path, Duration::from_secs(5));
     }
 }
 
@@ -108,7 +96,7 @@ pub(super) fn measure(
             return Ok(());
         }
     };
-    let enter = |command| group.enter(command);
+    let enter = |command: Vec<OsString>| entering(&group.path, &command);
     let start = |mode| Server::vere_by(vere, setting.base, mode, MEMORY_MAX, enter);
     let Some(node) = there(start(NodeMode::Memory), &mut report.header)? else {
         return Ok(());
@@ -210,7 +198,7 @@ impl Writer<'_> {
             &count,
         ];
         let command = command.map(OsString::from);
-        let command = self.group.enter([&command[..], &[file]].concat());
+        let command = entering(&self.group.path, &[&command[..], &[file]].concat());
         let begun = Instant::now();
         let done = Command::new(&command[0]).args(&command[1..]).output();
         if !done.map_err(failed("write a file"))?.status.success() {

@@ -236,13 +236,8 @@ impl Asking {
                     .filter(|one| one.system == *name && one.task == *task);
                 median(of.filter_map(|one| one.cpu))
             };
-            sums.push(Figure {
-                system: name,
-                task: "all questions, CPU",
-                value: costs.keys().filter_map(cpu).sum(),
-                count: None,
-                cpu: None,
-            });
+            let sum = costs.keys().filter_map(cpu).sum();
+            sums.push(Figure::new(name, "all questions, CPU", sum));
         }
         sums
     }
@@ -322,11 +317,8 @@ mod tests {
             ]
         );
         let figure = |system, task, cpu| Figure {
-            system,
-            task,
-            value: 0.0,
-            count: None,
             cpu: Some(cpu),
+            ..Figure::new(system, task, 0.0)
         };
         let figures = [
             figure("cyrus", "list", 1.0),

@@ -130,13 +130,6 @@ fn each(
     mut wait: impl FnMut(usize) -> io::Result<()>,
 ) -> Result<Vec<Figure>, ImapError> {
     let mut figures = Vec::new();
-    let figure = |task, value| Figure {
-        system,
-        task,
-        value,
-        count: None,
-        cpu: None,
-    };
     for (at_once, delivery, octets) in AT_ONCE {
         let (before, started) = (written(), Instant::now());
         spread(address, protocol, messages, at_once)?;
@@ -144,8 +137,8 @@ fn each(
         wait(mailboxes)?;
         let took = started.elapsed().as_secs_f64();
         let kib = written().saturating_sub(before) as f64 / 1024.0;
-        figures.push(figure(delivery, mailboxes as f64 / took));
-        figures.push(figure(octets, kib / messages.len() as f64));
+        figures.push(Figure::new(system, delivery, mailboxes as f64 / took));
+        figures.push(Figure::new(system, octets, kib / messages.len() as f64));
     }
     Ok(figures)
 }

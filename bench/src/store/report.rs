@@ -28,6 +28,19 @@ pub(crate) struct Figure {
     pub(crate) cpu: Option<f64>,
 }
 
+impl Figure {
+    /// A figure without a count and without CPU time.
+    pub(crate) const fn new(system: &'static str, task: &'static str, value: f64) -> Self {
+        Self {
+            system,
+            task,
+            value,
+            count: None,
+            cpu: None,
+        }
+    }
+}
+
 /// The messages found by a system, by their numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
@@ -350,11 +363,8 @@ mod tests {
 
     fn figure(system: &'static str, task: &'static str, value: f64, count: Option<u64>) -> Figure {
         Figure {
-            system,
-            task,
-            value,
             count,
-            cpu: None,
+            ..Figure::new(system, task, value)
         }
     }
 

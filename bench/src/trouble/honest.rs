@@ -1,7 +1,6 @@
 //! Honest clients in sequence: a new connection, one message or one view of a mailbox, and good-bye.
 
-use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
 use std::time::{Duration, Instant};
 
 use super::system::{DOMAIN, HONEST, System};
@@ -9,6 +8,7 @@ use crate::process::guard;
 use crate::store::ImapError;
 use crate::store::imap::Imap;
 use crate::store::systems::PASSWORD;
+use crate::wire::Dialogue;
 
 /// How long an honest client waits for a reply; mail programs give up about then.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -58,8 +58,8 @@ pub(super) fn measure(system: &System, count: usize) -> Met {
 
 /// Sends a message; returns the time from the greeting.
 pub(super) fn send(system: &System) -> io::Result<Duration> {
-    let mut client = Smtp::connect(system.smtp)?;
-    let began = client.greeted;
+    let mut client = Dialogue::connect(system.smtp, PATIENCE)?;
+    let began = Instant::now();
     client.ask("EHLO honest.test\r\n", "250")?;
     client.ask("MAIL FROM:<ann@elsewhere.test>\r\n", "250")?;
     client.ask(&format!("RCPT TO:<{HONEST}@{DOMAIN}>\r\n"), "250")?;
@@ -96,44 +96,4 @@ fn file(system: &System) -> Result<(), ImapError> {
     })?;
     imap.ok("LOGOUT")?;
     Ok(())
-}
-
-struct Smtp {
-    stream: BufReader<TcpStream>,
-    greeted: Instant,
-}
-
-impl Smtp {
-    fn connect(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut client = Self {
-            stream: BufReader::new(stream),
-            greeted: Instant::now(),
-        };
-        client.reply("220")?;
-        client.greeted = Instant::now();
-        Ok(client)
-    }
-
-    fn ask(&mut self, text: &str, expected: &str) -> io::Result<()> {
-        self.stream.get_mut().write_all(text.as_bytes())?;
-        self.reply(expected)
-    }
-
-    fn reply(&mut self, expected: &str) -> io::Result<()> {
-        loop {
-            let mut line = String::new();
-            if self.stream.read_line(&mut line)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if !line.starts_with(expected) {
-                return Err(io::Error::other(line.trim_end().to_owned()));
-            }
-            if line.as_bytes().get(3) != Some(&b'-') {
-                return Ok(());
-            }
-        }
-    }
 }
