@@ -9,7 +9,6 @@ mod bars;
 mod case;
 mod dead;
 mod destinations;
-mod html;
 mod look;
 mod measure;
 mod report;
@@ -154,7 +153,7 @@ pub fn run(args: &GatewayArgs) -> Result<(), BenchError> {
     let vere = peer::program(args.common.vere.as_deref())?;
     let report = measure_all(&plan, &vere, &base)?;
     args.common
-        .publish(&report.table(), &report.json(), &html::page(&report))?;
+        .publish(&report.table(), &report.json(), &report.page())?;
     Ok(())
 }
 
@@ -323,7 +322,7 @@ mod tests {
                 .iter()
                 .all(|run| run.missing == 0 && run.doubled == 0)
         );
-        let page = super::html::page(&report);
+        let page = report.page();
         assert!(page.contains("<svg") && page.contains("no-op relay"));
         assert!(report.table().contains("no-op relay"));
     }

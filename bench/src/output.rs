@@ -39,9 +39,6 @@ impl Common {
     }
 
     /// Prints the tables, and writes the JSON of DESIGN section 7 and the page where they are wanted.
-    ///
-    /// # Errors
-    /// When something cannot be written.
     pub(crate) fn publish(&self, table: &str, json: &Value, page: &str) -> Result<(), WriteError> {
         if self.json.as_deref() != Some(Path::new("-")) {
             write(Path::new("-"), table)?;

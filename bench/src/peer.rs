@@ -104,9 +104,6 @@ impl From<io::Error> for PeerError {
 }
 
 /// The product's program: the program of an option, else `vere` beside `vere-bench`.
-///
-/// # Errors
-/// [`PeerError::NoProgram`] when the program does not exist.
 pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, PeerError> {
     if let Some(path) = named {
         return Ok(path.to_owned());
@@ -121,9 +118,6 @@ pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, PeerError> {
 }
 
 /// The started system, if available; an unavailable system is skipped.
-///
-/// # Errors
-/// The failure of an available system.
 pub(crate) fn there<T>(
     started: Result<T, PeerError>,
     header: &mut Header,

@@ -10,7 +10,6 @@ mod durable;
 mod fixed;
 mod floor;
 mod floor_wire;
-mod html;
 mod limit;
 mod plan;
 mod recover;
@@ -59,7 +58,7 @@ pub fn run(args: &SpoolArgs) -> Result<(), BenchError> {
     };
     let report = measure_all(&plan, setting)?;
     args.common
-        .publish(&report.table(), &report.json(), &html::page(&report))?;
+        .publish(&report.table(), &report.json(), &report.page())?;
     Ok(())
 }
 
@@ -92,7 +91,7 @@ type Measure = fn(&Plan, &Setting<'_>, &mut Report) -> Result<(), BenchError>;
 
 #[cfg(test)]
 mod tests {
-    use super::{Placement, Plan, Setting, html, measure_all};
+    use super::{Placement, Plan, Setting, measure_all};
     use std::time::Duration;
 
     #[test]
@@ -142,7 +141,7 @@ mod tests {
             // On a starved machine possibly no message gets through in so short a time.
             assert!(row["value"].as_f64().unwrap() >= 0.0, "{row}");
         }
-        let page = html::page(&report);
+        let page = report.page();
         assert!(page.contains("<svg") && page.contains("Figure 6"));
         assert!(report.table().contains("Figure 4"));
     }

@@ -98,7 +98,7 @@ pub fn run(args: &StoreArgs) -> Result<(), BenchError> {
     let systems = start(args, usual, &mut header)?;
     let (report, end) = Run::of(&plan, header, systems).whole(&mail, &base);
     args.common
-        .publish(&report.table(), &report.json(), &report.page())?;
+        .publish(&report.table(), &report.json(), &html::page(&report))?;
     end
 }
 

@@ -18,7 +18,7 @@ use crate::peer;
 use crate::process::guard;
 use crowd::Crowd;
 pub use kinds::Kind;
-use report::{Report, Times, Trouble};
+use report::{Report, Trouble};
 use system::{Memory, System};
 
 /// Connections of each kind, and the addresses of the connections.
@@ -74,7 +74,10 @@ pub fn run(args: &TroubleArgs) -> Result<(), BenchError> {
         false => CLIENTS,
     });
     let base = args.common.base();
-    let mut report = Report::new(Header::new("trouble", quick, &base));
+    let mut report = Report {
+        header: Header::new("trouble", quick, &base),
+        troubles: Vec::new(),
+    };
     let clients = possible(wanted);
     if clients < wanted {
         report.header.skip(format!(
@@ -96,7 +99,7 @@ pub fn run(args: &TroubleArgs) -> Result<(), BenchError> {
         }
         let trouble = trouble?;
         note(&trouble.line());
-        report.add(trouble);
+        report.troubles.push(trouble);
     }
     report.header.end();
     args.common
@@ -126,8 +129,8 @@ fn measure(
     let after = settle(system, &before);
     Ok(Trouble {
         kind,
-        quiet: Times::of(quiet),
-        beside: Times::of(beside),
+        quiet,
+        beside,
         before,
         most,
         after,

@@ -25,10 +25,6 @@ const WARM: Duration = Duration::from_millis(15);
 const TIME: Duration = Duration::from_millis(30);
 
 /// The placement with the faster floor, by medians of rounds in turns.
-///
-/// # Errors
-///
-/// The floor cannot be measured.
 pub(super) fn choose(
     setting: &Setting<'_>,
     window: usize,

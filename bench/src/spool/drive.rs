@@ -113,9 +113,10 @@ impl Lane {
     pub(super) fn new(
         dialect: Box<dyn Dialect>,
         streams: Vec<std::net::TcpStream>,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, BenchError> {
+        let failed = BenchError::io("connect");
         if streams.is_empty() || streams.len() > LINKS_MAX {
-            return Err(io::Error::from(ErrorKind::InvalidInput));
+            return Err(failed(ErrorKind::InvalidInput.into()));
         }
         let link = |stream: std::net::TcpStream| {
             stream.set_nonblocking(true)?;
@@ -130,12 +131,10 @@ impl Lane {
                 done: 0,
             })
         };
+        let links: io::Result<Vec<Link>> = streams.into_iter().map(link).collect();
         Ok(Self {
             dialect,
-            links: streams
-                .into_iter()
-                .map(link)
-                .collect::<io::Result<Vec<_>>>()?,
+            links: links.map_err(failed)?,
             prepared: 0,
         })
     }

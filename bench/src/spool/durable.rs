@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::drive::{Lane, Until, drive};
+use super::drive::{Until, drive};
 use super::plan::{Plan, Setting, body, kb};
 use super::report::Report;
-use super::systems::{NodeMode, Server, Target, VERE, VERE_TWO, VERE_TWO_ONE_LOGS, WRITER, secret};
+use super::systems::{NodeMode, Server, Target, VERE, VERE_TWO, VERE_TWO_ONE_LOGS, WRITER};
 use super::vere_wire::Session;
 use super::writer;
 use crate::error::BenchError;
@@ -29,10 +29,6 @@ const RESTART_MAX: f64 = 10.0;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Measures both.
-///
-/// # Errors
-///
-/// A server misbehaves.
 pub(super) fn measure(
     plan: &Plan,
     setting: &Setting<'_>,
@@ -115,18 +111,16 @@ pub(super) fn restart(
     report: &mut Report,
 ) -> Result<(), BenchError> {
     const GROUP: &str = "killed";
-    let session = Session::open(node.address, &secret(), GROUP)?;
+    let session = Session::open(node.address, GROUP)?;
     let body = body(kill.size);
-    let dialect = Box::new(session.dialect(&body, false));
-    let mut lanes =
-        vec![Lane::new(dialect, vec![session.stream]).map_err(BenchError::io("connect"))?];
+    let mut lanes = [session.filling(&body)?];
     drive(&mut lanes, WINDOW, Until::Units(kill.messages))?;
     drop(lanes);
     let begun = Instant::now();
     node.kill_and_start()?;
     let mut session = loop {
         // The node may accept a connection before its queues are restored.
-        match Session::open(node.address, &secret(), GROUP) {
+        match Session::open(node.address, GROUP) {
             Ok(session) => break session,
             Err(error) if begun.elapsed() > PATIENCE => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(5)),

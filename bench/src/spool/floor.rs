@@ -38,10 +38,6 @@ pub(super) const DELETE: u32 = 2;
 const FETCH: u32 = 3;
 
 /// Serves until the end of the process. Records of a connection are dropped with the connection.
-///
-/// # Errors
-///
-/// There is no descriptor left, or the kernel refuses to wait.
 pub(super) fn serve(listener: StdListener) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let mut listener = TcpListener::from_std(listener);

@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use vere_spoolwire::{Answer, RecordId, Request, Seq};
+use vere_spoolwire::{Answer, RecordId};
 
-use super::drive::{Lane, Until, drive};
+use super::drive::{Until, drive};
 use super::durable::{Kill, restart};
 use super::plan::{Plan, Setting, body};
 use super::report::{Plot, Report};
-use super::systems::{NodeMode, Server, VERE, secret};
-use super::vere_wire::{QUEUE, Session};
+use super::systems::{NodeMode, Server, VERE};
+use super::vere_wire::{Session, fetch};
 use crate::error::BenchError;
 use crate::peer::{self, there};
 use crate::process::{entering, guard, remove_group};
@@ -75,10 +75,6 @@ impl Drop for MemoryGroup {
 }
 
 /// Fills and reads the queue. A refusal by the node, or a machine without such limits, is noted.
-///
-/// # Errors
-///
-/// A server misbehaves.
 pub(super) fn measure(
     plan: &Plan,
     setting: &Setting<'_>,
@@ -214,10 +210,8 @@ fn fill_and_read(
     report: &mut Report,
 ) -> Result<(), BenchError> {
     let part = writer.messages;
-    let session = Session::open(node.address, &secret(), GROUP)?;
-    let dialect = Box::new(session.dialect(&body(SIZE), false));
-    let lane = Lane::new(dialect, vec![session.stream]);
-    let mut lanes = [lane.map_err(BenchError::io("connect"))?];
+    let session = Session::open(node.address, GROUP)?;
+    let mut lanes = [session.filling(&body(SIZE))?];
     for number in 0..PARTS {
         let name = name("put", number);
         report.add(&name, "messages/s", FILE, writer.tenth()?);
@@ -229,7 +223,7 @@ fn fill_and_read(
     drop(lanes);
     // Room for the writer to begin again.
     fs::remove_file(&writer.file).map_err(BenchError::io("remove a file"))?;
-    let mut session = Session::open(node.address, &secret(), GROUP)?;
+    let mut session = Session::open(node.address, GROUP)?;
     let mut next = RecordId(1);
     for number in 0..PARTS {
         let name = name("fetched", number);
@@ -268,13 +262,5 @@ fn ask(session: &mut Session, from: RecordId, end: u64) -> Result<(), BenchError
         return Ok(());
     }
     let records = u32::try_from(end + 1 - from.0).unwrap_or(BLOCK).min(BLOCK);
-    let fetch = Request::Fetch {
-        queue: QUEUE,
-        from,
-        records,
-        octets: u32::MAX,
-    };
-    let mut out = Vec::new();
-    fetch.encode(&mut out, Seq(from.0));
-    session.send(&out)
+    session.send(&fetch(from, records, from.0))
 }

@@ -74,25 +74,17 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    const SIZES: &'static [usize] = &[400, 1_000, 2_000, 4_000, 10_000, 20_000];
     pub(super) fn quick() -> Self {
         Self {
             quick: true,
             parts: vec![Part::Throughput, Part::Recovery, Part::Durability],
-            system: None,
-            sizes: Self::SIZES.to_vec(),
-            connections: &[1, 50],
             rounds: 3,
             warm: Duration::from_millis(20),
             time: Duration::from_millis(45),
-            recovered: 500_000,
-            blocks: &[1, 10, 100, 1_000],
             recovery_max: Duration::from_millis(120),
-            killed: 1_000_000,
             killed_size: 400,
-            limited: 1_000_000,
-            trouble: Duration::from_secs(10),
             trouble_rounds: 1,
+            ..Self::full()
         }
     }
 
@@ -101,7 +93,7 @@ impl Plan {
             quick: false,
             parts: Part::value_variants().to_vec(),
             system: None,
-            sizes: Self::SIZES.to_vec(),
+            sizes: vec![400, 1_000, 2_000, 4_000, 10_000, 20_000],
             connections: &[1, 50],
             rounds: 5,
             warm: Duration::from_millis(200),

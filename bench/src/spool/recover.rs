@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use vere_spoolwire::{BLOCK_FRAME_LEN, FRAME_MIN, RecordId, Request, Seq, TARGET_LEN};
+use vere_spoolwire::{BLOCK_FRAME_LEN, FRAME_MIN, RecordId, TARGET_LEN};
 
 use super::cores::Cores;
 use super::drive::{Lane, Until, drive};
@@ -14,8 +14,8 @@ use super::floor;
 use super::floor_wire::FloorWire;
 use super::plan::{Placement, Plan, Setting, body};
 use super::report::{Plot, Report};
-use super::systems::{FLOOR, Floor, NodeMode, Server, VERE, secret};
-use super::vere_wire::{QUEUE, Session};
+use super::systems::{FLOOR, Floor, NodeMode, Server, VERE};
+use super::vere_wire::{Session, fetch};
 use crate::error::BenchError;
 use crate::peer::there;
 use crate::row::Bar;
@@ -49,10 +49,6 @@ struct Source {
 }
 
 /// Fills queues, reads the queues back in blocks of all lengths, in turns.
-///
-/// # Errors
-///
-/// A server misbehaves.
 pub(super) fn measure(
     plan: &Plan,
     setting: &Setting<'_>,
@@ -167,26 +163,16 @@ fn fill_floor(floor: &Floor, messages: u64) -> Result<Source, BenchError> {
 }
 
 fn fill_vere(node: &Server, messages: u64) -> Result<Source, BenchError> {
-    let session = Session::open(node.address, &secret(), GROUP)?;
+    let session = Session::open(node.address, GROUP)?;
     let dialect = session.dialect(&body(SIZE), false);
     fill(Box::new(dialect), session.stream, messages)?;
     // The owner forgot everything and comes back.
-    let mut session = Session::open(node.address, &secret(), GROUP)?;
+    let mut session = Session::open(node.address, GROUP)?;
     session.check(messages, &body(SIZE))?;
     Ok(Source {
         name: VERE,
         stream: session.stream,
-        request: |skip, count| {
-            let mut out = Vec::new();
-            let fetch = Request::Fetch {
-                queue: QUEUE,
-                from: RecordId(skip + 1),
-                records: count as u32,
-                octets: u32::MAX,
-            };
-            fetch.encode(&mut out, Seq(skip));
-            out
-        },
+        request: |skip, count| fetch(RecordId(skip + 1), count as u32, skip),
         answer: |count| {
             let octets = count * (FRAME_MIN + TARGET_LEN + SIZE) as u64;
             let start = (BLOCK_FRAME_LEN as u32).to_le_bytes();
@@ -203,7 +189,7 @@ fn fill(
 ) -> Result<TcpStream, BenchError> {
     let failed = BenchError::io;
     let again = stream.try_clone().map_err(failed("keep a connection"))?;
-    let mut lanes = [Lane::new(dialect, vec![stream]).map_err(failed("connect"))?];
+    let mut lanes = [Lane::new(dialect, vec![stream])?];
     drive(&mut lanes, WINDOW, Until::Units(messages))?;
     again
         .set_nonblocking(false)

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::systems::{FLOOR, VERE};
 use crate::output::Header;
-use crate::page::short;
+use crate::page::{self, short};
 use crate::plot::Lines;
-use crate::row::{Bar, Row, median};
+use crate::row::{self, Bar, Row, median};
 use crate::table::Table;
 
 /// A figure of a system in a round.
@@ -248,6 +248,25 @@ impl Report {
             ));
         }
         lines
+    }
+
+    /// The figures as a page without external resources.
+    pub(super) fn page(&self) -> String {
+        let mut page = page::begin(
+            "vere bench spool",
+            &format!(
+                "Messages stored and deleted, pipelined by one client with equal octets in flight, and \
+                 queues read back in blocks; medians of the rounds, systems taking turns. With one connection: {}. {}.",
+                self.placement.unwrap_or("client and server anywhere"),
+                self.header.machine.line()
+            ),
+        );
+        for plot in &self.plots {
+            self.lines(plot).draw(&mut page);
+        }
+        row::table(&self.rows()).draw(&mut page);
+        page::list(self.header.skipped_lines(), &mut page);
+        page + page::END
     }
 }
 

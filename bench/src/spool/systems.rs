@@ -8,23 +8,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use vere_spoolwire::SharedSecret;
 
 use super::drive::{Dialect, Lane};
 use super::fixed::Fixed;
 use super::floor;
 use super::floor_wire::FloorWire;
 use super::plan::Setting;
-use super::vere_wire::Session;
+use super::vere_wire::{SECRET, Session};
 use crate::error::BenchError;
 use crate::peer::{self, PeerError, await_ready, spawn};
 use crate::process::Daemon;
 
 /// Longest time until a server accepts connections.
 const START_MAX: Duration = Duration::from_secs(60);
-
-/// The secret of the nodes started here; the nodes listen on the loopback during the benchmark only.
-const SECRET: [u8; 32] = [0x5a; 32];
 
 /// Name of a system in results.
 pub(super) const FLOOR: &str = "floor";
@@ -59,10 +55,6 @@ pub(super) struct Floor {
 impl Floor {
     /// Starts the floor in a process of its own, like every system of the comparison: the switch between processes is
     /// a cost as well. In tests, whose program could not be started again, the floor is a permanent thread.
-    ///
-    /// # Errors
-    ///
-    /// There is no port, process or thread left.
     pub(super) fn start(setting: &Setting<'_>) -> Result<Self, BenchError> {
         if let Some(own) = setting.own {
             let server = Server::floor(own, setting.base)?;
@@ -93,10 +85,6 @@ pub(super) enum NodeMode {
 
 impl Server {
     /// Our node, as `vere serve` starts the node, with `memory_max` octets of memory.
-    ///
-    /// # Errors
-    ///
-    /// The failure of the start; a `vere` without nodes is [`PeerError::NotReady`].
     pub(super) fn vere(
         vere: &Path,
         base: &Path,
@@ -107,10 +95,6 @@ impl Server {
     }
 
     /// Our node, with a further command around the command of the node.
-    ///
-    /// # Errors
-    ///
-    /// As [`Server::vere`].
     pub(super) fn vere_by(
         vere: &Path,
         base: &Path,
@@ -152,10 +136,6 @@ impl Server {
     }
 
     /// memcached, without its limit of successive requests.
-    ///
-    /// # Errors
-    ///
-    /// [`PeerError::Unavailable`] when memcached is not installed, else the failure of the start.
     pub(super) fn memcached(base: &Path) -> Result<Self, PeerError> {
         let folder = peer::folder(base, "vere-bench-memcached-")?;
         let address = peer::free_address()?;
@@ -168,10 +148,6 @@ impl Server {
     }
 
     /// Redis, with persistence off.
-    ///
-    /// # Errors
-    ///
-    /// [`PeerError::Unavailable`] when Redis is not installed, else the failure of the start.
     pub(super) fn redis(base: &Path) -> Result<Self, PeerError> {
         let folder = peer::folder(base, "vere-bench-redis-")?;
         let address = peer::free_address()?;
@@ -209,10 +185,6 @@ impl Server {
     }
 
     /// Octets of resident memory of the server's process.
-    ///
-    /// # Errors
-    ///
-    /// The process has ended.
     pub(super) fn resident(&self) -> io::Result<u64> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.daemon.id()))?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -222,10 +194,6 @@ impl Server {
     }
 
     /// Kills the server with SIGKILL and starts the server again; does not wait for readiness.
-    ///
-    /// # Errors
-    ///
-    /// The server cannot be started again.
     pub(super) fn kill_and_start(&mut self) -> Result<(), PeerError> {
         self.daemon.kill();
         self.daemon = spawn(&self.command, self.folder.path())?;
@@ -245,11 +213,6 @@ fn program(name: &'static str) -> Result<PathBuf, PeerError> {
             name,
             reason: "it is not installed".to_owned(),
         })
-}
-
-/// The secret of the nodes started here.
-pub(super) fn secret() -> SharedSecret {
-    SharedSecret::new(SECRET)
 }
 
 /// A way to store and delete: a server (or several replicas) and a dialect.
@@ -273,10 +236,6 @@ impl Target {
     }
 
     /// Lanes with new connections, ready for requests. `window`: octets in flight on each lane.
-    ///
-    /// # Errors
-    ///
-    /// A server refuses a connection, or a node refuses its owner.
     pub(super) fn lanes(
         &self,
         count: usize,
@@ -286,7 +245,7 @@ impl Target {
         (0..count)
             .map(|number| {
                 let (dialect, streams) = self.open(number, body, window)?;
-                Lane::new(dialect, streams).map_err(BenchError::io("connect"))
+                Lane::new(dialect, streams)
             })
             .collect()
     }
@@ -325,7 +284,7 @@ impl Target {
         };
         let sessions = self.addresses.iter().enumerate();
         let sessions = sessions
-            .map(|(index, address)| Session::open_as(*address, &secret(), &group, index < logs))
+            .map(|(index, address)| Session::open_as(*address, &group, index < logs))
             .collect::<Result<Vec<_>, _>>()?;
         let dialect = match &sessions[..] {
             [] => return Err(BenchError::protocol("no node")),

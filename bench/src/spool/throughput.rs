@@ -71,10 +71,6 @@ fn start(setting: &Setting<'_>, report: &mut Report) -> Result<Systems, BenchErr
 }
 
 /// Measures all sizes with a single connection and with many.
-///
-/// # Errors
-///
-/// A server misbehaves.
 pub(super) fn measure(
     plan: &Plan,
     setting: &Setting<'_>,

@@ -47,10 +47,6 @@ const FAILED: &str = "mail of 10 sessions: not acknowledged";
 const REPLACEMENT: &str = "until a slow node is replaced";
 
 /// Sends mail through a system whose node `b` is disturbed, each disturbance in turns.
-///
-/// # Errors
-///
-/// A part of the benchmark fails, or the system does not recover.
 pub(super) fn measure(
     plan: &Plan,
     setting: &Setting<'_>,

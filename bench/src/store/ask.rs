@@ -46,9 +46,6 @@ impl Asked {
 }
 
 /// Asks all wanted questions.
-///
-/// # Errors
-/// As [`Run::each`].
 pub(super) fn ask(
     mut questions: Vec<Question>,
     mut small: Vec<Question>,

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::html;
 use super::systems::XAPIAN;
 use super::table::{Beside, DELIVERY_TASKS, TASKS, Task};
 use crate::output::Header;
@@ -298,11 +297,6 @@ impl Report {
         }
         text
     }
-
-    /// The figures as a page without external resources.
-    pub(crate) fn page(&self) -> String {
-        html::page(self)
-    }
 }
 
 fn head(systems: &[&str], others: &[&str]) -> Vec<String> {
@@ -420,7 +414,7 @@ mod tests {
             ["list: answers differ: cyrus 2, dovecot mdbox 3, vere 3"]
         );
         assert!(report.table().contains("MISSED"));
-        let page = report.page();
+        let page = crate::store::html::page(&report);
         assert!(page.contains("<td>list [ms]</td>"), "{page}");
         assert!(page.contains("courier skipped"), "{page}");
     }

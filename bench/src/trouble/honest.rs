@@ -21,9 +21,9 @@ const REFUSED_MAX: usize = 20;
 const FILING: usize = 10;
 const FILED_OCTETS: usize = 128 << 10;
 
-/// The results of honest clients.
+/// The results of honest clients; times from the shortest to the longest.
 #[derive(Debug, Default)]
-pub(super) struct Met {
+pub(super) struct Times {
     /// From the greeting to the 250 of the message.
     pub(super) smtp: Vec<Duration>,
     /// From the greeting to the end of the FETCH.
@@ -33,27 +33,29 @@ pub(super) struct Met {
 }
 
 /// So many clients of each protocol.
-pub(super) fn measure(system: &System, count: usize) -> Met {
-    let mut met = Met::default();
+pub(super) fn measure(system: &System, count: usize) -> Times {
+    let mut times = Times::default();
     for number in 0..count {
-        if met.refused.len() >= REFUSED_MAX || guard::is_stopped() {
+        if times.refused.len() >= REFUSED_MAX || guard::is_stopped() {
             break;
         }
         match send(system) {
-            Ok(took) => met.smtp.push(took),
-            Err(error) => met.refused.push(format!("SMTP: {error}")),
+            Ok(took) => times.smtp.push(took),
+            Err(error) => times.refused.push(format!("SMTP: {error}")),
         }
         match look(system) {
-            Ok(took) => met.imap.push(took),
-            Err(error) => met.refused.push(format!("IMAP: {error}")),
+            Ok(took) => times.imap.push(took),
+            Err(error) => times.refused.push(format!("IMAP: {error}")),
         }
         if number % FILING == 0
             && let Err(error) = file(system)
         {
-            met.refused.push(format!("APPEND: {error}"));
+            times.refused.push(format!("APPEND: {error}"));
         }
     }
-    met
+    times.smtp.sort_unstable();
+    times.imap.sort_unstable();
+    times
 }
 
 /// Sends a message; returns the time from the greeting.
