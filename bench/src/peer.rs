@@ -18,7 +18,7 @@ use tempfile::TempDir;
 pub(crate) use postfix::Destination;
 pub use postfix::PostfixSetup;
 use vere::Nodes;
-pub use vere::Ways;
+pub(crate) use vere::Ways;
 
 use crate::output::Header;
 use crate::process::{CpuAccount, Daemon, Process, guard};
@@ -61,6 +61,13 @@ pub enum PeerError {
         /// The end of the system's log.
         last_words: String,
     },
+}
+
+impl PeerError {
+    pub(crate) fn unavailable(name: &'static str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Unavailable { name, reason }
+    }
 }
 
 impl fmt::Display for PeerError {
@@ -176,21 +183,13 @@ impl Peer {
     }
 
     /// Starts Veredarius with other routes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Peer::vere`].
-    pub fn vere_with(vere: &Path, ways: &Ways, base: &Path) -> Result<Self, PeerError> {
+    pub(crate) fn vere_with(vere: &Path, ways: &Ways, base: &Path) -> Result<Self, PeerError> {
         vere::start(vere, ways, Nodes::Two, base)
     }
 
     /// [`Peer::vere`] with a spare spool node beyond the replicas, which replaces a node slower than the other for
     /// two seconds.
-    ///
-    /// # Errors
-    ///
-    /// As [`Peer::vere`].
-    pub fn vere_with_spare(
+    pub(crate) fn vere_with_spare(
         vere: &Path,
         next_hop: SocketAddr,
         base: &Path,

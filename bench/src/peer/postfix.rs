@@ -169,10 +169,7 @@ pub(super) fn start(
     destination: &Destination,
     base: &Path,
 ) -> Result<Peer, PeerError> {
-    let unavailable = |reason: &str| PeerError::Unavailable {
-        name,
-        reason: reason.to_owned(),
-    };
+    let unavailable = |reason| PeerError::unavailable(name, reason);
     let program = program().ok_or_else(|| {
         unavailable("not installed (apt-get install -y --no-install-recommends postfix)")
     })?;

@@ -14,7 +14,7 @@ const ZONE: &str = "zone";
 
 /// The routes of mail.
 #[derive(Debug, Clone)]
-pub enum Ways {
+pub(crate) enum Ways {
     /// All mail to one next hop.
     To(SocketAddr),
     /// To the hosts of the MX records in a zone, at a given port.

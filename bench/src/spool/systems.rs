@@ -209,10 +209,7 @@ fn program(name: &'static str) -> Result<PathBuf, PeerError> {
         .chain(system)
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())
-        .ok_or_else(|| PeerError::Unavailable {
-            name,
-            reason: "it is not installed".to_owned(),
-        })
+        .ok_or_else(|| PeerError::unavailable(name, "it is not installed"))
 }
 
 /// A way to store and delete: a server (or several replicas) and a dialect.

@@ -10,7 +10,6 @@ use super::systems::{RECIPIENTS, System, recipients};
 use super::tasks::{figure, side_by_side};
 use super::usage;
 use crate::peer::OURS;
-use crate::process::guard;
 use crate::wire::Dialogue;
 
 /// Longest silence of a server.
@@ -87,17 +86,8 @@ impl Work {
 
     /// Once the index is not behind any more.
     fn at_rest(system: &System) -> Self {
-        let deadline = Instant::now() + PATIENCE;
-        let mut before = Self::of(system);
-        loop {
-            std::thread::sleep(REST);
-            let now = Self::of(system);
-            let given_up = Instant::now() > deadline || guard::is_stopped();
-            if now.indexing == before.indexing || given_up {
-                return now;
-            }
-            before = now;
-        }
+        let alike = |before: Self, now: Self| now.indexing == before.indexing;
+        usage::at_rest(REST, PATIENCE, || Self::of(system), alike)
     }
 
     fn since(self, before: Self) -> Self {

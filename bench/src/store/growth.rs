@@ -12,9 +12,9 @@ use super::queries::{self, Question};
 use super::run::tell;
 use super::systems::{READER, System, address_of};
 use super::tasks::{self, millis};
+use super::usage;
 use crate::error::BenchError;
 use crate::output::{Header, note};
-use crate::process::guard;
 
 /// The sizes, in messages; the third is the size of all further figures.
 pub(super) const SIZES: [usize; 6] = [1_000, 5_000, 21_000, 50_000, 100_000, 200_000];
@@ -150,19 +150,13 @@ impl<'a> Growing<'a> {
             );
             let grown = one.grow(size);
             let grown = grown.map_err(|source| BenchError::of(system)(source))?;
-            let Times {
-                filled,
-                rested,
-                measured,
-            } = grown.times;
-            let seconds = |time: Duration| time.as_secs_f64();
             note(&format!(
                 "        {size} messages: filled in {:.1} s, at rest {:.1} s later, measured in {:.1} s",
-                seconds(filled),
-                seconds(rested),
-                seconds(measured)
+                grown.filled.as_secs_f64(),
+                grown.rested.as_secs_f64(),
+                grown.measured.as_secs_f64()
             ));
-            if rested >= QUIET_MAX {
+            if grown.rested >= QUIET_MAX {
                 self.header.skipped.push(format!(
                     "{system}: rest with {size} messages, which did not come within {QUIET_MAX:?}"
                 ));
@@ -173,19 +167,13 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// The times of the steps of a size.
-#[derive(Debug)]
-struct Times {
-    filled: Duration,
-    rested: Duration,
-    measured: Duration,
-}
-
-/// A size of a system.
+/// A size of a system, with the times of its steps.
 #[derive(Debug)]
 struct Step {
     points: Vec<Point>,
-    times: Times,
+    filled: Duration,
+    rested: Duration,
+    measured: Duration,
 }
 
 /// A mailbox under growth.
@@ -232,11 +220,9 @@ impl<'a> Growth<'a> {
         let measured = started.elapsed() - filled - rested;
         Ok(Step {
             points,
-            times: Times {
-                filled,
-                rested,
-                measured,
-            },
+            filled,
+            rested,
+            measured,
         })
     }
 
@@ -287,16 +273,8 @@ impl<'a> Growth<'a> {
 
 /// Waits until a system has finished its background work.
 fn settle(system: &System) {
-    let until = Instant::now() + QUIET_MAX;
-    let mut before = system.cpu();
-    while Instant::now() < until && !guard::is_stopped() {
-        std::thread::sleep(QUIET_TIME);
-        let now = system.cpu();
-        if now.saturating_sub(before) < QUIET_CPU {
-            return;
-        }
-        before = now;
-    }
+    let quiet = |before: Duration, now: Duration| now.saturating_sub(before) < QUIET_CPU;
+    usage::at_rest(QUIET_TIME, QUIET_MAX, || system.cpu(), quiet);
 }
 
 /// Fails where a system cannot be filled step by step.

@@ -137,7 +137,7 @@ pub(crate) enum Files {
 }
 
 /// A system with its directory prepared.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Prepared {
     command: Vec<OsString>,
     /// Directories of the mail with its metadata.
@@ -177,8 +177,7 @@ impl System {
     ) -> Result<Self, PeerError> {
         let name = system.text();
         if system != SystemName::Vere && !nix::unistd::geteuid().is_root() {
-            let reason = "it starts only as root".to_owned();
-            return Err(PeerError::Unavailable { name, reason });
+            return Err(PeerError::unavailable(name, "it starts only as root"));
         }
         let folder = folder(base, "vere-bench-store-")?;
         let ports = Ports {

@@ -1,9 +1,9 @@
 //! Memory and disk traffic of processes, as the kernel counts.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::process::Process;
+use crate::process::{Process, guard};
 
 /// Octets written to disks by processes and by their finished children.
 pub(crate) fn written(processes: &[Process]) -> u64 {
@@ -44,6 +44,25 @@ pub(crate) fn cpu_of_threads(processes: &[Process], name: &str) -> Duration {
 fn threads<'a>(processes: impl Iterator<Item = &'a Process>) -> impl Iterator<Item = PathBuf> {
     let folders = processes.map(|process| std::fs::read_dir(format!("/proc/{}/task", process.id)));
     folders.flatten().flatten().flatten().map(|one| one.path())
+}
+
+/// Reads a figure with pauses until two successive readings are alike, or the time is up; returns the last reading.
+pub(crate) fn at_rest<T: Copy>(
+    pause: Duration,
+    patience: Duration,
+    read: impl Fn() -> T,
+    alike: impl Fn(T, T) -> bool,
+) -> T {
+    let deadline = Instant::now() + patience;
+    let mut before = read();
+    loop {
+        std::thread::sleep(pause);
+        let now = read();
+        if alike(before, now) || Instant::now() > deadline || guard::is_stopped() {
+            return now;
+        }
+        before = now;
+    }
 }
 
 fn on_cpu(thread: &Path) -> Duration {

@@ -1,5 +1,6 @@
 //! The system under trouble: whole, with the limits of the defaults, or with smaller limits for the measurement.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -14,8 +15,7 @@ use crate::error::BenchError;
 use crate::peer::{OURS, await_ready, folder, free_address, spawn};
 use crate::process::{Daemon, Process, guard};
 use crate::store::imap::Imap;
-use crate::store::systems::PASSWORD;
-use crate::store::systems::vere::{PASSWORD_HASH, PASSWORD_KEYS};
+use crate::store::systems::{PASSWORD, vere};
 use crate::store::usage;
 
 /// The domain of all accounts, the account of honest clients, and the number of further accounts.
@@ -32,25 +32,21 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 
 /// KiB of memory, by role.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Memory(Vec<(String, u64)>);
+pub(super) struct Memory(BTreeMap<String, u64>);
 
 impl Memory {
     /// All roles together.
     pub(super) fn total(&self) -> u64 {
-        self.0.iter().map(|(_, kib)| kib).sum()
+        self.0.values().sum()
     }
 
     /// The figure of a single role.
     pub(super) fn of(&self, role: &str) -> u64 {
-        let found = self.0.iter().find(|(name, _)| name == role);
-        found.map_or(0, |(_, kib)| *kib)
+        self.0.get(role).copied().unwrap_or_default()
     }
 
     fn add(&mut self, role: &str, kib: u64) {
-        match self.0.iter_mut().find(|(name, _)| name == role) {
-            Some((_, sum)) => *sum += kib,
-            None => self.0.push((role.to_owned(), kib)),
-        }
+        *self.0.entry(role.to_owned()).or_default() += kib;
     }
 
     /// Keeps the larger of two sums, with all figures.
@@ -206,15 +202,8 @@ fn certificate(vere: &Path, folder: &Path) -> io::Result<()> {
 }
 
 fn directory() -> String {
-    let mut text = format!("version = 1\n[[domain]]\nname = \"{DOMAIN}\"\n");
-    let users = (0..ACCOUNTS).map(user);
-    for address in users.chain([format!("{HONEST}@{DOMAIN}")]) {
-        text.push_str(&format!(
-            "[[account]]\naddress = \"{address}\"\npassword = \"{PASSWORD_HASH}\"\n\
-             scram_sha_256 = \"{PASSWORD_KEYS}\"\n"
-        ));
-    }
-    text
+    let honest = format!("{HONEST}@{DOMAIN}");
+    vere::directory(DOMAIN, (0..ACCOUNTS).map(user).chain([honest]))
 }
 
 /// As shipped, but with wide bounds where a narrow bound would hide the bound under test.

@@ -63,8 +63,7 @@ pub(super) fn prepare(
     Ok(Prepared {
         command,
         mail: vec![maildir.clone()],
-        search: None,
-        index: None,
         files: Some(Files::Maildir(maildir)),
+        ..Prepared::default()
     })
 }

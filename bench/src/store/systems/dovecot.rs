@@ -21,10 +21,8 @@ pub(super) fn prepare(
     folder: &Path,
     ports: Ports,
 ) -> Result<Prepared, PeerError> {
-    let program = program().ok_or_else(|| PeerError::Unavailable {
-        name,
-        reason: "not installed (apt-get install dovecot-imapd dovecot-lmtpd)".to_owned(),
-    })?;
+    let missing = "not installed (apt-get install dovecot-imapd dovecot-lmtpd)";
+    let program = program().ok_or_else(|| PeerError::unavailable(name, missing))?;
     let file = folder.join("dovecot.conf");
     let mail = folder.join("mail");
     folder_of_nobody(&mail)
@@ -32,9 +30,7 @@ pub(super) fn prepare(
     Ok(Prepared {
         command: vec![program.into(), "-F".into(), "-c".into(), file.into()],
         mail: vec![mail],
-        search: None,
-        index: None,
-        files: None,
+        ..Prepared::default()
     })
 }
 
