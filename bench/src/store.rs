@@ -27,16 +27,15 @@ mod table;
 mod tasks;
 pub(crate) mod usage;
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 
 pub use imap::ImapError;
 pub use peer::MailPeer;
+pub use plan::StoreArgs;
 pub use systems::SystemName;
 
 use crate::error::BenchError;
-use crate::output::{Common, Header, note};
+use crate::output::{Header, note};
 use crate::peer::{program, there};
 use crate::process::guard;
 use curve::Curves;
@@ -45,30 +44,6 @@ use mail::Mail;
 use plan::Plan;
 use run::Run;
 use systems::System;
-
-/// Measures the mail store over IMAP and LMTP, beside Dovecot, Cyrus and Courier.
-#[derive(Debug, Clone, Args)]
-pub struct StoreArgs {
-    /// What all benchmarks take.
-    #[command(flatten)]
-    pub common: Common,
-    /// The mail: an mbox (mboxrd, lines ended by LF), compressed by zstd where its name ends in `.zst`.
-    #[arg(long, value_name = "FILE")]
-    pub mail: PathBuf,
-    /// So many messages; beyond those of the file copies that differ in words, ids and dates.
-    #[arg(long, value_name = "COUNT")]
-    pub messages: Option<usize>,
-    /// Only these systems, separated by commas; without it all, and with `--quick` the first three.
-    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
-    pub system: Vec<SystemName>,
-    /// Only tasks whose names begin so; for a profile.
-    #[arg(long, value_name = "TASK")]
-    pub only: Option<String>,
-    /// How figures grow with the mailbox, up to 200,000 messages or `--messages`; of ours alone unless other
-    /// systems are named.
-    #[arg(long, conflicts_with = "only")]
-    pub growth: bool,
-}
 
 /// Runs the benchmark, prints its table, and writes the files asked for.
 ///

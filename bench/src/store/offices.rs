@@ -15,6 +15,7 @@ use super::imap::ImapError;
 use super::linker::Linker;
 use super::report::Figure;
 use super::systems::{RECIPIENTS, System, recipients};
+use super::table::POSTFIX_MAILDIR;
 use super::usage;
 use crate::output::Header;
 use crate::peer::{Destination, OURS, Peer, PeerError, there};
@@ -37,9 +38,6 @@ const STALL_MAX: Duration = Duration::from_secs(120);
 
 /// Interval between two reads of Postfix's log.
 const POLL: Duration = Duration::from_millis(2);
-
-/// The Postfix whose Maildirs our store is compared with.
-pub(super) const POSTFIX_MAILDIR: &str = "postfix maildir";
 
 /// Postfix with mailboxes.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 mod courier;
 mod cyrus;
 mod dovecot;
+mod prepared;
 mod unpacked;
 pub(crate) mod vere;
 
@@ -14,12 +15,17 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use tempfile::TempDir;
+
+use prepared::{DOMAIN, Ports, Prepared};
+pub(crate) use prepared::{
+    Files, PASSWORD, READER, RECIPIENTS, SMALL, address_of, give_to_nobody, recipients,
+};
 
 use super::imap::{Imap, ImapError};
 use super::room;
@@ -31,20 +37,6 @@ const START_MAX: Duration = Duration::from_secs(60);
 
 /// Time between SIGTERM and SIGKILL for a system.
 const STOP_MAX: Duration = Duration::from_secs(20);
-
-/// The password of every account.
-pub(crate) const PASSWORD: &str = "secret";
-
-/// The user `nobody` and the group `nogroup` of Debian, which own the mail of peers.
-const NOBODY: u32 = 65_534;
-
-/// Number of accounts for deliveries.
-pub(crate) const RECIPIENTS: usize = 15;
-
-/// The account with most of the mail.
-pub(crate) const READER: &str = "reader";
-/// The account with little mail in a store with much mail.
-pub(crate) const SMALL: &str = "small";
 
 /// A measurable system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -113,41 +105,6 @@ struct Habits {
     delivers: bool,
     /// Whether acknowledged messages survive a power cut: else adding messages is not compared.
     syncs: bool,
-}
-
-/// Where a system listens.
-#[derive(Debug, Clone, Copy)]
-struct Ports {
-    imap: SocketAddr,
-    lmtp: SocketAddr,
-}
-
-/// A mailbox that is filled with files in a directory.
-#[derive(Debug, Clone)]
-pub(crate) enum Files {
-    /// The directories are in this Maildir.
-    Maildir(PathBuf),
-    /// The system prints the directory of a mailbox, and imports the files of the directory on command.
-    Cyrus {
-        /// Command that prints the directory of a mailbox.
-        tell: Vec<OsString>,
-        /// Command that imports the files of a mailbox.
-        take: Vec<OsString>,
-    },
-}
-
-/// A system with its directory prepared.
-#[derive(Debug, Default)]
-struct Prepared {
-    command: Vec<OsString>,
-    /// Directories of the mail with its metadata.
-    mail: Vec<PathBuf>,
-    /// The directory of only the text index, if the index has a directory.
-    search: Option<PathBuf>,
-    /// Command that indexes the mail, for a system without automatic indexing.
-    index: Option<Vec<OsString>>,
-    /// How the system imports messages as files, where APPEND takes too long.
-    files: Option<Files>,
 }
 
 /// A running system.
@@ -349,17 +306,6 @@ pub(crate) fn run(command: &[OsString], argument: Option<&str>) -> io::Result<Ve
     Err(io::Error::other(format!("{}: {last}", program.display())))
 }
 
-/// Creates a directory for the user of the peers.
-fn folder_of_nobody(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)?;
-    give_to_nobody(path)
-}
-
-/// Gives a file or directory to the user of the peers.
-pub(crate) fn give_to_nobody(path: &Path) -> io::Result<()> {
-    std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY))
-}
-
 /// Blocks of all files below a folder, in octets; a file that has several names counts once.
 fn disk(folder: &Path, seen: &mut HashSet<u64>) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
@@ -374,26 +320,4 @@ fn disk(folder: &Path, seen: &mut HashSet<u64>) -> io::Result<u64> {
         };
     }
     Ok(octets)
-}
-
-/// The domain of all accounts.
-const DOMAIN: &str = "bench.test";
-
-/// The accounts of every system, without their domain.
-fn users() -> impl Iterator<Item = String> {
-    let recipients = (1..=RECIPIENTS).map(|number| format!("r{number}"));
-    [READER, SMALL]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(recipients)
-}
-
-/// The addresses for deliveries.
-pub(crate) fn recipients() -> impl Iterator<Item = String> {
-    (1..=RECIPIENTS).map(|number| address_of(&format!("r{number}")))
-}
-
-/// The address of an account.
-pub(crate) fn address_of(user: &str) -> String {
-    format!("{user}@{DOMAIN}")
 }

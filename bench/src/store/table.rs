@@ -1,7 +1,9 @@
 //! The measured tasks of every system, and the bars of our store.
 
-use super::offices::POSTFIX_MAILDIR;
 use crate::row::Bar::{self, RatioMax, RatioMin, ValueMax};
+
+/// The Postfix whose Maildirs our store is compared with.
+pub(super) const POSTFIX_MAILDIR: &str = "postfix maildir";
 
 /// The peer of a comparison with our store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
+use super::prepared::{Files, Ports, Prepared, folder_of_nobody};
 use super::unpacked::Unpacked;
-use super::{Files, Ports, Prepared, folder_of_nobody};
 use crate::peer::PeerError;
 
 /// The listener, in the package.

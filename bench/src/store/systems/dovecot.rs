@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{NOBODY, PASSWORD, Ports, Prepared, folder_of_nobody};
+use super::prepared::{NOBODY, PASSWORD, Ports, Prepared, folder_of_nobody};
 use crate::peer::PeerError;
 
 /// The path of Debian.

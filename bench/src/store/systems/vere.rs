@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::{DOMAIN, Ports, Prepared, address_of, users};
+use super::prepared::{DOMAIN, Ports, Prepared, address_of, users};
 use crate::peer::free_address;
 
 /// The password as the cheapest Argon2id hash.
