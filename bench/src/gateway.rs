@@ -287,9 +287,7 @@ mod tests {
 
     #[test]
     fn a_tiny_plan_gives_every_figure() {
-        let base = tempfile::tempdir().unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(base.path(), mode).unwrap();
+        let base = crate::peer::folder(&std::env::temp_dir(), "vere-bench-test-").unwrap();
         let tiny = Plan {
             sessions: &[1, 4],
             rounds: 1,

@@ -16,6 +16,7 @@ use crate::error::BenchError;
 use crate::output::{Common, Header, note};
 use crate::peer;
 use crate::process::guard;
+use crate::store::usage;
 use crowd::Crowd;
 pub use kinds::Kind;
 use report::{Report, Trouble};
@@ -165,9 +166,7 @@ fn watch(
 /// KiB of memory at which a crowd is ended.
 fn ceiling(bounds: u64) -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("MemTotal:"));
-    let words = line.and_then(|line| line.split_whitespace().nth(1));
-    let machine = words.and_then(|word| word.parse::<u64>().ok());
+    let machine = usage::number_in(&text, "MemTotal:");
     (bounds * CEILING).min(machine.unwrap_or(u64::MAX) / 2)
 }
 

@@ -145,17 +145,12 @@ impl<'a> Engine<'a> {
             if now >= next_tick {
                 next_tick = now + tick;
                 self.tick(now);
-                if self
-                    .workers
-                    .iter()
-                    .all(|worker| worker.connection.is_none())
-                    && !self.has_more(now)
-                    && self.workers.iter().all(|worker| worker.job.is_none())
-                {
+                let jobless = self.workers.iter().all(|worker| worker.job.is_none());
+                let done = jobless && !self.has_more(now);
+                if done && self.workers.iter().all(|one| one.connection.is_none()) {
                     return Ok(());
                 }
-                let jobless = self.workers.iter().all(|worker| worker.job.is_none());
-                if jobless && !self.has_more(now) && farewell_until.is_none() {
+                if done && farewell_until.is_none() {
                     farewell_until = Some(now + FAREWELL);
                 }
                 if now >= give_up_at || farewell_until.is_some_and(|until| now >= until) {
@@ -392,21 +387,20 @@ impl<'a> Engine<'a> {
     }
 
     fn acknowledge(&mut self, job: Job, at: Instant) {
-        let Job {
-            id,
-            attempts,
-            may_be_doubled,
-        } = job;
         self.report.acked.push(Ack {
-            id,
+            id: job.id,
             at,
-            attempts,
-            may_be_doubled,
+            attempts: job.attempts,
+            may_be_doubled: job.may_be_doubled,
         });
         if let Some(file) = &mut self.acked_file {
-            let doubt = if may_be_doubled { "doubled?" } else { "sure" };
+            let doubt = if job.may_be_doubled {
+                "doubled?"
+            } else {
+                "sure"
+            };
             // A full disk shows in the flush at the end.
-            let _ = writeln!(file, "{id} {attempts} {doubt}");
+            let _ = writeln!(file, "{} {} {doubt}", job.id, job.attempts);
         }
         self.progress.add();
     }

@@ -116,10 +116,5 @@ fn spool(nodes: Nodes) -> io::Result<String> {
 pub(super) fn ask(vere: &Path, folder: &Path, arguments: &[&str]) -> io::Result<Vec<u8>> {
     let mut command = std::process::Command::new(vere);
     command.args(arguments).arg("-c");
-    let output = guard::output(command.arg(folder.join(CONFIGURATION)))?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(io::Error::other(said))
+    guard::said_by(command.arg(folder.join(CONFIGURATION)))
 }

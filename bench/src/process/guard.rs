@@ -209,6 +209,16 @@ pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     })
 }
 
+/// Runs a command as [`output`] does; returns the output, or on failure the error text.
+pub(crate) fn said_by(command: &mut Command) -> io::Result<Vec<u8>> {
+    let output = output(command)?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(io::Error::other(said))
+}
+
 fn whole(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
     let mut octets = Vec::new();
     match pipe {

@@ -18,6 +18,7 @@ use super::vere_wire::{SECRET, Session};
 use crate::error::BenchError;
 use crate::peer::{self, PeerError, await_ready, spawn};
 use crate::process::Daemon;
+use crate::store::usage;
 
 /// Longest time until a server accepts connections.
 const START_MAX: Duration = Duration::from_secs(60);
@@ -187,8 +188,7 @@ impl Server {
     /// Octets of resident memory of the server's process.
     pub(super) fn resident(&self) -> io::Result<u64> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.daemon.id()))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        let kib = usage::number_in(&text, "VmRSS:");
         kib.map(|kib| kib << 10)
             .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
     }

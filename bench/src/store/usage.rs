@@ -80,7 +80,7 @@ fn sum(processes: &[Process], file: &str, field: &str) -> u64 {
 }
 
 /// The number behind a field's name in a text of the kernel.
-fn number_in(text: &str, field: &str) -> Option<u64> {
+pub(crate) fn number_in(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.split_ascii_whitespace().next()?.parse().ok()
 }

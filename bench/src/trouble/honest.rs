@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::system::{DOMAIN, HONEST, System};
+use super::system::{DOMAIN, HONEST, System, message};
 use crate::process::guard;
 use crate::store::ImapError;
 use crate::store::imap::Imap;
@@ -87,9 +87,7 @@ fn look(system: &System) -> Result<Duration, ImapError> {
 
 /// Files a message of some size.
 fn file(system: &System) -> Result<(), ImapError> {
-    let mut message = b"Subject: filed\r\n\r\n".to_vec();
-    let line = [b"f".repeat(76), b"\r\n".to_vec()].concat();
-    message.extend(line.iter().cycle().take(FILED_OCTETS / 78 * 78));
+    let message = message("filed", FILED_OCTETS / 78 * 78);
     let mut imap = Imap::connect(system.imap)?;
     imap.ok(&format!("LOGIN {HONEST}@{DOMAIN} {PASSWORD}"))?;
     imap.append("Filed", &message).or_else(|_| {

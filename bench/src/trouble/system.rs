@@ -130,9 +130,7 @@ impl System {
 
     /// Stores large messages for clients that ask for messages and do not read.
     fn fill(&self) -> Result<(), BenchError> {
-        let line = [b"x".repeat(76), b"\r\n".to_vec()].concat();
-        let mut message = b"Subject: large\r\n\r\n".to_vec();
-        message.extend(line.iter().cycle().take(LARGE_OCTETS / 78 * 78));
+        let message = message("large", LARGE_OCTETS / 78 * 78);
         let failed = || BenchError::of("mail store");
         let mut imap = Imap::connect(self.imap).map_err(failed())?;
         let login = format!("LOGIN {} {PASSWORD}", user(0));
@@ -153,6 +151,14 @@ impl Drop for System {
 /// The account of client `number`; the first account has the large messages.
 pub(super) fn user(number: usize) -> String {
     format!("user{}@{DOMAIN}", number % ACCOUNTS)
+}
+
+/// A message with a body of `octets` octets, in lines of 78.
+pub(super) fn message(subject: &str, octets: usize) -> Vec<u8> {
+    let line = [b"x".repeat(76), b"\r\n".to_vec()].concat();
+    let mut message = format!("Subject: {subject}\r\n\r\n").into_bytes();
+    message.extend(line.iter().cycle().take(octets));
+    message
 }
 
 /// The role that a process belongs to.
@@ -192,13 +198,7 @@ fn bounds(vere: &Path, file: &Path) -> io::Result<Memory> {
 fn certificate(vere: &Path, folder: &Path) -> io::Result<()> {
     let mut command = Command::new(vere);
     command.args(["quickstart", "you@trouble.test", "--dir"]);
-    let output = guard::output(command.arg(folder.join("made")))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(io::Error::other(
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )),
-    }
+    guard::said_by(command.arg(folder.join("made"))).map(drop)
 }
 
 fn directory() -> String {
