@@ -306,7 +306,7 @@ pub(crate) fn free_address() -> io::Result<SocketAddr> {
 pub(crate) fn folder(base: &Path, prefix: &str) -> io::Result<TempDir> {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base)?;
-    guard::keep_folder(folder.path());
+    guard::keep(guard::Left::Folder(folder.path().to_owned()));
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
     Ok(folder)
 }

@@ -135,7 +135,7 @@ fn measure(
         before,
         most,
         after,
-        bounds: system.bounds().clone(),
+        bounds: system.bounds.clone(),
         held: held.holding,
         counts,
     })
@@ -150,7 +150,7 @@ fn watch(
 ) -> Memory {
     let until = Instant::now() + patience;
     let mut most = system.memory();
-    let ceiling = ceiling(system.bounds().total());
+    let ceiling = ceiling(system.bounds.total());
     while Instant::now() < until && !done(crowd) && !guard::is_stopped() {
         std::thread::sleep(POLL);
         let now = system.memory();

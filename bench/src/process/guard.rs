@@ -9,7 +9,7 @@
 use std::io::{self, Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -225,11 +225,6 @@ fn whole(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
         Some(mut pipe) => pipe.read_to_end(&mut octets).map(|_| octets),
         None => Ok(octets),
     }
-}
-
-/// Takes note of a folder of ours.
-pub(crate) fn keep_folder(path: &Path) {
-    keep(Left::Folder(path.to_owned()));
 }
 
 #[cfg(test)]

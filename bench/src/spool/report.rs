@@ -183,22 +183,11 @@ impl Report {
 
     /// A plot with the results.
     pub(super) fn lines(&self, plot: &Plot) -> Lines {
-        let points = plot.points.iter().enumerate();
-        let of = |system: &&str| {
-            let known = points
-                .clone()
-                .filter_map(|(index, (_, what))| Some((index as f64, self.median(what, system)?)));
-            ((*system).to_owned(), known.collect())
-        };
-        Lines {
-            title: plot.title.clone(),
-            unit: plot.unit,
-            points: points
-                .clone()
-                .map(|(index, (label, _))| (index as f64, label.clone()))
-                .collect(),
-            lines: self.systems(plot).iter().map(of).collect(),
-        }
+        let labels = plot.points.iter().enumerate();
+        let labels = labels.map(|(place, (label, _))| (place as f64, label.clone()));
+        let value = |system: &str, place: usize| self.median(&plot.points[place].1, system);
+        let systems = self.systems(plot);
+        Lines::of(&plot.title, plot.unit, labels.collect(), &systems, value)
     }
 
     /// Tables for a terminal.

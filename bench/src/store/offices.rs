@@ -63,7 +63,7 @@ impl Office {
         };
         let lmtp = Destination::Lmtp {
             addresses: addresses.clone(),
-            server: linker.address(),
+            server: linker.address,
         };
         let ways = [
             (POSTFIX_MAILDIR, mailboxes(true), None),

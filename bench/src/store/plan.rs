@@ -127,7 +127,7 @@ pub(super) struct Plan {
     pub(super) again_max: Duration,
     /// No further round of any task begins after this time.
     pub(super) budget: Duration,
-    parts: &'static [Share],
+    pub(super) parts: &'static [Share],
 }
 
 impl Plan {
@@ -196,11 +196,6 @@ impl Plan {
     pub(super) fn share(&self, part: Part) -> Share {
         let own = self.parts.iter().find(|share| share.part == part);
         own.copied().unwrap_or(share(part, 1, 0, 0))
-    }
-
-    /// All parts.
-    pub(super) const fn parts(&self) -> &'static [Share] {
-        self.parts
     }
 }
 

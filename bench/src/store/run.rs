@@ -45,7 +45,7 @@ impl<'a> Run<'a> {
             names: systems.iter().map(|system| system.name).collect(),
             plan,
             header,
-            forecast: Forecast::of(plan.parts(), scale, |part| wanted(plan, part)),
+            forecast: Forecast::of(plan.parts, scale, |part| wanted(plan, part)),
             systems,
             figures: Vec::new(),
             answers: Vec::new(),
@@ -277,19 +277,19 @@ fn change_once(mail: &[Vec<u8>], run: &mut Run<'_>) -> Result<(), BenchError> {
         run.each_whole("expunge", |system| tasks::expunge(system))?;
     }
     if plan.wants(&["APPEND"]) {
-        run.each_whole("append", |system| match system.syncs() {
+        run.each_whole("append", |system| match system.habits.syncs {
             true => tasks::append(system, mail, plan.appends),
             false => Ok(Vec::new()),
         })?;
     }
     if plan.wants(&["IDLE"]) {
-        run.each_whole("idle", |system| match system.syncs() {
+        run.each_whole("idle", |system| match system.habits.syncs {
             true => tasks::idle(system, plan.notices),
             false => Ok(Vec::new()),
         })?;
     }
     if plan.wants(&["delivered"]) {
-        run.each_whole("deliver", |system| match system.delivers() {
+        run.each_whole("deliver", |system| match system.habits.delivers {
             true => deliver::deliver(system, mail, plan.deliveries),
             false => Ok(Vec::new()),
         })?;

@@ -96,15 +96,15 @@ pub(crate) const XAPIAN: &str = "cyrus xapian";
 
 /// Peculiarities of a system.
 #[derive(Debug, Clone, Copy)]
-struct Habits {
+pub(super) struct Habits {
     /// Prefix of the names of all mailboxes but INBOX.
     prefix: &'static str,
     /// Whether the system has more than one account; else mailboxes stand for accounts.
     has_accounts: bool,
     /// Whether the system accepts mail by LMTP.
-    delivers: bool,
+    pub(super) delivers: bool,
     /// Whether acknowledged messages survive a power cut: else adding messages is not compared.
-    syncs: bool,
+    pub(super) syncs: bool,
 }
 
 /// A running system.
@@ -119,7 +119,7 @@ pub(crate) struct System {
     pub(crate) part_numbers: Vec<u32>,
     /// Whether the large mailbox has only the first messages, because the system is slow to fill.
     pub(crate) is_partial: bool,
-    habits: Habits,
+    pub(super) habits: Habits,
     prepared: Prepared,
     daemon: Option<Daemon>,
     folder: TempDir,
@@ -193,7 +193,7 @@ impl System {
     /// A new connection, logged in as `user`, where the system has several accounts.
     pub(crate) fn login_as(&self, user: &str) -> Result<Imap, ImapError> {
         let mut imap = Imap::connect(self.imap)?;
-        if !imap.is_authenticated() {
+        if !imap.is_authenticated {
             imap.ok(&format!("LOGIN {user}@{DOMAIN} {PASSWORD}"))?;
         }
         Ok(imap)
@@ -218,16 +218,6 @@ impl System {
         } else {
             "Small"
         })
-    }
-
-    /// Whether the system accepts mail by LMTP.
-    pub(crate) const fn delivers(&self) -> bool {
-        self.habits.delivers
-    }
-
-    /// Whether acknowledged messages survive a power cut.
-    pub(crate) const fn syncs(&self) -> bool {
-        self.habits.syncs
     }
 
     /// How the system imports messages as files, if at all.

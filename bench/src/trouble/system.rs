@@ -64,7 +64,8 @@ pub(super) struct System {
     pub(super) submissions: SocketAddr,
     pub(super) imap: SocketAddr,
     pub(super) imaps: SocketAddr,
-    bounds: Memory,
+    /// The bounds of memory from the settings.
+    pub(super) bounds: Memory,
     daemon: Daemon,
     // Removed after the daemon, which still writes to the directory.
     _folder: TempDir,
@@ -111,11 +112,6 @@ impl System {
         await_ready(OURS, &system.daemon, START_MAX, serves)?;
         system.fill()?;
         Ok(system)
-    }
-
-    /// The bounds of memory from the settings.
-    pub(super) const fn bounds(&self) -> &Memory {
-        &self.bounds
     }
 
     /// The present memory; shared memory counts in parts.
