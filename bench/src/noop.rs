@@ -364,15 +364,7 @@ mod tests {
 
     #[test]
     fn a_refusal_of_the_next_hop_reaches_the_client() {
-        let faults = vec![
-            "dot=554 5.7.1 no*2".parse().unwrap(),
-            "dot=close*1".parse().unwrap(),
-        ];
-        let sink = RunningSink::start(SinkOptions {
-            faults,
-            ..SinkOptions::default()
-        })
-        .unwrap();
+        let sink = RunningSink::faulty(&["dot=554 5.7.1 no*2", "dot=close*1"]);
         let relay = NoopRelay::start(sink.handle().address()).unwrap();
         let options = LoadOptions::new(relay.address(), LoadEnd::Count(10));
         let report = run(&options, &LoadProgress::default()).unwrap();

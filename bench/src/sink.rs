@@ -259,6 +259,14 @@ impl RunningSink {
         })
     }
 
+    /// A sink that remembers every message and misbehaves.
+    #[cfg(test)]
+    pub(crate) fn faulty(faults: &[&str]) -> Self {
+        let faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+        let usual = SinkOptions::remembering();
+        Self::start(SinkOptions { faults, ..usual }).unwrap()
+    }
+
     /// The handle by which further threads watch and stop the sink.
     pub const fn handle(&self) -> &SinkHandle {
         &self.handle
