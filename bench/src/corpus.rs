@@ -44,6 +44,28 @@ impl std::error::Error for CorpusError {
     }
 }
 
+/// Opens an mbox file, compressed where its name ends in `.zst`.
+pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    const AT_ONCE: usize = 1 << 20;
+    let file = File::open(path)?;
+    if path.extension().is_none_or(|extension| extension != "zst") {
+        return Ok(Box::new(BufReader::with_capacity(AT_ONCE, file)));
+    }
+    let decoder = zstd::stream::read::Decoder::new(file)?;
+    Ok(Box::new(BufReader::with_capacity(AT_ONCE, decoder)))
+}
+
+/// A line of a message in an mboxrd file, without its end and without the quote before `From `.
+pub(crate) fn line_of(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let quotes = line.iter().take_while(|octet| **octet == b'>').count();
+    if quotes > 0 && line[quotes..].starts_with(b"From ") {
+        return &line[1..];
+    }
+    line
+}
+
 /// Messages in wire format: CRLF lines, dots doubled, nothing after the last line.
 ///
 /// Old mail does not keep today's rules, and a strict server would refuse it for reasons the
@@ -68,13 +90,7 @@ impl Corpus {
             path: path.to_owned(),
             source,
         };
-        let file = File::open(path).map_err(failed)?;
-        let corpus = if path.extension().is_some_and(|extension| extension == "zst") {
-            let decoder = zstd::stream::read::Decoder::new(file).map_err(failed)?;
-            Self::parse(BufReader::with_capacity(1 << 20, decoder), count)
-        } else {
-            Self::parse(BufReader::with_capacity(1 << 20, file), count)
-        };
+        let corpus = open(path).and_then(|input| Self::parse(input, count));
         let corpus = corpus.map_err(failed)?;
         if corpus.messages.is_empty() {
             return Err(CorpusError::Empty {
@@ -132,15 +148,7 @@ impl Corpus {
     }
 
     fn push_line(&mut self, line: &[u8]) {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let quotes = line.iter().take_while(|octet| **octet == b'>').count();
-        let line = if quotes > 0 && line[quotes..].starts_with(b"From ") {
-            &line[1..]
-        } else {
-            line
-        };
-        let mut rest = line;
+        let mut rest = line_of(line);
         loop {
             let (part, after) = rest.split_at(rest.len().min(LINE_MAX));
             if part.first() == Some(&b'.') {

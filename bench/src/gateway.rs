@@ -9,30 +9,27 @@ mod bars;
 mod case;
 mod dead;
 mod destinations;
-mod html;
 mod look;
 mod measure;
 mod report;
 
-use std::fmt;
-use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::load::LoadError;
+use crate::error::BenchError;
 use crate::noop::NoopRelay;
-use crate::output::{Common, Header, WriteError, note};
-use crate::peer::{self, Peer, PeerError, PostfixSetup};
+use crate::output::{Common, Header, note};
+use crate::peer::{self, OURS, Peer, PostfixSetup, there};
 use crate::process::CpuAccount;
-use crate::sink::{RunningSink, SinkError, SinkOptions};
+use crate::sink::{RunningSink, SinkOptions};
 
 use case::Case;
 use dead::DeadPlan;
 use destinations::DestinationsPlan;
-use measure::{Target, measure};
-use report::{OURS, Report, metric};
+use measure::{Target, measure, metric};
+use report::Report;
 
 /// Measures the gateway: throughput, CPU per message and reply times, beside Postfix.
 #[derive(Debug, Clone, Args)]
@@ -62,53 +59,6 @@ pub enum Part {
     Backlog,
     /// Very many destinations, met for the first time and then known.
     Destinations,
-}
-
-/// Reason for the end of an incomplete benchmark.
-#[derive(Debug)]
-pub enum BenchError {
-    /// The sink.
-    Sink(SinkError),
-    /// The load generator.
-    Load(LoadError),
-    /// The no-op relay.
-    Relay(io::Error),
-    /// A CPU account could not be read: the system measured has probably died.
-    Account {
-        /// The system.
-        name: String,
-        /// The error of the kernel.
-        source: io::Error,
-    },
-    /// An available system could not be started.
-    Peer(PeerError),
-    /// A result cannot be written.
-    Write(WriteError),
-}
-
-impl fmt::Display for BenchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sink(source) => source.fmt(f),
-            Self::Load(source) => source.fmt(f),
-            Self::Relay(source) => write!(f, "no-op relay: {source}"),
-            Self::Account { name, source } => write!(f, "CPU time of {name}: {source}"),
-            Self::Peer(source) => source.fmt(f),
-            Self::Write(source) => source.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for BenchError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Sink(source) => Some(source),
-            Self::Load(source) => Some(source),
-            Self::Peer(source) => Some(source),
-            Self::Relay(source) | Self::Account { source, .. } => Some(source),
-            Self::Write(source) => Some(source),
-        }
-    }
 }
 
 /// How much is measured.
@@ -200,11 +150,11 @@ impl Plan {
 pub fn run(args: &GatewayArgs) -> Result<(), BenchError> {
     let plan = Plan::of(args);
     let base = args.common.base();
-    let vere = peer::program(args.common.vere.as_deref()).map_err(BenchError::Peer)?;
+    let vere = peer::program(args.common.vere.as_deref())?;
     let report = measure_all(&plan, &vere, &base)?;
     args.common
-        .publish(&report.table(), &report.json(), &html::page(&report))
-        .map_err(BenchError::Write)
+        .publish(&report.table(), &report.json(), &report.page())?;
+    Ok(())
 }
 
 /// All systems that run at once.
@@ -212,18 +162,18 @@ struct Systems {
     sink: RunningSink,
     noop: NoopRelay,
     peers: Vec<Peer>,
-    skipped: Vec<String>,
 }
 
 impl Systems {
-    fn start(plan: &Plan, vere: &Path, base: &Path) -> Result<Self, BenchError> {
-        let options = SinkOptions {
-            remember: true,
-            ..SinkOptions::default()
-        };
-        let sink = RunningSink::start(options).map_err(BenchError::Sink)?;
+    fn start(
+        plan: &Plan,
+        vere: &Path,
+        base: &Path,
+        header: &mut Header,
+    ) -> Result<Self, BenchError> {
+        let sink = RunningSink::start(SinkOptions::remembering())?;
         let next_hop = sink.handle().address();
-        let noop = NoopRelay::start(next_hop).map_err(BenchError::Relay)?;
+        let noop = NoopRelay::start(next_hop).map_err(BenchError::of("no-op relay"))?;
         let setups = if plan.full {
             &PostfixSetup::ALL[..]
         } else {
@@ -234,23 +184,11 @@ impl Systems {
             .map(|setup| Peer::postfix(*setup, next_hop, base))
             .collect();
         started.push(Peer::vere(vere, next_hop, base));
-        let mut systems = Self {
-            sink,
-            noop,
-            peers: Vec::new(),
-            skipped: Vec::new(),
-        };
+        let mut peers = Vec::new();
         for peer in started {
-            match peer {
-                Ok(peer) => systems.peers.push(peer),
-                Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
-                    note(&error.to_string());
-                    systems.skipped.push(error.to_string());
-                }
-                Err(error) => return Err(BenchError::Peer(error)),
-            }
+            peers.extend(there(peer, header)?);
         }
-        Ok(systems)
+        Ok(Self { sink, noop, peers })
     }
 
     fn targets(&self, plan: &Plan) -> Vec<Target> {
@@ -269,19 +207,13 @@ impl Systems {
             ),
             limit("no-op relay", self.noop.address(), self.noop.account()),
         ];
-        targets.extend(self.peers.iter().map(|peer| Target {
-            name: peer.name().to_owned(),
-            address: peer.address(),
-            account: peer.account(),
-            send: plan.send,
-            is_limit: false,
-        }));
+        let peers = self.peers.iter();
+        targets.extend(peers.map(|peer| Target::of(peer.name(), peer, plan.send)));
         targets
     }
 }
 
 fn measure_all(plan: &Plan, vere: &Path, base: &Path) -> Result<Report, BenchError> {
-    let began = Instant::now();
     let mut report = Report {
         header: Header::new("gateway", !plan.full, base),
         cases: Vec::new(),
@@ -300,22 +232,21 @@ fn measure_all(plan: &Plan, vere: &Path, base: &Path) -> Result<Report, BenchErr
             }
         }
     }
-    report.header.seconds = began.elapsed().as_secs_f64();
+    report.header.end();
     Ok(report)
 }
 
 /// The loads on all systems, in turns.
 fn loads(plan: &Plan, vere: &Path, base: &Path, report: &mut Report) -> Result<(), BenchError> {
     let began = Instant::now();
-    let mut systems = Systems::start(plan, vere, base)?;
+    let systems = Systems::start(plan, vere, base, &mut report.header)?;
     report.targets = systems.targets(plan);
     report.cases = plan.cases();
     for round in 0..plan.rounds {
         for case in &report.cases {
             if began.elapsed() > plan.budget {
                 let text = format!("round {round}, {} skipped: out of time", case.label);
-                note(&text);
-                systems.skipped.push(text);
+                report.header.skip(text);
                 continue;
             }
             for target in &report.targets {
@@ -326,7 +257,6 @@ fn loads(plan: &Plan, vere: &Path, base: &Path, report: &mut Report) -> Result<(
         }
     }
     half_load(plan, &systems, report)?;
-    report.header.skipped.append(&mut systems.skipped);
     Ok(())
 }
 
@@ -357,9 +287,7 @@ mod tests {
 
     #[test]
     fn a_tiny_plan_gives_every_figure() {
-        let base = tempfile::tempdir().unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(base.path(), mode).unwrap();
+        let base = crate::peer::folder(&std::env::temp_dir(), "vere-bench-test-").unwrap();
         let tiny = Plan {
             sessions: &[1, 4],
             rounds: 1,
@@ -392,7 +320,7 @@ mod tests {
                 .iter()
                 .all(|run| run.missing == 0 && run.doubled == 0)
         );
-        let page = super::html::page(&report);
+        let page = report.page();
         assert!(page.contains("<svg") && page.contains("no-op relay"));
         assert!(report.table().contains("no-op relay"));
     }

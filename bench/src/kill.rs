@@ -228,18 +228,8 @@ mod tests {
     use super::{KillPlan, run};
     use crate::load::{LoadEnd, LoadOptions};
     use crate::noop::NoopRelay;
-    use crate::sink::{RunningSink, SinkOptions};
+    use crate::sink::RunningSink;
     use std::time::Duration;
-
-    fn sink(faults: &[&str]) -> RunningSink {
-        let faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
-        RunningSink::start(SinkOptions {
-            faults,
-            remember: true,
-            ..SinkOptions::default()
-        })
-        .unwrap()
-    }
 
     fn plan(target: std::net::SocketAddr) -> KillPlan {
         let load = LoadOptions::new(target, LoadEnd::Count(0));
@@ -253,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_relay_that_answers_late_loses_nothing_when_killed() {
-        let sink = sink(&[]);
+        let sink = RunningSink::faulty(&[]);
         let next_hop = sink.handle().address();
         let mut relay = Some(NoopRelay::start(next_hop).unwrap());
         let address = relay.as_ref().unwrap().address();
@@ -269,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_never_arrives_is_reported_as_missing() {
-        let (bottomless, watched) = (sink(&[]), sink(&[]));
+        let (bottomless, watched) = (RunningSink::faulty(&[]), RunningSink::faulty(&[]));
         let plan = plan(bottomless.handle().address());
         let report = run(&plan, watched.handle(), |_| {}).unwrap();
         assert_eq!((report.acked, report.missing.len()), (3000, 3000));
@@ -278,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_lost_answer_excuses_a_double() {
-        let sink = sink(&["dot=lose*3"]);
+        let sink = RunningSink::faulty(&["dot=lose*3"]);
         let plan = plan(sink.handle().address());
         let report = run(
             &KillPlan {

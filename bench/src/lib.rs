@@ -24,6 +24,7 @@
 mod arrivals;
 pub mod cli;
 mod corpus;
+mod error;
 pub mod gateway;
 mod ids;
 pub mod kill;
@@ -44,9 +45,10 @@ pub mod trouble;
 mod wire;
 
 pub use corpus::{Corpus, CorpusError};
-pub use gateway::{BenchError, GatewayArgs};
+pub use error::BenchError;
+pub use gateway::GatewayArgs;
 pub use ids::{InvalidMessageId, MessageId};
 pub use output::{Common, WriteError};
-pub use spool::{SpoolArgs, SpoolBenchError};
-pub use store::{StoreArgs, StoreBenchError};
-pub use trouble::{TroubleArgs, TroubleError};
+pub use spool::SpoolArgs;
+pub use store::StoreArgs;
+pub use trouble::TroubleArgs;

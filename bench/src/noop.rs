@@ -15,7 +15,7 @@ use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use crate::process::CpuAccount;
+use crate::process::{self, CpuAccount};
 use crate::wire::{Link, Manners, Outcome, Readiness, Receiver, Sender, Stage, Turn, Wait};
 
 const LISTENER: Token = Token(usize::MAX);
@@ -74,15 +74,7 @@ impl NoopRelay {
                 message_size_max: MESSAGE_SIZE_MAX,
             },
         };
-        let (tell, told) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("noop".to_owned())
-            .spawn(move || {
-                // The receiver waits below.
-                let _ = tell.send(CpuAccount::of_this_thread());
-                relay.run();
-            })?;
-        let account = told.recv().map_err(io::Error::other)?;
+        let (thread, account) = process::thread("noop", move || relay.run())?;
         Ok(Self {
             address,
             account,
@@ -117,7 +109,6 @@ impl Drop for NoopRelay {
 struct Upstream {
     link: Link,
     sender: Sender,
-    readable: bool,
     idle: bool,
 }
 
@@ -125,7 +116,6 @@ struct Upstream {
 struct Pair {
     link: Link,
     receiver: Receiver,
-    readable: bool,
     upstream: Option<Upstream>,
     /// A message lies in the receiver and waits for the next hop's answer.
     waiting: bool,
@@ -170,17 +160,10 @@ impl Relay {
                 let Some(pair) = self.pairs.get_mut(index).and_then(Option::as_mut) else {
                     return;
                 };
-                let hung_up = event.is_read_closed() || event.is_error();
-                let (link, readable) = if token % 2 == 0 {
-                    (&mut pair.link, &mut pair.readable)
+                if token % 2 == 0 {
+                    pair.link.note(event);
                 } else if let Some(upstream) = &mut pair.upstream {
-                    (&mut upstream.link, &mut upstream.readable)
-                } else {
-                    return;
-                };
-                *readable |= event.is_readable() || hung_up;
-                if hung_up {
-                    link.hang_up();
+                    upstream.link.note(event);
                 }
                 self.drive(index);
             }
@@ -188,7 +171,6 @@ impl Relay {
     }
 
     fn open(&mut self, stream: TcpStream) {
-        let _ = stream.set_nodelay(true);
         let index = self.free.pop().unwrap_or_else(|| {
             self.pairs.push(None);
             self.pairs.len() - 1
@@ -199,7 +181,6 @@ impl Relay {
                 self.pairs[index] = Some(Pair {
                     link,
                     receiver,
-                    readable: false,
                     upstream: None,
                     waiting: false,
                 });
@@ -249,10 +230,9 @@ impl Relay {
                 Wait::Answer(Stage::Message) => pair.waiting = true,
                 Wait::Answer(_) => pair.receiver.accept(&self.manners),
                 Wait::Close => return Ok(false),
-                Wait::Input if !pair.readable => break,
                 Wait::Input => match pair.link.read(&mut pair.receiver.input)? {
                     Readiness::Closed => return Ok(false),
-                    Readiness::Drained => pair.readable = false,
+                    Readiness::Drained => break,
                     Readiness::More => {}
                 },
             }
@@ -283,11 +263,9 @@ impl Relay {
     fn transfer(&mut self, pair: &mut Pair, index: usize) -> io::Result<Option<Outcome>> {
         if pair.upstream.is_none() {
             let stream = TcpStream::connect(self.next_hop)?;
-            let _ = stream.set_nodelay(true);
             pair.upstream = Some(Upstream {
                 link: Link::new(stream, self.poll.registry(), Token(index * 2 + 1))?,
                 sender: Sender::new("noop.invalid", true),
-                readable: false,
                 idle: false,
             });
         }
@@ -309,12 +287,9 @@ impl Relay {
                 Turn::Broken { .. } | Turn::Over => return Err(io::ErrorKind::InvalidData.into()),
                 Turn::Input => {
                     upstream.link.write(&mut upstream.sender.output)?;
-                    if !upstream.readable {
-                        return Ok(None);
-                    }
                     match upstream.link.read(&mut upstream.sender.input)? {
                         Readiness::Closed => return Err(io::ErrorKind::UnexpectedEof.into()),
-                        Readiness::Drained => upstream.readable = false,
+                        Readiness::Drained => return Ok(None),
                         Readiness::More => {}
                     }
                 }
@@ -343,10 +318,7 @@ mod tests {
 
     #[test]
     fn everything_goes_through_unchanged() {
-        let sink = RunningSink::start(SinkOptions {
-            remember: true,
-            ..SinkOptions::default()
-        });
+        let sink = RunningSink::start(SinkOptions::remembering());
         let sink = sink.unwrap();
         let relay = NoopRelay::start(sink.handle().address()).unwrap();
         let mut options = LoadOptions::new(relay.address(), LoadEnd::Count(1000));
@@ -392,15 +364,7 @@ mod tests {
 
     #[test]
     fn a_refusal_of_the_next_hop_reaches_the_client() {
-        let faults = vec![
-            "dot=554 5.7.1 no*2".parse().unwrap(),
-            "dot=close*1".parse().unwrap(),
-        ];
-        let sink = RunningSink::start(SinkOptions {
-            faults,
-            ..SinkOptions::default()
-        })
-        .unwrap();
+        let sink = RunningSink::faulty(&["dot=554 5.7.1 no*2", "dot=close*1"]);
         let relay = NoopRelay::start(sink.handle().address()).unwrap();
         let options = LoadOptions::new(relay.address(), LoadEnd::Count(10));
         let report = run(&options, &LoadProgress::default()).unwrap();

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -38,9 +39,6 @@ impl Common {
     }
 
     /// Prints the tables, and writes the JSON of DESIGN section 7 and the page where they are wanted.
-    ///
-    /// # Errors
-    /// When something cannot be written.
     pub(crate) fn publish(&self, table: &str, json: &Value, page: &str) -> Result<(), WriteError> {
         if self.json.as_deref() != Some(Path::new("-")) {
             write(Path::new("-"), table)?;
@@ -60,6 +58,7 @@ impl Common {
 pub(crate) struct Header {
     pub(crate) bench: &'static str,
     pub(crate) quick: bool,
+    pub(crate) began: Instant,
     pub(crate) seconds: f64,
     pub(crate) machine: Machine,
     pub(crate) skipped: Vec<String>,
@@ -71,10 +70,16 @@ impl Header {
         Self {
             bench,
             quick,
+            began: Instant::now(),
             seconds: 0.0,
             machine: Machine::describe(base),
             skipped: Vec::new(),
         }
+    }
+
+    /// Notes the end of the benchmark.
+    pub(crate) fn end(&mut self) {
+        self.seconds = self.began.elapsed().as_secs_f64();
     }
 
     /// Reports a part left out, or a reason for different figures, at once and in the results.

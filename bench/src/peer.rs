@@ -6,6 +6,7 @@
 mod postfix;
 mod vere;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,9 +18,13 @@ use tempfile::TempDir;
 pub(crate) use postfix::Destination;
 pub use postfix::PostfixSetup;
 use vere::Nodes;
-pub use vere::Ways;
+pub(crate) use vere::Ways;
 
+use crate::output::Header;
 use crate::process::{CpuAccount, Daemon, Process, guard};
+
+/// The name of the product among the systems.
+pub(crate) const OURS: &str = "vere";
 
 /// Longest time from the start of a system to its greeting.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -58,6 +63,13 @@ pub enum PeerError {
     },
 }
 
+impl PeerError {
+    pub(crate) fn unavailable(name: &'static str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Unavailable { name, reason }
+    }
+}
+
 impl fmt::Display for PeerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -92,10 +104,13 @@ impl std::error::Error for PeerError {
     }
 }
 
+impl From<io::Error> for PeerError {
+    fn from(source: io::Error) -> Self {
+        Self::Folder(source)
+    }
+}
+
 /// The product's program: the program of an option, else `vere` beside `vere-bench`.
-///
-/// # Errors
-/// [`PeerError::NoProgram`] when the program does not exist.
 pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, PeerError> {
     if let Some(path) = named {
         return Ok(path.to_owned());
@@ -106,6 +121,21 @@ pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, PeerError> {
     match vere.is_file() {
         true => Ok(vere),
         false => Err(PeerError::NoProgram(vere)),
+    }
+}
+
+/// The started system, if available; an unavailable system is skipped.
+pub(crate) fn there<T>(
+    started: Result<T, PeerError>,
+    header: &mut Header,
+) -> Result<Option<T>, PeerError> {
+    match started {
+        Ok(system) => Ok(Some(system)),
+        Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
+            header.skip(error.to_string());
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -153,21 +183,13 @@ impl Peer {
     }
 
     /// Starts Veredarius with other routes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Peer::vere`].
-    pub fn vere_with(vere: &Path, ways: &Ways, base: &Path) -> Result<Self, PeerError> {
+    pub(crate) fn vere_with(vere: &Path, ways: &Ways, base: &Path) -> Result<Self, PeerError> {
         vere::start(vere, ways, Nodes::Two, base)
     }
 
     /// [`Peer::vere`] with a spare spool node beyond the replicas, which replaces a node slower than the other for
     /// two seconds.
-    ///
-    /// # Errors
-    ///
-    /// As [`Peer::vere`].
-    pub fn vere_with_spare(
+    pub(crate) fn vere_with_spare(
         vere: &Path,
         next_hop: SocketAddr,
         base: &Path,
@@ -220,14 +242,8 @@ impl Peer {
 
     /// Waits until the system greets.
     fn ready(self) -> Result<Self, PeerError> {
-        let until = Instant::now() + START_MAX;
-        while !greets(self.address) {
-            if Instant::now() >= until || !self.daemon.is_running() {
-                let (name, last_words) = (self.name, self.daemon.last_words());
-                return Err(PeerError::NotReady { name, last_words });
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let greets = || greets(self.address);
+        await_ready(self.name, &self.daemon, START_MAX, greets)?;
         Ok(self)
     }
 }
@@ -241,6 +257,32 @@ impl Drop for Peer {
             self.daemon.stop(STOP_MAX);
         }
     }
+}
+
+/// Starts a program, the first of `command`, with its output in the directory `folder`.
+pub(crate) fn spawn(command: &[OsString], folder: &Path) -> Result<Daemon, PeerError> {
+    Daemon::spawn(command, &folder.join("output")).map_err(|source| PeerError::Spawn {
+        program: command.first().map(PathBuf::from).unwrap_or_default(),
+        source,
+    })
+}
+
+/// Waits until a started system is ready.
+pub(crate) fn await_ready(
+    name: &'static str,
+    daemon: &Daemon,
+    patience: Duration,
+    ready: impl Fn() -> bool,
+) -> Result<(), PeerError> {
+    let until = Instant::now() + patience;
+    while !ready() {
+        if Instant::now() >= until || !daemon.is_running() {
+            let last_words = daemon.last_words();
+            return Err(PeerError::NotReady { name, last_words });
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
 }
 
 /// Whether an SMTP server at `address` greets with 220 within a second.
@@ -264,7 +306,7 @@ pub(crate) fn free_address() -> io::Result<SocketAddr> {
 pub(crate) fn folder(base: &Path, prefix: &str) -> io::Result<TempDir> {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base)?;
-    guard::keep_folder(folder.path());
+    guard::keep(guard::Left::Folder(folder.path().to_owned()));
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
     Ok(folder)
 }

@@ -79,6 +79,29 @@ impl Scale {
 }
 
 impl Lines {
+    /// Lines of the systems with values; `value` gives the value of a system at the point of a place.
+    pub(crate) fn of(
+        title: &str,
+        unit: &'static str,
+        points: Vec<(f64, String)>,
+        systems: &[&str],
+        value: impl Fn(&str, usize) -> Option<f64>,
+    ) -> Self {
+        let line = |system: &&str| {
+            let places = points.iter().enumerate();
+            let known = places.filter_map(|(place, (at, _))| Some((*at, value(system, place)?)));
+            ((*system).to_owned(), known.collect::<Vec<_>>())
+        };
+        let mut lines: Vec<_> = systems.iter().map(line).collect();
+        lines.retain(|(_, points)| !points.is_empty());
+        Self {
+            title: title.to_owned(),
+            unit,
+            points,
+            lines,
+        }
+    }
+
     /// Draws the lines; an absent value leaves a gap.
     pub(crate) fn draw(&self, page: &mut String) {
         let values = self.lines.iter().flat_map(|(_, points)| points);

@@ -18,12 +18,14 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 pub use daemon::Daemon;
+pub(crate) use daemon::{entering, remove_group};
 
 /// A clock tick in `/proc`; USER_HZ is 100 on every platform of Linux.
 const TICK: Duration = Duration::from_millis(10);
@@ -81,6 +83,22 @@ impl CpuAccount {
             Self::Thread(_) => "thread",
         }
     }
+}
+
+/// Starts a thread of a name; returns the thread and its CPU account.
+pub(crate) fn thread<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<(JoinHandle<T>, CpuAccount)> {
+    let (tell, told) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    let thread = thread.spawn(move || {
+        // The receiver waits below.
+        let _ = tell.send(CpuAccount::of_this_thread());
+        run()
+    })?;
+    let account = told.recv().map_err(io::Error::other)?;
+    Ok((thread, account))
 }
 
 /// The relevant numbers of `/proc/PID/stat`.

@@ -28,7 +28,7 @@ pub use store::{IndexEntry, SaveMode, read_index};
 pub use crate::wire::Stage;
 
 use crate::ids::MessageId;
-use crate::process::CpuAccount;
+use crate::process::{self, CpuAccount};
 
 /// The behaviour of a [`Sink`].
 #[derive(Debug)]
@@ -79,6 +79,16 @@ impl Default for SinkOptions {
             .collect(),
             message_size_max: 64 * 1024 * 1024,
             sessions_max: 20_000,
+        }
+    }
+}
+
+impl SinkOptions {
+    /// A sink that remembers every message, and is else as usual.
+    pub fn remembering() -> Self {
+        Self {
+            remember: true,
+            ..Self::default()
         }
     }
 }
@@ -240,23 +250,21 @@ impl RunningSink {
     pub fn start(options: SinkOptions) -> Result<Self, SinkError> {
         let sink = Sink::bind(options)?;
         let handle = sink.handle();
-        let (tell, told) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("sink".to_owned())
-            .spawn(move || {
-                // The receiver waits below.
-                let _ = tell.send(CpuAccount::of_this_thread());
-                sink.run()
-            })
-            .map_err(SinkError::Loop)?;
-        let account = told
-            .recv()
-            .map_err(|gone| SinkError::Loop(io::Error::other(gone)))?;
+        let started = process::thread("sink", move || sink.run());
+        let (thread, account) = started.map_err(SinkError::Loop)?;
         Ok(Self {
             handle,
             account,
             thread: Some(thread),
         })
+    }
+
+    /// A sink that remembers every message and misbehaves.
+    #[cfg(test)]
+    pub(crate) fn faulty(faults: &[&str]) -> Self {
+        let faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+        let usual = SinkOptions::remembering();
+        Self::start(SinkOptions { faults, ..usual }).unwrap()
     }
 
     /// The handle by which further threads watch and stop the sink.

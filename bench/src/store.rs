@@ -27,19 +27,16 @@ mod table;
 mod tasks;
 pub(crate) mod usage;
 
-use std::fmt;
-use std::io;
-use std::path::PathBuf;
-use std::time::Instant;
-
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 
 pub use imap::ImapError;
 pub use peer::MailPeer;
+pub use plan::StoreArgs;
 pub use systems::SystemName;
 
-use crate::output::{Common, Header, WriteError, note};
-use crate::peer::{PeerError, program};
+use crate::error::BenchError;
+use crate::output::{Header, note};
+use crate::peer::{program, there};
 use crate::process::guard;
 use curve::Curves;
 use growth::Growing;
@@ -48,79 +45,6 @@ use plan::Plan;
 use run::Run;
 use systems::System;
 
-/// Measures the mail store over IMAP and LMTP, beside Dovecot, Cyrus and Courier.
-#[derive(Debug, Clone, Args)]
-pub struct StoreArgs {
-    /// What all benchmarks take.
-    #[command(flatten)]
-    pub common: Common,
-    /// The mail: an mbox (mboxrd, lines ended by LF), compressed by zstd where its name ends in `.zst`.
-    #[arg(long, value_name = "FILE")]
-    pub mail: PathBuf,
-    /// So many messages; beyond those of the file copies that differ in words, ids and dates.
-    #[arg(long, value_name = "COUNT")]
-    pub messages: Option<usize>,
-    /// Only these systems, separated by commas; without it all, and with `--quick` the first three.
-    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
-    pub system: Vec<SystemName>,
-    /// Only tasks whose names begin so; for a profile.
-    #[arg(long, value_name = "TASK")]
-    pub only: Option<String>,
-    /// How figures grow with the mailbox, up to 200,000 messages or `--messages`; of ours alone unless other
-    /// systems are named.
-    #[arg(long, conflicts_with = "only")]
-    pub growth: bool,
-}
-
-/// Why the benchmark could not run to its end.
-#[derive(Debug)]
-pub enum StoreBenchError {
-    /// The mail cannot be read.
-    Mail {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// A system could not be started though it is there.
-    Peer(PeerError),
-    /// A system did not answer as it should.
-    Dialogue {
-        /// The system.
-        system: &'static str,
-        /// What happened.
-        source: ImapError,
-    },
-    /// A result cannot be written.
-    Write(WriteError),
-    /// A signal ended it.
-    Stopped,
-}
-
-impl fmt::Display for StoreBenchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mail { path, source } => write!(f, "cannot read {}: {source}", path.display()),
-            Self::Peer(source) => source.fmt(f),
-            Self::Dialogue { system, source } => write!(f, "{system}: {source}"),
-            Self::Write(source) => source.fmt(f),
-            Self::Stopped => f.write_str("stopped by a signal"),
-        }
-    }
-}
-
-impl std::error::Error for StoreBenchError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Peer(source) => Some(source),
-            Self::Dialogue { source, .. } => Some(source),
-            Self::Mail { source, .. } => Some(source),
-            Self::Write(source) => Some(source),
-            Self::Stopped => None,
-        }
-    }
-}
-
 /// Runs the benchmark, prints its table, and writes the files asked for.
 ///
 /// A peer that is not installed is skipped, said on standard error and in the results. SIGINT, SIGTERM and SIGHUP
@@ -128,39 +52,36 @@ impl std::error::Error for StoreBenchError {
 ///
 /// # Errors
 ///
-/// [`StoreBenchError`] when a part of the benchmark itself fails, or a signal ended it; what was found before is told
+/// [`BenchError`] when a part of the benchmark itself fails, or a signal ended it; what was found before is told
 /// as well. Figures that miss their bars are not an error.
-pub fn run(args: &StoreArgs) -> Result<(), StoreBenchError> {
-    let began = Instant::now();
+pub fn run(args: &StoreArgs) -> Result<(), BenchError> {
     guard::stop_on_signals();
+    let (quick, base) = (args.common.quick, args.common.base());
+    let mut header = Header::new("store", quick, &base);
     if args.growth {
-        let (curves, end) = grow(args, began)?;
+        let (curves, end) = grow(args, header)?;
         args.common
-            .publish(&curves.table(), &curves.json(), &curves.page())
-            .map_err(StoreBenchError::Write)?;
+            .publish(&curves.table(), &curves.json(), &curves.page())?;
         return end;
     }
     let plan = Plan::of(args);
     let mail = read(args, plan.messages)?;
-    let usual = match args.common.quick {
+    let usual = match quick {
         true => &SystemName::COMMON[..],
         false => SystemName::value_variants(),
     };
-    let (systems, skipped) = start(args, usual)?;
-    let quick = args.common.quick;
-    let run = Run::of(&plan, quick, began, systems, skipped);
-    let (report, end) = run.whole(&mail, quick, &args.common.base());
+    let systems = start(args, usual, &mut header)?;
+    let (report, end) = Run::of(&plan, header, systems).whole(&mail, &base);
     args.common
-        .publish(&report.table(), &report.json(), &report.page())
-        .map_err(StoreBenchError::Write)?;
+        .publish(&report.table(), &report.json(), &html::page(&report))?;
     end
 }
 
 /// Measures how figures grow with the mailbox.
 fn grow(
     args: &StoreArgs,
-    began: Instant,
-) -> Result<(Curves, Result<(), StoreBenchError>), StoreBenchError> {
+    mut header: Header,
+) -> Result<(Curves, Result<(), BenchError>), BenchError> {
     let mut sizes = growth::SIZES.to_vec();
     if args.common.quick {
         sizes.truncate(growth::QUICK_SIZES);
@@ -168,33 +89,20 @@ fn grow(
     sizes.retain(|size| args.messages.is_none_or(|most| *size <= most));
     note("making the mail");
     let mail = read(args, sizes.last().copied().unwrap_or(1))?;
-    let (mut systems, mut skipped) = start(args, &[SystemName::Vere])?;
+    let mut systems = start(args, &[SystemName::Vere], &mut header)?;
     systems.retain(|system| match growth::check(system) {
         Ok(()) => true,
         Err(error) => {
-            skipped.push(format!("{}: {error}", system.name));
+            header.skipped.push(format!("{}: {error}", system.name));
             false
         }
     });
-    let mut growing = Growing::of(began, &systems, &mail);
+    let mut growing = Growing::of(&mut header, &systems, &mail);
     let end = growing.through(&sizes);
-    let end = match guard::is_stopped() {
-        true => Err(StoreBenchError::Stopped),
-        false => end,
-    };
-    let (points, said) = growing.found();
-    skipped.extend(said);
-    if let Err(error) = &end {
-        skipped.push(format!(
-            "INCOMPLETE, everything that would come behind: {error}"
-        ));
-    }
+    let points = growing.points;
+    let end = run::ended(end, &mut header);
     let curves = Curves {
-        header: Header {
-            seconds: began.elapsed().as_secs_f64(),
-            skipped,
-            ..Header::new("store", args.common.quick, &args.common.base())
-        },
+        header,
         systems: systems.iter().map(|system| system.name).collect(),
         points,
         complete: end.is_ok(),
@@ -202,35 +110,26 @@ fn grow(
     Ok((curves, end))
 }
 
-fn read(args: &StoreArgs, messages: usize) -> Result<Mail, StoreBenchError> {
-    Mail::read(&args.mail, messages).map_err(|source| StoreBenchError::Mail {
-        path: args.mail.clone(),
-        source,
-    })
+fn read(args: &StoreArgs, messages: usize) -> Result<Mail, BenchError> {
+    let failed = BenchError::of(format!("cannot read {}", args.mail.display()));
+    Mail::read(&args.mail, messages).map_err(failed)
 }
 
-/// The systems that were asked for, else the usual ones, as far as they could be started; and why others
-/// could not.
+/// The systems that were asked for, else the usual ones, as far as they could be started.
 fn start(
     args: &StoreArgs,
     usual: &[SystemName],
-) -> Result<(Vec<System>, Vec<String>), StoreBenchError> {
+    header: &mut Header,
+) -> Result<Vec<System>, BenchError> {
     let base = args.common.base();
-    let vere = program(args.common.vere.as_deref()).map_err(StoreBenchError::Peer)?;
+    let vere = program(args.common.vere.as_deref())?;
     let wanted = match args.system.as_slice() {
         [] => usual,
         wanted => wanted,
     };
-    let (mut systems, mut skipped) = (Vec::new(), Vec::new());
+    let mut systems = Vec::new();
     for name in wanted {
-        match System::start(*name, &vere, &base) {
-            Ok(system) => systems.push(system),
-            Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
-                note(&error.to_string());
-                skipped.push(error.to_string());
-            }
-            Err(error) => return Err(StoreBenchError::Peer(error)),
-        }
+        systems.extend(there(System::start(*name, &vere, &base), header)?);
     }
-    Ok((systems, skipped))
+    Ok(systems)
 }

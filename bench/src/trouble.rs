@@ -7,20 +7,19 @@ mod kinds;
 mod report;
 mod system;
 
-use std::fmt;
-use std::io;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::output::{Common, Header, WriteError, note};
-use crate::peer::{self, PeerError};
+use crate::error::BenchError;
+use crate::output::{Common, Header, note};
+use crate::peer;
 use crate::process::guard;
-use crate::store::ImapError;
+use crate::store::usage;
 use crowd::Crowd;
 pub use kinds::Kind;
-use report::{Report, Times, Trouble};
+use report::{Report, Trouble};
 use system::{Memory, System};
 
 /// Connections of each kind, and the addresses of the connections.
@@ -63,63 +62,12 @@ pub struct TroubleArgs {
     pub connections: Option<usize>,
 }
 
-/// Reason for the end of an incomplete benchmark.
-#[derive(Debug)]
-pub enum TroubleError {
-    /// The system refused something.
-    Io {
-        /// The failed step.
-        what: &'static str,
-        /// The error of the kernel.
-        source: io::Error,
-    },
-    /// The system could not be started.
-    Peer(PeerError),
-    /// The mail store gave an unexpected answer.
-    Imap(ImapError),
-    /// A result cannot be written.
-    Write(WriteError),
-    /// A signal ended the benchmark.
-    Stopped,
-}
-
-impl TroubleError {
-    fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { what, source }
-    }
-}
-
-impl fmt::Display for TroubleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io { what, source } => write!(f, "cannot {what}: {source}"),
-            Self::Peer(source) => source.fmt(f),
-            Self::Imap(source) => write!(f, "mail store: {source}"),
-            Self::Write(source) => source.fmt(f),
-            Self::Stopped => f.write_str("stopped by a signal"),
-        }
-    }
-}
-
-impl std::error::Error for TroubleError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source, .. } => Some(source),
-            Self::Peer(source) => Some(source),
-            Self::Imap(source) => Some(source),
-            Self::Write(source) => Some(source),
-            Self::Stopped => None,
-        }
-    }
-}
-
 /// Runs the benchmark, prints its table, and writes the requested files.
 ///
 /// # Errors
-/// [`TroubleError`] when a part of the benchmark itself fails, or a signal ended it. Figures that miss their bars are
+/// [`BenchError`] when a part of the benchmark itself fails, or a signal ended it. Figures that miss their bars are
 /// not an error.
-pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
-    let began = Instant::now();
+pub fn run(args: &TroubleArgs) -> Result<(), BenchError> {
     guard::stop_on_signals();
     let quick = args.common.quick;
     let wanted = args.connections.unwrap_or(match quick {
@@ -127,14 +75,17 @@ pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
         false => CLIENTS,
     });
     let base = args.common.base();
-    let mut report = Report::new(Header::new("trouble", quick, &base));
+    let mut report = Report {
+        header: Header::new("trouble", quick, &base),
+        troubles: Vec::new(),
+    };
     let clients = possible(wanted);
     if clients < wanted {
         report.header.skip(format!(
             "{wanted} connections of each kind were wanted; the limit of open files leaves {clients}"
         ));
     }
-    let program = peer::program(args.common.vere.as_deref()).map_err(TroubleError::Peer)?;
+    let program = peer::program(args.common.vere.as_deref())?;
     let kinds = match args.only.as_slice() {
         [] => Kind::ALL.to_vec(),
         some => some.to_vec(),
@@ -145,16 +96,16 @@ pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
         let system = System::start(&program, &base, quick)?;
         let trouble = measure(&system, kind, clients, honest);
         if guard::is_stopped() {
-            return Err(TroubleError::Stopped);
+            return Err(BenchError::Stopped);
         }
         let trouble = trouble?;
         note(&trouble.line());
-        report.add(trouble);
+        report.troubles.push(trouble);
     }
-    report.header.seconds = began.elapsed().as_secs_f64();
+    report.header.end();
     args.common
-        .publish(&report.table(), &report.json(), &report.page())
-        .map_err(TroubleError::Write)
+        .publish(&report.table(), &report.json(), &report.page())?;
+    Ok(())
 }
 
 /// The effect of a single kind of trouble on a running system.
@@ -163,13 +114,13 @@ fn measure(
     kind: Kind,
     clients: usize,
     honest: usize,
-) -> Result<Trouble, TroubleError> {
+) -> Result<Trouble, BenchError> {
     // Warms the system up: memory allocated once belongs to no crowd.
     honest::measure(system, honest / 10 + 1);
     let quiet = honest::measure(system, honest);
     let before = system.memory();
     let crowd =
-        Crowd::gather(kind.scripts(system), clients).map_err(TroubleError::io("make a crowd"))?;
+        Crowd::gather(kind.scripts(system), clients).map_err(BenchError::io("make a crowd"))?;
     let mut most = watch(system, &crowd, GATHER_MAX, |crowd| crowd.is_settled());
     most.raise(&watch(system, &crowd, HOLD, |_| false));
     let held = crowd.counts();
@@ -179,12 +130,12 @@ fn measure(
     let after = settle(system, &before);
     Ok(Trouble {
         kind,
-        quiet: Times::of(quiet),
-        beside: Times::of(beside),
+        quiet,
+        beside,
         before,
         most,
         after,
-        bounds: system.bounds().clone(),
+        bounds: system.bounds.clone(),
         held: held.holding,
         counts,
     })
@@ -199,7 +150,7 @@ fn watch(
 ) -> Memory {
     let until = Instant::now() + patience;
     let mut most = system.memory();
-    let ceiling = ceiling(system.bounds().total());
+    let ceiling = ceiling(system.bounds.total());
     while Instant::now() < until && !done(crowd) && !guard::is_stopped() {
         std::thread::sleep(POLL);
         let now = system.memory();
@@ -215,9 +166,7 @@ fn watch(
 /// KiB of memory at which a crowd is ended.
 fn ceiling(bounds: u64) -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("MemTotal:"));
-    let words = line.and_then(|line| line.split_whitespace().nth(1));
-    let machine = words.and_then(|word| word.parse::<u64>().ok());
+    let machine = usage::number_in(&text, "MemTotal:");
     (bounds * CEILING).min(machine.unwrap_or(u64::MAX) / 2)
 }
 

@@ -1,12 +1,14 @@
 //! Both sides of an SMTP dialogue without sockets, and the octets between dialogue and socket.
 
 mod buffer;
+mod dialogue;
 mod link;
 mod output;
 mod receiver;
 mod sender;
 
 pub(crate) use buffer::Buffer;
+pub(crate) use dialogue::Dialogue;
 pub(crate) use link::{Link, Readiness};
 pub(crate) use output::Output;
 pub use receiver::Stage;

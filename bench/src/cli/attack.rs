@@ -42,10 +42,7 @@ pub(super) struct AttackArgs {
 /// # Errors
 /// When a part cannot be started, or an acknowledged message is missing or doubled without a cause.
 pub(super) fn run(args: &AttackArgs) -> Result<(), Box<dyn Error>> {
-    let sink = RunningSink::start(SinkOptions {
-        remember: true,
-        ..SinkOptions::default()
-    })?;
+    let sink = RunningSink::start(SinkOptions::remembering())?;
     let next_hop = sink.handle().address();
     let base = std::env::temp_dir();
     let peer = match &args.vere {

@@ -91,9 +91,6 @@ fn complete(page: &Path, name: &str) -> io::Result<()> {
 }
 
 /// Prints the script for a shell.
-///
-/// # Errors
-/// When standard output cannot be written.
 pub(super) fn completions(args: &CompletionsArgs) -> io::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "vere-bench", &mut script);

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::look::{ask, looked};
-use super::report::OURS;
-use super::{BenchError, note};
+use crate::error::BenchError;
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, Messages};
-use crate::peer::Peer;
+use crate::output::note;
+use crate::peer::{OURS, Peer};
 use crate::row::{Bar, Row};
 use crate::sink::{RunningSink, SinkOptions};
 
@@ -22,13 +22,9 @@ const STALL: Duration = Duration::from_secs(60);
 
 /// Fills and drains a queue of `messages` messages of 1 KB.
 pub(super) fn run(messages: u32, vere: &Path, base: &Path) -> Result<Vec<Row>, BenchError> {
-    let options = SinkOptions {
-        remember: true,
-        ..SinkOptions::default()
-    };
-    let sink = RunningSink::start(options).map_err(BenchError::Sink)?;
+    let sink = RunningSink::start(SinkOptions::remembering())?;
     let next_hop = sink.handle().address();
-    let peer = Peer::vere(vere, next_hop, base).map_err(BenchError::Peer)?;
+    let peer = Peer::vere(vere, next_hop, base)?;
     let queue = format!("relay:{next_hop}");
     ask(&peer, vere, &["queue", "hold", &queue])?;
     let stored = store(messages, &peer)?;
@@ -61,7 +57,7 @@ fn store(messages: u32, peer: &Peer) -> Result<Vec<Instant>, BenchError> {
         tolerant: true,
         ..LoadOptions::new(peer.address(), LoadEnd::Count(messages))
     };
-    let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
+    let report = load::run(&options, &LoadProgress::default())?;
     note(&format!(
         "{} messages queued in {:.1} s",
         report.acked.len(),

@@ -1,7 +1,11 @@
 //! The bars of our figures, and the peers of each comparison.
 
-use super::report::{Metric, OURS, Report, metric};
-use crate::row::{Bar, Row};
+use super::measure::{Metric, metric};
+use super::report::Report;
+use crate::peer::OURS;
+use crate::row::Bar::{self, RatioMax, RatioMin, ValueMax, ValueMin};
+use crate::row::Row;
+use Beside::{Noop, Nothing, Rival};
 
 /// Postfix with its queue on a disk: the better of both is the peer.
 const RIVALS: [&str; 2] = ["postfix tuned", "postfix as shipped"];
@@ -39,51 +43,21 @@ const fn wanted(metric: &'static str, case: &'static str, beside: Beside, bar: B
 }
 
 const BARS: &[Wanted] = &[
-    wanted("CPU", "", Beside::Rival, Bar::RatioMax(0.1)),
-    wanted("delivered", "50 sessions", Beside::Noop, Bar::RatioMin(0.6)),
-    wanted(
-        "delivered",
-        "200 sessions",
-        Beside::Noop,
-        Bar::RatioMin(0.6),
-    ),
-    wanted(
-        "delivered",
-        "50 sessions",
-        Beside::Rival,
-        Bar::RatioMin(6.0),
-    ),
-    wanted(
-        "delivered",
-        "200 sessions",
-        Beside::Rival,
-        Bar::RatioMin(6.0),
-    ),
-    wanted(
-        "reply p99",
-        "50 sessions",
-        Beside::Rival,
-        Bar::RatioMax(0.1),
-    ),
+    wanted("CPU", "", Rival, RatioMax(0.1)),
+    wanted("delivered", "50 sessions", Noop, RatioMin(0.6)),
+    wanted("delivered", "200 sessions", Noop, RatioMin(0.6)),
+    wanted("delivered", "50 sessions", Rival, RatioMin(6.0)),
+    wanted("delivered", "200 sessions", Rival, RatioMin(6.0)),
+    wanted("reply p99", "50 sessions", Rival, RatioMax(0.1)),
     wanted(
         "reply p99",
         "half load, 50 sessions",
-        Beside::Nothing,
-        Bar::ValueMax(10_000.0),
+        Nothing,
+        ValueMax(10_000.0),
     ),
     // Five times 1,000 messages a second, and a fifth of 100 ms: Figure 5 of the gateway paper.
-    wanted(
-        "delivered",
-        "50 sessions",
-        Beside::Nothing,
-        Bar::ValueMin(5_000.0),
-    ),
-    wanted(
-        "reply p99",
-        "50 sessions",
-        Beside::Nothing,
-        Bar::ValueMax(20_000.0),
-    ),
+    wanted("delivered", "50 sessions", Nothing, ValueMin(5_000.0)),
+    wanted("reply p99", "50 sessions", Nothing, ValueMax(20_000.0)),
 ];
 
 /// A row for each bar with figures.
@@ -108,9 +82,9 @@ impl Wanted {
 
     fn row(&self, report: &Report, metric: &'static Metric, case: &str) -> Option<Row> {
         let peer = match self.beside {
-            Beside::Nothing => None,
-            Beside::Noop => Some((NOOP.to_owned(), report.median(metric, NOOP, case)?)),
-            Beside::Rival => Some(self.rival(report, metric, case)?),
+            Nothing => None,
+            Noop => Some((NOOP.to_owned(), report.median(metric, NOOP, case)?)),
+            Rival => Some(self.rival(report, metric, case)?),
         };
         let beside = peer.as_ref().map(|(name, _)| format!(", beside {name}"));
         Some(Row {
@@ -133,8 +107,8 @@ impl Wanted {
             Some(((*name).to_owned(), value))
         });
         match self.bar {
-            Bar::RatioMin(_) | Bar::ValueMin(_) => figures.max_by(|(_, a), (_, b)| a.total_cmp(b)),
-            Bar::RatioMax(_) | Bar::ValueMax(_) => figures.min_by(|(_, a), (_, b)| a.total_cmp(b)),
+            RatioMin(_) | ValueMin(_) => figures.max_by(|(_, a), (_, b)| a.total_cmp(b)),
+            RatioMax(_) | ValueMax(_) => figures.min_by(|(_, a), (_, b)| a.total_cmp(b)),
         }
     }
 }

@@ -9,12 +9,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::case::Case;
-use super::measure::{Measurement, Target, measure};
-use super::report::OURS;
-use super::{BenchError, note};
+use super::measure::{MISSING, Measurement, metric, take_turns};
+use crate::error::BenchError;
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, Messages};
+use crate::output::note;
 use crate::peer::{Peer, PeerError, Ways};
-use crate::row::{Bar, Row, median};
+use crate::row::{Bar, Row};
 use crate::sink::{Fault, RunningSink, SinkError, SinkOptions};
 
 /// The ways not to take mail, and the loopback addresses where each is at home.
@@ -27,6 +27,9 @@ const SLOWNESS: &str = "rcpt=delay:5s";
 /// Least share of their rate that the living destinations must keep.
 const KEPT_MIN: f64 = 0.9;
 const SESSIONS: usize = 50;
+/// The names of both systems.
+const WELL: &str = "all well";
+const BESET: &str = "900 dead";
 /// Longer than anything is measured.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
@@ -97,25 +100,21 @@ impl Graveyard {
         };
         Ok(Self {
             _silent: TcpListener::bind(silent).map_err(listen)?,
-            _slow: RunningSink::start(slow).map_err(BenchError::Sink)?,
+            _slow: RunningSink::start(slow)?,
         })
     }
 }
 
 /// Measures both systems in turns, and returns the rows of the results.
 pub(super) fn run(plan: &DeadPlan, vere: &Path, base: &Path) -> Result<Vec<Row>, BenchError> {
-    let options = SinkOptions {
-        remember: true,
-        ..SinkOptions::default()
-    };
-    let sink = RunningSink::start(options).map_err(BenchError::Sink)?;
+    let sink = RunningSink::start(SinkOptions::remembering())?;
     let port = sink.handle().address().port();
     let _graveyard = Graveyard::open(port)?;
     let ways = Ways::Zone {
         records: plan.zone(),
         port,
     };
-    let start = || Peer::vere_with(vere, &ways, base).map_err(BenchError::Peer);
+    let start = || Peer::vere_with(vere, &ways, base);
     let (well, beset) = (start()?, start()?);
     fill(plan, beset.address())?;
     let progress = LoadProgress::default();
@@ -125,9 +124,14 @@ pub(super) fn run(plan: &DeadPlan, vere: &Path, base: &Path) -> Result<Vec<Row>,
         rate: Some(plan.more),
         ..options
     };
+    let systems = [(WELL, &well), (BESET, &beset)];
+    let case = Case {
+        domains: 0..plan.living,
+        ..Case::mix(SESSIONS)
+    };
     let runs = std::thread::scope(|scope| {
         let loading = scope.spawn(move || load::run(&options, &more));
-        let runs = take_turns(plan, &[("all well", &well), ("900 dead", &beset)], &sink);
+        let runs = take_turns(&systems, &case, plan.rounds, plan.send, sink.handle());
         progress.stop();
         // Unsent mail for the dead says nothing about the living.
         let _ = loading.join();
@@ -151,7 +155,7 @@ fn to_the_dead(plan: &DeadPlan, target: SocketAddr, end: LoadEnd, sessions: usiz
 fn fill(plan: &DeadPlan, target: SocketAddr) -> Result<(), BenchError> {
     let count = plan.dead * plan.waiting;
     let options = to_the_dead(plan, target, LoadEnd::Count(count), SESSIONS);
-    let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
+    let report = load::run(&options, &LoadProgress::default())?;
     note(&format!(
         "{} messages wait for {} dead destinations",
         report.acked.len(),
@@ -166,61 +170,18 @@ fn fill(plan: &DeadPlan, target: SocketAddr) -> Result<(), BenchError> {
     }))
 }
 
-fn take_turns(
-    plan: &DeadPlan,
-    systems: &[(&str, &Peer)],
-    sink: &RunningSink,
-) -> Result<Vec<Measurement>, BenchError> {
-    let case = Case {
-        domains: 0..plan.living,
-        ..Case::mix(SESSIONS)
-    };
-    let mut runs = Vec::new();
-    for _ in 0..plan.rounds {
-        for (name, peer) in systems {
-            let target = Target {
-                name: (*name).to_owned(),
-                address: peer.address(),
-                account: peer.account(),
-                send: plan.send,
-                is_limit: false,
-            };
-            let run = measure(&target, sink.handle(), &case)?;
-            note(&run.line());
-            runs.push(run);
-        }
-    }
-    Ok(runs)
-}
-
 fn rows(plan: &DeadPlan, runs: &[Measurement]) -> Vec<Row> {
-    let of = |name: &str, figure: fn(&Measurement) -> f64| {
-        let runs = runs.iter().filter(|run| run.target == name);
-        median(runs.map(figure)).unwrap_or(0.0)
-    };
-    let row = |name: &str, unit, figure: fn(&Measurement) -> f64, bar| Row {
-        name: format!(
-            "{OURS}: {name}, {} destinations beside {} that are dead or slow",
-            plan.living, plan.dead
-        ),
-        value: of("900 dead", figure),
-        unit,
-        peer: Some(("all well".to_owned(), of("all well", figure))),
-        bar,
-        ..Row::default()
-    };
-    let kept = Some(Bar::RatioMin(KEPT_MIN));
-    vec![
-        row(
-            "delivered",
-            "messages/s",
-            |run| run.delivered_per_second,
-            kept,
-        ),
-        row("reply p99", "us", |run| run.reply_p99_us, None),
-        row("arrival p99", "ms", |run| run.arrival_p99_ms, None),
-        row("missing", "messages", |run| run.missing as f64, None),
-    ]
+    let load = format!(
+        "{} destinations beside {} that are dead or slow",
+        plan.living, plan.dead
+    );
+    let metrics = ["delivered", "reply p99", "arrival p99"].map(metric);
+    let metrics = metrics.into_iter().flatten().chain([&MISSING]);
+    let mut rows: Vec<Row> = metrics
+        .map(|metric| metric.row(runs, BESET, WELL, &load))
+        .collect();
+    rows[0].bar = Some(Bar::RatioMin(KEPT_MIN));
+    rows
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use super::case::Case;
 use super::look::looked;
-use super::measure::{Measurement, Target, measure};
-use super::report::OURS;
-use super::{BenchError, note};
+use super::measure::{MISSING, Measurement, metric, take_turns};
 use crate::arrivals::Arrivals;
+use crate::error::BenchError;
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, LoadReport, Messages};
-use crate::peer::{Peer, Ways};
-use crate::row::{Row, median};
+use crate::output::note;
+use crate::peer::{OURS, Peer, Ways};
+use crate::row::Row;
 use crate::sink::{RunningSink, SinkHandle, SinkOptions};
 use crate::store::usage;
 
@@ -78,15 +78,14 @@ pub(super) fn run(
 ) -> Result<Vec<Row>, BenchError> {
     let options = SinkOptions {
         listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        remember: true,
-        ..SinkOptions::default()
+        ..SinkOptions::remembering()
     };
-    let sink = RunningSink::start(options).map_err(BenchError::Sink)?;
+    let sink = RunningSink::start(options)?;
     let ways = Ways::Zone {
         records: plan.zone(),
         port: sink.handle().address().port(),
     };
-    let start = || Peer::vere_with(vere, &ways, base).map_err(BenchError::Peer);
+    let start = || Peer::vere_with(vere, &ways, base);
     let (many, few) = (start()?, start()?);
     let before = resident(&many);
     let mut rows = meet(plan, &many, sink.handle())?;
@@ -94,7 +93,12 @@ pub(super) fn run(
     rows.extend(memory(plan, before, resident(&many)));
     let name = format!("queue list with {} destinations known", plan.known);
     rows.push(looked(name, &many, vere, &["queue", "list", "--json"])?);
-    let runs = take_turns(plan, &many, &few, sink.handle())?;
+    let case = Case {
+        domains: 0..plan.active,
+        ..Case::mix(SESSIONS)
+    };
+    let systems = [(FEW, &few), (MANY, &many)];
+    let runs = take_turns(&systems, &case, plan.rounds, plan.send, sink.handle())?;
     rows.extend(active(plan, &runs));
     Ok(rows)
 }
@@ -108,7 +112,7 @@ fn meet(plan: &DestinationsPlan, system: &Peer, sink: &SinkHandle) -> Result<Vec
         tolerant: true,
         ..LoadOptions::new(system.address(), LoadEnd::Count(EACH * plan.known))
     };
-    let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
+    let report = load::run(&options, &LoadProgress::default())?;
     note(&format!(
         "{} messages to {} destinations taken in {:.1} s",
         report.acked.len(),
@@ -162,59 +166,19 @@ fn memory(plan: &DestinationsPlan, before: (f64, f64), after: (f64, f64)) -> Vec
     ]
 }
 
-/// Loads both systems in turns with mail for the active destinations.
-fn take_turns(
-    plan: &DestinationsPlan,
-    many: &Peer,
-    few: &Peer,
-    sink: &SinkHandle,
-) -> Result<Vec<Measurement>, BenchError> {
-    let case = Case {
-        domains: 0..plan.active,
-        ..Case::mix(SESSIONS)
-    };
-    let mut runs = Vec::new();
-    for _ in 0..plan.rounds {
-        for (name, peer) in [(FEW, few), (MANY, many)] {
-            let target = Target {
-                name: name.to_owned(),
-                address: peer.address(),
-                account: peer.account(),
-                send: plan.send,
-                is_limit: false,
-            };
-            let run = measure(&target, sink, &case)?;
-            note(&run.line());
-            runs.push(run);
-        }
-    }
-    Ok(runs)
-}
-
 const MANY: &str = "many known";
 const FEW: &str = "no others known";
 
 fn active(plan: &DestinationsPlan, runs: &[Measurement]) -> Vec<Row> {
-    let of = |name: &str, figure: fn(&Measurement) -> f64| {
-        let runs = runs.iter().filter(|run| run.target == name);
-        median(runs.map(figure)).unwrap_or(0.0)
-    };
-    let row = |what: &str, unit, figure: fn(&Measurement) -> f64| Row {
-        name: format!(
-            "{OURS}: {what}, {} active of {} destinations known",
-            plan.active, plan.known
-        ),
-        value: of(MANY, figure),
-        unit,
-        peer: Some((FEW.to_owned(), of(FEW, figure))),
-        ..Row::default()
-    };
-    vec![
-        row("delivered", "messages/s", |run| run.delivered_per_second),
-        row("CPU", "us/message", |run| run.cpu_us_per_message),
-        row("reply p99", "us", |run| run.reply_p99_us),
-        row("missing", "messages", |run| run.missing as f64),
-    ]
+    let load = format!(
+        "{} active of {} destinations known",
+        plan.active, plan.known
+    );
+    let metrics = ["delivered", "CPU", "reply p99"].map(metric);
+    let metrics = metrics.into_iter().flatten().chain([&MISSING]);
+    metrics
+        .map(|metric| metric.row(runs, MANY, FEW, &load))
+        .collect()
 }
 
 #[cfg(test)]

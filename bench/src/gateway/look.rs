@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::BenchError;
-use super::report::OURS;
-use crate::peer::{Peer, PeerError};
+use crate::error::BenchError;
+use crate::peer::{OURS, Peer, PeerError};
 use crate::row::{Bar, Row, median};
 
 /// Limit in milliseconds, including the start of the command.

@@ -3,11 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::BenchError;
 use super::case::Case;
 use crate::arrivals::Arrivals;
+use crate::error::BenchError;
 use crate::load::{self, Ack, LoadEnd, LoadOptions, LoadProgress};
+use crate::output::note;
+use crate::peer::{OURS, Peer};
 use crate::process::CpuAccount;
+use crate::row::{Row, median};
 use crate::sink::SinkHandle;
 
 /// Time without an arrival after which missing messages are given up.
@@ -26,6 +29,19 @@ pub(crate) struct Target {
     pub(crate) send: Duration,
     /// Whether the system is the limit of the machine, no relay to compare with.
     pub(crate) is_limit: bool,
+}
+
+impl Target {
+    /// A system of the comparison.
+    pub(crate) fn of(name: &str, peer: &Peer, send: Duration) -> Self {
+        Self {
+            name: name.to_owned(),
+            address: peer.address(),
+            account: peer.account(),
+            send,
+            is_limit: false,
+        }
+    }
 }
 
 /// Messages over a connection to any system. Our system announces the number as its maximum (MAILMAX of LIMITS, RFC
@@ -79,6 +95,90 @@ impl Measurement {
     }
 }
 
+/// A figure of every system and load.
+#[derive(Debug)]
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) of: fn(&Measurement) -> f64,
+}
+
+pub(crate) const METRICS: &[Metric] = &[
+    Metric {
+        name: "delivered",
+        unit: "messages/s",
+        of: |run| run.delivered_per_second,
+    },
+    Metric {
+        name: "CPU",
+        unit: "us/message",
+        of: |run| run.cpu_us_per_message,
+    },
+    Metric {
+        name: "reply p50",
+        unit: "us",
+        of: |run| run.reply_p50_us,
+    },
+    Metric {
+        name: "reply p99",
+        unit: "us",
+        of: |run| run.reply_p99_us,
+    },
+    Metric {
+        name: "arrival p99",
+        unit: "ms",
+        of: |run| run.arrival_p99_ms,
+    },
+];
+
+/// The metric of a name.
+pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+/// Lost messages: a figure of comparisons of our systems with each other.
+pub(super) const MISSING: Metric = Metric {
+    name: "missing",
+    unit: "messages",
+    of: |run| run.missing as f64,
+};
+
+impl Metric {
+    /// The row of the medians of one of our systems, beside the medians of another.
+    pub(super) fn row(&self, runs: &[Measurement], ours: &str, peer: &str, load: &str) -> Row {
+        let of = |name: &str| {
+            let runs = runs.iter().filter(|run| run.target == name);
+            median(runs.map(self.of)).unwrap_or(0.0)
+        };
+        Row {
+            name: format!("{OURS}: {}, {load}", self.name),
+            value: of(ours),
+            unit: self.unit,
+            peer: Some((peer.to_owned(), of(peer))),
+            ..Row::default()
+        }
+    }
+}
+
+/// Loads systems in turns, each for the time `send` in a round.
+pub(super) fn take_turns(
+    systems: &[(&str, &Peer)],
+    case: &Case,
+    rounds: usize,
+    send: Duration,
+    sink: &SinkHandle,
+) -> Result<Vec<Measurement>, BenchError> {
+    let mut runs = Vec::new();
+    for _ in 0..rounds {
+        for (name, peer) in systems {
+            let run = measure(&Target::of(name, peer, send), sink, case)?;
+            note(&run.line());
+            runs.push(run);
+        }
+    }
+    Ok(runs)
+}
+
 /// Sends the load to `target` and waits until every acknowledged message has arrived.
 pub(crate) fn measure(
     target: &Target,
@@ -86,10 +186,7 @@ pub(crate) fn measure(
     case: &Case,
 ) -> Result<Measurement, BenchError> {
     let cpu = || {
-        let failed = |source| BenchError::Account {
-            name: target.name.clone(),
-            source,
-        };
+        let failed = BenchError::of(format!("CPU time of {}", target.name));
         target.account.total().map_err(failed)
     };
     sink.take_deliveries();
@@ -100,7 +197,7 @@ pub(crate) fn measure(
     options.rate = case.rate;
     options.destinations = case.domains.clone();
     options.messages_per_connection = Some(MESSAGES_PER_CONNECTION);
-    let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
+    let report = load::run(&options, &LoadProgress::default())?;
     let arrivals = Arrivals::await_all(sink, options.run, &report.acked, STALL);
     std::thread::sleep(SETTLE);
     let cpu_taken = cpu()?.saturating_sub(cpu_before);

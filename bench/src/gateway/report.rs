@@ -4,54 +4,12 @@ use serde_json::{Value, json};
 
 use super::bars;
 use super::case::Case;
-use super::measure::{Measurement, Target};
+use super::measure::{METRICS, Measurement, Metric, Target};
 use crate::output::Header;
+use crate::page;
+use crate::plot::Bars;
 use crate::row::{Row, median};
 use crate::table::Table;
-
-/// Our own name among the systems.
-pub(crate) const OURS: &str = "vere";
-
-/// A figure of every system and load.
-#[derive(Debug)]
-pub(crate) struct Metric {
-    pub(crate) name: &'static str,
-    pub(crate) unit: &'static str,
-    pub(crate) of: fn(&Measurement) -> f64,
-}
-
-pub(crate) const METRICS: &[Metric] = &[
-    Metric {
-        name: "delivered",
-        unit: "messages/s",
-        of: |run| run.delivered_per_second,
-    },
-    Metric {
-        name: "CPU",
-        unit: "us/message",
-        of: |run| run.cpu_us_per_message,
-    },
-    Metric {
-        name: "reply p50",
-        unit: "us",
-        of: |run| run.reply_p50_us,
-    },
-    Metric {
-        name: "reply p99",
-        unit: "us",
-        of: |run| run.reply_p99_us,
-    },
-    Metric {
-        name: "arrival p99",
-        unit: "ms",
-        of: |run| run.arrival_p99_ms,
-    },
-];
-
-/// The metric of a name.
-pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
-    METRICS.iter().find(|metric| metric.name == name)
-}
 
 /// Everything a run of the benchmark found.
 #[derive(Debug)]
@@ -148,6 +106,43 @@ impl Report {
         lines.extend(troubled.map(|run| format!("trouble: {}", run.line())));
         lines.extend(self.header.skipped_lines());
         lines
+    }
+
+    /// The figures as a page without external resources.
+    pub(crate) fn page(&self) -> String {
+        let mut page = page::begin(
+            "vere bench gateway",
+            &format!(
+                "Messages of 1 KB (70 %) and 10 KB (30 %) relayed to a sink; medians of the rounds, \
+                 systems taking turns. CPU is user and system time of all processes of a system. {}.",
+                self.header.machine.line()
+            ),
+        );
+        page::list(self.verdicts(), &mut page);
+        for metric in METRICS {
+            self.plot(metric).draw(&mut page);
+        }
+        self.figures().draw(&mut page);
+        page + page::END
+    }
+
+    /// Bars of a metric: a group for each load, a bar for each system.
+    fn plot(&self, metric: &Metric) -> Bars {
+        let group = |case: &Case| {
+            let values = self.targets.iter();
+            let values = values.map(|target| self.median(metric, &target.name, &case.label));
+            (case.label.clone(), values.collect())
+        };
+        let system = |target: &Target| {
+            let limit = if target.is_limit { " (limit)" } else { "" };
+            format!("{}{limit}", target.name)
+        };
+        Bars {
+            title: metric.name.to_owned(),
+            unit: metric.unit,
+            systems: self.targets.iter().map(system).collect(),
+            groups: self.cases.iter().map(group).collect(),
+        }
     }
 }
 

@@ -40,7 +40,6 @@ struct Job {
 struct Connection {
     link: Link,
     sender: Sender,
-    readable: bool,
     /// When the final dot left.
     dot_at: Option<Instant>,
     text_length: u64,
@@ -146,17 +145,12 @@ impl<'a> Engine<'a> {
             if now >= next_tick {
                 next_tick = now + tick;
                 self.tick(now);
-                if self
-                    .workers
-                    .iter()
-                    .all(|worker| worker.connection.is_none())
-                    && !self.has_more(now)
-                    && self.workers.iter().all(|worker| worker.job.is_none())
-                {
+                let jobless = self.workers.iter().all(|worker| worker.job.is_none());
+                let done = jobless && !self.has_more(now);
+                if done && self.workers.iter().all(|one| one.connection.is_none()) {
                     return Ok(());
                 }
-                let jobless = self.workers.iter().all(|worker| worker.job.is_none());
-                if jobless && !self.has_more(now) && farewell_until.is_none() {
+                if done && farewell_until.is_none() {
                     farewell_until = Some(now + FAREWELL);
                 }
                 if now >= give_up_at || farewell_until.is_some_and(|until| now >= until) {
@@ -207,10 +201,8 @@ impl<'a> Engine<'a> {
     }
 
     fn connect(&mut self, index: usize, now: Instant) {
-        let opened = TcpStream::connect(self.options.target).and_then(|stream| {
-            let _ = stream.set_nodelay(true);
-            Link::new(stream, self.poll.registry(), Token(index))
-        });
+        let opened = TcpStream::connect(self.options.target)
+            .and_then(|stream| Link::new(stream, self.poll.registry(), Token(index)));
         let worker = &mut self.workers[index];
         worker.resume = None;
         match opened {
@@ -218,7 +210,6 @@ impl<'a> Engine<'a> {
                 worker.connection = Some(Connection {
                     link,
                     sender: Sender::new("load.bench.test", self.options.pipelining),
-                    readable: false,
                     dot_at: None,
                     text_length: 0,
                     messages: 0,
@@ -250,11 +241,7 @@ impl<'a> Engine<'a> {
         else {
             return;
         };
-        connection.readable |= event.is_readable();
-        if event.is_read_closed() || event.is_error() {
-            connection.link.hang_up();
-            connection.readable = true;
-        }
+        connection.link.note(event);
         self.go_on(index);
     }
 
@@ -284,12 +271,9 @@ impl<'a> Engine<'a> {
             match connection.sender.advance() {
                 Turn::Input => {
                     flush(connection)?;
-                    if !connection.readable {
-                        return Ok(Parting::Stays);
-                    }
                     match connection.link.read(&mut connection.sender.input)? {
                         Readiness::Closed => return Ok(Parting::Failed(Failure::Lost)),
-                        Readiness::Drained => connection.readable = false,
+                        Readiness::Drained => return Ok(Parting::Stays),
                         Readiness::More => {}
                     }
                 }
@@ -403,21 +387,20 @@ impl<'a> Engine<'a> {
     }
 
     fn acknowledge(&mut self, job: Job, at: Instant) {
-        let Job {
-            id,
-            attempts,
-            may_be_doubled,
-        } = job;
         self.report.acked.push(Ack {
-            id,
+            id: job.id,
             at,
-            attempts,
-            may_be_doubled,
+            attempts: job.attempts,
+            may_be_doubled: job.may_be_doubled,
         });
         if let Some(file) = &mut self.acked_file {
-            let doubt = if may_be_doubled { "doubled?" } else { "sure" };
+            let doubt = if job.may_be_doubled {
+                "doubled?"
+            } else {
+                "sure"
+            };
             // A full disk shows in the flush at the end.
-            let _ = writeln!(file, "{id} {attempts} {doubt}");
+            let _ = writeln!(file, "{} {} {doubt}", job.id, job.attempts);
         }
         self.progress.add();
     }

@@ -2,17 +2,7 @@ use std::collections::HashSet;
 
 use super::{LoadEnd, LoadOptions, LoadProgress, LoadReport, run};
 use crate::MessageId;
-use crate::sink::{RunningSink, SinkOptions};
-
-fn sink(faults: &[&str]) -> RunningSink {
-    let faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
-    RunningSink::start(SinkOptions {
-        faults,
-        remember: true,
-        ..SinkOptions::default()
-    })
-    .unwrap()
-}
+use crate::sink::RunningSink;
 
 fn load(sink: &RunningSink, change: impl FnOnce(&mut LoadOptions)) -> LoadReport {
     let mut options = LoadOptions::new(sink.handle().address(), LoadEnd::Count(500));
@@ -28,7 +18,7 @@ fn ids(report: &LoadReport) -> HashSet<MessageId> {
 #[test]
 fn every_message_arrives_once() {
     for (pipelining, messages_per_connection) in [(true, None), (false, Some(3)), (true, Some(1))] {
-        let sink = sink(&[]);
+        let sink = RunningSink::faulty(&[]);
         let report = load(&sink, |options| {
             options.pipelining = pipelining;
             options.messages_per_connection = messages_per_connection;
@@ -53,7 +43,7 @@ fn every_message_arrives_once() {
 
 #[test]
 fn a_tolerant_load_gets_everything_through_and_knows_what_may_be_doubled() {
-    let sink = sink(&[
+    let sink = RunningSink::faulty(&[
         "connect=421*2",
         "rcpt=450*5",
         "dot=lose*4",
@@ -87,7 +77,7 @@ fn a_tolerant_load_gets_everything_through_and_knows_what_may_be_doubled() {
 
 #[test]
 fn an_intolerant_load_reports_what_failed() {
-    let sink = sink(&["dot=close*1", "mail=550*2"]);
+    let sink = RunningSink::faulty(&["dot=close*1", "mail=550*2"]);
     let report = load(&sink, |_| {});
     assert_eq!(report.unresolved.len(), 1);
     assert_eq!(report.refused.len(), 2);
@@ -110,7 +100,7 @@ fn nobody_listening_ends_in_time() {
 
 #[test]
 fn a_rate_is_kept_by_all_sessions_together() {
-    let sink = sink(&[]);
+    let sink = RunningSink::faulty(&[]);
     let report = load(&sink, |options| {
         options.end = LoadEnd::Count(50);
         options.rate = Some(200.0);

@@ -1,15 +1,13 @@
 //! Postfix with its own configuration, queue and data directory.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Peer, PeerError, folder, free_address};
+use super::{Peer, PeerError, folder, free_address, spawn};
 use crate::machine::filesystem_of;
-use crate::process::Daemon;
 
 /// How Postfix is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,10 +169,7 @@ pub(super) fn start(
     destination: &Destination,
     base: &Path,
 ) -> Result<Peer, PeerError> {
-    let unavailable = |reason: &str| PeerError::Unavailable {
-        name,
-        reason: reason.to_owned(),
-    };
+    let unavailable = |reason| PeerError::unavailable(name, reason);
     let program = program().ok_or_else(|| {
         unavailable("not installed (apt-get install -y --no-install-recommends postfix)")
     })?;
@@ -189,17 +184,17 @@ pub(super) fn start(
     } else {
         base
     };
-    let folder = folder(base, "vere-bench-postfix-").map_err(PeerError::Folder)?;
-    let address = free_address().map_err(PeerError::Folder)?;
-    write_files(folder.path(), setup, address, destination).map_err(PeerError::Folder)?;
-    let command: Vec<OsString> = vec![
-        program.clone().into(),
+    let folder = folder(base, "vere-bench-postfix-")?;
+    let address = free_address()?;
+    write_files(folder.path(), setup, address, destination)?;
+    let settings = folder.path().join("conf");
+    let command = [
+        program.into(),
         "-c".into(),
-        folder.path().join("conf").into(),
+        settings.into(),
         "start-fg".into(),
     ];
-    let daemon = Daemon::spawn(&command, &folder.path().join("output"))
-        .map_err(|source| PeerError::Spawn { program, source })?;
+    let daemon = spawn(&command, folder.path())?;
     Peer {
         name,
         address,

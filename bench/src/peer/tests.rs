@@ -7,12 +7,7 @@ use crate::sink::{RunningSink, SinkOptions};
 #[test]
 fn postfix_relays_to_the_sink_and_leaves_nothing() {
     let sink = RunningSink::start(SinkOptions::default()).unwrap();
-    let base = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(
-        base.path(),
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )
-    .unwrap();
+    let base = super::folder(&std::env::temp_dir(), "vere-bench-test-").unwrap();
     for setup in [PostfixSetup::Tuned, PostfixSetup::AsShipped] {
         let peer = match Peer::postfix(setup, sink.handle().address(), base.path()) {
             Err(error @ PeerError::Unavailable { .. }) => {

@@ -1,13 +1,12 @@
 //! Veredarius, with the safety of its defaults.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use super::{Peer, PeerError, folder, free_address};
-use crate::process::{Daemon, guard};
+use super::{Peer, PeerError, folder, free_address, spawn};
+use crate::process::guard;
 
 /// The file names of settings and zone, in the directory of the system.
 const CONFIGURATION: &str = "vere.toml";
@@ -15,7 +14,7 @@ const ZONE: &str = "zone";
 
 /// The routes of mail.
 #[derive(Debug, Clone)]
-pub enum Ways {
+pub(crate) enum Ways {
     /// All mail to one next hop.
     To(SocketAddr),
     /// To the hosts of the MX records in a zone, at a given port.
@@ -42,15 +41,10 @@ pub(super) fn start(
     nodes: Nodes,
     base: &Path,
 ) -> Result<Peer, PeerError> {
-    let folder = folder(base, "vere-bench-vere-").map_err(PeerError::Folder)?;
-    let (address, file) = write_files(folder.path(), ways, nodes).map_err(PeerError::Folder)?;
-    let daemon =
-        Daemon::spawn(&command(vere, &file), &folder.path().join("output")).map_err(|source| {
-            PeerError::Spawn {
-                program: vere.to_owned(),
-                source,
-            }
-        })?;
+    let folder = folder(base, "vere-bench-vere-")?;
+    let (address, file) = write_files(folder.path(), ways, nodes)?;
+    let command = [vere.into(), "serve".into(), "-c".into(), file.into()];
+    let daemon = spawn(&command, folder.path())?;
     Peer {
         name: "vere",
         address,
@@ -69,11 +63,6 @@ fn write_files(folder: &Path, ways: &Ways, nodes: Nodes) -> io::Result<(SocketAd
     let file = folder.join(CONFIGURATION);
     fs::write(&file, configuration(folder, address, ways) + &spool(nodes)?)?;
     Ok((address, file))
-}
-
-/// The command that starts the system with the configuration `file`.
-fn command(vere: &Path, file: &Path) -> Vec<OsString> {
-    vec![vere.into(), "serve".into(), "-c".into(), file.into()]
 }
 
 /// A relay for the loopback, for a client with many sessions; every message is synced before the reply, and all other
@@ -127,10 +116,5 @@ fn spool(nodes: Nodes) -> io::Result<String> {
 pub(super) fn ask(vere: &Path, folder: &Path, arguments: &[&str]) -> io::Result<Vec<u8>> {
     let mut command = std::process::Command::new(vere);
     command.args(arguments).arg("-c");
-    let output = guard::output(command.arg(folder.join(CONFIGURATION)))?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(io::Error::other(said))
+    guard::said_by(command.arg(folder.join(CONFIGURATION)))
 }

@@ -54,10 +54,23 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
-        let until = Instant::now() + Duration::from_secs(2);
-        while fs::remove_dir(&self.path).is_err() && Instant::now() < until {
-            std::thread::sleep(STOP_POLL);
-        }
+        remove_group(&self.path, Duration::from_secs(2));
+    }
+}
+
+/// A command that enters a control group before its first instruction; only the started process itself can enter
+/// without unsafe code here.
+pub(crate) fn entering(group: &Path, command: &[OsString]) -> Vec<OsString> {
+    let script = r#"echo $$ >"$0"/cgroup.procs && exec "$@""#;
+    let shell = ["/bin/sh".into(), "-c".into(), script.into(), group.into()];
+    [&shell, command].concat()
+}
+
+/// Removes a control group as soon as its processes have left.
+pub(crate) fn remove_group(group: &Path, patience: Duration) {
+    let until = Instant::now() + patience;
+    while fs::remove_dir(group).is_err() && Instant::now() < until {
+        std::thread::sleep(STOP_POLL);
     }
 }
 
@@ -88,23 +101,16 @@ impl Daemon {
         log: &Path,
         group: Option<Group>,
     ) -> io::Result<Self> {
-        let Some((program, arguments)) = command.split_first() else {
+        if command.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
+        }
+        let command = match &group {
+            Some(group) => entering(&group.path, command),
+            None => command.to_vec(),
         };
         let output = File::create(log)?;
-        let mut starter = match &group {
-            // A child must enter the group before its first instruction, and only the child itself can enter without
-            // unsafe code here.
-            Some(group) => {
-                let mut shell = Command::new("/bin/sh");
-                shell.args(["-c", r#"echo $$ >"$0"/cgroup.procs && exec "$@""#]);
-                shell.arg(&group.path).arg(program);
-                shell
-            }
-            None => Command::new(program),
-        };
-        let child = starter
-            .args(arguments)
+        let child = Command::new(&command[0])
+            .args(&command[1..])
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)

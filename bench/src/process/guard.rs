@@ -9,7 +9,7 @@
 use std::io::{self, Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -209,17 +209,22 @@ pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     })
 }
 
+/// Runs a command as [`output`] does; returns the output, or on failure the error text.
+pub(crate) fn said_by(command: &mut Command) -> io::Result<Vec<u8>> {
+    let output = output(command)?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(io::Error::other(said))
+}
+
 fn whole(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
     let mut octets = Vec::new();
     match pipe {
         Some(mut pipe) => pipe.read_to_end(&mut octets).map(|_| octets),
         None => Ok(octets),
     }
-}
-
-/// Takes note of a folder of ours.
-pub(crate) fn keep_folder(path: &Path) {
-    keep(Left::Folder(path.to_owned()));
 }
 
 #[cfg(test)]

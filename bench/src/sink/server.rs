@@ -38,8 +38,6 @@ const TICK: Duration = Duration::from_millis(20);
 struct Session {
     link: Link,
     receiver: Receiver,
-    /// There may be octets to read.
-    readable: bool,
     /// Answers wait until then.
     resume: Option<Instant>,
     /// The fault at the open question was served; accept now.
@@ -203,11 +201,7 @@ impl Sink {
             }
             Token(index) => {
                 if let Some(session) = self.sessions.get_mut(index).and_then(Option::as_mut) {
-                    session.readable |= event.is_readable();
-                    if event.is_read_closed() || event.is_error() {
-                        session.link.hang_up();
-                        session.readable = true;
-                    }
+                    session.link.note(event);
                     self.drive(index);
                 }
             }
@@ -236,8 +230,6 @@ impl Sink {
 
     fn open(&mut self, stream: mio::net::TcpStream) {
         self.fresh_counts.connections += 1;
-        // Replies are whole lines already; a failure only costs time.
-        let _ = stream.set_nodelay(true);
         let index = self.free.pop().unwrap_or(self.sessions.len());
         if index == self.sessions.len() {
             self.sessions.push(None);
@@ -249,7 +241,6 @@ impl Sink {
         let mut session = Session {
             link,
             receiver: Receiver::new(),
-            readable: false,
             resume: None,
             decided: false,
             closing: false,
@@ -288,10 +279,9 @@ impl Sink {
             match session.receiver.advance(&self.manners) {
                 Wait::Close => session.closing = true,
                 Wait::Answer(stage) => self.answer(session, stage, index),
-                Wait::Input if !session.readable => break,
                 Wait::Input => match session.link.read(&mut session.receiver.input)? {
                     Readiness::Closed => return Ok(false),
-                    Readiness::Drained => session.readable = false,
+                    Readiness::Drained => break,
                     Readiness::More => {}
                 },
             }

@@ -42,16 +42,6 @@ impl Client {
     }
 }
 
-fn faulty(faults: &[&str]) -> RunningSink {
-    let faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
-    RunningSink::start(SinkOptions {
-        faults,
-        remember: true,
-        ..SinkOptions::default()
-    })
-    .unwrap()
-}
-
 fn dialogue(client: &mut Client) -> Vec<u16> {
     let mut codes = vec![client.code()];
     for line in [
@@ -118,11 +108,11 @@ fn keeps_an_index_over_restarts() {
 
 #[test]
 fn misbehaves_as_told() {
-    let sink = faulty(&["connect=421 4.3.2 full*1"]);
+    let sink = RunningSink::faulty(&["connect=421 4.3.2 full*1"]);
     assert_eq!(Client::open(&sink).code(), 421);
     assert_eq!(dialogue(&mut Client::open(&sink))[..2], [220, 250]);
 
-    let sink = faulty(&["rcpt:bob@=550 5.1.1 no bob*1", "data=451*1"]);
+    let sink = RunningSink::faulty(&["rcpt:bob@=550 5.1.1 no bob*1", "data=451*1"]);
     let mut client = Client::open(&sink);
     assert_eq!(dialogue(&mut client)[..5], [220, 250, 250, 550, 503]);
     assert_eq!(
@@ -130,7 +120,7 @@ fn misbehaves_as_told() {
         [220, 250, 250, 250, 451]
     );
 
-    let sink = faulty(&["dot:bob=452 4.3.1 full*1", "dot:bob=lose*1", "dot=close"]);
+    let sink = RunningSink::faulty(&["dot:bob=452 4.3.1 full*1", "dot:bob=lose*1", "dot=close"]);
     assert_eq!(dialogue(&mut Client::open(&sink))[4..], [354, 452, 221]);
     assert_eq!(sink.handle().counts().messages, 0);
     assert_eq!(dialogue(&mut Client::open(&sink))[4..], [354, 0, 0]);
@@ -142,7 +132,7 @@ fn misbehaves_as_told() {
 #[test]
 fn a_delay_holds_only_its_own_session() {
     // The first delay is longer than any test, the second short.
-    let sink = faulty(&["mail=delay:1h*1", "mail=delay:50ms*1"]);
+    let sink = RunningSink::faulty(&["mail=delay:1h*1", "mail=delay:50ms*1"]);
     let mut slow = Client::open(&sink);
     slow.code();
     slow.say("EHLO c.test\r\n");
@@ -165,7 +155,7 @@ fn a_delay_holds_only_its_own_session() {
 
 #[test]
 fn remembers_ids_and_stops_idle_sessions() {
-    let sink = faulty(&[]);
+    let sink = RunningSink::faulty(&[]);
     dialogue(&mut Client::open(&sink));
     let mut idle = Client::open(&sink);
     assert_eq!(idle.code(), 220);

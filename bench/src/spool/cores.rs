@@ -11,9 +11,10 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 use super::drive::{Until, drive};
+use super::plan::{Placement, Setting, body};
 use super::report::Report;
 use super::systems::{FLOOR, Floor, Target};
-use super::{Setting, SpoolBenchError, body};
+use crate::error::BenchError;
 
 /// The calling thread.
 const SELF: Pid = Pid::from_raw(0);
@@ -23,53 +24,31 @@ const ROUNDS: usize = 5;
 const WARM: Duration = Duration::from_millis(15);
 const TIME: Duration = Duration::from_millis(30);
 
-/// How client and servers are placed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placement {
-    /// Client and servers on a common core.
-    OneCore,
-    /// The client on a core of its own, servers on all other cores.
-    Apart,
-}
-
-impl Placement {
-    pub(super) const fn text(self) -> &'static str {
-        match self {
-            Self::OneCore => "client and server on one core",
-            Self::Apart => "client and server on different cores",
+/// The placement with the faster floor, by medians of rounds in turns.
+pub(super) fn choose(
+    setting: &Setting<'_>,
+    window: usize,
+    report: &mut Report,
+) -> Result<Placement, BenchError> {
+    let what = |placement: Placement| format!("trial, 0.4 KB, {}", placement.text());
+    let both = [Placement::OneCore, Placement::Apart];
+    for _ in 0..ROUNDS {
+        for placement in both {
+            let cores = Cores::enter(placement);
+            let floor = Floor::start(setting)?;
+            cores.be_client();
+            let target = Target::new(FLOOR, floor.address);
+            let mut lanes = target.lanes(1, &body(400), window)?;
+            let (warm, time) = (WARM, TIME);
+            let load = drive(&mut lanes, window, Until::After { warm, time })?;
+            report.add(&what(placement), "messages/s", FLOOR, load.rate());
         }
     }
-
-    /// The placement with the faster floor, by medians of rounds in turns.
-    ///
-    /// # Errors
-    ///
-    /// The floor cannot be measured.
-    pub(super) fn choose(
-        setting: &Setting<'_>,
-        window: usize,
-        report: &mut Report,
-    ) -> Result<Self, SpoolBenchError> {
-        let what = |placement: Self| format!("trial, 0.4 KB, {}", placement.text());
-        let both = [Self::OneCore, Self::Apart];
-        for _ in 0..ROUNDS {
-            for placement in both {
-                let cores = Cores::enter(placement);
-                let floor = Floor::start(setting)?;
-                cores.be_client();
-                let target = Target::new(FLOOR, floor.address);
-                let mut lanes = target.lanes(1, &body(400), window)?;
-                let (warm, time) = (WARM, TIME);
-                let load = drive(&mut lanes, window, Until::After { warm, time })?;
-                report.add(&what(placement), "messages/s", FLOOR, load.rate());
-            }
-        }
-        let rate = |placement| report.median(&what(placement), FLOOR).unwrap_or(0.0);
-        if rate(Self::Apart) > rate(Self::OneCore) {
-            Ok(Self::Apart)
-        } else {
-            Ok(Self::OneCore)
-        }
+    let rate = |placement| report.median(&what(placement), FLOOR).unwrap_or(0.0);
+    if rate(Placement::Apart) > rate(Placement::OneCore) {
+        Ok(Placement::Apart)
+    } else {
+        Ok(Placement::OneCore)
     }
 }
 

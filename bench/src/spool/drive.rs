@@ -8,10 +8,9 @@ use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::time::{Duration, Instant};
 
+use crate::error::BenchError;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
-
-use super::SpoolBenchError;
 
 /// Limit of the servers of a lane.
 const LINKS_MAX: usize = 16;
@@ -114,9 +113,10 @@ impl Lane {
     pub(super) fn new(
         dialect: Box<dyn Dialect>,
         streams: Vec<std::net::TcpStream>,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, BenchError> {
+        let failed = BenchError::io("connect");
         if streams.is_empty() || streams.len() > LINKS_MAX {
-            return Err(io::Error::from(ErrorKind::InvalidInput));
+            return Err(failed(ErrorKind::InvalidInput.into()));
         }
         let link = |stream: std::net::TcpStream| {
             stream.set_nonblocking(true)?;
@@ -131,12 +131,10 @@ impl Lane {
                 done: 0,
             })
         };
+        let links: io::Result<Vec<Link>> = streams.into_iter().map(link).collect();
         Ok(Self {
             dialect,
-            links: streams
-                .into_iter()
-                .map(link)
-                .collect::<io::Result<Vec<_>>>()?,
+            links: links.map_err(failed)?,
             prepared: 0,
         })
     }
@@ -147,13 +145,13 @@ impl Lane {
     }
 
     /// Reads the available replies of every server.
-    fn receive(&mut self) -> Result<(), SpoolBenchError> {
+    fn receive(&mut self) -> Result<(), BenchError> {
         for (server, link) in self.links.iter_mut().enumerate() {
             while link.readable {
                 let room = link.input.len() - link.fill;
                 match link.stream.read(&mut link.input[link.fill..]) {
                     Ok(0) => {
-                        return Err(SpoolBenchError::protocol("a server closed the connection"));
+                        return Err(BenchError::protocol("a server closed the connection"));
                     }
                     Ok(count) => {
                         link.fill += count;
@@ -162,12 +160,12 @@ impl Lane {
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => link.readable = false,
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) => return Err(SpoolBenchError::io("read replies")(error)),
+                    Err(error) => return Err(BenchError::io("read replies")(error)),
                 }
                 let replied = self
                     .dialect
                     .replies(server, &link.input[..link.fill])
-                    .map_err(SpoolBenchError::protocol)?;
+                    .map_err(BenchError::protocol)?;
                 link.done = replied.done;
                 link.input.copy_within(replied.consumed..link.fill, 0);
                 link.fill -= replied.consumed;
@@ -177,7 +175,7 @@ impl Lane {
     }
 
     /// Sends as much as the window allows. `most`: limit of units sent in all.
-    fn send(&mut self, window: u64, most: u64) -> Result<(), SpoolBenchError> {
+    fn send(&mut self, window: u64, most: u64) -> Result<(), BenchError> {
         loop {
             let len = self.dialect.octets().len();
             if self.links.iter().all(|link| link.sent == len) {
@@ -200,7 +198,7 @@ impl Lane {
     }
 
     /// Writes the prepared requests as far as the sockets accept octets; returns whether a socket did.
-    fn write(&mut self) -> Result<bool, SpoolBenchError> {
+    fn write(&mut self) -> Result<bool, BenchError> {
         let octets = self.dialect.octets();
         let mut progress = false;
         for link in &mut self.links {
@@ -212,7 +210,7 @@ impl Lane {
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => link.writable = false,
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) => return Err(SpoolBenchError::io("send requests")(error)),
+                    Err(error) => return Err(BenchError::io("send requests")(error)),
                 }
             }
         }
@@ -289,12 +287,8 @@ impl Meter {
 /// # Errors
 ///
 /// A server refused something, closed a connection, or is stuck.
-pub(super) fn drive(
-    lanes: &mut [Lane],
-    window: usize,
-    until: Until,
-) -> Result<Load, SpoolBenchError> {
-    let failed = SpoolBenchError::io;
+pub(super) fn drive(lanes: &mut [Lane], window: usize, until: Until) -> Result<Load, BenchError> {
+    let failed = BenchError::io;
     let mut poll = Poll::new().map_err(failed("make a readiness queue"))?;
     register(&poll, lanes).map_err(failed("watch the connections"))?;
     let mut events = Events::with_capacity(256);
@@ -315,7 +309,7 @@ pub(super) fn drive(
         poll.poll(&mut events, Some(Duration::from_millis(100)))
             .or_else(|error| match error.kind() {
                 ErrorKind::Interrupted => Ok(()),
-                _ => Err(SpoolBenchError::io("wait for replies")(error)),
+                _ => Err(BenchError::io("wait for replies")(error)),
             })?;
         for event in &events {
             let Token(token) = event.token();
@@ -329,7 +323,7 @@ pub(super) fn drive(
         }
         if events.is_empty() {
             if last_event.elapsed() > STALL {
-                return Err(SpoolBenchError::protocol("a server does not answer"));
+                return Err(BenchError::protocol("a server does not answer"));
             }
         } else {
             last_event = Instant::now();
@@ -340,7 +334,7 @@ pub(super) fn drive(
         for link in &mut lane.links {
             poll.registry()
                 .deregister(&mut link.stream)
-                .map_err(SpoolBenchError::io("leave the connections"))?;
+                .map_err(BenchError::io("leave the connections"))?;
         }
     }
     Ok(meter.end(total))

@@ -3,12 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::drive::{Lane, Until, drive};
+use super::drive::{Until, drive};
+use super::plan::{Plan, Setting, body, kb};
 use super::report::Report;
-use super::systems::{NodeMode, Server, Target, VERE, VERE_TWO, VERE_TWO_ONE_LOGS, WRITER, secret};
+use super::systems::{NodeMode, Server, Target, VERE, VERE_TWO, VERE_TWO_ONE_LOGS, WRITER};
 use super::vere_wire::Session;
-use super::{Plan, Setting, SpoolBenchError, body, kb, there, writer};
-use crate::peer;
+use super::writer;
+use crate::error::BenchError;
+use crate::peer::{self, there};
 use crate::row::Bar;
 
 /// Octets in flight: the limit of octets in a sync.
@@ -27,23 +29,19 @@ const RESTART_MAX: f64 = 10.0;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Measures both.
-///
-/// # Errors
-///
-/// A server misbehaves.
 pub(super) fn measure(
     plan: &Plan,
     setting: &Setting<'_>,
     report: &mut Report,
-) -> Result<(), SpoolBenchError> {
+) -> Result<(), BenchError> {
     let Some(vere) = setting.vere else {
         return Ok(());
     };
     let start = || Server::vere(vere, setting.base, NodeMode::Synced, MEMORY_MAX);
-    let Some(mut node) = there(start(), report)? else {
+    let Some(mut node) = there(start(), &mut report.header)? else {
         return Ok(());
     };
-    if let Some(second) = there(start(), report)? {
+    if let Some(second) = there(start(), &mut report.header)? {
         synced(plan, setting, [&node, &second], report)?;
     }
     let kill = Kill {
@@ -59,8 +57,8 @@ fn synced(
     setting: &Setting<'_>,
     nodes: [&Server; 2],
     report: &mut Report,
-) -> Result<(), SpoolBenchError> {
-    let failed = SpoolBenchError::io;
+) -> Result<(), BenchError> {
+    let failed = BenchError::io;
     let folder = peer::folder(setting.base, "vere-bench-writer-");
     let folder = folder.map_err(failed("make a folder"))?;
     let writer = writer::start(folder.path()).map_err(failed("start the writer"))?;
@@ -111,20 +109,18 @@ pub(super) fn restart(
     kill: &Kill,
     node: &mut Server,
     report: &mut Report,
-) -> Result<(), SpoolBenchError> {
+) -> Result<(), BenchError> {
     const GROUP: &str = "killed";
-    let session = Session::open(node.address, &secret(), GROUP)?;
+    let session = Session::open(node.address, GROUP)?;
     let body = body(kill.size);
-    let dialect = Box::new(session.dialect(&body, false));
-    let mut lanes =
-        vec![Lane::new(dialect, vec![session.stream]).map_err(SpoolBenchError::io("connect"))?];
+    let mut lanes = [session.filling(&body)?];
     drive(&mut lanes, WINDOW, Until::Units(kill.messages))?;
     drop(lanes);
     let begun = Instant::now();
-    node.kill_and_start().map_err(SpoolBenchError::Peer)?;
+    node.kill_and_start()?;
     let mut session = loop {
         // The node may accept a connection before its queues are restored.
-        match Session::open(node.address, &secret(), GROUP) {
+        match Session::open(node.address, GROUP) {
             Ok(session) => break session,
             Err(error) if begun.elapsed() > PATIENCE => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(5)),

@@ -38,10 +38,6 @@ pub(super) const DELETE: u32 = 2;
 const FETCH: u32 = 3;
 
 /// Serves until the end of the process. Records of a connection are dropped with the connection.
-///
-/// # Errors
-///
-/// There is no descriptor left, or the kernel refuses to wait.
 pub(super) fn serve(listener: StdListener) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let mut listener = TcpListener::from_std(listener);
@@ -370,30 +366,10 @@ fn wrong() -> io::Error {
     io::Error::from(ErrorKind::InvalidData)
 }
 
+/// Length, operation and id of a request.
 fn parse(head: &[u8; HEAD_LEN]) -> (usize, u32, u64) {
-    let &[
-        l0,
-        l1,
-        l2,
-        l3,
-        o0,
-        o1,
-        o2,
-        o3,
-        i0,
-        i1,
-        i2,
-        i3,
-        i4,
-        i5,
-        i6,
-        i7,
-    ] = head;
-    (
-        u32::from_le_bytes([l0, l1, l2, l3]) as usize,
-        u32::from_le_bytes([o0, o1, o2, o3]),
-        u64::from_le_bytes([i0, i1, i2, i3, i4, i5, i6, i7]),
-    )
+    let all = u128::from_le_bytes(*head);
+    (all as u32 as usize, (all >> 32) as u32, (all >> 64) as u64)
 }
 
 /// A request without a body.

@@ -9,16 +9,17 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use vere_spoolwire::{Answer, RecordId, Request, Seq};
+use vere_spoolwire::{Answer, RecordId};
 
-use super::drive::{Lane, Until, drive};
+use super::drive::{Until, drive};
 use super::durable::{Kill, restart};
+use super::plan::{Plan, Setting, body};
 use super::report::{Plot, Report};
-use super::systems::{NodeMode, Server, VERE, secret};
-use super::vere_wire::{QUEUE, Session};
-use super::{Plan, Setting, SpoolBenchError, body, there};
-use crate::peer;
-use crate::process::guard;
+use super::systems::{NodeMode, Server, VERE};
+use super::vere_wire::{Session, fetch};
+use crate::error::BenchError;
+use crate::peer::{self, there};
+use crate::process::{entering, guard, remove_group};
 use crate::row::Bar;
 
 /// Limit of the memory of all processes with their page cache.
@@ -65,36 +66,20 @@ impl MemoryGroup {
         fs::write(group.path.join(file), LIMIT.to_string())?;
         Ok(group)
     }
-
-    /// A command that enters the group at its beginning.
-    fn enter(&self, command: Vec<OsString>) -> Vec<OsString> {
-        let script = r#"echo $$ >"$0"/cgroup.procs && exec "$@""#;
-        let mut entered: Vec<OsString> = vec!["/bin/sh".into(), "-c".into(), script.into()];
-        entered.push(self.path.clone().into());
-        entered.extend(command);
-        entered
-    }
 }
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        let until = Instant::now() + Duration::from_secs(5);
-        while fs::remove_dir(&self.path).is_err() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        remove_group(&self.path, Duration::from_secs(5));
     }
 }
 
 /// Fills and reads the queue. A refusal by the node, or a machine without such limits, is noted.
-///
-/// # Errors
-///
-/// A server misbehaves.
 pub(super) fn measure(
     plan: &Plan,
     setting: &Setting<'_>,
     report: &mut Report,
-) -> Result<(), SpoolBenchError> {
+) -> Result<(), BenchError> {
     let Some(vere) = setting.vere else {
         return Ok(());
     };
@@ -107,13 +92,13 @@ pub(super) fn measure(
             return Ok(());
         }
     };
-    let enter = |command| group.enter(command);
+    let enter = |command: Vec<OsString>| entering(&group.path, &command);
     let start = |mode| Server::vere_by(vere, setting.base, mode, MEMORY_MAX, enter);
-    let Some(node) = there(start(NodeMode::Memory), report)? else {
+    let Some(node) = there(start(NodeMode::Memory), &mut report.header)? else {
         return Ok(());
     };
     let folder = peer::folder(setting.base, "vere-bench-file-");
-    let folder = folder.map_err(SpoolBenchError::io("make a folder"))?;
+    let folder = folder.map_err(BenchError::io("make a folder"))?;
     let writer = Writer {
         group: &group,
         file: folder.path().join("file"),
@@ -141,7 +126,7 @@ pub(super) fn measure(
         }
         fall(kind, report);
     }
-    let Some(mut node) = there(start(NodeMode::Synced), report)? else {
+    let Some(mut node) = there(start(NodeMode::Synced), &mut report.header)? else {
         return Ok(());
     };
     let kill = Kill {
@@ -195,8 +180,8 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Messages per second that `dd` writes and syncs: the octets of a tenth.
-    fn tenth(&self) -> Result<f64, SpoolBenchError> {
-        let failed = SpoolBenchError::io;
+    fn tenth(&self) -> Result<f64, BenchError> {
+        let failed = BenchError::io;
         let mut file = OsString::from("of=");
         file.push(&self.file);
         let count = format!("count={}", self.messages * SIZE as u64 / (1 << 20));
@@ -209,11 +194,11 @@ impl Writer<'_> {
             &count,
         ];
         let command = command.map(OsString::from);
-        let command = self.group.enter([&command[..], &[file]].concat());
+        let command = entering(&self.group.path, &[&command[..], &[file]].concat());
         let begun = Instant::now();
         let done = Command::new(&command[0]).args(&command[1..]).output();
         if !done.map_err(failed("write a file"))?.status.success() {
-            return Err(SpoolBenchError::protocol("dd does not write"));
+            return Err(BenchError::protocol("dd does not write"));
         }
         Ok(self.messages as f64 / begun.elapsed().as_secs_f64())
     }
@@ -223,12 +208,10 @@ fn fill_and_read(
     node: &Server,
     writer: &Writer<'_>,
     report: &mut Report,
-) -> Result<(), SpoolBenchError> {
+) -> Result<(), BenchError> {
     let part = writer.messages;
-    let session = Session::open(node.address, &secret(), GROUP)?;
-    let dialect = Box::new(session.dialect(&body(SIZE), false));
-    let lane = Lane::new(dialect, vec![session.stream]);
-    let mut lanes = [lane.map_err(SpoolBenchError::io("connect"))?];
+    let session = Session::open(node.address, GROUP)?;
+    let mut lanes = [session.filling(&body(SIZE))?];
     for number in 0..PARTS {
         let name = name("put", number);
         report.add(&name, "messages/s", FILE, writer.tenth()?);
@@ -239,8 +222,8 @@ fn fill_and_read(
     }
     drop(lanes);
     // Room for the writer to begin again.
-    fs::remove_file(&writer.file).map_err(SpoolBenchError::io("remove a file"))?;
-    let mut session = Session::open(node.address, &secret(), GROUP)?;
+    fs::remove_file(&writer.file).map_err(BenchError::io("remove a file"))?;
+    let mut session = Session::open(node.address, GROUP)?;
     let mut next = RecordId(1);
     for number in 0..PARTS {
         let name = name("fetched", number);
@@ -256,21 +239,15 @@ fn fill_and_read(
 
 /// Reads block after block up to a record, and returns the id after the record. The next block is requested as soon
 /// as the end of the present block is known, before the present records have arrived.
-fn read_through(
-    session: &mut Session,
-    from: RecordId,
-    end: u64,
-) -> Result<RecordId, SpoolBenchError> {
+fn read_through(session: &mut Session, from: RecordId, end: u64) -> Result<RecordId, BenchError> {
     let mut next = from;
     ask(session, next, end)?;
     while next.0 <= end {
         let Answer::Block { head, .. } = session.answer()? else {
-            return Err(SpoolBenchError::protocol("no block"));
+            return Err(BenchError::protocol("no block"));
         };
         if head.records == 0 {
-            return Err(SpoolBenchError::protocol(format!(
-                "record {next} is missing"
-            )));
+            return Err(BenchError::protocol(format!("record {next} is missing")));
         }
         next = head.next;
         ask(session, next, end)?;
@@ -280,18 +257,10 @@ fn read_through(
 }
 
 /// Requests the block from `from` on, unless `from` is the end.
-fn ask(session: &mut Session, from: RecordId, end: u64) -> Result<(), SpoolBenchError> {
+fn ask(session: &mut Session, from: RecordId, end: u64) -> Result<(), BenchError> {
     if from.0 > end {
         return Ok(());
     }
     let records = u32::try_from(end + 1 - from.0).unwrap_or(BLOCK).min(BLOCK);
-    let fetch = Request::Fetch {
-        queue: QUEUE,
-        from,
-        records,
-        octets: u32::MAX,
-    };
-    let mut out = Vec::new();
-    fetch.encode(&mut out, Seq(from.0));
-    session.send(&out)
+    session.send(&fetch(from, records, from.0))
 }

@@ -5,17 +5,19 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use vere_spoolwire::{BLOCK_FRAME_LEN, FRAME_MIN, RecordId, Request, Seq, TARGET_LEN};
+use vere_spoolwire::{BLOCK_FRAME_LEN, FRAME_MIN, RecordId, TARGET_LEN};
 
-use super::cores::{Cores, Placement};
+use super::cores::Cores;
 use super::drive::{Lane, Until, drive};
 use super::fixed::command;
 use super::floor;
 use super::floor_wire::FloorWire;
+use super::plan::{Placement, Plan, Setting, body};
 use super::report::{Plot, Report};
-use super::systems::{FLOOR, Floor, NodeMode, Server, VERE, secret};
-use super::vere_wire::{QUEUE, Session};
-use super::{Plan, Setting, SpoolBenchError, body, there};
+use super::systems::{FLOOR, Floor, NodeMode, Server, VERE};
+use super::vere_wire::{Session, fetch};
+use crate::error::BenchError;
+use crate::peer::there;
 use crate::row::Bar;
 
 /// Octets of each body.
@@ -47,15 +49,11 @@ struct Source {
 }
 
 /// Fills queues, reads the queues back in blocks of all lengths, in turns.
-///
-/// # Errors
-///
-/// A server misbehaves.
 pub(super) fn measure(
     plan: &Plan,
     setting: &Setting<'_>,
     report: &mut Report,
-) -> Result<(), SpoolBenchError> {
+) -> Result<(), BenchError> {
     let cores = Cores::enter(setting.placement);
     let messages = plan.recovered;
     let mut servers = Vec::new();
@@ -65,7 +63,7 @@ pub(super) fn measure(
     if let Some(vere) = setting.vere
         && let Some(node) = there(
             Server::vere(vere, setting.base, NodeMode::Memory, 4 << 30),
-            report,
+            &mut report.header,
         )?
     {
         sources.push(memory(report, VERE, &node, messages, || {
@@ -74,7 +72,7 @@ pub(super) fn measure(
         servers.push(node);
     }
     for (name, fill) in [(LRANGE, fill_list as Fill), (XRANGE, fill_stream as Fill)] {
-        if let Some(redis) = there(Server::redis(setting.base), report)? {
+        if let Some(redis) = there(Server::redis(setting.base), &mut report.header)? {
             sources.push(memory(report, name, &redis, messages, || {
                 fill(&redis, messages)
             })?);
@@ -118,7 +116,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-type Fill = fn(&Server, u64) -> Result<Source, SpoolBenchError>;
+type Fill = fn(&Server, u64) -> Result<Source, BenchError>;
 
 fn name(block: u64, messages: u64) -> String {
     format!("recovery of {messages} x 1 KB in blocks of {block}")
@@ -132,12 +130,12 @@ fn memory(
     name: &str,
     server: &Server,
     messages: u64,
-    fill: impl FnOnce() -> Result<Source, SpoolBenchError>,
-) -> Result<Source, SpoolBenchError> {
+    fill: impl FnOnce() -> Result<Source, BenchError>,
+) -> Result<Source, BenchError> {
     let resident = || {
         server
             .resident()
-            .map_err(SpoolBenchError::io("read what memory a server has"))
+            .map_err(BenchError::io("read what memory a server has"))
     };
     let before = resident()?;
     let source = fill()?;
@@ -146,8 +144,8 @@ fn memory(
     Ok(source)
 }
 
-fn fill_floor(floor: &Floor, messages: u64) -> Result<Source, SpoolBenchError> {
-    let stream = TcpStream::connect(floor.address).map_err(SpoolBenchError::io("connect"))?;
+fn fill_floor(floor: &Floor, messages: u64) -> Result<Source, BenchError> {
+    let stream = TcpStream::connect(floor.address).map_err(BenchError::io("connect"))?;
     let dialect = FloorWire::new(&body(SIZE), false);
     let stream = fill(Box::new(dialect), stream, messages)?;
     Ok(Source {
@@ -164,27 +162,17 @@ fn fill_floor(floor: &Floor, messages: u64) -> Result<Source, SpoolBenchError> {
     })
 }
 
-fn fill_vere(node: &Server, messages: u64) -> Result<Source, SpoolBenchError> {
-    let session = Session::open(node.address, &secret(), GROUP)?;
+fn fill_vere(node: &Server, messages: u64) -> Result<Source, BenchError> {
+    let session = Session::open(node.address, GROUP)?;
     let dialect = session.dialect(&body(SIZE), false);
     fill(Box::new(dialect), session.stream, messages)?;
     // The owner forgot everything and comes back.
-    let mut session = Session::open(node.address, &secret(), GROUP)?;
+    let mut session = Session::open(node.address, GROUP)?;
     session.check(messages, &body(SIZE))?;
     Ok(Source {
         name: VERE,
         stream: session.stream,
-        request: |skip, count| {
-            let mut out = Vec::new();
-            let fetch = Request::Fetch {
-                queue: QUEUE,
-                from: RecordId(skip + 1),
-                records: count as u32,
-                octets: u32::MAX,
-            };
-            fetch.encode(&mut out, Seq(skip));
-            out
-        },
+        request: |skip, count| fetch(RecordId(skip + 1), count as u32, skip),
         answer: |count| {
             let octets = count * (FRAME_MIN + TARGET_LEN + SIZE) as u64;
             let start = (BLOCK_FRAME_LEN as u32).to_le_bytes();
@@ -198,10 +186,10 @@ fn fill(
     dialect: Box<dyn super::drive::Dialect>,
     stream: TcpStream,
     messages: u64,
-) -> Result<TcpStream, SpoolBenchError> {
-    let failed = SpoolBenchError::io;
+) -> Result<TcpStream, BenchError> {
+    let failed = BenchError::io;
     let again = stream.try_clone().map_err(failed("keep a connection"))?;
-    let mut lanes = [Lane::new(dialect, vec![stream]).map_err(failed("connect"))?];
+    let mut lanes = [Lane::new(dialect, vec![stream])?];
     drive(&mut lanes, WINDOW, Until::Units(messages))?;
     again
         .set_nonblocking(false)
@@ -209,7 +197,7 @@ fn fill(
     Ok(again)
 }
 
-fn fill_list(redis: &Server, messages: u64) -> Result<Source, SpoolBenchError> {
+fn fill_list(redis: &Server, messages: u64) -> Result<Source, BenchError> {
     let body = body(SIZE);
     let stream = fill_redis(redis, messages, |out, _| {
         command(out, &[b"RPUSH", b"recovery", &body]);
@@ -234,7 +222,7 @@ fn fill_list(redis: &Server, messages: u64) -> Result<Source, SpoolBenchError> {
     })
 }
 
-fn fill_stream(redis: &Server, messages: u64) -> Result<Source, SpoolBenchError> {
+fn fill_stream(redis: &Server, messages: u64) -> Result<Source, BenchError> {
     let body = body(SIZE);
     let stream = fill_redis(redis, messages, |out, number| {
         let id = format!("{}-0", STREAM_FIRST + number);
@@ -271,8 +259,8 @@ fn fill_redis(
     redis: &Server,
     messages: u64,
     make: impl Fn(&mut Vec<u8>, u64),
-) -> Result<TcpStream, SpoolBenchError> {
-    let failed = SpoolBenchError::io;
+) -> Result<TcpStream, BenchError> {
+    let failed = BenchError::io;
     let mut stream = TcpStream::connect(redis.address).map_err(failed("connect"))?;
     let (mut out, mut input) = (Vec::new(), vec![0; 64 << 10]);
     let mut sent = 0;
@@ -294,7 +282,7 @@ fn fill_redis(
         while lines < batch * lines_each {
             let count = stream.read(&mut input).map_err(failed("fill Redis"))?;
             if count == 0 || input.starts_with(b"-") {
-                return Err(SpoolBenchError::protocol("Redis does not take messages"));
+                return Err(BenchError::protocol("Redis does not take messages"));
             }
             lines += input[..count]
                 .iter()
@@ -311,8 +299,8 @@ fn read_back(
     messages: u64,
     block: u64,
     most: Duration,
-) -> Result<f64, SpoolBenchError> {
-    let failed = SpoolBenchError::io;
+) -> Result<f64, BenchError> {
+    let failed = BenchError::io;
     let (answer_len, start) = (source.answer)(block);
     let blocks = messages / block;
     let (mut asked, mut received) = (0, 0_u64);
@@ -336,10 +324,10 @@ fn read_back(
             .read(&mut input)
             .map_err(failed("read a block"))?;
         if count == 0 {
-            return Err(SpoolBenchError::protocol("the connection was closed"));
+            return Err(BenchError::protocol("the connection was closed"));
         }
         check(&input[..count], received, answer_len, &start)
-            .ok_or_else(|| SpoolBenchError::protocol(format!("{}: no block", source.name)))?;
+            .ok_or_else(|| BenchError::protocol(format!("{}: no block", source.name)))?;
         received += count as u64;
         if begun.elapsed() > most {
             limit = asked;
@@ -360,8 +348,8 @@ fn check(piece: &[u8], before: u64, answer_len: u64, start: &[u8]) -> Option<()>
 }
 
 /// Seconds in which the kernel moves the octets of a recovery over the loopback, from cached memory.
-fn loopback(messages: u64, placement: Placement) -> Result<f64, SpoolBenchError> {
-    let failed = SpoolBenchError::io;
+fn loopback(messages: u64, placement: Placement) -> Result<f64, BenchError> {
+    let failed = BenchError::io;
     let octets = messages * (FRAME_MIN + TARGET_LEN + SIZE) as u64;
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed("listen"))?;
     let address = listener.local_addr().map_err(failed("listen"))?;
@@ -383,7 +371,7 @@ fn loopback(messages: u64, placement: Placement) -> Result<f64, SpoolBenchError>
     while left > 0 {
         let count = stream.read(&mut input).map_err(failed("read"))?;
         if count == 0 {
-            return Err(SpoolBenchError::protocol("the loopback ended early"));
+            return Err(BenchError::protocol("the loopback ended early"));
         }
         left -= count as u64;
     }

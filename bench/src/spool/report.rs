@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::systems::{FLOOR, VERE};
 use crate::output::Header;
-use crate::page::short;
+use crate::page::{self, short};
 use crate::plot::Lines;
-use crate::row::{Bar, Row, median};
+use crate::row::{self, Bar, Row, median};
 use crate::table::Table;
 
 /// A figure of a system in a round.
@@ -183,22 +183,11 @@ impl Report {
 
     /// A plot with the results.
     pub(super) fn lines(&self, plot: &Plot) -> Lines {
-        let points = plot.points.iter().enumerate();
-        let of = |system: &&str| {
-            let known = points
-                .clone()
-                .filter_map(|(index, (_, what))| Some((index as f64, self.median(what, system)?)));
-            ((*system).to_owned(), known.collect())
-        };
-        Lines {
-            title: plot.title.clone(),
-            unit: plot.unit,
-            points: points
-                .clone()
-                .map(|(index, (label, _))| (index as f64, label.clone()))
-                .collect(),
-            lines: self.systems(plot).iter().map(of).collect(),
-        }
+        let labels = plot.points.iter().enumerate();
+        let labels = labels.map(|(place, (label, _))| (place as f64, label.clone()));
+        let value = |system: &str, place: usize| self.median(&plot.points[place].1, system);
+        let systems = self.systems(plot);
+        Lines::of(&plot.title, plot.unit, labels.collect(), &systems, value)
     }
 
     /// Tables for a terminal.
@@ -248,6 +237,25 @@ impl Report {
             ));
         }
         lines
+    }
+
+    /// The figures as a page without external resources.
+    pub(super) fn page(&self) -> String {
+        let mut page = page::begin(
+            "vere bench spool",
+            &format!(
+                "Messages stored and deleted, pipelined by one client with equal octets in flight, and \
+                 queues read back in blocks; medians of the rounds, systems taking turns. With one connection: {}. {}.",
+                self.placement.unwrap_or("client and server anywhere"),
+                self.header.machine.line()
+            ),
+        );
+        for plot in &self.plots {
+            self.lines(plot).draw(&mut page);
+        }
+        row::table(&self.rows()).draw(&mut page);
+        page::list(self.header.skipped_lines(), &mut page);
+        page + page::END
     }
 }
 

@@ -5,25 +5,23 @@ use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
-use vere_spoolwire::SharedSecret;
 
 use super::drive::{Dialect, Lane};
 use super::fixed::Fixed;
 use super::floor;
 use super::floor_wire::FloorWire;
-use super::vere_wire::Session;
-use super::{Setting, SpoolBenchError};
-use crate::peer::{self, PeerError};
+use super::plan::Setting;
+use super::vere_wire::{SECRET, Session};
+use crate::error::BenchError;
+use crate::peer::{self, PeerError, await_ready, spawn};
 use crate::process::Daemon;
+use crate::store::usage;
 
 /// Longest time until a server accepts connections.
 const START_MAX: Duration = Duration::from_secs(60);
-
-/// The secret of the nodes started here; the nodes listen on the loopback during the benchmark only.
-const SECRET: [u8; 32] = [0x5a; 32];
 
 /// Name of a system in results.
 pub(super) const FLOOR: &str = "floor";
@@ -58,19 +56,15 @@ pub(super) struct Floor {
 impl Floor {
     /// Starts the floor in a process of its own, like every system of the comparison: the switch between processes is
     /// a cost as well. In tests, whose program could not be started again, the floor is a permanent thread.
-    ///
-    /// # Errors
-    ///
-    /// There is no port, process or thread left.
-    pub(super) fn start(setting: &Setting<'_>) -> Result<Self, SpoolBenchError> {
+    pub(super) fn start(setting: &Setting<'_>) -> Result<Self, BenchError> {
         if let Some(own) = setting.own {
-            let server = Server::floor(own, setting.base).map_err(SpoolBenchError::Peer)?;
+            let server = Server::floor(own, setting.base)?;
             return Ok(Self {
                 address: server.address,
                 _server: Some(server),
             });
         }
-        let failed = SpoolBenchError::io;
+        let failed = BenchError::io;
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed("start the floor"))?;
         let address = listener.local_addr().map_err(failed("start the floor"))?;
         std::thread::spawn(move || floor::serve(listener));
@@ -92,10 +86,6 @@ pub(super) enum NodeMode {
 
 impl Server {
     /// Our node, as `vere serve` starts the node, with `memory_max` octets of memory.
-    ///
-    /// # Errors
-    ///
-    /// The failure of the start; a `vere` without nodes is [`PeerError::NotReady`].
     pub(super) fn vere(
         vere: &Path,
         base: &Path,
@@ -106,10 +96,6 @@ impl Server {
     }
 
     /// Our node, with a further command around the command of the node.
-    ///
-    /// # Errors
-    ///
-    /// As [`Server::vere`].
     pub(super) fn vere_by(
         vere: &Path,
         base: &Path,
@@ -117,8 +103,8 @@ impl Server {
         memory_max: u64,
         around: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
     ) -> Result<Self, PeerError> {
-        let folder = peer::folder(base, "vere-bench-node-").map_err(PeerError::Folder)?;
-        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let folder = peer::folder(base, "vere-bench-node-")?;
+        let address = peer::free_address()?;
         let file = folder.path().join("vere.toml");
         let key = folder.path().join("spool.key");
         let durability = match mode {
@@ -135,9 +121,7 @@ impl Server {
             mib = memory_max >> 20,
         );
         let hex: String = SECRET.iter().map(|octet| format!("{octet:02x}")).collect();
-        fs::write(&file, text)
-            .and_then(|()| fs::write(&key, hex))
-            .map_err(PeerError::Folder)?;
+        fs::write(&file, text).and_then(|()| fs::write(&key, hex))?;
         let mut command = vec![vere.into(), "role".into(), "-c".into(), file.into()];
         command.extend(["spool", "--node", "a"].map(OsString::from));
         Self::start(VERE, around(command), address, folder)
@@ -145,21 +129,17 @@ impl Server {
 
     /// The floor, by the command of the benchmark itself.
     fn floor(own: &[OsString], base: &Path) -> Result<Self, PeerError> {
-        let folder = peer::folder(base, "vere-bench-floor-").map_err(PeerError::Folder)?;
-        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let folder = peer::folder(base, "vere-bench-floor-")?;
+        let address = peer::free_address()?;
         let mut command = own.to_vec();
         command.extend(["--serve-floor".into(), address.to_string().into()]);
         Self::start(FLOOR, command, address, folder)
     }
 
     /// memcached, without its limit of successive requests.
-    ///
-    /// # Errors
-    ///
-    /// [`PeerError::Unavailable`] when memcached is not installed, else the failure of the start.
     pub(super) fn memcached(base: &Path) -> Result<Self, PeerError> {
-        let folder = peer::folder(base, "vere-bench-memcached-").map_err(PeerError::Folder)?;
-        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let folder = peer::folder(base, "vere-bench-memcached-")?;
+        let address = peer::free_address()?;
         let mut command = vec![program("memcached")?.into_os_string()];
         let port = address.port().to_string();
         let arguments = ["-l", "127.0.0.1", "-U", "0", "-R", "1000", "-m", "1024"];
@@ -169,13 +149,9 @@ impl Server {
     }
 
     /// Redis, with persistence off.
-    ///
-    /// # Errors
-    ///
-    /// [`PeerError::Unavailable`] when Redis is not installed, else the failure of the start.
     pub(super) fn redis(base: &Path) -> Result<Self, PeerError> {
-        let folder = peer::folder(base, "vere-bench-redis-").map_err(PeerError::Folder)?;
-        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let folder = peer::folder(base, "vere-bench-redis-")?;
+        let address = peer::free_address()?;
         let mut command = vec![program("redis-server")?.into_os_string()];
         let port = address.port().to_string();
         let arguments = [
@@ -199,60 +175,30 @@ impl Server {
         folder: TempDir,
     ) -> Result<Self, PeerError> {
         let daemon = spawn(&command, folder.path())?;
-        let mut server = Self {
+        let listens = || TcpStream::connect(address).is_ok();
+        await_ready(name, &daemon, START_MAX, listens)?;
+        Ok(Self {
             address,
             daemon,
             command,
             folder,
-        };
-        if server.listens() {
-            return Ok(server);
-        }
-        let last_words = server.daemon.last_words();
-        Err(PeerError::NotReady { name, last_words })
-    }
-
-    fn listens(&mut self) -> bool {
-        let until = Instant::now() + START_MAX;
-        while TcpStream::connect(self.address).is_err() {
-            if Instant::now() >= until || !self.daemon.is_running() {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        true
+        })
     }
 
     /// Octets of resident memory of the server's process.
-    ///
-    /// # Errors
-    ///
-    /// The process has ended.
     pub(super) fn resident(&self) -> io::Result<u64> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.daemon.id()))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        let kib = usage::number_in(&text, "VmRSS:");
         kib.map(|kib| kib << 10)
             .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
     }
 
     /// Kills the server with SIGKILL and starts the server again; does not wait for readiness.
-    ///
-    /// # Errors
-    ///
-    /// The server cannot be started again.
     pub(super) fn kill_and_start(&mut self) -> Result<(), PeerError> {
         self.daemon.kill();
         self.daemon = spawn(&self.command, self.folder.path())?;
         Ok(())
     }
-}
-
-fn spawn(command: &[OsString], folder: &Path) -> Result<Daemon, PeerError> {
-    Daemon::spawn(command, &folder.join("output")).map_err(|source| PeerError::Spawn {
-        program: command.first().map(PathBuf::from).unwrap_or_default(),
-        source,
-    })
 }
 
 /// The path of a program, if installed.
@@ -263,15 +209,7 @@ fn program(name: &'static str) -> Result<PathBuf, PeerError> {
         .chain(system)
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())
-        .ok_or_else(|| PeerError::Unavailable {
-            name,
-            reason: "it is not installed".to_owned(),
-        })
-}
-
-/// The secret of the nodes started here.
-pub(super) fn secret() -> SharedSecret {
-    SharedSecret::new(SECRET)
+        .ok_or_else(|| PeerError::unavailable(name, "it is not installed"))
 }
 
 /// A way to store and delete: a server (or several replicas) and a dialect.
@@ -295,20 +233,16 @@ impl Target {
     }
 
     /// Lanes with new connections, ready for requests. `window`: octets in flight on each lane.
-    ///
-    /// # Errors
-    ///
-    /// A server refuses a connection, or a node refuses its owner.
     pub(super) fn lanes(
         &self,
         count: usize,
         body: &[u8],
         window: usize,
-    ) -> Result<Vec<Lane>, SpoolBenchError> {
+    ) -> Result<Vec<Lane>, BenchError> {
         (0..count)
             .map(|number| {
                 let (dialect, streams) = self.open(number, body, window)?;
-                Lane::new(dialect, streams).map_err(SpoolBenchError::io("connect"))
+                Lane::new(dialect, streams)
             })
             .collect()
     }
@@ -318,7 +252,7 @@ impl Target {
         number: usize,
         body: &[u8],
         window: usize,
-    ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), SpoolBenchError> {
+    ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), BenchError> {
         if [VERE, VERE_TWO, VERE_TWO_ONE_LOGS].contains(&self.name) {
             return self.open_nodes(number, body);
         }
@@ -331,14 +265,14 @@ impl Target {
         };
         let connect = |address: &SocketAddr| TcpStream::connect(address);
         let streams = self.addresses.iter().map(connect).collect::<Result<_, _>>();
-        Ok((dialect, streams.map_err(SpoolBenchError::io("connect"))?))
+        Ok((dialect, streams.map_err(BenchError::io("connect"))?))
     }
     /// All nodes hold the same queues, so that a common stream of numbers suits all nodes.
     fn open_nodes(
         &self,
         number: usize,
         body: &[u8],
-    ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), SpoolBenchError> {
+    ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), BenchError> {
         // A group has a log from its creation, or never.
         let (group, logs) = match self.name {
             VERE_TWO_ONE_LOGS => (format!("one-logs-{number}"), 1),
@@ -347,14 +281,14 @@ impl Target {
         };
         let sessions = self.addresses.iter().enumerate();
         let sessions = sessions
-            .map(|(index, address)| Session::open_as(*address, &secret(), &group, index < logs))
+            .map(|(index, address)| Session::open_as(*address, &group, index < logs))
             .collect::<Result<Vec<_>, _>>()?;
         let dialect = match &sessions[..] {
-            [] => return Err(SpoolBenchError::protocol("no node")),
+            [] => return Err(BenchError::protocol("no node")),
             [first, rest @ ..] if rest.iter().all(|other| other.is_at(first)) => {
                 first.dialect(body, true)
             }
-            _ => return Err(SpoolBenchError::protocol("replicas are not alike")),
+            _ => return Err(BenchError::protocol("replicas are not alike")),
         };
         let streams = sessions.into_iter().map(|session| session.stream);
         Ok((Box::new(dialect), streams.collect()))

@@ -2,12 +2,14 @@
 
 use super::cores::Cores;
 use super::drive::{Until, drive};
+use super::plan::{Plan, Setting, body, kb};
 use super::report::{Plot, Report};
 use super::systems::{
     FLOOR, Floor, MEMCACHED_QUIET, MEMCACHED_TEXT, NodeMode, REDIS_LIST, REDIS_SET, Server, Target,
     VERE, VERE_TWO,
 };
-use super::{Plan, Setting, SpoolBenchError, body, kb, there};
+use crate::error::BenchError;
+use crate::peer::there;
 use crate::row::Bar;
 
 /// Octets in flight on a single connection, and on each of fifty.
@@ -30,30 +32,33 @@ struct Systems {
     _servers: Vec<Server>,
 }
 
-fn start(setting: &Setting<'_>, report: &mut Report) -> Result<Systems, SpoolBenchError> {
+fn start(setting: &Setting<'_>, report: &mut Report) -> Result<Systems, BenchError> {
     let base = setting.base;
     let floor = Floor::start(setting)?;
     let mut targets = vec![Target::new(FLOOR, floor.address)];
     let mut servers = Vec::new();
     if let Some(vere) = setting.vere {
         let node = || Server::vere(vere, base, NodeMode::Memory, MEMORY_MAX);
-        if let Some(node) = there(node(), report)? {
+        if let Some(node) = there(node(), &mut report.header)? {
             targets.push(Target::new(VERE, node.address));
             servers.push(node);
         }
         // Further nodes: the number of groups of a node is limited.
-        if let (Some(first), Some(second)) = (there(node(), report)?, there(node(), report)?) {
+        if let (Some(first), Some(second)) = (
+            there(node(), &mut report.header)?,
+            there(node(), &mut report.header)?,
+        ) {
             let both = [first.address, second.address];
             targets.push(Target::replicas(VERE_TWO, &both));
             servers.extend([first, second]);
         }
     }
-    if let Some(memcached) = there(Server::memcached(base), report)? {
+    if let Some(memcached) = there(Server::memcached(base), &mut report.header)? {
         targets.push(Target::new(MEMCACHED_TEXT, memcached.address));
         targets.push(Target::new(MEMCACHED_QUIET, memcached.address));
         servers.push(memcached);
     }
-    if let Some(redis) = there(Server::redis(base), report)? {
+    if let Some(redis) = there(Server::redis(base), &mut report.header)? {
         targets.push(Target::new(REDIS_SET, redis.address));
         targets.push(Target::new(REDIS_LIST, redis.address));
         servers.push(redis);
@@ -66,15 +71,11 @@ fn start(setting: &Setting<'_>, report: &mut Report) -> Result<Systems, SpoolBen
 }
 
 /// Measures all sizes with a single connection and with many.
-///
-/// # Errors
-///
-/// A server misbehaves.
 pub(super) fn measure(
     plan: &Plan,
     setting: &Setting<'_>,
     report: &mut Report,
-) -> Result<(), SpoolBenchError> {
+) -> Result<(), BenchError> {
     for connections in plan.connections {
         // Many connections are served by several threads, where a server has several threads.
         let cores = (*connections == 1).then(|| Cores::enter(setting.placement));
@@ -122,20 +123,16 @@ fn one(
     connections: usize,
     size: usize,
     window: usize,
-) -> Result<f64, SpoolBenchError> {
+) -> Result<f64, BenchError> {
     let mut lanes = target.lanes(connections, &body(size), window)?;
     let (warm, time) = (plan.warm, plan.time);
     let load = drive(&mut lanes, window, Until::After { warm, time });
     load.map(|load| load.rate())
-        .map_err(|error| SpoolBenchError::protocol(format!("{}: {error}", target.name)))
+        .map_err(|error| BenchError::protocol(format!("{}: {error}", target.name)))
 }
 
 /// The largest messages again, each system with its best number of octets in flight.
-fn best_window(
-    plan: &Plan,
-    targets: &[Target],
-    report: &mut Report,
-) -> Result<(), SpoolBenchError> {
+fn best_window(plan: &Plan, targets: &[Target], report: &mut Report) -> Result<(), BenchError> {
     let Some(size) = plan.sizes.last() else {
         return Ok(());
     };

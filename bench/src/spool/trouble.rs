@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use super::plan::{Plan, Setting};
 use super::report::{Plot, Report};
-use super::{Plan, Setting, SpoolBenchError, there};
+use crate::error::BenchError;
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress};
-use crate::peer::Peer;
+use crate::peer::{Peer, there};
 use crate::process::Process;
 use crate::row::Bar;
 use crate::sink::{RunningSink, SinkOptions};
@@ -46,21 +47,17 @@ const FAILED: &str = "mail of 10 sessions: not acknowledged";
 const REPLACEMENT: &str = "until a slow node is replaced";
 
 /// Sends mail through a system whose node `b` is disturbed, each disturbance in turns.
-///
-/// # Errors
-///
-/// A part of the benchmark fails, or the system does not recover.
 pub(super) fn measure(
     plan: &Plan,
     setting: &Setting<'_>,
     report: &mut Report,
-) -> Result<(), SpoolBenchError> {
+) -> Result<(), BenchError> {
     let Some(vere) = setting.vere else {
         return Ok(());
     };
     let sink = RunningSink::start(SinkOptions::default()).map_err(failed)?;
     let next_hop = sink.handle().address();
-    let Some(peer) = there(Peer::vere(vere, next_hop, setting.base), report)? else {
+    let Some(peer) = there(Peer::vere(vere, next_hop, setting.base), &mut report.header)? else {
         return Ok(());
     };
     for _ in 0..plan.trouble_rounds {
@@ -89,12 +86,12 @@ fn with_a_spare(
     setting: &Setting<'_>,
     next_hop: SocketAddr,
     report: &mut Report,
-) -> Result<(), SpoolBenchError> {
+) -> Result<(), BenchError> {
     let Some(vere) = setting.vere else {
         return Ok(());
     };
     let started = Peer::vere_with_spare(vere, next_hop, setting.base);
-    let Some(peer) = there(started, report)? else {
+    let Some(peer) = there(started, &mut report.header)? else {
         return Ok(());
     };
     await_whole(vere, &peer)?;
@@ -113,8 +110,8 @@ fn with_a_spare(
 fn disturbed<T>(
     peer: &Peer,
     node: &str,
-    work: impl FnOnce() -> Result<T, SpoolBenchError>,
-) -> Result<T, SpoolBenchError> {
+    work: impl FnOnce() -> Result<T, BenchError>,
+) -> Result<T, BenchError> {
     let process = process(peer, &[" role spool ", &format!(" --node {node} ")])?;
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -133,12 +130,7 @@ fn disturbed<T>(
 }
 
 /// Sends mail until a node has left the group.
-fn await_replaced(
-    vere: &Path,
-    peer: &Peer,
-    slow: &str,
-    plan: &Plan,
-) -> Result<(), SpoolBenchError> {
+fn await_replaced(vere: &Path, peer: &Peer, slow: &str, plan: &Plan) -> Result<(), BenchError> {
     let until = Instant::now() + REBUILD_MAX;
     while states(vere, peer)?.contains(&(slow.to_owned(), "sync".to_owned()))
         || !is_whole(vere, peer)?
@@ -152,14 +144,14 @@ fn await_replaced(
 }
 
 /// The second of the full nodes: the first full node serves reads.
-fn member_to_slow(vere: &Path, peer: &Peer) -> Result<String, SpoolBenchError> {
+fn member_to_slow(vere: &Path, peer: &Peer) -> Result<String, BenchError> {
     let mut members = states(vere, peer)?.into_iter();
     let slow = members.rfind(|(_, sync)| sync == "sync");
     slow.map(|(node, _)| node)
         .ok_or_else(|| failed("no node holds anything"))
 }
 
-fn load_for(peer: &Peer, time: Duration) -> Result<load::LoadReport, SpoolBenchError> {
+fn load_for(peer: &Peer, time: Duration) -> Result<load::LoadReport, BenchError> {
     let mut options = LoadOptions::new(peer.address(), LoadEnd::After(time));
     options.sessions = SESSIONS;
     options.messages_per_connection = Some(MESSAGES_PER_CONNECTION);
@@ -172,7 +164,7 @@ fn one(
     peer: &Peer,
     trouble: &'static str,
     report: &mut Report,
-) -> Result<(), SpoolBenchError> {
+) -> Result<(), BenchError> {
     let sent = std::thread::scope(|scope| {
         let load = scope.spawn(|| load_for(peer, BEFORE + plan.trouble + AFTER));
         std::thread::sleep(BEFORE);
@@ -211,7 +203,7 @@ impl Drop for Still<'_> {
 }
 
 /// Disturbs node `b` for a time.
-fn disturb(peer: &Peer, trouble: &str, time: Duration) -> Result<(), SpoolBenchError> {
+fn disturb(peer: &Peer, trouble: &str, time: Duration) -> Result<(), BenchError> {
     let wait = || {
         std::thread::sleep(time);
         Ok(())
@@ -231,7 +223,7 @@ fn disturb(peer: &Peer, trouble: &str, time: Duration) -> Result<(), SpoolBenchE
 }
 
 /// The process of a system with these words in its command line.
-fn process(peer: &Peer, words: &[&str]) -> Result<Process, SpoolBenchError> {
+fn process(peer: &Peer, words: &[&str]) -> Result<Process, BenchError> {
     let processes = peer.processes().map_err(failed)?;
     let has = |process: &Process| words.iter().all(|word| process.command.contains(word));
     let found = processes.into_iter().find(has);
@@ -239,7 +231,7 @@ fn process(peer: &Peer, words: &[&str]) -> Result<Process, SpoolBenchError> {
 }
 
 /// Waits until two replicas hold everything.
-fn await_whole(vere: &Path, peer: &Peer) -> Result<(), SpoolBenchError> {
+fn await_whole(vere: &Path, peer: &Peer) -> Result<(), BenchError> {
     let until = Instant::now() + REBUILD_MAX;
     while !is_whole(vere, peer)? {
         if Instant::now() > until {
@@ -251,7 +243,7 @@ fn await_whole(vere: &Path, peer: &Peer) -> Result<(), SpoolBenchError> {
 }
 
 /// Whether two nodes are full, and no further node is about to be.
-fn is_whole(vere: &Path, peer: &Peer) -> Result<bool, SpoolBenchError> {
+fn is_whole(vere: &Path, peer: &Peer) -> Result<bool, BenchError> {
     let states = states(vere, peer)?;
     let whole = states.iter().filter(|(_, sync)| sync == "sync").count();
     let rest = states
@@ -261,12 +253,12 @@ fn is_whole(vere: &Path, peer: &Peer) -> Result<bool, SpoolBenchError> {
 }
 
 /// The nodes, and the state of each.
-fn states(vere: &Path, peer: &Peer) -> Result<Vec<(String, String)>, SpoolBenchError> {
+fn states(vere: &Path, peer: &Peer) -> Result<Vec<(String, String)>, BenchError> {
     let stat = Command::new(vere)
         .args(["spool", "stat", "--json", "-c"])
         .arg(peer.folder().join("vere.toml"))
         .output()
-        .map_err(SpoolBenchError::io("ask for the replicas"))?;
+        .map_err(BenchError::io("ask for the replicas"))?;
     let stat: Value = serde_json::from_slice(&stat.stdout).unwrap_or_default();
     let replicas = stat["replicas"].as_array().map_or(&[][..], Vec::as_slice);
     let word = |replica: &Value, key: &str| replica[key].as_str().unwrap_or_default().to_owned();
@@ -274,6 +266,6 @@ fn states(vere: &Path, peer: &Peer) -> Result<Vec<(String, String)>, SpoolBenchE
     Ok(replicas.iter().map(state).collect())
 }
 
-fn failed(error: impl std::fmt::Display) -> SpoolBenchError {
-    SpoolBenchError::protocol(error.to_string())
+fn failed(error: impl std::fmt::Display) -> BenchError {
+    BenchError::protocol(error.to_string())
 }

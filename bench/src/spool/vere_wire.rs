@@ -15,11 +15,14 @@ use vere_spoolwire::{
     WELCOME_FRAME_MAX, Welcome, encode_change, encode_create,
 };
 
-use super::SpoolBenchError;
-use super::drive::{Dialect, Replied};
+use super::drive::{Dialect, Lane, Replied};
+use crate::error::BenchError;
+
+/// The secret of the nodes started here; the nodes listen on the loopback during the benchmark only.
+pub(super) const SECRET: [u8; 32] = [0x5a; 32];
 
 /// The only queue of each group.
-pub(super) const QUEUE: QueueId = QueueId(0);
+const QUEUE: QueueId = QueueId(0);
 
 /// Octets of ready-made frames, about.
 const BLOCK_LEN: usize = 128 << 10;
@@ -49,30 +52,18 @@ pub(super) struct Session {
 
 impl Session {
     /// Connects as the owner of `group`, proves itself, and makes the queue.
-    ///
-    /// # Errors
-    ///
-    /// The node refuses the owner.
-    pub(super) fn open(
-        address: SocketAddr,
-        secret: &SharedSecret,
-        group: &str,
-    ) -> Result<Self, SpoolBenchError> {
-        Self::open_as(address, secret, group, true)
+    pub(super) fn open(address: SocketAddr, group: &str) -> Result<Self, BenchError> {
+        Self::open_as(address, group, true)
     }
 
     /// Opens a group, and chooses whether a new group has a log where the node keeps logs.
-    ///
-    /// # Errors
-    ///
-    /// As [`Session::open`].
     pub(super) fn open_as(
         address: SocketAddr,
-        secret: &SharedSecret,
         group: &str,
         logged: bool,
-    ) -> Result<Self, SpoolBenchError> {
-        let io = SpoolBenchError::io;
+    ) -> Result<Self, BenchError> {
+        let io = BenchError::io;
+        let secret = SharedSecret::new(SECRET);
         let stream = TcpStream::connect(address).map_err(io("connect to a node"))?;
         stream
             .set_read_timeout(Some(PATIENCE))
@@ -100,7 +91,7 @@ impl Session {
             nonce: nonce(&greeting),
             proof: [0; SECRET_LEN],
         }
-        .sign(&greeting, secret);
+        .sign(&greeting, &secret);
         let mut out = Vec::new();
         hello.encode(&mut out);
         session.send(&out)?;
@@ -108,10 +99,8 @@ impl Session {
             Ok(Answer::Close(reason)) => Err(wrong(format!("a node refuses: {reason}"))),
             _ => Welcome::decode(frame).map_err(wrong),
         })?;
-        if welcome.proof != hello.answer(&greeting, secret) {
-            return Err(SpoolBenchError::protocol(
-                "the node does not know the secret",
-            ));
+        if welcome.proof != hello.answer(&greeting, &secret) {
+            return Err(BenchError::protocol("the node does not know the secret"));
         }
         session.txn = welcome.processed.next().0;
         session.create()?;
@@ -119,7 +108,7 @@ impl Session {
     }
 
     /// Creates the queue, or finds its next number.
-    fn create(&mut self) -> Result<(), SpoolBenchError> {
+    fn create(&mut self) -> Result<(), BenchError> {
         let mut out = Vec::new();
         let limits = QueueLimits {
             length_max: 1 << 40,
@@ -146,26 +135,22 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn send(&mut self, octets: &[u8]) -> Result<(), SpoolBenchError> {
+    pub(super) fn send(&mut self, octets: &[u8]) -> Result<(), BenchError> {
         self.stream
             .write_all(octets)
-            .map_err(SpoolBenchError::io("write to a node"))
+            .map_err(BenchError::io("write to a node"))
     }
 
     /// The next answer of the node.
-    ///
-    /// # Errors
-    ///
-    /// The connection ends, or the input is not an answer.
-    pub(super) fn answer(&mut self) -> Result<Answer, SpoolBenchError> {
+    pub(super) fn answer(&mut self) -> Result<Answer, BenchError> {
         self.frame(|frame| Answer::decode(frame).map_err(wrong))
     }
 
     /// Waits for a frame and parses the frame.
     pub(super) fn frame<T>(
         &mut self,
-        read: impl FnOnce(&Frame<'_>) -> Result<T, SpoolBenchError>,
-    ) -> Result<T, SpoolBenchError> {
+        read: impl FnOnce(&Frame<'_>) -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
         loop {
             if let Some(frame) =
                 Frame::read(&self.input[self.read..], WELCOME_FRAME_MAX).map_err(wrong)?
@@ -180,20 +165,16 @@ impl Session {
             let count = self
                 .stream
                 .read(&mut chunk)
-                .map_err(SpoolBenchError::io("read from a node"))?;
+                .map_err(BenchError::io("read from a node"))?;
             if count == 0 {
-                return Err(SpoolBenchError::protocol("the node closed the connection"));
+                return Err(BenchError::protocol("the node closed the connection"));
             }
             self.input.extend_from_slice(&chunk[..count]);
         }
     }
 
     /// Skips `octets` octets of input.
-    ///
-    /// # Errors
-    ///
-    /// The octets do not arrive.
-    pub(super) fn pass(&mut self, octets: u64) -> Result<(), SpoolBenchError> {
+    pub(super) fn pass(&mut self, octets: u64) -> Result<(), BenchError> {
         let mut left = octets;
         let there = left.min((self.input.len() - self.read) as u64);
         self.read += there as usize;
@@ -201,32 +182,20 @@ impl Session {
         while left > 0 {
             let most = self.piece.len().min(left as usize);
             match self.stream.read(&mut self.piece[..most]) {
-                Ok(0) => return Err(SpoolBenchError::protocol("the node closed the connection")),
+                Ok(0) => return Err(BenchError::protocol("the node closed the connection")),
                 Ok(count) => left -= count as u64,
-                Err(error) => return Err(SpoolBenchError::io("read from a node")(error)),
+                Err(error) => return Err(BenchError::io("read from a node")(error)),
             }
         }
         Ok(())
     }
 
     /// Reads the whole queue once, with checksums, and compares.
-    ///
-    /// # Errors
-    ///
-    /// The node does not hold these messages in this order.
-    pub(super) fn check(&mut self, messages: u64, body: &[u8]) -> Result<(), SpoolBenchError> {
+    pub(super) fn check(&mut self, messages: u64, body: &[u8]) -> Result<(), BenchError> {
         let mut next = RecordId(1);
         let mut found = 0;
         while found < messages {
-            let fetch = Request::Fetch {
-                queue: QUEUE,
-                from: next,
-                records: 1_000,
-                octets: u32::MAX,
-            };
-            let mut out = Vec::new();
-            fetch.encode(&mut out, Seq(found));
-            self.send(&out)?;
+            self.send(&fetch(next, 1_000, found))?;
             let Answer::Block { head, .. } = self.answer()? else {
                 return Err(wrong("a block was asked for and something else came"));
             };
@@ -254,10 +223,29 @@ impl Session {
         self.txn == other.txn && self.record == other.record
     }
 
+    /// A lane that stores messages and deletes none.
+    pub(super) fn filling(self, body: &[u8]) -> Result<Lane, BenchError> {
+        let dialect = Box::new(self.dialect(body, false));
+        Lane::new(dialect, vec![self.stream])
+    }
+
     /// The dialect that goes on from here. `delete`: each record is deleted at once.
     pub(super) fn dialect(&self, body: &[u8], delete: bool) -> VereWire {
         VereWire::new(self.txn, self.record, body, delete)
     }
+}
+
+/// A request for a block of up to `records` records.
+pub(super) fn fetch(from: RecordId, records: u32, number: u64) -> Vec<u8> {
+    let fetch = Request::Fetch {
+        queue: QUEUE,
+        from,
+        records,
+        octets: u32::MAX,
+    };
+    let mut out = Vec::new();
+    fetch.encode(&mut out, Seq(number));
+    out
 }
 
 /// Not secret, only fresh: the node's challenge is part of the proof as well.
@@ -267,8 +255,8 @@ fn nonce(greeting: &Greeting) -> [u8; SECRET_LEN] {
     nonce
 }
 
-fn wrong(error: impl std::fmt::Display) -> SpoolBenchError {
-    SpoolBenchError::protocol(error.to_string())
+fn wrong(error: impl std::fmt::Display) -> BenchError {
+    BenchError::protocol(error.to_string())
 }
 
 /// The effect of the octets of number and record on a frame's checksum.

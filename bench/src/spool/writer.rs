@@ -39,10 +39,6 @@ impl Shared {
 }
 
 /// Serves one connection at a time until the end of the process; the file is in the directory `folder`.
-///
-/// # Errors
-///
-/// There is no port, file or thread left.
 pub(super) fn start(folder: &Path) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     let address = listener.local_addr()?;

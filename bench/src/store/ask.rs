@@ -9,14 +9,15 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::StoreBenchError;
 use super::imap::{Imap, ImapError};
 use super::plan::{Part, Plan};
 use super::queries::Question;
-use super::report::{Answer, Figure, OURS, PART};
+use super::report::{Answer, Figure, PART};
 use super::run::Run;
 use super::systems::{System, XAPIAN};
 use super::{queries, table, tasks, usage};
+use crate::error::BenchError;
+use crate::peer::OURS;
 use crate::process::guard;
 use crate::row::median;
 
@@ -45,14 +46,11 @@ impl Asked {
 }
 
 /// Asks all wanted questions.
-///
-/// # Errors
-/// As [`Run::each`].
 pub(super) fn ask(
     mut questions: Vec<Question>,
     mut small: Vec<Question>,
     run: &mut Run<'_>,
-) -> Result<(), StoreBenchError> {
+) -> Result<(), BenchError> {
     let plan = run.plan;
     questions.retain(|question| plan.wants(&[question.task]));
     small.retain(|question| plan.wants(&[question.task]));
@@ -74,7 +72,7 @@ pub(super) fn ask(
     let rounds = plan.share(Part::Read).rounds;
     for round in 0..rounds {
         if round > 0 && run.is_late() {
-            run.skip(format!(
+            run.header.skip(format!(
                 "rounds of reading after the first {round} of {rounds}, for which there is no time"
             ));
             break;
@@ -85,7 +83,7 @@ pub(super) fn ask(
     }
     run.answers.append(&mut asking.answers);
     for line in asking.remarks(rounds) {
-        run.skip(line);
+        run.header.skip(line);
     }
     let figures = asking.sums(&run.figures);
     run.figures.extend(figures);
@@ -235,13 +233,8 @@ impl Asking {
                     .filter(|one| one.system == *name && one.task == *task);
                 median(of.filter_map(|one| one.cpu))
             };
-            sums.push(Figure {
-                system: name,
-                task: "all questions, CPU",
-                value: costs.keys().filter_map(cpu).sum(),
-                count: None,
-                cpu: None,
-            });
+            let sum = costs.keys().filter_map(cpu).sum();
+            sums.push(Figure::new(name, "all questions, CPU", sum));
         }
         sums
     }
@@ -321,11 +314,8 @@ mod tests {
             ]
         );
         let figure = |system, task, cpu| Figure {
-            system,
-            task,
-            value: 0.0,
-            count: None,
             cpu: Some(cpu),
+            ..Figure::new(system, task, 0.0)
         };
         let figures = [
             figure("cyrus", "list", 1.0),

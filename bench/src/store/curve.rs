@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::growth::{GROWING, Grown, Point};
-use super::report::{OURS, shown};
+use super::report::shown;
 use crate::output::Header;
 use crate::page;
+use crate::peer::OURS;
 use crate::plot::Lines;
 use crate::row::{Bar, Row, median};
 use crate::table::Table;

@@ -1,15 +1,16 @@
 //! Deliveries of one message to many mailboxes.
 
-use std::io::{self, BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::imap::ImapError;
-use super::report::{Figure, OURS};
+use super::report::Figure;
 use super::systems::{RECIPIENTS, System, recipients};
 use super::tasks::{figure, side_by_side};
 use super::usage;
-use crate::process::guard;
+use crate::peer::OURS;
+use crate::wire::Dialogue;
 
 /// Longest silence of a server.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -85,17 +86,8 @@ impl Work {
 
     /// Once the index is not behind any more.
     fn at_rest(system: &System) -> Self {
-        let deadline = Instant::now() + PATIENCE;
-        let mut before = Self::of(system);
-        loop {
-            std::thread::sleep(REST);
-            let now = Self::of(system);
-            let given_up = Instant::now() > deadline || guard::is_stopped();
-            if now.indexing == before.indexing || given_up {
-                return now;
-            }
-            before = now;
-        }
+        let alike = |before: Self, now: Self| now.indexing == before.indexing;
+        usage::at_rest(REST, PATIENCE, || Self::of(system), alike)
     }
 
     fn since(self, before: Self) -> Self {
@@ -137,40 +129,19 @@ pub(crate) enum Protocol {
 
 /// A connection that sends the envelope of each transaction in one piece.
 pub(crate) struct Lane {
-    reader: BufReader<TcpStream>,
+    dialogue: Dialogue,
     protocol: Protocol,
 }
 
 impl Lane {
     pub(crate) fn connect(address: SocketAddr, protocol: Protocol) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut lane = Self {
-            reader: BufReader::new(stream),
-            protocol,
+        let mut dialogue = Dialogue::connect(address, PATIENCE)?;
+        let hello = match protocol {
+            Protocol::Smtp => "EHLO bench.test\r\n",
+            Protocol::Lmtp => "LHLO bench.test\r\n",
         };
-        lane.reply('2')?;
-        lane.reader.get_mut().write_all(match protocol {
-            Protocol::Smtp => b"EHLO bench.test\r\n",
-            Protocol::Lmtp => b"LHLO bench.test\r\n",
-        })?;
-        lane.reply('2')?;
-        Ok(lane)
-    }
-
-    fn reply(&mut self, class: char) -> io::Result<()> {
-        let mut line = String::new();
-        loop {
-            line.clear();
-            self.reader.read_line(&mut line)?;
-            if !line.starts_with(class) {
-                return Err(io::Error::other(format!("answer: {}", line.trim_end())));
-            }
-            if line.as_bytes().get(3) != Some(&b'-') {
-                return Ok(());
-            }
-        }
+        dialogue.ask(hello, "2")?;
+        Ok(Self { dialogue, protocol })
     }
 
     /// Delivers a message to some recipients.
@@ -180,11 +151,11 @@ impl Lane {
             envelope.push_str(&format!("RCPT TO:<{address}>\r\n"));
         }
         envelope.push_str("DATA\r\n");
-        self.reader.get_mut().write_all(envelope.as_bytes())?;
+        self.dialogue.send(envelope.as_bytes())?;
         for _ in 0..=to.len() {
-            self.reply('2')?;
+            self.dialogue.reply("2")?;
         }
-        self.reply('3')?;
+        self.dialogue.reply("3")?;
         let mut text = Vec::with_capacity(message.len() + 64);
         for line in message.split_inclusive(|octet| *octet == b'\n') {
             if line.starts_with(b".") {
@@ -196,11 +167,11 @@ impl Lane {
             text.extend_from_slice(b"\r\n");
         }
         text.extend_from_slice(b".\r\n");
-        self.reader.get_mut().write_all(&text)?;
+        self.dialogue.send(&text)?;
         let answers = match self.protocol {
             Protocol::Smtp => 1,
             Protocol::Lmtp => to.len(),
         };
-        (0..answers).try_for_each(|_| self.reply('2'))
+        (0..answers).try_for_each(|_| self.dialogue.reply("2"))
     }
 }

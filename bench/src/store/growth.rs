@@ -4,7 +4,6 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::StoreBenchError;
 use super::deliver::{Lane, Protocol};
 use super::fill::{self, MIB};
 use super::imap::ImapError;
@@ -13,8 +12,9 @@ use super::queries::{self, Question};
 use super::run::tell;
 use super::systems::{READER, System, address_of};
 use super::tasks::{self, millis};
-use crate::output::note;
-use crate::process::guard;
+use super::usage;
+use crate::error::BenchError;
+use crate::output::{Header, note};
 
 /// The sizes, in messages; the third is the size of all further figures.
 pub(super) const SIZES: [usize; 6] = [1_000, 5_000, 21_000, 50_000, 100_000, 200_000];
@@ -96,21 +96,19 @@ pub(super) struct Point {
 /// All mailboxes to fill, in turns.
 #[derive(Debug)]
 pub(super) struct Growing<'a> {
-    began: Instant,
+    header: &'a mut Header,
     all: Vec<Growth<'a>>,
-    points: Vec<Point>,
-    said: Vec<String>,
+    pub(super) points: Vec<Point>,
 }
 
 impl<'a> Growing<'a> {
     /// The growth of empty systems, with `mail` to fill the systems with.
-    pub(super) fn of(began: Instant, systems: &'a [System], mail: &'a Mail) -> Self {
+    pub(super) fn of(header: &'a mut Header, systems: &'a [System], mail: &'a Mail) -> Self {
         let all = systems.iter().map(|system| Growth::of(system, mail));
         Self {
-            began,
+            header,
             all: all.collect(),
             points: Vec::new(),
-            said: Vec::new(),
         }
     }
 
@@ -118,7 +116,7 @@ impl<'a> Growing<'a> {
     ///
     /// # Errors
     /// When a system does not answer as expected; earlier results are kept.
-    pub(super) fn through(&mut self, sizes: &[usize]) -> Result<(), StoreBenchError> {
+    pub(super) fn through(&mut self, sizes: &[usize]) -> Result<(), BenchError> {
         let started = Instant::now();
         let mut before = 0;
         for (place, size) in sizes.iter().copied().enumerate() {
@@ -128,11 +126,10 @@ impl<'a> Growing<'a> {
                     .elapsed()
                     .mul_f64((to - before) as f64 / before as f64),
             };
-            if self.began.elapsed() + pace(size) > BUDGET {
+            if self.header.began.elapsed() + pace(size) > BUDGET {
                 let left_out = &sizes[place..];
-                let why = format!("sizes {left_out:?}, for which there is no time");
-                note(&why);
-                self.said.push(why);
+                self.header
+                    .skip(format!("sizes {left_out:?}, for which there is no time"));
                 break;
             }
             let left = sizes.last().map_or(Duration::ZERO, |last| pace(*last));
@@ -142,31 +139,25 @@ impl<'a> Growing<'a> {
         Ok(())
     }
 
-    fn to(&mut self, size: usize, left: Duration) -> Result<(), StoreBenchError> {
+    fn to(&mut self, size: usize, left: Duration) -> Result<(), BenchError> {
         for one in &mut self.all {
             let system = one.system.name;
             tell(
-                self.began.elapsed(),
+                self.header.began.elapsed(),
                 left,
                 system,
                 &format!("{size} messages"),
             );
             let grown = one.grow(size);
-            let grown = grown.map_err(|source| StoreBenchError::Dialogue { system, source })?;
-            let Times {
-                filled,
-                rested,
-                measured,
-            } = grown.times;
-            let seconds = |time: Duration| time.as_secs_f64();
+            let grown = grown.map_err(|source| BenchError::of(system)(source))?;
             note(&format!(
                 "        {size} messages: filled in {:.1} s, at rest {:.1} s later, measured in {:.1} s",
-                seconds(filled),
-                seconds(rested),
-                seconds(measured)
+                grown.filled.as_secs_f64(),
+                grown.rested.as_secs_f64(),
+                grown.measured.as_secs_f64()
             ));
-            if rested >= QUIET_MAX {
-                self.said.push(format!(
+            if grown.rested >= QUIET_MAX {
+                self.header.skipped.push(format!(
                     "{system}: rest with {size} messages, which did not come within {QUIET_MAX:?}"
                 ));
             }
@@ -174,26 +165,15 @@ impl<'a> Growing<'a> {
         }
         Ok(())
     }
-
-    /// The measured points, and the sizes left out for lack of time.
-    pub(super) fn found(self) -> (Vec<Point>, Vec<String>) {
-        (self.points, self.said)
-    }
 }
 
-/// The times of the steps of a size.
-#[derive(Debug)]
-struct Times {
-    filled: Duration,
-    rested: Duration,
-    measured: Duration,
-}
-
-/// A size of a system.
+/// A size of a system, with the times of its steps.
 #[derive(Debug)]
 struct Step {
     points: Vec<Point>,
-    times: Times,
+    filled: Duration,
+    rested: Duration,
+    measured: Duration,
 }
 
 /// A mailbox under growth.
@@ -240,11 +220,9 @@ impl<'a> Growth<'a> {
         let measured = started.elapsed() - filled - rested;
         Ok(Step {
             points,
-            times: Times {
-                filled,
-                rested,
-                measured,
-            },
+            filled,
+            rested,
+            measured,
         })
     }
 
@@ -295,16 +273,8 @@ impl<'a> Growth<'a> {
 
 /// Waits until a system has finished its background work.
 fn settle(system: &System) {
-    let until = Instant::now() + QUIET_MAX;
-    let mut before = system.cpu();
-    while Instant::now() < until && !guard::is_stopped() {
-        std::thread::sleep(QUIET_TIME);
-        let now = system.cpu();
-        if now.saturating_sub(before) < QUIET_CPU {
-            return;
-        }
-        before = now;
-    }
+    let quiet = |before: Duration, now: Duration| now.saturating_sub(before) < QUIET_CPU;
+    usage::at_rest(QUIET_TIME, QUIET_MAX, || system.cpu(), quiet);
 }
 
 /// Fails where a system cannot be filled step by step.

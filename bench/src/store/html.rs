@@ -111,21 +111,7 @@ fn bars(report: &Report, title: &str, unit: &'static str, tasks: &[&str]) -> Bar
 }
 
 fn by_recipients(report: &Report, title: &str, unit: &'static str, tasks: ByRecipients) -> Lines {
-    let line = |name: &&str| {
-        let known = tasks.iter().filter_map(|(recipients, task)| {
-            Some((f64::from(*recipients), report.median(task, name)?))
-        });
-        ((*name).to_owned(), known.collect::<Vec<_>>())
-    };
-    let mut lines: Vec<_> = report.systems.iter().map(line).collect();
-    lines.retain(|(_, points)| !points.is_empty());
-    Lines {
-        title: title.to_owned(),
-        unit,
-        points: tasks
-            .iter()
-            .map(|(recipients, _)| (f64::from(*recipients), recipients.to_string()))
-            .collect(),
-        lines,
-    }
+    let points = tasks.map(|(recipients, _)| (f64::from(recipients), recipients.to_string()));
+    let value = |system: &str, place: usize| report.median(tasks[place].1, system);
+    Lines::of(title, unit, points.into(), &report.systems, value)
 }

@@ -91,7 +91,8 @@ pub(crate) struct Imap {
     filled: usize,
     at: usize,
     commands: u64,
-    is_authenticated: bool,
+    /// Whether the greeting was PREAUTH.
+    pub(crate) is_authenticated: bool,
 }
 
 impl Imap {
@@ -124,11 +125,6 @@ impl Imap {
         }
         imap.is_authenticated = greeting.starts_with(b"* PREAUTH");
         Ok(imap)
-    }
-
-    /// Whether the greeting was PREAUTH.
-    pub(crate) const fn is_authenticated(&self) -> bool {
-        self.is_authenticated
     }
 
     /// Sends a command and reads the reply, which must be OK.

@@ -18,7 +18,8 @@ use crate::peer::folder;
 /// The server; the server ends when dropped, and each connection when the client leaves.
 #[derive(Debug)]
 pub(crate) struct Linker {
-    address: SocketAddr,
+    /// The address of the listener.
+    pub(crate) address: SocketAddr,
     ends: Arc<AtomicBool>,
     /// Where the Maildirs are.
     _folder: TempDir,
@@ -52,11 +53,6 @@ impl Linker {
             ends,
             _folder: folder,
         })
-    }
-
-    /// The address of the listener.
-    pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
     }
 }
 
@@ -156,7 +152,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let users = ["a", "b", "c"].map(str::to_owned);
         let linker = Linker::start(&users, base.path()).unwrap();
-        let mut lane = Lane::connect(linker.address(), Protocol::Lmtp).unwrap();
+        let mut lane = Lane::connect(linker.address, Protocol::Lmtp).unwrap();
         let to = ["a@x.test", "b@x.test"].map(str::to_owned);
         lane.deliver(&to, b"A: b\r\n\r\n.dot\r\n").unwrap();
         let nobody = ["nobody@x.test".to_owned()];

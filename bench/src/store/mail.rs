@@ -5,9 +5,10 @@
 //! date, all drawn from a seed.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+
+use crate::corpus;
 
 /// A copy replaces one word of this many words of the text.
 const SUBSTITUTED: u64 = 20;
@@ -28,13 +29,8 @@ pub(crate) struct Mail {
 impl Mail {
     /// Reads `count` messages; messages beyond the end of the file are copies.
     pub(crate) fn read(path: &Path, count: usize) -> io::Result<Self> {
-        let file = File::open(path)?;
         let mut text = Vec::new();
-        if path.extension().is_some_and(|end| end == "zst") {
-            zstd::stream::read::Decoder::new(file)?.read_to_end(&mut text)?;
-        } else {
-            io::BufReader::new(file).read_to_end(&mut text)?;
-        }
+        corpus::open(path)?.read_to_end(&mut text)?;
         let originals = split(&text);
         if originals.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "no messages"));
@@ -174,15 +170,9 @@ fn split(text: &[u8]) -> Vec<Vec<u8>> {
         let Some(message) = messages.last_mut() else {
             continue;
         };
-        let quoted = line.iter().take_while(|octet| **octet == b'>').count();
-        let line = match line.get(quoted..) {
-            Some(rest) if quoted > 0 && rest.starts_with(b"From ") => &line[1..],
-            _ => line,
-        };
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
         // Neither may stand in a message (RFC 5322 section 2.3).
-        message.extend(line.iter().filter(|octet| !matches!(octet, b'\r' | 0)));
+        let line = corpus::line_of(line).iter();
+        message.extend(line.filter(|octet| !matches!(octet, b'\r' | 0)));
         message.extend_from_slice(b"\r\n");
     }
     for message in &mut messages {

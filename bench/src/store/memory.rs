@@ -9,7 +9,6 @@ use super::report::Figure;
 use super::systems::System;
 use super::tasks::{figure, millis, restart};
 use super::usage;
-use crate::process::guard;
 
 /// Connections that are not counted: the first connections make a system allocate memory once.
 const WARM: usize = 10;
@@ -69,26 +68,14 @@ fn hold(
     let open = |_| open(system);
     let mut held: Vec<Imap> = (0..WARM).map(open).collect::<Result<_, _>>()?;
     let resident = || usage::resident(&system.processes()) as f64;
-    let before = at_rest(resident);
+    // The work of the system after a start belongs to no connection.
+    let before = usage::at_rest(REST, REST_PATIENCE, resident, |before, now| {
+        (now - before).abs() < 1.0
+    });
     held.reserve_exact(count);
     for number in 0..count {
         held.push(open(number)?);
     }
     let each = (resident() - before) / count.max(1) as f64;
     Ok((each.max(0.0), held))
-}
-
-/// Memory at rest: the work of the system after a start belongs to no connection.
-fn at_rest(resident: impl Fn() -> f64) -> f64 {
-    let deadline = Instant::now() + REST_PATIENCE;
-    let mut before = resident();
-    loop {
-        std::thread::sleep(REST);
-        let now = resident();
-        let given_up = Instant::now() > deadline || guard::is_stopped();
-        if (now - before).abs() < 1.0 || given_up {
-            return now;
-        }
-        before = now;
-    }
 }

@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 use super::deliver::{Protocol, spread};
 use super::imap::ImapError;
 use super::linker::Linker;
-use super::report::{Figure, OURS};
+use super::report::Figure;
 use super::systems::{RECIPIENTS, System, recipients};
+use super::table::POSTFIX_MAILDIR;
 use super::usage;
-use crate::peer::{Destination, Peer, PeerError};
+use crate::output::Header;
+use crate::peer::{Destination, OURS, Peer, PeerError, there};
 use crate::process::{Process, guard};
 
 /// Recipients of a transaction, with the names of both figures.
@@ -37,9 +39,6 @@ const STALL_MAX: Duration = Duration::from_secs(120);
 /// Interval between two reads of Postfix's log.
 const POLL: Duration = Duration::from_millis(2);
 
-/// The Postfix whose Maildirs our store is compared with.
-pub(super) const POSTFIX_MAILDIR: &str = "postfix maildir";
-
 /// Postfix with mailboxes.
 #[derive(Debug)]
 pub(crate) struct Office {
@@ -50,42 +49,38 @@ pub(crate) struct Office {
 }
 
 impl Office {
-    /// Postfix in all three methods, as far as available; the errors name the missing methods.
-    pub(crate) fn all(base: &Path) -> Result<(Vec<Self>, Vec<PeerError>), PeerError> {
+    /// Postfix in all three methods, as far as available.
+    pub(crate) fn all(base: &Path, header: &mut Header) -> Result<Vec<Self>, PeerError> {
         let addresses: Vec<String> = recipients().collect();
         let users: Vec<String> = addresses
             .iter()
             .filter_map(|address| Some(address.split_once('@')?.0.to_owned()))
             .collect();
-        let linker = Linker::start(&users, base).map_err(PeerError::Folder)?;
+        let linker = Linker::start(&users, base)?;
         let mailboxes = |maildir| Destination::Mailboxes {
             addresses: addresses.clone(),
             maildir,
         };
         let lmtp = Destination::Lmtp {
             addresses: addresses.clone(),
-            server: linker.address(),
+            server: linker.address,
         };
         let ways = [
             (POSTFIX_MAILDIR, mailboxes(true), None),
             ("postfix mbox", mailboxes(false), None),
             ("postfix hard links", lmtp, Some(linker)),
         ];
-        let (mut offices, mut missing) = (Vec::new(), Vec::new());
+        let mut offices = Vec::new();
         for (name, destination, linker) in ways {
-            match Peer::postfix_for(name, &destination, base) {
-                Ok(peer) => offices.push(Self {
-                    log: Log::open(&peer.folder().join("log")).map_err(PeerError::Folder)?,
+            if let Some(peer) = there(Peer::postfix_for(name, &destination, base), header)? {
+                offices.push(Self {
+                    log: Log::open(&peer.folder().join("log"))?,
                     peer,
                     linker,
-                }),
-                Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
-                    missing.push(error);
-                }
-                Err(error) => return Err(error),
+                });
             }
         }
-        Ok((offices, missing))
+        Ok(offices)
     }
 
     pub(crate) const fn name(&self) -> &'static str {
@@ -133,13 +128,6 @@ fn each(
     mut wait: impl FnMut(usize) -> io::Result<()>,
 ) -> Result<Vec<Figure>, ImapError> {
     let mut figures = Vec::new();
-    let figure = |task, value| Figure {
-        system,
-        task,
-        value,
-        count: None,
-        cpu: None,
-    };
     for (at_once, delivery, octets) in AT_ONCE {
         let (before, started) = (written(), Instant::now());
         spread(address, protocol, messages, at_once)?;
@@ -147,8 +135,8 @@ fn each(
         wait(mailboxes)?;
         let took = started.elapsed().as_secs_f64();
         let kib = written().saturating_sub(before) as f64 / 1024.0;
-        figures.push(figure(delivery, mailboxes as f64 / took));
-        figures.push(figure(octets, kib / messages.len() as f64));
+        figures.push(Figure::new(system, delivery, mailboxes as f64 / took));
+        figures.push(Figure::new(system, octets, kib / messages.len() as f64));
     }
     Ok(figures)
 }
@@ -234,13 +222,12 @@ mod tests {
 
     #[test]
     fn postfix_delivers_in_each_way() {
-        let base = tempfile::tempdir().unwrap();
-        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(base.path(), open).unwrap();
-        let (mut offices, missing) = Office::all(base.path()).unwrap();
-        for error in missing {
-            assert!(matches!(error, PeerError::Unavailable { .. }), "{error}");
-            eprintln!("skipped: {error}");
+        let base = crate::peer::folder(&std::env::temp_dir(), "vere-bench-test-").unwrap();
+        let mut header = Header::new("store", true, base.path());
+        let mut offices = Office::all(base.path(), &mut header).unwrap();
+        for missing in header.skipped {
+            // The words for an absent peer; a peer that fails to start has other words.
+            assert!(missing.contains(" skipped: "), "{missing}");
         }
         for office in &mut offices {
             let figures = office

@@ -1,8 +1,36 @@
 //! The size of a measurement, and the time of each part.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::StoreArgs;
+use clap::Args;
+
+use super::systems::SystemName;
+use crate::output::Common;
+
+/// Measures the mail store over IMAP and LMTP, beside Dovecot, Cyrus and Courier.
+#[derive(Debug, Clone, Args)]
+pub struct StoreArgs {
+    /// What all benchmarks take.
+    #[command(flatten)]
+    pub common: Common,
+    /// The mail: an mbox (mboxrd, lines ended by LF), compressed by zstd where its name ends in `.zst`.
+    #[arg(long, value_name = "FILE")]
+    pub mail: PathBuf,
+    /// So many messages; beyond those of the file copies that differ in words, ids and dates.
+    #[arg(long, value_name = "COUNT")]
+    pub messages: Option<usize>,
+    /// Only these systems, separated by commas; without it all, and with `--quick` the first three.
+    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
+    pub system: Vec<SystemName>,
+    /// Only tasks whose names begin so; for a profile.
+    #[arg(long, value_name = "TASK")]
+    pub only: Option<String>,
+    /// How figures grow with the mailbox, up to 200,000 messages or `--messages`; of ours alone unless other
+    /// systems are named.
+    #[arg(long, conflicts_with = "only")]
+    pub growth: bool,
+}
 
 /// A part of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +127,7 @@ pub(super) struct Plan {
     pub(super) again_max: Duration,
     /// No further round of any task begins after this time.
     pub(super) budget: Duration,
-    parts: &'static [Share],
+    pub(super) parts: &'static [Share],
 }
 
 impl Plan {
@@ -168,11 +196,6 @@ impl Plan {
     pub(super) fn share(&self, part: Part) -> Share {
         let own = self.parts.iter().find(|share| share.part == part);
         own.copied().unwrap_or(share(part, 1, 0, 0))
-    }
-
-    /// All parts.
-    pub(super) const fn parts(&self) -> &'static [Share] {
-        self.parts
     }
 }
 

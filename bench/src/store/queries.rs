@@ -86,16 +86,11 @@ pub(crate) fn questions(mail: &Mail) -> Vec<Question> {
         ask(task, format!("SEARCH {key} \"{}\"", mail.word(share)));
     }
     let texts = Texts::new(mail);
-    let phrases = texts.count(texts.phrases());
-    for (task, share) in PHRASES {
-        ask(
-            task,
-            format!("SEARCH BODY \"{}\"", nearest(&phrases, share)),
-        );
-    }
-    let parts = texts.count(texts.parts());
-    for (task, share) in PARTS {
-        ask(task, format!("SEARCH BODY \"{}\"", nearest(&parts, share)));
+    for (tasks, found) in [(PHRASES, texts.phrases()), (PARTS, texts.parts())] {
+        let found = texts.count(found);
+        for (task, share) in tasks {
+            ask(task, format!("SEARCH BODY \"{}\"", nearest(&found, share)));
+        }
     }
     for (task, length) in PASSAGES {
         ask(task, format!("SEARCH BODY \"{}\"", texts.passage(length)));

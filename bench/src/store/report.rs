@@ -2,15 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::html;
 use super::systems::XAPIAN;
 use super::table::{Beside, DELIVERY_TASKS, TASKS, Task};
 use crate::output::Header;
+use crate::peer::OURS;
 use crate::row::{Bar, Row, median};
 use crate::table::Table;
-
-/// Our own name among the systems.
-pub(crate) const OURS: &str = "vere";
 
 /// Our store with as many messages as a system that has only the first messages.
 pub(crate) const PART: &str = "vere, part";
@@ -28,6 +25,19 @@ pub(crate) struct Figure {
     pub(crate) count: Option<u64>,
     /// User and system time, in milliseconds.
     pub(crate) cpu: Option<f64>,
+}
+
+impl Figure {
+    /// A figure without a count and without CPU time.
+    pub(crate) const fn new(system: &'static str, task: &'static str, value: f64) -> Self {
+        Self {
+            system,
+            task,
+            value,
+            count: None,
+            cpu: None,
+        }
+    }
 }
 
 /// The messages found by a system, by their numbers.
@@ -287,11 +297,6 @@ impl Report {
         }
         text
     }
-
-    /// The figures as a page without external resources.
-    pub(crate) fn page(&self) -> String {
-        html::page(self)
-    }
 }
 
 fn head(systems: &[&str], others: &[&str]) -> Vec<String> {
@@ -352,11 +357,8 @@ mod tests {
 
     fn figure(system: &'static str, task: &'static str, value: f64, count: Option<u64>) -> Figure {
         Figure {
-            system,
-            task,
-            value,
             count,
-            cpu: None,
+            ..Figure::new(system, task, value)
         }
     }
 
@@ -412,7 +414,7 @@ mod tests {
             ["list: answers differ: cyrus 2, dovecot mdbox 3, vere 3"]
         );
         assert!(report.table().contains("MISSED"));
-        let page = report.page();
+        let page = crate::store::html::page(&report);
         assert!(page.contains("<td>list [ms]</td>"), "{page}");
         assert!(page.contains("courier skipped"), "{page}");
     }

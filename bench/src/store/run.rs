@@ -12,10 +12,12 @@ use super::mail::Mail;
 use super::offices::Office;
 use super::plan::{Part, Plan};
 use super::queries;
-use super::report::{Answer, Figure, OURS, PART, Report};
+use super::report::{Answer, Figure, PART, Report};
 use super::systems::{System, XAPIAN};
-use super::{StoreBenchError, ask, deliver, fill, memory, offices, tasks};
+use super::{ask, deliver, fill, memory, offices, tasks};
+use crate::error::BenchError;
 use crate::output::{Header, note};
+use crate::peer::OURS;
 use crate::process::guard;
 
 /// The number of systems behind the usual times of parts, with and without `--quick`.
@@ -24,65 +26,39 @@ const USUAL_SYSTEMS: (f64, f64) = (3.0, 6.0);
 /// Takes figures of systems in turn, and reports the part under way.
 pub(super) struct Run<'a> {
     pub(super) plan: &'a Plan,
-    began: Instant,
+    pub(super) header: Header,
     forecast: Forecast,
     /// All started systems, including abandoned systems and the systems of the delivery comparison.
     names: Vec<&'static str>,
     pub(super) systems: Vec<System>,
     pub(super) figures: Vec<Figure>,
     pub(super) answers: Vec<Answer>,
-    skipped: Vec<String>,
 }
 
 impl<'a> Run<'a> {
     /// A run with these systems.
-    pub(super) fn of(
-        plan: &'a Plan,
-        quick: bool,
-        began: Instant,
-        systems: Vec<System>,
-        skipped: Vec<String>,
-    ) -> Self {
+    pub(super) fn of(plan: &'a Plan, header: Header, systems: Vec<System>) -> Self {
         let (quickly, fully) = USUAL_SYSTEMS;
-        let usual = if quick { quickly } else { fully };
+        let usual = if header.quick { quickly } else { fully };
         let scale = systems.len() as f64 / usual;
         Self {
             names: systems.iter().map(|system| system.name).collect(),
             plan,
-            began,
-            forecast: Forecast::of(plan.parts(), scale, |part| wanted(plan, part)),
+            header,
+            forecast: Forecast::of(plan.parts, scale, |part| wanted(plan, part)),
             systems,
             figures: Vec::new(),
             answers: Vec::new(),
-            skipped,
         }
     }
 
     /// Runs the whole measurement; results before a failure or a signal are reported as well.
-    pub(super) fn whole(
-        mut self,
-        mail: &Mail,
-        quick: bool,
-        base: &Path,
-    ) -> (Report, Result<(), StoreBenchError>) {
-        let header = Header::new("store", quick, base);
+    pub(super) fn whole(mut self, mail: &Mail, base: &Path) -> (Report, Result<(), BenchError>) {
         let end = self.parts(mail, base);
-        let end = match guard::is_stopped() {
-            true => Err(StoreBenchError::Stopped),
-            false => end,
-        };
-        if let Err(error) = &end {
-            self.skip(format!(
-                "INCOMPLETE, everything that would come behind: {error}"
-            ));
-        }
+        let end = ended(end, &mut self.header);
         let few = self.systems.iter().any(|system| system.is_partial);
         let report = Report {
-            header: Header {
-                seconds: self.began.elapsed().as_secs_f64(),
-                skipped: self.skipped,
-                ..header
-            },
+            header: self.header,
             messages: mail.messages.len(),
             few: few.then_some(self.plan.few),
             octets: mail.octets(),
@@ -94,7 +70,7 @@ impl<'a> Run<'a> {
         (report, end)
     }
 
-    fn parts(&mut self, mail: &Mail, base: &Path) -> Result<(), StoreBenchError> {
+    fn parts(&mut self, mail: &Mail, base: &Path) -> Result<(), BenchError> {
         let plan = self.plan;
         fill_all(mail, self)?;
         let all = queries::questions(mail);
@@ -113,7 +89,7 @@ impl<'a> Run<'a> {
         }
         if plan.cold && !nix::unistd::geteuid().is_root() {
             let reason = "cold figures: only root may tell the kernel to let go of files";
-            self.skip(reason.to_owned());
+            self.header.skip(reason.to_owned());
         } else if plan.cold {
             self.rounds(Part::Cold, |run| {
                 run.each_whole("cold", |system| tasks::cold(system, &all))
@@ -124,18 +100,18 @@ impl<'a> Run<'a> {
     }
 
     /// Calls `round` repeatedly, within the time of the part.
-    pub(super) fn rounds<F>(&mut self, part: Part, mut round: F) -> Result<(), StoreBenchError>
+    pub(super) fn rounds<F>(&mut self, part: Part, mut round: F) -> Result<(), BenchError>
     where
-        F: FnMut(&mut Self) -> Result<(), StoreBenchError>,
+        F: FnMut(&mut Self) -> Result<(), BenchError>,
     {
         self.forecast.enter(part);
         let share = self.plan.share(part);
         let began = Instant::now();
         let mut last = Duration::ZERO;
         for number in 0..share.rounds {
-            let late = self.began.elapsed() + last > self.plan.budget;
+            let late = self.header.began.elapsed() + last > self.plan.budget;
             if number > 0 && (late || began.elapsed() + last > share.budget) {
-                self.skip(format!(
+                self.header.skip(format!(
                     "{part:?}: rounds after the first {number} of {}, for which there is no time",
                     share.rounds
                 ));
@@ -150,7 +126,7 @@ impl<'a> Run<'a> {
 
     /// Whether another round would begin too late.
     pub(super) fn is_late(&self) -> bool {
-        self.began.elapsed() > self.plan.budget
+        self.header.began.elapsed() > self.plan.budget
     }
 
     /// Reports the part under way.
@@ -162,38 +138,34 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// When ours does not, or a signal came.
-    pub(super) fn each<F>(&mut self, what: &str, mut measure: F) -> Result<(), StoreBenchError>
+    pub(super) fn each<F>(&mut self, what: &str, mut measure: F) -> Result<(), BenchError>
     where
         F: FnMut(&mut System) -> Result<Vec<Figure>, ImapError>,
     {
         let mut given_up = Vec::new();
         for system in &mut self.systems {
             if guard::is_stopped() {
-                return Err(StoreBenchError::Stopped);
+                return Err(BenchError::Stopped);
             }
-            let (so_far, left) = (self.began.elapsed(), self.forecast.left());
+            let (so_far, left) = (self.header.began.elapsed(), self.forecast.left());
             tell(so_far, left, system.name, what);
             match measure(system) {
                 Ok(figures) => self.figures.extend(figures),
-                Err(_) if guard::is_stopped() => return Err(StoreBenchError::Stopped),
+                Err(_) if guard::is_stopped() => return Err(BenchError::Stopped),
                 Err(source) if system.name != OURS => given_up.push((system.name, source)),
-                Err(source) => {
-                    return Err(StoreBenchError::Dialogue {
-                        system: OURS,
-                        source,
-                    });
-                }
+                Err(source) => return Err(BenchError::of(OURS)(source)),
             }
         }
         for (name, source) in given_up {
             self.systems.retain(|system| system.name != name);
-            self.skip(format!("{name} given up at {what}: {source}"));
+            self.header
+                .skip(format!("{name} given up at {what}: {source}"));
         }
         Ok(())
     }
 
     /// Measures the systems with all of the mail.
-    fn each_whole<F>(&mut self, what: &str, mut measure: F) -> Result<(), StoreBenchError>
+    fn each_whole<F>(&mut self, what: &str, mut measure: F) -> Result<(), BenchError>
     where
         F: FnMut(&mut System) -> Result<Vec<Figure>, ImapError>,
     {
@@ -202,11 +174,21 @@ impl<'a> Run<'a> {
             false => measure(system),
         })
     }
+}
 
-    pub(super) fn skip(&mut self, why: String) {
-        note(&why);
-        self.skipped.push(why);
+/// The end of a measurement, which a signal may have cut short: then the results are marked as incomplete.
+pub(super) fn ended(end: Result<(), BenchError>, header: &mut Header) -> Result<(), BenchError> {
+    let end = match guard::is_stopped() {
+        true => Err(BenchError::Stopped),
+        false => end,
+    };
+    if let Err(error) = &end {
+        header.skip(format!(
+            "INCOMPLETE, everything that would come behind: {error}"
+        ));
     }
+    header.end();
+    end
 }
 
 /// Whether a part has anything to do.
@@ -232,7 +214,7 @@ pub(super) fn tell(so_far: Duration, left: Duration, system: &str, what: &str) {
 
 /// Fills all systems: slow systems with the first messages only, and for each slow system our store once more with as
 /// many messages, for the comparison.
-fn fill_all(mail: &Mail, run: &mut Run<'_>) -> Result<(), StoreBenchError> {
+fn fill_all(mail: &Mail, run: &mut Run<'_>) -> Result<(), BenchError> {
     let plan = run.plan;
     run.enter(Part::Fill);
     let fewer = plan.few < mail.messages.len();
@@ -247,7 +229,7 @@ fn fill_all(mail: &Mail, run: &mut Run<'_>) -> Result<(), StoreBenchError> {
     if !few || !run.systems.iter().any(|system| system.is_partial) {
         return Ok(());
     }
-    run.skip(format!(
+    run.header.skip(format!(
         "{XAPIAN} with more than the first {} messages, which it takes too long to index: its searches stand \
          beside those of {PART}, which has as many",
         plan.few
@@ -261,7 +243,7 @@ fn fill_all(mail: &Mail, run: &mut Run<'_>) -> Result<(), StoreBenchError> {
     })
 }
 
-fn change(mail: &Mail, run: &mut Run<'_>, base: &Path) -> Result<(), StoreBenchError> {
+fn change(mail: &Mail, run: &mut Run<'_>, base: &Path) -> Result<(), BenchError> {
     let plan = run.plan;
     // Cyrus refuses malformed messages of APPEND and of deliveries.
     let mail = mail.well_formed();
@@ -276,7 +258,7 @@ fn change(mail: &Mail, run: &mut Run<'_>, base: &Path) -> Result<(), StoreBenchE
         let idlers = memory::possible(plan.idlers);
         if idlers < plan.idlers {
             let wanted = plan.idlers;
-            run.skip(format!(
+            run.header.skip(format!(
                 "{wanted} connections: the limit of open files leaves room for {idlers}"
             ));
         }
@@ -289,25 +271,25 @@ fn change(mail: &Mail, run: &mut Run<'_>, base: &Path) -> Result<(), StoreBenchE
     Ok(())
 }
 
-fn change_once(mail: &[Vec<u8>], run: &mut Run<'_>) -> Result<(), StoreBenchError> {
+fn change_once(mail: &[Vec<u8>], run: &mut Run<'_>) -> Result<(), BenchError> {
     let plan = run.plan;
     if plan.wants(&["expunge"]) {
         run.each_whole("expunge", |system| tasks::expunge(system))?;
     }
     if plan.wants(&["APPEND"]) {
-        run.each_whole("append", |system| match system.syncs() {
+        run.each_whole("append", |system| match system.habits.syncs {
             true => tasks::append(system, mail, plan.appends),
             false => Ok(Vec::new()),
         })?;
     }
     if plan.wants(&["IDLE"]) {
-        run.each_whole("idle", |system| match system.syncs() {
+        run.each_whole("idle", |system| match system.habits.syncs {
             true => tasks::idle(system, plan.notices),
             false => Ok(Vec::new()),
         })?;
     }
     if plan.wants(&["delivered"]) {
-        run.each_whole("deliver", |system| match system.delivers() {
+        run.each_whole("deliver", |system| match system.habits.delivers {
             true => deliver::deliver(system, mail, plan.deliveries),
             false => Ok(Vec::new()),
         })?;
@@ -320,11 +302,8 @@ fn deliver_beside_postfix(
     mail: &[Vec<u8>],
     run: &mut Run<'_>,
     base: &Path,
-) -> Result<(), StoreBenchError> {
-    let (mut offices, missing) = Office::all(base).map_err(StoreBenchError::Peer)?;
-    for error in missing {
-        run.skip(error.to_string());
-    }
+) -> Result<(), BenchError> {
+    let mut offices = Office::all(base, &mut run.header)?;
     let messages = &mail[..run.plan.spread.min(mail.len())];
     run.names.extend(offices.iter().map(Office::name));
     run.rounds(Part::Offices, |run| {
@@ -334,10 +313,14 @@ fn deliver_beside_postfix(
         })?;
         for office in &mut offices {
             let system = office.name();
-            tell(run.began.elapsed(), run.forecast.left(), system, "delivery");
+            tell(
+                run.header.began.elapsed(),
+                run.forecast.left(),
+                system,
+                "delivery",
+            );
             let delivered = office.deliver(messages);
-            let delivered =
-                delivered.map_err(|source| StoreBenchError::Dialogue { system, source })?;
+            let delivered = delivered.map_err(|source| BenchError::of(system)(source))?;
             run.figures.extend(delivered);
         }
         Ok(())

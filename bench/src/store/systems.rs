@@ -6,6 +6,7 @@
 mod courier;
 mod cyrus;
 mod dovecot;
+mod prepared;
 mod unpacked;
 pub(crate) mod vere;
 
@@ -14,17 +15,21 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use tempfile::TempDir;
 
+use prepared::{DOMAIN, Ports, Prepared};
+pub(crate) use prepared::{
+    Files, PASSWORD, READER, RECIPIENTS, SMALL, address_of, give_to_nobody, recipients,
+};
+
 use super::imap::{Imap, ImapError};
-use super::report::OURS;
 use super::room;
-use crate::peer::{PeerError, folder, free_address};
+use crate::peer::{OURS, PeerError, await_ready, folder, free_address, spawn};
 use crate::process::{Daemon, Process, guard};
 
 /// Longest time from the start of a system to its greeting.
@@ -32,20 +37,6 @@ const START_MAX: Duration = Duration::from_secs(60);
 
 /// Time between SIGTERM and SIGKILL for a system.
 const STOP_MAX: Duration = Duration::from_secs(20);
-
-/// The password of every account.
-pub(crate) const PASSWORD: &str = "secret";
-
-/// The user `nobody` and the group `nogroup` of Debian, which own the mail of peers.
-const NOBODY: u32 = 65_534;
-
-/// Number of accounts for deliveries.
-pub(crate) const RECIPIENTS: usize = 15;
-
-/// The account with most of the mail.
-pub(crate) const READER: &str = "reader";
-/// The account with little mail in a store with much mail.
-pub(crate) const SMALL: &str = "small";
 
 /// A measurable system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -105,50 +96,15 @@ pub(crate) const XAPIAN: &str = "cyrus xapian";
 
 /// Peculiarities of a system.
 #[derive(Debug, Clone, Copy)]
-struct Habits {
+pub(super) struct Habits {
     /// Prefix of the names of all mailboxes but INBOX.
     prefix: &'static str,
     /// Whether the system has more than one account; else mailboxes stand for accounts.
     has_accounts: bool,
     /// Whether the system accepts mail by LMTP.
-    delivers: bool,
+    pub(super) delivers: bool,
     /// Whether acknowledged messages survive a power cut: else adding messages is not compared.
-    syncs: bool,
-}
-
-/// Where a system listens.
-#[derive(Debug, Clone, Copy)]
-struct Ports {
-    imap: SocketAddr,
-    lmtp: SocketAddr,
-}
-
-/// A mailbox that is filled with files in a directory.
-#[derive(Debug, Clone)]
-pub(crate) enum Files {
-    /// The directories are in this Maildir.
-    Maildir(PathBuf),
-    /// The system prints the directory of a mailbox, and imports the files of the directory on command.
-    Cyrus {
-        /// Command that prints the directory of a mailbox.
-        tell: Vec<OsString>,
-        /// Command that imports the files of a mailbox.
-        take: Vec<OsString>,
-    },
-}
-
-/// A system with its directory prepared.
-#[derive(Debug)]
-struct Prepared {
-    command: Vec<OsString>,
-    /// Directories of the mail with its metadata.
-    mail: Vec<PathBuf>,
-    /// The directory of only the text index, if the index has a directory.
-    search: Option<PathBuf>,
-    /// Command that indexes the mail, for a system without automatic indexing.
-    index: Option<Vec<OsString>>,
-    /// How the system imports messages as files, where APPEND takes too long.
-    files: Option<Files>,
+    pub(super) syncs: bool,
 }
 
 /// A running system.
@@ -163,7 +119,7 @@ pub(crate) struct System {
     pub(crate) part_numbers: Vec<u32>,
     /// Whether the large mailbox has only the first messages, because the system is slow to fill.
     pub(crate) is_partial: bool,
-    habits: Habits,
+    pub(super) habits: Habits,
     prepared: Prepared,
     daemon: Option<Daemon>,
     folder: TempDir,
@@ -178,18 +134,16 @@ impl System {
     ) -> Result<Self, PeerError> {
         let name = system.text();
         if system != SystemName::Vere && !nix::unistd::geteuid().is_root() {
-            let reason = "it starts only as root".to_owned();
-            return Err(PeerError::Unavailable { name, reason });
+            return Err(PeerError::unavailable(name, "it starts only as root"));
         }
-        let folder = folder(base, "vere-bench-store-").map_err(PeerError::Folder)?;
-        let address = || free_address().map_err(PeerError::Folder);
+        let folder = folder(base, "vere-bench-store-")?;
         let ports = Ports {
-            imap: address()?,
-            lmtp: address()?,
+            imap: free_address()?,
+            lmtp: free_address()?,
         };
         let own = folder.path();
         let prepared = match system {
-            SystemName::Vere => vere::prepare(program, own, ports).map_err(PeerError::Folder)?,
+            SystemName::Vere => vere::prepare(program, own, ports)?,
             SystemName::Mdbox => dovecot::prepare(name, "mdbox", own, ports)?,
             SystemName::Maildir => dovecot::prepare(name, "maildir", own, ports)?,
             SystemName::Cyrus => cyrus::prepare(name, false, own, ports)?,
@@ -219,22 +173,10 @@ impl System {
     }
 
     fn begin(&mut self) -> Result<(), PeerError> {
-        let log = self.folder.path().join("output");
-        let command = &self.prepared.command;
-        let daemon = Daemon::spawn(command, &log).map_err(|source| PeerError::Spawn {
-            program: command.first().map(PathBuf::from).unwrap_or_default(),
-            source,
-        })?;
+        let daemon = spawn(&self.prepared.command, self.folder.path())?;
         let daemon = self.daemon.insert(daemon);
-        let until = Instant::now() + START_MAX;
-        while Imap::connect(self.imap).is_err() {
-            if Instant::now() >= until || !daemon.is_running() {
-                let (name, last_words) = (self.name, daemon.last_words());
-                return Err(PeerError::NotReady { name, last_words });
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
+        let greets = || Imap::connect(self.imap).is_ok();
+        await_ready(self.name, daemon, START_MAX, greets)
     }
 
     fn end(&mut self) {
@@ -251,7 +193,7 @@ impl System {
     /// A new connection, logged in as `user`, where the system has several accounts.
     pub(crate) fn login_as(&self, user: &str) -> Result<Imap, ImapError> {
         let mut imap = Imap::connect(self.imap)?;
-        if !imap.is_authenticated() {
+        if !imap.is_authenticated {
             imap.ok(&format!("LOGIN {user}@{DOMAIN} {PASSWORD}"))?;
         }
         Ok(imap)
@@ -276,16 +218,6 @@ impl System {
         } else {
             "Small"
         })
-    }
-
-    /// Whether the system accepts mail by LMTP.
-    pub(crate) const fn delivers(&self) -> bool {
-        self.habits.delivers
-    }
-
-    /// Whether acknowledged messages survive a power cut.
-    pub(crate) const fn syncs(&self) -> bool {
-        self.habits.syncs
     }
 
     /// How the system imports messages as files, if at all.
@@ -364,17 +296,6 @@ pub(crate) fn run(command: &[OsString], argument: Option<&str>) -> io::Result<Ve
     Err(io::Error::other(format!("{}: {last}", program.display())))
 }
 
-/// Creates a directory for the user of the peers.
-fn folder_of_nobody(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)?;
-    give_to_nobody(path)
-}
-
-/// Gives a file or directory to the user of the peers.
-pub(crate) fn give_to_nobody(path: &Path) -> io::Result<()> {
-    std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY))
-}
-
 /// Blocks of all files below a folder, in octets; a file that has several names counts once.
 fn disk(folder: &Path, seen: &mut HashSet<u64>) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
@@ -389,26 +310,4 @@ fn disk(folder: &Path, seen: &mut HashSet<u64>) -> io::Result<u64> {
         };
     }
     Ok(octets)
-}
-
-/// The domain of all accounts.
-const DOMAIN: &str = "bench.test";
-
-/// The accounts of every system, without their domain.
-fn users() -> impl Iterator<Item = String> {
-    let recipients = (1..=RECIPIENTS).map(|number| format!("r{number}"));
-    [READER, SMALL]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(recipients)
-}
-
-/// The addresses for deliveries.
-pub(crate) fn recipients() -> impl Iterator<Item = String> {
-    (1..=RECIPIENTS).map(|number| address_of(&format!("r{number}")))
-}
-
-/// The address of an account.
-pub(crate) fn address_of(user: &str) -> String {
-    format!("{user}@{DOMAIN}")
 }

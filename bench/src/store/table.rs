@@ -1,7 +1,9 @@
 //! The measured tasks of every system, and the bars of our store.
 
-use super::offices::POSTFIX_MAILDIR;
-use crate::row::Bar;
+use crate::row::Bar::{self, RatioMax, RatioMin, ValueMax};
+
+/// The Postfix whose Maildirs our store is compared with.
+pub(super) const POSTFIX_MAILDIR: &str = "postfix maildir";
 
 /// The peer of a comparison with our store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,16 @@ pub(super) struct Task {
     pub(super) beside: Beside,
 }
 
+impl Task {
+    /// The figure, compared with a single system.
+    const fn beside(self, peer: &'static str) -> Self {
+        Self {
+            beside: Beside::Only(peer),
+            ..self
+        }
+    }
+}
+
 const fn task(name: &'static str, unit: &'static str, bar: Option<Bar>) -> Task {
     Task {
         name,
@@ -42,7 +54,7 @@ const fn time(name: &'static str) -> Task {
 
 /// A time whose bar is a part of the best peer's time.
 const fn part(name: &'static str, limit: f64) -> Task {
-    task(name, "ms", Some(Bar::RatioMax(limit)))
+    task(name, "ms", Some(RatioMax(limit)))
 }
 
 /// A search of text.
@@ -61,17 +73,10 @@ const fn rate(name: &'static str, unit: &'static str, bar: Option<Bar>) -> Task 
     }
 }
 
-const fn beside(task: Task, peer: &'static str) -> Task {
-    Task {
-        beside: Beside::Only(peer),
-        ..task
-    }
-}
-
 /// A time with a bar for its value: a search for a word that no message contains.
 const fn absent(name: &'static str) -> Task {
     Task {
-        bar: Some(Bar::ValueMax(5.0)),
+        bar: Some(ValueMax(5.0)),
         ..search(name)
     }
 }
@@ -82,18 +87,18 @@ pub(super) fn is_of_text(task: &str) -> bool {
     own.is_some_and(|own| own.beside == Beside::Exact)
 }
 
+/// The peer for disk use and for added messages.
+const MDBOX: &str = "dovecot mdbox";
+
 /// The measured tasks of every system.
 pub(super) const TASKS: &[Task] = &[
-    task("refused", "messages", Some(Bar::ValueMax(0.0))),
+    task("refused", "messages", Some(ValueMax(0.0))),
     rate("filled", "messages/s", None),
     task("filled, CPU", "us/message", None),
     task("filled, written", "MiB", None),
     task("indexed apart", "s", None),
     task("disk", "MiB", None),
-    beside(
-        task("disk, mail", "MiB", Some(Bar::RatioMax(1.0))),
-        "dovecot mdbox",
-    ),
+    task("disk, mail", "MiB", Some(RatioMax(1.0))).beside(MDBOX),
     task("disk, index", "MiB", None),
     task("disk, room ahead", "MiB", None),
     part("first SELECT", 1.0),
@@ -142,30 +147,16 @@ pub(super) const TASKS: &[Task] = &[
     time("cold: TEXT 1 %"),
     part("expunge 1 %", 0.7),
     part("expunge 20 %", 0.7),
-    beside(
-        rate(
-            "APPEND, 1 connection",
-            "messages/s",
-            Some(Bar::RatioMin(1.2)),
-        ),
-        "dovecot mdbox",
-    ),
-    beside(
-        rate(
-            "APPEND, 10 connections",
-            "messages/s",
-            Some(Bar::RatioMin(4.0)),
-        ),
-        "dovecot mdbox",
-    ),
-    task("IDLE notice", "ms", Some(Bar::ValueMax(1.0))),
+    rate("APPEND, 1 connection", "messages/s", Some(RatioMin(1.2))).beside(MDBOX),
+    rate("APPEND, 10 connections", "messages/s", Some(RatioMin(4.0))).beside(MDBOX),
+    task("IDLE notice", "ms", Some(ValueMax(1.0))),
     rate("delivered to 15", "mailboxes/s", None),
     task("written by delivery to 15", "KiB/message", None),
     task("work of delivery to 15", "us/message", None),
     task("parsing by delivery to 15", "us/message", None),
     task("indexing by delivery to 15", "us/message", None),
-    task("memory before login", "KiB", Some(Bar::ValueMax(16.0))),
-    task("memory of IDLE", "KiB", Some(Bar::ValueMax(64.0))),
+    task("memory before login", "KiB", Some(ValueMax(16.0))),
+    task("memory of IDLE", "KiB", Some(ValueMax(64.0))),
     time("all IDLE told"),
 ];
 
@@ -174,23 +165,14 @@ pub(super) const DELIVERY_TASKS: &[Task] = &[
     rate("delivery, 1 recipient", "mailboxes/s", None),
     rate("delivery, 3 recipients", "mailboxes/s", None),
     rate("delivery, 5 recipients", "mailboxes/s", None),
-    beside(
-        rate(
-            "delivery, 15 recipients",
-            "mailboxes/s",
-            Some(Bar::RatioMin(5.0)),
-        ),
-        POSTFIX_MAILDIR,
-    ),
+    rate(
+        "delivery, 15 recipients",
+        "mailboxes/s",
+        Some(RatioMin(5.0)),
+    )
+    .beside(POSTFIX_MAILDIR),
     task("written, 1 recipient", "KiB/message", None),
     task("written, 3 recipients", "KiB/message", None),
     task("written, 5 recipients", "KiB/message", None),
-    beside(
-        task(
-            "written, 15 recipients",
-            "KiB/message",
-            Some(Bar::RatioMax(0.1)),
-        ),
-        POSTFIX_MAILDIR,
-    ),
+    task("written, 15 recipients", "KiB/message", Some(RatioMax(0.1))).beside(POSTFIX_MAILDIR),
 ];

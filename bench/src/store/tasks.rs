@@ -29,13 +29,7 @@ pub(crate) fn millis(took: Duration) -> f64 {
 }
 
 pub(crate) fn figure(system: &System, task: &'static str, value: f64) -> Figure {
-    Figure {
-        system: system.name,
-        task,
-        value,
-        count: None,
-        cpu: None,
-    }
+    Figure::new(system.name, task, value)
 }
 
 /// Adds messages over some connections, each connection with one message at a time.

@@ -1,9 +1,9 @@
 //! Memory and disk traffic of processes, as the kernel counts.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::process::Process;
+use crate::process::{Process, guard};
 
 /// Octets written to disks by processes and by their finished children.
 pub(crate) fn written(processes: &[Process]) -> u64 {
@@ -46,6 +46,25 @@ fn threads<'a>(processes: impl Iterator<Item = &'a Process>) -> impl Iterator<It
     folders.flatten().flatten().flatten().map(|one| one.path())
 }
 
+/// Reads a figure with pauses until two successive readings are alike, or the time is up; returns the last reading.
+pub(crate) fn at_rest<T: Copy>(
+    pause: Duration,
+    patience: Duration,
+    read: impl Fn() -> T,
+    alike: impl Fn(T, T) -> bool,
+) -> T {
+    let deadline = Instant::now() + patience;
+    let mut before = read();
+    loop {
+        std::thread::sleep(pause);
+        let now = read();
+        if alike(before, now) || Instant::now() > deadline || guard::is_stopped() {
+            return now;
+        }
+        before = now;
+    }
+}
+
 fn on_cpu(thread: &Path) -> Duration {
     let text = std::fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|nanos| nanos.parse().ok());
@@ -61,7 +80,7 @@ fn sum(processes: &[Process], file: &str, field: &str) -> u64 {
 }
 
 /// The number behind a field's name in a text of the kernel.
-fn number_in(text: &str, field: &str) -> Option<u64> {
+pub(crate) fn number_in(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.split_ascii_whitespace().next()?.parse().ok()
 }

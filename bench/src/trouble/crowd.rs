@@ -110,20 +110,21 @@ impl Crowd {
 
     /// Ends the crowd; returns the counts until the end.
     pub(super) fn end(mut self) -> Counts {
+        self.join();
+        self.counts()
+    }
+
+    fn join(&mut self) {
         self.close_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.counts()
     }
 }
 
 impl Drop for Crowd {
     fn drop(&mut self) {
-        self.close_all();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.join();
     }
 }
 

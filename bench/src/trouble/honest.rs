@@ -1,14 +1,14 @@
 //! Honest clients in sequence: a new connection, one message or one view of a mailbox, and good-bye.
 
-use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
 use std::time::{Duration, Instant};
 
-use super::system::{DOMAIN, HONEST, System};
+use super::system::{DOMAIN, HONEST, System, message};
 use crate::process::guard;
 use crate::store::ImapError;
 use crate::store::imap::Imap;
 use crate::store::systems::PASSWORD;
+use crate::wire::Dialogue;
 
 /// How long an honest client waits for a reply; mail programs give up about then.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,9 +21,9 @@ const REFUSED_MAX: usize = 20;
 const FILING: usize = 10;
 const FILED_OCTETS: usize = 128 << 10;
 
-/// The results of honest clients.
+/// The results of honest clients; times from the shortest to the longest.
 #[derive(Debug, Default)]
-pub(super) struct Met {
+pub(super) struct Times {
     /// From the greeting to the 250 of the message.
     pub(super) smtp: Vec<Duration>,
     /// From the greeting to the end of the FETCH.
@@ -33,33 +33,35 @@ pub(super) struct Met {
 }
 
 /// So many clients of each protocol.
-pub(super) fn measure(system: &System, count: usize) -> Met {
-    let mut met = Met::default();
+pub(super) fn measure(system: &System, count: usize) -> Times {
+    let mut times = Times::default();
     for number in 0..count {
-        if met.refused.len() >= REFUSED_MAX || guard::is_stopped() {
+        if times.refused.len() >= REFUSED_MAX || guard::is_stopped() {
             break;
         }
         match send(system) {
-            Ok(took) => met.smtp.push(took),
-            Err(error) => met.refused.push(format!("SMTP: {error}")),
+            Ok(took) => times.smtp.push(took),
+            Err(error) => times.refused.push(format!("SMTP: {error}")),
         }
         match look(system) {
-            Ok(took) => met.imap.push(took),
-            Err(error) => met.refused.push(format!("IMAP: {error}")),
+            Ok(took) => times.imap.push(took),
+            Err(error) => times.refused.push(format!("IMAP: {error}")),
         }
         if number % FILING == 0
             && let Err(error) = file(system)
         {
-            met.refused.push(format!("APPEND: {error}"));
+            times.refused.push(format!("APPEND: {error}"));
         }
     }
-    met
+    times.smtp.sort_unstable();
+    times.imap.sort_unstable();
+    times
 }
 
 /// Sends a message; returns the time from the greeting.
 pub(super) fn send(system: &System) -> io::Result<Duration> {
-    let mut client = Smtp::connect(system.smtp)?;
-    let began = client.greeted;
+    let mut client = Dialogue::connect(system.smtp, PATIENCE)?;
+    let began = Instant::now();
     client.ask("EHLO honest.test\r\n", "250")?;
     client.ask("MAIL FROM:<ann@elsewhere.test>\r\n", "250")?;
     client.ask(&format!("RCPT TO:<{HONEST}@{DOMAIN}>\r\n"), "250")?;
@@ -85,9 +87,7 @@ fn look(system: &System) -> Result<Duration, ImapError> {
 
 /// Files a message of some size.
 fn file(system: &System) -> Result<(), ImapError> {
-    let mut message = b"Subject: filed\r\n\r\n".to_vec();
-    let line = [b"f".repeat(76), b"\r\n".to_vec()].concat();
-    message.extend(line.iter().cycle().take(FILED_OCTETS / 78 * 78));
+    let message = message("filed", FILED_OCTETS / 78 * 78);
     let mut imap = Imap::connect(system.imap)?;
     imap.ok(&format!("LOGIN {HONEST}@{DOMAIN} {PASSWORD}"))?;
     imap.append("Filed", &message).or_else(|_| {
@@ -96,44 +96,4 @@ fn file(system: &System) -> Result<(), ImapError> {
     })?;
     imap.ok("LOGOUT")?;
     Ok(())
-}
-
-struct Smtp {
-    stream: BufReader<TcpStream>,
-    greeted: Instant,
-}
-
-impl Smtp {
-    fn connect(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut client = Self {
-            stream: BufReader::new(stream),
-            greeted: Instant::now(),
-        };
-        client.reply("220")?;
-        client.greeted = Instant::now();
-        Ok(client)
-    }
-
-    fn ask(&mut self, text: &str, expected: &str) -> io::Result<()> {
-        self.stream.get_mut().write_all(text.as_bytes())?;
-        self.reply(expected)
-    }
-
-    fn reply(&mut self, expected: &str) -> io::Result<()> {
-        loop {
-            let mut line = String::new();
-            if self.stream.read_line(&mut line)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if !line.starts_with(expected) {
-                return Err(io::Error::other(line.trim_end().to_owned()));
-            }
-            if line.as_bytes().get(3) != Some(&b'-') {
-                return Ok(());
-            }
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::system::{System, user};
+use super::system::{System, message, user};
 use crate::store::systems::PASSWORD;
 
 /// Interval between two octets of a client that sends a message.
@@ -129,16 +129,13 @@ impl Script {
 }
 
 fn data(system: &System, octets: usize) -> Arc<Script> {
-    let line = [b"y".repeat(76), b"\r\n".to_vec()].concat();
-    let mut body = b"Subject: parked\r\n\r\n".to_vec();
-    body.extend(line.iter().cycle().take(octets));
     let recipient = format!("RCPT TO:<{}>\r\n", user(1));
     let talk = vec![
         ("220 ", b"EHLO crowd.test\r\n".to_vec()),
         ("250 ", b"MAIL FROM:<crowd@elsewhere.test>\r\n".to_vec()),
         ("250 ", recipient.into_bytes()),
         ("250 ", b"DATA\r\n".to_vec()),
-        ("354 ", body),
+        ("354 ", message("parked", octets)),
     ];
     Script::of(system.smtp, talk).trickling()
 }

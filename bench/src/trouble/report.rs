@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::AFTER_MAX;
 use super::crowd::Counts;
-use super::honest::Met;
+use super::honest::Times;
 use super::kinds::Kind;
 use super::system::Memory;
 use crate::output::Header;
@@ -25,31 +25,6 @@ const P99_MAX: f64 = 3.0;
 const ROLES: [&str; 2] = ["gateway", "store"];
 
 const MIB_KIB: f64 = 1024.0;
-
-/// The times of honest clients of both protocols.
-#[derive(Debug)]
-pub(super) struct Times {
-    smtp: Vec<Duration>,
-    imap: Vec<Duration>,
-    refused: Vec<String>,
-}
-
-impl Times {
-    pub(super) fn of(met: Met) -> Self {
-        let Met {
-            mut smtp,
-            mut imap,
-            refused,
-        } = met;
-        smtp.sort_unstable();
-        imap.sort_unstable();
-        Self {
-            smtp,
-            imap,
-            refused,
-        }
-    }
-}
 
 /// The time in milliseconds that `percent` percent did not exceed.
 fn percentile(sorted: &[Duration], percent: usize) -> Option<f64> {
@@ -168,21 +143,10 @@ impl Trouble {
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) header: Header,
-    troubles: Vec<Trouble>,
+    pub(super) troubles: Vec<Trouble>,
 }
 
 impl Report {
-    pub(super) const fn new(header: Header) -> Self {
-        Self {
-            header,
-            troubles: Vec::new(),
-        }
-    }
-
-    pub(super) fn add(&mut self, trouble: Trouble) {
-        self.troubles.push(trouble);
-    }
-
     fn rows(&self) -> Vec<Row> {
         self.troubles.iter().flat_map(Trouble::rows).collect()
     }

@@ -1,21 +1,21 @@
 //! The system under trouble: whole, with the limits of the defaults, or with smaller limits for the measurement.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::TroubleError;
-use crate::peer::{PeerError, folder, free_address};
+use crate::error::BenchError;
+use crate::peer::{OURS, await_ready, folder, free_address, spawn};
 use crate::process::{Daemon, Process, guard};
 use crate::store::imap::Imap;
-use crate::store::systems::PASSWORD;
-use crate::store::systems::vere::{PASSWORD_HASH, PASSWORD_KEYS};
+use crate::store::systems::{PASSWORD, vere};
 use crate::store::usage;
 
 /// The domain of all accounts, the account of honest clients, and the number of further accounts.
@@ -32,25 +32,21 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 
 /// KiB of memory, by role.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Memory(Vec<(String, u64)>);
+pub(super) struct Memory(BTreeMap<String, u64>);
 
 impl Memory {
     /// All roles together.
     pub(super) fn total(&self) -> u64 {
-        self.0.iter().map(|(_, kib)| kib).sum()
+        self.0.values().sum()
     }
 
     /// The figure of a single role.
     pub(super) fn of(&self, role: &str) -> u64 {
-        let found = self.0.iter().find(|(name, _)| name == role);
-        found.map_or(0, |(_, kib)| *kib)
+        self.0.get(role).copied().unwrap_or_default()
     }
 
     fn add(&mut self, role: &str, kib: u64) {
-        match self.0.iter_mut().find(|(name, _)| name == role) {
-            Some((_, sum)) => *sum += kib,
-            None => self.0.push((role.to_owned(), kib)),
-        }
+        *self.0.entry(role.to_owned()).or_default() += kib;
     }
 
     /// Keeps the larger of two sums, with all figures.
@@ -68,7 +64,8 @@ pub(super) struct System {
     pub(super) submissions: SocketAddr,
     pub(super) imap: SocketAddr,
     pub(super) imaps: SocketAddr,
-    bounds: Memory,
+    /// The bounds of memory from the settings.
+    pub(super) bounds: Memory,
     daemon: Daemon,
     // Removed after the daemon, which still writes to the directory.
     _folder: TempDir,
@@ -76,8 +73,8 @@ pub(super) struct System {
 
 impl System {
     /// Starts a system of the program `vere` below `base`.
-    pub(super) fn start(vere: &Path, base: &Path, quick: bool) -> Result<Self, TroubleError> {
-        let io = TroubleError::io;
+    pub(super) fn start(vere: &Path, base: &Path, quick: bool) -> Result<Self, BenchError> {
+        let io = BenchError::io;
         let folder = folder(base, "vere-bench-trouble-").map_err(io("make a folder"))?;
         let mut ports = Vec::new();
         for _ in 0..7 {
@@ -100,8 +97,7 @@ impl System {
             "-c".into(),
             file.clone().into(),
         ];
-        let spawned = Daemon::spawn(&command, &folder.path().join("output"));
-        let daemon = spawned.map_err(io("start the system"))?;
+        let daemon = spawn(&command, folder.path())?;
         let [smtp, submissions, imap, imaps, ..] = ports;
         let system = Self {
             smtp,
@@ -112,14 +108,10 @@ impl System {
             daemon,
             _folder: folder,
         };
-        system.wait_ready()?;
+        let serves = || Imap::connect(imap).is_ok() && super::honest::send(&system).is_ok();
+        await_ready(OURS, &system.daemon, START_MAX, serves)?;
         system.fill()?;
         Ok(system)
-    }
-
-    /// The bounds of memory from the settings.
-    pub(super) const fn bounds(&self) -> &Memory {
-        &self.bounds
     }
 
     /// The present memory; shared memory counts in parts.
@@ -132,30 +124,15 @@ impl System {
         memory
     }
 
-    fn wait_ready(&self) -> Result<(), TroubleError> {
-        let until = Instant::now() + START_MAX;
-        while Imap::connect(self.imap).is_err() || super::honest::send(self).is_err() {
-            if Instant::now() >= until || !self.daemon.is_running() {
-                return Err(TroubleError::Peer(PeerError::NotReady {
-                    name: "vere",
-                    last_words: self.daemon.last_words(),
-                }));
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(())
-    }
-
     /// Stores large messages for clients that ask for messages and do not read.
-    fn fill(&self) -> Result<(), TroubleError> {
-        let line = [b"x".repeat(76), b"\r\n".to_vec()].concat();
-        let mut message = b"Subject: large\r\n\r\n".to_vec();
-        message.extend(line.iter().cycle().take(LARGE_OCTETS / 78 * 78));
-        let mut imap = Imap::connect(self.imap).map_err(TroubleError::Imap)?;
+    fn fill(&self) -> Result<(), BenchError> {
+        let message = message("large", LARGE_OCTETS / 78 * 78);
+        let failed = || BenchError::of("mail store");
+        let mut imap = Imap::connect(self.imap).map_err(failed())?;
         let login = format!("LOGIN {} {PASSWORD}", user(0));
-        imap.ok(&login).map_err(TroubleError::Imap)?;
+        imap.ok(&login).map_err(failed())?;
         for _ in 0..LARGE {
-            imap.append("INBOX", &message).map_err(TroubleError::Imap)?;
+            imap.append("INBOX", &message).map_err(failed())?;
         }
         Ok(())
     }
@@ -170,6 +147,14 @@ impl Drop for System {
 /// The account of client `number`; the first account has the large messages.
 pub(super) fn user(number: usize) -> String {
     format!("user{}@{DOMAIN}", number % ACCOUNTS)
+}
+
+/// A message with a body of `octets` octets, in lines of 78.
+pub(super) fn message(subject: &str, octets: usize) -> Vec<u8> {
+    let line = [b"x".repeat(76), b"\r\n".to_vec()].concat();
+    let mut message = format!("Subject: {subject}\r\n\r\n").into_bytes();
+    message.extend(line.iter().cycle().take(octets));
+    message
 }
 
 /// The role that a process belongs to.
@@ -209,25 +194,12 @@ fn bounds(vere: &Path, file: &Path) -> io::Result<Memory> {
 fn certificate(vere: &Path, folder: &Path) -> io::Result<()> {
     let mut command = Command::new(vere);
     command.args(["quickstart", "you@trouble.test", "--dir"]);
-    let output = guard::output(command.arg(folder.join("made")))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(io::Error::other(
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )),
-    }
+    guard::said_by(command.arg(folder.join("made"))).map(drop)
 }
 
 fn directory() -> String {
-    let mut text = format!("version = 1\n[[domain]]\nname = \"{DOMAIN}\"\n");
-    let users = (0..ACCOUNTS).map(user);
-    for address in users.chain([format!("{HONEST}@{DOMAIN}")]) {
-        text.push_str(&format!(
-            "[[account]]\naddress = \"{address}\"\npassword = \"{PASSWORD_HASH}\"\n\
-             scram_sha_256 = \"{PASSWORD_KEYS}\"\n"
-        ));
-    }
-    text
+    let honest = format!("{HONEST}@{DOMAIN}");
+    vere::directory(DOMAIN, (0..ACCOUNTS).map(user).chain([honest]))
 }
 
 /// As shipped, but with wide bounds where a narrow bound would hide the bound under test.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 
+use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 
@@ -10,9 +11,9 @@ use super::{Buffer, Output};
 /// The next step of a connection after a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// All arrived octets were read.
+    /// Nothing arrived since the last read.
     Drained,
-    /// There may be more.
+    /// Octets arrived, and there may be more.
     More,
     /// The peer has closed its side.
     Closed,
@@ -22,55 +23,58 @@ pub(crate) enum Readiness {
 #[derive(Debug)]
 pub(crate) struct Link {
     stream: TcpStream,
+    /// There may be octets to read.
+    readable: bool,
     /// An edge reported the peer's close; a short read then proves nothing.
     hung_up: bool,
 }
 
 impl Link {
     /// Registers `stream` under `token`.
+    ///
+    /// Output consists of whole lines, so nothing is gained by a wait for more; a refusal only costs time.
     pub(crate) fn new(
         mut stream: TcpStream,
         registry: &Registry,
         token: Token,
     ) -> io::Result<Self> {
+        let _ = stream.set_nodelay(true);
         registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
         Ok(Self {
             stream,
+            readable: false,
             hung_up: false,
         })
     }
 
-    /// Records that an event reported the peer's end of stream.
-    pub(crate) fn hang_up(&mut self) {
-        self.hung_up = true;
+    /// Records what an event reported about input.
+    pub(crate) fn note(&mut self, event: &Event) {
+        let hung_up = event.is_read_closed() || event.is_error();
+        self.hung_up |= hung_up;
+        self.readable |= hung_up || event.is_readable();
     }
 
-    /// Reads once into `input`.
+    /// Reads once into `input`, if anything may have arrived.
     ///
     /// A read that did not fill the space has emptied the socket (epoll(7), question 9), so no second call is spent,
     /// unless an end of stream is announced.
     pub(crate) fn read(&mut self, input: &mut Buffer) -> io::Result<Readiness> {
-        loop {
+        while self.readable {
             let space = input.space();
             let room = space.len();
             match self.stream.read(space) {
                 Ok(0) => return Ok(Readiness::Closed),
                 Ok(count) => {
                     input.filled(count);
-                    let drained = count < room && !self.hung_up;
-                    return Ok(if drained {
-                        Readiness::Drained
-                    } else {
-                        Readiness::More
-                    });
+                    self.readable = count == room || self.hung_up;
+                    return Ok(Readiness::More);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Readiness::Drained);
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
+        Ok(Readiness::Drained)
     }
 
     /// Writes as much of `output` as the socket accepts; returns true when nothing is left.

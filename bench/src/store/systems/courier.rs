@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
+use super::prepared::{Files, Ports, Prepared, folder_of_nobody};
 use super::unpacked::Unpacked;
-use super::{Files, Ports, Prepared, folder_of_nobody};
 use crate::peer::PeerError;
 
 /// The listener, in the package.
@@ -32,7 +32,7 @@ pub(super) fn prepare(
     let package = Unpacked::find(name, "courier", LISTENER)?;
     let maildir = folder.join("mail");
     for part in ["", "cur", "new", "tmp"] {
-        folder_of_nobody(&maildir.join(part)).map_err(PeerError::Folder)?;
+        folder_of_nobody(&maildir.join(part))?;
     }
     let mut command = package.command(LISTENER);
     // Variables stand behind `env` and before the program.
@@ -63,8 +63,7 @@ pub(super) fn prepare(
     Ok(Prepared {
         command,
         mail: vec![maildir.clone()],
-        search: None,
-        index: None,
         files: Some(Files::Maildir(maildir)),
+        ..Prepared::default()
     })
 }

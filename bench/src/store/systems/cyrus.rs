@@ -10,8 +10,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::prepared::{
+    DOMAIN, Files, PASSWORD, Ports, Prepared, folder_of_nobody, give_to_nobody, users,
+};
 use super::unpacked::Unpacked;
-use super::{DOMAIN, Files, PASSWORD, Ports, Prepared, folder_of_nobody, users};
 use crate::peer::PeerError;
 
 /// The master process, in the package.
@@ -26,7 +28,7 @@ pub(super) fn prepare(
 ) -> Result<Prepared, PeerError> {
     let package = Unpacked::find(name, "cyrus", MASTER)?;
     let (settings, services) = (folder.join("imapd.conf"), folder.join("cyrus.conf"));
-    write(&package, xapian, folder, ports).map_err(PeerError::Folder)?;
+    write(&package, xapian, folder, ports)?;
     let mut command = package.command(MASTER);
     command.extend(["-C".into(), settings.clone().into()]);
     command.extend(["-M".into(), services.into()]);
@@ -139,5 +141,5 @@ fn passwords(package: &Unpacked, file: &Path) -> io::Result<()> {
             return Err(io::Error::other(format!("saslpasswd2 did not take {user}")));
         }
     }
-    super::give_to_nobody(file)
+    give_to_nobody(file)
 }

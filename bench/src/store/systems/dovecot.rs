@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{NOBODY, PASSWORD, Ports, Prepared, folder_of_nobody};
+use super::prepared::{NOBODY, PASSWORD, Ports, Prepared, folder_of_nobody};
 use crate::peer::PeerError;
 
 /// The path of Debian.
@@ -21,21 +21,16 @@ pub(super) fn prepare(
     folder: &Path,
     ports: Ports,
 ) -> Result<Prepared, PeerError> {
-    let program = program().ok_or_else(|| PeerError::Unavailable {
-        name,
-        reason: "not installed (apt-get install dovecot-imapd dovecot-lmtpd)".to_owned(),
-    })?;
+    let missing = "not installed (apt-get install dovecot-imapd dovecot-lmtpd)";
+    let program = program().ok_or_else(|| PeerError::unavailable(name, missing))?;
     let file = folder.join("dovecot.conf");
     let mail = folder.join("mail");
     folder_of_nobody(&mail)
-        .and_then(|()| fs::write(&file, configuration(format, folder, ports)))
-        .map_err(PeerError::Folder)?;
+        .and_then(|()| fs::write(&file, configuration(format, folder, ports)))?;
     Ok(Prepared {
         command: vec![program.into(), "-F".into(), "-c".into(), file.into()],
         mail: vec![mail],
-        search: None,
-        index: None,
-        files: None,
+        ..Prepared::default()
     })
 }
 

@@ -25,14 +25,11 @@ impl Unpacked {
     pub(super) fn find(name: &'static str, folder: &str, program: &str) -> Result<Self, PeerError> {
         let base = std::env::var_os("VERE_BENCH_PEERS").unwrap_or_else(|| DEFAULT.into());
         let root = Path::new(&base).join(folder);
-        if !root.join(program).exists() {
-            return Err(PeerError::Unavailable {
-                name,
-                reason: format!(
-                    "no {} (run scripts/install-bench-peers.sh)",
-                    root.join(program).display()
-                ),
-            });
+        let path = root.join(program);
+        if !path.exists() {
+            let path = path.display();
+            let reason = format!("no {path} (run scripts/install-bench-peers.sh)");
+            return Err(PeerError::unavailable(name, reason));
         }
         let libraries = library_folders(&root);
         Ok(Self { root, libraries })
