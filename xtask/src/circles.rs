@@ -54,7 +54,7 @@ const AGREED: &[Agreed] = &[
     agreed("crates/check/sim", 12, 0),
     agreed("crates/check/targets", 12, 11),
     agreed("crates/engine/owner", 0, 7),
-    agreed("crates/engine/queue", 17, 0),
+    agreed("crates/engine/queue", 14, 0),
     agreed("crates/engine/search", 3, 0),
     agreed("crates/engine/store", 6, 5),
     agreed("crates/host/cluster", 8, 4),

@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use vere_queue::envelope::{Notify, Recipient};
 use vere_queue::{
-    Attempt, Destination, Disposition, Envelope, Job, Mail, Next, Policy, QueueNumber, Queues,
-    RecipientResult, RecordId, ScheduleHead, Settlement, Step, Wanted,
+    Attempt, Destination, Disposition, Envelope, Job, Mail, Next, Policy, Queues, RecipientResult,
+    ScheduleHead, Settlement, Step, Wanted,
 };
-use vere_units::{Timestamp, TraceId};
+use vere_units::{QueueId, RecordId, Timestamp, TraceId};
 
 use crate::envelope::blank;
 use crate::random::Random;
@@ -32,9 +32,9 @@ const NUDGE_MAX: u64 = 20 * SECOND;
 const LATE_MAX: u64 = 5 * SECOND;
 
 /// Queue whose next hop defers every message.
-const BUSY: QueueNumber = 1;
+const BUSY: QueueId = QueueId(1);
 /// Queue without a reachable next hop: its messages wait behind one another.
-const DEAD: QueueNumber = 2;
+const DEAD: QueueId = QueueId(2);
 
 /// A promise to the queues that the host breaks, to test that the checks notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ struct World {
     queues: Queues,
     /// Clock and true time when the host last read the clock.
     looked: (Timestamp, u64),
-    records: BTreeMap<(QueueNumber, RecordId), Kept>,
+    records: BTreeMap<(QueueId, RecordId), Kept>,
     /// Start of this life of the gateway.
     began: u64,
     /// Whether steps have ended.
@@ -151,7 +151,7 @@ impl World {
             records: BTreeMap::new(),
             began: 0,
             calm: false,
-            next: 0,
+            next: RecordId(0),
             figures: ClockFigures::default(),
         };
         world.start();
@@ -238,7 +238,7 @@ impl World {
         for _ in 0..self.random.range(1..4) {
             let queue = *[BUSY, DEAD].get(self.random.below(2)).unwrap_or(&BUSY);
             let record = self.next;
-            self.next += 1;
+            self.next = record.next();
             let (envelope, now) = (fresh(record, self.now()), self.now());
             let kept = Kept {
                 meta: envelope.encode(),
@@ -335,7 +335,9 @@ impl World {
 
     fn supply(&mut self, wanted: &Wanted) {
         let first = (wanted.queue, wanted.from);
-        let records = self.records.range(first..(wanted.queue + 1, 0));
+        let records = self
+            .records
+            .range(first..(wanted.queue.next(), RecordId(0)));
         let block: Vec<_> = records
             .take(wanted.records as usize)
             .filter_map(|((_, record), kept)| {
@@ -399,7 +401,7 @@ impl World {
 
     fn settle(
         &mut self,
-        queue: QueueNumber,
+        queue: QueueId,
         job: &Job,
         attempt: &Attempt,
     ) -> Result<Settlement, String> {
@@ -440,7 +442,7 @@ impl World {
     }
 
     /// Checks that a message does not end by age before its time.
-    fn check_end(&mut self, queue: QueueNumber, record: RecordId) -> Result<(), String> {
+    fn check_end(&mut self, queue: QueueId, record: RecordId) -> Result<(), String> {
         self.figures.expired += 1;
         let Some(kept) = self.records.get(&(queue, record)) else {
             return Err(format!("{record} ends twice"));
@@ -464,7 +466,9 @@ impl World {
 
     /// Checks that deferred messages are tried again in time, whatever the clock did.
     fn check(&self) -> Result<(), String> {
-        let busy = self.records.range((BUSY, 0)..(BUSY + 1, 0));
+        let busy = self
+            .records
+            .range((BUSY, RecordId(0))..(BUSY.next(), RecordId(0)));
         for ((_, record), kept) in busy {
             if kept.until + self.slack() < self.truth {
                 let late = self.truth - kept.until;
@@ -484,8 +488,8 @@ fn fresh(record: RecordId, accepted: Timestamp) -> Envelope {
     Envelope {
         mail: Mail {
             recipients: vec![recipient],
-            ..blank(TraceId::new(1 + record), accepted, 1).mail
+            ..blank(TraceId::new(1 + record.0), accepted, 1).mail
         },
-        ..blank(TraceId::new(1 + record), accepted, 1)
+        ..blank(TraceId::new(1 + record.0), accepted, 1)
     }
 }

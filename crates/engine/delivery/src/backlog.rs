@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use vere_queue::QueueNumber;
+use vere_spoolwire::QueueId;
 
 /// The reason for the wait of messages: the reply of a host or destination.
 #[derive(Debug)]
@@ -16,13 +16,13 @@ pub(crate) struct Reason {
 /// Queues that wait for an inspection, with the reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    waiting: RefCell<BTreeMap<QueueNumber, Reason>>,
+    waiting: RefCell<BTreeMap<QueueId, Reason>>,
     running: Cell<bool>,
 }
 
 impl Backlog {
     /// Adds a queue. Returns whether the caller has to start a task, because no task runs.
-    pub(crate) fn add(&self, queue: QueueNumber, reason: Reason) -> bool {
+    pub(crate) fn add(&self, queue: QueueId, reason: Reason) -> bool {
         self.waiting.borrow_mut().insert(queue, reason);
         !self.running.replace(true)
     }
@@ -33,7 +33,7 @@ impl Backlog {
     }
 
     /// Takes the next queue after queue `after`; the first queue follows the last.
-    pub(crate) fn next(&self, after: QueueNumber) -> Option<(QueueNumber, Reason)> {
+    pub(crate) fn next(&self, after: QueueId) -> Option<(QueueId, Reason)> {
         let mut waiting = self.waiting.borrow_mut();
         let later = (Bound::Excluded(after), Bound::Unbounded);
         let first = || waiting.keys().next();
@@ -46,7 +46,7 @@ impl Backlog {
     }
 
     /// Puts a queue back, unless the queue has a newer reason.
-    pub(crate) fn go_on(&self, queue: QueueNumber, reason: Reason) {
+    pub(crate) fn go_on(&self, queue: QueueId, reason: Reason) {
         self.waiting.borrow_mut().entry(queue).or_insert(reason);
     }
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use vere_queue::{Envelope, Job, MessageSummary, QueueNumber, Queues, Report, Standing, delay};
+use vere_queue::{Envelope, Job, MessageSummary, Queues, Report, Standing, delay};
 use vere_spoolwire::{Batch, Block, QueueId, RecordId, SpoolError};
 use vere_units::Timestamp;
 
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Orders a walk through a queue, if messages of the queue are due to expire or to be reported.
 pub(crate) fn look_through<H: Host>(
     group: &Rc<Group<H>>,
-    queue: QueueNumber,
+    queue: QueueId,
     remote: &str,
     reply: &str,
 ) {
@@ -52,14 +52,18 @@ pub(crate) fn look_through<H: Host>(
 
 /// Runs until no queue waits.
 async fn run<H: Host>(group: Rc<Group<H>>) {
-    let mut after = 0;
+    let mut after = QueueId(0);
     while let Some((queue, reason)) = group.backlog.next(after) {
         after = queue;
         match block(&group, queue, &reason).await {
             Ok(true) => group.backlog.go_on(queue, reason),
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(queue, ?error, "cannot tell senders of delays and ends yet");
+                tracing::warn!(
+                    queue = queue.0,
+                    ?error,
+                    "cannot tell senders of delays and ends yet"
+                );
             }
         }
     }
@@ -69,7 +73,7 @@ async fn run<H: Host>(group: Rc<Group<H>>) {
 /// Walks through one block of a queue. Returns whether more blocks may follow.
 async fn block<H: Host>(
     group: &Rc<Group<H>>,
-    queue: QueueNumber,
+    queue: QueueId,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
     if !group.delivering() {
@@ -78,21 +82,20 @@ async fn block<H: Host>(
     let now = group.host.now();
     let expired = group.queues.look(|queues| queues.first_expired(queue, now));
     if let Some(from) = expired {
-        return end(group, queue, RecordId(from), reason).await;
+        return end(group, queue, from, reason).await;
     }
     let untold = group.queues.look(|queues| queues.first_untold(queue, now));
     match untold {
-        Some(from) => tell(group, queue, RecordId(from), reason).await,
+        Some(from) => tell(group, queue, from, reason).await,
         None => Ok(false),
     }
 }
 
 async fn fetch<H: Host>(
     group: &Group<H>,
-    queue: QueueNumber,
+    queue: QueueId,
     from: RecordId,
 ) -> Result<Block, SpoolError> {
-    let queue = QueueId(queue);
     let fetched = group.host.fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS);
     fetched.await
 }
@@ -100,7 +103,7 @@ async fn fetch<H: Host>(
 /// Ends the messages of a block whose time is over.
 async fn end<H: Host>(
     group: &Rc<Group<H>>,
-    queue: QueueNumber,
+    queue: QueueId,
     from: RecordId,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
@@ -129,8 +132,8 @@ async fn end<H: Host>(
 /// Returns a message as the queues know it.
 fn message<H: Host>(
     group: &Group<H>,
-    queue: QueueNumber,
-    record: u64,
+    queue: QueueId,
+    record: RecordId,
     envelope: &Envelope,
 ) -> Option<MessageSummary> {
     let trace = envelope.head.trace;
@@ -142,8 +145,8 @@ fn message<H: Host>(
 /// The time of acceptance as the queues know it: the record's time may be by a clock that was put ahead or back since.
 fn accepted<H: Host>(
     group: &Group<H>,
-    queue: QueueNumber,
-    record: u64,
+    queue: QueueId,
+    record: RecordId,
     envelope: &Envelope,
 ) -> Timestamp {
     let message = message(group, queue, record, envelope);
@@ -158,8 +161,8 @@ fn is_expired<H: Host>(group: &Group<H>, accepted: Timestamp) -> bool {
 /// Claims a message as for an attempt. A held message does not expire.
 fn claim_unheld<H: Host>(
     group: &Group<H>,
-    queue: QueueNumber,
-    record: u64,
+    queue: QueueId,
+    record: RecordId,
     envelope: Envelope,
     body: Bytes,
 ) -> Option<Job> {
@@ -175,12 +178,12 @@ fn claim_unheld<H: Host>(
 /// Tells the senders of a block, from the first unexamined message to the first message that is too young.
 async fn tell<H: Host>(
     group: &Rc<Group<H>>,
-    queue: QueueNumber,
+    queue: QueueId,
     from: RecordId,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
     let block = fetch(group, queue, from).await?;
-    let (end, next) = (block.end, block.next.0);
+    let (end, next) = (block.end, block.next);
     for (record, envelope, _) in reading::readable(block.records) {
         if !group.delivering() {
             return Ok(false);
@@ -198,9 +201,9 @@ async fn tell<H: Host>(
         }
         group
             .queues
-            .change(|queues| queues.told(queue, record + 1, None));
+            .change(|queues| queues.told(queue, record.next(), None));
     }
-    if end || next <= from.0 {
+    if end || next <= from {
         return Ok(false);
     }
     group.queues.change(|queues| queues.told(queue, next, None));
@@ -216,8 +219,8 @@ fn is_young<H: Host>(group: &Group<H>, accepted: Timestamp) -> bool {
 /// are reported by their own attempts.
 async fn tell_one<H: Host>(
     group: &Rc<Group<H>>,
-    queue: QueueNumber,
-    record: u64,
+    queue: QueueId,
+    record: RecordId,
     envelope: Envelope,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
@@ -251,7 +254,7 @@ async fn tell_one<H: Host>(
 
 fn notice<H: Host>(
     group: &Group<H>,
-    (queue, record): (QueueNumber, u64),
+    (queue, record): (QueueId, RecordId),
     envelope: &Envelope,
     reason: &Reason,
 ) -> Option<(Envelope, Report)> {
@@ -269,7 +272,7 @@ fn notice<H: Host>(
 /// the record since the block was read; nobody changes the record meanwhile.
 async fn change<H: Host>(
     group: &Rc<Group<H>>,
-    queue: QueueNumber,
+    queue: QueueId,
     job: &Job,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
@@ -284,7 +287,7 @@ async fn change<H: Host>(
         return Ok(false);
     };
     let mut batch = Batch::new();
-    batch.replace(QueueId(queue), record.id, rest.encode().into());
+    batch.replace(queue, record.id, rest.encode().into());
     let mut job = job.clone();
     job.envelope = Rc::new(envelope);
     job.body = Some(body.clone());

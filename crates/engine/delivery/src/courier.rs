@@ -9,9 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use vere_queue::{
-    Answered, Attempt, Destination, Disposition, Envelope, Job, QueueNumber, Queues,
-    RecipientResult, Sign, SiteName,
+    Answered, Attempt, Destination, Disposition, Envelope, Job, Queues, RecipientResult, Sign,
+    SiteName,
 };
+use vere_spoolwire::QueueId;
 
 use crate::behind;
 use crate::group::Group;
@@ -236,7 +237,7 @@ async fn deliver<H: Host, C: Courier>(
 
 impl<H: Host> Group<H> {
     /// Whether the messages of a queue go this way still.
-    fn goes_by(&self, queue: QueueNumber, way: &Destination) -> bool {
+    fn goes_by(&self, queue: QueueId, way: &Destination) -> bool {
         let now = self.host.now();
         self.queues
             .look(|queues| queues.way(queue, now).as_ref() == Some(way))
@@ -244,7 +245,7 @@ impl<H: Host> Group<H> {
 }
 
 /// Messages over one connection.
-fn messages_max<H: Host>(group: &Group<H>, courier: &impl Courier, queue: QueueNumber) -> u32 {
+fn messages_max<H: Host>(group: &Group<H>, courier: &impl Courier, queue: QueueId) -> u32 {
     let own = group
         .queues
         .look(|queues| queues.messages_per_connection_max(queue));
@@ -328,7 +329,7 @@ async fn fail<H: Host>(
 /// wait untouched, but for those whose time is over; their senders are told when they wait long.
 fn unreachable<H: Host>(
     group: &Rc<Group<H>>,
-    queue: QueueNumber,
+    queue: QueueId,
     head: Option<Job>,
     destination: &Destination,
     reply: &str,

@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 
 use vere_queue::{Destination, Queues};
+use vere_spoolwire::QueueId;
 
 use crate::bell::Bell;
 
@@ -54,12 +55,12 @@ impl QueueDesk {
     }
 
     /// Returns the destination of a queue.
-    pub fn destination(&self, queue: u32) -> Option<Destination> {
+    pub fn destination(&self, queue: QueueId) -> Option<Destination> {
         self.look(|queues| queues.destination(queue).cloned())
     }
 
     /// Returns the destination of a queue as text, for traces and logs.
-    pub fn name(&self, queue: u32) -> Option<String> {
+    pub fn name(&self, queue: QueueId) -> Option<String> {
         self.look(|queues| queues.destination(queue).map(ToString::to_string))
     }
 }
@@ -98,11 +99,11 @@ mod tests {
         assert!(!is_woken(&desk));
         desk.change_quietly(|queues| queues.poll(now).map(drop));
         assert!(!is_woken(&desk));
-        desk.change(|queues| queues.register(7, Destination::LOCAL, now));
+        desk.change(|queues| queues.register(QueueId(7), Destination::LOCAL, now));
         assert!(is_woken(&desk));
         assert!(!is_woken(&desk));
-        assert_eq!(desk.name(7).as_deref(), Some("local"));
-        assert_eq!(desk.destination(8), None);
+        assert_eq!(desk.name(QueueId(7)).as_deref(), Some("local"));
+        assert_eq!(desk.destination(QueueId(8)), None);
     }
 
     #[test]
@@ -110,7 +111,7 @@ mod tests {
         let desk = desk();
         for number in 1..=3 {
             let name = Destination::domain(format!("{number}.example"));
-            desk.change(|queues| queues.register(number, name, Timestamp::from_millis(1)));
+            desk.change(|queues| queues.register(QueueId(number), name, Timestamp::from_millis(1)));
         }
         assert!(is_woken(&desk));
         assert!(!is_woken(&desk));

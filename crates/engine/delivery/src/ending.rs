@@ -4,7 +4,7 @@
 //! lines or in numbers, which somebody waits for ([`Group::end_records`]), or alone after an attempt, which nobody
 //! waits for ([`end_of`]).
 
-use vere_queue::{Job, QueueNumber, Settlement};
+use vere_queue::{Job, Settlement};
 use vere_spoolwire::{Batch, QueueId, RecordId, Refusal, SpoolError};
 
 use crate::group::Group;
@@ -15,8 +15,8 @@ use crate::reading::POST_RETRY;
 /// The end of a record, with the event lines about it.
 #[derive(Debug)]
 pub(super) struct Ending {
-    pub(super) queue: QueueNumber,
-    pub(super) record: u64,
+    pub(super) queue: QueueId,
+    pub(super) record: RecordId,
     /// Octets of the message.
     pub(super) size: u32,
     pub(super) lines: Lines,
@@ -26,7 +26,7 @@ impl Ending {
     /// Adds the end of the record to a batch. A full node takes nothing new, but lets records change places: the
     /// message becomes the record of its line, and gives its space back with the line.
     fn add_to(&self, batch: &mut Batch, full: bool) {
-        let (queue, record) = (QueueId(self.queue), RecordId(self.record));
+        let (queue, record) = (self.queue, self.record);
         match self.lines.as_slice() {
             [(to, line)] if full => {
                 batch.move_to(queue, record, *to, Some(line.clone()));
@@ -39,7 +39,7 @@ impl Ending {
     }
 
     fn log_missing(&self) {
-        let record = self.record;
+        let record = self.record.0;
         if self.lines.is_empty() {
             tracing::error!(record, "record is not in the spool: it was ended before");
         } else {
@@ -52,8 +52,8 @@ impl Ending {
 }
 
 /// Returns what an attempt makes of a record.
-pub(super) fn end_of(queue: QueueNumber, job: &Job, settlement: &Settlement) -> Batch {
-    let (queue, record) = (QueueId(queue), RecordId(job.record));
+pub(super) fn end_of(queue: QueueId, job: &Job, settlement: &Settlement) -> Batch {
+    let record = job.record;
     let mut batch = Batch::new();
     match &settlement.remaining {
         Some(rest) => batch.replace(queue, record, rest.encode().into()),

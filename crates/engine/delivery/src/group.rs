@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::lock::Mutex;
-use vere_queue::{Policy, QueueNumber, Queues};
+use vere_queue::{Policy, Queues};
 use vere_spoolwire::QueueId;
 use vere_units::Timestamp;
 
@@ -27,7 +27,7 @@ pub struct Group<H> {
     /// Lines for other systems.
     pub event_lines: EventLines,
     /// What calls idle workers.
-    bells: RefCell<HashMap<QueueNumber, Rc<Bell>>>,
+    bells: RefCell<HashMap<QueueId, Rc<Bell>>>,
     /// Queues to be looked through behind their heads.
     pub(crate) backlog: Backlog,
     /// Room for queues is made for one at a time.
@@ -114,17 +114,17 @@ impl<H: Host> Group<H> {
     }
 
     /// The bell of a queue's idle workers.
-    pub(crate) fn bell(&self, queue: QueueNumber) -> Rc<Bell> {
+    pub(crate) fn bell(&self, queue: QueueId) -> Rc<Bell> {
         Rc::clone(self.bells.borrow_mut().entry(queue).or_default())
     }
 
     /// Calls an idle worker of a queue.
-    pub fn call_worker(&self, queue: QueueNumber) {
+    pub fn call_worker(&self, queue: QueueId) {
         self.bell(queue).ring();
     }
 
     /// Forgets the bell of a queue that has ended.
-    pub(crate) fn forget_bell(&self, queue: QueueNumber) {
+    pub(crate) fn forget_bell(&self, queue: QueueId) {
         self.bells.borrow_mut().remove(&queue);
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use vere_queue::ledger::OrderNotice;
 use vere_queue::order::FOREVER;
-use vere_queue::{Destination, Envelope, MessageSummary, QueueNumber, Standing};
+use vere_queue::{Destination, Envelope, MessageSummary, Standing};
 use vere_spoolwire::{Batch, QueueId, RecordId, Refusal, SpoolError};
 use vere_units::{Timestamp, TraceId};
 
@@ -44,8 +44,8 @@ pub struct Holding<H: Host> {
     pub group: Rc<Group<H>>,
     /// The queue's destination.
     pub destination: Destination,
-    queue: QueueNumber,
-    record: u64,
+    queue: QueueId,
+    record: RecordId,
     /// The message.
     pub trace: TraceId,
 }
@@ -151,7 +151,7 @@ impl<H: Host> Holding<H> {
 
     /// Stores the hold, or its end, in the message's record.
     async fn keep(&self, until: Option<Timestamp>) -> Result<(), Unkept> {
-        let (queue, record) = (QueueId(self.queue), RecordId(self.record));
+        let (queue, record) = (self.queue, self.record);
         let host = &self.group.host;
         let found = reading::record(host, self.queue, self.record).await?;
         let found = found.ok_or(SpoolError::Refused(Refusal::NoRecord))?;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use vere_queue::{Destination, QueueNumber, Queues};
+use vere_queue::{Destination, Queues};
 use vere_spoolwire::{QueueId, Refusal, SpoolError};
 
 use crate::group::Group;
@@ -54,11 +54,11 @@ impl<'a, H: Host> Expected<'a, H> {
     }
 
     /// Their numbers, in the order of the destinations.
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = QueueNumber> {
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = QueueId> {
         self.messages.iter().map(vere_queue::Expected::number)
     }
 
-    fn add(&mut self, number: QueueNumber) {
+    fn add(&mut self, number: QueueId) {
         let expected = self
             .group
             .queues
@@ -119,9 +119,9 @@ impl<H: Host> Group<H> {
     }
 
     /// Begins a queue. The queue is known from now on, and forgotten again if the spool refuses the queue.
-    fn begin_queue(self: &Rc<Self>, destination: &Destination) -> Result<QueueNumber, SpoolError> {
+    fn begin_queue(self: &Rc<Self>, destination: &Destination) -> Result<QueueId, SpoolError> {
         let name = destination.to_string();
-        let (QueueId(number), making) = self.host.begin_queue(&name)?;
+        let (number, making) = self.host.begin_queue(&name)?;
         self.register(number, destination);
         let (group, destination) = (Rc::clone(self), destination.clone());
         self.host.spawn(async move {
@@ -151,7 +151,7 @@ impl<H: Host> Group<H> {
     }
 
     /// Notes that this number is, or is about to be, the queue of this destination.
-    pub(crate) fn register(&self, number: QueueNumber, destination: &Destination) {
+    pub(crate) fn register(&self, number: QueueId, destination: &Destination) {
         let is_known = |queues: &Queues| queues.destination(number) == Some(destination);
         if self.queues.look(is_known) {
             return;
@@ -168,7 +168,7 @@ impl<H: Host> Group<H> {
 
     /// Makes a queue, and room for the queue if need be. An abandoned call may make the queue all the same; the next
     /// call finds the queue.
-    async fn make_queue(&self, destination: &Destination) -> Result<QueueNumber, SpoolError> {
+    async fn make_queue(&self, destination: &Destination) -> Result<QueueId, SpoolError> {
         let _one_at_a_time = self.making.lock().await;
         let name = destination.to_string();
         let create = || self.create_queue(&name);
@@ -178,7 +178,7 @@ impl<H: Host> Group<H> {
             }
             made => made,
         };
-        let QueueId(number) = made?;
+        let number = made?;
         self.register(number, destination);
         Ok(number)
     }
@@ -205,7 +205,7 @@ impl<H: Host> Group<H> {
     }
 
     /// Ends the unused queues among these, all at the same time. Returns the number of ended queues.
-    async fn retire(&self, numbers: impl Iterator<Item = QueueNumber>, idle: Duration) -> usize {
+    async fn retire(&self, numbers: impl Iterator<Item = QueueId>, idle: Duration) -> usize {
         let retired: Vec<_> = numbers
             .filter_map(|number| {
                 let now = self.host.now();
@@ -213,7 +213,7 @@ impl<H: Host> Group<H> {
                     .queues
                     .change_quietly(|queues| queues.retire(number, idle, now))?;
                 self.forget_bell(number);
-                Some((number, destination, self.host.drop_queue(QueueId(number))))
+                Some((number, destination, self.host.drop_queue(number)))
             })
             .collect();
         let mut ended = 0;

@@ -1,10 +1,8 @@
 //! Event lines: the lines for other systems about each end of a message, each report and each queue command.
 
 use vere_queue::ledger::{FINISHED_QUEUE, NOTICES_QUEUE, OrderNotice};
-use vere_queue::{
-    Attempt, Destination, Envelope, Job, Ledger, Order, QueueNumber, Report, Settlement, Subject,
-};
-use vere_spoolwire::SpoolError;
+use vere_queue::{Attempt, Destination, Envelope, Job, Ledger, Order, Report, Settlement, Subject};
+use vere_spoolwire::{QueueId, RecordId, SpoolError};
 use vere_units::{Timestamp, TraceId};
 
 use crate::group::Group;
@@ -21,8 +19,8 @@ impl<H: Host> Group<H> {
 
     fn about<T>(
         &self,
-        queue: QueueNumber,
-        record: u64,
+        queue: QueueId,
+        record: RecordId,
         envelope: &Envelope,
         tell: impl FnOnce(&Ledger<'_>, &Subject<'_>) -> T,
     ) -> T {
@@ -39,7 +37,7 @@ impl<H: Host> Group<H> {
     /// Returns the lines about the end of an attempt.
     pub(super) fn finished_lines(
         &self,
-        queue: QueueNumber,
+        queue: QueueId,
         job: &Job,
         attempt: &Attempt,
         settlement: &Settlement,
@@ -56,8 +54,8 @@ impl<H: Host> Group<H> {
     /// Returns the line about a message that an operator removes.
     pub(super) fn removed_lines(
         &self,
-        queue: QueueNumber,
-        record: u64,
+        queue: QueueId,
+        record: RecordId,
         envelope: &Envelope,
     ) -> Lines {
         if !self.event_lines.is_on() {
@@ -72,7 +70,7 @@ impl<H: Host> Group<H> {
     /// Returns the lines about a report to a sender; `sent`: the trace id of the report.
     pub(super) fn report_lines(
         &self,
-        queue: QueueNumber,
+        queue: QueueId,
         job: &Job,
         report: &Report,
         sent: Option<TraceId>,

@@ -102,7 +102,7 @@ impl<H: Host> Group<H> {
         }
         let mut batch = Batch::new();
         if let Some(before) = before {
-            batch.delete(queue, RecordId(before));
+            batch.delete(queue, before);
         }
         if !order.is_none() {
             batch.put(queue, order.encode().into(), Bytes::new());
@@ -117,7 +117,7 @@ impl<H: Host> Group<H> {
             kept = first.filter(|_| !order.is_none()).unwrap_or(kept);
         }
         self.queues
-            .change(|queues| queues.set_order(order.clone(), kept.0, now));
+            .change(|queues| queues.set_order(order.clone(), kept, now));
         Ok(order)
     }
 
@@ -143,7 +143,7 @@ impl<H: Host> Group<H> {
             }
             Ok(order) => self
                 .queues
-                .change(|queues| queues.set_order(order, record.id.0, now)),
+                .change(|queues| queues.set_order(order, record.id, now)),
             Err(error) => tracing::error!(record = record.id.0, %error, "order left alone"),
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use vere_queue::{Envelope, QueueNumber};
+use vere_queue::Envelope;
 use vere_spoolwire::{QueueId, Record, RecordId, SpoolError};
 
 use crate::host::Spool;
@@ -19,13 +19,12 @@ pub const POST_RETRY: Duration = Duration::from_millis(500);
 /// When the link cannot read now.
 pub async fn record(
     spool: &impl Spool,
-    queue: QueueNumber,
-    record: u64,
+    queue: QueueId,
+    record: RecordId,
 ) -> Result<Option<Record>, SpoolError> {
-    let id = RecordId(record);
-    let block = spool.fetch(QueueId(queue), id, 1, FETCH_BYTES).await?;
+    let block = spool.fetch(queue, record, 1, FETCH_BYTES).await?;
     let mut records = block.records.into_iter();
-    Ok(records.find(|found| found.id == id))
+    Ok(records.find(|found| found.id == record))
 }
 
 /// Copies a body: the record would keep the memory of its whole block.
@@ -35,9 +34,7 @@ pub fn own(body: &Bytes) -> Bytes {
 }
 
 /// Decodes the records of a block, and leaves out records that this version cannot read.
-pub fn readable(
-    records: Vec<Record>,
-) -> impl Iterator<Item = (vere_queue::RecordId, Envelope, Bytes)> {
+pub fn readable(records: Vec<Record>) -> impl Iterator<Item = (RecordId, Envelope, Bytes)> {
     let alone = records.len() == 1;
     records.into_iter().filter_map(move |record| {
         let envelope = Envelope::decode(&record.meta).ok()?;
@@ -46,6 +43,6 @@ pub fn readable(
         } else {
             own(&record.body)
         };
-        Some((record.id.0, envelope, body))
+        Some((record.id, envelope, body))
     })
 }

@@ -71,7 +71,7 @@ async fn recover<H: Host>(group: &Rc<Group<H>>) -> Result<Recovered, SpoolError>
         found.queues += 1;
         group
             .queues
-            .change(|queues| queues.register(stat.id.0, destination, group.host.now()));
+            .change(|queues| queues.register(stat.id, destination, group.host.now()));
         if stat.length > 0 {
             if reading.len() >= QUEUES_AT_ONCE
                 && let Some(one) = reading.next().await
@@ -146,7 +146,7 @@ async fn see<H: Host>(group: &Group<H>, queue: QueueId, records: &mut [Record]) 
         if envelope.mail.recipients.is_empty() || !envelope.head.see(now) {
             continue;
         }
-        let place = (queue.0, record.id.0);
+        let place = (queue, record.id);
         let is_known = group.queues.look(|queues| {
             queues
                 .places(envelope.head.trace)
@@ -202,8 +202,8 @@ fn take<H: Host>(
         .tell(&Happened::Recovered(name, envelope.head.trace));
     let admitted = group.queues.change(|queues| {
         // The first ones are about to leave; the others come back when their turn comes.
-        let body = queues.keeps(queue.0, now).then(|| own(&record.body));
-        queues.admit(queue.0, record.id.0, envelope, body, now)
+        let body = queues.keeps(queue, now).then(|| own(&record.body));
+        queues.admit(queue, record.id, envelope, body, now)
     });
     if admitted {
         found.messages += 1;

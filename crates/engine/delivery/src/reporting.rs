@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use vere_queue::{Envelope, Job, QueueNumber, Report, Settlement};
-use vere_spoolwire::{Batch, Refusal, SpoolError};
+use vere_queue::{Envelope, Job, Report, Settlement};
+use vere_spoolwire::{Batch, QueueId, Refusal, SpoolError};
 
 use crate::ending::end_of;
 use crate::group::Group;
@@ -53,7 +53,7 @@ impl<H: Host> Group<H> {
     /// A report about a missing original is stored without the message, and without an end of the record.
     pub(crate) async fn conclude(
         self: &Rc<Self>,
-        queue: QueueNumber,
+        queue: QueueId,
         job: &mut Job,
         settlement: &mut Settlement,
         finished: Lines,
@@ -102,7 +102,7 @@ impl<H: Host> Group<H> {
 
     async fn try_conclude(
         self: &Rc<Self>,
-        queue: QueueNumber,
+        queue: QueueId,
         job: &Job,
         end: &Batch,
         (reports, finished): (&[Report], &Lines),
@@ -124,7 +124,7 @@ impl<H: Host> Group<H> {
     }
 
     /// The reported message; `None` if its record is not in the spool.
-    async fn original(&self, queue: QueueNumber, job: &Job) -> Result<Option<Bytes>, SpoolError> {
+    async fn original(&self, queue: QueueId, job: &Job) -> Result<Option<Bytes>, SpoolError> {
         if let Some(body) = &job.body {
             return Ok(Some(body.clone()));
         }
@@ -138,7 +138,7 @@ impl<H: Host> Group<H> {
     /// [`Unstored::Directory`].
     pub(crate) async fn notices(
         &self,
-        queue: QueueNumber,
+        queue: QueueId,
         job: &Job,
         original: &Bytes,
         reports: &[Report],

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use vere_queue::{Next, QueueNumber};
+use vere_queue::Next;
+use vere_spoolwire::QueueId;
 
 use crate::group::Group;
 use crate::host::Host;
@@ -67,7 +68,7 @@ impl<H: Host> Group<H> {
 
     fn open<F: Future<Output = ()> + 'static>(
         self: &Rc<Self>,
-        queue: QueueNumber,
+        queue: QueueId,
         work: &impl Fn(Worker<H>) -> F,
     ) {
         let worker = Worker::new(Rc::clone(self), queue);

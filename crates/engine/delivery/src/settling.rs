@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use vere_queue::{Attempt, Job, QueueNumber, Settlement};
+use vere_queue::{Attempt, Job, Settlement};
+use vere_spoolwire::QueueId;
 
 use crate::ending::{Ending, end_of};
 use crate::group::Group;
@@ -10,7 +11,7 @@ use crate::host::{Happened, Host};
 
 impl<H: Host> Group<H> {
     /// Settles an attempt: updates the schedule now and the spool behind it. Returns the number of reports on their way.
-    pub fn settle(self: &Rc<Self>, queue: QueueNumber, job: &Job, attempt: &Attempt) -> usize {
+    pub fn settle(self: &Rc<Self>, queue: QueueId, job: &Job, attempt: &Attempt) -> usize {
         let now = self.queue_time();
         let settled = self
             .queues
@@ -61,7 +62,7 @@ impl<H: Host> Group<H> {
     }
 
     /// Notes that the record has the remaining recipients: other tasks may change the record now.
-    fn written(&self, queue: u32, job: &Job, settlement: &Settlement) {
+    fn written(&self, queue: QueueId, job: &Job, settlement: &Settlement) {
         if let Some(rest) = &settlement.remaining {
             let now = self.host.now();
             self.queues

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use vere_queue::{Job, QueueNumber, Supplied, Wanted};
-use vere_spoolwire::{Batch, QueueId, RecordId, Refusal, SpoolError};
+use vere_queue::{Job, Supplied, Wanted};
+use vere_spoolwire::{Batch, QueueId, Refusal, SpoolError};
 use vere_units::TraceId;
 
 use crate::group::Group;
@@ -46,7 +46,7 @@ impl<H: Host> Group<H> {
         let now = self.host.now();
         let mut admitted = Vec::with_capacity(parts.len());
         let stored = parts.into_iter().zip(expected.numbers());
-        for ((part, number), RecordId(record)) in stored.zip(committed.ids) {
+        for ((part, number), record) in stored.zip(committed.ids) {
             self.host
                 .tell(&Happened::Queued(&part.destination, &part.envelope));
             // Usually registered already; not if two creations of this queue overlapped and one was refused.
@@ -72,14 +72,14 @@ impl<H: Host> Group<H> {
         let mut batch = batch.clone();
         for (part, number) in parts.iter().zip(expected.numbers()) {
             let envelope = part.envelope.encode().into();
-            batch.put(QueueId(number), envelope, part.body.clone());
+            batch.put(number, envelope, part.body.clone());
         }
         lines::put(lines, &mut batch);
         self.host.commit(batch)
     }
 
     /// Takes the next ready message for a worker.
-    pub(crate) fn take(&self, queue: QueueNumber, fresh: bool) -> Option<Job> {
+    pub(crate) fn take(&self, queue: QueueId, fresh: bool) -> Option<Job> {
         if !self.delivering() {
             if fresh {
                 self.queues
@@ -100,7 +100,7 @@ impl<H: Host> Group<H> {
 
     /// Returns the body of a job, from memory or from the spool. Without a body the worker should end: the job is given
     /// back, or forgotten if its record is gone.
-    pub(crate) async fn body(&self, queue: QueueNumber, job: &Job) -> Option<Bytes> {
+    pub(crate) async fn body(&self, queue: QueueId, job: &Job) -> Option<Bytes> {
         let body = match &job.body {
             Some(body) => Ok(Some(body.clone())),
             None => self.fetch_body(queue, job).await,
@@ -123,19 +123,19 @@ impl<H: Host> Group<H> {
     }
 
     /// Puts an untried job back.
-    pub(crate) fn give_back(&self, queue: QueueNumber, job: &Job) {
+    pub(crate) fn give_back(&self, queue: QueueId, job: &Job) {
         self.queues
             .change_quietly(|queues| queues.give_back(queue, job));
     }
 
     /// Returns `None` if the spool has no such record.
-    async fn fetch_body(&self, queue: QueueNumber, job: &Job) -> Result<Option<Bytes>, SpoolError> {
+    async fn fetch_body(&self, queue: QueueId, job: &Job) -> Result<Option<Bytes>, SpoolError> {
         let found = reading::record(&self.host, queue, job.record).await?;
         Ok(found.map(|record| record.body))
     }
 
     /// Tells that a message which was known is not in the spool.
-    pub(crate) fn note_lost(&self, queue: QueueNumber, trace: TraceId) {
+    pub(crate) fn note_lost(&self, queue: QueueId, trace: TraceId) {
         tracing::error!(
             queue_id = %trace,
             "record is not in the spool: an operator or another owner has ended it"
@@ -154,9 +154,7 @@ impl<H: Host> Group<H> {
             octets,
             ..
         } = wanted;
-        let fetched = self
-            .host
-            .fetch(QueueId(queue), RecordId(from), records, octets);
+        let fetched = self.host.fetch(queue, from, records, octets);
         match fetched.await {
             Ok(block) => {
                 let known = reading::readable(block.records);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vere_queue::{
-    Attempt, Disposition, Envelope, MessageSummary, Notify, QueueNumber, RecipientResult, Standing,
+    Attempt, Disposition, Envelope, MessageSummary, Notify, RecipientResult, Standing,
 };
 use vere_spoolwire::{QueueId, RecordId, SpoolError};
 use vere_units::{Timestamp, TraceId};
@@ -89,7 +89,7 @@ pub struct Sweep<H: Host> {
     /// The group of the queue.
     pub group: Rc<Group<H>>,
     /// The queue.
-    pub queue: QueueNumber,
+    pub queue: QueueId,
     /// Which messages.
     pub selection: Selection,
     /// The action.
@@ -139,7 +139,7 @@ impl<H: Host> Sweep<H> {
         Ok(())
     }
 
-    fn page(&self, after: Option<(u64, TraceId)>) -> Vec<MessageSummary> {
+    fn page(&self, after: Option<(RecordId, TraceId)>) -> Vec<MessageSummary> {
         self.group
             .queues
             .look(|queues| queues.list_behind(self.queue, after, PAGE).collect())
@@ -147,7 +147,7 @@ impl<H: Host> Sweep<H> {
 
     /// The last message of a page that is there still: the next page begins behind it. Ids say nothing of the order
     /// of messages that came in the same moment.
-    fn last_left(&self, page: &[MessageSummary]) -> Option<(u64, TraceId)> {
+    fn last_left(&self, page: &[MessageSummary]) -> Option<(RecordId, TraceId)> {
         let last = self.group.queues.look(|queues| {
             let is_there = |message: &&MessageSummary| {
                 let found = queues.message(self.queue, message.record, message.trace);
@@ -242,13 +242,17 @@ impl<H: Host> Sweep<H> {
                 .group
                 .host
                 .fetch(
-                    QueueId(self.queue),
-                    RecordId(first.record),
+                    self.queue,
+                    first.record,
                     left.min(BLOCK_RECORDS),
                     BLOCK_OCTETS,
                 )
                 .await?;
-            let next = if block.end { u64::MAX } else { block.next.0 };
+            let next = if block.end {
+                RecordId(u64::MAX)
+            } else {
+                block.next
+            };
             let mut ends = Vec::new();
             for (record, envelope, body) in reading::readable(block.records) {
                 let named = page.iter().find(|message| message.record == record);
@@ -283,7 +287,7 @@ impl<H: Host> Sweep<H> {
     }
 
     /// Returns a message to its sender, or ends the message without a report.
-    async fn give_up(&self, record: u64, envelope: Envelope, body: Bytes, acted: &mut Acted) {
+    async fn give_up(&self, record: RecordId, envelope: Envelope, body: Bytes, acted: &mut Acted) {
         let claimed = self
             .group
             .queues

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use vere_queue::{Destination, Job, QueueNumber};
+use vere_queue::{Destination, Job};
+use vere_spoolwire::QueueId;
 
 use crate::group::Group;
 use crate::host::Host;
@@ -11,7 +12,7 @@ use crate::host::Host;
 #[derive(Debug)]
 pub struct Worker<H: Host> {
     group: Rc<Group<H>>,
-    pub(crate) queue: QueueNumber,
+    pub(crate) queue: QueueId,
     /// The worker was started or woken for a message and has not fetched a message since.
     fresh: bool,
     /// The worker's connection counts as open.
@@ -20,7 +21,7 @@ pub struct Worker<H: Host> {
 
 impl<H: Host> Worker<H> {
     /// Returns a worker that [`Next::Open`](vere_queue::Next::Open) asks for.
-    pub(crate) fn new(group: Rc<Group<H>>, queue: QueueNumber) -> Self {
+    pub(crate) fn new(group: Rc<Group<H>>, queue: QueueId) -> Self {
         Self {
             group,
             queue,

@@ -6,12 +6,11 @@
 //! An attempt repeated because its first end was not persisted therefore gives the same id.
 
 use serde::Serialize;
-use vere_units::{Timestamp, TraceId};
+use vere_units::{QueueId, RecordId, Timestamp, TraceId};
 
 use crate::destination::Destination;
 use crate::envelope::{Envelope, Recipient};
 use crate::order::{FOREVER, Order};
-use crate::queues::{QueueNumber, RecordId};
 use crate::report::{LOCAL, Report, ReportedRecipient};
 use crate::settlement::{Attempt, Disposition, RecipientResult, Settlement, bounded};
 
@@ -60,7 +59,7 @@ impl OrderNotice {
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The record's queue in the spool.
-    pub queue: QueueNumber,
+    pub queue: QueueId,
     /// The record's number in the queue.
     pub record: RecordId,
     /// The name of the destination.

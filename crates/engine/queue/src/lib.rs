@@ -32,8 +32,8 @@ pub use limits::{Limits, Precedence, Rate, Rules};
 pub use order::{Detour, FOREVER, Order};
 pub use policy::Policy;
 pub use queues::{
-    Answered, Expected, GateTotals, Job, MessageSummary, Next, QueueNumber, QueueSummary, Queues,
-    RecordId, Sign, Standing, Step, Supplied, TopOrder, Totals, Wanted,
+    Answered, Expected, GateTotals, Job, MessageSummary, Next, QueueSummary, Queues, Sign,
+    Standing, Step, Supplied, TopOrder, Totals, Wanted,
 };
 pub use report::{Report, ReportKind, ReportedRecipient};
 pub use report_limit::ReportLimit;

@@ -34,7 +34,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use vere_units::{Timestamp, TraceId};
+use vere_units::{QueueId, RecordId, Timestamp, TraceId};
 
 use crate::destination::Destination;
 use crate::envelope::Envelope;
@@ -59,22 +59,17 @@ pub use look::{MessageSummary, QueueSummary, TopOrder, Totals};
 pub use retire::Expected;
 pub use step::Step;
 
-/// The number of a queue within the gateway's group, as the spool knows it.
-pub type QueueNumber = u32;
-/// The number of a record within its queue: dense, in acceptance order.
-pub type RecordId = u64;
-
 /// A request to the host for a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// Wake an idle worker of this queue: the queue has work.
-    Wake(QueueNumber),
+    Wake(QueueId),
     /// Wake an idle worker of this queue, which must ask [`Queues::worker_released`]: other queues wait
     /// for its connection.
-    Release(QueueNumber),
+    Release(QueueId),
     /// Start another worker (a connection) for this queue. The worker counts as running until
     /// [`Queues::worker_ended`].
-    Open(QueueNumber),
+    Open(QueueId),
     /// Fetch a block of records from the spool and hand it to [`Queues::supply`], or tell
     /// [`Queues::fetch_failed`].
     Fetch(Wanted),
@@ -84,7 +79,7 @@ pub enum Next {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// Their queue.
-    pub queue: QueueNumber,
+    pub queue: QueueId,
     /// The first one.
     pub from: RecordId,
     /// How many at most.
@@ -110,7 +105,7 @@ pub struct Job {
 /// The purpose of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    Queue(QueueNumber),
+    Queue(QueueId),
     Gate(GateId),
 }
 
@@ -121,9 +116,9 @@ pub struct Queues {
     queues: QueueTable,
     /// The [`serial`](Queue) of the newest queue.
     serial: u32,
-    numbers: HashMap<Destination, QueueNumber>,
+    numbers: HashMap<Destination, QueueId>,
     /// Queues with messages or something else to show.
-    active: Vec<QueueNumber>,
+    active: Vec<QueueId>,
     /// How old the first messages of queues are.
     ages: Ages,
     entries: Entries,
@@ -132,7 +127,7 @@ pub struct Queues {
     wheel: Wheel,
     held: Held,
     /// Queues that may have work now, in turn.
-    ring: VecDeque<QueueNumber>,
+    ring: VecDeque<QueueId>,
     /// Queues that wait for a free connection.
     starved: Starved,
     /// Number of queues with workers.
@@ -141,7 +136,7 @@ pub struct Queues {
     idlers: Idlers,
     idled: u64,
     /// Queues whose idle worker has to end.
-    releases: VecDeque<QueueNumber>,
+    releases: VecDeque<QueueId>,
     /// Number of workers that end because other queues wait for a connection.
     leaving: usize,
     /// When a queue or a gate has something to do again: the end of a pause, a token.
@@ -149,7 +144,7 @@ pub struct Queues {
     gates: Gates,
     orders: HashMap<Destination, KeptOrder>,
     /// The next queue to be looked at for whether it is needed.
-    retire_at: QueueNumber,
+    retire_at: QueueId,
     totals: Totals,
     /// Nothing expires before.
     spared_until: Timestamp,
@@ -180,7 +175,7 @@ impl Queues {
             timers: BTreeSet::new(),
             gates: Gates::default(),
             orders: HashMap::new(),
-            retire_at: 0,
+            retire_at: QueueId(0),
             totals: Totals::default(),
             spared_until: Timestamp::from_millis(0),
         }
@@ -200,18 +195,18 @@ impl Queues {
 
     /// The number of a destination's queue, if the queue exists.
     #[must_use]
-    pub fn number(&self, destination: &Destination) -> Option<QueueNumber> {
+    pub fn number(&self, destination: &Destination) -> Option<QueueId> {
         self.numbers.get(destination).copied()
     }
 
     /// The destination of a queue.
     #[must_use]
-    pub fn destination(&self, queue: QueueNumber) -> Option<&Destination> {
+    pub fn destination(&self, queue: QueueId) -> Option<&Destination> {
         self.queues.get(queue).map(|queue| &queue.destination)
     }
 
     /// Registers a queue under the number given by the spool. A repeated call changes nothing.
-    pub fn register(&mut self, number: QueueNumber, destination: Destination, now: Timestamp) {
+    pub fn register(&mut self, number: QueueId, destination: Destination, now: Timestamp) {
         let serial = self.serial.wrapping_add(1).max(1);
         let queue = Queue::new(destination.clone(), serial, now);
         if self.queues.insert(number, queue) {
@@ -231,7 +226,7 @@ impl Queues {
     /// already known.
     pub fn admit(
         &mut self,
-        number: QueueNumber,
+        number: QueueId,
         record: RecordId,
         envelope: Envelope,
         body: Option<Bytes>,
@@ -287,7 +282,7 @@ impl Queues {
 
     /// Whether a message admitted now would keep its body in memory: all earlier messages do.
     #[must_use]
-    pub fn keeps(&self, number: QueueNumber, now: Timestamp) -> bool {
+    pub fn keeps(&self, number: QueueId, now: Timestamp) -> bool {
         self.queues.get(number).is_some_and(|queue| {
             queue.ready_at_hand == queue.ready
                 && !queue.is_suspended(now)
@@ -362,7 +357,7 @@ impl Queues {
     }
 
     /// Updates the list of queues shown by inspection.
-    fn note_active(&mut self, number: QueueNumber) {
+    fn note_active(&mut self, number: QueueId) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };

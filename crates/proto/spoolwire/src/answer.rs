@@ -1,14 +1,14 @@
 //! What a node says after the WELCOME: ACK, BLOCK, STATS, QUEUE_LIST, ALIVE, ATTACHED, CLOSE.
 
+use vere_units::{QueueId, RecordId};
+
 use crate::charter::Grants;
 use crate::frame::{
     FLAG_DAMAGED, FLAG_END, FLAG_FULL, FLAG_SYNCED, FLAG_SYNCING, FLAG_UNKNOWN, Fields, Frame,
     HEADER_LEN, Op, WireError, write_frame,
 };
 use crate::handshake::{expect, name, read_refused, write_refused};
-use crate::types::{
-    Incarnation, NodeStat, QUEUES_MAX, QueueId, QueueLimits, QueueStat, RecordId, Seq, Txn,
-};
+use crate::types::{Incarnation, NodeStat, QUEUES_MAX, QueueLimits, QueueStat, Seq, Txn};
 use crate::{CHECKSUM_LEN, CloseReason, Refusal};
 
 /// The longest frame of an answer, records of a BLOCK not counted.

@@ -76,6 +76,7 @@ pub use plain::{Plain, PlainPut};
 pub use refusal::{CloseReason, Refusal};
 pub use request::{REQUEST_FRAME_MAX, Request};
 pub use types::{
-    Incarnation, META_MAX, NAME_MAX, NodeStat, QUEUES_MAX, QueueId, QueueLimits, QueueStat,
-    RecordId, Seq, Txn, WINDOW_TXNS_MAX,
+    Incarnation, META_MAX, NAME_MAX, NodeStat, QUEUES_MAX, QueueLimits, QueueStat, Seq, Txn,
+    WINDOW_TXNS_MAX,
 };
+pub use vere_units::{QueueId, RecordId};

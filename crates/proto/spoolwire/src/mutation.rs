@@ -8,6 +8,8 @@
 //! +16  MOVE:          to queue u32 | 0 u32 | to record u64 | metadata (flag 0x01)
 //! ```
 
+use vere_units::{QueueId, RecordId};
+
 use crate::charter::{Grants, QueueCharter};
 use crate::frame::{
     FLAG_DROP, FLAG_KEPT, FLAG_NEW_META, FLAG_SAME_BODY, Fields, Frame, ITEM_HEADER_LEN, Op,
@@ -15,7 +17,7 @@ use crate::frame::{
 };
 use crate::handshake::name;
 use crate::kept::read_kept_create;
-use crate::types::{META_MAX, NAME_MAX, QUEUES_MAX, QueueId, QueueLimits, RecordId, Txn};
+use crate::types::{META_MAX, NAME_MAX, QUEUES_MAX, QueueLimits, Txn};
 
 /// Octets of the common beginning of PUT, DELETE, REPLACE and MOVE.
 pub const TARGET_LEN: usize = 16;

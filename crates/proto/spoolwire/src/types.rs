@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use vere_units::{QueueId, RecordId};
+
 use crate::charter::{KeptGrants, QueueCharter};
 
 macro_rules! number {
@@ -31,16 +33,6 @@ macro_rules! number {
 }
 
 number! {
-    /// The number of a queue within the group. The owner chooses the number, from 0 up and below
-    /// [`QUEUES_MAX`].
-    QueueId(u32)
-}
-number! {
-    /// The number of a record within the queue: increasing, in acceptance order. The owner chooses the
-    /// number; a refused number is skipped.
-    RecordId(u64)
-}
-number! {
     /// The transaction number of a mutation within its group: 1, 2, 3 and so on without a gap. 0 stands for
     /// "no transaction yet".
     Txn(u64)
@@ -54,7 +46,7 @@ number! {
     Incarnation(u64)
 }
 
-/// The most queues of a group.
+/// The most queues of a group: the number of a queue is lower.
 pub const QUEUES_MAX: u32 = 262_144;
 
 /// Longest name of a group or a queue, in octets.
@@ -67,14 +59,6 @@ pub const META_MAX: usize = 1 << 20;
 pub const WINDOW_TXNS_MAX: u64 = 65_536;
 
 impl Txn {
-    /// The following number.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-}
-
-impl RecordId {
     /// The following number.
     #[must_use]
     pub const fn next(self) -> Self {

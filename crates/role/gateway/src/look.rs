@@ -54,7 +54,7 @@ pub(super) fn list(
 struct Found {
     /// Index of the gateway: 0 is this gateway, followed by adopted groups.
     place: usize,
-    number: u32,
+    number: QueueId,
     message: MessageSummary,
 }
 
@@ -196,7 +196,7 @@ fn held_in(
     let mut found = Vec::new();
     for (place, (_, one)) in all.iter().enumerate() {
         one.queues.look(|queues| {
-            let wanted = |number: u32, message: &MessageSummary| {
+            let wanted = |number: QueueId, message: &MessageSummary| {
                 let destination = queues.destination(number);
                 after.is_none_or(|after| message.trace > after)
                     && destination.is_some_and(|name| is_wanted(name, message.trace))
@@ -248,24 +248,28 @@ async fn rows(all: &[(Option<String>, Rc<Group>)], found: &[Found]) -> Vec<Messa
 }
 
 /// Reads the envelopes of a page, as far as the spool delivers them.
-async fn envelopes(group: &Group, number: u32, page: &[MessageSummary]) -> HashMap<u64, Envelope> {
+async fn envelopes(
+    group: &Group,
+    number: QueueId,
+    page: &[MessageSummary],
+) -> HashMap<RecordId, Envelope> {
     let mut envelopes = HashMap::with_capacity(page.len());
     let mut wanted = page;
     for _ in 0..BLOCKS_MAX {
         let Some(first) = wanted.first() else { break };
         let left = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
         let count = left.min(BLOCK_RECORDS);
-        let from = RecordId(first.record);
+        let from = first.record;
         let block = group
             .host
             .link
-            .fetch(QueueId(number), from, count, BLOCK_OCTETS)
+            .fetch(number, from, count, BLOCK_OCTETS)
             .await;
         let Ok(block) = block else { break };
         for (record, envelope, _) in vere_delivery::readable(block.records) {
             envelopes.insert(record, envelope);
         }
-        let seen = wanted.partition_point(|message| message.record < block.next.0);
+        let seen = wanted.partition_point(|message| message.record < block.next);
         wanted = &wanted[seen..];
         if block.end {
             break;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vere_delivery::{Acted, Action, Change, Group, HoldOutcome, MessageChange, Selection, Sweep};
 use vere_queue::order::FOREVER;
-use vere_units::TraceId;
+use vere_units::{QueueId, TraceId};
 
 use super::Shared;
 use super::hops::{self, DOMAINS};
@@ -23,7 +23,7 @@ pub(super) fn orders(world: &Shared, group: &Rc<Group<SimHost>>) {
     }
 }
 
-fn any_message(world: &Shared, group: &Group<SimHost>) -> Option<(u32, TraceId)> {
+fn any_message(world: &Shared, group: &Group<SimHost>) -> Option<(QueueId, TraceId)> {
     group.queues.look(|queues| {
         let all = queues.active();
         let queue = *all.get(world.span(0..all.len() as u64) as usize)?;

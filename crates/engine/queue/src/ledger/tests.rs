@@ -52,8 +52,8 @@ fn attempt(results: &[Disposition]) -> Attempt {
 
 fn subject(envelope: &Envelope) -> Subject<'_> {
     Subject {
-        queue: 3,
-        record: 17,
+        queue: QueueId(3),
+        record: RecordId(17),
         destination: "example.net",
         envelope,
     }

@@ -6,9 +6,7 @@
 //! named in the call.
 
 use hashbrown::HashTable;
-use vere_units::{Timestamp, TraceId};
-
-use super::{QueueNumber, RecordId};
+use vere_units::{QueueId, RecordId, Timestamp, TraceId};
 
 /// The place of an entry.
 pub(super) type Slot = u32;
@@ -53,7 +51,7 @@ pub(super) struct Entry {
     pub(super) accepted: Timestamp,
     /// The due time of a deferred message; the end of the hold of a held message.
     pub(super) due: Timestamp,
-    pub(super) queue: QueueNumber,
+    pub(super) queue: QueueId,
     /// Octets of the body.
     pub(super) size: u32,
     links: [Links; 2],
@@ -70,7 +68,7 @@ const _: () = assert!(size_of::<Entry>() == ENTRY_OCTETS);
 
 impl Entry {
     /// An entry in no list.
-    pub(super) const fn new(queue: QueueNumber, record: RecordId, trace: TraceId) -> Self {
+    pub(super) const fn new(queue: QueueId, record: RecordId, trace: TraceId) -> Self {
         Self {
             record,
             trace,
@@ -218,7 +216,7 @@ impl Entries {
             u32::try_from(self.chunks.len() - 1).unwrap_or(u32::MAX)
         });
         let first = number * CHUNK as u32;
-        let mut entries = vec![Entry::new(0, 0, TraceId::default()); CHUNK];
+        let mut entries = vec![Entry::new(QueueId(0), RecordId(0), TraceId::default()); CHUNK];
         for (slot, entry) in (first + 1..).zip(&mut entries) {
             entry.links[Chain::Place as usize].next = slot;
         }
@@ -281,7 +279,7 @@ impl Entries {
     pub(super) fn find_record(
         &self,
         trace: TraceId,
-        queue: QueueNumber,
+        queue: QueueId,
         record: RecordId,
     ) -> Option<Slot> {
         self.find(trace)
@@ -346,7 +344,7 @@ mod tests {
     use super::*;
 
     fn entry(number: u64) -> Entry {
-        Entry::new(0, number, TraceId::new(number / 2))
+        Entry::new(QueueId(0), RecordId(number), TraceId::new(number / 2))
     }
 
     #[test]
@@ -355,11 +353,17 @@ mod tests {
         let slots: Vec<_> = (0..10_000).map(|n| entries.insert(entry(n))).collect();
         for (number, slot) in (0..).zip(&slots) {
             let trace = TraceId::new(number / 2);
-            assert_eq!(entries.find_record(trace, 0, number), Some(*slot));
+            assert_eq!(
+                entries.find_record(trace, QueueId(0), RecordId(number)),
+                Some(*slot)
+            );
             assert_eq!(entries.find(trace).count(), 2);
         }
         assert_eq!(entries.find(TraceId::new(5_000)).count(), 0);
-        assert_eq!(entries.find_record(TraceId::new(1), 1, 2), None);
+        assert_eq!(
+            entries.find_record(TraceId::new(1), QueueId(1), RecordId(2)),
+            None
+        );
     }
 
     #[test]
@@ -398,7 +402,7 @@ mod tests {
         while let Some(slot) = entries.pop_front(&mut list, Chain::Place) {
             rest.push(entries[slot].record);
         }
-        assert_eq!(rest, [1, 2, 4]);
+        assert_eq!(rest, [1, 2, 4].map(RecordId));
         assert!(list.is_empty());
     }
 }

@@ -13,9 +13,8 @@ mod window;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use vere_units::Timestamp;
+use vere_units::{QueueId, Timestamp};
 
-use super::QueueNumber;
 use super::idle::Idlers;
 use super::step::Step;
 use crate::destination::Place;
@@ -74,7 +73,7 @@ pub(super) struct Gate {
     pub(super) by_hand: bool,
     pub(super) suspended_until: Option<Timestamp>,
     pub(super) last_reply: Option<Box<str>>,
-    lines: [VecDeque<QueueNumber>; 2],
+    lines: [VecDeque<QueueId>; 2],
     /// The time of the gate's next check.
     pub(super) timer: Option<Timestamp>,
 }
@@ -157,7 +156,7 @@ impl Gate {
     }
 
     /// Queues in one of the gate's lines.
-    pub(super) fn waiting(&self, line: Line) -> impl Iterator<Item = QueueNumber> {
+    pub(super) fn waiting(&self, line: Line) -> impl Iterator<Item = QueueId> {
         self.lines[line as usize].iter().copied()
     }
 
@@ -203,7 +202,7 @@ impl Gate {
     }
 
     /// Removes the next queue from a line if the queue can proceed now.
-    fn call(&mut self, line: Line, policy: &Policy, now: Timestamp) -> Option<QueueNumber> {
+    fn call(&mut self, line: Line, policy: &Policy, now: Timestamp) -> Option<QueueId> {
         let stays =
             self.lacks_token(now) || line == Line::Connection && self.lacks_room(policy, now);
         if stays {

@@ -10,11 +10,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use vere_units::TraceId;
+use vere_units::{QueueId, RecordId, TraceId};
 
 use super::entries::{Slot, Standing};
 use super::queue::Queue;
-use super::{Job, QueueNumber, Queues, RecordId, Wanted};
+use super::{Job, Queues, Wanted};
 use crate::envelope::Envelope;
 
 /// Estimated octets of an envelope without its texts.
@@ -58,7 +58,7 @@ pub(super) struct Heads {
     /// Serial number of the newest head; wraps after 2^32.
     serial: u32,
     /// Queues with heads, by the logarithm of their memory, so that the set changes rarely.
-    holders: BTreeSet<(u32, QueueNumber)>,
+    holders: BTreeSet<(u32, QueueId)>,
 }
 
 /// The result of a fetched block.
@@ -81,7 +81,7 @@ impl Heads {
         self.by_slot.get(&slot)
     }
 
-    fn insert(&mut self, number: QueueNumber, queue: &mut Queue, slot: Slot, mut head: Head) {
+    fn insert(&mut self, number: QueueId, queue: &mut Queue, slot: Slot, mut head: Head) {
         self.octets += head.octets;
         self.change(number, queue, queue.head_octets + head.octets);
         self.serial = self.serial.wrapping_add(1);
@@ -103,14 +103,14 @@ impl Heads {
         head.is_some_and(|head| head.serial == place.serial)
     }
 
-    pub(super) fn remove(&mut self, number: QueueNumber, queue: &mut Queue, slot: Slot) {
+    pub(super) fn remove(&mut self, number: QueueId, queue: &mut Queue, slot: Slot) {
         if let Some(head) = self.by_slot.remove(&slot) {
             self.octets -= head.octets;
             self.change(number, queue, queue.head_octets - head.octets);
         }
     }
 
-    fn change(&mut self, number: QueueNumber, queue: &mut Queue, octets: usize) {
+    fn change(&mut self, number: QueueId, queue: &mut Queue, octets: usize) {
         let (before, after) = (class(queue.head_octets), class(octets));
         queue.head_octets = octets;
         if before != after {
@@ -148,7 +148,7 @@ impl Queues {
     /// even beyond the budget.
     pub(super) fn keep(
         &mut self,
-        number: QueueNumber,
+        number: QueueId,
         slot: Slot,
         envelope: Rc<Envelope>,
         body: Option<Bytes>,
@@ -184,7 +184,7 @@ impl Queues {
 
     /// Whether `octets` fit into the budget, after queues with more memory than this queue gave
     /// way.
-    fn make_room(&mut self, number: QueueNumber, octets: usize) -> bool {
+    fn make_room(&mut self, number: QueueId, octets: usize) -> bool {
         let budget = self.policy.head_memory_max;
         while self.heads.octets + octets > budget {
             let own = self
@@ -205,7 +205,7 @@ impl Queues {
 
     /// Evicts the envelope of the ready message that entered memory last. Returns false if the
     /// examined heads are all in flight.
-    fn evict_last(&mut self, number: QueueNumber) -> bool {
+    fn evict_last(&mut self, number: QueueId) -> bool {
         let Some(queue) = self.queues.get_mut(number) else {
             return false;
         };
@@ -228,7 +228,7 @@ impl Queues {
     }
 
     /// Evicts the envelopes of all ready messages, because the queue is paused.
-    pub(super) fn evict_all(&mut self, number: QueueNumber) {
+    pub(super) fn evict_all(&mut self, number: QueueId) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -245,7 +245,7 @@ impl Queues {
     }
 
     /// The block that a queue needs next, if its heads run low.
-    pub(super) fn wanted(&self, number: QueueNumber, queue: &Queue) -> Option<Wanted> {
+    pub(super) fn wanted(&self, number: QueueId, queue: &Queue) -> Option<Wanted> {
         // One message is enough to test whether a destination works again.
         let (low, records) = if self.gates.is_probing(queue) {
             (1, 1)

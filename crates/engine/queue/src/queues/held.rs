@@ -9,11 +9,11 @@
 
 use std::collections::HashMap;
 
-use vere_units::{Timestamp, TraceId};
+use vere_units::{QueueId, RecordId, Timestamp, TraceId};
 
 use super::entries::{Slot, Standing};
 use super::step::Step;
-use super::{MessageSummary, QueueNumber, Queues, RecordId};
+use super::{MessageSummary, Queues};
 use crate::order::FOREVER;
 
 /// Marks messages that are due at once.
@@ -50,7 +50,7 @@ impl Held {
 
 impl Queues {
     /// Individually held messages and their queues, in no order.
-    pub fn held_messages(&self) -> impl Iterator<Item = (QueueNumber, MessageSummary)> {
+    pub fn held_messages(&self) -> impl Iterator<Item = (QueueId, MessageSummary)> {
         let held = self.held.slots();
         held.map(|slot| (self.entries[slot].queue, self.message_at(slot)))
     }
@@ -59,7 +59,7 @@ impl Queues {
     /// the new time. Returns false if the message is being delivered, or gone.
     pub fn hold_message(
         &mut self,
-        number: QueueNumber,
+        number: QueueId,
         record: RecordId,
         trace: TraceId,
         until: Timestamp,
@@ -87,7 +87,7 @@ impl Queues {
     /// is not held.
     pub fn release_message(
         &mut self,
-        number: QueueNumber,
+        number: QueueId,
         record: RecordId,
         trace: TraceId,
         now: Timestamp,

@@ -6,19 +6,21 @@
 
 use std::collections::BTreeSet;
 
+use vere_units::QueueId;
+
+use super::Queues;
 use super::gates::GateId;
 use super::queue::Queue;
-use super::{QueueNumber, Queues};
 
 /// Queues with idle workers, longest idle first.
-pub(super) type Idlers = BTreeSet<(u64, QueueNumber)>;
+pub(super) type Idlers = BTreeSet<(u64, QueueId)>;
 
 impl Queues {
     /// Records that a worker waits for work, until [`Next::Wake`](super::Next::Wake) or
     /// [`Next::Release`](super::Next::Release). False: other queues wait for the connection, and the worker
     /// has to end.
     #[must_use]
-    pub fn worker_idle(&mut self, number: QueueNumber) -> bool {
+    pub fn worker_idle(&mut self, number: QueueId) -> bool {
         let Some(queue) = self.queues.get(number) else {
             return true;
         };
@@ -32,14 +34,14 @@ impl Queues {
     }
 
     /// Records that an idle worker continues by itself (to end).
-    pub fn worker_resumed(&mut self, number: QueueNumber) {
+    pub fn worker_resumed(&mut self, number: QueueId) {
         self.stirs(number);
     }
 
     /// Whether a woken worker has to end because of [`Next::Release`](super::Next::Release); every woken
     /// worker must ask.
     #[must_use]
-    pub fn worker_released(&mut self, number: QueueNumber) -> bool {
+    pub fn worker_released(&mut self, number: QueueId) -> bool {
         let Some(queue) = self.queues.get_mut(number) else {
             return false;
         };
@@ -49,7 +51,7 @@ impl Queues {
     }
 
     /// Records another idle worker of a queue.
-    fn rests(&mut self, number: QueueNumber) {
+    fn rests(&mut self, number: QueueId) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -66,7 +68,7 @@ impl Queues {
     }
 
     /// Records that an idle worker of a queue is idle no more.
-    pub(super) fn stirs(&mut self, number: QueueNumber) {
+    pub(super) fn stirs(&mut self, number: QueueId) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -81,7 +83,7 @@ impl Queues {
     }
 
     /// Records that a worker of a queue has to end for other queues.
-    fn leaves(&mut self, number: QueueNumber) {
+    fn leaves(&mut self, number: QueueId) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -93,7 +95,7 @@ impl Queues {
     }
 
     /// Records that a worker of a queue has ended, maybe for other queues.
-    pub(super) fn has_left(&mut self, number: QueueNumber) {
+    pub(super) fn has_left(&mut self, number: QueueId) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -143,7 +145,7 @@ impl Queues {
         self.release(coveted.and_then(|gate| gate.idlers.first().copied()));
     }
 
-    fn release(&mut self, idler: Option<(u64, QueueNumber)>) {
+    fn release(&mut self, idler: Option<(u64, QueueId)>) {
         let Some((_, number)) = idler else { return };
         self.stirs(number);
         self.leaves(number);

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use vere_units::{Timestamp, TraceId};
+use vere_units::{QueueId, RecordId, Timestamp, TraceId};
 
+use super::Queues;
 use super::entries::{Chain, Slot, Standing};
 use super::gates::{Gate, GateTotals};
 use super::queue::Queue;
-use super::{QueueNumber, Queues, RecordId};
 use crate::destination::Destination;
 use crate::site::SiteName;
 
@@ -245,7 +245,7 @@ impl Queues {
     #[must_use]
     pub fn message(
         &self,
-        number: QueueNumber,
+        number: QueueId,
         record: RecordId,
         trace: TraceId,
     ) -> Option<MessageSummary> {
@@ -256,7 +256,7 @@ impl Queues {
     /// The messages of a queue in acceptance order: at most `limit` messages after `after`.
     pub fn list(
         &self,
-        number: QueueNumber,
+        number: QueueId,
         after: Option<TraceId>,
         limit: usize,
     ) -> impl Iterator<Item = MessageSummary> {
@@ -278,7 +278,7 @@ impl Queues {
     /// left, the list starts with the next later record.
     pub fn list_behind(
         &self,
-        number: QueueNumber,
+        number: QueueId,
         after: Option<(RecordId, TraceId)>,
         limit: usize,
     ) -> impl Iterator<Item = MessageSummary> {
@@ -298,7 +298,7 @@ impl Queues {
 
     /// The last admitted message of a queue.
     #[must_use]
-    pub fn newest(&self, number: QueueNumber) -> Option<MessageSummary> {
+    pub fn newest(&self, number: QueueId) -> Option<MessageSummary> {
         let last = self.queues.get(number)?.order.tail()?;
         Some(self.message_at(last))
     }
@@ -315,7 +315,7 @@ impl Queues {
 
     /// The first message of a queue with a trace id after `after`. Scans from the head, as most
     /// messages before a departed message have left too.
-    fn first_after(&self, number: QueueNumber, after: TraceId) -> Option<Slot> {
+    fn first_after(&self, number: QueueId, after: TraceId) -> Option<Slot> {
         let first = self.queues.get(number)?.order.head();
         std::iter::successors(first, |slot| self.entries.next(Chain::Order, *slot))
             .find(|slot| self.entries[*slot].trace > after)

@@ -9,10 +9,10 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, HashSet};
 
-use vere_units::Timestamp;
+use vere_units::{QueueId, Timestamp};
 
+use super::Queues;
 use super::step::Step;
-use super::{QueueNumber, Queues};
 
 /// Surplus entries, beyond twice the number of queues with messages, before empty queues are removed from the heap.
 const SPARE: usize = 1_024;
@@ -20,7 +20,7 @@ const SPARE: usize = 1_024;
 /// For each queue with messages, as of the queue's last comparison or first message: a lower bound of its first
 /// message's time.
 #[derive(Debug, Default)]
-pub(super) struct Ages(RefCell<BinaryHeap<Reverse<(Timestamp, QueueNumber)>>>);
+pub(super) struct Ages(RefCell<BinaryHeap<Reverse<(Timestamp, QueueId)>>>);
 
 impl Ages {
     /// Follows a step of the wall clock.
@@ -34,7 +34,7 @@ impl Ages {
     }
 
     /// Adds a queue that has a message and no entry yet.
-    pub(super) fn note(&self, number: QueueNumber, accepted: Timestamp) {
+    pub(super) fn note(&self, number: QueueId, accepted: Timestamp) {
         self.0.borrow_mut().push(Reverse((accepted, number)));
     }
 }
@@ -64,7 +64,7 @@ impl Queues {
     }
 
     /// Removes the entries of empty queues, which would otherwise remain as long as an older entry is at the top.
-    fn tidy(&self, ages: &mut BinaryHeap<Reverse<(Timestamp, QueueNumber)>>) {
+    fn tidy(&self, ages: &mut BinaryHeap<Reverse<(Timestamp, QueueId)>>) {
         let mut seen = HashSet::new();
         ages.retain(|Reverse((_, number))| {
             let queue = self.queues.get(*number);
@@ -80,7 +80,7 @@ impl Queues {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use vere_units::TraceId;
+    use vere_units::{RecordId, TraceId};
 
     use super::*;
     use crate::destination::Destination;
@@ -89,19 +89,19 @@ mod tests {
     use crate::policy::Policy;
     use crate::settlement::{Attempt, Disposition, RecipientResult};
 
-    const OLD: QueueNumber = 0;
+    const OLD: QueueId = QueueId(0);
 
     fn at(seconds: u64) -> Timestamp {
         Timestamp::from_millis(seconds * 1_000)
     }
 
     /// A message enters a queue.
-    fn come(queues: &mut Queues, number: QueueNumber, record: u64, accepted: Timestamp) {
+    fn come(queues: &mut Queues, number: QueueId, record: u64, accepted: Timestamp) {
         let destination = Destination::domain(format!("d{number}.example"));
         queues.register(number, destination, accepted);
         let envelope = Envelope {
             head: ScheduleHead {
-                trace: TraceId::new(u64::from(number) << 20 | record),
+                trace: TraceId::new(u64::from(number.0) << 20 | record),
                 accepted,
                 not_before: None,
                 held_until: None,
@@ -113,11 +113,11 @@ mod tests {
             ..sample()
         };
         let body = Some(Bytes::from_static(b"body"));
-        assert!(queues.admit(number, record, envelope, body, accepted));
+        assert!(queues.admit(number, RecordId(record), envelope, body, accepted));
     }
 
     /// The first message of a queue is delivered.
-    fn leave(queues: &mut Queues, number: QueueNumber, now: Timestamp) {
+    fn leave(queues: &mut Queues, number: QueueId, now: Timestamp) {
         let job = queues.take(number, false, now).expect("one waits");
         let result = RecipientResult {
             disposition: Disposition::Delivered,
@@ -140,11 +140,11 @@ mod tests {
     fn queues_that_come_and_go_behind_an_old_message_keep_no_places() {
         let mut queues = Queues::new(Policy::default());
         come(&mut queues, OLD, 0, at(1));
-        let many = QueueNumber::try_from(SPARE).expect("a few") + 100;
+        let many = u32::try_from(SPARE).expect("a few") + 100;
         for number in 1..=many {
             let now = at(u64::from(number) + 1);
-            come(&mut queues, number, 0, now);
-            leave(&mut queues, number, now);
+            come(&mut queues, QueueId(number), 0, now);
+            leave(&mut queues, QueueId(number), now);
         }
         let places = |queues: &Queues| queues.ages.0.borrow().len();
         assert_eq!(places(&queues), 1 + many as usize);
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(places(&queues), 1);
 
         // A queue without an entry gets an entry with its next message.
-        come(&mut queues, 7, 1, at(10_000));
+        come(&mut queues, QueueId(7), 1, at(10_000));
         leave(&mut queues, OLD, at(10_001));
         assert_eq!(queues.oldest(), Some(at(10_000)));
     }

@@ -1,9 +1,9 @@
 //! Queue commands of operators for queues and messages.
 
-use vere_units::{Timestamp, TraceId};
+use vere_units::{QueueId, RecordId, Timestamp, TraceId};
 
 use super::entries::Standing;
-use super::{QueueNumber, Queues, RecordId, Timer};
+use super::{Queues, Timer};
 use crate::destination::Destination;
 use crate::order::Order;
 
@@ -62,7 +62,7 @@ impl Queues {
     /// The current target of a queue's messages: the queue's destination, unless an order sets a
     /// detour.
     #[must_use]
-    pub fn way(&self, number: QueueNumber, now: Timestamp) -> Option<Destination> {
+    pub fn way(&self, number: QueueId, now: Timestamp) -> Option<Destination> {
         let own = self.destination(number)?;
         let detour = self
             .orders
@@ -77,7 +77,7 @@ impl Queues {
 
     /// Starts a detour until a time, or ends one. The failures and the site of the previous hosts
     /// are forgotten, as they do not describe the new hosts.
-    pub(super) fn go_by(&mut self, number: QueueNumber, until: Option<Timestamp>, now: Timestamp) {
+    pub(super) fn go_by(&mut self, number: QueueId, until: Option<Timestamp>, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -99,7 +99,7 @@ impl Queues {
     }
 
     /// Pauses delivery of a queue until a time; `None` resumes delivery at once.
-    pub(super) fn hold(&mut self, number: QueueNumber, until: Option<Timestamp>, now: Timestamp) {
+    pub(super) fn hold(&mut self, number: QueueId, until: Option<Timestamp>, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -127,7 +127,7 @@ impl Queues {
 
     /// Ends the pause of a destination and its site. As usual, one connection probes first. If the
     /// probe fails, the next pause is as long as the last.
-    pub fn resume(&mut self, number: QueueNumber) {
+    pub fn resume(&mut self, number: QueueId) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -146,7 +146,7 @@ impl Queues {
     }
 
     /// Makes a deferred message ready now. Returns false if the message is not deferred, or gone.
-    pub fn retry(&mut self, number: QueueNumber, record: RecordId, trace: TraceId) -> bool {
+    pub fn retry(&mut self, number: QueueId, record: RecordId, trace: TraceId) -> bool {
         let Some(slot) = self.entries.find_record(trace, number, record) else {
             return false;
         };
@@ -163,7 +163,7 @@ impl Queues {
 
     /// Removes a message without an attempt and a report. Returns false if the message is being
     /// delivered, or gone.
-    pub fn discard(&mut self, number: QueueNumber, record: RecordId, trace: TraceId) -> bool {
+    pub fn discard(&mut self, number: QueueId, record: RecordId, trace: TraceId) -> bool {
         let Some(slot) = self.entries.find_record(trace, number, record) else {
             return false;
         };
@@ -176,7 +176,7 @@ impl Queues {
 
     /// The numbers of the queues that the inspection shows.
     #[must_use]
-    pub fn active(&self) -> Vec<QueueNumber> {
+    pub fn active(&self) -> Vec<QueueId> {
         self.active.clone()
     }
 

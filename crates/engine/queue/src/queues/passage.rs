@@ -1,17 +1,17 @@
 //! Queues at their gates: passing a gate, and learning about the hosts behind the gate.
 
-use vere_units::Timestamp;
+use vere_units::{QueueId, Timestamp};
 
 use super::entries::{Slot, Standing};
 use super::gates::{Answered, Gate, GateId, Key, Line};
 use super::queue::Queue;
-use super::{QueueNumber, Queues, Timer};
+use super::{Queues, Timer};
 use crate::limits::Limits;
 use crate::site::SiteName;
 
 impl Queues {
     /// Gives a queue the gate of its place, if a rule applies.
-    pub(super) fn assess(&mut self, number: QueueNumber) {
+    pub(super) fn assess(&mut self, number: QueueId) {
         let Some(queue) = self.queues.get(number) else {
             return;
         };
@@ -27,7 +27,7 @@ impl Queues {
 
     /// Applies new rules to all queues.
     pub(super) fn reassess(&mut self) {
-        for number in 0..self.queues.end() {
+        for number in self.queues.numbers() {
             self.assess(number);
         }
         for number in self.gates.reassess(&self.policy) {
@@ -42,12 +42,7 @@ impl Queues {
     }
 
     /// Moves a queue from an old gate to a new gate, already entered.
-    pub(super) fn exchange(
-        &mut self,
-        number: QueueNumber,
-        old: Option<GateId>,
-        new: Option<GateId>,
-    ) {
+    pub(super) fn exchange(&mut self, number: QueueId, old: Option<GateId>, new: Option<GateId>) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -83,7 +78,7 @@ impl Queues {
 
     /// Records the hosts of a queue's destination, reported by a worker of the queue. False: the site
     /// accepts no further connection now, so the worker has to end.
-    pub fn join_site(&mut self, number: QueueNumber, site: &SiteName, now: Timestamp) -> bool {
+    pub fn join_site(&mut self, number: QueueId, site: &SiteName, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get(number) else {
             return true;
         };
@@ -106,7 +101,7 @@ impl Queues {
     /// Whether a worker may continue: the site accepts mail over at least the present number of
     /// connections, and no queue waits for a surplus connection of this queue.
     #[must_use]
-    pub fn keeps_worker(&self, number: QueueNumber, now: Timestamp) -> bool {
+    pub fn keeps_worker(&self, number: QueueId, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get(number) else {
             return true;
         };
@@ -118,7 +113,7 @@ impl Queues {
 
     /// Whether a worker may reconnect after its connection ended, or has to end because other queues wait
     /// for the place.
-    pub fn may_reopen(&mut self, number: QueueNumber, now: Timestamp) -> bool {
+    pub fn may_reopen(&mut self, number: QueueId, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get(number) else {
             return true;
         };
@@ -147,7 +142,7 @@ impl Queues {
 
     /// Whether the messages of a queue are sent in acceptance order.
     #[must_use]
-    pub fn keeps_order(&self, number: QueueNumber) -> bool {
+    pub fn keeps_order(&self, number: QueueId) -> bool {
         let queue = self.queues.get(number);
         queue.is_some_and(|queue| self.is_in_order(queue))
     }
@@ -175,14 +170,14 @@ impl Queues {
 
     /// The most messages over a connection, if a rule has a limit.
     #[must_use]
-    pub fn messages_per_connection_max(&self, number: QueueNumber) -> Option<u32> {
+    pub fn messages_per_connection_max(&self, number: QueueId) -> Option<u32> {
         let gates = self.gates.of(self.queues.get(number)?);
         let own = |limits: &Limits| limits.messages_per_connection_max;
         gates.filter_map(|gate| own(gate.limits())).min()
     }
 
     /// Records that an established connection was closed.
-    pub fn connection_closed(&mut self, number: QueueNumber) {
+    pub fn connection_closed(&mut self, number: QueueId) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -199,7 +194,7 @@ impl Queues {
     }
 
     /// Records the sign of an attempt for the site's load.
-    pub fn answered(&mut self, number: QueueNumber, answer: &Answered, now: Timestamp) {
+    pub fn answered(&mut self, number: QueueId, answer: &Answered, now: Timestamp) {
         let Some(queue) = self.queues.get(number) else {
             return;
         };
@@ -216,7 +211,7 @@ impl Queues {
 
     /// Records that no host of the site accepted a connection. True: other connections were accepted, so
     /// the number is too high and will be lowered.
-    pub fn refused_beside_others(&mut self, number: QueueNumber, now: Timestamp) -> bool {
+    pub fn refused_beside_others(&mut self, number: QueueId, now: Timestamp) -> bool {
         let site = self.queues.get(number).and_then(|queue| queue.site);
         match site.and_then(|id| self.gates.get_mut(id)) {
             Some(gate) if gate.established > 0 => {
@@ -229,7 +224,7 @@ impl Queues {
 
     /// Records that no host of the site can be reached: all destinations of the site wait, longer each
     /// time, without attempts in between.
-    pub fn site_failed(&mut self, number: QueueNumber, reply: &str, now: Timestamp) {
+    pub fn site_failed(&mut self, number: QueueId, reply: &str, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -265,14 +260,14 @@ impl Queues {
 
     /// Queues that wait for a connection to the same site.
     #[must_use]
-    pub fn waiting_beside(&self, number: QueueNumber) -> Vec<QueueNumber> {
+    pub fn waiting_beside(&self, number: QueueId) -> Vec<QueueId> {
         let site = self.queues.get(number).and_then(|queue| queue.site);
         let gate = site.and_then(|id| self.gates.get(id));
         gate.map_or_else(Vec::new, |gate| gate.waiting(Line::Connection).collect())
     }
 
     /// Puts a queue into the line of a barring gate, if any. True: the queue has to wait.
-    pub(super) fn must_wait(&mut self, number: QueueNumber, opens: bool, now: Timestamp) -> bool {
+    pub(super) fn must_wait(&mut self, number: QueueId, opens: bool, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get_mut(number) else {
             return true;
         };

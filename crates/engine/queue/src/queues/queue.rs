@@ -3,9 +3,8 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use vere_units::Timestamp;
+use vere_units::{RecordId, Timestamp};
 
-use super::RecordId;
 use super::entries::{Chain, Entries, List, NONE, Slot, Standing};
 use super::gates::GateId;
 use super::heads::HeadPlace;
@@ -151,7 +150,7 @@ impl Queue {
             in_line: [false; 2],
             called: false,
             established: 0,
-            told_before: 0,
+            told_before: RecordId(0),
             tell_from: Timestamp::from_millis(0),
         }
     }

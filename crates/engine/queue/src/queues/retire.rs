@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use vere_units::Timestamp;
+use vere_units::{QueueId, Timestamp};
 
-use super::{QueueNumber, Queues};
+use super::Queues;
 use crate::destination::Destination;
 
 /// A message on its way into a queue.
 #[derive(Debug)]
 #[must_use = "the queue stays until `arrived` is told"]
 pub struct Expected {
-    number: QueueNumber,
+    number: QueueId,
     /// The serial number of the queue among all queues with the same number.
     serial: u32,
 }
@@ -19,7 +19,7 @@ pub struct Expected {
 impl Expected {
     /// The queue of the expected message.
     #[must_use]
-    pub const fn number(&self) -> QueueNumber {
+    pub const fn number(&self) -> QueueId {
         self.number
     }
 }
@@ -27,7 +27,7 @@ impl Expected {
 impl Queues {
     /// Announces a message on its way into a queue, which is kept until as many calls of
     /// [`arrived`](Self::arrived).
-    pub fn expect(&mut self, number: QueueNumber) -> Expected {
+    pub fn expect(&mut self, number: QueueId) -> Expected {
         let serial = self.queues.get_mut(number).map_or(0, |queue| {
             queue.expected += 1;
             queue.serial
@@ -46,12 +46,12 @@ impl Queues {
 
     /// Examines `count` numbers from the end of the last call on, and returns the queues without a message for
     /// `idle`.
-    pub fn vacant(&mut self, count: u32, idle: Duration, now: Timestamp) -> Vec<QueueNumber> {
+    pub fn vacant(&mut self, count: u32, idle: Duration, now: Timestamp) -> Vec<QueueId> {
         let end = self.queues.end();
         let mut vacant = Vec::new();
-        for _ in 0..count.min(end) {
-            let number = self.retire_at % end;
-            self.retire_at = number + 1;
+        for _ in 0..count.min(end.0) {
+            let number = QueueId(self.retire_at.0 % end.0);
+            self.retire_at = number.next();
             if self.is_vacant(number, idle, now) {
                 vacant.push(number);
             }
@@ -63,7 +63,7 @@ impl Queues {
     /// removes the queue from the spool. The knowledge of a site is dropped with the last queue of the site.
     pub fn retire(
         &mut self,
-        number: QueueNumber,
+        number: QueueId,
         idle: Duration,
         now: Timestamp,
     ) -> Option<Destination> {
@@ -74,7 +74,7 @@ impl Queues {
     }
 
     /// Forgets the queue of a destination that could not be made in the spool, and so never held anything.
-    pub fn not_made(&mut self, number: QueueNumber, destination: &Destination) {
+    pub fn not_made(&mut self, number: QueueId, destination: &Destination) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -86,7 +86,7 @@ impl Queues {
         }
     }
 
-    fn remove_queue(&mut self, number: QueueNumber) -> Option<Destination> {
+    fn remove_queue(&mut self, number: QueueId) -> Option<Destination> {
         let queue = self.queues.get(number)?;
         let (place, site) = (queue.place, queue.site);
         for gate in [place, site].into_iter().flatten() {
@@ -99,7 +99,7 @@ impl Queues {
 
     /// Whether removal loses nothing: the queue has no message, no attempt, no pause, and neither place nor site
     /// has a state to remember.
-    fn is_vacant(&self, number: QueueNumber, idle: Duration, now: Timestamp) -> bool {
+    fn is_vacant(&self, number: QueueId, idle: Duration, now: Timestamp) -> bool {
         self.queues.get(number).is_some_and(|queue| {
             let waits = queue.in_ring || queue.in_line != [false; 2] || queue.called;
             !queue.is_active()

@@ -1,9 +1,9 @@
 //! The order of the queues' turns, and the handling of timers.
 
-use vere_units::Timestamp;
+use vere_units::{QueueId, Timestamp};
 
 use super::entries::Standing;
-use super::{Next, QueueNumber, Queues, Timer, Wanted};
+use super::{Next, Queues, Timer, Wanted};
 
 /// Deferred messages examined per call, so that a million messages due at once do not block the
 /// gateway.
@@ -38,7 +38,7 @@ impl Queues {
     }
 
     /// Calls the next queues in the lines of all gates of a queue, after that queue's turn.
-    fn call_others(&mut self, number: QueueNumber, now: Timestamp) {
+    fn call_others(&mut self, number: QueueId, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -55,7 +55,7 @@ impl Queues {
     }
 
     /// Appends a queue to the ring of queues with possible work.
-    pub(super) fn make_runnable(&mut self, number: QueueNumber) {
+    pub(super) fn make_runnable(&mut self, number: QueueId) {
         if let Some(queue) = self.queues.get_mut(number)
             && !queue.in_ring
         {
@@ -66,7 +66,7 @@ impl Queues {
 
     /// The queue whose turn it is. A queue that waits for a connection goes first while connections
     /// are free.
-    fn next_in_ring(&mut self) -> Option<QueueNumber> {
+    fn next_in_ring(&mut self) -> Option<QueueId> {
         if self.totals.connections < self.policy.connections_max {
             let mut waiting = self.starved.pop();
             if waiting.is_none() && self.may_probe() {
@@ -80,7 +80,7 @@ impl Queues {
     }
 
     /// The next task of a queue.
-    fn next(&mut self, number: QueueNumber, now: Timestamp) -> Option<Next> {
+    fn next(&mut self, number: QueueId, now: Timestamp) -> Option<Next> {
         let queue = self.queues.get(number)?;
         let first = self.turn(queue)?;
         if queue.is_suspended(now) {
@@ -120,7 +120,7 @@ impl Queues {
         self.open(number, now)
     }
 
-    fn wake(&mut self, number: QueueNumber, now: Timestamp) -> Option<Next> {
+    fn wake(&mut self, number: QueueId, now: Timestamp) -> Option<Next> {
         if self.must_wait(number, false, now) {
             return None;
         }
@@ -131,7 +131,7 @@ impl Queues {
         Some(Next::Wake(number))
     }
 
-    fn open(&mut self, number: QueueNumber, now: Timestamp) -> Option<Next> {
+    fn open(&mut self, number: QueueId, now: Timestamp) -> Option<Next> {
         if self.must_wait(number, true, now) {
             return None;
         }
@@ -217,7 +217,7 @@ impl Queues {
 
     /// Notes that the destination answered and can be reached. The connection is open until
     /// [`connection_closed`](Self::connection_closed).
-    pub fn destination_reached(&mut self, number: QueueNumber) {
+    pub fn destination_reached(&mut self, number: QueueId) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
@@ -243,7 +243,7 @@ impl Queues {
     /// destinations (the name cannot be looked up, a policy forbids delivery). Each pause is longer
     /// than the last. The host finds messages that expire meanwhile with
     /// [`first_expired`](Self::first_expired).
-    pub fn destination_failed(&mut self, number: QueueNumber, reply: &str, now: Timestamp) {
+    pub fn destination_failed(&mut self, number: QueueId, reply: &str, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };

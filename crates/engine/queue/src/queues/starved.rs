@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::QueueNumber;
+use vere_units::QueueId;
+
 use crate::limits::Precedence;
 
 /// Of this many connections, queues with high priority get the first four, ...
@@ -14,19 +15,19 @@ const LOW_FROM: u8 = 6;
 /// Waiting queues by priority; every queue gets a connection in the end.
 #[derive(Debug, Default)]
 pub(super) struct Starved {
-    lists: [VecDeque<QueueNumber>; 3],
+    lists: [VecDeque<QueueId>; 3],
     /// Queues that wait until fewer connection attempts are in progress.
-    probing: VecDeque<QueueNumber>,
+    probing: VecDeque<QueueId>,
     turn: u8,
 }
 
 impl Starved {
-    pub(super) fn push(&mut self, number: QueueNumber, precedence: Precedence) {
+    pub(super) fn push(&mut self, number: QueueId, precedence: Precedence) {
         self.lists[precedence as usize].push_back(number);
     }
 
     /// Lets a queue wait until fewer connections are on their way.
-    pub(super) fn push_probing(&mut self, number: QueueNumber) {
+    pub(super) fn push_probing(&mut self, number: QueueId) {
         self.probing.push_back(number);
     }
 
@@ -46,12 +47,12 @@ impl Starved {
     }
 
     /// Takes a queue that waits until fewer connection attempts are in progress.
-    pub(super) fn pop_probing(&mut self) -> Option<QueueNumber> {
+    pub(super) fn pop_probing(&mut self) -> Option<QueueId> {
         self.probing.pop_front()
     }
 
     /// Takes the queue whose turn has come.
-    pub(super) fn pop(&mut self) -> Option<QueueNumber> {
+    pub(super) fn pop(&mut self) -> Option<QueueId> {
         let favoured = match self.turn {
             LOW_FROM.. => Precedence::Low,
             NORMAL_FROM.. => Precedence::Normal,
@@ -72,17 +73,20 @@ mod tests {
     fn those_with_precedence_come_first_and_nobody_waits_for_ever() {
         let mut starved = Starved::default();
         for number in 0..100 {
-            starved.push(number, Precedence::High);
-            starved.push(100 + number, Precedence::Normal);
-            starved.push(200 + number, Precedence::Low);
+            starved.push(QueueId(number), Precedence::High);
+            starved.push(QueueId(100 + number), Precedence::Normal);
+            starved.push(QueueId(200 + number), Precedence::Low);
         }
         let first: Vec<_> = std::iter::from_fn(|| starved.pop()).take(14).collect();
         assert_eq!(
             first,
-            [0, 1, 2, 3, 100, 101, 200, 4, 5, 6, 7, 102, 103, 201]
+            [0, 1, 2, 3, 100, 101, 200, 4, 5, 6, 7, 102, 103, 201].map(QueueId)
         );
         assert_eq!(std::iter::from_fn(|| starved.pop()).count(), 286);
-        starved.push(7, Precedence::Low);
-        assert_eq!((starved.pop(), starved.is_empty()), (Some(7), true));
+        starved.push(QueueId(7), Precedence::Low);
+        assert_eq!(
+            (starved.pop(), starved.is_empty()),
+            (Some(QueueId(7)), true)
+        );
     }
 }

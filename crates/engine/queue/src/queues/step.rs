@@ -62,7 +62,7 @@ impl Queues {
     pub fn clock_stepped(&mut self, step: Step, now: Timestamp) {
         self.spare_until(now);
         self.step_messages(step, now);
-        for number in 0..self.queues.end() {
+        for number in self.queues.numbers() {
             let Some(queue) = self.queues.get_mut(number) else {
                 continue;
             };

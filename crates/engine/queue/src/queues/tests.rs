@@ -15,13 +15,13 @@ mod retire;
 mod sites;
 mod step;
 
-const QUEUE: QueueNumber = 4;
+const QUEUE: QueueId = QueueId(4);
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1_000)
 }
 
-fn fresh(record: RecordId, accepted: Timestamp) -> Envelope {
+fn fresh(record: u64, accepted: Timestamp) -> Envelope {
     Envelope {
         head: ScheduleHead {
             trace: TraceId::new(1_000 + record),
@@ -52,7 +52,13 @@ fn queues_with(messages: u64) -> Queues {
         ..Policy::default()
     });
     for record in 0..messages {
-        assert!(queues.admit(QUEUE, record, fresh(record, at(0)), Some(BODY), at(0)));
+        assert!(queues.admit(
+            QUEUE,
+            RecordId(record),
+            fresh(record, at(0)),
+            Some(BODY),
+            at(0)
+        ));
     }
     queues
 }
@@ -98,9 +104,10 @@ fn supply(queues: &mut Queues, now: Timestamp) -> Vec<Wanted> {
     let mut fetched = Vec::new();
     while let Some(next) = queues.poll(now) {
         if let Next::Fetch(wanted) = next {
-            let records = wanted.from..wanted.from + u64::from(wanted.records);
+            let from = wanted.from.0;
+            let records = from..from + u64::from(wanted.records);
             let block: Vec<_> = records
-                .map(|record| (record, fresh(record, at(0)), BODY))
+                .map(|record| (RecordId(record), fresh(record, at(0)), BODY))
                 .collect();
             assert_eq!(queues.supply(&wanted, block), Supplied::Taken);
             fetched.push(wanted);
@@ -125,11 +132,11 @@ fn who_gave_a_connection_up_for_others_does_not_take_it_back_at_once() {
         connections_per_destination_max: 20,
         ..Policy::default()
     });
-    let come = |queues: &mut Queues, number: QueueNumber| {
+    let come = |queues: &mut Queues, number: QueueId| {
         queues.register(number, Destination::domain(format!("d{number}")), at(0));
         for record in 0..100 {
-            let envelope = fresh(u64::from(number) * 100 + record, at(0));
-            assert!(queues.admit(number, record, envelope, Some(BODY), at(0)));
+            let envelope = fresh(u64::from(number.0) * 100 + record, at(0));
+            assert!(queues.admit(number, RecordId(record), envelope, Some(BODY), at(0)));
         }
     };
     let open = |queues: &mut Queues| {
@@ -144,7 +151,7 @@ fn who_gave_a_connection_up_for_others_does_not_take_it_back_at_once() {
     };
     come(&mut queues, QUEUE);
     assert_eq!(open(&mut queues).len(), 20);
-    (1..=2).for_each(|number| come(&mut queues, number));
+    (1..=2).for_each(|number| come(&mut queues, QueueId(number)));
     assert_eq!(open(&mut queues).len(), 4, "a quarter of 32 is spared");
     let mut given_up = 0;
     while !queues.keeps_worker(QUEUE, at(0)) {
@@ -158,8 +165,8 @@ fn who_gave_a_connection_up_for_others_does_not_take_it_back_at_once() {
     assert!(given_up > 0);
     // The others have their chance with their next message.
     let more = fresh(1_000, at(0));
-    assert!(queues.admit(1, 100, more, Some(BODY), at(0)));
-    assert!(open(&mut queues).contains(&1));
+    assert!(queues.admit(QueueId(1), RecordId(100), more, Some(BODY), at(0)));
+    assert!(open(&mut queues).contains(&QueueId(1)));
 }
 
 #[test]
@@ -168,7 +175,7 @@ fn messages_are_given_out_in_acceptance_order() {
     let order: Vec<_> = std::iter::from_fn(|| take(&mut queues, at(0)))
         .map(|job| job.record)
         .collect();
-    assert_eq!(order, [0, 1, 2]);
+    assert_eq!(order, [0, 1, 2].map(RecordId));
 }
 
 #[test]
@@ -199,9 +206,12 @@ fn a_deferred_message_comes_back_from_the_spool_at_its_time() {
     }
     assert_eq!(wake, at(60));
     let fetched = supply(&mut queues, wake);
-    assert_eq!(fetched.iter().map(|one| one.from).collect::<Vec<_>>(), [0]);
+    assert_eq!(
+        fetched.iter().map(|one| one.from).collect::<Vec<_>>(),
+        [RecordId(0)]
+    );
     let again = take(&mut queues, wake).expect("ready again");
-    assert_eq!((again.record, again.body), (0, Some(BODY)));
+    assert_eq!((again.record, again.body), (RecordId(0), Some(BODY)));
 }
 
 #[test]
@@ -236,10 +246,10 @@ fn an_unreachable_destination_is_paused_and_probed_by_one_connection() {
 #[test]
 fn pausing_one_destination_leaves_others_alone() {
     let mut queues = queues_with(1);
-    queues.register(9, Destination::LOCAL, at(0));
+    queues.register(QueueId(9), Destination::LOCAL, at(0));
     queues.destination_failed(QUEUE, "refused", at(0));
-    queues.admit(9, 0, fresh(0, at(0)), Some(BODY), at(0));
-    assert_eq!(queues.poll(at(0)), Some(Next::Open(9)));
+    queues.admit(QueueId(9), RecordId(0), fresh(0, at(0)), Some(BODY), at(0));
+    assert_eq!(queues.poll(at(0)), Some(Next::Open(QueueId(9))));
     assert_eq!(queues.poll(at(0)), None);
 }
 
@@ -248,10 +258,19 @@ fn a_job_given_back_is_first_again() {
     let mut queues = queues_with(2);
     let job = take(&mut queues, at(0)).expect("a job");
     queues.give_back(QUEUE, &job);
-    assert_eq!(take(&mut queues, at(0)).map(|job| job.record), Some(0));
-    let stale = Job { record: 7, ..job };
+    assert_eq!(
+        take(&mut queues, at(0)).map(|job| job.record),
+        Some(RecordId(0))
+    );
+    let stale = Job {
+        record: RecordId(7),
+        ..job
+    };
     queues.give_back(QUEUE, &stale);
-    assert_eq!(take(&mut queues, at(0)).map(|job| job.record), Some(1));
+    assert_eq!(
+        take(&mut queues, at(0)).map(|job| job.record),
+        Some(RecordId(1))
+    );
 }
 
 #[test]
@@ -265,10 +284,10 @@ fn one_message_wakes_one_of_many_idle_workers() {
         assert!(queues.worker_idle(QUEUE));
     }
     assert_eq!(queues.poll(at(0)), None);
-    queues.admit(QUEUE, 3, fresh(3, at(0)), Some(BODY), at(0));
+    queues.admit(QUEUE, RecordId(3), fresh(3, at(0)), Some(BODY), at(0));
     assert_eq!(queues.poll(at(0)), Some(Next::Wake(QUEUE)));
     assert_eq!(queues.poll(at(0)), None);
-    queues.admit(QUEUE, 4, fresh(4, at(0)), Some(BODY), at(0));
+    queues.admit(QUEUE, RecordId(4), fresh(4, at(0)), Some(BODY), at(0));
     assert_eq!(queues.poll(at(0)), Some(Next::Wake(QUEUE)));
     assert_eq!(queues.poll(at(0)), None);
 }
@@ -282,21 +301,27 @@ fn queues_take_turns_and_share_the_connections() {
     });
     for number in 0..3 {
         queues.register(
-            number,
+            QueueId(number),
             Destination::domain(format!("{number}.example")),
             at(0),
         );
         for record in 0..20 {
             let envelope = fresh(u64::from(number) * 100 + record, at(0));
-            queues.admit(number, record, envelope, Some(BODY), at(0));
+            queues.admit(
+                QueueId(number),
+                RecordId(record),
+                envelope,
+                Some(BODY),
+                at(0),
+            );
         }
     }
     let next: Vec<_> = std::iter::from_fn(|| queues.poll(at(0))).collect();
-    assert_eq!(next, [0, 1, 2, 0].map(Next::Open));
+    assert_eq!(next, [0, 1, 2, 0].map(QueueId).map(Next::Open));
     // Whoever waits longest gets what becomes free.
     for expected in [1, 2, 0, 1] {
-        queues.worker_ended(0, true);
-        assert_eq!(queues.poll(at(0)), Some(Next::Open(expected)));
+        queues.worker_ended(QueueId(0), true);
+        assert_eq!(queues.poll(at(0)), Some(Next::Open(QueueId(expected))));
         assert_eq!(queues.poll(at(0)), None);
     }
 }
@@ -308,11 +333,11 @@ fn the_largest_holder_of_memory_gives_way() {
         head_memory_max: 100_000,
         ..Policy::default()
     });
-    queues.register(9, Destination::LOCAL, at(0));
+    queues.register(QueueId(9), Destination::LOCAL, at(0));
     for record in 0..100 {
         queues.admit(
             QUEUE,
-            record,
+            RecordId(record),
             fresh(record, at(0)),
             Some(body.clone()),
             at(0),
@@ -321,12 +346,24 @@ fn the_largest_holder_of_memory_gives_way() {
     }
     let alone = queues.head_octets();
     assert!(alone > 80_000, "the budget is used: {alone}");
-    queues.admit(9, 0, fresh(500, at(0)), Some(body.clone()), at(0));
+    queues.admit(
+        QueueId(9),
+        RecordId(0),
+        fresh(500, at(0)),
+        Some(body.clone()),
+        at(0),
+    );
     assert!(queues.head_octets() <= 100_000);
-    let small = queues.take(9, false, at(0)).expect("at hand at once");
+    let small = queues
+        .take(QueueId(9), false, at(0))
+        .expect("at hand at once");
     assert_eq!(small.body, Some(body));
     let first = take(&mut queues, at(0)).expect("the first of the large one");
-    assert_eq!(first.record, 0, "the last ones gave way, not the first");
+    assert_eq!(
+        first.record,
+        RecordId(0),
+        "the last ones gave way, not the first"
+    );
 }
 
 #[test]
@@ -336,18 +373,27 @@ fn what_the_spool_lost_is_forgotten_and_does_not_hold_up_the_rest() {
         ..Policy::default()
     });
     for record in 0..3 {
-        queues.admit(QUEUE, record, fresh(record, at(0)), Some(BODY), at(0));
+        queues.admit(
+            QUEUE,
+            RecordId(record),
+            fresh(record, at(0)),
+            Some(BODY),
+            at(0),
+        );
     }
     let Some(Next::Fetch(wanted)) = queues.poll(at(0)) else {
         panic!("nothing wanted");
     };
     assert_eq!(queues.poll(at(0)), None, "one block at a time");
-    let later = vec![(1, fresh(1, at(0)), BODY)];
+    let later = vec![(RecordId(1), fresh(1, at(0)), BODY)];
     let trace = fresh(0, at(0)).head.trace;
     assert_eq!(queues.supply(&wanted, later), Supplied::Lost(trace));
     assert_eq!(queues.messages(), 2);
-    assert_eq!(supply(&mut queues, at(0))[0].from, 1);
-    assert_eq!(take(&mut queues, at(0)).map(|job| job.record), Some(1));
+    assert_eq!(supply(&mut queues, at(0))[0].from, RecordId(1));
+    assert_eq!(
+        take(&mut queues, at(0)).map(|job| job.record),
+        Some(RecordId(1))
+    );
 }
 
 #[test]
@@ -355,14 +401,20 @@ fn a_job_whose_record_is_gone_is_forgotten_and_does_not_hold_up_the_rest() {
     for policy in [Policy::default(), gates::in_order()] {
         let mut queues = queues(policy);
         for record in 0..2 {
-            queues.admit(QUEUE, record, fresh(record, at(0)), Some(BODY), at(0));
+            queues.admit(
+                QUEUE,
+                RecordId(record),
+                fresh(record, at(0)),
+                Some(BODY),
+                at(0),
+            );
         }
         let job = take(&mut queues, at(0)).expect("the first");
         assert!(queues.lose(QUEUE, &job));
         assert_eq!((queues.messages(), queues.totals().in_flight), (1, 0));
         assert!(!queues.lose(QUEUE, &job), "it is nobody's any more");
         let next = take(&mut queues, at(0)).expect("the one behind it");
-        assert_eq!(next.record, 1);
+        assert_eq!(next.record, RecordId(1));
         assert_eq!(queues.messages(), 1);
     }
 }
@@ -373,7 +425,7 @@ fn a_block_that_does_not_come_is_asked_for_again_later() {
         head_memory_max: 0,
         ..Policy::default()
     });
-    queues.admit(QUEUE, 0, fresh(0, at(0)), Some(BODY), at(0));
+    queues.admit(QUEUE, RecordId(0), fresh(0, at(0)), Some(BODY), at(0));
     let Some(Next::Fetch(wanted)) = queues.poll(at(0)) else {
         panic!("nothing wanted");
     };
@@ -387,13 +439,13 @@ fn a_block_that_does_not_come_is_asked_for_again_later() {
 fn expired_messages_of_a_paused_queue_are_found_and_claimed() {
     let mut queues = queues_with(3);
     let late = at(0) + queues.policy().expire;
-    queues.admit(QUEUE, 3, fresh(3, late), None, late);
+    queues.admit(QUEUE, RecordId(3), fresh(3, late), None, late);
     let busy = take(&mut queues, late).expect("in flight");
     queues.destination_failed(QUEUE, "refused", late);
     for record in [1, 2] {
-        assert_eq!(queues.first_expired(QUEUE, late), Some(record));
+        assert_eq!(queues.first_expired(QUEUE, late), Some(RecordId(record)));
         let job = queues
-            .claim(QUEUE, record, fresh(record, at(0)), BODY)
+            .claim(QUEUE, RecordId(record), fresh(record, at(0)), BODY)
             .expect("not in flight");
         let attempt = Queues::unreachable_attempt(&job.envelope, "example.net", "refused");
         let settled = queues
@@ -413,7 +465,7 @@ fn expired_messages_of_a_paused_queue_are_found_and_claimed() {
 #[test]
 fn a_record_already_known_is_not_taken_twice() {
     let mut queues = queues_with(1);
-    assert!(!queues.admit(QUEUE, 0, fresh(0, at(0)), None, at(0)));
+    assert!(!queues.admit(QUEUE, RecordId(0), fresh(0, at(0)), None, at(0)));
     assert_eq!(queues.messages(), 1);
     assert!(take(&mut queues, at(0)).is_some());
     assert!(take(&mut queues, at(0)).is_none());
@@ -432,29 +484,33 @@ fn pages_leave_out_nothing_that_stays() {
             },
             ..fresh(record, at(0))
         };
-        assert!(queues.admit(QUEUE, record, envelope, Some(BODY), at(0)));
+        assert!(queues.admit(QUEUE, RecordId(record), envelope, Some(BODY), at(0)));
     }
     let last = queues.newest(QUEUE).expect("one");
-    assert_eq!((last.record, last.trace), (5, TraceId::new(2)));
+    assert_eq!((last.record, last.trace), (RecordId(5), TraceId::new(2)));
     let page = |queues: &Queues, after: Option<RecordId>| -> Vec<RecordId> {
-        let after = after.map(|record| (record, TraceId::new(ids[record as usize])));
+        let after = after.map(|record| (record, TraceId::new(ids[record.0 as usize])));
         let listed = queues.list_behind(QUEUE, after, 2);
         listed.map(|one| one.record).collect()
     };
-    assert_eq!(page(&queues, None), [0, 1]);
-    assert_eq!(page(&queues, Some(1)), [2, 3]);
-    assert!(queues.discard(QUEUE, 1, TraceId::new(3)));
-    assert_eq!(page(&queues, Some(1)), [2, 3]);
-    assert!(queues.discard(QUEUE, 2, TraceId::new(9)));
-    assert_eq!(page(&queues, Some(2)), [3, 4]);
-    assert_eq!(page(&queues, Some(0)), [3, 4]);
-    assert!(page(&queues, Some(5)).is_empty());
+    assert_eq!(page(&queues, None), [0, 1].map(RecordId));
+    assert_eq!(page(&queues, Some(RecordId(1))), [2, 3].map(RecordId));
+    assert!(queues.discard(QUEUE, RecordId(1), TraceId::new(3)));
+    assert_eq!(page(&queues, Some(RecordId(1))), [2, 3].map(RecordId));
+    assert!(queues.discard(QUEUE, RecordId(2), TraceId::new(9)));
+    assert_eq!(page(&queues, Some(RecordId(2))), [3, 4].map(RecordId));
+    assert_eq!(page(&queues, Some(RecordId(0))), [3, 4].map(RecordId));
+    assert!(page(&queues, Some(RecordId(5))).is_empty());
 }
 
 #[test]
 fn summaries_count_what_is_there() {
     let mut queues = queues_with(4);
-    queues.register(5, Destination::domain("empty.example".to_owned()), at(0));
+    queues.register(
+        QueueId(5),
+        Destination::domain("empty.example".to_owned()),
+        at(0),
+    );
     take(&mut queues, at(0));
     let job = take(&mut queues, at(0)).expect("a job");
     put_off(&mut queues, &job, &deferred(), at(0));
@@ -474,16 +530,25 @@ fn summaries_count_what_is_there() {
     };
     assert_eq!(
         listed(None),
-        [(0, Standing::InFlight), (1, Standing::Deferred)]
+        [
+            (RecordId(0), Standing::InFlight),
+            (RecordId(1), Standing::Deferred)
+        ]
     );
     assert_eq!(listed(Some(TraceId::new(1))).len(), 2, "before all");
     let after = Some(fresh(1, at(0)).head.trace);
-    assert_eq!(listed(after), [(2, Standing::Ready), (3, Standing::Ready)]);
+    assert_eq!(
+        listed(after),
+        [
+            (RecordId(2), Standing::Ready),
+            (RecordId(3), Standing::Ready)
+        ]
+    );
     assert_eq!(
         queues
             .places(fresh(3, at(0)).head.trace)
             .collect::<Vec<_>>(),
-        [(QUEUE, 3)]
+        [(QUEUE, RecordId(3))]
     );
     let job = take(&mut queues, at(0)).expect("a job");
     let mut taken = attempt(Disposition::Delivered, 2);
@@ -499,9 +564,9 @@ fn summaries_come_in_pages_in_the_order_of_destinations() {
     let mut queues = Queues::new(Policy::default());
     let name = |number: u32| Destination::domain(format!("{:02}.example", number * 7 % 20));
     for number in 0..20 {
-        queues.register(number, name(number), at(0));
+        queues.register(QueueId(number), name(number), at(0));
         let envelope = fresh(u64::from(number), at(0));
-        queues.admit(number, 0, envelope, Some(BODY), at(0));
+        queues.admit(QueueId(number), RecordId(0), envelope, Some(BODY), at(0));
     }
     let mut seen = Vec::new();
     loop {
@@ -525,20 +590,24 @@ fn what_is_held_stays_without_using_up_retries_until_its_time() {
         held_until: Some(until),
         ..Order::none(destination.clone())
     };
-    queues.set_order(hold(at(100)), 7, at(0));
-    assert_eq!(queues.order_record(&destination), Some(7));
+    queues.set_order(hold(at(100)), RecordId(7), at(0));
+    assert_eq!(queues.order_record(&destination), Some(RecordId(7)));
     assert_eq!(queues.poll(at(0)), None);
     assert!(take(&mut queues, at(99)).is_none());
     let late = at(0) + queues.policy().expire;
-    queues.set_order(hold(order::FOREVER), 8, at(50));
+    queues.set_order(hold(order::FOREVER), RecordId(8), at(50));
     assert_eq!(queues.poll(late), None, "the later order holds");
     assert_eq!(queues.first_expired(QUEUE, late), None);
-    queues.set_order(Order::none(destination.clone()), 8, late);
+    queues.set_order(Order::none(destination.clone()), RecordId(8), late);
     assert_eq!(queues.order_record(&destination), None);
     supply(&mut queues, late);
     let job = take(&mut queues, late).expect("released");
-    assert_eq!((job.record, job.envelope.head.attempts), (0, 0));
-    queues.set_order(hold(late + std::time::Duration::from_secs(1)), 9, late);
+    assert_eq!((job.record, job.envelope.head.attempts), (RecordId(0), 0));
+    queues.set_order(
+        hold(late + std::time::Duration::from_secs(1)),
+        RecordId(9),
+        late,
+    );
     assert!(take(&mut queues, late).is_none());
     let end = late + std::time::Duration::from_secs(2);
     supply(&mut queues, end);
@@ -554,18 +623,18 @@ fn an_order_waits_for_its_queue() {
         refused_until: Some(at(50)),
         ..Order::none(Destination::LOCAL)
     };
-    queues.set_order(order.clone(), 0, at(0));
+    queues.set_order(order.clone(), RecordId(0), at(0));
     assert_eq!(queues.orders(at(0)).collect::<Vec<_>>(), [order]);
     assert!(queues.is_refused(&Destination::LOCAL, at(49)));
     assert!(!queues.is_refused(&Destination::LOCAL, at(50)));
-    queues.register(3, Destination::LOCAL, at(0));
-    queues.admit(3, 0, fresh(0, at(0)), Some(BODY), at(0));
+    queues.register(QueueId(3), Destination::LOCAL, at(0));
+    queues.admit(QueueId(3), RecordId(0), fresh(0, at(0)), Some(BODY), at(0));
     assert_eq!(queues.poll(at(99)), None);
     assert_eq!(queues.fill(&Destination::LOCAL).0, 1);
-    queues.discard(3, 0, fresh(0, at(0)).head.trace);
-    assert_eq!(queues.active(), [3], "a held queue is shown");
+    queues.discard(QueueId(3), RecordId(0), fresh(0, at(0)).head.trace);
+    assert_eq!(queues.active(), [QueueId(3)], "a held queue is shown");
     assert_eq!(queues.poll(at(100)), None);
-    assert_eq!(queues.active(), [] as [QueueNumber; 0]);
+    assert_eq!(queues.active(), [] as [QueueId; 0]);
 }
 
 #[test]
@@ -573,13 +642,19 @@ fn a_message_is_tried_again_or_discarded_by_hand() {
     let mut queues = queues_with(2);
     let trace = |record| fresh(record, at(0)).head.trace;
     let job = take(&mut queues, at(0)).expect("a job");
-    assert!(!queues.discard(QUEUE, 0, trace(0)), "it is in flight");
+    assert!(
+        !queues.discard(QUEUE, RecordId(0), trace(0)),
+        "it is in flight"
+    );
     put_off(&mut queues, &job, &deferred(), at(0));
-    assert!(!queues.retry(QUEUE, 1, trace(1)), "it is ready");
-    assert!(queues.retry(QUEUE, 0, trace(0)));
-    assert!(queues.discard(QUEUE, 1, trace(1)));
+    assert!(!queues.retry(QUEUE, RecordId(1), trace(1)), "it is ready");
+    assert!(queues.retry(QUEUE, RecordId(0), trace(0)));
+    assert!(queues.discard(QUEUE, RecordId(1), trace(1)));
     supply(&mut queues, at(0));
-    assert_eq!(take(&mut queues, at(0)).map(|job| job.record), Some(0));
+    assert_eq!(
+        take(&mut queues, at(0)).map(|job| job.record),
+        Some(RecordId(0))
+    );
     queues.destination_failed(QUEUE, "refused", at(0));
     queues.resume(QUEUE);
     assert_eq!(queues.totals().paused, 0);
@@ -609,12 +684,12 @@ fn those_come_first_that_are_asked_for_and_counters_only_grow() {
     let mut queues = queues_with(2);
     let names = ["a.example", "b.example", "c.example"];
     for (number, name) in (10..).zip(names) {
-        queues.register(number, Destination::domain(name.to_owned()), at(0));
+        queues.register(QueueId(number), Destination::domain(name.to_owned()), at(0));
         for record in 0..u64::from(number - 8) {
             let accepted = at(100 - u64::from(number));
             let mut envelope = fresh(u64::from(number) * 100 + record, accepted);
             envelope.head.not_before = (number == 10).then(|| at(1_000));
-            assert!(queues.admit(number, record, envelope, None, at(100)));
+            assert!(queues.admit(QueueId(number), RecordId(record), envelope, None, at(100)));
         }
     }
     let top = |queues: &Queues, order, filter: &str, limit| {
@@ -653,14 +728,14 @@ fn higher_priorities_leave_first_and_the_lowest_is_not_left_waiting() {
     for record in 0..30 {
         let mut envelope = fresh(record, at(record));
         envelope.head.priority = priority(record);
-        assert!(queues.admit(QUEUE, record, envelope, Some(BODY), at(100)));
+        assert!(queues.admit(QUEUE, RecordId(record), envelope, Some(BODY), at(100)));
     }
     let (rows, _) = queues.top(TopOrder::Name, "", 1);
     assert_eq!(rows[0].priorities, [(5, 25), (0, 4), (-9, 1)]);
     // The seven that come first, then the oldest of all, and so on.
     let mut order = Vec::new();
     while let Some(job) = take(&mut queues, at(100)) {
-        order.push(priority(job.record));
+        order.push(priority(job.record.0));
     }
     assert_eq!(order.len(), 30);
     assert_eq!(order[..7], [5; 7]);
@@ -679,12 +754,12 @@ fn a_priority_counts_for_what_is_not_at_hand_too() {
     for record in 0..4 {
         let mut envelope = fresh(record, at(record));
         envelope.head.priority = i8::from(record == 3);
-        assert!(queues.admit(QUEUE, record, envelope, Some(BODY), at(10)));
+        assert!(queues.admit(QUEUE, RecordId(record), envelope, Some(BODY), at(10)));
     }
     let next = std::iter::from_fn(|| queues.poll(at(10)));
     let fetch = next.filter_map(|next| match next {
         Next::Fetch(wanted) => Some(wanted.from),
         _ => None,
     });
-    assert_eq!(fetch.collect::<Vec<_>>(), [3]);
+    assert_eq!(fetch.collect::<Vec<_>>(), [RecordId(3)]);
 }

@@ -153,7 +153,7 @@ impl Wheel {
 mod tests {
     use std::collections::BTreeSet;
 
-    use vere_units::TraceId;
+    use vere_units::{QueueId, RecordId, TraceId};
 
     use super::*;
     use crate::queues::entries::Entry;
@@ -177,7 +177,7 @@ mod tests {
             match random(4) {
                 0 | 1 => {
                     let span = 1 << random(32);
-                    let mut entry = Entry::new(0, round, TraceId::new(round));
+                    let mut entry = Entry::new(QueueId(0), RecordId(round), TraceId::new(round));
                     entry.due = at(now + random(span));
                     let slot = entries.insert(entry);
                     wheel.insert(&mut entries, slot);
@@ -228,7 +228,7 @@ mod tests {
     fn a_wheel_that_is_woken_whenever_it_asks_gives_out_in_time() {
         let mut entries = Entries::default();
         let mut wheel = Wheel::default();
-        let mut entry = Entry::new(0, 0, TraceId::new(1));
+        let mut entry = Entry::new(QueueId(0), RecordId(0), TraceId::new(1));
         entry.due = at(1_700_000_123_456);
         let slot = entries.insert(entry);
         wheel.insert(&mut entries, slot);

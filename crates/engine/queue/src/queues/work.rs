@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use vere_units::{Timestamp, TraceId};
+use vere_units::{QueueId, RecordId, Timestamp, TraceId};
 
 use super::entries::{Chain, Slot, Standing};
-use super::{Job, QueueNumber, Queues, RecordId};
+use super::{Job, Queues};
 use crate::envelope::Envelope;
 use crate::settlement::{Attempt, Disposition, RecipientResult, Settlement, settle_aged};
 
@@ -14,7 +14,7 @@ impl Queues {
     /// Gives a worker its next message. Returns `None` if no message is ready, the destination is
     /// paused, or the rate allows no message now. `fresh`: the worker has taken no message since it
     /// was opened or woken.
-    pub fn take(&mut self, number: QueueNumber, fresh: bool, now: Timestamp) -> Option<Job> {
+    pub fn take(&mut self, number: QueueId, fresh: bool, now: Timestamp) -> Option<Job> {
         let turn = self.turn(self.queues.get(number)?);
         let queue = self.queues.get_mut(number)?;
         if fresh {
@@ -50,7 +50,7 @@ impl Queues {
     }
 
     /// Notes that an opened or woken worker does not take a message.
-    pub fn stays_away(&mut self, number: QueueNumber) {
+    pub fn stays_away(&mut self, number: QueueId) {
         if let Some(queue) = self.queues.get_mut(number) {
             queue.coming = queue.coming.saturating_sub(1);
             self.gates.give_back(queue);
@@ -58,7 +58,7 @@ impl Queues {
         }
     }
 
-    fn heads_low(&self, number: QueueNumber) -> bool {
+    fn heads_low(&self, number: QueueId) -> bool {
         self.queues
             .get(number)
             .is_some_and(|queue| self.wanted(number, queue).is_some())
@@ -77,7 +77,7 @@ impl Queues {
     /// attempt. Returns `None` if the message is being delivered, or gone.
     pub fn claim(
         &mut self,
-        number: QueueNumber,
+        number: QueueId,
         record: RecordId,
         envelope: Envelope,
         body: Bytes,
@@ -98,7 +98,7 @@ impl Queues {
 
     /// The oldest expired message of a queue that is neither in flight nor held.
     #[must_use]
-    pub fn first_expired(&self, number: QueueNumber, now: Timestamp) -> Option<RecordId> {
+    pub fn first_expired(&self, number: QueueId, now: Timestamp) -> Option<RecordId> {
         let queue = self.queues.get(number)?;
         // A held queue keeps expired messages too.
         let mut at = queue.order.head().filter(|_| queue.held_until.is_none());
@@ -121,7 +121,7 @@ impl Queues {
     /// each by [`delay::notice`](crate::delay::notice), and reports its progress with
     /// [`Queues::told`].
     #[must_use]
-    pub fn first_untold(&self, number: QueueNumber, now: Timestamp) -> Option<RecordId> {
+    pub fn first_untold(&self, number: QueueId, now: Timestamp) -> Option<RecordId> {
         let after = self.policy.delay_notice?;
         let queue = self.queues.get(number)?;
         let oldest = &self.entries[queue.order.head()?];
@@ -131,7 +131,7 @@ impl Queues {
 
     /// Notes that senders of all records before `before` have had any due delay report. `young` is the
     /// acceptance time of the first message that is not due yet, if there is one.
-    pub fn told(&mut self, number: QueueNumber, before: RecordId, young: Option<Timestamp>) {
+    pub fn told(&mut self, number: QueueId, before: RecordId, young: Option<Timestamp>) {
         let after = self.policy.delay_notice.unwrap_or_default();
         if let Some(queue) = self.queues.get_mut(number) {
             queue.told_before = queue.told_before.max(before);
@@ -149,7 +149,7 @@ impl Queues {
 
     /// Notes that a worker has ended. `fresh`: the worker took no message since it was opened or
     /// woken. The worker's jobs must have been settled or given back.
-    pub fn worker_ended(&mut self, number: QueueNumber, fresh: bool) {
+    pub fn worker_ended(&mut self, number: QueueId, fresh: bool) {
         if fresh {
             self.stays_away(number);
         }
@@ -172,7 +172,7 @@ impl Queues {
     }
 
     /// Whether the job is still in flight.
-    fn in_flight(&self, number: QueueNumber, job: &Job) -> bool {
+    fn in_flight(&self, number: QueueId, job: &Job) -> bool {
         let found = self
             .entries
             .find_record(job.envelope.head.trace, number, job.record);
@@ -180,7 +180,7 @@ impl Queues {
     }
 
     /// Puts an untried job back unchanged at the head of its queue.
-    pub fn give_back(&mut self, number: QueueNumber, job: &Job) {
+    pub fn give_back(&mut self, number: QueueId, job: &Job) {
         if !self.in_flight(number, job) {
             return;
         }
@@ -193,7 +193,7 @@ impl Queues {
 
     /// Forgets a job whose record is missing in the spool. The queue would otherwise retry the job
     /// forever and block later messages. Returns false if the job is not in flight.
-    pub fn lose(&mut self, number: QueueNumber, job: &Job) -> bool {
+    pub fn lose(&mut self, number: QueueId, job: &Job) -> bool {
         let is_ours = self.in_flight(number, job);
         if is_ours {
             self.forget(job.slot);
@@ -209,7 +209,7 @@ impl Queues {
     /// flight.
     pub fn settle(
         &mut self,
-        number: QueueNumber,
+        number: QueueId,
         job: &Job,
         attempt: &Attempt,
         now: Timestamp,
@@ -269,7 +269,7 @@ impl Queues {
 
     /// Notes that the remaining envelope of a settled message is in its record, or will be before
     /// any later request for that record. The message then waits for its next attempt.
-    pub fn written(&mut self, number: QueueNumber, job: &Job, rest: &Envelope, now: Timestamp) {
+    pub fn written(&mut self, number: QueueId, job: &Job, rest: &Envelope, now: Timestamp) {
         if !self.in_flight(number, job) {
             return;
         }
@@ -302,7 +302,7 @@ impl Queues {
     }
 
     /// Queues and records that contain a message.
-    pub fn places(&self, trace: TraceId) -> impl Iterator<Item = (QueueNumber, RecordId)> {
+    pub fn places(&self, trace: TraceId) -> impl Iterator<Item = (QueueId, RecordId)> {
         self.entries
             .find(trace)
             .map(|slot| (self.entries[slot].queue, self.entries[slot].record))

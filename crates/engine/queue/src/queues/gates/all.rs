@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use vere_units::Timestamp;
+use vere_units::{QueueId, Timestamp};
 
-use super::super::QueueNumber;
 use super::super::queue::Queue;
 use super::super::step::Step;
 use super::{Gate, GateId, GateTotals, Key, Line};
@@ -142,7 +141,7 @@ impl Gates {
         line: Line,
         policy: &Policy,
         now: Timestamp,
-    ) -> Option<QueueNumber> {
+    ) -> Option<QueueId> {
         let called = self.get_mut(id)?.call(line, policy, now)?;
         *self.waiting(line) -= 1;
         Some(called)
@@ -150,7 +149,7 @@ impl Gates {
 
     /// Applies the current rules to all sites and empties all lines. Returns the queues that
     /// waited.
-    pub(in super::super) fn reassess(&mut self, policy: &Policy) -> Vec<QueueNumber> {
+    pub(in super::super) fn reassess(&mut self, policy: &Policy) -> Vec<QueueId> {
         let mut called = Vec::new();
         for gate in self.gates.iter_mut().flatten() {
             if let Key::Site(site) = &gate.key {
@@ -191,7 +190,7 @@ impl Gates {
     /// the front.
     pub(in super::super) fn line_up(
         &mut self,
-        number: QueueNumber,
+        number: QueueId,
         id: GateId,
         line: Line,
         called: bool,
@@ -207,7 +206,7 @@ impl Gates {
     }
 
     /// Takes a queue out of all lines of a gate.
-    pub(in super::super) fn step_out(&mut self, number: QueueNumber, id: GateId) {
+    pub(in super::super) fn step_out(&mut self, number: QueueId, id: GateId) {
         for line in [Line::Token, Line::Connection] {
             let Some(gate) = self.get_mut(id) else { return };
             let those = &mut gate.lines[line as usize];

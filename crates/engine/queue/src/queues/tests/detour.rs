@@ -22,16 +22,16 @@ fn another_way_holds_until_its_time_for_queues_that_come_later_too() {
     let mut queues = queues_with(1);
     let own = Destination::domain("example.net".to_owned());
     assert_eq!(queues.way(QUEUE, at(0)), Some(own.clone()));
-    queues.set_order(detour(elsewhere(), at(100)), 3, at(0));
+    queues.set_order(detour(elsewhere(), at(100)), RecordId(3), at(0));
     assert_eq!(queues.way(QUEUE, at(99)), Some(elsewhere().into()));
     assert_eq!(queues.way(QUEUE, at(100)), Some(own.clone()));
-    queues.set_order(detour(elsewhere(), FOREVER), 4, at(0));
+    queues.set_order(detour(elsewhere(), FOREVER), RecordId(4), at(0));
     assert_eq!(queues.way(QUEUE, at(1_000_000)), Some(elsewhere().into()));
-    queues.set_order(Order::none(own.clone()), 0, at(0));
+    queues.set_order(Order::none(own.clone()), RecordId(0), at(0));
     assert_eq!(queues.way(QUEUE, at(0)), Some(own.clone()));
 
     let mut recovered = Queues::new(Policy::default());
-    recovered.set_order(detour(elsewhere(), at(100)), 3, at(0));
+    recovered.set_order(detour(elsewhere(), at(100)), RecordId(3), at(0));
     recovered.register(QUEUE, own.clone(), at(0));
     assert_eq!(recovered.way(QUEUE, at(1)), Some(elsewhere().into()));
     assert_eq!(recovered.wake_at(), Some(at(100)));
@@ -46,7 +46,7 @@ fn the_wishes_of_senders_go_along() {
         destination: own,
         ..detour(elsewhere(), FOREVER)
     };
-    queues.set_order(order, 3, at(0));
+    queues.set_order(order, RecordId(3), at(0));
     let way = elsewhere().with(TlsWish::Required);
     assert_eq!(queues.way(QUEUE, at(0)), Some(way));
 }
@@ -57,8 +57,9 @@ fn opened_with_heads(queues: &mut Queues, now: Timestamp) -> usize {
     while let Some(next) = queues.poll(now) {
         match next {
             Next::Fetch(wanted) => {
-                let records = wanted.from..wanted.from + u64::from(wanted.records);
-                let block = records.map(|record| (record, fresh(record, at(0)), BODY));
+                let from = wanted.from.0;
+                let records = from..from + u64::from(wanted.records);
+                let block = records.map(|record| (RecordId(record), fresh(record, at(0)), BODY));
                 queues.supply(&wanted, block);
             }
             Next::Open(_) => count += 1,
@@ -79,7 +80,7 @@ fn a_site_that_fails_is_left_with_the_way_to_it() {
     queues.worker_ended(QUEUE, true);
     queues.worker_ended(QUEUE, true);
     assert_eq!(opened(&mut queues, at(1)), 0, "the site is suspended");
-    queues.set_order(detour(elsewhere(), at(10)), 3, at(1));
+    queues.set_order(detour(elsewhere(), at(10)), RecordId(3), at(1));
     assert_eq!(queues.totals().paused, 0);
     assert!(opened_with_heads(&mut queues, at(1)) > 0, "at once");
     let other = SiteName::new([("dead2.example", 25)], None);

@@ -36,10 +36,10 @@ fn connections(max: usize) -> Limits {
     }
 }
 
-fn fill(queues: &mut Queues, number: QueueNumber, messages: u64) {
+fn fill(queues: &mut Queues, number: QueueId, messages: u64) {
     for record in 0..messages {
-        let envelope = fresh(u64::from(number) * 1_000 + record, at(0));
-        assert!(queues.admit(number, record, envelope, Some(BODY), at(0)));
+        let envelope = fresh(u64::from(number.0) * 1_000 + record, at(0));
+        assert!(queues.admit(number, RecordId(record), envelope, Some(BODY), at(0)));
     }
 }
 
@@ -76,7 +76,7 @@ fn a_rate_holds_messages_back_without_an_attempt() {
     }
     assert_eq!(now, at(130), "one in five seconds");
     let records: Vec<_> = jobs.iter().flatten().map(|job| job.record).collect();
-    assert_eq!(records, [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(records, [0, 1, 2, 3, 4, 5, 6, 7].map(RecordId));
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn a_worker_that_sends_nothing_gives_its_token_back() {
 fn a_throttled_destination_leaves_others_alone() {
     let slow = Scope::Domains(Names::One("slow.example".to_owned()));
     let mut queues = Queues::new(rules([(slow, rate(1, 3_600, 1))]));
-    queues.register(0, domain("slow.example"), at(0));
-    queues.register(1, domain("fast.example"), at(0));
-    fill(&mut queues, 0, 10);
-    fill(&mut queues, 1, 10);
+    queues.register(QueueId(0), domain("slow.example"), at(0));
+    queues.register(QueueId(1), domain("fast.example"), at(0));
+    fill(&mut queues, QueueId(0), 10);
+    fill(&mut queues, QueueId(1), 10);
     let opened = polled(&mut queues, at(0));
     let of = |number| {
         opened
@@ -109,8 +109,8 @@ fn a_throttled_destination_leaves_others_alone() {
             .filter(|next| **next == Next::Open(number))
             .count()
     };
-    assert_eq!((of(0), of(1)), (1, 10));
-    let sent = std::iter::from_fn(|| queues.take(1, false, at(0))).count();
+    assert_eq!((of(QueueId(0)), of(QueueId(1))), (1, 10));
+    let sent = std::iter::from_fn(|| queues.take(QueueId(1), false, at(0))).count();
     assert_eq!(sent, 10);
 }
 
@@ -122,8 +122,8 @@ fn queues_of_one_place_share_its_limits() {
         (1, "requiretls:a.example"),
         (2, "b.example"),
     ] {
-        queues.register(number, name.parse().expect("a name"), at(0));
-        fill(&mut queues, number, 5);
+        queues.register(QueueId(number), name.parse().expect("a name"), at(0));
+        fill(&mut queues, QueueId(number), 5);
     }
     let opened = polled(&mut queues, at(0));
     let of = |number| {
@@ -132,9 +132,9 @@ fn queues_of_one_place_share_its_limits() {
             .filter(|next| **next == Next::Open(number))
             .count()
     };
-    assert_eq!((of(0) + of(1), of(2)), (3, 3));
-    assert!(of(0) > 0 && of(1) > 0, "they take turns");
-    queues.worker_ended(0, true);
+    assert_eq!((of(QueueId(0)) + of(QueueId(1)), of(QueueId(2))), (3, 3));
+    assert!(of(QueueId(0)) > 0 && of(QueueId(1)) > 0, "they take turns");
+    queues.worker_ended(QueueId(0), true);
     assert_eq!(polled(&mut queues, at(0)).len(), 1, "its place is taken");
 }
 
@@ -194,13 +194,13 @@ fn destinations_with_precedence_get_the_connections_that_become_free() {
         (1, "bulk.example"),
         (2, "vip.example"),
     ] {
-        queues.register(number, domain(name), at(0));
-        fill(&mut queues, number, 1);
+        queues.register(QueueId(number), domain(name), at(0));
+        fill(&mut queues, QueueId(number), 1);
     }
-    assert_eq!(polled(&mut queues, at(0)), [Next::Open(0)]);
-    assert!(queues.take(0, true, at(0)).is_some());
-    queues.worker_ended(0, false);
-    assert_eq!(polled(&mut queues, at(0)), [Next::Open(2)]);
+    assert_eq!(polled(&mut queues, at(0)), [Next::Open(QueueId(0))]);
+    assert!(queues.take(QueueId(0), true, at(0)).is_some());
+    queues.worker_ended(QueueId(0), false);
+    assert_eq!(polled(&mut queues, at(0)), [Next::Open(QueueId(2))]);
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn a_rule_about_hosts_holds_for_all_domains_they_serve() {
     let mut queues = Queues::new(rules([(below, limits)]));
     let site = SiteName::new([("mx.big.example", 25)], None);
     for number in 0..3 {
-        queues.register(number, domain(&format!("{number}.example")), at(0));
-        fill(&mut queues, number, 2);
+        queues.register(QueueId(number), domain(&format!("{number}.example")), at(0));
+        fill(&mut queues, QueueId(number), 2);
     }
     assert_eq!(polled(&mut queues, at(0)).len(), 6, "nobody knows yet");
     let goes_on = |queues: &mut Queues, number| {
@@ -225,13 +225,13 @@ fn a_rule_about_hosts_holds_for_all_domains_they_serve() {
         goes_on
     };
     let on: Vec<_> = [0, 0, 1, 1, 2, 2]
-        .map(|number| goes_on(&mut queues, number))
+        .map(|number| goes_on(&mut queues, QueueId(number)))
         .into();
     assert_eq!(on.iter().filter(|on| **on).count(), 2, "{on:?}");
     assert_eq!(polled(&mut queues, at(0)), []);
-    assert_eq!(queues.messages_per_connection_max(0), Some(7));
-    queues.worker_ended(0, true);
-    queues.worker_ended(0, true);
+    assert_eq!(queues.messages_per_connection_max(QueueId(0)), Some(7));
+    queues.worker_ended(QueueId(0), true);
+    queues.worker_ended(QueueId(0), true);
     assert_eq!(polled(&mut queues, at(0)).len(), 2, "others get the places");
 }
 
@@ -246,7 +246,13 @@ pub(super) fn in_order() -> Policy {
 fn where_the_order_is_kept_one_message_leaves_at_a_time_and_the_first_holds_the_others() {
     let mut queues = queues(in_order());
     for record in 0..4 {
-        queues.admit(QUEUE, record, fresh(record, at(0)), Some(BODY), at(0));
+        queues.admit(
+            QUEUE,
+            RecordId(record),
+            fresh(record, at(0)),
+            Some(BODY),
+            at(0),
+        );
     }
     assert_eq!(polled(&mut queues, at(0)), [Next::Open(QUEUE)]);
     let first = queues.take(QUEUE, true, at(0)).expect("the first");
@@ -257,14 +263,20 @@ fn where_the_order_is_kept_one_message_leaves_at_a_time_and_the_first_holds_the_
     assert_eq!(polled(&mut queues, at(30)), []);
     supply(&mut queues, at(60));
     let again = take(&mut queues, at(60)).expect("its time has come");
-    assert_eq!((again.record, again.envelope.head.attempts), (0, 0));
+    assert_eq!(
+        (again.record, again.envelope.head.attempts),
+        (RecordId(0), 0)
+    );
     let failed = attempt(Disposition::Failed, 2);
     queues.settle(QUEUE, &again, &failed, at(60));
     let next = take(&mut queues, at(60)).expect("given up, so the next one");
-    assert_eq!(next.record, 1);
+    assert_eq!(next.record, RecordId(1));
     queues.give_back(QUEUE, &next);
-    assert!(queues.discard(QUEUE, 1, next.envelope.head.trace));
-    assert_eq!(take(&mut queues, at(60)).map(|job| job.record), Some(2));
+    assert!(queues.discard(QUEUE, RecordId(1), next.envelope.head.trace));
+    assert_eq!(
+        take(&mut queues, at(60)).map(|job| job.record),
+        Some(RecordId(2))
+    );
     assert!(queues.summaries(None, 1)[0].in_order);
 }
 
@@ -284,5 +296,8 @@ fn the_order_is_kept_from_a_reload_on() {
         "the second one is under way"
     );
     queues.settle(QUEUE, &second, &delivered, at(0));
-    assert_eq!(take(&mut queues, at(0)).map(|job| job.record), Some(2));
+    assert_eq!(
+        take(&mut queues, at(0)).map(|job| job.record),
+        Some(RecordId(2))
+    );
 }

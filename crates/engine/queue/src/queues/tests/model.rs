@@ -12,12 +12,12 @@ const NUMBERS: u32 = 3;
 #[derive(Debug, Clone)]
 enum Step {
     Admit {
-        queue: u32,
+        queue: QueueId,
         body: usize,
         later: Option<u64>,
     },
     Work {
-        queue: u32,
+        queue: QueueId,
     },
     Settle {
         nth: usize,
@@ -31,10 +31,10 @@ enum Step {
         nth: usize,
     },
     Reach {
-        queue: u32,
+        queue: QueueId,
     },
     Fail {
-        queue: u32,
+        queue: QueueId,
     },
     Claim {
         nth: usize,
@@ -55,7 +55,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let queue = 0..NUMBERS;
+    let queue = (0..NUMBERS).prop_map(QueueId);
     prop_oneof![
         4 => (queue.clone(), 0_usize..3_000, proptest::option::of(0_u64..200_000))
             .prop_map(|(queue, body, later)| Step::Admit { queue, body, later }),
@@ -78,10 +78,10 @@ struct World {
     queues: Queues,
     now: Timestamp,
     /// What the spool holds: queue, record, envelope, body.
-    spool: Vec<(u32, RecordId, Envelope, Bytes)>,
-    flying: Vec<(u32, Job)>,
+    spool: Vec<(QueueId, RecordId, Envelope, Bytes)>,
+    flying: Vec<(QueueId, Job)>,
     /// What attempts left, on its way into the records.
-    settled: Vec<(u32, Job, Envelope)>,
+    settled: Vec<(QueueId, Job, Envelope)>,
     next: RecordId,
 }
 
@@ -93,7 +93,7 @@ fn empty() -> Queues {
         connections_per_destination_max: 3,
         ..Policy::default()
     });
-    for number in 0..NUMBERS {
+    for number in (0..NUMBERS).map(QueueId) {
         let destination = Destination::domain(format!("{number}.example"));
         queues.register(number, destination, at(0));
     }
@@ -108,7 +108,7 @@ impl World {
             spool: Vec::new(),
             flying: Vec::new(),
             settled: Vec::new(),
-            next: 0,
+            next: RecordId(0),
         }
     }
 
@@ -170,22 +170,22 @@ impl World {
         }
     }
 
-    fn place(&self, queue: u32, record: RecordId) -> usize {
-        let is = |one: &(u32, RecordId, Envelope, Bytes)| (one.0, one.1) == (queue, record);
+    fn place(&self, queue: QueueId, record: RecordId) -> usize {
+        let is = |one: &(QueueId, RecordId, Envelope, Bytes)| (one.0, one.1) == (queue, record);
         self.spool.iter().position(is).expect("the spool has it")
     }
 
-    fn held_until(&mut self, queue: u32, record: RecordId, until: Option<Timestamp>) {
+    fn held_until(&mut self, queue: QueueId, record: RecordId, until: Option<Timestamp>) {
         let place = self.place(queue, record);
         self.spool[place].2.head.held_until = until;
     }
 
-    fn is_held(&self, queue: u32, record: RecordId) -> bool {
+    fn is_held(&self, queue: QueueId, record: RecordId) -> bool {
         let held = self.spool[self.place(queue, record)].2.head.held_until;
         held.is_some_and(|until| until > self.now)
     }
 
-    fn is_flying(&self, queue: u32, record: RecordId) -> bool {
+    fn is_flying(&self, queue: QueueId, record: RecordId) -> bool {
         let flying = self.flying.iter().map(|(queue, job)| (*queue, job.record));
         let settled = self.settled.iter();
         let settled = settled.map(|(queue, job, _)| (*queue, job.record));
@@ -226,16 +226,16 @@ impl World {
         }
     }
 
-    fn admit(&mut self, queue: u32, body: usize, later: Option<u64>) {
+    fn admit(&mut self, queue: QueueId, body: usize, later: Option<u64>) {
         let record = self.next;
-        self.next += 1;
+        self.next = record.next();
         let envelope = Envelope {
             head: ScheduleHead {
                 not_before: later.map(|later| self.now + std::time::Duration::from_millis(later)),
                 size: u32::try_from(body).expect("small"),
-                ..fresh(record, self.now).head
+                ..fresh(record.0, self.now).head
             },
-            ..fresh(record, self.now)
+            ..fresh(record.0, self.now)
         };
         let body = Bytes::from(vec![b'x'; body]);
         self.spool
@@ -246,7 +246,7 @@ impl World {
         );
     }
 
-    fn settle(&mut self, queue: u32, job: &Job, outcome: u8) {
+    fn settle(&mut self, queue: QueueId, job: &Job, outcome: u8) {
         let disposition = match outcome {
             0 => Disposition::Delivered,
             1 => Disposition::Failed,
@@ -287,7 +287,7 @@ impl World {
         let in_flight = self.flying.len() + self.settled.len();
         assert_eq!(queues.totals().in_flight, in_flight);
         let (mut deferred, mut held_in_all) = (0, 0);
-        for number in 0..NUMBERS {
+        for number in (0..NUMBERS).map(QueueId) {
             let queue = queues.queues.get(number).expect("registered");
             let listed: Vec<_> = queues.list(number, None, usize::MAX).collect();
             let held = self.spool.iter().filter(|one| one.0 == number);
@@ -331,7 +331,7 @@ impl World {
         }
         assert_eq!(queues.totals().deferred, deferred);
         assert_eq!(queues.totals().held, held_in_all);
-        let first = (0..NUMBERS).filter_map(|number| queues.list(number, None, 1).next());
+        let first = (0..NUMBERS).filter_map(|number| queues.list(QueueId(number), None, 1).next());
         assert_eq!(queues.oldest(), first.map(|one| one.accepted).min());
         assert_eq!(queues.held.len(), held_in_all);
         let timed = |number| {
@@ -339,11 +339,11 @@ impl World {
             let ends = listed.filter_map(|one| one.held_until);
             ends.filter(|until| *until != FOREVER).count()
         };
-        let timed: usize = (0..NUMBERS).map(timed).sum();
+        let timed: usize = (0..NUMBERS).map(QueueId).map(timed).sum();
         assert_eq!(queues.wheel.len(), deferred + timed);
         assert!(queues.totals().connections <= 4);
         let held: usize = (0..NUMBERS)
-            .filter_map(|number| queues.queues.get(number))
+            .filter_map(|number| queues.queues.get(QueueId(number)))
             .map(|queue| queue.head_octets)
             .sum();
         assert_eq!(queues.head_octets(), held);
@@ -360,12 +360,12 @@ impl World {
         for round in 0.. {
             assert!(round < 10_000, "{} messages stay", self.spool.len());
             for number in 0..NUMBERS {
-                self.queues.destination_reached(number);
+                self.queues.destination_reached(QueueId(number));
             }
             self.poll();
             for number in 0..NUMBERS {
-                while let Some(job) = self.queues.take(number, true, self.now) {
-                    self.flying.push((number, job));
+                while let Some(job) = self.queues.take(QueueId(number), true, self.now) {
+                    self.flying.push((QueueId(number), job));
                     self.poll();
                 }
             }

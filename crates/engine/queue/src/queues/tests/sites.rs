@@ -52,7 +52,7 @@ enum Does {
 }
 
 struct Worker {
-    queue: QueueNumber,
+    queue: QueueId,
     fresh: bool,
     open: bool,
     job: Option<(Job, Timestamp)>,
@@ -69,7 +69,7 @@ struct World {
     workers: HashMap<usize, Worker>,
     next_worker: usize,
     next_record: u64,
-    spool: HashMap<(QueueNumber, RecordId), Envelope>,
+    spool: HashMap<(QueueId, RecordId), Envelope>,
     delivered: Vec<u64>,
     /// The records that left, by queue.
     left: Vec<Vec<RecordId>>,
@@ -92,7 +92,7 @@ impl World {
         };
         for number in 0..queues {
             let name = Destination::domain(format!("{number}.example"));
-            world.queues.register(number, name, world.time());
+            world.queues.register(QueueId(number), name, world.time());
         }
         world
     }
@@ -101,18 +101,20 @@ impl World {
         Timestamp::from_millis(self.now)
     }
 
-    fn server_of(&self, queue: QueueNumber) -> usize {
-        queue as usize % self.servers.len()
+    fn server_of(&self, queue: QueueId) -> usize {
+        queue.0 as usize % self.servers.len()
     }
 
-    fn admit(&mut self, queue: QueueNumber, count: u64) {
+    fn admit(&mut self, queue: QueueId, count: u64) {
         for _ in 0..count {
             let record = self.next_record;
             self.next_record += 1;
             let envelope = fresh(record, self.time());
-            self.spool.insert((queue, record), envelope.clone());
+            self.spool
+                .insert((queue, RecordId(record)), envelope.clone());
             let now = self.time();
-            self.queues.admit(queue, record, envelope, Some(BODY), now);
+            self.queues
+                .admit(queue, RecordId(record), envelope, Some(BODY), now);
         }
     }
 
@@ -250,7 +252,7 @@ impl World {
         self.end(worker);
     }
 
-    fn settle(&mut self, queue: QueueNumber, job: &Job, attempt: &Attempt) {
+    fn settle(&mut self, queue: QueueId, job: &Job, attempt: &Attempt) {
         let now = self.time();
         let settled = self
             .queues
@@ -308,9 +310,9 @@ impl World {
             closed: !good,
         };
         self.settle(queue, &job, &attempt);
-        self.delivered[queue as usize] += u64::from(good);
+        self.delivered[queue.0 as usize] += u64::from(good);
         if good {
-            self.left[queue as usize].push(job.record);
+            self.left[queue.0 as usize].push(job.record);
         }
         self.queues.answered(queue, &answered, now);
         if !good || !self.queues.keeps_worker(queue, now) {
@@ -329,7 +331,7 @@ impl World {
     fn close(&mut self, worker: usize) {
         let state = self.workers.get_mut(&worker).expect("a worker");
         if std::mem::take(&mut state.open) {
-            let index = state.queue as usize % self.servers.len();
+            let index = state.queue.0 as usize % self.servers.len();
             self.servers[index].open -= 1;
             self.queues.connection_closed(state.queue);
         }
@@ -344,9 +346,9 @@ impl World {
     /// What the gates count is what there is.
     fn check(&self) {
         for (index, server) in self.servers.iter().enumerate() {
-            let here = |queue: &QueueNumber| self.server_of(*queue) == index;
+            let here = |queue: &QueueId| self.server_of(*queue) == index;
             let workers = self.workers.values().filter(|one| here(&one.queue)).count();
-            let numbers = (0..self.queues.queues.end()).filter(here);
+            let numbers = self.queues.queues.numbers().filter(here);
             let sites: BTreeSet<_> = numbers
                 .filter_map(|number| self.queues.queues.get(number)?.site)
                 .collect();
@@ -370,7 +372,7 @@ impl World {
         assert_eq!(known, idle);
         assert_eq!(self.queues.idlers.len(), idle.len());
         assert_eq!(self.queues.gates.totals(), self.queues.gates.counted());
-        for number in 0..self.queues.queues.end() {
+        for number in self.queues.queues.numbers() {
             let queue = self.queues.queues.get(number).expect("a queue");
             assert_eq!(queue.released, 0);
             for gate in self.queues.gates.of(queue) {
@@ -385,7 +387,7 @@ impl World {
 fn a_site_gets_more_connections_while_it_takes_them_and_no_more_than_allowed() {
     let mut world = World::new(vec![SERVER; 1], 30, Policy::default());
     for queue in 0..30 {
-        world.admit(queue, 200);
+        world.admit(QueueId(queue), 200);
     }
     world.run(200);
     assert!(
@@ -404,7 +406,7 @@ fn a_site_that_takes_few_connections_is_seldom_asked_for_more() {
     let few = Server { room: 5, ..SERVER };
     let mut world = World::new(vec![few], 10, Policy::default());
     for queue in 0..10 {
-        world.admit(queue, 1_000);
+        world.admit(QueueId(queue), 1_000);
     }
     world.run(110_000);
     world.check();
@@ -423,7 +425,7 @@ fn a_dead_site_costs_one_connection_a_pause_and_no_message_a_retry() {
     };
     let mut world = World::new(vec![dead], 50, Policy::default());
     for queue in 0..50 {
-        world.admit(queue, 20);
+        world.admit(QueueId(queue), 20);
     }
     // Pauses of 1, 5, 15 and 60 minutes; the first time nobody knows that they are one site.
     world.run(80 * 60_000);
@@ -453,7 +455,7 @@ fn a_site_that_breaks_off_is_left_alone_until_it_is_better() {
     };
     let mut world = World::new(vec![busy], 4, Policy::default());
     for queue in 0..4 {
-        world.admit(queue, 500);
+        world.admit(QueueId(queue), 500);
     }
     world.run(60_000);
     let touched = world
@@ -481,7 +483,7 @@ fn one_dead_site_among_a_thousand_does_not_slow_the_others() {
         };
         let mut world = World::new(servers, 1_000, policy);
         for queue in 0..1_000 {
-            world.admit(queue, 40);
+            world.admit(QueueId(queue), 40);
         }
         world.run(400);
         world.check();
@@ -512,13 +514,13 @@ fn hosts_that_hang_or_are_slow_do_not_use_up_the_connections() {
         let mut world = World::new(servers, 1_000, policy);
         if hanging {
             for queue in 0..900 {
-                world.admit(queue, 30);
+                world.admit(QueueId(queue), 30);
             }
         }
         world.run(12_000);
         world.check();
         for queue in 900..1_000 {
-            world.admit(queue, 15);
+            world.admit(QueueId(queue), 15);
         }
         world.run(1_000);
         world.check();
@@ -536,7 +538,7 @@ fn domains_of_one_site_take_turns() {
     };
     let mut world = World::new(vec![SERVER; 1], 20, policy);
     for queue in 0..20 {
-        world.admit(queue, 1_000);
+        world.admit(QueueId(queue), 1_000);
     }
     world.run(200_000);
     assert_eq!(world.servers[0].most, 2);
@@ -560,7 +562,7 @@ fn connections_that_idle_give_way_to_destinations_that_wait() {
     for (world, within) in [(&mut world, 3_000), (&mut shared, 3_000)] {
         for round in 1..=2 {
             for queue in 0..world.delivered.len() {
-                world.admit(u32::try_from(queue).expect("few"), 1);
+                world.admit(QueueId(u32::try_from(queue).expect("few")), 1);
             }
             world.run(within);
             world.check();
@@ -590,11 +592,11 @@ fn no_more_connections_end_than_others_wait_for() {
     };
     let mut world = World::new(vec![SERVER; 21], 21, policy);
     for queue in 0..20 {
-        world.admit(queue, 1);
+        world.admit(QueueId(queue), 1);
     }
     world.run(1_000);
     assert_eq!(world.workers.len(), 20);
-    world.admit(20, 1);
+    world.admit(QueueId(20), 1);
     world.run(1_000);
     assert_eq!(world.queues.messages(), 0);
     assert_eq!(world.workers.len(), 20, "one for one");
@@ -636,7 +638,7 @@ proptest! {
         let mut world = World::new(vec![SERVER; 4], 12, policy);
         for change in changes {
             match change {
-                Change::Admit(queue, count) => world.admit(queue, count),
+                Change::Admit(queue, count) => world.admit(QueueId(queue), count),
                 Change::Up(at, up) => world.servers[at].up = up,
                 Change::Busy(at, busy) => world.servers[at].busy = busy,
                 Change::Room(at, room) => world.servers[at].room = room,

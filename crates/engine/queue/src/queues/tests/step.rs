@@ -25,7 +25,7 @@ impl World {
         let mut queues = queues(policy);
         for record in 0..messages {
             let envelope = fresh(record, at(wall));
-            assert!(queues.admit(QUEUE, record, envelope, Some(BODY), at(wall)));
+            assert!(queues.admit(QUEUE, RecordId(record), envelope, Some(BODY), at(wall)));
         }
         Self { queues, wall }
     }
@@ -74,19 +74,19 @@ impl World {
 fn the_next_attempt_comes_when_it_would_have_come() {
     for step in [400 * DAY as i64, -(DAY as i64), 3_600, -3_600] {
         let mut world = World::new(2);
-        assert_eq!(world.attempt(), [0, 1]);
+        assert_eq!(world.attempt(), [0, 1].map(RecordId));
         world.wall += 20;
         world.step(step);
         assert!(world.attempt().is_empty(), "{step}");
         world.wall += 39;
         assert!(world.attempt().is_empty(), "{step}");
         world.wall += 2;
-        assert_eq!(world.attempt(), [0, 1], "{step}");
+        assert_eq!(world.attempt(), [0, 1].map(RecordId), "{step}");
         world.step(-step);
         world.wall += 59;
         assert!(world.attempt().is_empty(), "{step}, and back");
         world.wall += 2;
-        assert_eq!(world.attempt(), [0, 1], "{step}, and back");
+        assert_eq!(world.attempt(), [0, 1].map(RecordId), "{step}, and back");
     }
 }
 
@@ -109,7 +109,10 @@ fn nothing_expires_because_the_clock_was_put_ahead() {
     assert_eq!(accepted, at(1_400 * DAY));
     // By its true age it expires.
     world.wall += 5 * DAY;
-    assert_eq!(world.queues.first_expired(QUEUE, world.now()), Some(0));
+    assert_eq!(
+        world.queues.first_expired(QUEUE, world.now()),
+        Some(RecordId(0))
+    );
     assert!(world.expires_at_once());
 }
 
@@ -119,11 +122,18 @@ fn what_a_start_finds_too_old_has_one_full_retry() {
     let mut world = World::new(0);
     world.queues.spare_until(world.now());
     let old = fresh(0, at(world.wall - 6 * DAY));
-    assert!(world.queues.admit(QUEUE, 0, old, Some(BODY), world.now()));
+    assert!(
+        world
+            .queues
+            .admit(QUEUE, RecordId(0), old, Some(BODY), world.now())
+    );
     assert_eq!(world.queues.first_expired(QUEUE, world.now()), None);
     assert!(!world.expires_at_once());
     world.wall += 4 * 3_600;
-    assert_eq!(world.queues.first_expired(QUEUE, world.now()), Some(0));
+    assert_eq!(
+        world.queues.first_expired(QUEUE, world.now()),
+        Some(RecordId(0))
+    );
     assert!(world.expires_at_once());
 }
 
@@ -139,7 +149,11 @@ fn times_of_a_clock_that_was_ahead_are_bounded_on_admission() {
         },
         ..fresh(0, ahead)
     };
-    assert!(world.queues.admit(QUEUE, 0, envelope, None, world.now()));
+    assert!(
+        world
+            .queues
+            .admit(QUEUE, RecordId(0), envelope, None, world.now())
+    );
     assert_eq!(world.queues.oldest(), Some(world.now()));
     world.wall += 4 * 3_600 - 1;
     assert!(world.attempt().is_empty());
@@ -161,7 +175,9 @@ fn times_of_a_clock_that_was_ahead_are_bounded_on_admission() {
         ..fresh(0, ahead)
     };
     assert_eq!(
-        world.queues.supply(&wanted, vec![(0, late, BODY)]),
+        world
+            .queues
+            .supply(&wanted, vec![(RecordId(0), late, BODY)]),
         Supplied::Taken
     );
     let now = world.now();
@@ -187,10 +203,10 @@ fn what_is_from_the_future_ages_from_when_that_was_seen_first() {
         assert_eq!(record.head.see(world.now()), day == 0);
         world.queues = queues(Policy::default());
         world.queues.spare_until(world.now());
-        assert!((world.queues).admit(QUEUE, 0, record.clone(), None, world.now()));
+        assert!((world.queues).admit(QUEUE, RecordId(0), record.clone(), None, world.now()));
         world.wall += 4 * 3_600;
         let expired = world.queues.first_expired(QUEUE, world.now());
-        assert_eq!(expired, (day == 5).then_some(0), "day {day}");
+        assert_eq!(expired, (day == 5).then_some(RecordId(0)), "day {day}");
     }
 }
 
@@ -204,7 +220,7 @@ fn an_attempt_by_a_clock_that_is_behind_does_not_make_mail_old() {
     world.wall = DAY;
     assert!(record.head.see(world.now()));
     let body = Some(BODY);
-    assert!((world.queues).admit(QUEUE, 0, record.clone(), body, world.now()));
+    assert!((world.queues).admit(QUEUE, RecordId(0), record.clone(), body, world.now()));
     let now = world.now();
     let job = take(&mut world.queues, now).expect("it is ready");
     let settled = put_off(&mut world.queues, &job, &deferred(), now);
@@ -216,13 +232,17 @@ fn an_attempt_by_a_clock_that_is_behind_does_not_make_mail_old() {
     // The next start has the right time.
     world.wall = begin + DAY;
     world.queues = queues(Policy::default());
-    assert!(world.queues.admit(QUEUE, 0, rest, None, world.now()));
+    assert!(
+        world
+            .queues
+            .admit(QUEUE, RecordId(0), rest, None, world.now())
+    );
     assert_eq!(world.queues.oldest(), Some(at(begin)));
     assert_eq!(world.queues.first_expired(QUEUE, world.now()), None);
     // Put ahead while it runs, it is known by how much.
     let mut world = World::new(0);
     world.wall = DAY;
-    assert!((world.queues).admit(QUEUE, 0, record, Some(BODY), world.now()));
+    assert!((world.queues).admit(QUEUE, RecordId(0), record, Some(BODY), world.now()));
     world.step(begin as i64);
     let now = world.now();
     let job = take(&mut world.queues, now).expect("it is ready");
@@ -241,12 +261,12 @@ fn what_an_operator_holds_until_a_time_is_held_until_that_time() {
         held_until: Some(at(world.wall + 7_200)),
         ..Order::none(Destination::domain("example.net".to_owned()))
     };
-    world.queues.set_order(order, 1, world.now());
+    world.queues.set_order(order, RecordId(1), world.now());
     world.step(3_600);
     world.wall += 3_599;
     assert!(world.attempt().is_empty());
     world.wall += 2;
-    assert_eq!(world.attempt(), [0]);
+    assert_eq!(world.attempt(), [RecordId(0)]);
 }
 
 #[test]

@@ -1,0 +1,54 @@
+//! The numbers of queues and of records in queues.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        ///
+        /// Serialised as the bare number.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub $inner);
+
+        impl $name {
+            /// The following number; the highest number follows itself.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                Self(self.0.saturating_add(1))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl From<$inner> for $name {
+            fn from(number: $inner) -> Self {
+                Self(number)
+            }
+        }
+
+        impl From<$name> for $inner {
+            fn from(number: $name) -> Self {
+                number.0
+            }
+        }
+    };
+}
+
+number! {
+    /// The number of a queue within the group of its owner. The owner chooses the number, from 0 up.
+    QueueId(u32)
+}
+number! {
+    /// The number of a record within the queue: increasing, in acceptance order. The owner chooses the
+    /// number; a refused number is skipped.
+    RecordId(u64)
+}
