@@ -64,6 +64,8 @@ struct DiskState {
     stop_at: Option<u64>,
     /// Announced reads: offsets and lengths.
     needed: Vec<(u64, u64)>,
+    /// Octets read until now.
+    read: u64,
 }
 
 impl DiskState {
@@ -130,6 +132,12 @@ impl MemoryDisk {
     /// Whether syncs fail from now on, and what was not synced is then taken for clean.
     pub fn fail_syncs(&self, fail: bool) {
         lock(&self.0).fail_syncs = fail;
+    }
+
+    /// Octets read until now.
+    #[must_use]
+    pub fn read_octets(&self) -> u64 {
+        lock(&self.0).read
     }
 
     /// Changes and syncs until now.
@@ -276,6 +284,7 @@ impl StorageFile for MemoryFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        lock(&self.disk).read += buffer.len() as u64;
         let state = lock(&self.state);
         let octets = state.data.get(offset as usize..);
         let octets = octets.and_then(|data| data.get(..buffer.len()));

@@ -26,6 +26,9 @@ const ALL: &str = "250-mx\r\n250-PIPELINING\r\n250-SIZE 1000000\r\n250-8BITMIME\
     250-BINARYMIME\r\n250-SMTPUTF8\r\n250-DSN\r\n250 ENHANCEDSTATUSCODES\r\n";
 const PIPELINING: &str = "250-mx\r\n250 PIPELINING\r\n";
 const PLAIN: &str = "250 mx\r\n";
+/// Recipients of most messages.
+const ONE: &[&str] = &["a@b.example"];
+const TWO: &[&str] = &["a@b.example", "c@b.example"];
 
 fn config() -> ClientConfig {
     ClientConfig::new("me.example", [9; 32])
@@ -80,6 +83,14 @@ impl Talk {
         talk
     }
 
+    /// A talk whose client has greeted the server.
+    fn greeted(config: ClientConfig) -> Self {
+        let mut talk = Self::new(config);
+        talk.says("220 mx\r\n");
+        talk.hears();
+        talk
+    }
+
     fn says(&mut self, text: &str) {
         self.says_octets(text.as_bytes());
     }
@@ -101,6 +112,31 @@ impl Talk {
 
     fn begin(&mut self, message: OutgoingMessage) {
         self.client.begin(message, self.now);
+    }
+
+    /// The client sends exactly this, and gets this reply.
+    #[track_caller]
+    fn exchange(&mut self, heard: impl AsRef<str>, reply: &str) {
+        assert_eq!(self.hears(), heard.as_ref());
+        self.says(reply);
+    }
+
+    /// Begins a message to these recipients and gives each reply when the client has sent all it can.
+    fn offers(&mut self, to: &[&str], replies: &[&str]) {
+        self.begin(message(to));
+        for reply in replies {
+            self.hears();
+            self.says(reply);
+        }
+    }
+
+    /// A message to these recipients, with these replies, ends with this [`short`] outcome.
+    #[track_caller]
+    fn settles(&mut self, to: &[&str], replies: &[&str], expected: &str) -> TransactionOutcome {
+        self.offers(to, replies);
+        let outcome = self.done();
+        assert_eq!(short(&outcome), expected);
+        outcome
     }
 
     fn wait(&mut self, time: Duration) {

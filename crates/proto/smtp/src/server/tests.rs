@@ -103,6 +103,13 @@ impl Host {
         String::from_utf8(self.sent[from..].to_vec()).unwrap()
     }
 
+    /// Gives octets in one piece; the replies must have these codes.
+    #[track_caller]
+    pub(super) fn gets(&mut self, octets: impl AsRef<[u8]>, expected: &[&str]) {
+        let replies = self.say(octets);
+        assert_eq!(codes(&replies), expected, "{replies}");
+    }
+
     /// Gives octets, answering and sending as the machine asks, until all are taken.
     pub(super) fn give(&mut self, octets: &[u8]) {
         let mut rest = octets;

@@ -1,6 +1,5 @@
 //! Syncs on the thread that appends, and when they are left to the one that syncs.
 
-use super::cut::Nothing;
 use super::*;
 
 /// What was appended last is synced, and no job was needed for it.
@@ -61,10 +60,10 @@ fn another_segment_and_the_end_of_old_ones_are_left_to_a_job() {
 fn a_failure_is_told_at_once_and_final() {
     let mut bench = Bench::new();
     bench.append(b"one");
-    bench.disk.0.lock().unwrap().fail_syncs = true;
+    bench.disk.fail_syncs(true);
     bench.log.sync_alone();
     assert!(matches!(bench.log.synced(), Err(LogError::Failed(_))));
-    bench.disk.0.lock().unwrap().fail_syncs = false;
+    bench.disk.fail_syncs(false);
     bench.log.sync_alone();
     assert!(matches!(bench.log.synced(), Err(LogError::Failed(_))));
 }

@@ -1,5 +1,6 @@
 //! Logs opened by the indexes of their segments.
 
+use vere_faults::Seeded;
 use vere_ports::spool_log::{LogOutliner, LogStretch, OutlinedEntry};
 
 use super::super::index::index_name;
@@ -210,10 +211,10 @@ fn a_start_reads_indexes_in_place_of_bodies() {
     log.sync();
     let disk = log.disk;
     let read = |disk: &MemoryDisk| {
-        let before = disk.0.lock().unwrap().read;
+        let before = disk.read_octets();
         let opened = open_with(disk, LONG).unwrap();
         opened.read.assert_is(MANY);
-        disk.0.lock().unwrap().read - before
+        disk.read_octets() - before
     };
     // What follows the end is cleared once.
     read(&disk);
@@ -390,24 +391,12 @@ fn indexes_go_with_their_segments() {
     assert_eq!(log.log.synced().err(), None);
 }
 
-/// Numbers that look like chance.
-struct Dice(u64);
-
-impl Fate for Dice {
-    fn pick(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-}
-
 /// Power cuts at any moment: what was synced comes back, by indexes or without.
 #[test]
 fn power_cuts_between_everything() {
     let mut by_index = 0;
     for seed in 1..200_u64 {
-        let mut dice = Dice(seed << 20 | 1);
+        let mut dice = Seeded(seed);
         let mut log = Opened::create();
         let (mut written, mut synced) = (Vec::new(), 0);
         for _ in 0..4 {

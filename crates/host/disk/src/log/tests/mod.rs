@@ -2,19 +2,19 @@ mod aside;
 mod cut;
 mod in_place;
 mod indexes;
-mod memory;
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
+use vere_faults::{Fate, MemoryDisk};
 use vere_ports::spool_log::{
     LogError, LogReader, LogRoom, OpenLogError, SpoolLog, SpoolLogStore, UnreadableEntry,
 };
 use vere_ports::storage::Storage;
 
-use self::memory::{Fate, MemoryDisk};
+use self::cut::Nothing;
 use super::format::{ENTRY_LEN, HEAD_LEN, segment_name};
 use super::recover::{self, Common};
 use super::redo::RedoLog;
@@ -335,7 +335,7 @@ fn a_full_disk_takes_what_the_reserve_holds_and_recovers() {
         before += 1;
     }
     let grows = bench.log.offset + 86 - file_len(SEGMENT_LEN);
-    bench.disk.0.lock().unwrap().capacity = Some(used(&bench) + grows + 14);
+    bench.disk.set_capacity(Some(used(&bench) + grows + 14));
     bench.log.append(&[1; 50]).unwrap();
     assert_eq!(bench.log.room(), LogRoom::Plenty);
     bench.log.append(&[2; 50]).unwrap();
@@ -352,7 +352,7 @@ fn a_full_disk_takes_what_the_reserve_holds_and_recovers() {
     bench.log.keep_house();
     assert_eq!(bench.log.room(), LogRoom::Reserve);
     // What did not fit left nothing behind, and with room again it goes on.
-    bench.disk.0.lock().unwrap().capacity = None;
+    bench.disk.set_capacity(None);
     bench.log.append(&[4; 50]).unwrap();
     bench.log.keep_house();
     assert_eq!(bench.log.room(), LogRoom::Plenty);
@@ -365,21 +365,15 @@ fn a_full_disk_takes_what_the_reserve_holds_and_recovers() {
 /// next process writes what it cannot prove again.
 #[test]
 fn a_failed_sync_is_final_and_mended_by_the_next_start() {
-    struct Nothing;
-    impl Fate for Nothing {
-        fn pick(&mut self, bound: usize) -> usize {
-            bound - 1
-        }
-    }
     let mut bench = Bench::new();
     bench.append(&entry(0));
     bench.sync();
     let synced = bench.synced();
     bench.append(&entry(1));
-    bench.disk.0.lock().unwrap().fail_syncs = true;
+    bench.disk.fail_syncs(true);
     bench.sync();
     assert!(matches!(bench.log.synced(), Err(LogError::Failed(_))));
-    bench.disk.0.lock().unwrap().fail_syncs = false;
+    bench.disk.fail_syncs(false);
     bench.sync();
     assert!(
         matches!(bench.log.synced(), Err(LogError::Failed(_))),
@@ -426,12 +420,6 @@ fn old_segments_go_after_a_sync_and_are_not_missed() {
 /// wherever it is cut off, nothing of that is read.
 #[test]
 fn an_old_file_that_is_used_again_gives_back_only_what_is_new() {
-    struct Nothing;
-    impl Fate for Nothing {
-        fn pick(&mut self, bound: usize) -> usize {
-            bound - 1
-        }
-    }
     let mut bench = Bench::with_reserve(100);
     let mut written = 0;
     for round in 0..40 {
@@ -475,7 +463,7 @@ fn an_old_file_that_is_used_again_gives_back_only_what_is_new() {
 
     // A full disk has no room for them.
     bench.log.reserve.release();
-    bench.disk.0.lock().unwrap().capacity = Some(0);
+    bench.disk.set_capacity(Some(0));
     bench.log.keep_house();
     run_waiting(&bench.waiting);
     let newest = segment_name(bench.log.newest());
@@ -588,11 +576,11 @@ proptest! {
                     }
                 }
                 Step::KeepHouse => bench.log.keep_house(),
-                Step::FailSyncs => bench.disk.0.lock().unwrap().fail_syncs = true,
+                Step::FailSyncs => bench.disk.fail_syncs(true),
                 Step::Restart | Step::Crash(_) => {
                     match step {
                         Step::Crash(fate) => bench.disk.crash(&mut Picks(fate, 0)),
-                        _ => bench.disk.0.lock().unwrap().fail_syncs = false,
+                        _ => bench.disk.fail_syncs(false),
                     }
                     let (reader, opened) = open(&bench.disk).unwrap();
                     written.check(&reader);

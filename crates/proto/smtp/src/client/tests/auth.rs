@@ -16,9 +16,7 @@ fn secured() -> ClientConfig {
 
 /// Talks up to the reply to EHLO and returns what the client answers to these mechanisms.
 fn offered(config: ClientConfig, mechanisms: &str) -> (Talk, String) {
-    let mut talk = Talk::new(config);
-    talk.says("220 mx\r\n");
-    talk.hears();
+    let mut talk = Talk::greeted(config);
     talk.says(&format!("250-mx\r\n250 AUTH {mechanisms}\r\n"));
     let heard = talk.hears();
     (talk, heard)
@@ -61,8 +59,7 @@ fn login_by_prompts() {
     let (mut talk, heard) = offered(secured(), "LOGIN");
     assert_eq!(heard, "AUTH LOGIN\r\n");
     talk.says("334 VXNlcm5hbWU6\r\n");
-    assert_eq!(talk.hears(), "dGlt\r\n");
-    talk.says("334 UGFzc3dvcmQ6\r\n");
+    talk.exchange("dGlt\r\n", "334 UGFzc3dvcmQ6\r\n");
     assert_eq!(talk.hears(), encode(b"tanstaaf") + "\r\n");
     talk.says("235 ok\r\n");
     talk.is_ready();
@@ -154,8 +151,7 @@ fn refusals() {
     for code in [504, 534] {
         let (mut talk, _) = offered(secured(), "PLAIN LOGIN");
         talk.says(&format!("{code} not this\r\n"));
-        assert_eq!(talk.hears(), "AUTH LOGIN\r\n");
-        talk.says(&format!("{code} not this\r\n"));
+        talk.exchange("AUTH LOGIN\r\n", &format!("{code} not this\r\n"));
         assert!(matches!(talk.leaves(), CloseReason::AuthRefused(_)));
     }
 

@@ -1,6 +1,6 @@
 //! Servers that break the protocol, close, or lie.
 
-use super::{PIPELINING, PLAIN, STUFFED, Talk, config, lmtp, message, short};
+use super::{ONE, PIPELINING, PLAIN, STUFFED, TWO, Talk, config, lmtp, message, short};
 use crate::client::{CloseReason, Misbehaviour, Stage};
 use crate::reply::ReplyError;
 
@@ -16,7 +16,7 @@ const REPLIES: [&str; 5] = [
 /// Talks up to and with this many of [`REPLIES`].
 fn after(replies: usize) -> Talk {
     let mut talk = Talk::ready(config(), PIPELINING);
-    talk.begin(message(&["a@b.example", "c@b.example"]));
+    talk.begin(message(TWO));
     talk.hears();
     for reply in REPLIES.iter().take(replies) {
         talk.says(reply);
@@ -64,10 +64,11 @@ fn replies_too_early() {
 
     // A success before the message has gone is no success.
     let mut talk = Talk::ready(config(), PIPELINING);
-    talk.begin(message(&["a@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n250 ok\r\n354 go\r\n250 queued\r\n");
-    assert_eq!(short(&talk.done()), "~451");
+    talk.settles(
+        ONE,
+        &["250 ok\r\n250 ok\r\n354 go\r\n250 queued\r\n"],
+        "~451",
+    );
     assert_eq!(
         talk.closed(),
         CloseReason::Misbehaved(Misbehaviour::TooEarly(Stage::Final))
@@ -75,9 +76,7 @@ fn replies_too_early() {
 
     // Neither is one before its last octet has.
     let mut talk = Talk::ready(config(), PIPELINING);
-    talk.begin(message(&["a@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n250 ok\r\n354 go\r\n");
+    talk.offers(ONE, &["250 ok\r\n250 ok\r\n354 go\r\n"]);
     talk.client.sent(STUFFED.len() - 1);
     talk.says("250 queued\r\n");
     assert_eq!(short(&talk.done()), "~451");
@@ -91,9 +90,7 @@ fn refusal_in_the_middle_of_the_message() {
         ("421 4.3.2 bye", "~421"),
     ] {
         let mut talk = Talk::ready(config(), PIPELINING);
-        talk.begin(message(&["a@b.example"]));
-        talk.hears();
-        talk.says("250 ok\r\n250 ok\r\n354 go\r\n");
+        talk.offers(ONE, &["250 ok\r\n250 ok\r\n354 go\r\n"]);
         talk.client.sent(10);
         talk.says(&format!("{reply}\r\n"));
         let outcome = talk.done();
@@ -106,10 +103,11 @@ fn refusal_in_the_middle_of_the_message() {
     }
     // LMTP: the refusal is one recipient's.
     let mut talk = Talk::ready(lmtp(), PIPELINING);
-    talk.begin(message(&["a@b.example", "c@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n250 ok\r\n250 ok\r\n354 go\r\n552 5.3.4 too big\r\n");
-    assert_eq!(short(&talk.done()), "-552 ~451");
+    talk.settles(
+        TWO,
+        &["250 ok\r\n250 ok\r\n250 ok\r\n354 go\r\n552 5.3.4 too big\r\n"],
+        "-552 ~451",
+    );
 }
 
 #[test]
@@ -143,7 +141,7 @@ fn lost_at_any_octet() {
     let whole = REPLIES.concat();
     for cut in 0..=whole.len() {
         let mut talk = Talk::ready(config(), PIPELINING);
-        talk.begin(message(&["a@b.example", "c@b.example"]));
+        talk.begin(message(TWO));
         for octet in whole.as_bytes().iter().take(cut) {
             talk.hears();
             talk.says_octets(&[*octet]);
@@ -198,23 +196,16 @@ fn replies_of_the_wrong_kind() {
     }
     // LMTP: 354 though nobody was taken. How many replies would follow?
     let mut talk = Talk::ready(lmtp(), PIPELINING);
-    talk.begin(message(&["a@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n550 no\r\n354 go\r\n");
-    assert_eq!(short(&talk.done()), "-550");
+    talk.settles(ONE, &["250 ok\r\n550 no\r\n354 go\r\n"], "-550");
     assert!(matches!(talk.closed(), CloseReason::Misbehaved(_)));
 }
 
 #[test]
 fn reset_refused() {
     let mut talk = Talk::ready(config(), PIPELINING);
-    talk.begin(message(&["a@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n550 no\r\n554 nobody\r\n");
+    talk.offers(ONE, &["250 ok\r\n550 no\r\n554 nobody\r\n"]);
     talk.done();
-    talk.begin(message(&["a@b.example"]));
-    talk.hears();
-    talk.says("500 reset what\r\n");
+    talk.offers(ONE, &["500 reset what\r\n"]);
     // Nobody's fault among the recipients.
     assert_eq!(short(&talk.done()), "~451");
     assert!(matches!(talk.closed(), CloseReason::Misbehaved(_)));
@@ -248,7 +239,7 @@ fn lost_between_messages() {
     let mut talk = Talk::ready(config(), PLAIN);
     talk.client.connection_lost();
     assert_eq!(talk.closed(), CloseReason::Lost(Stage::Idle));
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     assert_eq!(short(&talk.done()), "~451");
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{ALL, BODY, PIPELINING, PLAIN, STUFFED, Talk, config, lmtp, message, short};
+use super::{ALL, BODY, ONE, PIPELINING, PLAIN, STUFFED, TWO, Talk, config, lmtp, message, short};
 use crate::address::ReversePath;
 use crate::client::{ClientConfig, CloseReason, Misbehaviour, OutgoingMessage, RECENT, Stage};
 use crate::command::{BodyType, Notify, Orcpt, Ret, Xtext};
@@ -12,17 +12,12 @@ use crate::command::{BodyType, Notify, Orcpt, Ret, Xtext};
 #[test]
 fn one_command_at_a_time() {
     let mut talk = Talk::ready(config(), PLAIN);
-    talk.begin(message(&["a@b.example", "c@b.example"]));
-    assert_eq!(talk.hears(), "MAIL FROM:<s@a.example>\r\n");
-    talk.says("250 ok\r\n");
-    assert_eq!(talk.hears(), "RCPT TO:<a@b.example>\r\n");
-    talk.says("250 ok\r\n");
-    assert_eq!(talk.hears(), "RCPT TO:<c@b.example>\r\n");
-    talk.says("250 ok\r\n");
-    assert_eq!(talk.hears(), "DATA\r\n");
-    talk.says("354 go\r\n");
-    assert_eq!(talk.hears(), STUFFED);
-    talk.says("250 2.0.0 queued\r\n");
+    talk.begin(message(TWO));
+    talk.exchange("MAIL FROM:<s@a.example>\r\n", "250 ok\r\n");
+    talk.exchange("RCPT TO:<a@b.example>\r\n", "250 ok\r\n");
+    talk.exchange("RCPT TO:<c@b.example>\r\n", "250 ok\r\n");
+    talk.exchange("DATA\r\n", "354 go\r\n");
+    talk.exchange(STUFFED, "250 2.0.0 queued\r\n");
     let outcome = talk.done();
     assert_eq!(short(&outcome), "+250 +250");
     assert!(outcome.connection_usable && !outcome.dsn_passed_on);
@@ -33,14 +28,13 @@ fn one_command_at_a_time() {
 fn all_at_once_with_pipelining() {
     let mut talk = Talk::ready(config(), PIPELINING);
     for _ in 0..3 {
-        talk.begin(message(&["a@b.example", "c@b.example"]));
+        talk.begin(message(TWO));
         assert_eq!(
             talk.hears(),
             "MAIL FROM:<s@a.example>\r\nRCPT TO:<a@b.example>\r\nRCPT TO:<c@b.example>\r\nDATA\r\n"
         );
         talk.says("250 ok\r\n250 ok\r\n251 forwarded\r\n354 go\r\n");
-        assert_eq!(talk.hears(), STUFFED);
-        talk.says("250 queued\r\n");
+        talk.exchange(STUFFED, "250 queued\r\n");
         assert_eq!(short(&talk.done()), "+250 +250");
         talk.is_ready();
     }
@@ -49,49 +43,40 @@ fn all_at_once_with_pipelining() {
 #[test]
 fn partial_acceptance() {
     let mut talk = Talk::ready(config(), PIPELINING);
-    talk.begin(message(&[
-        "a@b.example",
-        "c@b.example",
-        "d@b.example",
-        "e@b.example",
-    ]));
-    talk.hears();
-    talk.says("250 ok\r\n550 5.1.1 no\r\n250 ok\r\n450 4.2.1 later\r\n252 perhaps\r\n354 go\r\n");
-    talk.hears();
-    talk.says("250 queued\r\n");
-    assert_eq!(short(&talk.done()), "-550 +250 ~450 +250");
+    talk.settles(
+        &["a@b.example", "c@b.example", "d@b.example", "e@b.example"],
+        &[
+            "250 ok\r\n550 5.1.1 no\r\n250 ok\r\n450 4.2.1 later\r\n252 perhaps\r\n354 go\r\n",
+            "250 queued\r\n",
+        ],
+        "-550 +250 ~450 +250",
+    );
 }
 
 #[test]
 fn everybody_refused() {
     // Without pipelining DATA is not tried, and RSET comes before the next message only.
     let mut talk = Talk::ready(config(), PLAIN);
-    talk.begin(message(&["a@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n");
-    talk.hears();
-    talk.says("550 no\r\n");
-    assert_eq!(short(&talk.done()), "-550");
+    talk.settles(ONE, &["250 ok\r\n", "550 no\r\n"], "-550");
     assert_eq!(talk.hears(), "");
-    talk.begin(message(&["a@b.example"]));
-    assert_eq!(talk.hears(), "RSET\r\n");
-    talk.says("250 ok\r\n");
+    talk.begin(message(ONE));
+    talk.exchange("RSET\r\n", "250 ok\r\n");
     assert_eq!(talk.hears(), "MAIL FROM:<s@a.example>\r\n");
 
     // With it the server refuses DATA.
     let mut talk = Talk::ready(config(), PIPELINING);
-    talk.begin(message(&["a@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n550 no\r\n554 no valid recipients\r\n");
-    assert_eq!(short(&talk.done()), "-550");
-    talk.begin(message(&["a@b.example"]));
+    talk.settles(
+        ONE,
+        &["250 ok\r\n550 no\r\n554 no valid recipients\r\n"],
+        "-550",
+    );
+    talk.begin(message(ONE));
     assert!(talk.hears().starts_with("RSET\r\nMAIL FROM"));
     talk.says("250 reset\r\n250 ok\r\n250 ok\r\n354 go\r\n");
-    assert_eq!(talk.hears(), STUFFED);
-    talk.says("250 ok\r\n");
+    talk.exchange(STUFFED, "250 ok\r\n");
     assert_eq!(short(&talk.done()), "+250");
     // Behind a message there is nothing to reset.
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     assert!(talk.hears().starts_with("MAIL FROM"));
 }
 
@@ -100,9 +85,7 @@ fn everybody_refused() {
 fn data_for_nobody() {
     for last in ["554 no recipients\r\n", "250 thank you for nothing\r\n"] {
         let mut talk = Talk::ready(config(), PIPELINING);
-        talk.begin(message(&["a@b.example"]));
-        talk.hears();
-        talk.says("250 ok\r\n550 no\r\n354 go\r\n");
+        talk.offers(ONE, &["250 ok\r\n550 no\r\n354 go\r\n"]);
         assert_eq!(talk.hears(), ".\r\n");
         assert!(!matches!(
             talk.client.step(),
@@ -118,20 +101,16 @@ fn data_for_nobody() {
 #[test]
 fn mail_refused() {
     let mut talk = Talk::ready(config(), PIPELINING);
-    talk.begin(message(&["a@b.example", "c@b.example"]));
+    talk.begin(message(TWO));
     talk.hears();
     // The replies behind it are about commands out of order, whatever they say.
     talk.says("451 4.3.0 later\r\n503 no\r\n250 odd\r\n354 very odd\r\n");
-    assert_eq!(talk.hears(), ".\r\n");
-    talk.says("503 bad sequence\r\n");
+    talk.exchange(".\r\n", "503 bad sequence\r\n");
     assert_eq!(short(&talk.done()), "~451 ~451");
 
     let mut talk = Talk::ready(config(), PLAIN);
-    talk.begin(message(&["a@b.example"]));
-    talk.hears();
-    talk.says("550 5.7.1 not you\r\n");
-    assert_eq!(short(&talk.done()), "-550");
-    talk.begin(message(&["a@b.example"]));
+    talk.settles(ONE, &["550 5.7.1 not you\r\n"], "-550");
+    talk.begin(message(ONE));
     assert!(
         talk.hears().starts_with("MAIL"),
         "nothing is open, so nothing is reset"
@@ -141,11 +120,12 @@ fn mail_refused() {
 #[test]
 fn data_or_message_refused() {
     let mut talk = Talk::ready(config(), PIPELINING);
-    talk.begin(message(&["a@b.example", "c@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n250 ok\r\n550 no\r\n451 4.3.0 not now\r\n");
-    assert_eq!(short(&talk.done()), "~451 -550");
-    talk.begin(message(&["a@b.example"]));
+    talk.settles(
+        TWO,
+        &["250 ok\r\n250 ok\r\n550 no\r\n451 4.3.0 not now\r\n"],
+        "~451 -550",
+    );
+    talk.begin(message(ONE));
     assert!(talk.hears().starts_with("RSET\r\n"));
     talk.says("250 ok\r\n250 ok\r\n250 ok\r\n354 go\r\n");
     talk.hears();
@@ -158,16 +138,13 @@ fn data_or_message_refused() {
 #[test]
 fn lmtp_replies_for_each() {
     let mut talk = Talk::ready(lmtp(), PIPELINING);
-    talk.begin(message(&[
-        "a@b.example",
-        "c@b.example",
-        "d@b.example",
-        "e@b.example",
-    ]));
-    talk.hears();
-    talk.says("250 ok\r\n250 ok\r\n550 5.1.1 no\r\n250 ok\r\n250 ok\r\n354 go\r\n");
-    talk.hears();
-    talk.says("250 2.0.0 stored\r\n452 4.2.2 full\r\n");
+    talk.offers(
+        &["a@b.example", "c@b.example", "d@b.example", "e@b.example"],
+        &[
+            "250 ok\r\n250 ok\r\n550 5.1.1 no\r\n250 ok\r\n250 ok\r\n354 go\r\n",
+            "250 2.0.0 stored\r\n452 4.2.2 full\r\n",
+        ],
+    );
     assert!(matches!(
         talk.client.step(),
         crate::client::ClientStep::NeedInput
@@ -181,11 +158,10 @@ fn lmtp_replies_for_each() {
 #[test]
 fn lmtp_lost_between_replies() {
     let mut talk = Talk::ready(lmtp(), PIPELINING);
-    talk.begin(message(&["a@b.example", "c@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n250 ok\r\n250 ok\r\n354 go\r\n");
-    talk.hears();
-    talk.says("250 stored\r\n");
+    talk.offers(
+        TWO,
+        &["250 ok\r\n250 ok\r\n250 ok\r\n354 go\r\n", "250 stored\r\n"],
+    );
     talk.client.connection_lost();
     assert_eq!(short(&talk.done()), "+250 ~451");
 }
@@ -193,7 +169,7 @@ fn lmtp_lost_between_replies() {
 #[test]
 fn parameters_as_offered() {
     let full = || {
-        let mut message = message(&["a@b.example"]);
+        let mut message = message(ONE);
         message.ret = Some(Ret::Headers);
         message.envid = Xtext::parse("QQ314159");
         message.recipients[0].notify = Some(Notify::On {
@@ -233,7 +209,7 @@ fn parameters_as_offered() {
 fn with_body(body: &'static [u8]) -> OutgoingMessage {
     OutgoingMessage {
         body: Bytes::from_static(body),
-        ..message(&["a@b.example"])
+        ..message(ONE)
     }
 }
 
@@ -251,17 +227,13 @@ fn refused_locally(config: ClientConfig, hello: &str, message: OutgoingMessage) 
 #[test]
 fn size_is_honoured() {
     let mut talk = Talk::ready(config(), "250-mx\r\n250 SIZE 22\r\n");
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     assert_eq!(talk.hears(), "MAIL FROM:<s@a.example> SIZE=22\r\n");
-    let refused = refused_locally(
-        config(),
-        "250-mx\r\n250 SIZE 21\r\n",
-        message(&["a@b.example"]),
-    );
+    let refused = refused_locally(config(), "250-mx\r\n250 SIZE 21\r\n", message(ONE));
     assert!(refused.starts_with("552 5.3.4"), "{refused}");
     for unlimited in ["250-mx\r\n250 SIZE 0\r\n", "250-mx\r\n250 SIZE\r\n"] {
         let mut talk = Talk::ready(config(), unlimited);
-        talk.begin(message(&["a@b.example"]));
+        talk.begin(message(ONE));
         assert!(talk.hears().ends_with(" SIZE=22\r\n"));
     }
 }
@@ -299,8 +271,7 @@ fn binary_goes_by_bdat() {
         "MAIL FROM:<s@a.example> SIZE=8 BODY=BINARYMIME\r\nRCPT TO:<a@b.example>\r\n"
     );
     talk.says("250 ok\r\n250 ok\r\n");
-    assert_eq!(talk.hears(), "BDAT 8 LAST\r\n\0\r\n.\n\r\r\n");
-    talk.says("250 ok\r\n");
+    talk.exchange("BDAT 8 LAST\r\n\0\r\n.\n\r\r\n", "250 ok\r\n");
     assert_eq!(short(&talk.done()), "+250");
 
     // Nobody accepted: no chunk. A chunk refused: RSET (RFC 3030 section 4.2).
@@ -335,34 +306,32 @@ pub(super) fn one_round() -> ClientConfig {
 #[test]
 fn a_small_message_leaves_with_its_envelope() {
     let mut talk = Talk::ready(one_round(), ALL);
-    let two = message(&["a@b.example", "c@b.example"]);
+    let two = message(TWO);
     talk.begin(two.clone());
     let sent = format!(
         "MAIL FROM:<s@a.example> SIZE={size}\r\nRCPT TO:<a@b.example>\r\nRCPT TO:<c@b.example>\r\n\
          BDAT {size} LAST\r\n{BODY}",
         size = BODY.len()
     );
-    assert_eq!(talk.hears(), sent);
-    talk.says("250 ok\r\n250 ok\r\n550 no\r\n");
+    talk.exchange(&sent, "250 ok\r\n250 ok\r\n550 no\r\n");
     talk.says("250 ok\r\n");
     assert_eq!(short(&talk.done()), "+250 -550");
 
     // Whatever is refused, the chunk has its reply, and what follows begins anew.
     talk.begin(two.clone());
-    assert_eq!(talk.hears(), sent);
-    talk.says("250 ok\r\n550 no\r\n451 no\r\n503 5.5.1 nobody\r\n");
+    talk.exchange(&sent, "250 ok\r\n550 no\r\n451 no\r\n503 5.5.1 nobody\r\n");
     assert_eq!(short(&talk.done()), "-550 ~451");
     talk.begin(two.clone());
-    assert_eq!(talk.hears(), format!("RSET\r\n{sent}"));
-    talk.says("250 ok\r\n452 4.3.1 full\r\n503 no\r\n503 no\r\n503 no\r\n");
+    talk.exchange(
+        format!("RSET\r\n{sent}"),
+        "250 ok\r\n452 4.3.1 full\r\n503 no\r\n503 no\r\n503 no\r\n",
+    );
     assert_eq!(short(&talk.done()), "~452 ~452");
     talk.begin(two.clone());
-    assert_eq!(talk.hears(), sent);
-    talk.says("250 ok\r\n250 ok\r\n250 ok\r\n554 5.6.0 no\r\n");
+    talk.exchange(&sent, "250 ok\r\n250 ok\r\n250 ok\r\n554 5.6.0 no\r\n");
     assert_eq!(short(&talk.done()), "-554 -554");
     talk.begin(two);
-    assert_eq!(talk.hears(), format!("RSET\r\n{sent}"));
-    talk.says("421 bye\r\n");
+    talk.exchange(format!("RSET\r\n{sent}"), "421 bye\r\n");
     assert_eq!(short(&talk.done()), "~421 ~421");
 }
 
@@ -371,12 +340,12 @@ fn a_small_message_leaves_with_its_envelope() {
 fn where_the_server_was_silent_for_a_while_the_envelope_goes_first() {
     let mut talk = Talk::ready(one_round(), ALL);
     talk.wait(RECENT);
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     assert!(talk.hears().contains("BDAT"));
     talk.says("250 ok\r\n250 ok\r\n250 ok\r\n");
     assert_eq!(short(&talk.done()), "+250");
     talk.wait(RECENT + Duration::from_millis(1));
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     let envelope = talk.hears();
     assert!(
         envelope.ends_with("RCPT TO:<a@b.example>\r\nDATA\r\n"),
@@ -387,7 +356,7 @@ fn where_the_server_was_silent_for_a_while_the_envelope_goes_first() {
     talk.says("250 ok\r\n");
     assert_eq!(short(&talk.done()), "+250");
     // It has just replied.
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     assert!(talk.hears().contains("BDAT"));
 }
 
@@ -396,17 +365,18 @@ fn where_the_server_was_silent_for_a_while_the_envelope_goes_first() {
 #[test]
 fn a_chunk_that_is_for_nobody_settles_nothing() {
     let mut talk = Talk::ready(one_round(), ALL);
-    talk.begin(message(&["a@b.example", "c@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n452 4.5.3 many\r\n452 many\r\n250 odd\r\n");
-    assert_eq!(short(&talk.done()), "~452 ~452");
+    talk.settles(
+        TWO,
+        &["250 ok\r\n452 4.5.3 many\r\n452 many\r\n250 odd\r\n"],
+        "~452 ~452",
+    );
 
     let size = BODY.len();
     let envelope = format!(
         "MAIL FROM:<s@a.example> SIZE={size}\r\nRCPT TO:<a@b.example>\r\nBDAT {size} LAST\r\n"
     );
     let mut talk = Talk::ready(one_round(), ALL);
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     talk.client.sent(envelope.len());
     talk.says("250 ok\r\n452 full\r\n503 no\r\n");
     assert_eq!(short(&talk.done()), "~452");
@@ -432,7 +402,7 @@ fn what_is_long_or_would_be_changed_waits_for_its_recipients() {
         ..one_round()
     };
     let mut talk = Talk::ready(lmtp, ALL);
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     assert!(talk.hears().ends_with("DATA\r\n"));
 }
 
@@ -463,8 +433,7 @@ fn declared_binary_that_is_text_can_go_by_data() {
         body_type: BodyType::BinaryMime,
         ..with_body(b"a\r\n\r\nb")
     });
-    assert_eq!(talk.hears(), "MAIL FROM:<s@a.example>\r\n");
-    talk.says("250 ok\r\n");
+    talk.exchange("MAIL FROM:<s@a.example>\r\n", "250 ok\r\n");
     talk.hears();
     talk.says("250 ok\r\n");
     talk.hears();
@@ -523,7 +492,7 @@ fn null_sender_and_no_recipients() {
     let mut talk = Talk::ready(config(), PLAIN);
     talk.begin(OutgoingMessage {
         reverse_path: ReversePath::Null,
-        ..message(&["a@b.example"])
+        ..message(ONE)
     });
     assert_eq!(talk.hears(), "MAIL FROM:<>\r\n");
     let mut talk = Talk::ready(config(), PLAIN);
@@ -546,8 +515,7 @@ fn recipient_limit_makes_rounds() {
     talk.says("250 one\r\n");
     assert!(talk.hears().contains("RCPT TO:<c@b.example>"));
     talk.says("250 ok\r\n250 ok\r\n354 go\r\n");
-    assert_eq!(talk.hears(), STUFFED);
-    talk.says("451 two\r\n");
+    talk.exchange(STUFFED, "451 two\r\n");
     assert_eq!(short(&talk.done()), "+250 +250 ~451");
 }
 
@@ -556,11 +524,13 @@ fn recipient_limit_makes_rounds() {
 fn too_many_recipients_make_rounds() {
     for reply in ["452 4.5.3 too many", "552 too many"] {
         let mut talk = Talk::ready(config(), PIPELINING);
-        talk.begin(message(&["a@b.example", "b@b.example"]));
-        talk.hears();
-        talk.says(&format!("250 ok\r\n250 ok\r\n{reply}\r\n354 go\r\n"));
-        talk.hears();
-        talk.says("250 one\r\n");
+        talk.offers(
+            &["a@b.example", "b@b.example"],
+            &[
+                &format!("250 ok\r\n250 ok\r\n{reply}\r\n354 go\r\n"),
+                "250 one\r\n",
+            ],
+        );
         assert_eq!(
             talk.hears(),
             "MAIL FROM:<s@a.example>\r\nRCPT TO:<b@b.example>\r\nDATA\r\n"
@@ -570,10 +540,11 @@ fn too_many_recipients_make_rounds() {
         assert_eq!(short(&talk.done()), format!("+250 ~{}", &reply[..3]));
     }
     let mut talk = Talk::ready(config(), PIPELINING);
-    talk.begin(message(&["a@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n552 5.2.2 mailbox full\r\n554 nobody\r\n");
-    assert_eq!(short(&talk.done()), "-552");
+    talk.settles(
+        ONE,
+        &["250 ok\r\n552 5.2.2 mailbox full\r\n554 nobody\r\n"],
+        "-552",
+    );
 }
 
 /// RFC 9422: MAILMAX counts, then the client leaves by itself.
@@ -584,19 +555,14 @@ fn mail_limit_ends_the_connection() {
         "250-mx\r\n250-PIPELINING\r\n250 LIMITS MAILMAX=2\r\n",
     );
     for usable in [true, false] {
-        talk.begin(message(&["a@b.example"]));
-        talk.hears();
-        talk.says("250 ok\r\n250 ok\r\n354 go\r\n");
-        talk.hears();
-        talk.says("250 queued\r\n");
-        let outcome = talk.done();
-        assert_eq!(
-            (short(&outcome).as_str(), outcome.connection_usable),
-            ("+250", usable)
+        let outcome = talk.settles(
+            ONE,
+            &["250 ok\r\n250 ok\r\n354 go\r\n", "250 queued\r\n"],
+            "+250",
         );
+        assert_eq!(outcome.connection_usable, usable);
     }
-    assert_eq!(talk.hears(), "QUIT\r\n");
-    talk.says("221 bye\r\n");
+    talk.exchange("QUIT\r\n", "221 bye\r\n");
     assert_eq!(talk.closed(), CloseReason::Quit);
 }
 
@@ -604,12 +570,11 @@ fn mail_limit_ends_the_connection() {
 fn mail_limit_within_rounds() {
     let hello = "250-mx\r\n250-PIPELINING\r\n250 LIMITS MAILMAX=1 RCPTMAX=1\r\n";
     let mut talk = Talk::ready(config(), hello);
-    talk.begin(message(&["a@b.example", "b@b.example"]));
-    talk.hears();
-    talk.says("250 ok\r\n250 ok\r\n354 go\r\n");
-    talk.hears();
-    talk.says("250 queued\r\n");
-    assert_eq!(short(&talk.done()), "+250 ~451");
+    talk.settles(
+        &["a@b.example", "b@b.example"],
+        &["250 ok\r\n250 ok\r\n354 go\r\n", "250 queued\r\n"],
+        "+250 ~451",
+    );
 }
 
 /// A thousand recipients are made in pieces, and their replies may come meanwhile.
@@ -647,7 +612,7 @@ fn many_recipients_are_made_in_pieces() {
 #[test]
 fn begin_out_of_turn_is_deferred() {
     let mut talk = Talk::new(config());
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     assert_eq!(short(&talk.done()), "~451");
     talk.says("220 mx\r\n");
     assert_eq!(talk.hears(), "EHLO me.example\r\n");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ALL, PLAIN, Talk, config, lmtp, message, short};
+use super::{ALL, ONE, PLAIN, Talk, config, lmtp, message, short};
 use crate::client::{ClientConfig, ClientStep, CloseReason, Misbehaviour, Stage, TlsMode};
 
 const STARTTLS: &str = "250-mx\r\n250-SIZE 5\r\n250 STARTTLS\r\n";
@@ -18,27 +18,22 @@ fn required() -> ClientConfig {
 fn greets_and_is_ready() {
     let mut talk = Talk::new(config());
     assert!(matches!(talk.client.step(), ClientStep::NeedInput));
-    assert_eq!(talk.hears(), "");
-    talk.says("220-mx wel");
+    talk.exchange("", "220-mx wel");
     assert!(matches!(talk.client.step(), ClientStep::NeedInput));
     talk.says("come\r\n220 here\r\n");
     assert!(matches!(talk.client.step(), ClientStep::Send));
-    assert_eq!(talk.hears(), "EHLO me.example\r\n");
-    talk.says(ALL);
+    talk.exchange("EHLO me.example\r\n", ALL);
     talk.is_ready();
     assert!(talk.client.extensions().pipelining);
     talk.client.quit(talk.now);
-    assert_eq!(talk.hears(), "QUIT\r\n");
-    talk.says("221 bye\r\n");
+    talk.exchange("QUIT\r\n", "221 bye\r\n");
     assert_eq!(talk.closed(), CloseReason::Quit);
 }
 
 #[test]
 fn falls_back_to_helo() {
     for refusal in ["500 what", "502 no", "501 syntax", "550 5.5.1 no"] {
-        let mut talk = Talk::new(config());
-        talk.says("220 old\r\n");
-        talk.hears();
+        let mut talk = Talk::greeted(config());
         talk.says(&format!("{refusal}\r\n"));
         assert_eq!(talk.hears(), "HELO me.example\r\n");
         // What looks like an extension behind HELO is none.
@@ -46,9 +41,7 @@ fn falls_back_to_helo() {
         talk.is_ready();
         assert!(!talk.client.extensions().pipelining);
     }
-    let mut talk = Talk::new(config());
-    talk.says("220 old\r\n");
-    talk.hears();
+    let mut talk = Talk::greeted(config());
     talk.says("500 what\r\n");
     talk.hears();
     talk.says("550 go away\r\n");
@@ -59,8 +52,7 @@ fn falls_back_to_helo() {
 fn lmtp_has_no_helo() {
     let mut talk = Talk::new(lmtp());
     talk.says("220 store\r\n");
-    assert_eq!(talk.hears(), "LHLO me.example\r\n");
-    talk.says("500 what\r\n");
+    talk.exchange("LHLO me.example\r\n", "500 what\r\n");
     assert!(matches!(talk.leaves(), CloseReason::Refused(_)));
 }
 
@@ -75,7 +67,7 @@ fn refused_greetings() {
         talk.says(&format!("{greeting}\r\n"));
         assert!(matches!(talk.leaves(), CloseReason::Refused(reply) if reply.code == code));
         // A message given all the same is settled by that.
-        talk.begin(message(&["a@b.example"]));
+        talk.begin(message(ONE));
         let outcome = talk.done();
         assert!(short(&outcome).ends_with(&code.to_string()));
         assert!(!outcome.connection_usable);
@@ -94,12 +86,9 @@ fn refused_greetings() {
 
 #[test]
 fn starttls_forgets_what_was_said() {
-    let mut talk = Talk::new(config());
-    talk.says("220 mx\r\n");
-    talk.hears();
+    let mut talk = Talk::greeted(config());
     talk.says("250-mx\r\n250-PIPELINING\r\n250-AUTH PLAIN\r\n250 STARTTLS\r\n");
-    assert_eq!(talk.hears(), "STARTTLS\r\n");
-    talk.says("220 go\r\n");
+    talk.exchange("STARTTLS\r\n", "220 go\r\n");
     assert!(matches!(talk.client.step(), ClientStep::StartTls));
     assert!(matches!(talk.client.step(), ClientStep::StartTls));
     assert!(!talk.client.is_secured());
@@ -115,18 +104,14 @@ fn starttls_forgets_what_was_said() {
 /// CVE-2021-33515 and its kin: replies sent in plaintext must not be taken as said inside TLS.
 #[test]
 fn starttls_injection_is_refused() {
-    let mut talk = Talk::new(config());
-    talk.says("220 mx\r\n");
-    talk.hears();
+    let mut talk = Talk::greeted(config());
     talk.says(STARTTLS);
     talk.hears();
     talk.says("220 go\r\n250 mx\r\n");
     assert_eq!(talk.closed(), CloseReason::InjectedBeforeTls);
 
     // In the next segment.
-    let mut talk = Talk::new(config());
-    talk.says("220 mx\r\n");
-    talk.hears();
+    let mut talk = Talk::greeted(config());
     talk.says(STARTTLS);
     talk.hears();
     talk.says("220 go\r\n");
@@ -138,28 +123,22 @@ fn starttls_injection_is_refused() {
 
 #[test]
 fn starttls_refused_or_missing() {
-    let mut talk = Talk::new(config());
-    talk.says("220 mx\r\n");
-    talk.hears();
+    let mut talk = Talk::greeted(config());
     talk.says(STARTTLS);
     talk.hears();
     talk.says("454 4.7.0 not now\r\n");
     talk.is_ready();
 
-    let mut talk = Talk::new(required());
-    talk.says("220 mx\r\n");
-    talk.hears();
+    let mut talk = Talk::greeted(required());
     talk.says(STARTTLS);
     talk.hears();
     talk.says("454 4.7.0 not now\r\n");
     assert!(matches!(talk.leaves(), CloseReason::TlsRefused(_)));
 
-    let mut talk = Talk::new(required());
-    talk.says("220 mx\r\n");
-    talk.hears();
+    let mut talk = Talk::greeted(required());
     talk.says(PLAIN);
     assert_eq!(talk.leaves(), CloseReason::TlsUnavailable);
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     assert_eq!(short(&talk.done()), "~451");
 }
 
@@ -186,9 +165,7 @@ fn tls_modes() {
 
 #[test]
 fn failed_handshake() {
-    let mut talk = Talk::new(required());
-    talk.says("220 mx\r\n");
-    talk.hears();
+    let mut talk = Talk::greeted(required());
     talk.says(STARTTLS);
     talk.hears();
     talk.says("220 go\r\n");
@@ -212,7 +189,7 @@ fn deadlines_are_those_of_rfc_5321() {
     talk.says(PLAIN);
     assert_eq!(talk.client.deadline(), vere_units::Timestamp::MAX);
     talk.wait(minutes(60));
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     expects(&talk, minutes(5));
     talk.hears();
     talk.says("250 ok\r\n");
@@ -243,7 +220,7 @@ fn timeouts_name_their_stage() {
     assert_eq!(talk.closed(), CloseReason::TimedOut(Stage::Greeting));
 
     let mut talk = Talk::ready(config(), PLAIN);
-    talk.begin(message(&["a@b.example"]));
+    talk.begin(message(ONE));
     talk.client.timed_out();
     assert_eq!(short(&talk.done()), "~451");
     assert_eq!(talk.closed(), CloseReason::TimedOut(Stage::Mail));
@@ -260,8 +237,7 @@ fn quit_waits_for_what_is_under_way() {
     let mut talk = Talk::new(config());
     talk.client.quit(talk.now);
     talk.says("220 mx\r\n");
-    assert_eq!(talk.hears(), "EHLO me.example\r\n");
-    talk.says(PLAIN);
+    talk.exchange("EHLO me.example\r\n", PLAIN);
     assert_eq!(talk.hears(), "QUIT\r\n");
     talk.client.connection_lost();
     assert_eq!(talk.closed(), CloseReason::Quit);

@@ -15,13 +15,10 @@ fn in_transaction() -> Host {
 #[test]
 fn chunks_make_a_message() {
     let mut host = in_transaction();
-    assert_eq!(
-        codes(&host.say("BDAT 5\r\nab\r\n.BDAT 0\r\n")),
-        ["250 2.0.0", "250 2.0.0"]
-    );
-    assert_eq!(
-        codes(&host.say("BDAT 4 LAST\r\n.\r\ncMAIL FROM:<>\r\n")),
-        ["250 2.0.0", "250 2.1.0"]
+    host.gets("BDAT 5\r\nab\r\n.BDAT 0\r\n", &["250 2.0.0", "250 2.0.0"]);
+    host.gets(
+        "BDAT 4 LAST\r\n.\r\ncMAIL FROM:<>\r\n",
+        &["250 2.0.0", "250 2.1.0"],
     );
     assert_eq!(host.messages[0].body, b"ab\r\n..\r\nc");
 }
@@ -32,16 +29,10 @@ fn refused_chunks_are_eaten() {
     let chunk = "BDAT 6\r\nQUIT\r\nBDAT 6 LAST\r\nQUIT\r\nNOOP\r\n";
     let mut greeted = Host::mx();
     greeted.say("EHLO x\r\n");
-    assert_eq!(
-        codes(&greeted.say(chunk)),
-        ["503 5.5.1", "503 5.5.1", "250 2.0.0"]
-    );
+    greeted.gets(chunk, &["503 5.5.1", "503 5.5.1", "250 2.0.0"]);
     let mut no_recipient = Host::mx();
     no_recipient.say("EHLO x\r\nMAIL FROM:<a@b>\r\nRCPT TO:<nobody@d>\r\n");
-    assert_eq!(
-        codes(&no_recipient.say(chunk)),
-        ["554 5.5.1", "554 5.5.1", "250 2.0.0"]
-    );
+    no_recipient.gets(chunk, &["554 5.5.1", "554 5.5.1", "250 2.0.0"]);
     assert!(!greeted.closed && !no_recipient.closed);
 }
 
@@ -66,10 +57,9 @@ fn text_in_chunks_is_as_strict_as_after_data() {
 #[test]
 fn a_fault_spoils_the_chunks_that_follow() {
     let mut host = in_transaction();
-    let reply = host.say("BDAT 1\r\n\nBDAT 1\r\naBDAT 1 LAST\r\nbDATA\r\n");
-    assert_eq!(
-        codes(&reply),
-        ["554 5.5.2", "554 5.5.2", "554 5.5.2", "503 5.5.1"]
+    host.gets(
+        "BDAT 1\r\n\nBDAT 1\r\naBDAT 1 LAST\r\nbDATA\r\n",
+        &["554 5.5.2", "554 5.5.2", "554 5.5.2", "503 5.5.1"],
     );
     assert!(host.messages.is_empty());
 }
@@ -78,7 +68,7 @@ fn a_fault_spoils_the_chunks_that_follow() {
 fn binary_is_carried_as_it_is() {
     let mut host = Host::mx();
     host.say("EHLO x\r\nMAIL FROM:<a@b> BODY=BINARYMIME\r\nRCPT TO:<c@d>\r\n");
-    assert_eq!(codes(&host.say("DATA\r\n")), ["503 5.5.1"]);
+    host.gets("DATA\r\n", &["503 5.5.1"]);
     host.say(b"BDAT 7 LAST\r\n\0\r\r\n\n.\xff");
     assert_eq!(host.messages[0].body, b"\0\r\r\n\n.\xff");
 }
@@ -90,10 +80,9 @@ fn sizes_beyond_the_limit_are_refused_before_their_octets_come() {
     config.limits.refused_size_max = ByteSize::new(100);
     let mut host = Host::new(config.clone(), peer());
     host.say(LEAD);
-    let reply = host.say("BDAT 8\r\n12345678BDAT 3\r\nabcBDAT 1 LAST\r\nxNOOP\r\n");
-    assert_eq!(
-        codes(&reply),
-        ["250 2.0.0", "552 5.3.4", "552 5.3.4", "250 2.0.0"]
+    host.gets(
+        "BDAT 8\r\n12345678BDAT 3\r\nabcBDAT 1 LAST\r\nxNOOP\r\n",
+        &["250 2.0.0", "552 5.3.4", "552 5.3.4", "250 2.0.0"],
     );
     assert!(host.messages.is_empty());
     for size in ["101", "4294967296", "18446744073709551615"] {
@@ -126,7 +115,9 @@ fn malformed_bdat_ends_the_session() {
         assert!(host.closed, "{line:?}");
     }
     let mut host = in_transaction();
-    let reply = host.say(format!("BDAT {}\r\nNOOP\r\n", "0".repeat(600)));
-    assert_eq!(codes(&reply), ["500 5.5.2"]);
+    host.gets(
+        format!("BDAT {}\r\nNOOP\r\n", "0".repeat(600)),
+        &["500 5.5.2"],
+    );
     assert!(host.closed);
 }

@@ -29,6 +29,9 @@ fn in_state(state: &str) -> Host {
 
 const STATES: [&str; 6] = ["connected", "greeted", "helo", "mail", "rcpt", "chunks"];
 
+/// The reply to a command out of order.
+const BAD: &str = "503 5.5.1";
+
 /// Rows: a command and the beginning of its reply in each of [`STATES`].
 const TABLE: [(&str, [&str; 6]); 21] = [
     ("EHLO x", ["250", "250", "250", "250", "250", "250"]),
@@ -36,80 +39,28 @@ const TABLE: [(&str, [&str; 6]); 21] = [
     ("EHLO", ["501", "501", "501", "501", "501", "501"]),
     (
         "MAIL FROM:<a@b>",
-        [
-            "503 5.5.1",
-            "250 2.1.0",
-            "250 2.1.0",
-            "503 5.5.1",
-            "503 5.5.1",
-            "503 5.5.1",
-        ],
+        [BAD, "250 2.1.0", "250 2.1.0", BAD, BAD, BAD],
     ),
     (
         "MAIL FROM:<a@b> SIZE=1",
-        [
-            "503 5.5.1",
-            "250 2.1.0",
-            "555 5.5.4",
-            "503 5.5.1",
-            "503 5.5.1",
-            "503 5.5.1",
-        ],
+        [BAD, "250 2.1.0", "555 5.5.4", BAD, BAD, BAD],
     ),
     (
         "RCPT TO:<c@d>",
-        [
-            "503 5.5.1",
-            "503 5.5.1",
-            "503 5.5.1",
-            "250 2.1.5",
-            "250 2.1.5",
-            "503 5.5.1",
-        ],
+        [BAD, BAD, BAD, "250 2.1.5", "250 2.1.5", BAD],
     ),
     (
         "RCPT TO:<nobody@d>",
-        [
-            "503 5.5.1",
-            "503 5.5.1",
-            "503 5.5.1",
-            "550 5.1.1",
-            "550 5.1.1",
-            "503 5.5.1",
-        ],
+        [BAD, BAD, BAD, "550 5.1.1", "550 5.1.1", BAD],
     ),
-    (
-        "DATA",
-        [
-            "503 5.5.1",
-            "503 5.5.1",
-            "503 5.5.1",
-            "554 5.5.1",
-            "354",
-            "503 5.5.1",
-        ],
-    ),
+    ("DATA", [BAD, BAD, BAD, "554 5.5.1", "354", BAD]),
     (
         "BDAT 0",
-        [
-            "503 5.5.1",
-            "503 5.5.1",
-            "503 5.5.1",
-            "554 5.5.1",
-            "250 2.0.0",
-            "250 2.0.0",
-        ],
+        [BAD, BAD, BAD, "554 5.5.1", "250 2.0.0", "250 2.0.0"],
     ),
     (
         "BDAT 0 LAST",
-        [
-            "503 5.5.1",
-            "503 5.5.1",
-            "503 5.5.1",
-            "554 5.5.1",
-            "250 2.0.0",
-            "250 2.0.0",
-        ],
+        [BAD, BAD, BAD, "554 5.5.1", "250 2.0.0", "250 2.0.0"],
     ),
     ("RSET", ["250 2.0.0"; 6]),
     ("NOOP", ["250 2.0.0"; 6]),
@@ -119,29 +70,12 @@ const TABLE: [(&str, [&str; 6]); 21] = [
     ("QUIT", ["221 2.0.0"; 6]),
     (
         "STARTTLS",
-        [
-            "503 5.5.1",
-            "220 2.0.0",
-            "503 5.5.1",
-            "220 2.0.0",
-            "220 2.0.0",
-            "220 2.0.0",
-        ],
+        [BAD, "220 2.0.0", BAD, "220 2.0.0", "220 2.0.0", "220 2.0.0"],
     ),
-    (
-        "AUTH PLAIN",
-        [
-            "503 5.5.1",
-            "334",
-            "503 5.5.1",
-            "503 5.5.1",
-            "503 5.5.1",
-            "503 5.5.1",
-        ],
-    ),
+    ("AUTH PLAIN", [BAD, "334", BAD, BAD, BAD, BAD]),
     (
         "XCLIENT ADDR=192.0.2.9",
-        ["220", "220", "220", "503 5.5.1", "503 5.5.1", "503 5.5.1"],
+        ["220", "220", "220", BAD, BAD, BAD],
     ),
     ("ETRN d", ["502 5.5.1"; 6]),
     ("XYZZY", ["500 5.5.1"; 6]),
@@ -230,12 +164,9 @@ fn extensions_that_are_off_are_not_understood() {
         assert_eq!(codes(&reply), ["555 5.5.4"], "{parameter}");
     }
     host.say(MAIL);
-    assert_eq!(
-        codes(&host.say("RCPT TO:<c@d> NOTIFY=NEVER\r\n")),
-        ["555 5.5.4"]
-    );
-    assert_eq!(codes(&host.say(RCPT)), ["250 2.1.5"]);
-    assert_eq!(codes(&host.say("BDAT 6 LAST\r\nQUIT\r\n")), ["502 5.5.1"]);
+    host.gets("RCPT TO:<c@d> NOTIFY=NEVER\r\n", &["555 5.5.4"]);
+    host.gets(RCPT, &["250 2.1.5"]);
+    host.gets("BDAT 6 LAST\r\nQUIT\r\n", &["502 5.5.1"]);
 }
 
 /// Every extension in one dialogue, with faults, ends with the same replies and messages whatever the
@@ -306,16 +237,14 @@ fn replies_to_pipelined_commands_leave_together() {
     let mut host = Host::mx();
     host.say(EHLO);
     host.sends = 0;
-    let reply = host.say(format!("{MAIL}{RCPT}{RCPT}DATA\r\n"));
-    assert_eq!(
-        codes(&reply),
-        ["250 2.1.0", "250 2.1.5", "250 2.1.5", "354"]
+    host.gets(
+        format!("{MAIL}{RCPT}{RCPT}DATA\r\n"),
+        &["250 2.1.0", "250 2.1.5", "250 2.1.5", "354"],
     );
     assert_eq!(host.sends, 1);
-    let reply = host.say(format!("x\r\n.\r\n{MAIL}{RCPT}DATA\r\n"));
-    assert_eq!(
-        codes(&reply),
-        ["250 2.0.0", "250 2.1.0", "250 2.1.5", "354"]
+    host.gets(
+        format!("x\r\n.\r\n{MAIL}{RCPT}DATA\r\n"),
+        &["250 2.0.0", "250 2.1.0", "250 2.1.5", "354"],
     );
     assert_eq!(host.sends, 2);
 }
@@ -336,13 +265,13 @@ fn nothing_goes_on_while_a_question_is_open() {
 fn refusals_of_the_host_reach_the_client() {
     let mut host = Host::mx();
     host.say(EHLO);
-    assert_eq!(codes(&host.say("MAIL FROM:<nobody@x>\r\n")), ["550 5.1.1"]);
-    assert_eq!(codes(&host.say("MAIL FROM:<later@x>\r\n")), ["451 4.7.1"]);
+    host.gets("MAIL FROM:<nobody@x>\r\n", &["550 5.1.1"]);
+    host.gets("MAIL FROM:<later@x>\r\n", &["451 4.7.1"]);
     let reply = host.say(format!("{MAIL}{RCPT}DATA\r\nSubject: full\r\n.\r\n"));
     assert_eq!(codes(&reply).last(), Some(&"452 4.3.1"));
-    assert_eq!(
-        codes(&host.say(format!("{MAIL}RCPT TO:<gone@x>\r\nNOOP\r\n"))),
-        ["250 2.1.0", "421 4.3.2"]
+    host.gets(
+        format!("{MAIL}RCPT TO:<gone@x>\r\nNOOP\r\n"),
+        &["250 2.1.0", "421 4.3.2"],
     );
     assert!(host.closed);
 }
@@ -367,18 +296,12 @@ fn only_authenticated_clients_are_believed_about_auth() {
 fn addresses_in_utf_8_need_smtputf8() {
     let mut host = Host::mx();
     host.say(EHLO);
-    assert_eq!(codes(&host.say("MAIL FROM:<é@b>\r\n")), ["553 5.6.7"]);
+    host.gets("MAIL FROM:<é@b>\r\n", &["553 5.6.7"]);
     host.say(MAIL);
-    assert_eq!(codes(&host.say("RCPT TO:<c@é>\r\n")), ["553 5.6.7"]);
-    assert_eq!(
-        codes(&host.say("RCPT TO:<c@d> ORCPT=utf-8;é@d\r\n")),
-        ["553 5.6.7"]
-    );
+    host.gets("RCPT TO:<c@é>\r\n", &["553 5.6.7"]);
+    host.gets("RCPT TO:<c@d> ORCPT=utf-8;é@d\r\n", &["553 5.6.7"]);
     host.say("RSET\r\nMAIL FROM:<é@b> SMTPUTF8\r\n");
-    assert_eq!(
-        codes(&host.say("RCPT TO:<c@é> ORCPT=utf-8;é@d\r\n")),
-        ["250 2.1.5"]
-    );
+    host.gets("RCPT TO:<c@é> ORCPT=utf-8;é@d\r\n", &["250 2.1.5"]);
     host.say("DATA\r\n.\r\n");
     assert_eq!(host.messages[0].session.protocol.as_str(), "UTF8SMTP");
     assert_eq!(host.messages[0].body, b"");
