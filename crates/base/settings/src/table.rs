@@ -1,8 +1,9 @@
 //! The table of all options: the one place where an option exists.
 
+#[macro_use]
+mod row;
 mod intake;
 mod outgoing;
-mod row;
 mod services;
 mod system;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Authority, Files, Options, Session, System, output_of, vere, wait_for};
+use crate::harness::{Authority, Files, Options, Session, System, output_of, vere, wait_until};
 
 struct Setup {
     authority: Authority,
@@ -63,9 +63,7 @@ fn a_start_with_a_broken_certificate_takes_the_copy_and_says_so() {
     system.wait_log(&["reload refused", "tls.key"]);
     let mended = setup.sign("mx");
     system.reload();
-    wait_for("the new certificate", || {
-        (setup.shown(&system) == mended.der).then_some(())
-    });
+    wait_until("the new certificate", || setup.shown(&system) == mended.der);
     system.stop();
 }
 
@@ -97,11 +95,8 @@ fn copies_that_no_setting_names_are_removed_by_a_reload_and_by_a_start() {
     let both = alone.clone().certificate_for("b.example.org", &named);
     let mut system = System::start(&both);
     assert_eq!(copies(&system), ["default.pem", "sni-1.pem"]);
-    system.configure(&alone);
-    system.reload();
-    wait_for("the end of a copy", || {
-        (copies(&system) == ["default.pem"]).then_some(())
-    });
+    system.reconfigure(&alone);
+    wait_until("the end of a copy", || copies(&system) == ["default.pem"]);
     let folder = system.directory.path().join("data/accepted");
     for left in ["sni-7.pem", "spool.pem", "default.new-1"] {
         fs::write(folder.join(left), "a key").expect("the file");

@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use crate::harness::{Authority, Options, Session, System, output_of, program, run, unfold};
+use crate::harness::{
+    Authority, Options, Session, System, assert_has, output_of, program, run, unfold,
+};
 
 fn with_tls(directory: &tempfile::TempDir, authority: &Authority) -> Options {
     let files = authority.sign(directory.path(), "mx", &["mx.example.org", "127.0.0.1"]);
@@ -141,10 +143,7 @@ fn without_tls_authentication_is_neither_offered_nor_taken() {
         .starttls(&authority, "mx.example.org")
         .expect("a handshake");
     let keywords = session.command("EHLO client", "250");
-    assert!(
-        keywords.contains("AUTH SCRAM-SHA-256 PLAIN LOGIN"),
-        "{keywords}"
-    );
+    assert_has(&keywords, &["AUTH SCRAM-SHA-256 PLAIN LOGIN"]);
     session.command("MAIL FROM:<alice@example.org>", "530 5.7.0");
     session.command(
         "AUTH PLAIN AGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==",

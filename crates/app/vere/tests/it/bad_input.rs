@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    ATTACK_CPU_MAX, GREETING_MAX, Options, PATIENCE, Session, Sink, System, cpu_time, is_full,
-    private_memory, wait_for,
+    ATTACK_CPU_MAX, GREETING_MAX, Options, PATIENCE, Session, Sink, System, assert_has,
+    assert_starts, cpu_time, is_full, private_memory, wait_until,
 };
 
 /// Private memory that an attack may add.
@@ -183,8 +183,7 @@ fn a_message_without_end_takes_no_memory() {
             }
         });
     }
-    let mut session = Session::greeted(system.smtp);
-    session.submit("a@example.net", &["alice@example.org"], "A: b\r\n\r\n");
+    system.submit("a@example.net", &["alice@example.org"], "A: b\r\n\r\n");
     system.wait_mail("alice", 1);
     system.stop();
 }
@@ -310,8 +309,7 @@ fn headers_of_any_shape_cost_time_in_proportion() {
         + &"--a\r\nContent-Type: message/rfc822\r\n\r\n".repeat(100_000);
     for text in [address_list, fields, folded, nested] {
         let spent = withstand(&system, || {
-            let mut session = Session::greeted(system.smtp);
-            session.submit("a@example.net", &["alice@example.org"], &text);
+            system.submit("a@example.net", &["alice@example.org"], &text);
         });
         assert!(spent < ATTACK_CPU_MAX, "{spent:?} of CPU");
     }
@@ -389,10 +387,8 @@ fn half_a_message_is_none_and_a_whole_one_counts_whoever_leaves() {
     session.send(b"Subject: whole\r\n\r\nbody\r\n.\r\nQUIT\r\n");
     session.socket().shutdown(Shutdown::Write).expect("half");
     let rest = session.rest();
-    assert!(
-        rest.starts_with("250 2.") && rest.contains("\r\n221 "),
-        "{rest}"
-    );
+    assert_starts(&rest, "250 2.");
+    assert_has(&rest, &["\r\n221 "]);
     let texts = system.wait_mail("alice", 1);
     assert!(texts[0].contains("Subject: whole"));
     system.stop();
@@ -458,9 +454,7 @@ fn what_stands_in_addresses_reaches_no_file_and_no_query() {
     session.command("DATA", "354");
     session.command("Subject: tag\r\n\r\nbody\r\n.", "250");
     // Whatever the tag says, the mailbox is alice's.
-    wait_for("mail for alice", || {
-        (!system.mail("alice").is_empty()).then_some(())
-    });
+    wait_until("mail for alice", || !system.mail("alice").is_empty());
     system.wait_empty();
     let maildirs = system.directory.path().join("data/maildir/example.org");
     let names: Vec<_> = std::fs::read_dir(maildirs)
@@ -522,8 +516,7 @@ fn a_next_hop_that_never_ends_its_replies_takes_no_memory() {
         };
         withstand(&system, || {
             let hop = std::thread::spawn(talks);
-            let mut session = Session::greeted(system.smtp);
-            session.submit("a@example.net", &["x@example.com"], "A: b\r\n\r\n");
+            system.submit("a@example.net", &["x@example.com"], "A: b\r\n\r\n");
             let sent = hop.join().expect("the next hop");
             assert!(sent < 64 << 20, "{sent} octets of a reply were read");
         });

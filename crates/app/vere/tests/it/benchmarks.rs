@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{in_soak, output_of, require_bench, signal, vere, wait_for};
+use crate::harness::{in_soak, output_of, require_bench, signal, vere, wait_for, wait_until};
 
 /// A directory open to daemons with users of their own.
 fn folder() -> tempfile::TempDir {
@@ -63,21 +63,19 @@ fn about(data: &Path, without: u32) -> Vec<String> {
 
 /// Waits until the processes of a benchmark run.
 fn wait_begun(child: &mut Child, data: &Path, said: &Path) {
-    wait_for("something that is measured", || {
+    wait_until("something that is measured", || {
         let ended = child.try_wait().expect("a child");
         let text = || fs::read_to_string(said).unwrap_or_default();
         assert!(ended.is_none(), "it ended: {}", text());
-        (!about(data, child.id()).is_empty()).then_some(())
+        !about(data, child.id()).is_empty()
     });
 }
 
 fn wait_nothing_left(data: &Path) {
-    wait_for("the end of all that ran", || {
-        about(data, 0).is_empty().then_some(())
-    });
-    wait_for("an empty folder", || {
+    wait_until("the end of all that ran", || about(data, 0).is_empty());
+    wait_until("an empty folder", || {
         let mut left = fs::read_dir(data).expect("the folder");
-        left.next().is_none().then_some(())
+        left.next().is_none()
     });
 }
 
@@ -153,10 +151,10 @@ fn what_was_measured_before_a_signal_is_told() {
     let arguments = [&arguments[..], &["--quick", "--system", "vere"]].concat();
     let mut child = start(&arguments, &data, &said);
     let text = || fs::read_to_string(&said).expect("what it says");
-    wait_for("the first questions", || {
+    wait_until("the first questions", || {
         let ended = child.try_wait().expect("a child");
         assert!(ended.is_none(), "it ended: {}", text());
-        text().contains("vere: first SELECT").then_some(())
+        text().contains("vere: first SELECT")
     });
     signal(child.id(), Signal::SIGINT);
     let status = wait_for("its end", || child.try_wait().expect("a child"));

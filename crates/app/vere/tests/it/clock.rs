@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
-
-use crate::harness::{Options, Session, Sink, System, free_address, skip, wait_for};
+use crate::harness::{Options, Session, Sink, System, free_address, skip, wait_until};
 
 /// The wall clock of a system's processes, moved by libfaketime; monotonic clocks stay.
 #[derive(Debug)]
@@ -57,15 +55,14 @@ impl FakedClock {
 
 /// Number of failed attempts for a message. `None`: the message is in no queue.
 fn attempts(system: &System, id: &str) -> Option<u64> {
-    let shown = system.command(&["queue", "show", id, "--json"]);
-    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    let shown = system.json(&["queue", "show", id]);
     shown[0]["attempts"].as_u64()
 }
 
 fn wait_attempts(system: &System, id: &str, count: u64) {
-    wait_for("attempts", || {
+    wait_until("attempts", || {
         let made = attempts(system, id).expect("the message is not given up");
-        (made >= count).then_some(())
+        made >= count
     });
 }
 
@@ -109,8 +106,7 @@ fn deferred_mail_outlives_a_clock_that_is_put_ahead_and_back() {
         .set("delivery.retry", "[\"2s\"]")
         .set("delivery.expire", "\"5d\"");
     let mut system = System::start_as(directory, &options, |command, _| clock.command(command));
-    let id =
-        Session::greeted(system.smtp).submit("a@example.net", &["x@example.com"], "A: b\r\n\r\nc");
+    let id = system.submit("a@example.net", &["x@example.com"], "A: b\r\n\r\nc");
     wait_attempts(&system, &id, 1);
     let mut before = 1;
     for offset in ["+400d", "-1d", "+6d"] {

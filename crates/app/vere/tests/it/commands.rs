@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::harness::{
-    Options, Session, Sink, System, free_address, output_of, run, vere, wait_for,
+    Options, Sink, System, assert_has, free_address, output_of, run, vere, wait_for, wait_until,
 };
 
 fn parse(text: &str) -> Value {
@@ -15,18 +15,16 @@ fn queues_and_their_messages_are_listed() {
     let address = free_address();
     let system = System::start(&Options::to(address));
     assert_eq!(system.command(&["queue", "list"]), "no queues\n");
-    let mut session = Session::greeted(system.smtp);
-    let id = session.submit(
+    let id = system.submit(
         "alice@example.org",
         &["x@example.com", "y@example.com"],
         "Subject: one\r\n\r\nbody",
     );
-    wait_for("a failed attempt", || {
+    wait_until("a failed attempt", || {
         let queues = system.queues();
         queues
             .iter()
             .any(|queue| queue["last_reply"].is_string() && queue["deferred"] == 1)
-            .then_some(())
     });
     let queues = system.queues();
     assert_eq!(queues.len(), 1, "{queues:?}");
@@ -56,15 +54,9 @@ fn queues_and_their_messages_are_listed() {
     assert_eq!(behind, "no messages\n");
     let (code, said) = system.failing_command(&["queue", "show", "0000000000001"]);
     assert_eq!(code, Some(1));
-    assert!(
-        said.contains("no message 0000000000001 is queued"),
-        "{said}"
-    );
+    assert_has(&said, &["no message 0000000000001 is queued"]);
     let text = system.command(&["queue", "show", destination]);
-    assert!(
-        text.contains(&id) && text.contains("attempts, next"),
-        "{text}"
-    );
+    assert_has(&text, &[&id, "attempts, next"]);
     let (code, said) = system.failing_command(&["queue", "show", "nowhere.example"]);
     assert_eq!(code, Some(1));
     assert!(said.contains("no queue nowhere.example"), "{said}");
@@ -78,8 +70,7 @@ fn queues_and_their_messages_are_listed() {
 #[test]
 fn a_trace_is_found_by_every_name_of_its_message() {
     let system = System::start(&Options::default());
-    let mut session = Session::greeted(system.smtp);
-    let id = session.submit(
+    let id = system.submit(
         "me@example.net",
         &["alice@example.org"],
         "Message-ID: <traced@example.net>\r\n\r\nbody",
@@ -144,11 +135,9 @@ fn a_configuration_is_checked_with_lines_and_nearest_names() {
     let output = output_of(check.arg("check-config").arg(&config), "");
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains("vere.toml:4")
-            && said.contains("nearest known one is listen")
-            && said.contains("vere.toml:6"),
-        "{said}"
+    assert_has(
+        &said,
+        &["vere.toml:4", "nearest known one is listen", "vere.toml:6"],
     );
     let mut check = vere();
     let output = output_of(check.args(["check-config", "--json"]).arg(&config), "");

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::harness::{Options, System};
-use crate::imap::{Imap, with_store};
+use crate::imap::{Imap, start_with_store, with_store};
 
 const ALICE: &str = "alice@example.org";
 /// 131,072 messages are copied in 132 pieces.
@@ -72,8 +72,7 @@ fn others_are_answered_while_many_messages_are_copied() {
 
 #[test]
 fn a_copy_that_fails_in_its_middle_leaves_nothing() {
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let mut alice = Imap::login(ports.imap, ALICE, "secret");
     let text = "Subject: x\r\n\r\ny\r\n";
     // A mailbox with the largest possible number of keywords.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 
 use crate::harness::{
-    Authority, Files, Manners, Mx, Named, Options, Session, Signing, System, quoted, wait_for,
+    Authority, Files, Manners, Mx, Named, Options, Signing, System, quoted, wait_for, wait_until,
 };
 
 /// The addresses of the next hops, with a common port.
@@ -70,8 +70,7 @@ fn domain(name: &str, ip: &str, port: u16, tlsa: &str) -> String {
 }
 
 fn submit(system: &System, to: &str) {
-    let mut session = Session::greeted(system.smtp);
-    session.submit("alice@example.org", &[to], "Subject: dane\r\n\r\nbody");
+    system.submit("alice@example.org", &[to], "Subject: dane\r\n\r\nbody");
 }
 
 /// The queue's text on the last attempt for a domain.
@@ -197,12 +196,12 @@ fn signed_zones_say_whom_to_trust() {
         assert!(reply.contains(word), "{to}: {reply}");
         assert!(hosts.at(to).messages().is_empty(), "{to}");
     }
-    wait_for("the lies alone to wait", || {
-        (system.queued() == LIES.len() as u64).then_some(())
+    wait_until("the lies alone to wait", || {
+        system.queued() == LIES.len() as u64
     });
     // The sender puts delivery above the policy of the domain (RFC 8689 section 4.2.2).
     let text = "Subject: urgent\r\nTLS-Required: No\r\n\r\nbody";
-    Session::greeted(system.smtp).submit("alice@example.org", &["x@lie.good"], text);
+    system.submit("alice@example.org", &["x@lie.good"], text);
     hosts.at("lie.good").wait_messages(1);
     system.stop();
 }

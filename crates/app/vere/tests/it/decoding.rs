@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Options, System, children, is_full, signal, wait_for};
-use crate::imap::{Imap, Ports, with_store};
+use crate::harness::{Options, System, children, is_full, signal, wait_for, wait_until};
+use crate::imap::{Imap, Ports, start_with_store, with_store};
 
 /// Messages in the mailbox at the beginning.
 const MESSAGES: usize = 90;
@@ -104,8 +104,8 @@ fn searches_are_right_or_put_off_while_processes_are_killed_and_stopped() {
             };
             signal(pid, how);
             // The question differs each time.
-            wait_for("answers", || {
-                (is_over() || answered.load(Ordering::Relaxed) > seen + CLIENTS).then_some(())
+            wait_until("answers", || {
+                is_over() || answered.load(Ordering::Relaxed) > seen + CLIENTS
             });
         }
         enough.store(true, Ordering::Relaxed);
@@ -139,8 +139,7 @@ fn bomb() -> String {
 
 #[test]
 fn a_message_that_cannot_be_decoded_is_searched_as_it_is() {
-    let (options, ports) = with_store(Options::default());
-    let mut system = System::start(&options);
+    let (mut system, ports) = start_with_store(Options::default());
     let store = system.role_pids("store");
     let mut session = Imap::login(ports.imap, "alice@example.org", "secret");
     for number in 0..9 {
@@ -170,7 +169,7 @@ fn a_message_that_cannot_be_decoded_is_searched_as_it_is() {
                 "{question}: {said}"
             );
         }
-        wait_for("an index", || (segments() > 0).then_some(()));
+        wait_until("an index", || segments() > 0);
     }
     let explain = [
         "store",

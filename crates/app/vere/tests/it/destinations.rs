@@ -4,14 +4,11 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde_json::Value;
-
-use crate::harness::{Options, Session, Sink, System, wait_for, wait_within};
+use crate::harness::{Options, Session, Sink, System, wait_until, wait_within};
 
 /// The names of the queues at the nodes, without the queues that are no destination.
 fn kept(system: &System) -> BTreeSet<String> {
-    let text = system.command(&["spool", "stat", "--queues", "--json"]);
-    let stat: Value = serde_json::from_str(&text).expect("JSON");
+    let stat = system.json(&["spool", "stat", "--queues"]);
     let nodes = stat["nodes"].as_array().cloned().unwrap_or_default();
     let queues = nodes.iter().map(|node| {
         let queues = node["queues"].as_array();
@@ -36,7 +33,7 @@ fn domains(count: usize, host: SocketAddr) -> Options {
 fn submit(system: &System, recipients: &[String], subject: &str) {
     let recipients: Vec<&str> = recipients.iter().map(String::as_str).collect();
     let text = format!("Subject: {subject}\r\n\r\nbody");
-    Session::greeted(system.smtp).submit("a@example.net", &recipients, &text);
+    system.submit("a@example.net", &recipients, &text);
 }
 
 fn to(domains: impl IntoIterator<Item = usize>) -> Vec<String> {
@@ -53,9 +50,7 @@ fn queues_without_mail_are_ended_and_made_again() {
     let system = System::start(&options);
     submit(&system, &to(0..40), "first");
     sink.wait_mail(40);
-    wait_for("an end of all queues", || {
-        kept(&system).is_empty().then_some(())
-    });
+    wait_until("an end of all queues", || kept(&system).is_empty());
     submit(&system, &to([7, 3]), "second");
     sink.wait_mail(42);
     system.wait_empty();
@@ -71,13 +66,13 @@ fn empty_queues_make_room_when_there_is_none() {
     for number in 0..40 {
         let recipient = format!("x@d{number}.example");
         // A queue cannot end before the end of its connection, kept for the next message.
-        wait_for("room for its queue", || {
+        wait_until("room for its queue", || {
             let text = "Subject: one of many\r\n\r\nbody";
             let mut session = Session::greeted(system.smtp);
             let reply = session.message("a@example.net", &[&recipient], text);
             let taken = reply.starts_with("250 ");
             assert!(taken || reply.starts_with("452 "), "{reply}");
-            taken.then_some(())
+            taken
         });
         sink.wait_mail(number + 1);
     }
@@ -121,11 +116,11 @@ fn mail_for_very_many_new_destinations_leaves_at_once() {
     system.wait_empty();
     system.crash();
     submit(&system, &to((0..DOMAINS).step_by(100)), "to some");
-    wait_for("mail for some of them", || {
+    wait_until("mail for some of them", || {
         let mail = sink.mail();
         let some = mail.iter().filter(|text| subject(text) == "to some");
         let reached: BTreeSet<String> = some.map(to_whom).collect();
-        (reached.len() == DOMAINS / 100).then_some(())
+        reached.len() == DOMAINS / 100
     });
     assert_eq!(kept(&system).len(), DOMAINS);
     system.stop();
@@ -153,9 +148,7 @@ fn nothing_is_lost_or_doubled_while_queues_come_and_go() {
     let twice = (0..MESSAGES).flat_map(|number| [number, number]);
     let expected: Vec<_> = twice.map(|number| format!("{number:03}")).collect();
     assert_eq!(seen, expected);
-    wait_for("an end of all queues", || {
-        kept(&system).is_empty().then_some(())
-    });
+    wait_until("an end of all queues", || kept(&system).is_empty());
     system.crash();
     submit(&system, &to(0..12), "after");
     sink.wait_mail(2 * MESSAGES + 12);

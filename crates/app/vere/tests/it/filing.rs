@@ -11,15 +11,14 @@ use std::thread;
 use nix::sys::signal::Signal;
 
 use crate::harness::{Options, Session, System};
-use crate::imap::{Imap, Ports, wait_messages, with_store};
+use crate::imap::{Imap, Ports, start_with_store, wait_messages, with_store};
 
 const ALICE: &str = "alice@example.org";
 const BOB: &str = "bob@example.org";
 
 /// A system with two accounts, an alias for both, an alias with a tag, and a domain whose whole mail is alice's.
 fn office() -> (System, Ports) {
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     system.command(&["alias", "add", "both@example.org", ALICE, BOB]);
     let lists = "alice+Lists@example.org";
     system.command(&["alias", "add", "lists@example.org", lists]);
@@ -111,8 +110,7 @@ fn smtp_files_by_aliases_catch_alls_and_tags_once_for_each_mailbox() {
 
 #[test]
 fn nobody_reaches_the_mailboxes_of_others() {
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let mut bob = Imap::login(ports.imap, BOB, "secret");
     bob.ok("CREATE Secret");
     bob.append("Secret", "Subject: bob's\r\n\r\ntext");
@@ -241,9 +239,8 @@ fn a_gateway_killed_between_filing_and_noting_it_files_nothing_twice() {
     let mute = Mute::to(ports.lmtp);
     let options = Options::default().route("inner.example", mute.address, "protocol = \"lmtp\"");
     let system = System::start(&options);
-    let mut session = Session::greeted(system.smtp);
     let text = "Subject: once\r\n\r\ntext";
-    let id = session.submit("me@example.net", &["a@inner.example"], text);
+    let id = system.submit("me@example.net", &["a@inner.example"], text);
     wait_messages(&ports, ALICE, "INBOX", 1);
     assert!(!system.log().contains("delivered"), "{}", system.log());
     mute.keeps.store(false, SeqCst);

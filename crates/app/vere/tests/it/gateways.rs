@@ -4,8 +4,8 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::harness::{
-    Child, Counted, Options, Session, Sink, System, free_address, is_full, output_of, quoted, run,
-    vere, wait_for, wait_greeting,
+    Child, Counted, Options, Sink, System, assert_has, free_address, is_full, output_of, quoted,
+    run, vere, wait_for, wait_greeting, wait_until,
 };
 use crate::replicas::{states, wait_states};
 
@@ -23,7 +23,7 @@ pub(crate) fn beside(first: &System, options: Options, name: &str) -> Options {
 
 pub(crate) fn submit(system: &System, subject: &str) {
     let text = format!("Subject: {subject}\r\n\r\nbody");
-    Session::greeted(system.smtp).submit("a@example.net", &["x@example.com"], &text);
+    system.submit("a@example.net", &["x@example.com"], &text);
 }
 
 #[test]
@@ -64,14 +64,14 @@ fn two_gateways_on_the_same_nodes_have_queues_of_their_own() {
     assert_eq!(said.lines().count(), 3, "{said}");
     // Each gateway takes back its own queues, and no queue of the other gateway.
     second.kill_and_wait("gateway");
-    wait_for("the second gateway's queues", || {
-        (second.queued_if_up() == Some(2)).then_some(())
+    wait_until("the second gateway's queues", || {
+        second.queued_if_up() == Some(2)
     });
     submit(&first, "four");
     assert_eq!(first.queued(), 2);
     assert_eq!(states(&first).len(), 2);
     let sink = Sink::start_at(next_hop, &[]);
-    wait_for("all four", || (sink.mail().len() >= 4).then_some(()));
+    wait_until("all four", || sink.mail().len() >= 4);
     let mut subjects: Vec<String> = sink.mail().iter().map(|text| subject(text)).collect();
     subjects.sort();
     assert_eq!(subjects, ["four", "one", "three", "two"]);
@@ -143,31 +143,25 @@ fn a_live_gateway_delivers_what_a_dead_one_left_and_hands_back_when_it_returns()
     }
     submit(&second, "own");
     kill_for_good(&first);
-    wait_for("the adopted messages", || {
-        (adopted(&second) == 5).then_some(())
-    });
+    wait_until("the adopted messages", || adopted(&second) == 5);
     // New mail goes to the gateway's own queues.
     submit(&second, "later");
     assert_eq!((adopted(&second), second.queued()), (5, 7));
     // Back before the delivery: the messages belong to their own gateway again, and the other gateway keeps its
     // messages.
     first.signal(Signal::SIGCONT);
-    wait_for("the first gateway", || {
-        (first.queued_if_up() == Some(5)).then_some(())
-    });
-    wait_for("the adopted queues to be gone", || {
-        (second.queued() == 2).then_some(())
-    });
+    wait_until("the first gateway", || first.queued_if_up() == Some(5));
+    wait_until("the adopted queues to be gone", || second.queued() == 2);
     submit(&first, "back");
     let sink = Sink::start_at(next_hop, &[]);
     let expected = [
         "back", "later", "left 0", "left 1", "left 2", "left 3", "left 4", "own",
     ];
-    wait_for("all messages", || {
+    wait_until("all messages", || {
         let mut subjects: Vec<String> = sink.mail().iter().map(|text| subject(text)).collect();
         subjects.sort();
         subjects.dedup();
-        (subjects == expected).then_some(())
+        subjects == expected
     });
     second.wait_empty();
     first.wait_empty();
@@ -193,9 +187,7 @@ fn what_operators_order_reaches_adopted_queues() {
     }
     submit(&second, "own");
     kill_for_good(&first);
-    wait_for("the adopted messages", || {
-        (adopted(&second) == 4).then_some(())
-    });
+    wait_until("the adopted messages", || adopted(&second) == 4);
     let destination = format!("relay:{next_hop}");
     let of_adopted = |key: &str| {
         let queues = second.queues();
@@ -247,9 +239,7 @@ fn what_operators_order_reaches_adopted_queues() {
     assert!(said.contains('5'), "own and adopted ones: {said}");
     assert_eq!(second.queued(), 0);
     first.signal(Signal::SIGCONT);
-    wait_for("the first gateway", || {
-        (first.queued_if_up() == Some(0)).then_some(())
-    });
+    wait_until("the first gateway", || first.queued_if_up() == Some(0));
     second.stop();
     first.stop();
 }
@@ -266,8 +256,8 @@ fn a_gateway_killed_under_load_loses_nothing_to_the_one_that_adopts_its_queues()
         let lines = |text: &str| second.log().matches(text).count();
         let before = lines("everything in the adopted queues is delivered");
         kill_for_good(&first);
-        wait_for("the queues to be adopted and empty", || {
-            (lines("everything in the adopted queues is delivered") > before).then_some(())
+        wait_until("the queues to be adopted and empty", || {
+            lines("everything in the adopted queues is delivered") > before
         });
         first.signal(Signal::SIGCONT);
         wait_greeting(first.smtp);
@@ -303,10 +293,7 @@ fn an_operator_drains_the_queues_of_a_dead_gateway_and_of_a_live_one_only_by_for
         "{text}"
     );
     let text = run(&mut drain(&[]));
-    assert!(
-        text.contains("gateway: its gateway lives, left alone"),
-        "{text}"
-    );
+    assert_has(&text, &["gateway: its gateway lives, left alone"]);
     let output = output_of(&mut drain(&["--group", "nobody"]), "");
     assert!(!output.status.success());
     assert_eq!(first.queued(), 3);
@@ -315,18 +302,14 @@ fn an_operator_drains_the_queues_of_a_dead_gateway_and_of_a_live_one_only_by_for
     first.wait_log(&["another gateway has taken the queues over"]);
     let status = wait_for("the end of the drain", || forced.ended());
     assert!(!status.success(), "{status}");
-    wait_for("the gateway", || {
-        (first.queued_if_up() == Some(3)).then_some(())
-    });
+    wait_until("the gateway", || first.queued_if_up() == Some(3));
     kill_for_good(&first);
     let sink = Sink::start_at(next_hop, &[]);
     let text = run(&mut drain(&["--group", "gateway"]));
     assert!(text.contains("gateway: nothing is left"), "{text}");
     sink.wait_mail(3);
     first.signal(Signal::SIGCONT);
-    wait_for("the gateway", || {
-        (first.queued_if_up() == Some(0)).then_some(())
-    });
+    wait_until("the gateway", || first.queued_if_up() == Some(0));
     submit(&first, "back");
     sink.wait_mail(4);
     first.stop();

@@ -4,7 +4,9 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::gateways::{adopted, beside, kill_for_good, soon};
-use crate::harness::{Options, Session, Sink, System, free_address, wait_for};
+use crate::harness::{
+    Options, Session, Sink, System, assert_has, free_address, wait_for, wait_until,
+};
 use crate::metrics;
 use crate::replicas::wait_states;
 
@@ -110,10 +112,7 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
     system.command(&["queue", "hold", "--id", &ids[3], "--for", "1s"]);
     let (code, said) = system.failing_command(&["queue", "hold", "--id", "0000000000001"]);
     assert_eq!(code, Some(1));
-    assert!(
-        said.contains("no message 0000000000001 is queued"),
-        "{said}"
-    );
+    assert_has(&said, &["no message 0000000000001 is queued"]);
     // A read writes the trace down; events of the last moment before a kill may be missing.
     let trace = system.command(&["trace", &ids[1]]);
     assert!(trace.contains("held"), "{trace}");
@@ -124,9 +123,7 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
     });
     assert!(held["held"].as_u64() >= Some(2), "{held}");
     system.command(&["queue", "release", &destination]);
-    wait_for("the others", || {
-        (subjects(&sink) == ["0", "3", "4"]).then_some(())
-    });
+    wait_until("the others", || subjects(&sink) == ["0", "3", "4"]);
     let queue = wait_for("the two that are held alone", || {
         let mut queues = system.queues().into_iter();
         queues.find(|queue| queue["messages"] == 2)
@@ -149,14 +146,11 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
     assert_eq!(said, "1 message removed\n");
     let said = system.command(&["queue", "release", "--id", &ids[1]]);
     assert_eq!(said, format!("{} for {destination}: goes on\n", ids[1]));
-    wait_for("the released one", || {
-        (subjects(&sink) == ["0", "1", "3", "4"]).then_some(())
+    wait_until("the released one", || {
+        subjects(&sink) == ["0", "1", "3", "4"]
     });
     let trace = system.command(&["trace", &ids[1]]);
-    assert!(
-        trace.contains("held") && trace.contains("released"),
-        "{trace}"
-    );
+    assert_has(&trace, &["held", "released"]);
     system.wait_empty();
     system.stop();
 }
@@ -175,16 +169,10 @@ fn a_held_message_stays_held_where_its_queue_is_adopted() {
     first.command(&["queue", "hold", "--id", &ids[0]]);
     first.command(&["queue", "release", &destination]);
     kill_for_good(&first);
-    wait_for("the adopted messages", || {
-        (adopted(&second) == 3).then_some(())
-    });
+    wait_until("the adopted messages", || adopted(&second) == 3);
     let sink = Sink::start_at(next_hop, &[]);
-    wait_for("the others", || {
-        (subjects(&sink) == ["1", "2"]).then_some(())
-    });
-    wait_for("the held one alone", || {
-        (adopted(&second) == 1).then_some(())
-    });
+    wait_until("the others", || subjects(&sink) == ["1", "2"]);
+    wait_until("the held one alone", || adopted(&second) == 1);
     let said = second.command(&["queue", "orders"]);
     let line = format!("{} for {destination} (of gateway): held since ", ids[0]);
     assert!(said.contains(&line), "{said}");
@@ -195,9 +183,7 @@ fn a_held_message_stays_held_where_its_queue_is_adopted() {
         (&"held".into(), &"gateway".into())
     );
     second.command(&["queue", "release", "--id", &ids[0]]);
-    wait_for("the released one", || {
-        (subjects(&sink) == ["0", "1", "2"]).then_some(())
-    });
+    wait_until("the released one", || subjects(&sink) == ["0", "1", "2"]);
     second.stop();
 }
 
@@ -209,8 +195,8 @@ fn orders_do_not_wait_for_a_spool_that_stands_still() {
     let system = System::start(&options);
     let id = submit(&system, 1).remove(0);
     let destination = format!("relay:{dead}");
-    wait_for("the first attempt", || {
-        (shown(&system, &id)["state"] == "deferred").then_some(())
+    wait_until("the first attempt", || {
+        shown(&system, &id)["state"] == "deferred"
     });
     assert_eq!(system.signal_role("spool", Signal::SIGSTOP), 2);
     let (_, said) = system.failing_command(&["queue", "hold", &destination]);
@@ -218,9 +204,9 @@ fn orders_do_not_wait_for_a_spool_that_stands_still() {
     let (_, said) = system.failing_command(&["queue", "hold", "--id", &id]);
     assert!(said.contains("nothing changed"), "{said}");
     assert_eq!(system.signal_role("spool", Signal::SIGCONT), 2);
-    wait_for("the order", || {
+    wait_until("the order", || {
         let orders = parse(&system.command(&["queue", "orders", "--json"]));
-        orders[0]["held_until"].is_string().then_some(())
+        orders[0]["held_until"].is_string()
     });
     system.command(&["queue", "release", &destination]);
     system.command(&["queue", "hold", "--id", &id]);

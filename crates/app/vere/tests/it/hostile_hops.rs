@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::harness::{
-    Authority, Manners, Mx, Options, Session, Sink, System, quoted, unfold, wait_for,
+    Authority, Manners, Mx, Options, Session, Sink, System, quoted, unfold, wait_for, wait_until,
 };
 
 /// The outcome of the message.
@@ -203,9 +203,8 @@ fn whatever_a_next_hop_does_is_settled_rightly() {
     }
     let system = System::start(&options);
     for (name, ..) in &cases {
-        let mut session = Session::greeted(system.smtp);
         let to = format!("x@{name}.example");
-        session.submit(
+        system.submit(
             "alice@example.org",
             &[&to],
             &format!("Subject: {name}\r\n\r\nbody"),
@@ -284,10 +283,10 @@ fn hops_that_fall_silent_hold_up_nobody_and_lose_nothing() {
     for number in 0..hops.len() {
         submit(&format!("x@hop{number}.test"));
     }
-    wait_for("an attempt at each", || {
+    wait_until("an attempt at each", || {
         let queues = system.queues();
         let trying = queues.iter().filter(|queue| queue["connections"] == 1);
-        (trying.count() == hops.len()).then_some(())
+        trying.count() == hops.len()
     });
     submit("x@fine.test");
     fine.wait_mail(1);

@@ -8,7 +8,8 @@ use vere_script::daemon::Target;
 use vere_script::{Script, Verdict, run_against};
 
 use crate::harness::{
-    FailingSync, Options, PATIENCE, Session, System, free_address, in_soak, program, run, wait_for,
+    FailingSync, Options, PATIENCE, Session, System, assert_has, free_address, in_soak, program,
+    run, wait_for, wait_until,
 };
 
 /// A session with numbered commands.
@@ -166,18 +167,23 @@ pub(crate) fn with_store(options: Options) -> (Options, Ports) {
     (options, ports)
 }
 
+/// A running system with mailboxes.
+pub(crate) fn start_with_store(options: Options) -> (System, Ports) {
+    let (options, ports) = with_store(options);
+    (System::start(&options), ports)
+}
+
 /// Waits until a mailbox has so many messages.
 pub(crate) fn wait_messages(ports: &Ports, user: &str, mailbox: &str, count: usize) {
-    wait_for("mail in the mailbox", || {
+    wait_until("mail in the mailbox", || {
         let mut session = Imap::login(ports.imap, user, "secret");
-        (session.exists(mailbox) == count).then_some(())
+        session.exists(mailbox) == count
     });
 }
 
 #[test]
 fn mail_that_came_by_smtp_is_read_by_imap() {
-    let (options, ports) = with_store(Options::default());
-    let mut system = System::start(&options);
+    let (mut system, ports) = start_with_store(Options::default());
     let mut session = Session::greeted(system.smtp);
     session.submit(
         "me@example.net",
@@ -222,10 +228,7 @@ fn mail_that_came_by_smtp_is_read_by_imap() {
     system.wait_ready();
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     let said = alice.ok("SELECT INBOX");
-    assert!(
-        said.contains("* 1 EXISTS") && said.contains("* 0 RECENT"),
-        "{said}"
-    );
+    assert_has(&said, &["* 1 EXISTS", "* 0 RECENT"]);
     assert!(alice.ok("FETCH 1 FLAGS").contains("FLAGS (\\Seen)"));
     assert!(
         alice
@@ -237,8 +240,7 @@ fn mail_that_came_by_smtp_is_read_by_imap() {
 
 #[test]
 fn the_scripts_pass_against_the_store() {
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     system.add_script_accounts();
     let target = Target {
         imap: Some(ports.imap),
@@ -268,8 +270,7 @@ fn python_imaplib_files_and_finds() {
     let Some(python) = program("python3") else {
         return;
     };
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let script = "\
 import imaplib, sys, time
 host, port = sys.argv[1].rsplit(':', 1)
@@ -297,8 +298,7 @@ fn curl_reads_a_message() {
     let Some(curl) = program("curl") else {
         return;
     };
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
     lmtp.command("EHLO client.example", "500");
     lmtp.command("LHLO client.example", "250");
@@ -428,8 +428,7 @@ fn a_store_whose_disk_fails_is_opened_anew() {
     if !in_soak("a store whose disk fails is opened anew") {
         return;
     }
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     alice.append("INBOX", "A\r\n");
     let before = system.role_pids("store");
@@ -444,9 +443,9 @@ fn a_store_whose_disk_fails_is_opened_anew() {
     let said = alice.line();
     assert!(said.is_empty() || said.starts_with("x NO"), "{said}");
     failing.end();
-    wait_for("a new process", || {
+    wait_until("a new process", || {
         let pids = system.role_pids("store");
-        (!pids.is_empty() && pids != before).then_some(())
+        !pids.is_empty() && pids != before
     });
     wait_for("its port", || TcpStream::connect(ports.imap).ok().map(drop));
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");

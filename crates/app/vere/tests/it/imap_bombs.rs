@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
-use crate::harness::{ATTACK_CPU_MAX, Options, System, cpu_time, private_memory};
-use crate::imap::{Imap, with_store};
+use crate::harness::{ATTACK_CPU_MAX, Options, assert_starts, cpu_time, private_memory};
+use crate::imap::{Imap, start_with_store};
 
 const ACCOUNT: &str = "alice@example.org";
 
@@ -76,8 +76,7 @@ fn broken() -> Vec<Vec<u8>> {
 
 #[test]
 fn mail_of_any_shape_is_kept_and_costs_time_in_proportion() {
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().join("in");
     for part in ["cur", "new", "tmp"] {
@@ -97,10 +96,7 @@ fn mail_of_any_shape_is_kept_and_costs_time_in_proportion() {
     let (before, spent) = (private_memory(store), cpu());
     let place = root.display().to_string();
     let said = system.command(&["import", "-a", ACCOUNT, &place]);
-    assert!(
-        said.starts_with(&format!("{} messages (", wanted.len())),
-        "{said}"
-    );
+    assert_starts(&said, &format!("{} messages (", wanted.len()));
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     alice.ok("EXAMINE INBOX");
     let kept: BTreeSet<Vec<u8>> = (1..=wanted.len())

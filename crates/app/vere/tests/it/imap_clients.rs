@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::harness::{
     Authority, Options, Session, System, free_address, in_soak, output_of, program, run,
 };
-use crate::imap::{Imap, Ports, wait_messages, with_store};
+use crate::imap::{Imap, Ports, start_with_store, wait_messages};
 
 const ALICE: &str = "alice@example.org";
 
@@ -26,8 +26,7 @@ impl Desk {
     }
 
     fn with(options: Options) -> Self {
-        let (options, ports) = with_store(options);
-        let system = System::start(&options);
+        let (system, ports) = start_with_store(options);
         let mut session = Session::greeted(system.smtp);
         for number in 1..=5 {
             let text = format!("Subject: number {number}\r\n\r\nThe text of {number}\r\n");
@@ -364,13 +363,8 @@ fn curl_reads_over_starttls_and_implicit_tls() {
         .certificate(&files);
     let imaps = free_address();
     let options = options.set("imaps.listen", &format!("[\"{imaps}\"]"));
-    let (options, ports) = with_store(options);
-    let system = System::start(&options);
-    Session::greeted(system.smtp).submit(
-        "me@example.net",
-        &[ALICE],
-        "Subject: safe\r\n\r\nhello\r\n",
-    );
+    let (system, ports) = start_with_store(options);
+    system.submit("me@example.net", &[ALICE], "Subject: safe\r\n\r\nhello\r\n");
     for url in [
         format!("imap://{}/INBOX;UID=1", ports.imap),
         format!("imaps://{}/INBOX;UID=1", imaps),

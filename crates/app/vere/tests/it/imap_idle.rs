@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{
     Options, PATIENCE, Session, System, children, descriptors, is_full, private_memory, quoted,
-    raise_descriptor_limit, say, skip, wait_for,
+    raise_descriptor_limit, say, skip, wait_until,
 };
 use crate::imap::{Imap, Ports, with_store};
 
@@ -187,8 +187,8 @@ fn cost_before_login(ports: &Ports, store: u32, clients: u64) -> u64 {
 
 /// Waits until the store has about so many descriptors again.
 fn wait_descriptors(store: u32, wanted: usize) {
-    wait_for("the descriptors to be closed", || {
-        (descriptors(store) <= wanted + DESCRIPTORS_AROUND).then_some(())
+    wait_until("the descriptors to be closed", || {
+        descriptors(store) <= wanted + DESCRIPTORS_AROUND
     });
 }
 
@@ -273,8 +273,8 @@ fn idle_clients_hear_of_mail_and_leave_nothing_behind() {
     }
     drop(idlers);
     wait_descriptors(store, normal);
-    wait_for("no more processes than before", || {
-        (children(store).len() <= processes).then_some(())
+    wait_until("no more processes than before", || {
+        children(store).len() <= processes
     });
     assert_eq!(system.role_pids("store"), [store], "the store went on");
     // And the store serves as before.

@@ -10,7 +10,7 @@ use vere_bench::kill::{KillPlan, KillReport, run};
 use vere_bench::load::{LoadEnd, LoadOptions, Messages};
 use vere_bench::sink::{RunningSink, SinkOptions};
 
-use crate::harness::{Options, System, is_full, say, skip, wait_for};
+use crate::harness::{Options, System, is_full, say, skip, wait_until};
 
 /// Where the corpus lies beside the repository.
 const CORPUS: &str = concat!(
@@ -54,8 +54,8 @@ fn every_acknowledged_message_arrives_though_gateway_and_node_are_killed() {
         let roles = ["gateway", "spool a", "spool b", "spool"];
         let role = roles[(moment.random % 4) as usize];
         // The process may be away since the kill before.
-        wait_for("a process to kill", || {
-            (system.signal_role(role, Signal::SIGKILL) > 0).then_some(())
+        wait_until("a process to kill", || {
+            system.signal_role(role, Signal::SIGKILL) > 0
         });
     })
     .expect("the load runs");

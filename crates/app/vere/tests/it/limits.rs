@@ -48,8 +48,7 @@ fn a_rate_holds_mail_back_without_an_attempt_until_a_reload_lifts_it() {
         shown.iter().all(|message| message["attempts"] == 0),
         "{shown:?}"
     );
-    system.configure(&routes);
-    system.reload();
+    system.reconfigure(&routes);
     sink.wait_mail(6);
     system.wait_empty();
     system.stop();

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::harness::{Options, Session, System};
-use crate::imap::{Imap, with_store};
+use crate::imap::{Imap, start_with_store};
 
 const ALICE: &str = "alice@example.org";
 const BOB: &str = "bob@example.org";
@@ -39,8 +39,7 @@ fn log_in(source: &str, address: SocketAddr, user: &str, password: &str) -> Stri
 
 #[test]
 fn guessing_is_slow_for_whoever_has_an_account_and_for_nobody_else() {
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     system.add_account("carol@example.org");
     let begun = Instant::now();
     for _ in 0..GUESSES {

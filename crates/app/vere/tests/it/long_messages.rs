@@ -3,8 +3,8 @@
 use nix::sys::statvfs::statvfs;
 use serde_json::Value;
 
-use crate::harness::{Options, Session, System, free_address, wait_for};
-use crate::imap::{Imap, with_store};
+use crate::harness::{Options, Session, System, free_address, wait_for, wait_until};
+use crate::imap::{Imap, start_with_store};
 use crate::metrics;
 use crate::proxy::{start_behind_proxy, start_in_behind_proxy};
 use crate::trouble::{SmallDisk, begin_as, memory, nameless};
@@ -20,8 +20,7 @@ fn mebibyte() -> String {
 #[test]
 fn a_message_beyond_the_limit_takes_no_more_than_that_of_the_store() {
     let options = Options::default().set("limits.message_size_max", "\"32 MiB\"");
-    let (options, ports) = with_store(options);
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(options);
     let pid = system.role_pids("store")[0];
     let text = mebibyte();
     let mut lmtp = Session::connect(ports.lmtp);
@@ -83,14 +82,14 @@ fn top(system: &System) -> Value {
 
 /// Offers a message from a client without other messages until the server accepts the message.
 fn offer_as(system: &System, client: &str, text: &str) {
-    wait_for("the mail of a stranger", || {
+    wait_until("the mail of a stranger", || {
         let mut stranger = begin_as(system.smtp, client);
         let reply = stranger.offer("b@example.net", "alice@example.org", text);
         assert!(
             reply.starts_with("250") || reply.starts_with("452"),
             "{reply}"
         );
-        reply.starts_with("250").then_some(())
+        reply.starts_with("250")
     });
 }
 
@@ -121,10 +120,10 @@ fn files_of_long_messages_stay_within_their_bound_and_say_whose_they_are() {
     let pid = system.role_pids("gateway")[0];
     let parked = parked(&system, 6, 14);
     // Strangers get 56 of the 64 MiB; of each message up to 1 MiB is in memory.
-    wait_for("the bound to be held", || {
+    wait_until("the bound to be held", || {
         let files = nameless(pid);
         assert!(files <= 64 * MIB as u64, "{files} octets");
-        (files > 40 * MIB as u64).then_some(())
+        files > 40 * MIB as u64
     });
     let most = &top(&system)["heaviest_on_disk"];
     assert!(
@@ -169,15 +168,13 @@ fn long_messages_that_are_parked_leave_room_on_the_disk() {
     let system = start_in_behind_proxy(directory, &options);
     let pid = system.role_pids("gateway")[0];
     let parked = parked(&system, 30, 15);
-    wait_for("the disk to be as full as it may be", || {
+    wait_until("the disk to be as full as it may be", || {
         // An eighth is kept, 50 MiB; half of the reserve by all means.
         assert!(free() > 25 * MIB as u64, "{} octets free", free());
-        (nameless(pid) > 100 * MIB as u64).then_some(())
+        nameless(pid) > 100 * MIB as u64
     });
     // A called client lets go at once.
-    wait_for("what is kept to be free", || {
-        (free() > 45 * MIB as u64).then_some(())
-    });
+    wait_until("what is kept to be free", || free() > 45 * MIB as u64);
     let large = format!("Subject: large\r\n\r\n{}", mebibyte().repeat(10));
     offer_as(&system, "203.0.113.78", "Subject: small\r\n\r\n");
     offer_as(&system, "203.0.113.77", &large);

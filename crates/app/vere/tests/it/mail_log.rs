@@ -5,7 +5,9 @@ use std::process::Command;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::harness::{Options, Session, Sink, System, free_address, output_of, program, wait_for};
+use crate::harness::{
+    Options, Session, Sink, System, free_address, output_of, program, wait_until,
+};
 use crate::imap::{Imap, with_store};
 use crate::metrics;
 
@@ -95,7 +97,7 @@ fn every_message_recipient_and_refusal_has_a_line() {
 fn a_level_above_info_leaves_them_out() {
     let sink = Sink::start();
     let system = System::start(&Options::to(sink.address).set("log.level", "\"warn\""));
-    Session::greeted(system.smtp).submit("a@example.net", &["x@example.com"], "a: b\r\n\r\nc");
+    system.submit("a@example.net", &["x@example.com"], "a: b\r\n\r\nc");
     system.wait_empty();
     let log = system.log();
     system.stop();
@@ -148,9 +150,7 @@ fn logins_are_told_and_who_guesses_can_be_found() {
     system.wait_log(&["store login accepted", imap]);
     for result in ["accepted", "rejected"] {
         let line = format!("vere_imap_authentications_total{{result=\"{result}\"}} 1");
-        wait_for(&line, || {
-            metrics::read(endpoint).contains(&line).then_some(())
-        });
+        wait_until(&line, || metrics::read(endpoint).contains(&line));
     }
     let log = system.log();
     system.stop();

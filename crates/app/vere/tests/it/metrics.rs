@@ -3,7 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::harness::{Authority, Options, PATIENCE, Session, Sink, System, free_address, wait_for};
+use crate::harness::{
+    Authority, Options, PATIENCE, Session, Sink, System, free_address, wait_until,
+};
 
 /// The endpoint of a system.
 struct Endpoint(SocketAddr);
@@ -31,11 +33,11 @@ impl Endpoint {
         let mut missing = Vec::new();
         let mut text = String::new();
         let came = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_for("the figures", || {
+            wait_until("the figures", || {
                 text = self.text();
                 let is_there = |line: &&&str| !text.lines().any(|found| found == **line);
                 missing = lines.iter().filter(is_there).copied().collect();
-                missing.is_empty().then_some(())
+                missing.is_empty()
             });
         }));
         assert!(came.is_ok(), "no {missing:#?} in\n{text}");
@@ -206,8 +208,7 @@ fn what_next_hops_do_is_counted() {
     // A next hop that refuses the recipient permanently: the sender hears of the refusal.
     let strict = Sink::start_at(free_address(), &["rcpt=550 5.1.1 unknown"]);
     let reload = Options::default().route("gone.example", strict.address, "");
-    system.configure(&reload.set("metrics.listen", &format!("\"{}\"", endpoint.0)));
-    system.reload();
+    system.reconfigure(&reload.set("metrics.listen", &format!("\"{}\"", endpoint.0)));
     system.wait_log(&["configuration reloaded"]);
     session.submit("alice@example.org", &["x@gone.example"], "A: b\r\n\r\n");
     system.wait_mail("alice", 1);

@@ -1,12 +1,9 @@
 //! The choice of hosts, their order, the local address, and the identity.
 
-use crate::harness::{
-    Authority, Manners, Mx, Options, Session, Sink, System, quoted, unfold, wait_for,
-};
+use crate::harness::{Authority, Manners, Mx, Options, Sink, System, quoted, unfold, wait_for};
 
 fn submit(system: &System, to: &str) {
-    let mut session = Session::greeted(system.smtp);
-    session.submit("alice@example.org", &[to], "Subject: next hop\r\n\r\nbody");
+    system.submit("alice@example.org", &[to], "Subject: next hop\r\n\r\nbody");
 }
 
 #[test]

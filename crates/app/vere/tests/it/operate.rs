@@ -14,8 +14,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::{User, geteuid};
 
 use crate::harness::{
-    Child, Options, PATIENCE, Session, Sink, System, free_address, output_of, program, read_all,
-    require_bench, run, signal, skip, vere, wait_for,
+    Child, Options, PATIENCE, Session, Sink, System, assert_has, free_address, output_of, program,
+    read_all, require_bench, run, signal, skip, vere, wait_for, wait_until,
 };
 use crate::imap::Imap;
 
@@ -72,8 +72,7 @@ fn a_machine_without_ca_certificates_delivers_mail() {
     let system = System::start_as(directory, &options, |command, _| {
         bare(command);
     });
-    let mut session = Session::greeted(system.smtp);
-    session.submit("alice@example.org", &["x@example.com"], "A: b\r\n\r\nbody");
+    system.submit("alice@example.org", &["x@example.com"], "A: b\r\n\r\nbody");
     sink.wait_mail(1);
     // The certificate waits for roots, mail does not.
     system.wait_log(&["no certificate that serves", "install ca-certificates"]);
@@ -157,7 +156,7 @@ fn root_is_given_up_for_the_user_of_the_settings() {
         assert_eq!(ids("Uid:"), vec![nobody.uid.to_string(); 4], "{role}");
         assert_eq!(ids("Gid:"), vec![nobody.gid.to_string(); 4], "{role}");
     }
-    Session::greeted(system.smtp).submit("a@example.net", &["alice@example.org"], "A: b\r\n\r\n");
+    system.submit("a@example.net", &["alice@example.org"], "A: b\r\n\r\n");
     system.wait_mail("alice", 1);
     // Everything goes on as that user: a restart of a role, a reload, a command of root's.
     system.kill_and_wait("gateway");
@@ -242,11 +241,11 @@ fn the_demo_is_what_its_banner_says() {
         let mut session = Imap::login(imap, "alice@demo.test", "demo");
         session.exists("INBOX")
     };
-    wait_for("mail for alice", || (messages() > 0).then_some(()));
+    wait_until("mail for alice", || messages() > 0);
     // Commands find the settings by themselves.
     let here = |arguments: &[&str]| run(vere().args(arguments).current_dir(folder.path()));
-    wait_for("the whole trace", || {
-        here(&["trace", id]).contains("delivered").then_some(())
+    wait_until("the whole trace", || {
+        here(&["trace", id]).contains("delivered")
     });
     // With TLS by the demo's CA, as a user, to a remote recipient: the sink.
     run(Command::new("swaks")
@@ -334,10 +333,7 @@ fn what_is_installed_can_be_taken_away_again() {
     }
     let unit = std::fs::read_to_string(below.join("lib/systemd/system/vere.service"));
     let unit = unit.expect("the unit");
-    assert!(
-        unit.contains("\nExecStart=/opt/vere/bin/vere serve "),
-        "{unit}"
-    );
+    assert_has(&unit, &["\nExecStart=/opt/vere/bin/vere serve "]);
     make("uninstall");
     assert_eq!(files_below(folder.path()), BTreeSet::new());
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Options, System, children, is_full, signal, wait_for};
-use crate::imap::{Imap, Ports, with_store};
+use crate::harness::{Options, System, children, is_full, signal, wait_for, wait_until};
+use crate::imap::{Imap, Ports, start_with_store, with_store};
 
 /// Number of clients that add messages.
 const CLIENTS: usize = 3;
@@ -68,8 +68,7 @@ fn all_there(ports: &Ports, added: &[usize]) {
 #[test]
 fn processes_that_are_killed_lose_and_refuse_nothing() {
     let kills = if is_full() { 200 } else { 12 };
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let store = system.role_pids("store");
     let (enough, added) = (AtomicBool::new(false), AtomicUsize::new(0));
     let counts = std::thread::scope(|scope| {
@@ -79,9 +78,8 @@ fn processes_that_are_killed_lose_and_refuse_nothing() {
             let pid = wait_for("a process", || children(store[0]).first().copied());
             signal(pid, Signal::SIGKILL);
             // The message differs each time.
-            wait_for("messages", || {
-                (adding.is_finished() || added.load(Ordering::Relaxed) > seen + CLIENTS)
-                    .then_some(())
+            wait_until("messages", || {
+                adding.is_finished() || added.load(Ordering::Relaxed) > seen + CLIENTS
             });
         }
         enough.store(true, Ordering::Relaxed);
@@ -101,21 +99,19 @@ fn processes_that_stand_still_are_replaced() {
     let counts = std::thread::scope(|scope| {
         let adding = scope.spawn(|| add_while(&ports, &enough, &added));
         // A process at its start is waited for much longer.
-        wait_for("messages", || {
-            (added.load(Ordering::Relaxed) > 30).then_some(())
-        });
+        wait_until("messages", || added.load(Ordering::Relaxed) > 30);
         let stopped = children(store[0]);
         for pid in &stopped {
             signal(*pid, Signal::SIGSTOP);
         }
         // Each process has a message, or gets a message, and is ended after too long a silence.
-        wait_for("the end of those that stand still", || {
+        wait_until("the end of those that stand still", || {
             let now = children(store[0]);
-            stopped.iter().all(|pid| !now.contains(pid)).then_some(())
+            stopped.iter().all(|pid| !now.contains(pid))
         });
         let seen = added.load(Ordering::Relaxed);
-        wait_for("messages", || {
-            (adding.is_finished() || added.load(Ordering::Relaxed) > seen + 10).then_some(())
+        wait_until("messages", || {
+            adding.is_finished() || added.load(Ordering::Relaxed) > seen + 10
         });
         enough.store(true, Ordering::Relaxed);
         adding.join().expect("clients")
@@ -128,8 +124,7 @@ fn processes_that_stand_still_are_replaced() {
 /// A message that no process survives is simulated by a kill of every process: the message is kept.
 #[test]
 fn messages_are_kept_when_every_process_is_killed() {
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let store = system.role_pids("store")[0];
     let (enough, pause) = (AtomicBool::new(false), AtomicU64::new(1));
     std::thread::scope(|scope| {

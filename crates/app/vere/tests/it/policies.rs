@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::harness::{Authority, Files, Manners, Mx, Options, Session, System, quoted, wait_for};
+use crate::harness::{Authority, Files, Manners, Mx, Options, Session, System, quoted, wait_until};
 
 /// A CA and its certificates.
 struct World {
@@ -106,20 +106,8 @@ fn options(world: &World, mx: &Mx, host: &PolicyHost) -> Options {
 }
 
 fn submit(system: &System) {
-    let mut session = Session::greeted(system.smtp);
     let text = "Subject: policy\r\n\r\nbody";
-    session.submit("alice@example.org", &["x@example.com"], text);
-}
-
-/// Waits until a queue reports the reason for its wait, and returns the reason.
-fn wait_reply(system: &System, words: &str) {
-    wait_for(&format!("a failed attempt with {words:?}"), || {
-        let queues = system.queues();
-        let mut replies = queues
-            .iter()
-            .filter_map(|queue| queue["last_reply"].as_str());
-        replies.any(|reply| reply.contains(words)).then_some(())
-    });
+    system.submit("alice@example.org", &["x@example.com"], text);
 }
 
 fn certified(files: Files) -> Mx {
@@ -183,7 +171,7 @@ fn an_enforced_policy_holds_the_mail_back() {
         let host = PolicyHost::start(&files, &policy("enforce", pattern));
         let system = System::start(&options(&world, &mx, &host));
         submit(&system);
-        wait_reply(&system, words);
+        system.wait_last_reply(words);
         assert_eq!(system.queued(), 1);
         let begun = |line: &String| line.starts_with("MAIL");
         assert!(!mx.seen().iter().any(|seen| seen.commands.iter().any(begun)));
@@ -202,10 +190,9 @@ fn a_policy_under_test_stops_nothing() {
     let system = System::start(&options);
     submit(&system);
     mx.wait_messages(1);
-    wait_for("the failure in the metrics", || {
+    wait_until("the failure in the metrics", || {
         let text = crate::metrics::read(address);
         text.contains("tls_policies_total{policy=\"sts_testing\",result=\"failed\"} 1")
-            .then_some(())
     });
     system.stop();
 }
@@ -242,7 +229,7 @@ fn a_sender_to_whom_delivery_counts_for_more_is_heard() {
     );
     let system = System::start(&options);
     submit(&system);
-    wait_reply(&system, "TLS");
+    system.wait_last_reply("TLS");
     let mut session = Session::greeted(system.smtp);
     session.submit("alice@example.org", &["y@example.com"], OPTIONAL);
     let seen = mx.wait_messages(1).remove(0);
@@ -254,7 +241,7 @@ fn a_sender_to_whom_delivery_counts_for_more_is_heard() {
             .any(|line| line == "RCPT TO:<y@example.com>")
     );
     session.submit("alice@example.org", &["z@strict.example"], OPTIONAL);
-    wait_for("both others to wait", || {
+    wait_until("both others to wait", || {
         let queues = system.queues();
         let waits = |name: &str| {
             let mut queues = queues.iter();
@@ -265,7 +252,7 @@ fn a_sender_to_whom_delivery_counts_for_more_is_heard() {
                 same && queue["messages"] == 1 && queue["last_reply"].is_string()
             })
         };
-        (waits("example.com") && waits("tlsoptional:relay:mx.example.com")).then_some(())
+        waits("example.com") && waits("tlsoptional:relay:mx.example.com")
     });
     assert_eq!(mx.messages().len(), 1);
     system.stop();

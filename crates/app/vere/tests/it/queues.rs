@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::harness::{Options, Session, Sink, System, free_address, wait_for};
+use crate::harness::{
+    Options, Session, Sink, System, assert_has, assert_starts, free_address, wait_for, wait_until,
+};
 
 fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
@@ -67,10 +69,7 @@ fn mail_for_a_refused_destination_is_answered_450_and_what_is_queued_leaves() {
     let mut session = Session::greeted(system.smtp);
     session.command("MAIL FROM:<alice@example.org>", "250");
     let reply = session.command("RCPT TO:<x@example.com>", "450");
-    assert!(
-        reply.starts_with("450 4.3.2 no mail for this destination now"),
-        "{reply}"
-    );
+    assert_starts(&reply, "450 4.3.2 no mail for this destination now");
     session.command("RCPT TO:<alice@example.org>", "250");
     system.command(&["queue", "release", &destination]);
     sink.wait_mail(1);
@@ -89,10 +88,7 @@ fn a_destination_with_as_much_as_may_wait_is_answered_452() {
     let mut session = Session::greeted(system.smtp);
     session.command("MAIL FROM:<a@example.net>", "250");
     let reply = session.command("RCPT TO:<x@example.com>", "452");
-    assert!(
-        reply.starts_with("452 4.3.1 too much mail waits"),
-        "{reply}"
-    );
+    assert_starts(&reply, "452 4.3.1 too much mail waits");
     session.command("RCPT TO:<alice@example.org>", "250");
     session.command("RSET", "250");
     system.command(&["queue", "hold", "local"]);
@@ -101,12 +97,9 @@ fn a_destination_with_as_much_as_may_wait_is_answered_452() {
     system.command(&["queue", "release", "local"]);
     system.wait_mail("alice", 1);
     // The file exists before its message is settled.
-    wait_for("room again", || {
+    wait_until("room again", || {
         let queues = system.queues();
-        queues
-            .iter()
-            .all(|queue| queue["destination"] != "local")
-            .then_some(())
+        queues.iter().all(|queue| queue["destination"] != "local")
     });
     session.command("MAIL FROM:<a@example.net>", "250");
     system.stop();
@@ -123,10 +116,7 @@ fn messages_are_tried_again_returned_and_removed_by_hand() {
 
     let (code, said) = system.failing_command(&["queue", "purge", &destination]);
     assert_eq!(code, Some(1));
-    assert!(
-        said.contains("4 messages") && said.contains("add --yes"),
-        "{said}"
-    );
+    assert_has(&said, &["4 messages", "add --yes"]);
     let (code, said) = system.failing_command(&["queue", "purge", "nowhere.example", "--yes"]);
     assert_eq!(code, Some(1));
     assert!(said.contains("no queue nowhere.example"), "{said}");
@@ -152,10 +142,7 @@ fn messages_are_tried_again_returned_and_removed_by_hand() {
         "1 message returned to their senders\n"
     );
     let report = system.wait_mail("alice", 1).remove(0);
-    assert!(
-        report.contains("returned by order of an operator"),
-        "{report}"
-    );
+    assert_has(&report, &["returned by order of an operator"]);
     let silent = [
         "queue",
         "expire",
@@ -196,10 +183,7 @@ fn mail_goes_another_way_over_kill_9_of_everything_until_that_is_undone() {
     };
     let (code, said) = system.failing_command(&words(&reroute(&["--to", &there])));
     assert_eq!(code, Some(1));
-    assert!(
-        said.contains("2 messages") && said.contains("add --yes"),
-        "{said}"
-    );
+    assert_has(&said, &["2 messages", "add --yes"]);
     for (name, way) in [("local", there.as_str()), (destination.as_str(), "local")] {
         let flag = if way == "local" { "--mx" } else { "--to" };
         let (code, _) = system.failing_command(&["queue", "reroute", name, flag, way, "--yes"]);
@@ -227,9 +211,9 @@ fn mail_goes_another_way_over_kill_9_of_everything_until_that_is_undone() {
     assert_eq!(sink.mail().len(), 3);
     let said = system.command(&words(&reroute(&["--to", &there, "--for", "1s", "--yes"])));
     assert!(said.contains(&format!("by way of {way} until 2")), "{said}");
-    wait_for("the end of an order", || {
+    wait_until("the end of an order", || {
         let orders = system.command(&["queue", "orders"]);
-        (orders == "no orders\n").then_some(())
+        orders == "no orders\n"
     });
     submit(&system, 1);
     own.wait_mail(2);
@@ -287,13 +271,13 @@ fn the_intake_is_throttled_before_the_nodes_are_full() {
     system.command(&["queue", "hold", &destination]);
     let text = format!("Subject: a\r\n\r\n{}", "A line of it.\r\n".repeat(70_000));
     let mut session = Session::greeted(system.smtp);
-    wait_for("nodes to be full enough", || {
+    wait_until("nodes to be full enough", || {
         let reply = session.offer("a@example.net", "x@example.com", &text);
         assert!(
             reply.starts_with("250") || reply.starts_with("452 4.3.1"),
             "{reply}"
         );
-        reply.starts_with("452").then_some(())
+        reply.starts_with("452")
     });
     system.wait_log(&["intake throttled", "spool.memory_max"]);
     let frame = system.command(&["queue", "top", "--once", "--interval", "200ms"]);
@@ -310,8 +294,7 @@ fn the_intake_is_throttled_before_the_nodes_are_full() {
     wait_for("room", || Session::try_connect(system.smtp).ok());
     system.wait_log(&["intake throttling ended"]);
     system.command(&["queue", "release", &destination]);
-    let mut session = Session::greeted(system.smtp);
-    session.submit("alice@example.org", &["x@example.com"], "A: b\r\n\r\nc");
+    system.submit("alice@example.org", &["x@example.com"], "A: b\r\n\r\nc");
     sink.wait_mail(1);
     system.stop();
 }
@@ -455,8 +438,7 @@ fn mail_for_a_next_hop_that_no_route_names_any_more_is_told_of() {
     let system = System::start(&Options::to(dead));
     submit(&system, 1);
     queue_with(&system, "messages");
-    system.configure(&Options::to(sink.address));
-    system.reload();
+    system.reconfigure(&Options::to(sink.address));
     let name = format!("relay:{dead}");
     system.wait_log(&["no route names this next hop", &name, "messages=1"]);
     let listed = system.command(&["queue", "list"]);

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::harness::{Options, PATIENCE, System, wait_for};
+use crate::harness::{Options, PATIENCE, System, assert_has, wait_until};
 use crate::imap::{Imap, with_store};
 
 const ALICE: &str = "alice@example.org";
@@ -99,10 +99,7 @@ fn a_full_account_takes_nothing_more_and_can_be_tidied_up() {
         alice.append("INBOX", "a: b\r\n\r\nc\r\n");
     }
     let said = alice.ok("GETQUOTAROOT INBOX");
-    assert!(
-        said.contains("* QUOTA \"\" (STORAGE 1 20 MESSAGE 3 3)"),
-        "{said}"
-    );
+    assert_has(&said, &["* QUOTA \"\" (STORAGE 1 20 MESSAGE 3 3)"]);
     alice.ok("SELECT INBOX");
     for command in ["APPEND INBOX {4+}\r\na: b", "COPY 1 Other"] {
         let said = alice.command(command);
@@ -127,11 +124,10 @@ fn a_full_account_takes_nothing_more_and_can_be_tidied_up() {
     let rejecting = options
         .set("quota.over", "\"reject\"")
         .set("quota.size_max", "\"1MiB\"");
-    system.configure(&rejecting);
-    system.reload();
-    wait_for("another limit", || {
+    system.reconfigure(&rejecting);
+    wait_until("another limit", || {
         let said = bob.ok("GETQUOTA \"\"");
-        said.contains(" 1024 MESSAGE ").then_some(())
+        said.contains(" 1024 MESSAGE ")
     });
     bob.append("INBOX", &large);
     let [to_alice, to_bob] = file(ports.lmtp);

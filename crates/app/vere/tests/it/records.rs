@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::gateways::{adopted, beside, kill_for_good, soon, submit};
 use crate::harness::{
     Hook, Options, Session, Sink, System, acked_under_kills, answer, free_address, is_full, quoted,
-    read_post, say, wait_for,
+    read_post, say, wait_for, wait_until,
 };
 use crate::metrics;
 use crate::replicas::wait_states;
@@ -115,12 +115,12 @@ fn what_is_told_of_ends_and_notifications_follows_the_schema() {
     let refused = session.submit("alice@example.org", &["x@refuses.test"], text);
     let local = session.submit("a@away.test", &["bob@example.org"], text);
     let purged = session.submit("a@away.test", &["y@away.test"], text);
-    wait_for("the attempts", || (system.queued() == 1).then_some(()));
+    wait_until("the attempts", || system.queued() == 1);
     let queue = format!("relay:{away}");
     system.command(&["queue", "hold", &queue]);
-    wait_for("an empty queue", || {
+    wait_until("an empty queue", || {
         system.command(&["queue", "purge", "--yes", &queue]);
-        (system.queued() == 0).then_some(())
+        system.queued() == 0
     });
     system.command(&["queue", "release", &queue]);
     let found = wait_for("all lines", || {
@@ -226,9 +226,7 @@ impl Moody {
     fn behave(&self, mood: u32) {
         self.mood.store(mood, Ordering::Relaxed);
         let before = self.asked.load(Ordering::Relaxed);
-        wait_for("a post", || {
-            (self.asked.load(Ordering::Relaxed) > before).then_some(())
-        });
+        wait_until("a post", || self.asked.load(Ordering::Relaxed) > before);
     }
 
     fn taken(&self) -> Vec<Value> {
@@ -303,10 +301,10 @@ fn a_web_server_that_fails_delays_lines_and_then_mail_and_loses_neither() {
         let found: BTreeSet<_> = ends.keys().cloned().collect();
         (found == ids).then(|| assert!(ends.values().all(|ids| ids.len() == 1)))
     });
-    wait_for("mail to be taken again", || {
+    wait_until("mail to be taken again", || {
         let mut session = Session::greeted(system.smtp);
         session.send(b"MAIL FROM:<a@example.net>\r\n");
-        session.reply().starts_with("250").then_some(())
+        session.reply().starts_with("250")
     });
     system.stop();
 }
@@ -338,9 +336,9 @@ fn a_full_node_tells_of_ends_all_the_same() {
     assert!(ids.len() > 10, "{}", ids.len());
     let _sink = Sink::start_at(next_hop, &[]);
     system.wait_empty();
-    wait_for("all lines", || {
+    wait_until("all lines", || {
         let found: BTreeSet<_> = ends(&lines(folder.path())).into_keys().collect();
-        (found == ids).then_some(())
+        found == ids
     });
     system.stop();
 }
@@ -359,9 +357,7 @@ fn who_delivers_for_a_dead_gateway_tells_of_it() {
         submit(&first, &format!("left {number}"));
     }
     kill_for_good(&first);
-    wait_for("the adopted messages", || {
-        (adopted(&second) == 5).then_some(())
-    });
+    wait_until("the adopted messages", || adopted(&second) == 5);
     let sink = Sink::start_at(next_hop, &[]);
     sink.wait_mail(5);
     let told = wait_for("a line of each", || {
@@ -370,19 +366,16 @@ fn who_delivers_for_a_dead_gateway_tells_of_it() {
     });
     assert!(told.values().all(|line| line["gateway"] == "second"));
     // The group is empty: its own gateway finds no line to send again.
-    wait_for("the group to be given back", || {
+    wait_until("the group to be given back", || {
         second
             .log()
             .contains("everything in the adopted queues is delivered")
-            .then_some(())
     });
     first.signal(Signal::SIGCONT);
-    wait_for("the first gateway", || {
-        (first.queued_if_up() == Some(0)).then_some(())
-    });
+    wait_until("the first gateway", || first.queued_if_up() == Some(0));
     submit(&first, "own");
-    wait_for("the line of it", || {
-        (ends(&lines(folders[0].path())).len() == 1).then_some(())
+    wait_until("the line of it", || {
+        ends(&lines(folders[0].path())).len() == 1
     });
     second.stop();
     first.stop();

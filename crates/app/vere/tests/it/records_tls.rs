@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::harness::{
     Authority, Files, Hook, Options, Session, Sink, System, answer, quoted, read_post, wait_for,
+    wait_until,
 };
 
 /// The posts so far.
@@ -140,11 +141,11 @@ fn lines_wait_until_the_web_server_proves_its_name() {
     shop.show(&foreign);
     shop.wait_alert();
     shop.show(&good);
-    wait_for("a line for each message", || {
+    wait_until("a line for each message", || {
         let seen = shop.seen.lock().expect("no panic");
         let told = seen.lines.iter().map(|line| line["message"].as_str());
         let told: BTreeSet<_> = told.flatten().map(str::to_owned).collect();
-        (told == ids).then_some(())
+        told == ids
     });
     system.stop();
     let seen = shop.seen.lock().expect("no panic");

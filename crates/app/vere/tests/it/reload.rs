@@ -1,28 +1,33 @@
 //! Changes of settings and accounts in a running system.
 
-use crate::harness::{Options, Session, Sink, System, output_of, vere, wait_for};
+use crate::harness::{Options, Session, Sink, System, output_of, vere, wait_for, wait_until};
 use crate::imap::with_store;
 
-fn announced_size(system: &System) -> String {
-    let mut session = Session::connect(system.smtp);
+/// The largest message that the greeted client is told of, if the system answers.
+fn announced_size(system: &System) -> Option<u32> {
+    let mut session = Session::try_connect(system.smtp).ok()?;
     let keywords = session.command("EHLO client", "250");
-    let line = keywords.lines().find(|line| line.contains("SIZE"));
-    line.expect("SIZE is announced").trim().to_owned()
+    let (_, size) = keywords.split_once("SIZE ").expect("SIZE is announced");
+    let size = size.lines().next().expect("its line");
+    Some(size.trim().parse().expect("a number"))
+}
+
+fn wait_size(system: &System, size: u32) {
+    wait_until("the new size", || announced_size(system) == Some(size));
+}
+
+/// The default settings with another limit of the size of messages.
+fn limited(size: &str) -> Options {
+    Options::default().set("limits.message_size_max", &format!("\"{size}\""))
 }
 
 #[test]
 fn a_changed_setting_holds_for_connections_to_come() {
     let system = System::start(&Options::default());
-    assert!(announced_size(&system).ends_with("SIZE 52428800"));
+    assert_eq!(announced_size(&system), Some(52_428_800));
     let mut old = Session::greeted(system.smtp);
-    let options = Options::default().set("limits.message_size_max", "\"100 KiB\"");
-    system.configure(&options);
-    system.reload();
-    wait_for("the new size", || {
-        announced_size(&system)
-            .ends_with("SIZE 102400")
-            .then_some(())
-    });
+    system.reconfigure(&limited("100 KiB"));
+    wait_size(&system, 102_400);
     let mut new = Session::greeted(system.smtp);
     new.command("MAIL FROM:<a@example.net> SIZE=200000", "552 5.3.4");
     // The session from before goes on unchanged.
@@ -33,22 +38,12 @@ fn a_changed_setting_holds_for_connections_to_come() {
 /// The nodes, which go on unchanged, must accept messages of the new size.
 #[test]
 fn a_larger_message_is_taken_once_the_setting_allows_it() {
-    let size = |size: &str| {
-        let size = format!("\"{size}\"");
-        Options::default().set("limits.message_size_max", &size)
-    };
-    let system = System::start(&size("100 KiB"));
-    system.configure(&size("24 MiB"));
-    system.reload();
-    wait_for("the new size", || {
-        announced_size(&system)
-            .ends_with("SIZE 25165824")
-            .then_some(())
-    });
+    let system = System::start(&limited("100 KiB"));
+    system.reconfigure(&limited("24 MiB"));
+    wait_size(&system, 25_165_824);
     let line = format!("{}\r\n", "x".repeat(998));
     let text = format!("Subject: large\r\n\r\n{}", line.repeat(20_000));
-    let mut session = Session::greeted(system.smtp);
-    session.submit("a@example.net", &["alice@example.org"], &text);
+    system.submit("a@example.net", &["alice@example.org"], &text);
     system.wait_mail("alice", 1);
     system.stop();
 }
@@ -62,23 +57,16 @@ fn a_changed_route_holds_for_mail_that_waits() {
     let system = System::start(&Options::to(first.address));
     let mut session = Session::greeted(system.smtp);
     session.submit("a@example.net", &["x@example.com"], "A: b\r\n\r\n");
-    wait_for("a failed attempt", || {
-        let queues = system.queues();
-        queues
-            .iter()
-            .any(|queue| queue["last_reply"].is_string())
-            .then_some(())
-    });
-    system.configure(&Options::to(second.address));
-    system.reload();
-    wait_for("the new route", || {
+    system.wait_last_reply("");
+    system.reconfigure(&Options::to(second.address));
+    wait_until("the new route", || {
         // New mail uses the host in any case.
         let before = second.mail().len();
         session.submit("a@example.net", &["y@example.com"], "C: d\r\n\r\n");
-        wait_for("the next message", || {
-            (second.mail().len() > before || system.queued() > 1).then_some(())
+        wait_until("the next message", || {
+            second.mail().len() > before || system.queued() > 1
         });
-        (second.mail().len() > before).then_some(())
+        second.mail().len() > before
     });
     system.stop();
 }
@@ -100,36 +88,25 @@ fn a_wrong_file_keeps_the_old_settings_and_says_what_is_wrong() {
         "mesage_size_max",
         "message_size_max",
     ]);
-    assert!(announced_size(&system).ends_with("SIZE 52428800"));
+    assert_eq!(announced_size(&system), Some(52_428_800));
 
     std::fs::write(&system.config, "version = 1\nhostname = ").expect("the configuration");
     system.reload();
     system.wait_log(&["vere.toml:2"]);
-    assert!(announced_size(&system).ends_with("SIZE 52428800"));
+    assert_eq!(announced_size(&system), Some(52_428_800));
 
     // And a valid file after an invalid file is accepted.
-    let options = Options::default().set("limits.message_size_max", "\"100 KiB\"");
-    system.configure(&options);
-    system.reload();
-    wait_for("the new size", || {
-        announced_size(&system)
-            .ends_with("SIZE 102400")
-            .then_some(())
-    });
+    system.reconfigure(&limited("100 KiB"));
+    wait_size(&system, 102_400);
     system.stop();
 }
 
 #[test]
 fn a_role_that_is_restarted_takes_the_settings_last_accepted() {
     let system = System::start(&Options::default());
-    let options = Options::default().set("limits.message_size_max", "\"100 KiB\"");
-    system.configure(&options);
-    system.reload();
-    wait_for("the new size", || {
-        announced_size(&system)
-            .ends_with("SIZE 102400")
-            .then_some(())
-    });
+    let options = limited("100 KiB");
+    system.reconfigure(&options);
+    wait_size(&system, 102_400);
     std::fs::write(&system.config, "version = 1\nhostnam = 5\n").expect("the configuration");
     system.reload();
     system.wait_log(&["hostnam"]);
@@ -137,7 +114,7 @@ fn a_role_that_is_restarted_takes_the_settings_last_accepted() {
     wait_for("the greeting", || {
         Session::try_connect(system.smtp).ok().map(drop)
     });
-    assert!(announced_size(&system).ends_with("SIZE 102400"));
+    assert_eq!(announced_size(&system), Some(102_400));
     system.configure(&options);
     system.stop();
 }
@@ -148,15 +125,8 @@ fn a_reload_while_a_role_starts_is_not_lost() {
     for round in 1..=5 {
         system.kill_and_wait("gateway");
         let size = 100 * round;
-        let options = Options::default().set("limits.message_size_max", &format!("\"{size} KiB\""));
-        system.configure(&options);
-        system.reload();
-        wait_for("the new size", || {
-            Session::try_connect(system.smtp).ok()?;
-            announced_size(&system)
-                .ends_with(&format!("SIZE {}", size * 1024))
-                .then_some(())
-        });
+        system.reconfigure(&limited(&format!("{size} KiB")));
+        wait_size(&system, size * 1024);
     }
     system.stop();
 }
@@ -164,13 +134,9 @@ fn a_reload_while_a_role_starts_is_not_lost() {
 #[test]
 fn what_only_a_restart_can_change_is_said_and_nothing_is_changed() {
     let system = System::start(&Options::default());
-    let options = Options::default()
-        .set("limits.message_size_max", "\"100 KiB\"")
-        .set("spool.memory_max", "\"64 MiB\"");
-    system.configure(&options);
-    system.reload();
+    system.reconfigure(&limited("100 KiB").set("spool.memory_max", "\"64 MiB\""));
     system.wait_log(&["restart", "spool.memory_max"]);
-    assert!(announced_size(&system).ends_with("SIZE 52428800"));
+    assert_eq!(announced_size(&system), Some(52_428_800));
     system.stop();
 }
 
@@ -186,21 +152,14 @@ fn the_level_of_the_log_follows_the_settings_in_every_role() {
     };
     let system = System::start(&options("error", 100));
     assert!(!system.log().contains(" info "), "{}", system.log());
-    system.configure(&options("info", 200));
-    system.reload();
+    system.reconfigure(&options("info", 200));
     system.wait_log(&[" info supervisor ", "settings reloaded"]);
     for role in ["gateway", "store", "signer", "spool-a", "spool-b"] {
         system.wait_log(&[&format!(" info {role} "), "configuration reloaded"]);
     }
-    system.configure(&options("warn", 300));
-    system.reload();
-    wait_for("the new size", || {
-        announced_size(&system)
-            .ends_with("SIZE 307200")
-            .then_some(())
-    });
-    let mut session = Session::greeted(system.smtp);
-    let id = session.submit("a@example.net", &["alice@example.org"], "A: b\r\n\r\n");
+    system.reconfigure(&options("warn", 300));
+    wait_size(&system, 307_200);
+    let id = system.submit("a@example.net", &["alice@example.org"], "A: b\r\n\r\n");
     system.wait_empty();
     assert!(!system.log().contains(&id), "{}", system.log());
     system.stop();

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 
 use crate::harness::{Counted, System, probe};
-use crate::replicas::{states, wait_states};
+use crate::replicas::{states, under_faults, wait_states};
 
 const NODE: &str = "spool b";
 
@@ -23,18 +23,15 @@ fn away(system: &System, sent: Signal) {
 
 #[test]
 fn a_node_that_is_back_under_load_is_given_only_what_it_missed() {
-    let sink = Counted::start();
-    let system = System::start(&sink.options().set("spool.log", "\"node\""));
-    wait_states(&system, ["sync", "sync"]);
     let faults = [Signal::SIGKILL, Signal::SIGSTOP];
-    sink.run(system.smtp, 2, |number| {
-        away(&system, faults[number as usize]);
+    let sink = Counted::start();
+    let options = sink.options().set("spool.log", "\"node\"");
+    under_faults(&sink, &options, 2, |system, number| {
+        away(system, faults[number as usize]);
         let log = system.log();
         let times = |part: &str| log.matches(part).count();
         assert_eq!(times("spool node has what it missed"), number as usize + 1);
         // No record present on both was sent again.
         assert_eq!(times("spool node is being rebuilt"), 0, "{log}");
     });
-    system.wait_empty();
-    system.stop();
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::gateways::beside;
-use crate::harness::{Counted, Delay, Options, System, in_soak, is_full, probe, wait_for};
+use crate::harness::{Counted, Delay, Options, System, in_soak, is_full, probe, wait_until};
 use crate::replicas::{states, wait_states};
 
 /// A pause. Longer than a node is waited for, and than anything is on its way otherwise.
@@ -53,12 +53,11 @@ fn links_that_stand_still_for_ten_seconds_lose_and_double_nothing() {
         doubled, 0,
         "the gateway knew what was delivered all the time"
     );
-    wait_for("an empty group on both nodes", || {
-        let text = second.command(&["spool", "stat", "--group", "second", "--json"]);
-        let stat: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    wait_until("an empty group on both nodes", || {
+        let stat = second.json(&["spool", "stat", "--group", "second"]);
         let nodes = stat["nodes"].as_array().expect("nodes");
         let empty = nodes.iter().all(|node| node["records"] == 0);
-        (nodes.len() == 2 && empty).then_some(())
+        nodes.len() == 2 && empty
     });
     second.stop();
     first.stop();

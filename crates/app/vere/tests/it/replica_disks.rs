@@ -8,7 +8,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 
 use crate::harness::{
-    Counted, FailingSync, System, in_soak, is_full, output_of, probe, program, run, skip, wait_for,
+    Counted, FailingSync, System, in_soak, output_of, probe, program, rounds, run, skip, wait_for,
+    wait_until,
 };
 use crate::replicas::{keepers, states, wait_states};
 
@@ -64,9 +65,9 @@ impl Disk {
     /// The content after the cut, once the file system is unused.
     fn mount_again(&self) {
         // A killed process closes its files a moment after losing its command line.
-        wait_for("the disk to be free", || {
+        wait_until("the disk to be free", || {
             let output = output_of(Command::new("umount").arg(&self.mounted), "");
-            output.status.success().then_some(())
+            output.status.success()
         });
         assert!(self.try_mount(), "it can be mounted again");
     }
@@ -77,11 +78,6 @@ impl Drop for Disk {
         let mut umount = Command::new("umount");
         let _ = umount.arg("--lazy").arg(&self.mounted).status();
     }
-}
-
-/// How often faults are repeated.
-fn rounds() -> u32 {
-    if is_full() { 10 } else { 1 }
 }
 
 #[test]
@@ -140,8 +136,8 @@ fn keepers_disks_fail(log: &str) {
             skipped = true;
             return;
         };
-        wait_for("the end of the node's membership", || {
-            (states(&system)[fails].1 != "sync").then_some(())
+        wait_until("the end of the node's membership", || {
+            states(&system)[fails].1 != "sync"
         });
         probe(system.smtp);
         assert_eq!(states(&system)[other].1, "sync");

@@ -8,43 +8,32 @@ use nix::sys::signal::Signal;
 
 use crate::clock::FakedClock;
 use crate::harness::{
-    Counted, Session, System, in_soak, is_full, probe, program, run, wait_for, wait_greeting,
+    Counted, System, in_soak, probe, program, rounds, run, wait_greeting, wait_until,
 };
-use crate::replicas::{states, wait_states};
+use crate::replicas::{states, under_faults, wait_states};
 
 const ROLES: [&str; 3] = ["gateway", "spool a", "spool b"];
-
-/// How often faults are repeated.
-fn rounds() -> u32 {
-    if is_full() { 10 } else { 1 }
-}
 
 #[test]
 fn each_process_in_turn_is_killed_and_paused_under_load() {
     let sink = Counted::start();
-    let system = System::start(&sink.options());
-    wait_states(&system, ["sync", "sync"]);
-    sink.run(system.smtp, rounds() * 6, |number| {
+    under_faults(&sink, &sink.options(), rounds() * 6, |system, number| {
         let role = ROLES[(number / 2 % 3) as usize];
         if number % 2 == 0 {
-            wait_for("a process to kill", || {
-                (system.signal_role(role, Signal::SIGKILL) > 0).then_some(())
+            wait_until("a process to kill", || {
+                system.signal_role(role, Signal::SIGKILL) > 0
             });
         } else {
-            pause(&system, role);
+            pause(system, role);
         }
         wait_greeting(system.smtp);
-        wait_states(&system, ["sync", "sync"]);
+        wait_states(system, ["sync", "sync"]);
     });
-    system.wait_empty();
-    system.stop();
 }
 
 /// Stops a process, and continues the process when the others have noticed.
 fn pause(system: &System, role: &str) {
-    // The supervisor would replace the process.
-    system.signal(Signal::SIGSTOP);
-    assert_eq!(system.signal_role(role, Signal::SIGSTOP), 1);
+    system.halt(role);
     if role == "gateway" {
         // Longer than the nodes are silent for; not a wait for an event, but the pause itself.
         std::thread::sleep(Duration::from_secs(4));
@@ -53,8 +42,7 @@ fn pause(system: &System, role: &str) {
         let node = usize::from(role == "spool b");
         assert_eq!(states(system)[node].1, "out");
     }
-    assert_eq!(system.signal_role(role, Signal::SIGCONT), 1);
-    system.signal(Signal::SIGCONT);
+    system.go_on(role);
 }
 
 #[test]
@@ -66,9 +54,7 @@ fn a_node_without_descriptors_is_done_without_and_comes_back() {
         return;
     }
     let sink = Counted::start();
-    let system = System::start(&sink.options());
-    wait_states(&system, ["sync", "sync"]);
-    sink.run(system.smtp, rounds(), |_| {
+    under_faults(&sink, &sink.options(), rounds(), |system, _| {
         let pid = system.role_pids("spool b")[0];
         // Every descriptor below the limit is in use.
         limit_descriptors(pid, "3:");
@@ -76,13 +62,11 @@ fn a_node_without_descriptors_is_done_without_and_comes_back() {
         system.kill_and_wait("gateway");
         wait_greeting(system.smtp);
         probe(system.smtp);
-        assert_ne!(states(&system)[1].1, "sync");
+        assert_ne!(states(system)[1].1, "sync");
         limit_descriptors(pid, "1024:");
-        wait_states(&system, ["sync", "sync"]);
+        wait_states(system, ["sync", "sync"]);
         assert_eq!(system.role_pids("spool b"), [pid], "it was not restarted");
     });
-    system.wait_empty();
-    system.stop();
 }
 
 /// Sets the soft limit.
@@ -109,15 +93,11 @@ fn a_clock_that_jumps_by_more_than_a_year_changes_nothing() {
     let ids = || ROLES.map(|role| system.role_pids(role));
     let before = ids();
     sink.run(system.smtp, rounds() * 2, |number| {
-        clock.set(if number % 2 == 0 { "+400d" } else { "-400d" });
-        let days = if number % 2 == 0 {
-            "400 days"
-        } else {
-            "400 days ago"
-        };
+        let (step, days) = [("+400d", "400 days"), ("-400d", "400 days ago")][number as usize % 2];
+        clock.set(step);
         let there = run(Command::new("date").args(["-u", "-d", days, "+%b %Y"]));
         let text = format!("Subject: then {number}\r\n\r\nbody");
-        Session::greeted(system.smtp).submit("a@example.net", &["alice@example.org"], &text);
+        system.submit("a@example.net", &["alice@example.org"], &text);
         let texts = system.wait_mail("alice", number as usize + 1);
         let text = texts
             .iter()

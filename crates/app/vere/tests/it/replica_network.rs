@@ -5,9 +5,7 @@ use std::fs::File;
 use std::process::Stdio;
 use std::time::Instant;
 
-use serde_json::Value;
-
-use crate::harness::{Child, Counted, Network, System, in_soak, is_full, probe, say, wait_for};
+use crate::harness::{Child, Counted, Network, System, in_soak, probe, rounds, say, wait_until};
 use crate::replicas::{states, wait_states};
 
 /// A gateway with node a here, and node b on the other machine.
@@ -40,16 +38,15 @@ impl Apart {
 
     /// The connections to node b: the active connection and the standby connection.
     fn connections(&self) -> (String, String) {
-        let text = self.system.command(&["spool", "stat", "--json"]);
-        let stat: Value = serde_json::from_str(&text).expect("JSON");
+        let stat = self.system.json(&["spool", "stat"]);
         let row = &stat["replicas"][1];
         let field = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
         (field("active"), field("standby"))
     }
 
     fn wait_connections(&self, active: &str, standby: &str) {
-        wait_for("these connections to node b", || {
-            (self.connections() == (active.to_owned(), standby.to_owned())).then_some(())
+        wait_until("these connections to node b", || {
+            self.connections() == (active.to_owned(), standby.to_owned())
         });
     }
 
@@ -67,11 +64,6 @@ impl Apart {
     }
 }
 
-/// How often faults are repeated.
-fn rounds() -> u32 {
-    if is_full() { 10 } else { 1 }
-}
-
 #[test]
 fn mail_goes_on_over_the_standby_address_when_one_is_cut() {
     if !in_soak("mail goes on over the standby address when one is cut") {
@@ -86,11 +78,11 @@ fn mail_goes_on_over_the_standby_address_when_one_is_cut() {
             let (switched, began) = (apart.said("standby connection"), Instant::now());
             network.cut(cable);
             // The connection in use may have changed before, on a very slow machine.
-            wait_for("the loss of a connection", || {
+            wait_until("the loss of a connection", || {
                 let changed = apart.said("standby connection") > switched;
                 // Not asked at once: that takes seconds while an address is cut.
                 let other = || began.elapsed().as_secs() > 5 && apart.connections().1 == "down";
-                (changed || other()).then_some(())
+                changed || other()
             });
             say(&format!(
                 "address {cable} cut: noticed after {:?}",

@@ -6,14 +6,9 @@ use nix::sys::signal::Signal;
 
 use crate::gateways::{beside, kill_for_good, soon};
 use crate::harness::{
-    Counted, Etcd, PATIENCE, Session, System, in_soak, is_full, probe, wait_for, wait_greeting,
+    Counted, Etcd, PATIENCE, Session, System, in_soak, probe, rounds, wait_greeting, wait_until,
 };
-use crate::replicas::{states, wait_states};
-
-/// How often faults are repeated.
-fn rounds() -> u32 {
-    if is_full() { 10 } else { 1 }
-}
+use crate::replicas::{states, under_faults, wait_states};
 
 /// How often the log says that the record could not be changed.
 fn failed_changes(system: &System) -> usize {
@@ -27,13 +22,9 @@ fn receipt_without_register(system: &System, heal: impl FnOnce()) {
     let mut session = Session::greeted(system.smtp);
     session.envelope("a@example.net", &["x@example.com"]);
     let failed = failed_changes(system);
-    // The supervisor would replace the node.
-    system.signal(Signal::SIGSTOP);
-    assert_eq!(system.signal_role("spool b", Signal::SIGSTOP), 1);
+    system.halt("spool b");
     session.send(b"Subject: late\r\n\r\nbody\r\n.\r\n");
-    wait_for("a change that fails", || {
-        (failed_changes(system) > failed).then_some(())
-    });
+    wait_until("a change that fails", || failed_changes(system) > failed);
     // No client may believe that the message is safe: no answer yet, or a refusal.
     session.set_patience(Duration::from_millis(500));
     let early = session.try_reply().unwrap_or_default();
@@ -47,8 +38,7 @@ fn receipt_without_register(system: &System, heal: impl FnOnce()) {
         let late = session.reply();
         assert!(late.starts_with("250") || late.starts_with("451"), "{late}");
     }
-    assert_eq!(system.signal_role("spool b", Signal::SIGCONT), 1);
-    system.signal(Signal::SIGCONT);
+    system.go_on("spool b");
     wait_states(system, ["sync", "sync"]);
 }
 
@@ -61,14 +51,11 @@ fn receipt_goes_on_while_the_only_member_of_etcd_is_dead_until_a_node_is_missing
         return;
     };
     let sink = Counted::start();
-    let system = System::start(&etcd.options(sink.options()));
-    wait_states(&system, ["sync", "sync"]);
-    sink.run(system.smtp, rounds(), |_| {
+    let options = etcd.options(sink.options());
+    under_faults(&sink, &options, rounds(), |system, _| {
         etcd.kill_all();
-        receipt_without_register(&system, || etcd.restart_all());
+        receipt_without_register(system, || etcd.restart_all());
     });
-    system.wait_empty();
-    system.stop();
 }
 
 #[test]
@@ -82,29 +69,24 @@ fn a_node_is_removed_though_the_leader_of_etcd_is_dead_and_not_while_all_members
         return;
     };
     let sink = Counted::start();
-    let system = System::start(&etcd.options(sink.options()));
-    wait_states(&system, ["sync", "sync"]);
-    sink.run(system.smtp, 2 * rounds(), |number| {
+    let options = etcd.options(sink.options());
+    under_faults(&sink, &options, 2 * rounds(), |system, number| {
         if number % 2 == 0 {
             let leader = etcd.leader();
             etcd.kill(leader);
             probe(system.smtp);
-            system.signal(Signal::SIGSTOP);
-            assert_eq!(system.signal_role("spool a", Signal::SIGSTOP), 1);
+            system.halt("spool a");
             // Two members are enough to change the record.
             probe(system.smtp);
-            assert_eq!(states(&system)[0].1, "out");
-            assert_eq!(system.signal_role("spool a", Signal::SIGCONT), 1);
-            system.signal(Signal::SIGCONT);
+            assert_eq!(states(system)[0].1, "out");
+            system.go_on("spool a");
             etcd.restart(leader);
-            wait_states(&system, ["sync", "sync"]);
+            wait_states(system, ["sync", "sync"]);
         } else {
             etcd.signal_all(Signal::SIGSTOP);
-            receipt_without_register(&system, || etcd.signal_all(Signal::SIGCONT));
+            receipt_without_register(system, || etcd.signal_all(Signal::SIGCONT));
         }
     });
-    system.wait_empty();
-    system.stop();
 }
 
 #[test]
@@ -140,9 +122,7 @@ fn queues_are_adopted_and_handed_back_while_each_member_of_etcd_in_turn_is_dead_
         probe(first.smtp);
         let before = emptied();
         kill_for_good(&first);
-        wait_for("the queues to be adopted and empty", || {
-            (emptied() > before).then_some(())
-        });
+        wait_until("the queues to be adopted and empty", || emptied() > before);
         first.signal(Signal::SIGCONT);
         wait_greeting(first.smtp);
         if dies {

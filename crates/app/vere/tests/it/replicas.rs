@@ -9,13 +9,13 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::harness::{
-    Options, Session, Sink, System, free_address, quoted, run, vere, wait_for, wait_within,
+    Counted, Options, Session, Sink, System, free_address, quoted, run, vere, wait_for, wait_until,
+    wait_within,
 };
 
 /// The state of the replicas in `vere spool stat`: node and content.
 pub(crate) fn states(system: &System) -> Vec<(String, String)> {
-    let text = system.command(&["spool", "stat", "--json"]);
-    let stat: Value = serde_json::from_str(&text).expect("JSON");
+    let stat = system.json(&["spool", "stat"]);
     // `None` while no gateway answers.
     let rows = stat["replicas"].as_array().cloned().unwrap_or_default();
     let field = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
@@ -38,9 +38,24 @@ pub(crate) fn wait_states(system: &System, expected: [&str; 2]) {
     );
 }
 
+/// Sends mail through a system of two nodes to the sink, and causes one fault after the other meanwhile. Every
+/// acknowledged message arrives.
+pub(crate) fn under_faults(
+    sink: &Counted,
+    options: &Options,
+    faults: u32,
+    mut fault: impl FnMut(&System, u32),
+) {
+    let system = System::start(options);
+    wait_states(&system, ["sync", "sync"]);
+    sink.run(system.smtp, faults, |number| fault(&system, number));
+    system.wait_empty();
+    system.stop();
+}
+
 fn submit(system: &System, subject: &str) {
     let text = format!("Subject: {subject}\r\n\r\nbody");
-    Session::greeted(system.smtp).submit("a@example.net", &["x@example.com"], &text);
+    system.submit("a@example.net", &["x@example.com"], &text);
 }
 
 /// Subjects at the sink, each once, in order.
@@ -57,8 +72,7 @@ fn subjects(sink: &Sink) -> Vec<String> {
 
 /// The nodes with complete logs.
 pub(crate) fn keepers(system: &System) -> Vec<String> {
-    let text = system.command(&["spool", "stat", "--json"]);
-    let stat: Value = serde_json::from_str(&text).expect("JSON");
+    let stat = system.json(&["spool", "stat"]);
     let nodes = stat["nodes"].as_array().cloned().unwrap_or_default();
     let keeps = nodes.iter().filter(|node| node["synced"] == true);
     keeps
@@ -81,12 +95,10 @@ fn one_node_of_a_machine_keeps_the_log() {
     wait_states(&system, ["sync", "sync"]);
     wait_keepers(&system, &["a"]);
     submit(&system, "first");
-    system.signal(Signal::SIGSTOP);
-    assert_eq!(system.signal_role("spool a", Signal::SIGSTOP), 1);
+    system.halt("spool a");
     wait_keepers(&system, &["b"]);
     submit(&system, "second");
-    assert_eq!(system.signal_role("spool a", Signal::SIGCONT), 1);
-    system.signal(Signal::SIGCONT);
+    system.go_on("spool a");
     wait_states(&system, ["sync", "sync"]);
     wait_keepers(&system, &["b"]);
     submit(&system, "third");
@@ -97,8 +109,8 @@ fn one_node_of_a_machine_keeps_the_log() {
     wait_states(&system, ["sync", "sync"]);
     wait_keepers(&system, &["b"]);
     let sink = Sink::start_at(next_hop, &[]);
-    wait_for("all three", || {
-        (subjects(&sink) == ["first", "second", "third"]).then_some(())
+    wait_until("all three", || {
+        subjects(&sink) == ["first", "second", "third"]
     });
     system.stop();
 }
@@ -111,8 +123,7 @@ fn both_nodes_hold_what_waits() {
     for number in 0..5 {
         submit(&system, &number.to_string());
     }
-    let text = system.command(&["spool", "stat", "--json", "--queues"]);
-    let stat: Value = serde_json::from_str(&text).expect("JSON");
+    let stat = system.json(&["spool", "stat", "--queues"]);
     for node in stat["nodes"].as_array().expect("nodes") {
         assert_eq!(node["records"], 5, "{node}");
         assert_eq!(node["synced"], true, "{node}");
@@ -169,24 +180,19 @@ fn mail_goes_on_without_a_node_that_hangs_and_it_is_rebuilt_after() {
     let system = System::start(&Options::to(next_hop));
     wait_states(&system, ["sync", "sync"]);
     submit(&system, "before");
-    // The supervisor would replace the node; the test is about a hanging node.
-    system.signal(Signal::SIGSTOP);
-    assert_eq!(system.signal_role("spool b", Signal::SIGSTOP), 1);
+    system.halt("spool b");
     submit(&system, "meanwhile");
     assert_eq!(states(&system)[1].1, "out");
-    assert_eq!(system.signal_role("spool b", Signal::SIGCONT), 1);
-    system.signal(Signal::SIGCONT);
+    system.go_on("spool b");
     wait_states(&system, ["sync", "sync"]);
     // The node counts: the other node may hang now.
-    system.signal(Signal::SIGSTOP);
-    assert_eq!(system.signal_role("spool a", Signal::SIGSTOP), 1);
+    system.halt("spool a");
     submit(&system, "after");
     let sink = Sink::start_at(next_hop, &[]);
-    wait_for("all three", || {
-        (subjects(&sink) == ["after", "before", "meanwhile"]).then_some(())
+    wait_until("all three", || {
+        subjects(&sink) == ["after", "before", "meanwhile"]
     });
-    assert_eq!(system.signal_role("spool a", Signal::SIGCONT), 1);
-    system.signal(Signal::SIGCONT);
+    system.go_on("spool a");
     wait_states(&system, ["sync", "sync"]);
     system.stop();
 }
@@ -197,15 +203,13 @@ fn below_the_least_number_of_replicas_connections_are_turned_away() {
     let system = System::start(&options);
     wait_states(&system, ["sync", "sync"]);
     let mut session = Session::greeted(system.smtp);
-    system.signal(Signal::SIGSTOP);
-    assert_eq!(system.signal_role("spool b", Signal::SIGSTOP), 1);
+    system.halt("spool b");
     wait_for("the port to be shut", || {
         let greeting = Session::try_connect(system.smtp).err()?.to_string();
         greeting.starts_with("421 4.3.2").then_some(())
     });
     session.command("MAIL FROM:<a@example.net>", "451 4.3.");
-    assert_eq!(system.signal_role("spool b", Signal::SIGCONT), 1);
-    system.signal(Signal::SIGCONT);
+    system.go_on("spool b");
     wait_for("the port to be open", || {
         Session::try_connect(system.smtp).ok().map(drop)
     });
@@ -229,7 +233,7 @@ fn a_node_that_lost_its_disk_gets_everything_back_from_the_other() {
     }
     wait_states(&system, ["sync", "sync"]);
     let sink = Sink::start_at(next_hop, &[]);
-    wait_for("all fifty", || (subjects(&sink).len() == 50).then_some(()));
+    wait_until("all fifty", || subjects(&sink).len() == 50);
     system.stop();
 }
 
@@ -284,15 +288,14 @@ fn damage_in_a_log_is_repaired_from_the_other_node() {
     system.signal(Signal::SIGSTOP);
     assert_eq!(system.signal_role("spool a", Signal::SIGKILL), 1);
     let sink = Sink::start_at(next_hop, &[]);
-    wait_for("all of it", || (subjects(&sink).len() == 21).then_some(()));
+    wait_until("all of it", || subjects(&sink).len() == 21);
     system.signal(Signal::SIGCONT);
     system.stop();
 }
 
 /// The node's own status, if the node answers.
 fn node_stat(system: &System, name: &str) -> Option<Value> {
-    let text = system.command(&["spool", "stat", "--json"]);
-    let stat: Value = serde_json::from_str(&text).expect("JSON");
+    let stat = system.json(&["spool", "stat"]);
     let node = stat["nodes"]
         .as_array()?
         .iter()
@@ -328,7 +331,7 @@ fn a_keeper_that_lost_its_disk_gets_everything_back_from_the_other() {
         wait_states(&system, ["sync", "sync"]);
     }
     let sink = Sink::start_at(next_hop, &[]);
-    wait_for("all twenty", || (subjects(&sink).len() == 20).then_some(()));
+    wait_until("all twenty", || subjects(&sink).len() == 20);
     system.stop();
 }
 
@@ -343,9 +346,9 @@ fn a_lost_register_is_never_taken_for_empty_queues_and_salvage_ends_it() {
     let register = system.directory.path().join("data/register");
     std::fs::remove_dir_all(&register).expect("the register");
     system.crash_without_waiting();
-    wait_for("both nodes", || {
+    wait_until("both nodes", || {
         let text = system.command(&["spool", "salvage"]);
-        (text.contains("node a: life") && text.contains("node b: life")).then_some(())
+        text.contains("node a: life") && text.contains("node b: life")
     });
     // No node counts, so no mail is accepted.
     wait_states(&system, ["out", "out"]);

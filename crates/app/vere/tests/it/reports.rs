@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::harness::{
-    Manners, Mx, Options, Session, Sink, System, acked_under_kills, free_address, is_full, quoted,
-    unfold, wait_for,
+    Manners, Mx, Options, Session, Sink, System, acked_under_kills, assert_has, free_address,
+    is_full, quoted, unfold, wait_for, wait_until,
 };
 use crate::{dkim, metrics, records};
 
@@ -228,8 +228,7 @@ fn success_is_reported_to_known_clients_alone() {
 #[test]
 fn a_first_line_that_begins_with_a_blank_is_no_part_of_our_header() {
     let system = System::start(&Options::default());
-    let mut session = Session::greeted(system.smtp);
-    session.submit(
+    system.submit(
         "a@remote.example",
         &["alice@example.org"],
         " for eve\r\nSubject: x\r\n\r\nbody",
@@ -251,21 +250,20 @@ fn reports_are_signed_by_the_key_of_the_hosts_domain() {
     // New keys take a moment.
     let signed = wait_for("a signed report", || {
         let before = sink.mail().len();
-        let mut session = Session::greeted(system.smtp);
-        session.submit(
+        system.submit(
             "a@remote.example",
             &["x@refuses.test"],
             "Subject: a\r\n\r\nbody",
         );
-        wait_for("a report", || (sink.mail().len() > before).then_some(()));
+        wait_until("a report", || sink.mail().len() > before);
         let mut reports = sink.mail().into_iter();
         reports.find(|mail| mail.contains("DKIM-Signature:"))
     });
     let start = signed.find("DKIM-Signature:").expect("it is there");
     let mail = &signed[start..];
-    assert!(
-        mail.contains("\r\nFrom: Mail Delivery System <MAILER-DAEMON@mx.example.org>"),
-        "{mail}"
+    assert_has(
+        mail,
+        &["\r\nFrom: Mail Delivery System <MAILER-DAEMON@mx.example.org>"],
     );
     dkim::check(mail, &system);
     system.stop();

@@ -1,6 +1,8 @@
 //! REQUIRETLS and `TLS-Required: No` (RFC 8689), on their way in and out.
 
-use crate::harness::{Authority, Manners, Mx, Options, Session, System, quoted, unfold, wait_for};
+use crate::harness::{
+    Authority, Manners, Mx, Options, Session, System, quoted, unfold, wait_until,
+};
 
 struct World {
     folder: tempfile::TempDir,
@@ -35,11 +37,19 @@ impl World {
             .record("hop.example A 127.0.0.1")
     }
 
-    /// A session within TLS.
+    /// All mail to other domains goes to this port of hop.example.
+    fn relaying_to(&self, port: u16) -> Options {
+        self.options().route("*", format!("hop.example:{port}"), "")
+    }
+
+    /// A session within TLS, where the extension is offered.
     fn session(&self, system: &System) -> Session {
         let session = Session::greeted(system.smtp);
         let session = session.starttls(&self.authority, "mx.example.org");
-        session.expect("a handshake")
+        let mut session = session.expect("a handshake");
+        let keywords = session.command("EHLO client", "250");
+        assert!(keywords.contains("REQUIRETLS"), "{keywords}");
+        session
     }
 }
 
@@ -59,8 +69,6 @@ fn the_extension_is_offered_within_tls_only() {
     assert!(!keywords.contains("REQUIRETLS"), "{keywords}");
     clear.command("MAIL FROM:<alice@example.org> REQUIRETLS", "555");
     let mut session = world.session(&system);
-    let keywords = session.command("EHLO client", "250");
-    assert!(keywords.contains("REQUIRETLS"), "{keywords}");
     session.command("MAIL FROM:<alice@example.org> REQUIRETLS=yes", "501");
     // Mailboxes of the local system are the end of the path.
     submit(&mut session, "bob@example.org");
@@ -72,13 +80,9 @@ fn the_extension_is_offered_within_tls_only() {
 fn the_demand_goes_on_to_who_keeps_it() {
     let world = World::new();
     let hop = world.hop("hop.example", &["REQUIRETLS"]);
-    let options = world
-        .options()
-        .route("*", format!("hop.example:{}", hop.port()), "");
+    let options = world.relaying_to(hop.port());
     let mut system = System::start(&options);
-    let mut session = world.session(&system);
-    session.command("EHLO client", "250");
-    submit(&mut session, "x@example.com");
+    submit(&mut world.session(&system), "x@example.com");
     let seen = hop.wait_messages(1).remove(0);
     assert_eq!(seen.tls.as_deref(), Some("hop.example"));
     let mail = seen.commands.iter().find(|line| line.starts_with("MAIL"));
@@ -89,28 +93,14 @@ fn the_demand_goes_on_to_who_keeps_it() {
     // The same over a restart: the next hop is away, comes back, and the demand is still known.
     let away = world.hop("hop.example", &["REQUIRETLS"]);
     let closed = crate::harness::free_address();
-    system.configure(
-        &world
-            .options()
-            .route("*", format!("hop.example:{}", closed.port()), ""),
-    );
-    system.reload();
+    system.reconfigure(&world.relaying_to(closed.port()));
     system.wait_log(&["configuration reloaded"]);
-    let mut session = world.session(&system);
-    session.command("EHLO client", "250");
-    submit(&mut session, "y@example.com");
-    wait_for("the message to wait", || {
-        (system.queued() == 1).then_some(())
-    });
+    submit(&mut world.session(&system), "y@example.com");
+    wait_until("the message to wait", || system.queued() == 1);
     let queues = system.queues();
-    let name = queues
-        .iter()
-        .find(|queue| queue["messages"] == 1)
-        .map(|queue| &queue["destination"]);
-    let name = name
-        .and_then(|name| name.as_str())
-        .unwrap_or_default()
-        .to_owned();
+    let queue = queues.iter().find(|queue| queue["messages"] == 1);
+    let name = queue.and_then(|queue| queue["destination"].as_str());
+    let name = name.expect("the queue of the message");
     assert!(name.starts_with("requiretls:relay:hop.example"), "{name}");
     system.restart();
     assert_eq!(system.queued(), 1);
@@ -123,13 +113,9 @@ fn the_demand_goes_on_to_who_keeps_it() {
 fn nothing_goes_to_who_does_not_promise_it() {
     let world = World::new();
     let plain = world.hop("hop.example", &[]);
-    let options = world
-        .options()
-        .route("*", format!("hop.example:{}", plain.port()), "");
+    let options = world.relaying_to(plain.port());
     let system = System::start(&options);
-    let mut session = world.session(&system);
-    session.command("EHLO client", "250");
-    submit(&mut session, "x@example.com");
+    submit(&mut world.session(&system), "x@example.com");
     let report = unfold(&system.wait_mail("alice", 1)[0]);
     assert!(report.contains("Status: 5.7.30\n"), "{report}");
     assert!(!report.contains("secret text"), "{report}");
@@ -141,24 +127,12 @@ fn nothing_goes_to_who_does_not_promise_it() {
 fn an_unverified_host_gets_nothing_that_needs_tls() {
     let world = World::new();
     let wrong = world.hop("other.example", &["REQUIRETLS"]);
-    let options = world
-        .options()
-        .route("*", format!("hop.example:{}", wrong.port()), "");
+    let options = world.relaying_to(wrong.port());
     let system = System::start(&options);
-    let mut session = world.session(&system);
-    session.command("EHLO client", "250");
-    submit(&mut session, "x@example.com");
-    wait_for("a failed attempt", || {
-        let queues = system.queues();
-        let mut replies = queues
-            .iter()
-            .filter_map(|queue| queue["last_reply"].as_str());
-        replies
-            .any(|reply| reply.contains("certificate"))
-            .then_some(())
-    });
+    submit(&mut world.session(&system), "x@example.com");
+    system.wait_last_reply("certificate");
     // Mail without requirements goes to the host all the same.
-    Session::greeted(system.smtp).submit("alice@example.org", &["y@example.com"], "A: b\r\n\r\nc");
+    system.submit("alice@example.org", &["y@example.com"], "A: b\r\n\r\nc");
     wrong.wait_messages(1);
     system.stop();
 }
@@ -173,9 +147,7 @@ fn unproven_exchangers_get_nothing_that_needs_tls() {
         .set("delivery.port", &hop.port().to_string())
         .record("example.com MX 10 hop.example");
     let system = System::start(&options);
-    let mut session = world.session(&system);
-    session.command("EHLO client", "250");
-    submit(&mut session, "x@example.com");
+    submit(&mut world.session(&system), "x@example.com");
     let report = unfold(&system.wait_mail("alice", 1)[0]);
     assert!(report.contains("Status: 5.7.30\n"), "{report}");
     system.stop();

@@ -11,8 +11,8 @@ use vere_mime::wire::{
 };
 use vere_mime::{Parsed, Zone};
 
-use crate::harness::{Options, System, output_of, program, run, say, skip, wait_for};
-use crate::imap::{Imap, Ports, with_store};
+use crate::harness::{Options, System, output_of, program, run, say, skip, wait_until};
+use crate::imap::{Imap, Ports, start_with_store};
 
 const ORACLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/search_oracle.py");
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../vectors/search.txt");
@@ -139,15 +139,14 @@ fn search_finds_what_python_says() {
     };
     let texts = number("VERE_SEARCH_TEXTS", 60);
     let seed = number("VERE_SEED", 1);
-    let (options, ports) = with_store(Options::default());
-    let mut system = System::start(&options);
+    let (mut system, ports) = start_with_store(Options::default());
     let oracle = Oracle {
         python,
         ports: &ports,
     };
     oracle.run("fill", &["Mail", &file.display().to_string()]);
     if count > 100 {
-        wait_for("an index", || (segments(&system) > 0).then_some(()));
+        wait_until("an index", || segments(&system) > 0);
     }
     oracle.ask("Mail", texts, seed);
     oracle.run("churn", &["Mail", "Other", &seed.to_string()]);
@@ -160,7 +159,7 @@ fn search_finds_what_python_says() {
     system.start_again();
     system.wait_ready();
     oracle.ask("Mail", texts / 6, seed + 3);
-    wait_for("the index again", || (segments(&system) > 0).then_some(()));
+    wait_until("the index again", || segments(&system) > 0);
     oracle.ask("Mail", texts / 6, seed + 4);
     let live = explained(&system);
     system.kill();
@@ -192,8 +191,7 @@ fn explained(system: &System) -> String {
 /// What had to be read to answer is indexed afterwards, however small the mailbox.
 #[test]
 fn what_was_missed_is_indexed() {
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     let append = |alice: &mut Imap, numbers: std::ops::Range<u32>| {
         for number in numbers {
@@ -208,13 +206,13 @@ fn what_was_missed_is_indexed() {
     for _ in 0..2 {
         let said = alice.ok("SEARCH FROM one");
         assert!(said.contains(&format!("* SEARCH{odd}\r\n")), "{said}");
-        wait_for("an index", || (segments(&system) == 1).then_some(()));
+        wait_until("an index", || segments(&system) == 1);
     }
     append(&mut alice, 20..28);
     for _ in 0..2 {
         let said = alice.ok("FETCH 21:* BODY.PEEK[HEADER.FIELDS (SUBJECT)]");
         assert_eq!(said.matches("Subject: 2").count(), 8, "{said}");
-        wait_for("another", || (segments(&system) == 2).then_some(()));
+        wait_until("another", || segments(&system) == 2);
     }
     let said = alice.ok("SEARCH BODY \"e of i\" SUBJECT 27");
     assert!(said.contains("* SEARCH 28\r\n"), "{said}");

@@ -9,7 +9,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 
 use crate::harness::{
-    Options, System, output_of, program, quoted, run, run_with_input, skip, unfold, wait_for,
+    Options, System, assert_ends, assert_has, output_of, program, quoted, run, run_with_input,
+    skip, unfold, wait_until,
 };
 
 /// A system that accepts mail from its machine, and a directory with programs under the usual names.
@@ -110,8 +111,8 @@ fn the_classic_command_line_sends_completes_and_hides() {
         }
     }
     // A message is in its mailbox before the end of its delivery is in the spool.
-    wait_for("an empty queue", || {
-        (run(&mut machine.command("mailq")) == "Mail queue is empty\n").then_some(())
+    wait_until("an empty queue", || {
+        run(&mut machine.command("mailq")) == "Mail queue is empty\n"
     });
     assert_eq!(run(&mut machine.command("newaliases")), "");
     machine.system.stop();
@@ -123,10 +124,7 @@ fn callers_learn_by_the_exit_code_what_became_of_it() {
     let nobody = machine.sendmail(&["alice", "nobody-here"], "A: b\n\nx\n");
     let (exit, said) = code(&nobody);
     assert_eq!(exit, Some(67), "{said}");
-    assert!(
-        said.contains("nobody-here@example.org: 550 5.1.1"),
-        "{said}"
-    );
+    assert_has(&said, &["nobody-here@example.org: 550 5.1.1"]);
     for (arguments, expected) in [
         (&["-t"][..], 64),
         (&[], 64),
@@ -141,10 +139,7 @@ fn callers_learn_by_the_exit_code_what_became_of_it() {
     let verified = machine.sendmail(&["-bv", "alice", "nobody-here"], "");
     assert_eq!(code(&verified).0, Some(67));
     let said = String::from_utf8_lossy(&verified.stdout).into_owned();
-    assert!(
-        said.contains("alice@example.org ... deliverable\n"),
-        "{said}"
-    );
+    assert_has(&said, &["alice@example.org ... deliverable\n"]);
     assert!(said.contains("nobody-here ... not deliverable"), "{said}");
     // The valid recipient beside an invalid recipient got nothing: a repetition makes no copies.
     assert_eq!(machine.system.mail("alice").len(), 0);
@@ -181,10 +176,8 @@ fn reports_are_asked_for_and_smtp_is_spoken() {
     let spoken = run_with_input(machine.command("sendmail").arg("-bs"), dialogue);
     assert!(spoken.starts_with("220 example.org "), "{spoken}");
     assert!(spoken.contains("\r\n250 2.0.0 "), "{spoken}");
-    assert!(
-        spoken.ends_with("\r\n") && spoken.contains("\r\n221 "),
-        "{spoken}"
-    );
+    assert_has(&spoken, &["\r\n221 "]);
+    assert_ends(&spoken, "\r\n");
     machine.system.wait_mail("alice", 2);
     machine.system.stop();
 }

@@ -1,7 +1,7 @@
 //! No second message inside a first message gets past the system (CVE-2023-51764 and its kin).
 
 use crate::harness::{Options, Session, Sink, System};
-use crate::imap::{Imap, with_store};
+use crate::imap::{Imap, start_with_store};
 
 /// What some server somewhere takes for the end of a message, and ours must not.
 const ENDS: [&str; 17] = [
@@ -111,8 +111,7 @@ fn hand_over(lmtp: std::net::SocketAddr, text: &str, chunk: bool) -> [String; 2]
 
 #[test]
 fn the_store_takes_the_right_end_only_too() {
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let bare = |end: &str| {
         let rest = end.replace("\r\n", "");
         rest.contains(['\r', '\n'])
@@ -190,8 +189,7 @@ fn addresses_and_parameters_carry_no_line_ends_onwards() {
 
 /// Sends a valid message and finds no other message anywhere.
 fn assert_only_control(system: &System, sink: &Sink) {
-    let mut session = Session::greeted(system.smtp);
-    session.submit(
+    system.submit(
         "a@example.net",
         &["alice@example.org", "x@example.com"],
         "Subject: control\r\n\r\nbody",

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 
 use crate::gateways::{beside, kill_for_good, soon, submit};
 use crate::harness::{
-    Options, Session, Sink, System, free_address, output_of, quoted, run, vere, wait_for,
+    Options, Session, Sink, System, free_address, output_of, quoted, run, vere, wait_until,
 };
 use crate::replicas::wait_states;
 
@@ -82,9 +82,7 @@ fn accounts_may_do_what_the_maker_of_a_group_says() {
     assert!(text.contains("gateway: nothing is left"), "{text}");
     sink.wait_mail(1);
     first.signal(Signal::SIGCONT);
-    wait_for("the gateway", || {
-        (first.queued_if_up() == Some(0)).then_some(())
-    });
+    wait_until("the gateway", || first.queued_if_up() == Some(0));
     submit(&first, "back");
     sink.wait_mail(2);
     first.stop();
@@ -195,8 +193,7 @@ fn a_gateway_whose_queues_hold_what_they_may_answers_452_until_mail_left() {
         &["x@example.com"],
         "Subject: short\r\n\r\nbody",
     );
-    let stat = system.command(&["spool", "stat", "--json"]);
-    let stat: serde_json::Value = serde_json::from_str(&stat).expect("JSON");
+    let stat = system.json(&["spool", "stat"]);
     for node in 0..2 {
         assert_eq!(stat["nodes"][node]["octets_max"], 1 << 20, "{stat}");
     }

@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::harness::{
-    Authority, Child, Files, Options, Session, System, free_address, quoted, vere, wait_for,
+    Authority, Child, Files, Options, System, free_address, quoted, vere, wait_for, wait_until,
 };
 
 /// How long a node may take to close a connection; it gives a handshake five seconds.
@@ -89,7 +89,7 @@ fn mail_passes_and_the_nodes_can_be_asked() {
     let setup = Setup::start();
     let system = &setup.system;
     let text = "Subject: over TLS\r\n\r\nbody";
-    Session::greeted(system.smtp).submit("a@example.net", &["alice@example.org"], text);
+    system.submit("a@example.net", &["alice@example.org"], text);
     assert!(system.wait_mail("alice", 1)[0].contains("over TLS"));
     let table = system.command(&["spool", "stat"]);
     // A single log for both.
@@ -159,7 +159,7 @@ fn strangers_are_refused_with_the_reason_in_the_log() {
 
     // No other client noticed.
     let text = "Subject: after all\r\n\r\nbody";
-    Session::greeted(system.smtp).submit("a@example.net", &["alice@example.org"], text);
+    system.submit("a@example.net", &["alice@example.org"], text);
     system.wait_mail("alice", 1);
     setup.system.stop();
 }
@@ -191,9 +191,9 @@ fn a_node_by_itself_writes_a_log() {
     let mut node = Child::spawn(&mut command);
     let mut plain = wait_for("the node", || TcpStream::connect(address).ok());
     let _ = plain.write_all(b"EHLO there\r\n");
-    wait_for("the reason in the log", || {
+    wait_until("the reason in the log", || {
         let log = std::fs::read_to_string(&log).expect("the log");
-        log.contains("does not speak TLS").then_some(())
+        log.contains("does not speak TLS")
     });
     assert!(node.stop(PATIENCE).success());
 }

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 
-use crate::harness::{Options, Session, System};
-use crate::imap::{Imap, with_store};
+use crate::harness::{Options, System, assert_has};
+use crate::imap::{Imap, start_with_store, with_store};
 
 const ALICE: &str = "alice@example.org";
 const BOB: &str = "bob@example.org";
@@ -31,8 +31,7 @@ fn add(system: &System, name: &str) -> String {
 
 #[test]
 fn mail_of_a_removed_account_goes_when_that_is_said() {
-    let (options, ports) = with_store(Options::default());
-    let mut system = System::start(&options);
+    let (mut system, ports) = start_with_store(Options::default());
     let mut alice = Imap::login(ports.imap, ALICE, "secret");
     alice.ok("CREATE Old");
     alice.append("INBOX", "a: b\r\n\r\nc\r\n");
@@ -45,15 +44,9 @@ fn mail_of_a_removed_account_goes_when_that_is_said() {
 
     let remove = ["store", "remove-account", ALICE, "--yes"];
     let (_, said) = system.failing_command(&remove);
-    assert!(
-        said.contains("vere account del alice@example.org"),
-        "{said}"
-    );
+    assert_has(&said, &["vere account del alice@example.org"]);
     let said = system.command(&["account", "del", ALICE]);
-    assert!(
-        said.contains("2 messages") && said.contains("vere store remove-account"),
-        "{said}"
-    );
+    assert_has(&said, &["2 messages", "vere store remove-account"]);
     assert_eq!(listed(&system, ALICE).expect("alice")["known"], false);
     let said = system.command(&["store", "accounts"]);
     assert!(said.contains("(not in the directory)"), "{said}");
@@ -68,10 +61,7 @@ fn mail_of_a_removed_account_goes_when_that_is_said() {
     assert!(said.contains("2 messages"), "{said}");
     system.command(&["account", "del", ALICE]);
     let (_, said) = system.failing_command(&remove[..3]);
-    assert!(
-        said.contains("2 messages (22 B) in 7 mailboxes") && said.contains("add --yes"),
-        "{said}"
-    );
+    assert_has(&said, &["2 messages (22 B) in 7 mailboxes", "add --yes"]);
     assert_eq!(listed(&system, ALICE).expect("alice")["messages"], 2);
     let said = system.command(&remove);
     assert!(said.contains("2 messages"), "{said}");
@@ -91,8 +81,7 @@ fn mail_of_a_removed_account_goes_when_that_is_said() {
 
 #[test]
 fn mail_of_a_removed_account_goes_while_the_system_is_stopped() {
-    let (options, ports) = with_store(Options::default());
-    let mut system = System::start(&options);
+    let (mut system, ports) = start_with_store(Options::default());
     for name in [ALICE, BOB] {
         let mut session = Imap::login(ports.imap, name, "secret");
         session.append("INBOX", "a: b\r\n\r\nc\r\n");
@@ -118,29 +107,21 @@ fn mail_of_a_removed_account_goes_while_the_system_is_stopped() {
 
 #[test]
 fn an_account_is_removed_with_its_mail() {
-    let (options, ports) = with_store(Options::default());
-    let mut system = System::start(&options);
+    let (mut system, ports) = start_with_store(Options::default());
     for name in [ALICE, BOB] {
         let mut session = Imap::login(ports.imap, name, "secret");
         session.append("INBOX", "a: b\r\n\r\nc\r\n");
     }
     // No person can be asked.
     let (_, said) = system.failing_command(&["account", "del", ALICE, "--purge"]);
-    assert!(
-        said.contains("1 message (11 B) in 6 mailboxes would be removed"),
-        "{said}"
-    );
+    assert_has(&said, &["1 message (11 B) in 6 mailboxes would be removed"]);
     assert_eq!(listed(&system, ALICE).expect("alice")["known"], true);
     let said = system.command(&["account", "del", ALICE, "--purge", "--yes"]);
-    assert!(
-        said.contains("removed alice") && said.contains("1 message"),
-        "{said}"
-    );
+    assert_has(&said, &["removed alice", "1 message"]);
     assert_eq!(listed(&system, ALICE), None);
     add(&system, ALICE);
     system.end();
-    let said = system.command(&["account", "del", BOB, "--purge", "--yes", "--json"]);
-    let said: Value = serde_json::from_str(&said).expect("JSON");
+    let said = system.json(&["account", "del", BOB, "--purge", "--yes"]);
     assert_eq!(said["purged"], true);
     add(&system, BOB);
     assert_eq!(listed(&system, BOB), None);
@@ -150,8 +131,7 @@ fn an_account_is_removed_with_its_mail() {
 fn with_each_directory(test: impl Fn(&System, SocketAddr)) {
     for store in ["file:{data}/users.toml", "sqlite:{data}/users.db"] {
         let options = Options::default().set("directory.store", &format!("\"{store}\""));
-        let (options, ports) = with_store(options);
-        let system = System::start(&options);
+        let (system, ports) = start_with_store(options);
         system.command(&["domain", "add", "example.org"]);
         for name in [ALICE, BOB] {
             system.add_account(name);
@@ -225,8 +205,7 @@ fn new_accounts_have_the_mailboxes_that_the_settings_name() {
         assert!(said.contains(&line), "{said}");
     }
     // Mail before the first login creates the mailboxes as well.
-    let mut session = Session::greeted(system.smtp);
-    session.submit("x@example.net", &[BOB], "Subject: x\r\n\r\nx");
+    system.submit("x@example.net", &[BOB], "Subject: x\r\n\r\nx");
     system.wait_empty();
     let mut bob = Imap::login(ports.imap, BOB, "secret");
     assert_eq!(bob.exists("INBOX"), 1);
@@ -234,8 +213,7 @@ fn new_accounts_have_the_mailboxes_that_the_settings_name() {
     system.stop();
 
     let own = "[store]\nmailboxes = [\"Entw\u{fc}rfe=Drafts\", \"Lists/2026\"]\n";
-    let (options, ports) = with_store(Options::default().table(own));
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default().table(own));
     let mut alice = Imap::login(ports.imap, ALICE, "secret");
     let said = alice.ok("LIST \"\" * RETURN (SPECIAL-USE)");
     let names: Vec<_> = said.lines().filter(|line| line.starts_with("* ")).collect();

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Options, System, output_of, vere};
-use crate::imap::{Imap, Ports, with_store};
+use crate::harness::{Options, System, assert_has, output_of, vere};
+use crate::imap::{Imap, Ports, start_with_store};
 use crate::store_accounts::uid_validity;
 
 const MARK: &str = "kept as it came";
@@ -29,8 +29,7 @@ fn damage(data: &Path) {
 
 #[test]
 fn a_damaged_message_is_told_and_can_be_put_back() {
-    let (options, ports) = with_store(Options::default());
-    let mut system = System::start(&options);
+    let (mut system, ports) = start_with_store(Options::default());
     let message = format!("Subject: one\r\n\r\n{MARK}\r\n");
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     alice.append("INBOX", &message);
@@ -99,8 +98,7 @@ fn run_once(system: &mut System, ports: &Ports) -> (u32, usize) {
 fn a_restored_copy_gives_no_uid_twice() {
     // Each mailbox takes a UIDVALIDITY of the clock's: those of six would be in use for seconds.
     let one = Options::default().table("[store]\nmailboxes = []\n");
-    let (options, ports) = with_store(one);
-    let mut system = System::start(&options);
+    let (mut system, ports) = start_with_store(one);
     system.wait_ready();
     system.end();
     let (first, _) = run_once(&mut system, &ports);
@@ -121,10 +119,7 @@ fn a_restored_copy_gives_no_uid_twice() {
         "{said}"
     );
     let said = system.command(&["store", "restored"]);
-    assert!(
-        said.contains("every mailbox has a new UIDVALIDITY"),
-        "{said}"
-    );
+    assert_has(&said, &["every mailbox has a new UIDVALIDITY"]);
     let (third, count) = run_once(&mut system, &ports);
     assert!(third > second && count == 2, "{third} {count}");
 }

@@ -1,9 +1,9 @@
 //! The mail store's room: it comes back by itself, and a system knows where own mail goes.
 
 use crate::harness::{
-    Options, PATIENCE, Session, System, free_address, output_of, vere, wait_within,
+    Options, PATIENCE, System, assert_has, free_address, output_of, vere, wait_within,
 };
-use crate::imap::{Imap, wait_messages, with_store};
+use crate::imap::{Imap, start_with_store, wait_messages, with_store};
 
 /// Messages of the test, and octets of each: more than a segment of the log.
 const MESSAGES: usize = 28;
@@ -41,8 +41,7 @@ fn room_of_removed_messages_comes_back_by_itself() {
     let options = Options::default()
         .set("metrics.store", &format!("\"{endpoint}\""))
         .set("store.reclaim_share", "100");
-    let (options, ports) = with_store(options);
-    let mut system = System::start(&options);
+    let (mut system, ports) = start_with_store(options);
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     for number in 0..MESSAGES {
         alice.append("INBOX", &noise(number));
@@ -83,8 +82,7 @@ fn room_of_removed_messages_comes_back_by_itself() {
 fn own_mail_goes_to_the_store_unless_said_otherwise() {
     let (options, ports) = with_store(Options::default());
     let system = System::start(&options.unset("delivery.local"));
-    let mut session = Session::greeted(system.smtp);
-    session.submit(
+    system.submit(
         "me@example.net",
         &["alice@example.org"],
         "Subject: one\r\n\r\nhello\r\n",
@@ -120,10 +118,7 @@ fn where_there_are_maildirs_somebody_decides() {
     for command in ["check-config", "serve"] {
         let (code, text) = said(command);
         assert_eq!(code, Some(1), "{command}: {text}");
-        assert!(
-            text.contains("delivery.local") && text.contains("vere import"),
-            "{text}"
-        );
+        assert_has(&text, &["delivery.local", "vere import"]);
     }
     System::write_config(directory.path(), &options);
     let (code, text) = said("check-config");

@@ -3,7 +3,10 @@
 
 use std::process::Command;
 
-use crate::harness::{Authority, Files, Options, Session, System, program, run, unfold, wait_for};
+use crate::harness::{
+    Authority, Files, Options, Session, System, assert_has, program, run, unfold, wait_for,
+    wait_until,
+};
 
 /// A system with a certificate, and the CA of the certificate.
 struct Setup {
@@ -174,9 +177,7 @@ fn a_new_certificate_is_shown_after_a_reload_and_a_wrong_one_is_not() {
         .sign(setup.folder.path(), "mx", &["mx.example.org"]);
     assert_eq!(shown(), setup.files.der, "files are read at reload only");
     system.reload();
-    wait_for("the new certificate", || {
-        (shown() == renewed.der).then_some(())
-    });
+    wait_until("the new certificate", || shown() == renewed.der);
     // A connection from before goes on.
     old.command("EHLO client.example.net", "250");
 
@@ -231,10 +232,7 @@ fn a_start_with_a_broken_key_says_so_at_once() {
     std::fs::write(&setup.files.key, "garbage").expect("the file");
     let (status, log) = System::failing_start(&setup.options());
     assert_eq!(status.code(), Some(1));
-    assert!(
-        log.contains("tls.key: ") && log.contains("holds no private key"),
-        "{log}"
-    );
+    assert_has(&log, &["tls.key: ", "holds no private key"]);
     assert!(!log.contains("role started"), "{log}");
 }
 

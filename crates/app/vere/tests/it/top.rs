@@ -12,7 +12,7 @@ use nix::sys::termios::{LocalFlags, tcgetattr};
 use serde_json::Value;
 
 use crate::harness::{
-    Child, Options, Session, System, free_address, program, signal, skip, wait_for,
+    Child, Options, System, free_address, program, signal, skip, wait_for, wait_until,
 };
 
 /// A system with a message for a next hop without a listener, and the name of the queue.
@@ -20,8 +20,7 @@ fn with_a_queue() -> (System, String) {
     let address = free_address();
     let options = Options::to(address).set("delivery.retry", "[\"1h\"]");
     let system = System::start(&options);
-    let mut session = Session::greeted(system.smtp);
-    session.submit("alice@example.org", &["x@example.com"], "A: b\r\n\r\nc");
+    system.submit("alice@example.org", &["x@example.com"], "A: b\r\n\r\nc");
     (system, format!("relay:{address}"))
 }
 
@@ -85,9 +84,9 @@ impl AtTerminal {
 
     /// Waits until the output contains a text.
     fn wait(&self, what: &str) {
-        wait_for(what, || {
+        wait_until(what, || {
             let seen = self.seen.lock().expect("no panic");
-            String::from_utf8_lossy(&seen).contains(what).then_some(())
+            String::from_utf8_lossy(&seen).contains(what)
         });
     }
 
@@ -122,9 +121,9 @@ fn at_a_terminal_a_queue_is_shown_held_and_released_by_keys() {
         queues.any(|queue| queue["held_until"] == "taken back")
     };
     top.press("hy");
-    wait_for("the hold", || held().then_some(()));
+    wait_until("the hold", held);
     top.press("ry");
-    wait_for("its end", || (!held()).then_some(()));
+    wait_until("its end", || !held());
     // A larger terminal has space for the replies of hosts.
     let stty = Command::new("stty")
         .args(["rows", "40", "cols", "160"])

@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 
 use vere_bench::Corpus;
 
-use crate::harness::{Options, Session, System, skip, wait_for};
-use crate::imap::{Imap, Ports, with_store};
+use crate::harness::{
+    Options, Session, System, assert_has, assert_starts, skip, wait_for, wait_until,
+};
+use crate::imap::{Imap, Ports, start_with_store};
 use crate::peers::Dovecot;
+use crate::transfer_remote::password;
 
 const ACCOUNT: &str = "alice@example.org";
 
@@ -47,8 +50,7 @@ fn messages(session: &mut Imap, mailbox: &str) -> Vec<(String, String)> {
 }
 
 fn store() -> (System, Ports) {
-    let (options, ports) = with_store(Options::default());
-    (System::start(&options), ports)
+    start_with_store(Options::default())
 }
 
 fn maildir(root: &Path, folder: &str, files: &[(&str, &str)]) {
@@ -89,17 +91,13 @@ fn a_maildir_is_imported_with_flags_folders_and_dates() {
     let source = root.display().to_string();
     let import = ["import", "--account", ACCOUNT, &source];
     let dry = system.command(&["import", "--dry-run", "-a", ACCOUNT, &source]);
-    assert!(
-        dry.starts_with("3 messages (") && dry.contains("would be imported"),
-        "{dry}"
-    );
+    assert_starts(&dry, "3 messages (");
+    assert_has(&dry, &["would be imported"]);
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     assert_eq!(alice.exists("INBOX"), 0);
     let said = system.command(&import);
-    assert!(
-        said.starts_with("3 messages (") && said.contains("in 2 mailboxes imported\n"),
-        "{said}"
-    );
+    assert_starts(&said, "3 messages (");
+    assert_has(&said, &["in 2 mailboxes imported\n"]);
     let inbox = messages(&mut alice, "INBOX");
     assert_eq!(inbox[0].0, crlf(ODD[0]));
     assert_eq!(inbox[1].0, crlf(ODD[1]));
@@ -121,10 +119,8 @@ fn a_maildir_is_imported_with_flags_folders_and_dates() {
     // A repetition brings only new messages.
     fs::write(root.join("new/4.d.host"), ODD[3]).expect("room");
     let said = system.command(&import);
-    assert!(
-        said.starts_with("1 message (") && said.contains("3 were there already"),
-        "{said}"
-    );
+    assert_starts(&said, "1 message (");
+    assert_has(&said, &["3 were there already"]);
     assert_eq!(alice.exists("INBOX"), 3);
     let (code, said) = system.failing_command(&["import", "-a", "nobody@example.org", &source]);
     assert!(
@@ -264,10 +260,7 @@ fn nul_is_kept_octet_by_octet() {
         let shown = crlf(text).replace('\0', "\u{FFFD}");
         assert_eq!(alice.body(1), shown);
         let raw = alice.ok("FETCH 1 (BINARY.PEEK[] BINARY.SIZE[])");
-        assert!(
-            raw.contains(&crlf(text)) && raw.contains("BINARY[] ~{"),
-            "{raw}"
-        );
+        assert_has(&raw, &[&crlf(text), "BINARY[] ~{"]);
         let size = crlf(text).len();
         assert!(raw.contains(&format!("BINARY.SIZE[] {size}")), "{raw}");
         let found = alice.ok("SEARCH BODY behind SUBJECT b");
@@ -304,9 +297,7 @@ fn nul_is_kept_between_two_servers_both_ways() {
     for (number, text) in texts.iter().enumerate() {
         fs::write(cur.join(format!("cur/{number}.a.host:2,S")), text).expect("room");
     }
-    let password = folder.path().join("password");
-    fs::write(&password, "secret\n").expect("room");
-    let password = password.display().to_string();
+    let password = password(folder.path());
     here.command(&["import", "-a", ACCOUNT, &cur.display().to_string()]);
     let bob = "bob@example.org";
     // Exported to the other server, then imported by the other: in each direction all four arrive.
@@ -389,9 +380,9 @@ fn an_import_that_was_killed_goes_on() {
     while !ended {
         let before = alice.exists("INBOX");
         let mut import = system.start_command(&arguments);
-        wait_for("messages, or the end", || {
+        wait_until("messages, or the end", || {
             ended = import.ended().is_some();
-            (ended || alice.exists("INBOX") >= before + 20).then_some(())
+            ended || alice.exists("INBOX") >= before + 20
         });
         if !ended {
             crate::harness::signal(import.id(), nix::sys::signal::Signal::SIGKILL);
@@ -424,9 +415,7 @@ fn mail_goes_to_dovecot_and_comes_back() {
     };
     let (system, ports) = store();
     let folder = tempfile::tempdir().expect("a folder");
-    let password = folder.path().join("password");
-    fs::write(&password, "secret\n").expect("room");
-    let password = password.display().to_string();
+    let password = password(folder.path());
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     let (count, wanted) = fill(&mut alice);
     let place = format!("imap://{ACCOUNT}@{}", dovecot.imap);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::harness::{Options, System};
-use crate::imap::{Imap, with_store};
+use crate::imap::{Imap, start_with_store};
 use crate::transfer_remote::{ACCOUNT, Answer, honest, import, odd_server, password};
 
 /// A literal shows 0x80 where NUL is, and BINARY tells which ones are; but some servers take encodings off on the way,
@@ -26,8 +26,7 @@ fn nul_is_read_from_servers_that_tell_it_and_nothing_else() {
         (Some(format!("{exact}\r\n")), &shown.to_owned()),
         (None, &shown.to_owned()),
     ] {
-        let (options, ports) = with_store(Options::default());
-        let system = System::start(&options);
+        let (system, ports) = start_with_store(Options::default());
         let server = odd_server(move |command| match (&binary, command) {
             (None, command) if command.contains("BINARY.PEEK") => {
                 Answer::Ends("NO [UNKNOWN-CTE] not so")
@@ -114,8 +113,7 @@ fn a_message_that_cannot_be_read_twice_is_kept_as_it_was_shown() {
     .into_iter()
     .enumerate()
     {
-        let (options, ports) = with_store(Options::default());
-        let system = System::start(&options);
+        let (system, ports) = start_with_store(Options::default());
         let server = odd_server(move |command| three(command, || end.clone()));
         let said = told_of_import(&system, server, folder.path());
         assert!(said.contains("3 messages ("), "{number}: {said}");
@@ -137,8 +135,7 @@ fn a_message_that_cannot_be_read_twice_is_kept_as_it_was_shown() {
 #[test]
 fn a_connection_that_is_lost_at_the_second_reading_is_made_again() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let times = AtomicU32::new(0);
     let server = odd_server(move |command| {
         three(command, || match times.fetch_add(1, Ordering::SeqCst) {

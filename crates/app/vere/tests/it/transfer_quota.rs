@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Options, System, wait_for};
+use crate::harness::{Options, System, assert_has, assert_starts, wait_until};
 use crate::imap::{Imap, with_store};
 
 const ACCOUNT: &str = "alice@example.org";
@@ -46,17 +46,14 @@ fn an_import_ends_where_the_account_is_full_and_goes_on_when_it_has_room() {
     let (code, said) = system.failing_command(&import);
     assert_eq!(code, Some(1), "{said}");
     assert_eq!(alice.exists("INBOX"), 3);
-    system.configure(&limited("1MiB"));
-    system.reload();
-    wait_for("the new quota", || {
+    system.reconfigure(&limited("1MiB"));
+    wait_until("the new quota", || {
         let said = alice.ok("GETQUOTAROOT INBOX");
-        said.contains(" 1024 MESSAGE ").then_some(())
+        said.contains(" 1024 MESSAGE ")
     });
     let said = system.command(&import);
-    assert!(
-        said.starts_with("37 messages (") && said.contains("3 were there already"),
-        "{said}"
-    );
+    assert_starts(&said, "37 messages (");
+    assert_has(&said, &["3 were there already"]);
     assert_eq!(alice.exists("INBOX"), 40);
     alice.ok("EXAMINE INBOX");
     let mut subjects: Vec<_> = (1..=40)

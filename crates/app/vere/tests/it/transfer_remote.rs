@@ -10,7 +10,7 @@ use vere_bench::peer::PeerError;
 use vere_bench::store::{MailPeer, SystemName};
 
 use crate::harness::{Authority, Options, System, free_address, is_full, skip, wait_for};
-use crate::imap::{Imap, with_store};
+use crate::imap::{Imap, start_with_store, with_store};
 use crate::peers::Dovecot;
 
 pub(crate) const ACCOUNT: &str = "alice@example.org";
@@ -90,8 +90,7 @@ fn accounts_are_reached_within_tls_or_not_at_all() {
     }
     // Without a certificate there is no STARTTLS, and the password is not said.
     system.stop();
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let place = at("imap", "localhost", ports.imap.port());
     let import = ["import", "-a", "bob@example.org", "--password-file"];
     let (code, said) =
@@ -202,8 +201,7 @@ pub(crate) fn import(system: &System, from: SocketAddr, folder: &Path) -> Result
 #[test]
 fn what_a_server_tells_unasked_is_not_taken() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let liar = server(|command| match command.contains("BODY.PEEK") {
         // Unrequested messages, the requested message, and the same message again with other content.
         true => {
@@ -228,8 +226,7 @@ fn what_a_server_tells_unasked_is_not_taken() {
 #[test]
 fn servers_that_break_the_protocol_end_the_import() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let breaks: [fn(&str) -> String; 4] = [
         // A message above every limit, which is not awaited; a name without an end, a truncated message, and a
         // missing message.
@@ -261,8 +258,7 @@ fn servers_that_break_the_protocol_end_the_import() {
 
 #[test]
 fn a_message_that_is_too_large_is_named_and_not_read() {
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let folder = tempfile::tempdir().expect("a folder");
     let server = server(|command| match command.contains("RFC822.SIZE") {
         true => {
@@ -289,8 +285,7 @@ fn a_common_beginning_of_names_is_left_out() {
     ) else {
         return;
     };
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let folder = tempfile::tempdir().expect("a folder");
     let password = password(folder.path());
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
@@ -326,8 +321,7 @@ fn subscriptions_are_carried_and_then_left_alone() {
     let Some(dovecot) = Dovecot::start() else {
         return;
     };
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     let folder = tempfile::tempdir().expect("a folder");
     let password = password(folder.path());
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
@@ -411,8 +405,7 @@ fn mail_goes_to_cyrus_and_courier_and_comes_back() {
             }
             Err(error) => panic!("{name:?}: {error}"),
         };
-        let (options, ports) = with_store(Options::default());
-        let system = System::start(&options);
+        let (system, ports) = start_with_store(Options::default());
         let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
         let mailboxes = ["INBOX", "Sent", "Work/2026"];
         for mailbox in &mailboxes[1..] {

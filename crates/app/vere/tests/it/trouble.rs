@@ -13,7 +13,7 @@ use nix::unistd::geteuid;
 use serde_json::Value;
 
 use crate::harness::{
-    Options, PATIENCE, Session, Sink, System, free_address, skip, wait_for, wait_within,
+    Options, PATIENCE, Session, Sink, System, free_address, skip, wait_for, wait_until, wait_within,
 };
 use crate::imap::{Imap, with_store};
 use crate::proxy::start_behind_proxy;
@@ -139,8 +139,8 @@ fn on_a_full_disk_every_role_comes_back_and_mail_drains() {
         system.kill_and_wait(role);
         // The next kill may not meet the only copy.
         wait_states(&system, ["sync", "sync"]);
-        wait_for(&format!("{role} to come back"), || {
-            (system.queued_if_up() == Some(5)).then_some(())
+        wait_until(&format!("{role} to come back"), || {
+            system.queued_if_up() == Some(5)
         });
         let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
         assert_eq!(alice.exists("INBOX"), 1);
@@ -180,9 +180,9 @@ fn a_node_that_does_not_answer_is_answered_4xx_in_time() {
 
     system.signal_role("spool", Signal::SIGCONT);
     system.signal(Signal::SIGCONT);
-    wait_for("mail to be taken again", || {
+    wait_until("mail to be taken again", || {
         other.send(b"MAIL FROM:<a@example.net>\r\n");
-        other.reply().starts_with("250").then_some(())
+        other.reply().starts_with("250")
     });
     other.command("RCPT TO:<x@example.com>", "250");
     other.command("DATA", "354");
@@ -214,8 +214,7 @@ fn a_node_that_hangs_is_replaced() {
         session.try_reply().ok()?;
         session.try_reply().ok()?.starts_with("250").then_some(())
     });
-    let mut session = Session::greeted(system.smtp);
-    session.submit(
+    system.submit(
         "a@example.net",
         &["x@example.com"],
         "Subject: after\r\n\r\n",
@@ -276,8 +275,7 @@ fn more_text_at_once_than_memory_is_answered_452() {
     assert_eq!(count("250") + count("452 4.3.1"), 10, "{answers:?}");
     assert!(count("250") >= 1 && count("452") >= 1, "{answers:?}");
     // Freed memory is given again.
-    let mut session = Session::greeted(system.smtp);
-    session.submit("a@example.net", &["alice@example.org"], &text);
+    system.submit("a@example.net", &["alice@example.org"], &text);
     system.wait_mail("alice", count("250") + 1);
     system.stop();
 }
@@ -329,10 +327,10 @@ fn those_who_hold_memory_and_do_nothing_stop_nobody() {
     let body = format!("{}\r\n", "B".repeat(998)).repeat(400);
     user.submit("alice@example.org", &["alice@example.org"], &body);
     // As soon as the holders stand still: every client. No client is turned away at the greeting.
-    wait_for("the mail of a stranger", || {
+    wait_until("the mail of a stranger", || {
         let mut stranger = begin_as(system.smtp, "203.0.113.77");
         let reply = stranger.offer("b@example.net", "alice@example.org", &body);
-        reply.starts_with("250").then_some(())
+        reply.starts_with("250")
     });
     system.wait_mail("alice", 2);
     system.wait_log(&["memory for arriving messages short", "client=203.0.113."]);
@@ -412,11 +410,9 @@ fn long_messages_on_their_way_take_no_memory() {
     chunks.expect("250");
     // Less than 1 MiB of each is in memory.
     let (with, without) = (20 * MIB as u64, 19 * MIB as u64);
-    wait_for("both files", || (nameless(pid) >= with).then_some(()));
+    wait_until("both files", || nameless(pid) >= with);
     chunks.command("RSET", "250");
-    wait_for("one to go", || {
-        (without..=with).contains(&nameless(pid)).then_some(())
-    });
+    wait_until("one to go", || (without..=with).contains(&nameless(pid)));
     let (most, _) = memory(pid);
     assert!(
         most < before + 16 * 1024,

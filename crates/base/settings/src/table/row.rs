@@ -47,34 +47,29 @@ pub(crate) enum Fallback {
     Nothing(&'static str),
 }
 
-pub(super) const fn live(
-    name: &'static str,
-    kind: Kind,
-    default: Fallback,
-    text: &'static str,
-) -> Opt {
-    Opt {
-        name,
-        kind,
-        default,
-        live: true,
-        text,
-    }
-}
-
-pub(super) const fn fixed(
-    name: &'static str,
-    kind: Kind,
-    default: Fallback,
-    text: &'static str,
-) -> Opt {
-    Opt {
-        name,
-        kind,
-        default,
-        live: false,
-        text,
-    }
+/// Declares the sections of a file, in the order of the reference.
+///
+/// A section is `"name" Shape, "text" { options }`. An option is `live` or `fixed`, its name, kind and fallback,
+/// and its text.
+macro_rules! sections {
+    ($($section:literal $shape:ident, $about:literal {
+        $($reload:ident $option:ident: $kind:expr, $default:expr, $text:literal;)*
+    })*) => {
+        pub(super) static SECTIONS: &[$crate::table::Section] = &[$($crate::table::Section {
+            name: $section,
+            shape: $crate::table::Shape::$shape,
+            text: $about,
+            options: &[$($crate::table::Opt {
+                name: stringify!($option),
+                kind: $kind,
+                default: $default,
+                live: sections!(@$reload),
+                text: $text,
+            }),*],
+        }),*];
+    };
+    (@live) => { true };
+    (@fixed) => { false };
 }
 
 pub(super) const KIB: u64 = 1 << 10;

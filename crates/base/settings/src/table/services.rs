@@ -1,102 +1,40 @@
 //! Options for further services: local programs that send mail, and signatures.
 
 use super::row::Fallback::{Is, Nothing};
-use super::row::{KIB, MIB, SECOND, Section, Shape, TIB, fixed, live};
+use super::row::{KIB, MIB, SECOND, TIB};
 use crate::kind::Kind::{Choice, HostName, Path, Size, Span, UrlHttp};
 
-/// The sections, in the order of the reference.
-pub(super) static SECTIONS: &[Section] = &[
-    Section {
-        name: "sendmail",
-        shape: Shape::Optional,
-        text: "Mail from programs and users of this machine, through `vere sendmail`. Every user with an account on the machine may send, without a password; the trace shows the user's number.",
-        options: &[
-            fixed(
-                "socket",
-                Path,
-                Is("\"/run/vere/sendmail.sock\""),
-                "The socket for `vere sendmail`, at most 107 bytes. Users without permission to read this file look for the socket at the default path.",
-            ),
-            live(
-                "domain",
-                HostName,
-                Nothing("`hostname`"),
-                "The domain for addresses given without a domain, such as `root`.",
-            ),
-        ],
-    },
-    Section {
-        name: "dkim",
-        shape: Shape::Optional,
-        text: "DKIM signatures on local users' mail: sent after authentication, from `relay.networks`, or by `vere sendmail`. `vere dkim keygen` makes the keys; only the signer, a separate process, reads the keys. A message is signed by the key of the domain in the From field, or of the nearest parent domain with a key; without a key the message is sent unsigned.",
-        options: &[
-            fixed(
-                "keys",
-                Path,
-                Is("\"{data}/dkim\""),
-                "The directory of the keys.",
-            ),
-            fixed(
-                "socket",
-                Path,
-                Is("\"{data}/signer.sock\""),
-                "The socket between gateway and signer, at most 107 bytes; accessible only to the system's user.",
-            ),
-            live(
-                "when_unavailable",
-                Choice(&["defer", "unsigned"]),
-                Is("\"defer\""),
-                "Treatment of a message while the signer does not answer: `defer` tells the client to try again later (451), `unsigned` sends the message without a signature.",
-            ),
-        ],
-    },
-    Section {
-        name: "records",
-        shape: Shape::Optional,
-        text: "A line of JSON for every finished message (for billing, say), and for every notification, to a file or to a web server, at least once. The lines wait in the spool, like mail, until file or web server has stored them. The schema is in docs/internals/records.md. Gateways that adopt each other's queues need the same section.",
-        options: &[
-            fixed(
-                "file",
-                Path,
-                Nothing("no file"),
-                "The file to which lines are appended. Every gateway needs a file of its own. Another program may rename the file: later lines go into a new file. Set either this key or `webhook`.",
-            ),
-            fixed(
-                "file_size_max",
-                Size(MIB, TIB),
-                Is("\"100 MiB\""),
-                "A file that would exceed this size is set aside, with a dot and the time appended to the name. Such files are never removed.",
-            ),
-            fixed(
-                "webhook",
-                UrlHttp,
-                Nothing("no web server"),
-                "The URL for the POST requests. After any answer except 2xx the lines are sent again; redirects are not followed.",
-            ),
-            fixed(
-                "webhook_ca",
-                Path,
-                Nothing("the system's roots"),
-                "PEM file of the CAs for the web server's certificate, instead of the system's roots.",
-            ),
-            fixed(
-                "webhook_secret",
-                Path,
-                Nothing("no secret"),
-                "The file with the secret for the signatures of the requests (HMAC-SHA-256, field Vere-Signature). Line ends behind the secret are ignored.",
-            ),
-            fixed(
-                "webhook_timeout",
-                Span(SECOND, 600 * SECOND),
-                Is("\"30s\""),
-                "Longest wait for the answer to a request.",
-            ),
-            live(
-                "waiting_max",
-                Size(64 * KIB, TIB),
-                Is("\"256 MiB\""),
-                "Bytes of waiting lines. Above the limit clients are told to try again later (452): no line is ever dropped.",
-            ),
-        ],
-    },
-];
+sections! {
+    "sendmail" Optional, "Mail from programs and users of this machine, through `vere sendmail`. Every user with an account on the machine may send, without a password; the trace shows the user's number." {
+        fixed socket: Path, Is("\"/run/vere/sendmail.sock\""),
+            "The socket for `vere sendmail`, at most 107 bytes. Users without permission to read this file look for the socket at the default path.";
+        live domain: HostName, Nothing("`hostname`"),
+            "The domain for addresses given without a domain, such as `root`.";
+    }
+
+    "dkim" Optional, "DKIM signatures on local users' mail: sent after authentication, from `relay.networks`, or by `vere sendmail`. `vere dkim keygen` makes the keys; only the signer, a separate process, reads the keys. A message is signed by the key of the domain in the From field, or of the nearest parent domain with a key; without a key the message is sent unsigned." {
+        fixed keys: Path, Is("\"{data}/dkim\""),
+            "The directory of the keys.";
+        fixed socket: Path, Is("\"{data}/signer.sock\""),
+            "The socket between gateway and signer, at most 107 bytes; accessible only to the system's user.";
+        live when_unavailable: Choice(&["defer", "unsigned"]), Is("\"defer\""),
+            "Treatment of a message while the signer does not answer: `defer` tells the client to try again later (451), `unsigned` sends the message without a signature.";
+    }
+
+    "records" Optional, "A line of JSON for every finished message (for billing, say), and for every notification, to a file or to a web server, at least once. The lines wait in the spool, like mail, until file or web server has stored them. The schema is in docs/internals/records.md. Gateways that adopt each other's queues need the same section." {
+        fixed file: Path, Nothing("no file"),
+            "The file to which lines are appended. Every gateway needs a file of its own. Another program may rename the file: later lines go into a new file. Set either this key or `webhook`.";
+        fixed file_size_max: Size(MIB, TIB), Is("\"100 MiB\""),
+            "A file that would exceed this size is set aside, with a dot and the time appended to the name. Such files are never removed.";
+        fixed webhook: UrlHttp, Nothing("no web server"),
+            "The URL for the POST requests. After any answer except 2xx the lines are sent again; redirects are not followed.";
+        fixed webhook_ca: Path, Nothing("the system's roots"),
+            "PEM file of the CAs for the web server's certificate, instead of the system's roots.";
+        fixed webhook_secret: Path, Nothing("no secret"),
+            "The file with the secret for the signatures of the requests (HMAC-SHA-256, field Vere-Signature). Line ends behind the secret are ignored.";
+        fixed webhook_timeout: Span(SECOND, 600 * SECOND), Is("\"30s\""),
+            "Longest wait for the answer to a request.";
+        live waiting_max: Size(64 * KIB, TIB), Is("\"256 MiB\""),
+            "Bytes of waiting lines. Above the limit clients are told to try again later (452): no line is ever dropped.";
+    }
+}

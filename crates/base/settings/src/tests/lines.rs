@@ -3,13 +3,7 @@
 use super::*;
 
 #[test]
-fn a_section_that_lacks_something_is_named_by_its_own_line() {
-    one_error("[smtp]\n[records]\n", 4, "records", "needs records.file");
-}
-
-#[test]
-fn what_stands_twice_is_said_once_with_its_name() {
-    one_error("data = \"a\"\ndata = \"b\"\n", 4, "", "duplicate key: data");
+fn a_section_that_stands_twice_is_named_once() {
     let found = errors("[smtp]\nlisten = []\n[imap]\n[smtp]\n");
     let said: Vec<_> = found.iter().map(|(line, ..)| *line).collect();
     assert_eq!(said, [6], "{found:?}");

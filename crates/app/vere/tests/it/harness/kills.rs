@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::Signal;
 
-use super::{Session, System, say, wait_for};
+use super::{Session, System, say, wait_until};
 
 /// Senders at once.
 const SENDERS: u32 = 4;
@@ -43,15 +43,15 @@ pub(crate) fn acked_under_kills(
             });
         }
         for kill in 1..=kills {
-            wait_for("further messages", || {
-                (done.load(Ordering::Relaxed) >= kill * count / (kills + 1)).then_some(())
+            wait_until("further messages", || {
+                done.load(Ordering::Relaxed) >= kill * count / (kills + 1)
             });
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let role = ["gateway", "spool a", "spool b", "spool"][(random >> 33) as usize % 4];
-            wait_for("a process to kill", || {
-                (system.signal_role(role, Signal::SIGKILL) > 0).then_some(())
+            wait_until("a process to kill", || {
+                system.signal_role(role, Signal::SIGKILL) > 0
             });
         }
     });

@@ -9,7 +9,7 @@ use vere_bench::MessageId;
 use vere_bench::load::{self, Ack, LoadEnd, LoadOptions, LoadProgress};
 use vere_bench::sink::{RunningSink, SinkOptions};
 
-use super::{Options, PATIENCE, Session, say, wait_for};
+use super::{Options, PATIENCE, Session, say, wait_for, wait_until};
 
 /// Messages sent at a time.
 const BURST: u32 = 50;
@@ -69,12 +69,12 @@ impl Counted {
 
     fn count(&self, faults: u32, acked: &[Ack]) -> usize {
         let mut arrived: HashMap<MessageId, u32> = HashMap::new();
-        wait_for("every acknowledged message at the next hop", || {
+        wait_until("every acknowledged message at the next hop", || {
             for delivery in self.0.handle().take_deliveries() {
                 *arrived.entry(delivery.id).or_default() += 1;
             }
             let missing = acked.iter().any(|ack| !arrived.contains_key(&ack.id));
-            (!missing).then_some(())
+            !missing
         });
         let times = |ack: &Ack| arrived.get(&ack.id).copied().unwrap_or(0);
         let sure = acked.iter().filter(|ack| !ack.may_be_doubled);
@@ -114,8 +114,8 @@ fn send(smtp: SocketAddr, ended: &AtomicBool, count: &AtomicU64) -> Vec<Ack> {
 /// Waits until more is acknowledged.
 fn wait_more(count: &AtomicU64) {
     let goal = count.load(Ordering::Acquire) + BETWEEN;
-    wait_for("more acknowledged mail", || {
-        (count.load(Ordering::Acquire) >= goal).then_some(())
+    wait_until("more acknowledged mail", || {
+        count.load(Ordering::Acquire) >= goal
     });
 }
 

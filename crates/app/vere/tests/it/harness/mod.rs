@@ -77,6 +77,11 @@ pub(crate) fn wait_for<T>(what: &str, ready: impl FnMut() -> Option<T>) -> T {
     wait_within(PATIENCE, what, ready)
 }
 
+/// Waits until `is_so` holds.
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    wait_for(what, || is_so().then_some(()));
+}
+
 /// Waits until `ready` gives something, but not longer than `patience`.
 pub(crate) fn wait_within<T>(
     patience: Duration,
@@ -183,6 +188,31 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
         );
     }
     found
+}
+
+/// Asserts that a text contains all of `parts`.
+#[track_caller]
+pub(crate) fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is missing in {text}");
+    }
+}
+
+/// Asserts that a text begins with `part`.
+#[track_caller]
+pub(crate) fn assert_starts(text: &str, part: &str) {
+    assert!(text.starts_with(part), "{part:?} does not begin {text}");
+}
+
+/// Asserts that a text ends with `part`.
+#[track_caller]
+pub(crate) fn assert_ends(text: &str, part: &str) {
+    assert!(text.ends_with(part), "{part:?} does not end {text}");
+}
+
+/// How often the tests of a replicated spool repeat their faults.
+pub(crate) fn rounds() -> u32 {
+    if is_full() { 10 } else { 1 }
 }
 
 /// A text with its folded header lines as single lines.

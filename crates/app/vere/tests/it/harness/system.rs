@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     Child, Options, PATIENCE, Session, cpu_wait, free_address, output_of, read_all, run,
-    run_with_input, signal, vere, wait_for, wait_within,
+    run_with_input, signal, vere, wait_for, wait_until, wait_within,
 };
 
 /// A running system with one local domain `example.org` and the accounts alice and bob (password
@@ -137,6 +137,12 @@ impl System {
         prepared.write(options, self.directory.path());
     }
 
+    /// Writes other settings to the file and asks the system to read the file.
+    pub(crate) fn reconfigure(&self, options: &Options) {
+        self.configure(options);
+        self.reload();
+    }
+
     /// Asks the system to read its settings again.
     pub(crate) fn reload(&self) {
         self.signal(Signal::SIGHUP);
@@ -170,15 +176,13 @@ impl System {
     pub(crate) fn kill(&mut self) {
         self.signal(Signal::SIGKILL);
         wait_for("the end of vere serve", || self.serve.ended());
-        wait_for("the end of its roles", || {
-            (self.roles_left() == 0).then_some(())
-        });
+        wait_until("the end of its roles", || self.roles_left() == 0);
         // An ending process loses its command line before closing its sockets.
         let mut addresses = vec![self.smtp, self.submission];
         addresses.extend(self.nodes);
-        wait_for("the ports to be free", || {
+        wait_until("the ports to be free", || {
             let free = |address: &SocketAddr| TcpListener::bind(address).is_ok();
-            addresses.iter().all(free).then_some(())
+            addresses.iter().all(free)
         });
     }
 
@@ -209,6 +213,12 @@ impl System {
     /// Runs a command against the system and returns its output.
     pub(crate) fn command(&self, arguments: &[&str]) -> String {
         run(vere().args(arguments).arg("-c").arg(&self.config))
+    }
+
+    /// Runs a command against the system with `--json` and returns the output.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let text = self.command(&[arguments, &["--json"]].concat());
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("JSON: {text}"))
     }
 
     /// Starts a command without waiting for its end.
@@ -247,9 +257,19 @@ impl System {
 
     /// The queues as `vere queue list --json` prints the queues.
     pub(crate) fn queues(&self) -> Vec<Value> {
-        let text = self.command(&["queue", "list", "--json"]);
-        let value: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("JSON: {text}"));
-        value.as_array().expect("a list").clone()
+        let queues = self.json(&["queue", "list"]);
+        queues.as_array().expect("a list").clone()
+    }
+
+    /// Waits until the last reply of some queue contains `part`, and returns the reply.
+    pub(crate) fn wait_last_reply(&self, part: &str) -> String {
+        wait_for("a failed attempt", || {
+            let queues = self.queues();
+            let mut replies = queues.iter().filter_map(|row| row["last_reply"].as_str());
+            replies
+                .find(|reply| reply.contains(part))
+                .map(str::to_owned)
+        })
     }
 
     /// How many messages wait in all queues.
@@ -274,7 +294,7 @@ impl System {
 
     /// Waits until no message is queued.
     pub(crate) fn wait_empty(&self) {
-        wait_for("empty queues", || (self.queued() == 0).then_some(()));
+        wait_until("empty queues", || self.queued() == 0);
     }
 
     /// The process ids of a role, by their command lines; `spool a` is one node, `spool` all nodes.
@@ -303,15 +323,31 @@ impl System {
         pids.iter().filter(|pid| signal(**pid, sent)).count()
     }
 
+    /// Stops the only process of a role, and the supervisor, which would replace the process.
+    pub(crate) fn halt(&self, role: &str) {
+        self.signal(Signal::SIGSTOP);
+        assert_eq!(self.signal_role(role, Signal::SIGSTOP), 1);
+    }
+
+    /// Continues after [`System::halt`].
+    pub(crate) fn go_on(&self, role: &str) {
+        assert_eq!(self.signal_role(role, Signal::SIGCONT), 1);
+        self.signal(Signal::SIGCONT);
+    }
+
     /// Kills a role's processes with SIGKILL and waits for new processes.
     pub(crate) fn kill_and_wait(&self, role: &str) {
         let before = self.role_pids(role);
         self.signal_role(role, Signal::SIGKILL);
-        wait_for("a new process", || {
+        wait_until("a new process", || {
             let pids = self.role_pids(role);
-            let is_new = !pids.is_empty() && pids.iter().all(|pid| !before.contains(pid));
-            is_new.then_some(())
+            !pids.is_empty() && pids.iter().all(|pid| !before.contains(pid))
         });
+    }
+
+    /// Submits a message in a session of its own and returns the queue id.
+    pub(crate) fn submit(&self, from: &str, to: &[&str], text: &str) -> String {
+        Session::greeted(self.smtp).submit(from, to, text)
     }
 
     /// Connects, and gives how long the greeting took without what all had to wait for a CPU.

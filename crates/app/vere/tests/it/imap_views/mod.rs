@@ -13,8 +13,8 @@ mod world;
 
 use std::net::SocketAddr;
 
-use crate::harness::{Options, System, is_full, say, wait_for};
-use crate::imap::{Imap, with_store};
+use crate::harness::{Options, is_full, say, wait_until};
+use crate::imap::{Imap, start_with_store};
 use client::{Client, Kind};
 use world::World;
 
@@ -72,8 +72,7 @@ fn all_clients_believe_what_is_there() {
         (None, true) => (1..41, 1_000),
         (None, false) => (1..4, 80),
     };
-    let (options, ports) = with_store(Options::default());
-    let system = System::start(&options);
+    let (system, ports) = start_with_store(Options::default());
     for seed in seeds {
         let _named = Named(seed);
         let names = ["x", "y"].map(|name| format!("{name}{seed}"));
@@ -128,10 +127,10 @@ fn agree(address: SocketAddr, clients: &mut [Client], world: &mut World) {
     world.look(address);
     for client in clients {
         // A change is announced a moment after the change.
-        wait_for("a client that believes what is there", || {
+        wait_until("a client that believes what is there", || {
             client.noop(world);
             client.learn(world);
-            client.agrees(world).then_some(())
+            client.agrees(world)
         });
     }
 }

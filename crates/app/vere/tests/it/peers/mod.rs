@@ -8,7 +8,9 @@ mod keys;
 mod opensmtpd;
 mod postfix;
 
-use crate::harness::{Options, Session, System, unfold, wait_for};
+use crate::harness::{
+    Options, Session, System, assert_ends, assert_has, assert_starts, unfold, wait_for, wait_until,
+};
 
 pub(crate) use dovecot::Dovecot;
 use exim::{Exim, EximOptions};
@@ -36,14 +38,11 @@ fn postfix_sends_to_us() {
         postfix.sendmail("me@example.net", "alice@example.org", TEXT);
     }
     let text = unfold(&system.wait_mail("alice", 5)[0]);
-    assert!(
-        text.contains("\nReceived: from postfix.example.net (") && text.contains("with ESMTP id "),
-        "{text}"
+    assert_has(
+        &text,
+        &["\nReceived: from postfix.example.net (", "with ESMTP id "],
     );
-    assert!(
-        text.ends_with("\n\n.a line with a dot\nand one without\n"),
-        "{text}"
-    );
+    assert_ends(&text, "\n\n.a line with a dot\nand one without\n");
     // Mail refused by Veredarius returns to its sender, through Postfix and through Veredarius.
     postfix.sendmail("alice@example.org", "nobody@example.org", TEXT);
     let texts = system.wait_mail("alice", 6);
@@ -70,10 +69,9 @@ fn postfix_sends_to_us_with_tls_that_it_verifies() {
     postfix.sendmail("me@example.net", "alice@example.org", TEXT);
     let text = unfold(&system.wait_mail("alice", 1)[0]);
     assert!(text.contains("with ESMTPS (TLSv1.3 "), "{text}");
-    wait_for("a verified connection", || {
+    wait_until("a verified connection", || {
         let log = postfix.log();
         log.contains("Verified TLS connection established to 127.0.0.1")
-            .then_some(())
     });
     system.stop();
 }
@@ -84,24 +82,9 @@ fn postfix_is_our_next_hop() {
         return;
     };
     let system = System::start(&Options::to(postfix.address));
-    let mut session = Session::greeted(system.smtp);
-    session.submit(
-        "me@example.net",
-        &["x@example.com"],
-        "Subject: across\r\n\r\n..a line with a dot\r\nand one without",
-    );
-    let text = wait_for("the message in Postfix's mailbox", || postfix.mail().pop());
-    assert!(
-        text.starts_with("Return-Path: <me@example.net>\n"),
-        "{text}"
-    );
+    let text = carried(system, || postfix.mail().pop());
+    assert_starts(&text, "Return-Path: <me@example.net>\n");
     assert!(text.contains("\nReceived: from mx.example.org "), "{text}");
-    assert!(
-        text.ends_with("\n\n.a line with a dot\nand one without\n"),
-        "{text}"
-    );
-    system.wait_empty();
-    system.stop();
 }
 
 #[test]
@@ -114,10 +97,7 @@ fn postfix_is_our_next_hop_with_tls_that_we_verify() {
     let system = System::start(&keys.route(postfix.address.port(), "required"));
     send_to_example_com(&system);
     let text = wait_for("the message in Postfix's mailbox", || postfix.mail().pop());
-    assert!(
-        text.contains("with ESMTPS id ") && text.contains("TLSv1.3"),
-        "{text}"
-    );
+    assert_has(&text, &["with ESMTPS id ", "TLSv1.3"]);
     system.stop();
 }
 
@@ -135,8 +115,7 @@ fn a_next_hop_that_cannot_prove_its_name_gets_nothing_where_tls_is_required() {
         assert_waits_for_tls(&system);
         assert_eq!(postfix.mail().len(), 0);
         // Where encryption is only wished for, any certificate is better than none (RFC 7435).
-        system.configure(&keys.route(port, "opportunistic"));
-        system.reload();
+        system.reconfigure(&keys.route(port, "opportunistic"));
         let text = wait_for("the message in Postfix's mailbox", || postfix.mail().pop());
         assert!(text.contains("with ESMTPS id "), "{text}");
         system.stop();
@@ -154,8 +133,7 @@ fn a_next_hop_without_tls_gets_nothing_where_tls_is_required() {
     send_to_example_com(&system);
     assert_waits_for_tls(&system);
     assert_eq!(exim.mail().len(), 0);
-    system.configure(&keys.route(port, "opportunistic"));
-    system.reload();
+    system.reconfigure(&keys.route(port, "opportunistic"));
     wait_for("the message in Exim's mailbox", || exim.mail().pop());
     system.stop();
 }
@@ -173,14 +151,11 @@ fn exim_sends_to_us() {
         exim.sendmail("me@example.net", "alice@example.org", TEXT);
     }
     let text = unfold(&system.wait_mail("alice", 5)[0]);
-    assert!(
-        text.contains("\nReceived: from exim.example.net (") && text.contains("with ESMTP id "),
-        "{text}"
+    assert_has(
+        &text,
+        &["\nReceived: from exim.example.net (", "with ESMTP id "],
     );
-    assert!(
-        text.ends_with("\n\n.a line with a dot\nand one without\n"),
-        "{text}"
-    );
+    assert_ends(&text, "\n\n.a line with a dot\nand one without\n");
     // Over SMTP into Exim, with addresses in UTF-8 all the way.
     let mut session = Session::greeted(exim.address);
     session.command("MAIL FROM:<jörg@example.net> SMTPUTF8", "250");
@@ -190,10 +165,8 @@ fn exim_sends_to_us() {
     let texts = system.wait_mail("alice", 6);
     let text = texts.iter().find(|text| text.contains("grüße"));
     let text = unfold(text.expect("the message in UTF-8"));
-    assert!(
-        text.starts_with("Return-Path: <jörg@example.net>\n") && text.contains("with UTF8SMTP id "),
-        "{text}"
-    );
+    assert_starts(&text, "Return-Path: <jörg@example.net>\n");
+    assert_has(&text, &["with UTF8SMTP id "]);
     system.stop();
 }
 
@@ -215,9 +188,7 @@ fn exim_sends_to_us_with_tls_that_it_verifies() {
     exim.sendmail("me@example.net", "alice@example.org", TEXT);
     let text = unfold(&system.wait_mail("alice", 1)[0]);
     assert!(text.contains("with ESMTPS (TLSv1.3 "), "{text}");
-    wait_for("a verified connection", || {
-        exim.log().contains("CV=yes").then_some(())
-    });
+    wait_until("a verified connection", || exim.log().contains("CV=yes"));
     system.stop();
 }
 
@@ -227,24 +198,9 @@ fn exim_is_our_next_hop() {
         return;
     };
     let system = System::start(&Options::to(exim.address));
-    let mut session = Session::greeted(system.smtp);
-    session.submit(
-        "me@example.net",
-        &["x@example.com"],
-        "Subject: across\r\n\r\n..a line with a dot\r\nand one without",
-    );
-    let text = wait_for("the message in Exim's mailbox", || exim.mail().pop());
-    assert!(
-        text.starts_with("Return-path: <me@example.net>\n"),
-        "{text}"
-    );
+    let text = carried(system, || exim.mail().pop());
+    assert_starts(&text, "Return-path: <me@example.net>\n");
     assert!(text.contains("(helo=mx.example.org)"), "{text}");
-    assert!(
-        text.ends_with("\n\n.a line with a dot\nand one without\n"),
-        "{text}"
-    );
-    system.wait_empty();
-    system.stop();
 }
 
 #[test]
@@ -257,10 +213,7 @@ fn exim_is_our_next_hop_with_tls_that_we_verify() {
     let system = System::start(&keys.route(exim.address.port(), "required"));
     send_to_example_com(&system);
     let text = wait_for("the message in Exim's mailbox", || exim.mail().pop());
-    assert!(
-        text.contains("with esmtps") && text.contains("TLS1.3"),
-        "{text}"
-    );
+    assert_has(&text, &["with esmtps", "TLS1.3"]);
     // The client asks for the certificate by the checked name.
     assert!(exim.log().contains("SNI=hop.example.com"), "{}", exim.log());
     system.stop();
@@ -281,15 +234,11 @@ fn opensmtpd_sends_to_us() {
         session.message("me@example.net", &["alice@example.org"], text);
     }
     let text = unfold(&system.wait_mail("alice", 5)[0]);
-    assert!(
-        text.contains("\nReceived: from opensmtpd.example.net (")
-            && text.contains("with ESMTP id "),
-        "{text}"
+    assert_has(
+        &text,
+        &["\nReceived: from opensmtpd.example.net (", "with ESMTP id "],
     );
-    assert!(
-        text.ends_with("\n\n.a line with a dot\nand one without\n"),
-        "{text}"
-    );
+    assert_ends(&text, "\n\n.a line with a dot\nand one without\n");
     // Mail refused by Veredarius returns to its sender, through OpenSMTPD and through Veredarius.
     session.message(
         "alice@example.org",
@@ -325,10 +274,9 @@ fn opensmtpd_sends_to_us_with_tls_that_it_verifies() {
     );
     let text = unfold(&system.wait_mail("alice", 1)[0]);
     assert!(text.contains("with ESMTPS (TLSv1.3 "), "{text}");
-    wait_for("a verified connection", || {
+    wait_until("a verified connection", || {
         let log = opensmtpd.log();
         log.contains("server-cert-check result=\"success\"")
-            .then_some(())
     });
     system.stop();
 }
@@ -339,32 +287,32 @@ fn opensmtpd_is_our_next_hop() {
         return;
     };
     let system = System::start(&Options::to(opensmtpd.address));
-    let mut session = Session::greeted(system.smtp);
-    session.submit(
-        "me@example.net",
-        &["x@example.com"],
-        "Subject: across\r\n\r\n..a line with a dot\r\nand one without",
-    );
-    let text = wait_for("the message in OpenSMTPD's mailbox", || {
-        opensmtpd.mail().pop()
-    });
+    let text = carried(system, || opensmtpd.mail().pop());
     assert!(
         text.starts_with("Return-Path: <me@example.net>\n")
             || text.contains("\nReturn-Path: <me@example.net>\n"),
         "{text}"
     );
     assert!(text.contains("\nReceived: from mx.example.org "), "{text}");
-    assert!(
-        text.ends_with("\n\n.a line with a dot\nand one without\n"),
-        "{text}"
+}
+
+/// Sends a message through the system to a next hop, waits until the message is in the mailbox there, its text intact
+/// and the queue empty, and returns the message.
+fn carried(system: System, arrived: impl FnMut() -> Option<String>) -> String {
+    system.submit(
+        "me@example.net",
+        &["x@example.com"],
+        "Subject: across\r\n\r\n..a line with a dot\r\nand one without",
     );
+    let text = wait_for("the message in the mailbox of the next hop", arrived);
+    assert_ends(&text, "\n\n.a line with a dot\nand one without\n");
     system.wait_empty();
     system.stop();
+    text
 }
 
 fn send_to_example_com(system: &System) {
-    let mut session = Session::greeted(system.smtp);
-    session.submit(
+    system.submit(
         "me@example.net",
         &["x@example.com"],
         "Subject: across\r\n\r\nbody",
@@ -373,13 +321,7 @@ fn send_to_example_com(system: &System) {
 
 /// Waits until an attempt failed, and for no other reason than TLS.
 fn assert_waits_for_tls(system: &System) {
-    let reason = wait_for("a failed attempt", || {
-        let queues = system.queues();
-        let mut reasons = queues
-            .iter()
-            .filter_map(|queue| queue["last_reply"].as_str());
-        reasons.next().map(str::to_owned)
-    });
+    let reason = system.wait_last_reply("");
     let lower = reason.to_lowercase();
     assert!(
         lower.contains("tls") || lower.contains("certificate"),

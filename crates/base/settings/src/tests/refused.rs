@@ -1,0 +1,208 @@
+//! Files with one mistake each: on which line the mistake is said to be, under which key, in which words.
+
+use super::{one_error, parse};
+
+/// Checks a table of files with one mistake each: `file => line key => words of the error`. The file
+/// follows the two lines of the minimal one; a semicolon ends each line but the last.
+fn refused(table: &str) {
+    for row in table.lines().filter(|row| !row.is_empty()) {
+        let [file, place, words] = row.split(" => ").collect::<Vec<_>>()[..] else {
+            panic!("{row:?} is no row");
+        };
+        let (line, key) = place.split_once(' ').expect(row);
+        let file = format!("{}\n", file.replace("; ", "\n"));
+        one_error(&file, line.parse().expect(row), key, words);
+    }
+}
+
+/// Makes a test of each table.
+macro_rules! refused {
+    ($($name:ident: $table:literal)*) => {$(
+        #[test]
+        fn $name() {
+            refused($table);
+        }
+    )*};
+}
+
+refused! {
+unknown_keys_name_the_nearest: r#"
+[limits]; recipient_max = 5 => 4 limits.recipient_max => is recipients_max
+[limtis] => 3 limtis => the nearest known one is limits
+[tls]; [[tls.snj]] => 4 tls.snj => the nearest known one is sni
+[smtp]; message_size_max = 5 => 4 smtp.message_size_max => limits.message_size_max
+quite_another_thing = 5 => 3 quite_another_thing => unknown key
+"a\nb" = 5 => 3 "a\nb" => unknown key
+"limits.hops_max" = 50 => 3 limits.hops_max => unknown key
+"#
+
+wrong_types_say_what_is_wanted: r#"
+[limits]; recipients_max = "9" => 4 limits.recipients_max => expected a number from 100 to 100000; found a string
+[limits]; message_size_max = 9 => 4 limits.message_size_max => a size such as "10 MiB"
+[smtp]; listen = "[::]:25" => 4 smtp.listen => expected a list of addresses
+[smtp]; listen = [25] => 4 smtp.listen => expected a list of addresses with ports such as ["[::]:25"]; found a number
+smtp = 3 => 3 smtp => expected a section [smtp]; found a number
+route = [1] => 3 route[1] => expected sections [[route]]
+[[limits]] => 3 limits => expected a section [limits]; found a list
+[route]; domain = "*" => 3 route => expected sections [[route]]
+"#
+
+values_out_of_range_say_what_is_allowed: r#"
+[limits]; recipients_max = 99 => 4 limits.recipients_max => a number from 100 to 100000
+[limits]; recipients_max = -1 => 4 limits.recipients_max => a number from 100
+[delivery]; port = 65536 => 4 delivery.port => a number from 1 to 65535
+[limits]; message_size_max = "1 B" => 4 limits.message_size_max => from 64 KiB to 2 GiB
+[limits]; command_timeout = "0s" => 4 limits.command_timeout => from 1s to 1d
+[limits]; command_timeout = "5" => 4 limits.command_timeout => has no unit
+[delivery]; retry = [] => 4 delivery.retry => at least one
+[delivery]; tls = "on" => 4 delivery.tls => "off", "opportunistic", "required"
+[relay]; networks = ["10.1.0.0/8"] => 4 relay.networks => the network is 10.0.0.0/8
+[smtp]; listen = ["localhost:25"] => 4 smtp.listen => not a name
+user = "../root" => 3 user => must not hold a slash
+data = "" => 3 data => must not be empty
+data = "a\u0000b" => 3 data => control characters
+[delivery]; maildir = "{data}/{local}" => 4 delivery.maildir => expected {domain}
+[delivery]; maildir = "{home}/{domain}/{local}" => 4 delivery.maildir => no other placeholders
+[directory]; store = "ldap:x" => 4 directory.store => sqlite:PATH
+[directory]; subaddress_separator = "@" => 4 directory.subaddress_separator => expected one of
+[acme]; directory = "http://ca" => 4 acme.directory => https://
+"#
+
+a_section_that_lacks_something_is_named_by_its_own_line: r#"
+[smtp]; [records] => 4 records => needs records.file
+"#
+
+authorities_of_a_web_server_need_one_that_encrypts: r#"
+[records]; webhook_ca = "ca"; file = "f" => 4 records.webhook_ca => needs an https:// address
+[records]; webhook_ca = "ca"; webhook = "http://127.0.0.1/"; webhook_secret = "s" => 4 records.webhook_ca => needs an https:// address
+"#
+
+contradictions: r#"
+[submissions]; listen = ["[::]:465"] => 4 submissions.listen => needs a certificate
+[submission]; listen = ["[::]:587"] => 4 submission.listen => without a certificate no client can authenticate
+[tls]; key = "k" => 4 tls.key => needs tls.certificate
+[limits]; message_size_max = "200 MiB" => 4 limits.message_size_max => more than half
+[metrics]; listen = "[::]:25" => 4 metrics.listen => twice
+[spool]; replicas_min = 3 => 4 spool.replicas_min => 3 copies need as many
+[spool]; replicas = 3 => 4 spool.replicas => there are 2
+[spool]; as = "east" => 4 spool.as => no [[spool.account]] named "east"
+[spool]; replicas = 1; replicas_min = 2 => 5 spool.replicas_min => is more than spool.replicas
+[delivery]; expire = "1h" => 3 delivery.delay_notice => not before
+[[route]]; domain = "a.b"; next_hop = "c.d"; [[route]]; domain = "a.b"; next_hop = "c.d" => 7 route[2].domain => route[1] is for the same
+"#
+
+a_password_needs_a_user_one_place_and_encryption: r#"
+[[route]]; domain = "a.b"; next_hop = "c.d"; username = "u" => 6 route[1].username => needs password or password_file
+[[route]]; domain = "a.b"; next_hop = "c.d"; username = "u"; password = "p" => 6 route[1].username => needs tls = "required"
+[[route]]; domain = "a.b"; next_hop = "c.d"; username = "u"; password_file = "secret" => 6 route[1].username => needs tls = "required"
+[[route]]; domain = "a.b"; next_hop = "c.d"; username = "u"; password_file = "secret"; tls = "required"; password = "p" => 7 route[1].password_file => beside password
+[[route]]; domain = "a.b"; next_hop = "c.d"; password_file = "p" => 6 route[1].password_file => needs `username`
+"#
+
+sources_have_names_that_exist_and_addresses_of_their_family: r#"
+[[route]]; domain = "a.b"; next_hop = "c.d"; source = "x" => 6 route[1].source => no [[source]] named "x"
+[delivery]; source = "x" => 4 delivery.source => no [[source]]
+[[source]]; name = "a"; [[source]]; name = "a" => 6 source[2].name => stands twice
+[[source]]; name = "a"; ipv4 = "::1" => 5 source[1].ipv4 => expected an IPv4 address
+[[source]]; name = "a"; ipv6 = "192.0.2.1" => 5 source[1].ipv6 => expected an IPv6 address
+"#
+
+accounts_on_the_nodes_are_told_apart: r#"
+[[spool.account]]; name = "default"; secret = "k" => 4 spool.account[1].name => spool.secret
+[[spool.account]]; name = "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"; secret = "k" => 4 spool.account[1].name => 32 octets
+[[spool.account]]; name = "a"; secret = "k"; [[spool.account]]; name = "a"; secret = "l" => 7 spool.account[2].name => stands twice
+[[spool.account]]; name = "a"; secret = "k"; [[spool.account]]; name = "b"; secret = "k" => 8 spool.account[2].secret => proves another account
+[spool]; readers = ["a","a","a","a","a","a","a","a","a","a","a","a","a","a","a","a","a"] => 4 spool.readers => more than 16
+[spool]; adopters = ["nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"] => 4 spool.adopters => 32 octets
+"#
+
+a_queue_names_its_readers_once: r#"
+[[spool.queue]]; name = "q"; readers = [] => 5 spool.queue[1].readers => expected at least one account
+[[spool.queue]]; name = "q"; readers = ["a","a","a","a","a","a","a","a","a","a","a","a","a","a","a","a","a"] => 5 spool.queue[1].readers => more than 16
+[[spool.queue]]; name = "q"; readers = ["nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"] => 5 spool.queue[1].readers => 32 octets
+[[spool.queue]]; name = "q"; readers = ["a"]; [[spool.queue]]; name = "q"; readers = ["b"] => 7 spool.queue[2].name => stands twice
+"#
+
+certificates_of_nodes_are_whole: r#"
+[[spool.node]]; name = "a"; listen = "127.0.0.1:2600"; tls = "required" => 6 spool.node[1].tls => [spool.tls]
+[spool.tls]; certificate = "c"; key = "k" => 3 spool.tls.ca => missing
+"#
+
+a_cluster_says_what_it_lacks: r#"
+[cluster]; register = "etcd"; [cluster.etcd]; endpoints = [] => 6 cluster.etcd.endpoints => has 0, wanted are 1 to 16
+[cluster]; register = "etcd"; [cluster.etcd]; endpoints = ["httpx://a:1"] => 6 cluster.etcd.endpoints => begins neither
+[cluster]; register = "etcd"; [cluster.etcd]; endpoints = ["http://a"] => 6 cluster.etcd.endpoints => is not http://HOST:PORT
+[cluster]; register = "etcd"; [cluster.etcd]; endpoints = ["https://a:1/v3"] => 6 cluster.etcd.endpoints => is not https://HOST:PORT
+[cluster]; register = "etcd"; [cluster.etcd]; endpoints = ["http://192.0.2.1:2379"]; user = "a" => 7 cluster.etcd.user => needs cluster.etcd.password_file
+[cluster]; register = "etcd"; [cluster.etcd]; endpoints = ["http://192.0.2.1:2379"]; password_file = "a" => 7 cluster.etcd.password_file => needs cluster.etcd.user
+[cluster]; register = "etcd"; [cluster.etcd]; endpoints = ["http://192.0.2.1:2379"]; key = "a" => 7 cluster.etcd.key => needs cluster.etcd.certificate
+[cluster]; register = "etcd"; [cluster.etcd]; endpoints = ["http://192.0.2.1:2379"]; user = "a"; password_file = "a" => 7 cluster.etcd.user => needs https
+[cluster]; register = "etcd" => 4 cluster.register => needs [cluster.etcd]
+[cluster.etcd]; endpoints = ["http://a:1"] => 4 cluster.etcd.endpoints => has no effect
+[cluster]; lease = "3s"; skew = "4s" => 5 cluster.skew => is longer than cluster.lease (3s)
+"#
+
+limits_of_destinations_name_one_kind_once: r#"
+[[delivery.destination]]; rate = "1/1s" => 3 delivery.destination[1].domain => must be given
+[[delivery.destination]]; domain = "a.b"; mx = "a.b" => 5 delivery.destination[1].mx => stands beside domain
+[[delivery.destination]]; next_hop = "mx" => 4 delivery.destination[1].next_hop => expected a next hop
+[[delivery.destination]]; mx = "a.b"; in_order = "yes" => 5 delivery.destination[1].in_order => not for hosts
+[[delivery.destination]]; domain = "a.b"; in_order = "yes"; connections_max = 2 => 6 delivery.destination[1].connections_max => must be 1
+[[delivery.destination]]; mx = "a.b"; burst = 2 => 5 delivery.destination[1].burst => needs `rate`
+[[delivery.destination]]; domain = "a.b"; [[delivery.destination]]; domain = "a.b" => 6 delivery.destination[2].domain => is the same in delivery.destination[1]
+"#
+
+double_keys_have_lines: r#"
+data = "a"; data = "b" => 4  => duplicate key: data
+"#
+}
+
+#[test]
+fn rates_outside_their_form_are_refused() {
+    for rate in ["5", "0/1s", "1000001/1s", "5/0s", "5/25h", "/1s", "5/"] {
+        let text = format!("[[delivery.destination]]\nmx = \"a.b\"\nrate = \"{rate}\"\n");
+        one_error(&text, 5, "delivery.destination[1].rate", "");
+    }
+}
+
+#[test]
+fn long_values_and_lists_are_refused() {
+    let hosts = "\"a.b\",".repeat(1_001);
+    let endpoints = "\"http://a:1\",".repeat(17);
+    let path = "x".repeat(108);
+    for (file, line, key, words) in [
+        (
+            format!("[acme]\ndomains = [{hosts}]\n"),
+            4,
+            "acme.domains",
+            "at most 1000",
+        ),
+        (
+            format!("[cluster]\nregister = \"etcd\"\n[cluster.etcd]\nendpoints = [{endpoints}]\n"),
+            6,
+            "cluster.etcd.endpoints",
+            "has 17",
+        ),
+        (
+            format!("[control]\nsocket = \"/{path}\"\n"),
+            4,
+            "control.socket",
+            "107 octets",
+        ),
+    ] {
+        one_error(&file, line, key, words);
+    }
+}
+
+#[test]
+fn what_only_seems_to_contradict_is_accepted() {
+    let login = "[[route]]\ndomain = \"a.b\"\nnext_hop = \"c.d\"\nusername = \"u\"\n";
+    for file in [
+        &format!("{login}password = \"p\"\ntls = \"required\"\n"),
+        // 0 is any free port.
+        "[smtp]\nlisten = [\"[::1]:0\", \"[::1]:0\"]\n",
+        "[auth]\nplaintext_networks = [\"::1\"]\n[submission]\nlisten = [\"[::1]:587\"]\n",
+    ] {
+        assert!(parse(file).is_ok(), "{file}: {:?}", parse(file));
+    }
+}
