@@ -7,6 +7,7 @@ mod error;
 pub mod link;
 pub mod mark;
 pub mod namesake;
+pub mod no_answer;
 pub mod reader;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,6 @@
 //! A read-only connection to a node: figures, queues and records. Also asks a node whether an account may own a
 //! group, before other steps depend on the answer.
 
-use std::fmt;
 use std::io::{self, IoSlice, Read as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use vere_spoolwire::{
 };
 
 use super::credentials::Credentials;
+use super::no_answer::NoAnswer;
 use vere_process::encryption::Encryption;
 
 /// How long a node may take for anything.
@@ -23,30 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const QUEUES_AT_ONCE: u32 = 4096;
 /// Octets of records asked for at once, about.
 const OCTETS_AT_ONCE: u32 = 1 << 20;
-
-/// Why a node gave no answer.
-#[derive(Debug)]
-pub enum NoAnswer {
-    /// It said why, and closed.
-    Closed(CloseReason),
-    /// A text for people.
-    Failed(String),
-}
-
-impl fmt::Display for NoAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Closed(reason) => write!(f, "node says: {reason}"),
-            Self::Failed(error) => f.write_str(error),
-        }
-    }
-}
-
-impl From<String> for NoAnswer {
-    fn from(error: String) -> Self {
-        Self::Failed(error)
-    }
-}
 
 /// Whether a node lets an account own a group.
 #[derive(Debug)]
@@ -93,15 +69,14 @@ impl Handshake {
         (key, group): (&Credentials, &str),
         (role, owner, epoch): (Role, u64, u64),
     ) -> Result<Self, NoAnswer> {
-        let socket = TcpStream::connect_timeout(&address, PATIENCE)
-            .map_err(|error| format!("cannot connect: {error}"))?;
-        let set = |result: std::io::Result<()>| result.map_err(|error| error.to_string());
+        let socket = TcpStream::connect_timeout(&address, PATIENCE).map_err(NoAnswer::Connect)?;
+        let set = |result: io::Result<()>| result.map_err(NoAnswer::Send);
         set(socket.set_read_timeout(Some(PATIENCE)))?;
         set(socket.set_write_timeout(Some(PATIENCE)))?;
         let mut stream = Stream::open(socket, address, node, tls)?;
         let mut octets = Vec::new();
         let greeting = next(&mut stream, &mut octets, HANDSHAKE_FRAME_MAX, |frame| {
-            Greeting::decode(frame).map_err(|error| error.to_string())
+            Ok(Greeting::decode(frame)?)
         })?;
         let hello = Hello {
             acknowledged: Txn(0),
@@ -119,10 +94,10 @@ impl Handshake {
         let hello = hello.sign(&greeting, &key.secret);
         send(&mut stream, |out| hello.encode(out))?;
         let welcome = next(&mut stream, &mut octets, WELCOME_FRAME_MAX, |frame| {
-            Welcome::decode(frame).map_err(|error| error.to_string())
+            Ok(Welcome::decode(frame)?)
         })?;
         if welcome.proof != hello.answer(&greeting, &key.secret) {
-            return Err("it did not prove that it is the node".to_owned().into());
+            return Err(NoAnswer::Unproven);
         }
         Ok(Self {
             stream,
@@ -155,8 +130,7 @@ pub struct Reader {
     pub welcome: Welcome,
 }
 
-/// Makes a group that holds nothing whole as it is, for an owner of this epoch. The error is a text for
-/// people.
+/// Makes a group that holds nothing whole as it is, for an owner of this epoch.
 ///
 /// # Errors
 /// When the node cannot be reached, or refuses.
@@ -166,25 +140,25 @@ pub fn make_whole(
     tls: Option<&MutualTls>,
     (key, group): (&Credentials, &str),
     epoch: u64,
-) -> Result<(), String> {
+) -> Result<(), NoAnswer> {
     let role = (Role::Owner, vere_process::secret::random_number(), epoch);
     let made = Handshake::make(address, node, tls, (key, group), role);
-    let made = made.map_err(|error| error.to_string())?;
+    let made = made?;
     if made.welcome.processed > Txn(0) {
-        return Err("it holds something of the group meanwhile".to_owned());
+        return Err(NoAnswer::InUse);
     }
     let (mut stream, mut octets) = (made.stream, made.octets);
     send(&mut stream, |out| Request::Complete.encode(out, Seq(1)))?;
     let answer = next(&mut stream, &mut octets, ANSWER_FRAME_MAX, |frame| {
-        Answer::decode(frame).map_err(|error| error.to_string())
+        Ok(Answer::decode(frame)?)
     });
-    match answer.map_err(|error| error.to_string())? {
+    match answer? {
         Answer::Alive { seq: Seq(1), .. } => Ok(()),
-        _ => Err("it gave an answer to something else".to_owned()),
+        _ => Err(NoAnswer::OTHER),
     }
 }
 
-/// What a node holds of a group; `None`: it has no such group. The error is a text for people.
+/// What a node holds of a group; `None`: it has no such group.
 ///
 /// # Errors
 /// When the node cannot be reached, or refuses.
@@ -192,20 +166,19 @@ pub fn look_for(
     node: &SpoolNode,
     tls: Option<&MutualTls>,
     whose: (&Credentials, &str),
-) -> Result<Option<NodeStat>, String> {
+) -> Result<Option<NodeStat>, NoAnswer> {
     let mut errors = Vec::new();
     for address in node.addresses() {
         match Handshake::make(address, node, tls, whose, (Role::Reader, 0, 0)) {
             Ok(made) => return Reader::of(address, made).stat().map(Some),
             Err(NoAnswer::Closed(CloseReason::NoGroup)) => return Ok(None),
-            Err(error) => errors.push(format!("{address}: {error}")),
+            Err(error) => errors.push((Some(address), error)),
         }
     }
-    Err(errors.join("; "))
+    Err(NoAnswer::Addresses(errors))
 }
 
-/// Ends a group on a node, as an owner of this epoch; one with records only if that is said. The error is a text
-/// for people.
+/// Ends a group on a node, as an owner of this epoch; one with records only if that is said.
 ///
 /// # Errors
 /// When the node cannot be reached, or refuses.
@@ -214,7 +187,7 @@ pub fn end_group(
     tls: Option<&MutualTls>,
     whose: (&Credentials, &str),
     (epoch, records): (u64, bool),
-) -> Result<(), String> {
+) -> Result<(), NoAnswer> {
     let mut errors = Vec::new();
     for address in node.addresses() {
         let role = (Role::Owner, vere_process::secret::random_number(), epoch);
@@ -222,16 +195,16 @@ pub fn end_group(
             let end = Request::End { records };
             send(&mut made.stream, |out| end.encode(out, Seq(1)))?;
             next(&mut made.stream, &mut made.octets, ANSWER_FRAME_MAX, |_| {
-                Err::<(), _>("it gave an answer to something else".to_owned())
+                Err::<(), _>(NoAnswer::OTHER)
             })
         });
         match ended {
             Err(NoAnswer::Closed(CloseReason::Ended)) => return Ok(()),
-            Err(error) => errors.push(format!("{address}: {error}")),
+            Err(error) => errors.push((Some(address), error)),
             Ok(()) => {}
         }
     }
-    Err(errors.join("; "))
+    Err(NoAnswer::Addresses(errors))
 }
 
 impl Reader {
@@ -251,8 +224,7 @@ impl Reader {
         }
     }
 
-    /// Connects to a node to read a group, at the first of its addresses that answers. The error is a
-    /// text for people.
+    /// Connects to a node to read a group, at the first of its addresses that answers.
     ///
     /// # Errors
     /// When no address of the node answers, or the node refuses.
@@ -261,16 +233,16 @@ impl Reader {
         tls: Option<&MutualTls>,
         key: &Credentials,
         group: &str,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, NoAnswer> {
         let mut errors = Vec::new();
         for address in node.addresses() {
             match Self::connect_at(address, node, tls, (key, group)) {
                 Ok(reader) => return Ok(reader),
-                Err(error) if node.standby.is_some() => errors.push(format!("{address}: {error}")),
-                Err(error) => errors.push(error),
+                Err(error) if node.standby.is_some() => errors.push((Some(address), error)),
+                Err(error) => errors.push((None, error)),
             }
         }
-        Err(errors.join("; "))
+        Err(NoAnswer::Addresses(errors))
     }
 
     fn connect_at(
@@ -278,11 +250,14 @@ impl Reader {
         node: &SpoolNode,
         tls: Option<&MutualTls>,
         (key, group): (&Credentials, &str),
-    ) -> Result<Self, String> {
+    ) -> Result<Self, NoAnswer> {
         let made = Handshake::make(address, node, tls, (key, group), (Role::Reader, 0, 0));
         let made = made.map_err(|error| match error {
-            NoAnswer::Closed(_) => format!("account {:?}: {error}", key.account),
-            NoAnswer::Failed(error) => error,
+            NoAnswer::Closed(reason) => NoAnswer::Refused {
+                account: key.account.clone(),
+                reason,
+            },
+            other => other,
         })?;
         Ok(Self::of(address, made))
     }
@@ -290,19 +265,19 @@ impl Reader {
     /// The node and the group in figures.
     ///
     /// # Errors
-    /// When the node does not answer; the error is a text for people.
-    pub fn stat(&mut self) -> Result<NodeStat, String> {
+    /// When the node does not answer.
+    pub fn stat(&mut self) -> Result<NodeStat, NoAnswer> {
         match self.ask(Request::Stat)? {
             Answer::Stats { stat, .. } => Ok(stat),
-            _ => Err("it gave an answer to something else".to_owned()),
+            _ => Err(NoAnswer::OTHER),
         }
     }
 
     /// All queues of the group.
     ///
     /// # Errors
-    /// When the node does not answer; the error is a text for people.
-    pub fn queues(&mut self) -> Result<Vec<QueueStat>, String> {
+    /// When the node does not answer.
+    pub fn queues(&mut self) -> Result<Vec<QueueStat>, NoAnswer> {
         let mut all: Vec<QueueStat> = Vec::new();
         loop {
             let from = QueueId(all.last().map_or(0, |queue| queue.id.0 + 1));
@@ -311,10 +286,10 @@ impl Reader {
                 count: QUEUES_AT_ONCE,
             };
             let Answer::QueueList { queues, end, .. } = self.ask(request)? else {
-                return Err("it gave an answer to something else".to_owned());
+                return Err(NoAnswer::OTHER);
             };
             if queues.first().is_some_and(|first| first.id < from) {
-                return Err("it told queues that were not asked for".to_owned());
+                return Err(NoAnswer::Unexpected("queues that were not asked for"));
             }
             let none = queues.is_empty();
             all.extend(queues);
@@ -328,13 +303,13 @@ impl Reader {
     /// last of them.
     ///
     /// # Errors
-    /// When the node does not answer; the error is a text for people.
+    /// When the node does not answer.
     pub fn fetch(
         &mut self,
         queue: QueueId,
         from: RecordId,
         records: u32,
-    ) -> Result<(Vec<ReadRecord>, bool), String> {
+    ) -> Result<(Vec<ReadRecord>, bool), NoAnswer> {
         let request = Request::Fetch {
             queue,
             from,
@@ -342,10 +317,10 @@ impl Reader {
             octets: OCTETS_AT_ONCE,
         };
         let Answer::Block { head, .. } = self.ask(request)? else {
-            return Err("it gave an answer to something else".to_owned());
+            return Err(NoAnswer::OTHER);
         };
         if !head.known {
-            return Err("the queue is gone".to_owned());
+            return Err(NoAnswer::NoQueue);
         }
         let most = usize::try_from(self.welcome.frame_max).unwrap_or(usize::MAX);
         let record = |_| {
@@ -358,24 +333,22 @@ impl Reader {
                         id,
                         meta: meta.to_vec(),
                     }),
-                    _ => Err("it gave something else for a record".to_owned()),
+                    _ => Err(NoAnswer::Unexpected("something else for a record")),
                 },
             )
         };
         let records: Result<Vec<_>, _> = (0..head.records).map(record).collect();
-        let records = records.map_err(|error| error.to_string())?;
-        Ok((records, head.end))
+        Ok((records?, head.end))
     }
 
-    fn ask(&mut self, request: Request) -> Result<Answer, String> {
+    fn ask(&mut self, request: Request) -> Result<Answer, NoAnswer> {
         send(&mut self.stream, |out| request.encode(out, Seq(1)))?;
         next(
             &mut self.stream,
             &mut self.octets,
             ANSWER_FRAME_MAX,
-            |frame| Answer::decode(frame).map_err(|error| error.to_string()),
+            |frame| Ok(Answer::decode(frame)?),
         )
-        .map_err(|error| error.to_string())
     }
 }
 
@@ -392,15 +365,15 @@ impl Stream {
         address: SocketAddr,
         node: &SpoolNode,
         tls: Option<&MutualTls>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, NoAnswer> {
         let wanted = Encryption::of(tls, node);
         let tls = wanted.as_ref().and_then(|wanted| wanted.covers(address));
         let line = tls.map(|tls| tls.connect(&node.name, address.ip()));
-        let line = line.transpose().map_err(|error| error.to_string())?;
+        let line = line.transpose().map_err(NoAnswer::Tls)?;
         let mut stream = Self { socket, line };
         if let Some(line) = &mut stream.line {
             let done = line.shake_hands(&mut stream.socket);
-            done.map_err(|error| error.to_string())?;
+            done.map_err(NoAnswer::Send)?;
         }
         Ok(stream)
     }
@@ -424,10 +397,10 @@ impl Stream {
     }
 }
 
-fn send(stream: &mut Stream, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), String> {
+fn send(stream: &mut Stream, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), NoAnswer> {
     let mut out = Vec::new();
     write(&mut out);
-    stream.write_all(&out).map_err(|error| error.to_string())
+    stream.write_all(&out).map_err(NoAnswer::Send)
 }
 
 /// Reads the next frame; a CLOSE is told as what it says.
@@ -435,13 +408,13 @@ fn next<T>(
     stream: &mut Stream,
     octets: &mut Vec<u8>,
     most: usize,
-    read: impl FnOnce(&Frame<'_>) -> Result<T, String>,
+    read: impl FnOnce(&Frame<'_>) -> Result<T, NoAnswer>,
 ) -> Result<T, NoAnswer> {
     let mut buffer = [0; 64 << 10];
     loop {
-        let header = Header::peek(octets, most).map_err(|error| error.to_string())?;
+        let header = Header::peek(octets, most)?;
         let frame = match header {
-            Some(header) => Frame::open(header, octets).map_err(|error| error.to_string())?,
+            Some(header) => Frame::open(header, octets)?,
             None => None,
         };
         if let Some(frame) = frame {
@@ -456,9 +429,9 @@ fn next<T>(
             return Ok(value);
         }
         match stream.read(&mut buffer) {
-            Ok(0) => return Err("it closed the connection".to_owned().into()),
+            Ok(0) => return Err(NoAnswer::Hangup),
             Ok(count) => octets.extend_from_slice(buffer.get(..count).unwrap_or_default()),
-            Err(error) => return Err(format!("it does not answer: {error}").into()),
+            Err(error) => return Err(NoAnswer::Silent(error)),
         }
     }
 }

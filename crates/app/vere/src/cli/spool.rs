@@ -233,7 +233,7 @@ fn node_line(
             line.figures = Some(stat.into());
             line.queues = queues.map(|queues| queues.into_iter().map(Into::into).collect());
         }
-        Err(error) => line.error = Some(error),
+        Err(error) => line.error = Some(error.to_string()),
     }
     line
 }

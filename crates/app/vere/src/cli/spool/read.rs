@@ -56,18 +56,19 @@ fn records(
     tls: Option<&MutualTls>,
     (key, group): (&Credentials, &str),
     args: &ReadArgs,
-) -> Result<Vec<ReadRecord>, String> {
+) -> Result<Vec<ReadRecord>, Failure> {
     let mut reader = Reader::connect(node, tls, key, group)?;
     if reader.welcome.syncing {
-        return Err(format!("it does not hold all of group {group:?}"));
+        let text = format!("it does not hold all of group {group:?}");
+        return Err(Failure::new(text));
     }
     let queues = reader.queues()?;
     let queue = queues.iter().find(|queue| queue.name == args.queue);
     let queue = queue.ok_or_else(|| {
         let (account, queue) = (&key.account, &args.queue);
-        format!(
+        Failure::new(format!(
             "account {account:?} may not read queue {queue:?} of group {group:?}, or there is none"
-        )
+        ))
     })?;
     let mut found: Vec<ReadRecord> = Vec::new();
     let mut from = RecordId(args.from);

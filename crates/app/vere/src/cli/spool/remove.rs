@@ -80,7 +80,7 @@ pub(super) fn run(args: &RemoveArgs, settings: &Settings) -> Result<String, Fail
             Ok(()) => "removed".to_owned(),
             Err(error) => {
                 failed += 1;
-                error
+                error.to_string()
             }
         };
         let _ = writeln!(out, "node {}: {line}", node.name);

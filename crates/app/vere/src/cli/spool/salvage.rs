@@ -143,7 +143,7 @@ fn look<'a>(
         let asked = Reader::connect(node, tls, key, group)
             .and_then(|mut reader| reader.stat().map(|stat| (reader, stat)));
         let line = match asked {
-            Err(error) => error,
+            Err(error) => error.to_string(),
             Ok((reader, stat)) => {
                 let incarnation = reader.greeting.incarnation;
                 if take == Some(&node.name) {
