@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use vere_owner::OwnerEvent;
-use vere_spoolwire::{QueueId, QueueStat, RecordId, Refusal, Seq, Txn};
+use vere_spoolwire::{NodeRefusal, QueueId, QueueStat, RecordId, Seq, Txn};
 
 use crate::model::{QueueIndex, Status, Step};
 use crate::random::Random;
@@ -121,7 +121,12 @@ impl World {
         Ok(())
     }
 
-    fn client_refused(&mut self, owner: usize, txn: Txn, refusal: Refusal) -> Result<(), String> {
+    fn client_refused(
+        &mut self,
+        owner: usize,
+        txn: Txn,
+        refusal: NodeRefusal,
+    ) -> Result<(), String> {
         let (life, until) = (
             self.owners[owner].life,
             self.owners[owner].machine.submitted(),
@@ -130,8 +135,8 @@ impl World {
             return Ok(());
         };
         let bounded = self.scenario.owner.bytes_max < u64::MAX;
-        let room = matches!(refusal, Refusal::QueueFull | Refusal::NodeFull)
-            || refusal == Refusal::GroupFull && bounded;
+        let room = matches!(refusal, NodeRefusal::QueueFull | NodeRefusal::NodeFull)
+            || refusal == NodeRefusal::GroupFull && bounded;
         let effects = self.model.ops.get(op).map(|op| &op.effects);
         let makes = effects.is_some_and(|effects| !effects.makes.is_empty());
         if !room || !makes {

@@ -5,7 +5,7 @@
 //! waits for ([`end_of`]).
 
 use vere_queue::{Job, Settlement};
-use vere_spoolwire::{Batch, QueueId, RecordId, Refusal, SpoolError};
+use vere_spoolwire::{Batch, NodeRefusal, QueueId, RecordId, SpoolError};
 
 use crate::group::Group;
 use crate::host::{Happened, Host};
@@ -96,7 +96,7 @@ impl<H: Host> Group<H> {
                     self.host.tell(&Happened::LinesStored);
                     return true;
                 }
-                Err(SpoolError::Refused(Refusal::NoRecord)) => return false,
+                Err(SpoolError::Refused(NodeRefusal::NoRecord)) => return false,
                 Err(SpoolError::Closed) => return true,
                 Err(SpoolError::Busy) if silent => {}
                 Err(_) if silent => return true,

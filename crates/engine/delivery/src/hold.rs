@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use vere_queue::ledger::OrderNotice;
 use vere_queue::order::FOREVER;
 use vere_queue::{Destination, Envelope, MessageSummary, Standing};
-use vere_spoolwire::{Batch, QueueId, RecordId, Refusal, SpoolError};
+use vere_spoolwire::{Batch, NodeRefusal, QueueId, RecordId, SpoolError};
 use vere_units::{Timestamp, TraceId};
 
 use crate::group::Group;
@@ -100,7 +100,7 @@ impl<H: Host> Holding<H> {
         let kept = self.keep(wanted).await;
         match &kept {
             Ok(()) => self.stand(wanted),
-            Err(Unkept::Unchanged(SpoolError::Refused(Refusal::NoRecord))) => {
+            Err(Unkept::Unchanged(SpoolError::Refused(NodeRefusal::NoRecord))) => {
                 self.lose();
                 return Ok(HoldOutcome::Busy);
             }
@@ -154,7 +154,7 @@ impl<H: Host> Holding<H> {
         let (queue, record) = (self.queue, self.record);
         let host = &self.group.host;
         let found = reading::record(host, self.queue, self.record).await?;
-        let found = found.ok_or(SpoolError::Refused(Refusal::NoRecord))?;
+        let found = found.ok_or(SpoolError::Refused(NodeRefusal::NoRecord))?;
         let mut envelope = Envelope::decode(&found.meta).map_err(|_| SpoolError::Invalid)?;
         // A hold that gets another end began when it did.
         let since = envelope

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use vere_queue::{Destination, Queues};
-use vere_spoolwire::{QueueId, Refusal, SpoolError};
+use vere_spoolwire::{NodeRefusal, QueueId, SpoolError};
 
 use crate::group::Group;
 use crate::host::Host;
@@ -173,7 +173,7 @@ impl<H: Host> Group<H> {
         let name = destination.to_string();
         let create = || self.create_queue(&name);
         let made = match create().await {
-            Err(SpoolError::Refused(Refusal::TooManyQueues)) if self.make_room().await => {
+            Err(SpoolError::Refused(NodeRefusal::TooManyQueues)) if self.make_room().await => {
                 create().await
             }
             made => made,

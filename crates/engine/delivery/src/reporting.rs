@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use vere_queue::{Envelope, Job, Report, Settlement};
-use vere_spoolwire::{Batch, QueueId, Refusal, SpoolError};
+use vere_spoolwire::{Batch, NodeRefusal, QueueId, SpoolError};
 
 use crate::ending::end_of;
 use crate::group::Group;
@@ -70,7 +70,9 @@ impl<H: Host> Group<H> {
             match stored.await {
                 Ok(()) => return,
                 Err(Unstored::Spool(SpoolError::Closed)) => return,
-                Err(Unstored::Spool(SpoolError::Refused(Refusal::NoRecord))) if !end.is_empty() => {
+                Err(Unstored::Spool(SpoolError::Refused(NodeRefusal::NoRecord)))
+                    if !end.is_empty() =>
+                {
                     tracing::error!(
                         queue_id = %job.envelope.head.trace,
                         "record is not in the spool, its report is stored without it"

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use vere_queue::{Job, Supplied, Wanted};
-use vere_spoolwire::{Batch, QueueId, Refusal, SpoolError};
+use vere_spoolwire::{Batch, NodeRefusal, QueueId, SpoolError};
 use vere_units::TraceId;
 
 use crate::group::Group;
@@ -34,7 +34,7 @@ impl<H: Host> Group<H> {
         let destinations = || parts.iter().map(|part| &part.destination);
         let mut expected = self.expect(destinations())?;
         let mut committed = self.put(&batch, &parts, lines, &expected).await;
-        if committed == Err(SpoolError::Refused(Refusal::NoQueue)) {
+        if committed == Err(SpoolError::Refused(NodeRefusal::NoQueue)) {
             drop(expected);
             expected = self.expect_made(destinations()).await?;
             committed = self.put(&batch, &parts, lines, &expected).await;

@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 
 use vere_spoolwire::{
-    Change, FRAME_MIN, KeptGrants, META_MAX, NAME_MAX, QueueCharter, QueueId, QueueLimits,
-    RecordId, Refusal, TARGET_LEN, Txn, encode_batch, encode_change, encode_create, encode_purge,
+    Change, FRAME_MIN, KeptGrants, META_MAX, NAME_MAX, NodeRefusal, QueueCharter, QueueId,
+    QueueLimits, RecordId, TARGET_LEN, Txn, encode_batch, encode_change, encode_create,
+    encode_purge,
 };
 
 use super::config::SubmitError;
@@ -83,7 +84,7 @@ pub(super) struct Entry {
     /// Cumulative frame octets, up to and including this change.
     end: u64,
     /// Indexes of the replicas that refused the change, with reasons.
-    pub(super) refused: Vec<(usize, Refusal)>,
+    pub(super) refused: Vec<(usize, NodeRefusal)>,
     /// The owner has decided that the change is refused.
     pub(super) void: bool,
     /// Change made by the owner: undoes records on a replica that another replica refused.

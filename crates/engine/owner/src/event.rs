@@ -1,6 +1,6 @@
 //! Events of an owner for its host.
 
-use vere_spoolwire::{NodeStat, QueueStat, Refusal, Seq, Txn};
+use vere_spoolwire::{NodeRefusal, NodeStat, QueueStat, Seq, Txn};
 
 use super::replica::Fault;
 use vere_spoolwire::Block;
@@ -29,7 +29,7 @@ pub enum OwnerEvent {
         /// Transaction number.
         txn: Txn,
         /// Reason.
-        refusal: Refusal,
+        refusal: NodeRefusal,
     },
     /// All changes up to and including `through` are safe, except refused ones.
     Acked {

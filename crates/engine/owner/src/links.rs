@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use vere_spoolwire::{
-    Answer, CloseReason, Incarnation, Refusal, Request, Role, SECRET_LEN, Seq, Txn, Welcome,
+    Answer, CloseReason, Incarnation, NodeRefusal, Request, Role, SECRET_LEN, Seq, Txn, Welcome,
 };
 use vere_units::Timestamp;
 
@@ -348,7 +348,7 @@ impl Owner {
         link: Link,
         seq: Seq,
         (processed, acknowledged): (Txn, Txn),
-        refused: Vec<(Txn, Refusal)>,
+        refused: Vec<(Txn, NodeRefusal)>,
     ) -> Result<(), OwnerError> {
         let replica = &mut self.replicas[link.node];
         if replica.attaching != Some((link.address, seq)) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use vere_spoolwire::{Incarnation, Refusal, Role, Seq, Txn};
+use vere_spoolwire::{Incarnation, NodeRefusal, Role, Seq, Txn};
 use vere_units::Timestamp;
 
 use super::config::NodeName;
@@ -79,7 +79,7 @@ pub(super) struct Progress {
     pub(super) acknowledged: Txn,
     /// The group is incomplete on the node.
     pub(super) syncing: bool,
-    pub(super) refused: Vec<(Txn, Refusal)>,
+    pub(super) refused: Vec<(Txn, NodeRefusal)>,
 }
 
 /// One node.

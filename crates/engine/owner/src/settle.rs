@@ -1,7 +1,7 @@
 //! Sending and acknowledging: distribution of changes to replicas, and the decision that a change
 //! is safe.
 
-use vere_spoolwire::{Refusal, Txn, WINDOW_TXNS_MAX};
+use vere_spoolwire::{NodeRefusal, Txn, WINDOW_TXNS_MAX};
 use vere_units::Timestamp;
 
 use super::changes::What;
@@ -19,7 +19,7 @@ const OUTPUT_AHEAD: usize = 256 << 10;
 /// Outcome of a change that every required replica has answered.
 enum Verdict {
     Done,
-    Refused(Refusal),
+    Refused(NodeRefusal),
     /// Some replicas executed the change, some refused, and the change cannot be undone: the
     /// refusing replicas must leave first.
     Split,
@@ -72,7 +72,7 @@ impl Owner {
         &mut self,
         index: usize,
         through: Txn,
-        refused: &[(Txn, Refusal)],
+        refused: &[(Txn, NodeRefusal)],
     ) -> Result<(), OwnerError> {
         let replica = &mut self.replicas[index];
         if !matches!(self.phase, Phase::Open)
@@ -190,7 +190,7 @@ impl Owner {
     }
 
     /// Records a refused change and undoes the change on replicas that executed it.
-    fn refused(&mut self, txn: Txn, refusal: Refusal) {
+    fn refused(&mut self, txn: Txn, refusal: NodeRefusal) {
         self.untold.push_back(OwnerEvent::Refused { txn, refusal });
         let Some(entry) = self.changes.get_mut(txn) else {
             return;

@@ -37,7 +37,7 @@ use tokio::time::Instant;
 use vere_owner::lease::{LeaseKeeper, LeaseOptions, LeaseState};
 use vere_owner::{NodeName, Owner, OwnerConfig, ReplicaRow};
 use vere_spoolwire::{Batch, Block, Committed};
-use vere_spoolwire::{QueueId, QueueStat, RecordId, Refusal, Seq, Txn};
+use vere_spoolwire::{NodeRefusal, QueueId, QueueStat, RecordId, Seq, Txn};
 use vere_units::ByteSize;
 
 pub use self::lease::ask as ask_lease;
@@ -273,7 +273,7 @@ impl SpoolLink {
             .read(|owner| owner.fetch(queue, from, records, bytes))
             .await?;
         match answer {
-            Read::Block(block) => block.ok_or(SpoolError::Refused(Refusal::NoQueue)),
+            Read::Block(block) => block.ok_or(SpoolError::Refused(NodeRefusal::NoQueue)),
             Read::Stat(_) | Read::Queues(..) => Err(SpoolError::Closed),
         }
     }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 
 use vere_settings::Settings;
-use vere_telemetry::metrics::Refusal;
+use vere_telemetry::metrics::TurnedAway;
 
 /// The places that `limits.connections_max` and `limits.connections_per_client_max` give.
 #[derive(Debug, Default)]
@@ -21,14 +21,18 @@ impl Places {
     ///
     /// # Errors
     /// The limit that is reached.
-    pub fn take(self: &Rc<Self>, settings: &Settings, client: Client) -> Result<Permit, Refusal> {
+    pub fn take(
+        self: &Rc<Self>,
+        settings: &Settings,
+        client: Client,
+    ) -> Result<Permit, TurnedAway> {
         let mut clients = self.clients.borrow_mut();
         let of_client = clients.get(&client).copied().unwrap_or(0);
         if self.taken.get() >= settings.limits.connections_max {
-            return Err(Refusal::Connections);
+            return Err(TurnedAway::Connections);
         }
         if of_client >= settings.limits.connections_per_client_max {
-            return Err(Refusal::Client);
+            return Err(TurnedAway::Client);
         }
         self.taken.set(self.taken.get() + 1);
         clients.insert(client, of_client + 1);

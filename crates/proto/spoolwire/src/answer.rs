@@ -9,7 +9,7 @@ use crate::frame::{
 };
 use crate::handshake::{expect, name, read_refused, write_refused};
 use crate::types::{Incarnation, NodeStat, QUEUES_MAX, QueueLimits, QueueStat, Seq, Txn};
-use crate::{CHECKSUM_LEN, CloseReason, Refusal};
+use crate::{CHECKSUM_LEN, CloseReason, NodeRefusal};
 
 /// The longest frame of an answer, records of a BLOCK not counted.
 pub const ANSWER_FRAME_MAX: usize = 128 + 16 * 65_536;
@@ -29,7 +29,7 @@ pub enum Answer {
         /// The last transaction acknowledged.
         through: Txn,
         /// The transactions that were refused, within the acknowledged range.
-        refused: Vec<(Txn, Refusal)>,
+        refused: Vec<(Txn, NodeRefusal)>,
     },
     /// Records, in the PUT frames that follow. The transaction numbers of the PUT frames have no meaning.
     ///
@@ -96,7 +96,7 @@ pub enum Answer {
         /// Last transaction acknowledged.
         acknowledged: Txn,
         /// Refusals after the last acknowledgement seen, up to `acknowledged`.
-        refused: Vec<(Txn, Refusal)>,
+        refused: Vec<(Txn, NodeRefusal)>,
     },
     /// The connection ends.
     ///
@@ -125,7 +125,7 @@ pub struct BlockHead {
 }
 
 /// Appends an ACK.
-pub fn encode_ack(out: &mut Vec<u8>, through: Txn, refused: &[(Txn, Refusal)]) {
+pub fn encode_ack(out: &mut Vec<u8>, through: Txn, refused: &[(Txn, NodeRefusal)]) {
     write_frame(out, Op::Ack, 0, through.0, |out| {
         out.extend_from_slice(&[0; 4]);
         write_refused(out, refused);

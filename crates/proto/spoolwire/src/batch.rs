@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::{QueueId, RecordId, Refusal, Txn};
+use crate::{NodeRefusal, QueueId, RecordId, Txn};
 
 /// One change of a queue. New records get their numbers when the change is submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,7 +199,7 @@ pub struct Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpoolError {
     /// The nodes refused it: nothing changed.
-    Refused(Refusal),
+    Refused(NodeRefusal),
     /// Not acknowledged in time. New records are taken back when they turn out to have arrived.
     Timeout,
     /// Too much is waiting already, or the link has been down for longer than a commit may wait.

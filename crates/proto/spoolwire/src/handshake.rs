@@ -7,7 +7,7 @@
 
 use vere_units::Secret;
 
-use crate::Refusal;
+use crate::NodeRefusal;
 use crate::charter::{Charter, Grants, account};
 use crate::frame::{
     FLAG_INCOMPLETE, FLAG_NO_LOG, FLAG_SYNCED, Fields, Frame, Op, WireError, write_frame,
@@ -285,7 +285,7 @@ pub struct Welcome {
     /// See [`Hello::answer`].
     pub proof: [u8; SECRET_LEN],
     /// Refusals up to `acknowledged`.
-    pub refused: Vec<(Txn, Refusal)>,
+    pub refused: Vec<(Txn, NodeRefusal)>,
 }
 
 impl Welcome {
@@ -359,7 +359,7 @@ pub(crate) const fn expect(frame: &Frame<'_>, op: Op, flags: u8) -> Result<(), W
 }
 
 /// `count u32`, then the refusals. At most a window of refusals is written.
-pub(crate) fn write_refused(out: &mut Vec<u8>, refused: &[(Txn, Refusal)]) {
+pub(crate) fn write_refused(out: &mut Vec<u8>, refused: &[(Txn, NodeRefusal)]) {
     let most = usize::try_from(WINDOW_TXNS_MAX).unwrap_or(usize::MAX);
     let refused = refused.get(..most).unwrap_or(refused);
     let count = u32::try_from(refused.len()).unwrap_or(u32::MAX);
@@ -375,7 +375,7 @@ pub(crate) fn write_refused(out: &mut Vec<u8>, refused: &[(Txn, Refusal)]) {
 /// later version counts as malformed: its meaning is unknown here.
 pub(crate) fn read_refused<'a>(
     fields: &mut Fields<'a>,
-) -> Option<impl Iterator<Item = Option<(Txn, Refusal)>> + 'a> {
+) -> Option<impl Iterator<Item = Option<(Txn, NodeRefusal)>> + 'a> {
     let count = usize::try_from(fields.u32()?).ok()?;
     let (entries, rest) = fields.0.as_chunks::<16>();
     (entries.len() == count && rest.is_empty()).then_some(())?;
@@ -383,6 +383,6 @@ pub(crate) fn read_refused<'a>(
         let mut fields = Fields(entry);
         let (txn, code) = (Txn(fields.u64()?), fields.u32()?);
         fields.zero()?;
-        Some((txn, Refusal::from_code(code)?))
+        Some((txn, NodeRefusal::from_code(code)?))
     }))
 }

@@ -73,7 +73,7 @@ pub use mutation::{
     encode_create, encode_purge,
 };
 pub use plain::{Plain, PlainPut};
-pub use refusal::{CloseReason, Refusal};
+pub use refusal::{CloseReason, NodeRefusal};
 pub use request::{REQUEST_FRAME_MAX, Request};
 pub use types::{
     Incarnation, META_MAX, NAME_MAX, NodeStat, QUEUES_MAX, QueueLimits, QueueStat, Seq, Txn,

@@ -1,6 +1,6 @@
 //! Frames that occur only in a node's log.
 
-use crate::Refusal;
+use crate::NodeRefusal;
 use crate::frame::{Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::expect;
 use crate::types::Txn;
@@ -14,7 +14,7 @@ pub const REFUSED_FRAME_LEN: usize = 28;
 /// number = transaction
 /// 16  code u32 | 0 u32
 /// ```
-pub fn encode_refused(out: &mut Vec<u8>, txn: Txn, refusal: Refusal) {
+pub fn encode_refused(out: &mut Vec<u8>, txn: Txn, refusal: NodeRefusal) {
     write_frame(out, Op::Refused, 0, txn.0, |out| {
         out.extend_from_slice(&refusal.code().to_le_bytes());
         out.extend_from_slice(&[0; 4]);
@@ -26,14 +26,14 @@ pub fn encode_refused(out: &mut Vec<u8>, txn: Txn, refusal: Refusal) {
 /// # Errors
 ///
 /// [`WireError::Operation`] for another frame, [`WireError::Layout`].
-pub fn decode_refused(frame: &Frame<'_>) -> Result<(Txn, Refusal), WireError> {
+pub fn decode_refused(frame: &Frame<'_>) -> Result<(Txn, NodeRefusal), WireError> {
     expect(frame, Op::Refused, 0)?;
     let mut fields = Fields(frame.payload);
     let mut read = || {
         let code = fields.u32()?;
         fields.zero()?;
         fields.end()?;
-        Some((Txn(frame.header.number), Refusal::from_code(code)?))
+        Some((Txn(frame.header.number), NodeRefusal::from_code(code)?))
     };
     read().ok_or_else(|| frame.layout())
 }

@@ -1,4 +1,4 @@
-//! Why a node did not do as asked: per request ([`Refusal`]) or for the whole connection
+//! Why a node did not do as asked: per request ([`NodeRefusal`]) or for the whole connection
 //! ([`CloseReason`]).
 
 use std::fmt;
@@ -50,7 +50,7 @@ macro_rules! codes {
 codes! {
     /// The reason why a request changed no state. The request consumed its transaction number all
     /// the same.
-    Refusal: u32 {
+    NodeRefusal: u32 {
         /// The queue has as many records or octets as it was created for. Passes when records go.
         QueueFull = 1, "queue is full";
         /// The node has no memory or disk left for new records. Passes when records go.
@@ -74,7 +74,7 @@ codes! {
     }
 }
 
-impl Refusal {
+impl NodeRefusal {
     /// Whether the same request may succeed later, when records or queues have gone.
     #[must_use]
     pub const fn is_temporary(self) -> bool {
@@ -154,13 +154,13 @@ mod tests {
 
     #[test]
     fn codes_are_read_back() {
-        for &refusal in Refusal::ALL {
-            assert_eq!(Refusal::from_code(refusal.code()), Some(refusal));
+        for &refusal in NodeRefusal::ALL {
+            assert_eq!(NodeRefusal::from_code(refusal.code()), Some(refusal));
         }
         for &reason in CloseReason::ALL {
             assert_eq!(CloseReason::from_code(reason.code()), Some(reason));
         }
-        assert_eq!(Refusal::from_code(0), None);
+        assert_eq!(NodeRefusal::from_code(0), None);
         assert_eq!(CloseReason::from_code(99), None);
     }
 }

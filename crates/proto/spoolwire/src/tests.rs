@@ -53,7 +53,10 @@ fn welcome() -> Welcome {
         syncing: false,
         frame_max: 1 << 26,
         proof: [3; SECRET_LEN],
-        refused: vec![(Txn(4), Refusal::NodeFull), (Txn(6), Refusal::NoRecord)],
+        refused: vec![
+            (Txn(4), NodeRefusal::NodeFull),
+            (Txn(6), NodeRefusal::NoRecord),
+        ],
     }
 }
 

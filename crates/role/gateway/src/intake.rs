@@ -17,7 +17,7 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{
     AuthOutcome, ClientRights, Message, Peer, ScramLookup, Server, SessionInfo, received_header,
 };
-use vere_telemetry::metrics::Refusal as TurnedAway;
+use vere_telemetry::metrics::TurnedAway;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 

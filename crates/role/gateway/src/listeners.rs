@@ -16,7 +16,7 @@ use vere_sasl::{FakeKeys, Mechanism, NonceSource};
 use vere_settings::{PriorityPolicy, Settings};
 use vere_smtp::limits::Limits;
 use vere_smtp::server::{AuthConfig, Peer, Role, ServerConfig};
-use vere_telemetry::metrics::Refusal;
+use vere_telemetry::metrics::TurnedAway;
 
 use super::aside::Aside;
 use super::intake::{Intake as _, Intakes};
@@ -152,7 +152,7 @@ impl<I: Intakes> Reception<I> {
             // Boxed: the header's buffer must not enlarge the future of every session.
             let read = Box::pin(proxy::read(&mut stream, patience)).await;
             if read.is_err() {
-                self.process.metrics.turned_away(Refusal::Proxy);
+                self.process.metrics.turned_away(TurnedAway::Proxy);
             }
             if let Some(real) = read? {
                 (address, local) = real;

@@ -8,8 +8,8 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, CommitResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake,
-    HandshakeResult, Metrics, NodeName, Refusal as TurnedAway, ReplyClass, Shortage, SignResult,
-    SmtpService, TlsSide,
+    HandshakeResult, Metrics, NodeName, ReplyClass, Shortage, SignResult, SmtpService, TlsSide,
+    TurnedAway,
 };
 
 use vere_outbound::OutboundMetrics;

@@ -13,7 +13,7 @@ use vere_imap::server::ServerConfig;
 use vere_sasl::{Mechanism, NonceSource};
 use vere_settings::Settings;
 use vere_smtp::server as smtp;
-use vere_telemetry::metrics::Refusal;
+use vere_telemetry::metrics::TurnedAway;
 use vere_units::ByteSize;
 
 use super::client::Client;
@@ -204,7 +204,7 @@ impl Reception {
     ///
     /// # Errors
     /// When all places are taken, or all of the client's.
-    pub(super) fn place(&self, client: places::Client) -> Result<Permit, Refusal> {
+    pub(super) fn place(&self, client: places::Client) -> Result<Permit, TurnedAway> {
         self.places.take(&self.settings.borrow(), client)
     }
 

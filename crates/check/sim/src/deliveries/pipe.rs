@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use vere_spoolwire::{
-    Batch, Block, Committed, Operation, QueueId, QueueStat, RecordId, Refusal, SpoolError, Txn,
+    Batch, Block, Committed, NodeRefusal, Operation, QueueId, QueueStat, RecordId, SpoolError, Txn,
 };
 
 use super::spool::Spool;
@@ -245,7 +245,7 @@ impl Pipe {
         &mut self,
         spool: &mut Spool,
         request: &Request,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Answer, NodeRefusal> {
         match &request.what {
             Submitted::Batch(batch, ids) => spool.apply(batch, ids).map(|()| Answer::Done),
             Submitted::Undo(batch) => spool.apply(batch, &[]).map(|()| Answer::Done),

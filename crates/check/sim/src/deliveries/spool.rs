@@ -7,7 +7,8 @@ use vere_delivery::is_lines;
 use vere_queue::Envelope;
 use vere_queue::order::ORDERS_QUEUE;
 use vere_spoolwire::{
-    Batch, Block, KeptGrants, Operation, QueueId, QueueLimits, QueueStat, Record, RecordId, Refusal,
+    Batch, Block, KeptGrants, NodeRefusal, Operation, QueueId, QueueLimits, QueueStat, Record,
+    RecordId,
 };
 
 /// Whether a queue of this name holds mail, and neither orders nor lines for other systems.
@@ -40,12 +41,12 @@ impl Spool {
     }
 
     /// Makes a queue under a number that the owner chose.
-    pub(super) fn create(&mut self, number: u32, name: &str) -> Result<(), Refusal> {
+    pub(super) fn create(&mut self, number: u32, name: &str) -> Result<(), NodeRefusal> {
         if self.queues.contains_key(&number) {
             return Ok(());
         }
         if self.queues.len() >= self.queues_max {
-            return Err(Refusal::TooManyQueues);
+            return Err(NodeRefusal::TooManyQueues);
         }
         let queue = Queue {
             name: name.to_owned(),
@@ -57,10 +58,10 @@ impl Spool {
     }
 
     /// Removes an empty queue.
-    pub(super) fn remove(&mut self, number: u32) -> Result<(), Refusal> {
+    pub(super) fn remove(&mut self, number: u32) -> Result<(), NodeRefusal> {
         match self.queues.get(&number) {
-            None => Err(Refusal::NoQueue),
-            Some(queue) if !queue.records.is_empty() => Err(Refusal::QueueNotEmpty),
+            None => Err(NodeRefusal::NoQueue),
+            Some(queue) if !queue.records.is_empty() => Err(NodeRefusal::QueueNotEmpty),
             Some(_) => {
                 self.queues.remove(&number);
                 Ok(())
@@ -69,7 +70,7 @@ impl Spool {
     }
 
     /// Makes all changes of a batch or none. `ids`: the numbers of the new records.
-    pub(super) fn apply(&mut self, batch: &Batch, ids: &[RecordId]) -> Result<(), Refusal> {
+    pub(super) fn apply(&mut self, batch: &Batch, ids: &[RecordId]) -> Result<(), NodeRefusal> {
         self.check(batch)?;
         self.apply_some(batch.operations(), ids);
         Ok(())
@@ -121,9 +122,9 @@ impl Spool {
     }
 
     /// Whether a batch may be done.
-    pub(super) fn check(&self, batch: &Batch) -> Result<(), Refusal> {
+    pub(super) fn check(&self, batch: &Batch) -> Result<(), NodeRefusal> {
         if batch.has_puts() && self.records() + batch.makes() > self.records_max {
-            return Err(Refusal::NodeFull);
+            return Err(NodeRefusal::NodeFull);
         }
         for operation in batch.operations() {
             let (queue, id) = match operation {
@@ -132,9 +133,9 @@ impl Spool {
                 | Operation::Replace { queue, id, .. }
                 | Operation::Move { queue, id, .. } => (queue, Some(id)),
             };
-            let known = self.queues.get(&queue.0).ok_or(Refusal::NoQueue)?;
+            let known = self.queues.get(&queue.0).ok_or(NodeRefusal::NoQueue)?;
             if id.is_some_and(|id| !known.records.contains_key(&id.0)) {
-                return Err(Refusal::NoRecord);
+                return Err(NodeRefusal::NoRecord);
             }
         }
         Ok(())
@@ -147,8 +148,8 @@ impl Spool {
         from: RecordId,
         records: u32,
         octets: u32,
-    ) -> Result<Block, Refusal> {
-        let queue = self.queues.get(&queue.0).ok_or(Refusal::NoQueue)?;
+    ) -> Result<Block, NodeRefusal> {
+        let queue = self.queues.get(&queue.0).ok_or(NodeRefusal::NoQueue)?;
         let mut block = Block {
             records: Vec::new(),
             next: from,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use proptest::prelude::*;
 use vere_spoolwire::{
-    CloseReason, Grants, Greeting, Header, Incarnation, Op, QueueLimits, QueueStat, Refusal, Right,
-    VERSION, Welcome,
+    CloseReason, Grants, Greeting, Header, Incarnation, NodeRefusal, Op, QueueLimits, QueueStat,
+    Right, VERSION, Welcome,
 };
 
 use vere_units::Secret;

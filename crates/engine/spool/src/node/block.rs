@@ -1,6 +1,6 @@
 //! A block of an owner's frames: conditions and outcome.
 
-use vere_spoolwire::{CloseReason, Refusal, Request, Seq, Txn, WireError};
+use vere_spoolwire::{CloseReason, NodeRefusal, Request, Seq, Txn, WireError};
 
 use super::store::Store;
 
@@ -21,7 +21,7 @@ pub(super) struct Done {
     /// Whether a mutation was a repetition.
     pub(super) repeated: bool,
     /// Refusals of repeated mutations.
-    pub(super) again: Vec<(Txn, Refusal)>,
+    pub(super) again: Vec<(Txn, NodeRefusal)>,
 }
 
 impl Done {

@@ -1,6 +1,6 @@
 //! Checks of a mutation before its execution.
 
-use vere_spoolwire::{Change, CloseReason, Mutation, QueueId, RecordId, Refusal};
+use vere_spoolwire::{Change, CloseReason, Mutation, NodeRefusal, QueueId, RecordId};
 
 use super::queue::{Slot, Trial};
 use super::store::Store;
@@ -18,7 +18,7 @@ struct Sum {
 
 impl Store {
     /// Checks whether a mutation may be executed. `full`: no space for new records.
-    pub(super) fn check(&mut self, mutation: &Mutation<'_>, full: bool) -> Result<(), Refusal> {
+    pub(super) fn check(&mut self, mutation: &Mutation<'_>, full: bool) -> Result<(), NodeRefusal> {
         if self.syncing {
             return self.check_incomplete(mutation, full);
         }
@@ -39,7 +39,7 @@ impl Store {
     /// Like `check`, for a group in rebuild. Missing records and queues are no reason for a
     /// refusal, nor are limits of queues: the full nodes decide about them.
     #[cold]
-    fn check_incomplete(&mut self, mutation: &Mutation<'_>, full: bool) -> Result<(), Refusal> {
+    fn check_incomplete(&mut self, mutation: &Mutation<'_>, full: bool) -> Result<(), NodeRefusal> {
         match mutation {
             Mutation::Change(change) => self.check_parts(std::iter::once(*change), full),
             Mutation::Batch(changes) => self.check_parts(changes.map(|(_, change)| change), full),
@@ -51,7 +51,7 @@ impl Store {
                 through,
                 drop,
             } => match self.check_purge(*queue, *through, *drop) {
-                Err(Refusal::NoQueue) => Ok(()),
+                Err(NodeRefusal::NoQueue) => Ok(()),
                 result => result,
             },
         }
@@ -61,7 +61,7 @@ impl Store {
         &mut self,
         changes: impl Iterator<Item = Change<'a>>,
         full: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NodeRefusal> {
         self.batches += 1;
         self.named.clear();
         for change in changes {
@@ -69,7 +69,7 @@ impl Store {
                 Change::Put { queue, id, .. } => {
                     self.try_incomplete(queue, id)?;
                     if full {
-                        return Err(Refusal::NodeFull);
+                        return Err(NodeRefusal::NodeFull);
                     }
                 }
                 Change::Delete { queue, id } | Change::Replace { queue, id, .. } => {
@@ -91,17 +91,17 @@ impl Store {
     }
 
     /// Accepts a record of a missing queue: the rebuild copies the queue later with this record.
-    fn try_incomplete(&mut self, id: QueueId, record: RecordId) -> Result<(), Refusal> {
+    fn try_incomplete(&mut self, id: QueueId, record: RecordId) -> Result<(), NodeRefusal> {
         match self.try_number(id, record) {
-            Err(Refusal::NoQueue) => Ok(()),
+            Err(NodeRefusal::NoQueue) => Ok(()),
             result => result,
         }
     }
 
-    fn try_number(&mut self, id: QueueId, record: RecordId) -> Result<(), Refusal> {
+    fn try_number(&mut self, id: QueueId, record: RecordId) -> Result<(), NodeRefusal> {
         let trial = self.trial(id)?;
         if record.0 < trial.next || record.0 == u64::MAX {
-            return Err(Refusal::RecordOrder);
+            return Err(NodeRefusal::RecordOrder);
         }
         trial.next = record.0 + 1;
         Ok(())
@@ -121,7 +121,7 @@ impl Store {
             Mutation::KeptCreate { queue, name, .. } => {
                 self.check_create(*queue, name)
                     .map_err(|refusal| match refusal {
-                        Refusal::TooManyQueues => CloseReason::NoRoom,
+                        NodeRefusal::TooManyQueues => CloseReason::NoRoom,
                         _ => CloseReason::Malformed,
                     })
             }
@@ -137,28 +137,28 @@ impl Store {
         }
     }
 
-    fn check_purge(&self, id: QueueId, through: RecordId, drop: bool) -> Result<(), Refusal> {
-        let queue = self.queue(id).ok_or(Refusal::NoQueue)?;
+    fn check_purge(&self, id: QueueId, through: RecordId, drop: bool) -> Result<(), NodeRefusal> {
+        let queue = self.queue(id).ok_or(NodeRefusal::NoQueue)?;
         let left = queue.iter_from(through.next()).next().is_some();
         if drop && left {
-            Err(Refusal::QueueNotEmpty)
+            Err(NodeRefusal::QueueNotEmpty)
         } else {
             Ok(())
         }
     }
 
-    fn known(&self, queue: QueueId, id: RecordId) -> Result<Slot, Refusal> {
-        let queue = self.queue(queue).ok_or(Refusal::NoQueue)?;
-        queue.slot(id).ok_or(Refusal::NoRecord)
+    fn known(&self, queue: QueueId, id: RecordId) -> Result<Slot, NodeRefusal> {
+        let queue = self.queue(queue).ok_or(NodeRefusal::NoQueue)?;
+        queue.slot(id).ok_or(NodeRefusal::NoRecord)
     }
 
-    fn check_create(&self, id: QueueId, name: &str) -> Result<(), Refusal> {
+    fn check_create(&self, id: QueueId, name: &str) -> Result<(), NodeRefusal> {
         let (known, named) = (self.queue(id).is_some(), self.by_name.get(name));
         match (known, named) {
             (true, Some(number)) if *number == id => Ok(()),
             (false, None) if self.queue_count() < self.queues_max => Ok(()),
-            (false, None) => Err(Refusal::TooManyQueues),
-            _ => Err(Refusal::QueueTaken),
+            (false, None) => Err(NodeRefusal::TooManyQueues),
+            _ => Err(NodeRefusal::QueueTaken),
         }
     }
 
@@ -167,7 +167,7 @@ impl Store {
         &mut self,
         changes: impl Iterator<Item = Change<'a>>,
         full: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NodeRefusal> {
         self.batches += 1;
         self.named.clear();
         let (mut body_len, mut sum) = (0, Sum::default());
@@ -183,7 +183,7 @@ impl Store {
                     let len = meta.len() as u64 + body_len;
                     self.try_insert(queue, id, len, true)?;
                     if full {
-                        return Err(Refusal::NodeFull);
+                        return Err(NodeRefusal::NodeFull);
                     }
                     (sum.puts, sum.more) = (true, sum.more + len);
                 }
@@ -219,29 +219,29 @@ impl Store {
 
     /// Whether the group's limit permits the batch. A batch that ends or moves records may exceed
     /// the limit by an eighth: a report must find space when its message ends.
-    fn check_group(&self, sum: &Sum) -> Result<(), Refusal> {
+    fn check_group(&self, sum: &Sum) -> Result<(), NodeRefusal> {
         let most = self.group_charter.bytes_max;
         let spare = if sum.ends { most / 8 } else { 0 };
         let after = (self.octets + sum.more).saturating_sub(sum.less);
         if sum.puts && sum.more > sum.less && after > most.saturating_add(spare) {
-            return Err(Refusal::GroupFull);
+            return Err(NodeRefusal::GroupFull);
         }
         Ok(())
     }
 
-    fn named_once(&mut self) -> Result<(), Refusal> {
+    fn named_once(&mut self) -> Result<(), NodeRefusal> {
         self.named.sort_unstable();
         let twice = self.named.windows(2).any(|pair| pair[0] == pair[1]);
         if twice {
-            Err(Refusal::BatchConflict)
+            Err(NodeRefusal::BatchConflict)
         } else {
             Ok(())
         }
     }
 
-    fn trial(&mut self, id: QueueId) -> Result<&mut Trial, Refusal> {
+    fn trial(&mut self, id: QueueId) -> Result<&mut Trial, NodeRefusal> {
         let batch = self.batches;
-        let queue = self.queue_mut(id).ok_or(Refusal::NoQueue)?;
+        let queue = self.queue_mut(id).ok_or(NodeRefusal::NoQueue)?;
         if queue.trial.batch != batch {
             queue.trial.batch = batch;
             queue.trial.length = queue.length;
@@ -257,14 +257,14 @@ impl Store {
         record: RecordId,
         len: u64,
         bounded: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NodeRefusal> {
         let mut trial = *self.trial(id)?;
-        let queue = self.queue(id).ok_or(Refusal::NoQueue)?;
+        let queue = self.queue(id).ok_or(NodeRefusal::NoQueue)?;
         if record.0 < trial.next || record.0 == u64::MAX {
-            return Err(Refusal::RecordOrder);
+            return Err(NodeRefusal::RecordOrder);
         }
         if bounded && !queue.has_room(trial.length, trial.octets, len) {
-            return Err(Refusal::QueueFull);
+            return Err(NodeRefusal::QueueFull);
         }
         trial.next = record.0 + 1;
         trial.length += 1;
@@ -273,7 +273,7 @@ impl Store {
         Ok(())
     }
 
-    fn try_remove(&mut self, queue: QueueId, id: RecordId) -> Result<Slot, Refusal> {
+    fn try_remove(&mut self, queue: QueueId, id: RecordId) -> Result<Slot, NodeRefusal> {
         let slot = self.known(queue, id)?;
         self.named.push((queue, id));
         let trial = self.trial(queue)?;

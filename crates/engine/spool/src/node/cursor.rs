@@ -1,6 +1,6 @@
 //! Position in an owner's input, and the log frame that replaces a refused frame.
 
-use vere_spoolwire::{REFUSED_FRAME_LEN, Refusal, Txn, encode_refused};
+use vere_spoolwire::{NodeRefusal, REFUSED_FRAME_LEN, Txn, encode_refused};
 
 use super::block::Terms;
 use super::store::Store;
@@ -31,7 +31,7 @@ pub(super) fn refuse(
     terms: &Terms,
     octets: &mut [u8],
     cursor: &mut Cursor,
-    (txn, refusal): (Txn, Refusal),
+    (txn, refusal): (Txn, NodeRefusal),
 ) {
     store.refuse(txn, refusal);
     if terms.logged {
@@ -40,7 +40,7 @@ pub(super) fn refuse(
 }
 
 /// Writes a REFUSED in the place of the refused request, which is never shorter.
-pub(super) fn note_refusal(octets: &mut [u8], keep: &mut usize, txn: Txn, refusal: Refusal) {
+pub(super) fn note_refusal(octets: &mut [u8], keep: &mut usize, txn: Txn, refusal: NodeRefusal) {
     let mut frame = Vec::with_capacity(REFUSED_FRAME_LEN);
     encode_refused(&mut frame, txn, refusal);
     octets[*keep..*keep + frame.len()].copy_from_slice(&frame);

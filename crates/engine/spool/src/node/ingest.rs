@@ -3,7 +3,7 @@
 
 use vere_spoolwire::{
     CloseReason, FLAG_KEPT, FRAME_MIN, Frame, HANDSHAKE_FRAME_MAX, HEADER_LEN, Header, Mutation,
-    Plain, REFUSED_FRAME_LEN, Refusal, Txn,
+    NodeRefusal, Plain, REFUSED_FRAME_LEN, Txn,
 };
 
 use super::block::{Done, Event, Terms, reason};
@@ -425,13 +425,18 @@ impl Tail {
         }
         store.processed = txn;
         self.urgency = Urgency::Now;
-        store.refuse(txn, Refusal::NodeFull);
+        store.refuse(txn, NodeRefusal::NodeFull);
         if terms.logged {
             let segment = store.segments.at_mut(key);
             let end = self.start + REFUSED_FRAME_LEN;
             segment.octets.copy_within(self.start..segment.fill, end);
             segment.fill += REFUSED_FRAME_LEN;
-            note_refusal(&mut segment.octets, &mut self.start, txn, Refusal::NodeFull);
+            note_refusal(
+                &mut segment.octets,
+                &mut self.start,
+                txn,
+                NodeRefusal::NodeFull,
+            );
             self.next = self.start;
         }
     }

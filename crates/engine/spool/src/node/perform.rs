@@ -1,6 +1,6 @@
 //! Check and execution of a mutation: the path of all mutations of an owner.
 
-use vere_spoolwire::{Mutation, Plain, PlainPut, RecordId, Refusal};
+use vere_spoolwire::{Mutation, NodeRefusal, Plain, PlainPut, RecordId};
 
 use super::memory::Memory;
 use super::place::RecordPlace;
@@ -16,7 +16,7 @@ impl Store {
         mutation: &Mutation<'_>,
         home: RecordPlace,
         full: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NodeRefusal> {
         self.check(mutation, full)?;
         self.execute(memory, mutation, home, false);
         Ok(())
@@ -30,27 +30,27 @@ impl Store {
         plain: Plain,
         home: RecordPlace,
         full: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NodeRefusal> {
         let Plain { queue, id, put } = plain;
         let room = self.group_charter.bytes_max.saturating_sub(self.octets);
-        let known = self.queue_mut(queue).ok_or(Refusal::NoQueue)?;
+        let known = self.queue_mut(queue).ok_or(NodeRefusal::NoQueue)?;
         let Some(PlainPut { meta_len, len }) = put else {
-            let slot = known.remove(id).ok_or(Refusal::NoRecord)?;
+            let slot = known.remove(id).ok_or(NodeRefusal::NoRecord)?;
             known.count(memory);
             self.forget(memory, slot);
             return Ok(());
         };
         if id.0 < known.next || id == RecordId(u64::MAX) {
-            return Err(Refusal::RecordOrder);
+            return Err(NodeRefusal::RecordOrder);
         }
         if !known.has_room(known.length, known.octets, u64::from(len)) {
-            return Err(Refusal::QueueFull);
+            return Err(NodeRefusal::QueueFull);
         }
         if u64::from(len) > room {
-            return Err(Refusal::GroupFull);
+            return Err(NodeRefusal::GroupFull);
         }
         if full {
-            return Err(Refusal::NodeFull);
+            return Err(NodeRefusal::NodeFull);
         }
         known.insert(id, Slot::new(home, len, Detail::Plain(meta_len)));
         known.count(memory);

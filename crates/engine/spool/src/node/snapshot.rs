@@ -11,7 +11,7 @@
 //! In version 2 no queue had grants; the layout is compatible.
 
 use vere_ports::spool_log::UnreadableEntry;
-use vere_spoolwire::{Incarnation, QueueStat, Refusal, Txn};
+use vere_spoolwire::{Incarnation, NodeRefusal, QueueStat, Txn};
 
 use super::group_charter::GroupCharter;
 use super::store::Store;
@@ -64,7 +64,7 @@ pub(super) struct Snapshot {
     pub(super) title: Title,
     pub(super) group_charter: GroupCharter,
     pub(super) syncing: bool,
-    pub(super) refused: Vec<(Txn, Refusal)>,
+    pub(super) refused: Vec<(Txn, NodeRefusal)>,
     pub(super) queues: Vec<QueueStat>,
 }
 
@@ -95,7 +95,7 @@ fn read(head: &[u8]) -> Option<Snapshot> {
         let (entry, after) = rest.split_first_chunk::<16>()?;
         let txn = u64::from_le_bytes(*entry.first_chunk()?);
         let code = u32::from_le_bytes(*entry.get(8..)?.first_chunk()?);
-        refused.push((Txn(txn), Refusal::from_code(code)?));
+        refused.push((Txn(txn), NodeRefusal::from_code(code)?));
         rest = after;
     }
     let mut queues = Vec::new();

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use vere_spoolwire::{
-    FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, QueueId, RecordId, Refusal, TARGET_LEN, Txn,
+    FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, NodeRefusal, QueueId, RecordId, TARGET_LEN,
+    Txn,
 };
 
 use super::group_charter::GroupCharter;
@@ -48,7 +49,7 @@ pub(super) struct Store {
     /// Whether the group is incomplete on this node, during a rebuild from another node.
     pub(super) syncing: bool,
     /// Refusals of the last window.
-    pub(super) refused: VecDeque<(Txn, Refusal)>,
+    pub(super) refused: VecDeque<(Txn, NodeRefusal)>,
     pub(super) queues: Vec<Option<Queue>>,
     pub(super) by_name: BTreeMap<Box<str>, QueueId>,
     sides: Vec<Side>,

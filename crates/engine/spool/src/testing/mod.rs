@@ -242,7 +242,7 @@ impl Pair {
         self.owner.acknowledged()
     }
 
-    pub(crate) fn refused(&self) -> Vec<(Txn, vere_spoolwire::Refusal)> {
+    pub(crate) fn refused(&self) -> Vec<(Txn, vere_spoolwire::NodeRefusal)> {
         let refused = |event: &OwnerEvent| match event {
             OwnerEvent::Refused { txn, refusal } => Some((*txn, *refusal)),
             _ => None,

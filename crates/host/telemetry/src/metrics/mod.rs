@@ -44,7 +44,9 @@ pub use prometheus_client::metrics::histogram::Histogram;
 pub use queue::QueueMetrics;
 pub use records::RecordMetrics;
 pub use sign::{SignMetrics, SignResult};
-pub use smtp::{AuthResult, ClientName, Refusal, ReplyClass, Shortage, SmtpMetrics, SmtpService};
+pub use smtp::{
+    AuthResult, ClientName, ReplyClass, Shortage, SmtpMetrics, SmtpService, TurnedAway,
+};
 pub use spool::{CommitResult, GroupName, NodeName, SpoolMetrics};
 pub use store::StoreMetrics;
 pub use tls::{

@@ -24,7 +24,7 @@ label! {
 
 label! {
     /// The reason for closing a connection before the first command.
-    Refusal("reason") {
+    TurnedAway("reason") {
         /// Too many connections in all.
         Connections = "connections",
         /// Too many connections of the same client.
@@ -98,7 +98,7 @@ pub struct SmtpMetrics {
     /// Connections taken.
     pub connections_accepted: Family<SmtpService, Counter>,
     /// Connections closed before the first command.
-    pub connections_refused: Family<Refusal, Counter>,
+    pub connections_refused: Family<TurnedAway, Counter>,
     /// Replies sent.
     pub replies: Family<ReplyClass, Counter>,
     /// Ends of authentications.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 use vere_spoolwire::{Batch, Operation};
-use vere_spoolwire::{QueueId, RecordId, Refusal, Txn};
+use vere_spoolwire::{NodeRefusal, QueueId, RecordId, Txn};
 
 use vere_spoolwire::SpoolError;
 
@@ -75,7 +75,7 @@ pub(super) struct Pending {
     /// Last transaction whose deadline was checked.
     expired: Txn,
     /// Refusals that the next acknowledgement covers.
-    refused: VecDeque<(Txn, Refusal)>,
+    refused: VecDeque<(Txn, NodeRefusal)>,
 }
 
 impl Pending {
@@ -107,7 +107,7 @@ impl Pending {
         });
     }
 
-    pub(super) fn refuse(&mut self, txn: Txn, refusal: Refusal) {
+    pub(super) fn refuse(&mut self, txn: Txn, refusal: NodeRefusal) {
         self.refused.push_back((txn, refusal));
     }
 

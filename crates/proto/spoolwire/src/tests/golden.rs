@@ -81,7 +81,7 @@ fn mutation_frames() -> Vec<(&'static str, Vec<u8>)> {
         ),
         (
             "refused",
-            encoded(|out| encode_refused(out, Txn(5), Refusal::NodeFull)),
+            encoded(|out| encode_refused(out, Txn(5), NodeRefusal::NodeFull)),
         ),
         ("owned", encoded(|out| encode_owned(out, Txn(5), 0x0304, 6))),
     ]
@@ -127,7 +127,7 @@ fn other_frames() -> Vec<(&'static str, Vec<u8>)> {
         end: true,
         known: false,
     };
-    let refused = [(Txn(5), Refusal::QueueFull)];
+    let refused = [(Txn(5), NodeRefusal::QueueFull)];
     let signed = hello().sign(&greeting(), &Secret::new([1; 32]));
     let attached = Answer::Attached {
         seq,

@@ -116,7 +116,7 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 fn attached() -> impl Strategy<Value = Answer> {
-    let refusal = proptest::sample::select(Refusal::ALL);
+    let refusal = proptest::sample::select(NodeRefusal::ALL);
     let refused = (any::<u64>().prop_map(Txn), refusal);
     let refused = proptest::collection::vec(refused, 0..9);
     (any::<(u64, u64, u64)>(), refused).prop_map(|((seq, processed, acknowledged), refused)| {
@@ -160,7 +160,7 @@ fn stats_answer() -> impl Strategy<Value = Answer> {
 }
 
 fn answer() -> impl Strategy<Value = Answer> {
-    let refusal = proptest::sample::select(Refusal::ALL);
+    let refusal = proptest::sample::select(NodeRefusal::ALL);
     let reason = proptest::sample::select(CloseReason::ALL);
     prop_oneof![
         (

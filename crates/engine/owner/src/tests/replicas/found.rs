@@ -116,7 +116,7 @@ fn a_number_that_was_taken_back_is_not_given_out_again() {
     circle.owner.commit(put(queue, 10)).unwrap();
     circle.settle();
     let order = |event: &OwnerEvent| {
-        let refusal = Refusal::RecordOrder;
+        let refusal = NodeRefusal::RecordOrder;
         matches!(event, OwnerEvent::Refused { refusal: why, .. } if *why == refusal)
     };
     assert!(!circle.events.iter().any(order), "{:?}", circle.events);

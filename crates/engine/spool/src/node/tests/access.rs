@@ -256,7 +256,7 @@ fn a_group_holds_what_it_was_made_for() {
                 _ => Vec::new(),
             })
             .collect();
-        let full = Refusal::GroupFull;
+        let full = NodeRefusal::GroupFull;
         assert_eq!(refused, [(Txn(4), full), (Txn(5), full), (Txn(7), full)]);
         let stat = site.stat();
         assert_eq!((stat.bytes, stat.bytes_max, stat.full), (800, 800, false));

@@ -171,5 +171,9 @@ fn a_frame_of_more_than_half_of_memory_is_taken() {
         _ => None,
     });
     let refused: Vec<_> = refused.flatten().collect();
-    assert_eq!(refused, [(Txn(3), Refusal::NodeFull)], "no room for two");
+    assert_eq!(
+        refused,
+        [(Txn(3), NodeRefusal::NodeFull)],
+        "no room for two"
+    );
 }

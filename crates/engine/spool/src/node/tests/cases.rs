@@ -76,7 +76,7 @@ fn a_full_node_refuses_records_and_still_ends_and_changes_them() {
     let queue = queue_of(&mut pair);
     let body = body(100_000);
     let taken = fill(&mut pair, queue, &body);
-    assert_eq!(pair.refused().last().unwrap().1, Refusal::NodeFull);
+    assert_eq!(pair.refused().last().unwrap().1, NodeRefusal::NodeFull);
     assert!(taken.len() > 450, "{}", taken.len());
     let refused = pair.refused().len();
     // Many times the memory in replacements and refusals.
@@ -224,7 +224,7 @@ fn a_long_record_without_room_is_read_over() {
         }
         pair.settle();
         assert_eq!(pair.refused().len(), before + 1);
-        assert_eq!(pair.refused().last().unwrap().1, Refusal::NodeFull);
+        assert_eq!(pair.refused().last().unwrap().1, NodeRefusal::NodeFull);
         assert_eq!(
             pair.node.queues("gateway")[0].length,
             large.len() as u64 - 1
@@ -481,7 +481,7 @@ fn a_log_on_its_reserve_refuses_records_only() {
             .iter()
             .map(|(_, why)| *why)
             .collect::<Vec<_>>(),
-        [Refusal::NodeFull]
+        [NodeRefusal::NodeFull]
     );
     assert_eq!(pair.node.queues("gateway")[0].length, 0);
     let stat = pair.node.stats();
@@ -587,14 +587,20 @@ fn limits_of_queues_and_their_number() {
             .map(|(_, why)| *why)
             .collect::<Vec<_>>()
     };
-    assert_eq!(refusals(&pair), [Refusal::TooManyQueues, Refusal::NoQueue]);
+    assert_eq!(
+        refusals(&pair),
+        [NodeRefusal::TooManyQueues, NodeRefusal::NoQueue]
+    );
     pair.events.clear();
     pair.owner.commit(put(queue, &body(97))).unwrap();
     pair.owner.commit(put(queue, &body(10))).unwrap();
     pair.owner.commit(put(queue, &body(10))).unwrap();
     pair.owner.commit(put(queue, &body(1))).unwrap();
     pair.settle();
-    assert_eq!(refusals(&pair), [Refusal::QueueFull, Refusal::QueueFull]);
+    assert_eq!(
+        refusals(&pair),
+        [NodeRefusal::QueueFull, NodeRefusal::QueueFull]
+    );
     // Wider limits by creating it again; dropped only when empty.
     pair.events.clear();
     pair.owner
@@ -606,6 +612,6 @@ fn limits_of_queues_and_their_number() {
         .purge(queue, RecordId(u64::MAX - 1), true)
         .unwrap();
     pair.settle();
-    assert_eq!(refusals(&pair), [Refusal::QueueNotEmpty]);
+    assert_eq!(refusals(&pair), [NodeRefusal::QueueNotEmpty]);
     assert_eq!(pair.node.queues("gateway").len(), 1);
 }

@@ -169,7 +169,7 @@ fn a_standby_that_attaches_is_the_owner_from_there_on() {
                 seq: Seq(9),
                 processed: Txn(3),
                 acknowledged: Txn(3),
-                refused: vec![(Txn(2), Refusal::QueueTaken)],
+                refused: vec![(Txn(2), NodeRefusal::QueueTaken)],
             }
         );
         assert!(

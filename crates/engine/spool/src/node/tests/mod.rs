@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use vere_spoolwire::{Frame, QueueId, QueueLimits, RecordId, Refusal, Request, Seq, Txn};
+use vere_spoolwire::{Frame, NodeRefusal, QueueId, QueueLimits, RecordId, Request, Seq, Txn};
 
 use std::time::Duration;
 
@@ -50,15 +50,20 @@ impl ModelQueue {
             .sum()
     }
 
-    fn put(&mut self, id: u64, record: (Vec<u8>, Vec<u8>), bounded: bool) -> Result<(), Refusal> {
+    fn put(
+        &mut self,
+        id: u64,
+        record: (Vec<u8>, Vec<u8>),
+        bounded: bool,
+    ) -> Result<(), NodeRefusal> {
         if id < self.next {
-            return Err(Refusal::RecordOrder);
+            return Err(NodeRefusal::RecordOrder);
         }
         let more = (record.0.len() + record.1.len()) as u64;
         let full = self.records.len() as u64 >= self.limits.length_max
             || self.octets() + more > self.limits.bytes_max;
         if bounded && full {
-            return Err(Refusal::QueueFull);
+            return Err(NodeRefusal::QueueFull);
         }
         self.next = id + 1;
         self.records.insert(id, record);
@@ -67,8 +72,8 @@ impl ModelQueue {
 }
 
 impl Model {
-    fn queue(&mut self, id: QueueId) -> Result<&mut ModelQueue, Refusal> {
-        self.queues.get_mut(&id.0).ok_or(Refusal::NoQueue)
+    fn queue(&mut self, id: QueueId) -> Result<&mut ModelQueue, NodeRefusal> {
+        self.queues.get_mut(&id.0).ok_or(NodeRefusal::NoQueue)
     }
 
     fn create(&mut self, id: u32, limits: QueueLimits) {
@@ -81,7 +86,7 @@ impl Model {
     }
 
     /// All or nothing, the simple way: on a copy.
-    fn batch(&mut self, batch: &Batch, ids: &[RecordId]) -> Result<(), Refusal> {
+    fn batch(&mut self, batch: &Batch, ids: &[RecordId]) -> Result<(), NodeRefusal> {
         let mut trial = self.clone();
         let mut ids = ids.iter().map(|id| id.0);
         let mut body_before = Vec::new();
@@ -99,7 +104,7 @@ impl Model {
                     self.queue(*queue)?
                         .records
                         .get(&id.0)
-                        .ok_or(Refusal::NoRecord)?;
+                        .ok_or(NodeRefusal::NoRecord)?;
                     trial.queue(*queue)?.records.remove(&id.0);
                 }
                 Operation::Replace { queue, id, meta } => {
@@ -107,7 +112,7 @@ impl Model {
                     self.queue(*queue)?
                         .records
                         .get(&id.0)
-                        .ok_or(Refusal::NoRecord)?;
+                        .ok_or(NodeRefusal::NoRecord)?;
                     if let Some(record) = trial.queue(*queue)?.records.get_mut(&id.0) {
                         record.0 = meta.to_vec();
                     }
@@ -122,7 +127,7 @@ impl Model {
                     self.queue(*queue)?
                         .records
                         .get(&id.0)
-                        .ok_or(Refusal::NoRecord)?;
+                        .ok_or(NodeRefusal::NoRecord)?;
                     let record = trial.queue(*queue)?.records.remove(&id.0);
                     let mut record = record.unwrap_or_default();
                     if let Some(meta) = meta {
@@ -135,7 +140,7 @@ impl Model {
         }
         named.sort_unstable();
         if named.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(Refusal::BatchConflict);
+            return Err(NodeRefusal::BatchConflict);
         }
         *self = trial;
         Ok(())
@@ -261,7 +266,7 @@ struct Run {
     /// What the node holds once everything submitted is done.
     model: Model,
     submitted: Vec<Submitted>,
-    expected: BTreeMap<Txn, Refusal>,
+    expected: BTreeMap<Txn, NodeRefusal>,
     body: Bytes,
 }
 

@@ -71,7 +71,7 @@ proptest! {
         } else {
             shaped.iter().for_each(|change| encode_change(&mut entry, Txn(2), change, 0));
         }
-        encode_refused(&mut entry, Txn(3), Refusal::NodeFull);
+        encode_refused(&mut entry, Txn(3), NodeRefusal::NodeFull);
         encode_purge(&mut entry, Txn(4), QueueId(1), RecordId(5), true);
         let mut outline = Vec::new();
         (OUTLINER.outline)(&entry, &mut outline).unwrap();

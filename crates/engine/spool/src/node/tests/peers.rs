@@ -194,7 +194,7 @@ fn repeated_transactions_do_nothing_and_gaps_end_the_connection() {
     let mut peer = owner(&mut node);
     let refused = put(2, 0);
     peer.send(&mut node, &[create(1), refused.clone(), put(3, 1)].concat());
-    let why = vec![(Txn(2), Refusal::RecordOrder)];
+    let why = vec![(Txn(2), NodeRefusal::RecordOrder)];
     let ack = Answer::Ack {
         through: Txn(3),
         refused: why.clone(),

@@ -108,7 +108,7 @@ fn records(site: &Site, queue: QueueId) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// What is acknowledged, and refused of it, after everything was synced.
-fn acks(site: &mut Site, owner: &mut Peer) -> (u64, Vec<(u64, Refusal)>) {
+fn acks(site: &mut Site, owner: &mut Peer) -> (u64, Vec<(u64, NodeRefusal)>) {
     site.settle();
     let (mut last, mut all) = (0, Vec::new());
     for answer in owner.answers(&mut site.node) {
@@ -136,7 +136,7 @@ fn a_reset_begins_anew_anywhere() {
                 change(4, put(QUEUE, 2, b"b")),
             ];
             owner.send(&mut site.node, &frames.concat());
-            let expected = (4, vec![(3, Refusal::RecordOrder)]);
+            let expected = (4, vec![(3, NodeRefusal::RecordOrder)]);
             assert_eq!(acks(&mut site, &mut owner), expected);
             owner.send(&mut site.node, &reset(through));
             let stat = site.stat();
@@ -240,7 +240,7 @@ fn what_is_carried_over_goes_where_it_was() {
             change(14, put(OTHER, 69, b"refused")),
         ];
         owner.send(&mut site.node, &frames.concat());
-        let order = Refusal::RecordOrder;
+        let order = NodeRefusal::RecordOrder;
         // The queues may hold two records: while they are copied nobody counts.
         assert_eq!(
             acks(&mut site, &mut owner),
@@ -313,10 +313,10 @@ fn changes_of_what_is_not_here_yet_are_passed_over() {
             (
                 23,
                 vec![
-                    (14, Refusal::RecordOrder),
-                    (20, Refusal::BatchConflict),
-                    (21, Refusal::RecordOrder),
-                    (22, Refusal::QueueNotEmpty),
+                    (14, NodeRefusal::RecordOrder),
+                    (20, NodeRefusal::BatchConflict),
+                    (21, NodeRefusal::RecordOrder),
+                    (22, NodeRefusal::QueueNotEmpty),
                 ]
             )
         );
@@ -358,7 +358,10 @@ fn a_whole_group_is_strict_again() {
             })
             .flatten()
             .collect();
-        let why = [(Txn(11), Refusal::NoRecord), (Txn(13), Refusal::QueueFull)];
+        let why = [
+            (Txn(11), NodeRefusal::NoRecord),
+            (Txn(13), NodeRefusal::QueueFull),
+        ];
         assert_eq!(refused, why);
         assert!(!site.stat().syncing);
         // Once more: the answer may have been lost.
@@ -518,7 +521,7 @@ fn without_room_nothing_is_carried_over() {
         owner.send(&mut site.node, &change(11, large(10_000)));
         assert_eq!(
             acks(&mut site, &mut owner),
-            (11, vec![(11, Refusal::NodeFull)])
+            (11, vec![(11, NodeRefusal::NodeFull)])
         );
         owner.send(&mut site.node, &kept(11, longer));
         assert_eq!(owner.closed(&mut site.node), Some(CloseReason::NoRoom));
@@ -599,7 +602,7 @@ fn what_ends_something_has_room_of_its_own() {
         let alone = batch(txn, &[large(OTHER, 1), large(OTHER, 2)]);
         owner.send(&mut site.node, &alone);
         let (_, refused) = acks(&mut site, &mut owner);
-        assert_eq!(refused, [(txn, Refusal::NodeFull)]);
+        assert_eq!(refused, [(txn, NodeRefusal::NodeFull)]);
         let (mut done, mut other) = (0, 3);
         let why = loop {
             txn += 1;
@@ -617,7 +620,7 @@ fn what_ends_something_has_room_of_its_own() {
             }
             assert!(site.node.memory.used() <= 64 << 20);
         };
-        assert_eq!(why, Refusal::NodeFull);
+        assert_eq!(why, NodeRefusal::NodeFull);
         assert!(done > 5, "{done}");
         txn += 1;
         owner.send(&mut site.node, &change(txn, delete(done)));

@@ -171,7 +171,7 @@ fn put(run: &mut Run, count: u64) {
     }
 }
 
-fn refusals(run: &Run) -> Vec<Refusal> {
+fn refusals(run: &Run) -> Vec<NodeRefusal> {
     let refused = run.pair.refused().into_iter();
     refused.map(|(_, refusal)| refusal).collect()
 }
@@ -358,7 +358,7 @@ fn without_room_new_records_are_refused_and_old_ones_end() {
             assert!(fitted < most, "they do not fit");
         }
         assert!(fitted > if failing { 30 } else { 70 }, "{fitted}");
-        assert_eq!(refusals(&run), [Refusal::NodeFull]);
+        assert_eq!(refusals(&run), [NodeRefusal::NodeFull]);
         run.pair.events.clear();
         let seq = run.pair.owner.fetch(QUEUE, RecordId(10), 1, 1);
         let block = settle_block(&mut run.pair, seq);

@@ -94,7 +94,7 @@ pub(super) async fn load(
                     assert!(!refused);
                     expected.records.insert(committed.ids[0], text);
                 }
-                Err(SpoolError::Refused(Refusal::NoRecord)) => {
+                Err(SpoolError::Refused(NodeRefusal::NoRecord)) => {
                     assert!(refused);
                     expected.refused += 1;
                 }

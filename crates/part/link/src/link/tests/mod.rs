@@ -258,9 +258,9 @@ async fn everything(durability: Durability) {
     let mut batch = Batch::new();
     batch.delete(queue, ids[0]);
     let error = link.commit(batch).await.unwrap_err();
-    assert_eq!(error, SpoolError::Refused(Refusal::NoRecord));
+    assert_eq!(error, SpoolError::Refused(NodeRefusal::NoRecord));
     let missing = link.fetch(QueueId(77), RecordId(0), 1, 1).await;
-    assert_eq!(missing, Err(SpoolError::Refused(Refusal::NoQueue)));
+    assert_eq!(missing, Err(SpoolError::Refused(NodeRefusal::NoQueue)));
 
     link.purge(other, RecordId(u64::MAX)).await.unwrap();
     link.drop_queue(other).await.unwrap();
