@@ -1,4 +1,4 @@
-//! The numbers of queues and of records in queues.
+//! The numbers of queues and records, of mailboxes and their logs.
 
 use std::fmt;
 
@@ -51,4 +51,12 @@ number! {
     /// The number of a record within the queue: increasing, in acceptance order. The owner chooses the
     /// number; a refused number is skipped.
     RecordId(u64)
+}
+number! {
+    /// A mailbox of a mail store, unique there and never used again (RFC 8474 `MAILBOXID`).
+    MailboxId(u64)
+}
+number! {
+    /// The random number of a mail store's log.
+    LogId(u64)
 }

@@ -3,6 +3,7 @@
 use vere_mime::{Zone, casemap};
 use vere_ports::storage::Storage as _;
 use vere_search::{Builder, Document, Needle, Segment, merge};
+use vere_units::{LogId, MailboxId};
 
 use super::choice;
 use crate::disk::{Disk, DiskFile};
@@ -14,8 +15,8 @@ const DATA_AT: usize = 40;
 const BLOCK: usize = 16 * 1024;
 /// A change of a segment: a place of three octets and the new octet.
 const CHANGE: usize = 4;
-const LOG: u64 = 7;
-const MAILBOX: u64 = 64;
+const LOG: LogId = LogId(7);
+const MAILBOX: MailboxId = MailboxId(64);
 
 /// Texts, of which the last is looked for; changes of a segment; octets of a file.
 pub(super) const SEEDS: &[&[u8]] = &[

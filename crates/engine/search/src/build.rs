@@ -1,6 +1,7 @@
 //! Making a segment of messages.
 
 use std::sync::Arc;
+use vere_units::{LogId, MailboxId};
 
 use vere_mime::Zone;
 
@@ -54,13 +55,13 @@ enum Source {
 impl Builder {
     /// For messages of a mailbox of the store with this log.
     #[must_use]
-    pub fn new(log: u64, mailbox: u64) -> Self {
+    pub fn new(log: LogId, mailbox: MailboxId) -> Self {
         Self::with(log, mailbox, Shelf::default())
     }
 
     /// Makes a builder with the gists of earlier messages; [`Builder::finish_with`] returns the shelf.
     #[must_use]
-    pub fn with(log: u64, mailbox: u64, mut shelf: Shelf) -> Self {
+    pub fn with(log: LogId, mailbox: MailboxId, mut shelf: Shelf) -> Self {
         shelf.tidy();
         Self {
             owner: Origin { log, mailbox },

@@ -1,6 +1,7 @@
 //! Constants of the format, and the head of a segment; `docs/internals/search.md` draws the file.
 
 use std::ops::Range;
+use vere_units::{LogId, MailboxId};
 
 use vere_mime::Zone;
 
@@ -38,8 +39,8 @@ pub(crate) const GROUP: usize = 16;
 /// The log and the mailbox of a segment's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Origin {
-    pub(crate) log: u64,
-    pub(crate) mailbox: u64,
+    pub(crate) log: LogId,
+    pub(crate) mailbox: MailboxId,
 }
 
 /// Content of the head.
@@ -87,8 +88,8 @@ impl Head {
         let decoded = Self {
             documents: u32_at(head, 12)? as usize,
             owner: Origin {
-                log: u64_at(head, 16)?,
-                mailbox: u64_at(head, 24)?,
+                log: LogId(u64_at(head, 16)?),
+                mailbox: MailboxId(u64_at(head, 24)?),
             },
             uids: (u32_at(head, 32)?, u32_at(head, 36)?),
             sections,

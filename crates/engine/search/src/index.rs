@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::sync::Arc;
+use vere_units::{LogId, MailboxId};
 
 use vere_ports::storage::{Storage, StorageFile};
 
@@ -24,9 +25,9 @@ type Opened<F> = Vec<Arc<Segment<F>>>;
 #[derive(Debug)]
 pub struct Index<S: Storage> {
     storage: S,
-    log: u64,
-    names: BTreeMap<u64, BTreeSet<Range>>,
-    open: HashMap<u64, Opened<S::File>>,
+    log: LogId,
+    names: BTreeMap<MailboxId, BTreeSet<Range>>,
+    open: HashMap<MailboxId, Opened<S::File>>,
     memory: Memory,
 }
 
@@ -37,7 +38,7 @@ pub struct Files<S>(S);
 /// A segment that is written, and not in place yet.
 #[derive(Debug)]
 pub struct Written<F> {
-    mailbox: u64,
+    mailbox: MailboxId,
     range: Range,
     file: F,
     synced: bool,
@@ -58,7 +59,7 @@ impl<S: Storage> Files<S> {
     /// The error of the system.
     pub fn write(
         &self,
-        mailbox: u64,
+        mailbox: MailboxId,
         range: (u32, u32),
         octets: &[u8],
         synced: bool,
@@ -104,21 +105,21 @@ pub enum Task<F> {
     Nothing,
 }
 
-fn name(mailbox: u64, (first, last): Range) -> String {
-    format!("{mailbox:016x}-{first:08x}-{last:08x}.idx")
+fn name(mailbox: MailboxId, (first, last): Range) -> String {
+    format!("{:016x}-{first:08x}-{last:08x}.idx", mailbox.0)
 }
 
 fn temporary(name: &str) -> String {
     format!("{name}.new")
 }
 
-fn parse(name: &str) -> Option<(u64, Range)> {
+fn parse(name: &str) -> Option<(MailboxId, Range)> {
     let mut numbers = name.strip_suffix(".idx")?.split('-');
     let mut number = |digits: usize| {
         let text = numbers.next().filter(|text| text.len() == digits)?;
         u64::from_str_radix(text, 16).ok()
     };
-    let (mailbox, first, last) = (number(16)?, number(8)?, number(8)?);
+    let (mailbox, first, last) = (MailboxId(number(16)?), number(8)?, number(8)?);
     let range = (u32::try_from(first).ok()?, u32::try_from(last).ok()?);
     (self::name(mailbox, range) == name).then_some((mailbox, range))
 }
@@ -129,8 +130,8 @@ impl<S: Storage> Index<S> {
     /// # Errors
     ///
     /// The error of the system.
-    pub fn open(storage: S, log: u64) -> io::Result<Self> {
-        let mut names: BTreeMap<u64, BTreeSet<Range>> = BTreeMap::new();
+    pub fn open(storage: S, log: LogId) -> io::Result<Self> {
+        let mut names: BTreeMap<MailboxId, BTreeSet<Range>> = BTreeMap::new();
         for name in storage.list()? {
             if name.ends_with(".new") {
                 storage.remove(&name)?;
@@ -149,13 +150,13 @@ impl<S: Storage> Index<S> {
 
     /// Number of the log with the store's messages.
     #[must_use]
-    pub fn log(&self) -> u64 {
+    pub fn log(&self) -> LogId {
         self.log
     }
 
     /// Mailboxes with segments.
     #[must_use]
-    pub fn mailboxes(&self) -> Vec<u64> {
+    pub fn mailboxes(&self) -> Vec<MailboxId> {
         self.names.keys().copied().collect()
     }
 
@@ -165,7 +166,7 @@ impl<S: Storage> Index<S> {
     /// # Errors
     ///
     /// The error of the system.
-    pub fn segments(&mut self, mailbox: u64) -> io::Result<Opened<S::File>> {
+    pub fn segments(&mut self, mailbox: MailboxId) -> io::Result<Opened<S::File>> {
         if let Some(open) = self.open.get(&mailbox) {
             return Ok(open.clone());
         }
@@ -188,11 +189,11 @@ impl<S: Storage> Index<S> {
 
     /// Returns the segments of a mailbox, if they are open already.
     #[must_use]
-    pub fn open_segments(&self, mailbox: u64) -> Option<Vec<Arc<Segment<S::File>>>> {
+    pub fn open_segments(&self, mailbox: MailboxId) -> Option<Vec<Arc<Segment<S::File>>>> {
         self.open.get(&mailbox).cloned()
     }
 
-    fn open_one(&self, mailbox: u64, range: Range) -> Result<Segment<S::File>, SearchError> {
+    fn open_one(&self, mailbox: MailboxId, range: Range) -> Result<Segment<S::File>, SearchError> {
         let file = self.storage.open(&name(mailbox, range))?;
         let segment = Segment::open_with(file, self.memory.clone())?;
         let owner = segment.owner();
@@ -209,7 +210,7 @@ impl<S: Storage> Index<S> {
     /// Removes segments that lie within another segment or overlap an earlier segment.
     fn drop_contained(
         &mut self,
-        mailbox: u64,
+        mailbox: MailboxId,
         opened: &mut Vec<(Range, Arc<Segment<S::File>>)>,
     ) -> io::Result<()> {
         // Among segments with the same first UID, the longest comes first.
@@ -228,7 +229,7 @@ impl<S: Storage> Index<S> {
             .try_for_each(|range| self.remove(mailbox, range))
     }
 
-    fn remove(&mut self, mailbox: u64, range: Range) -> io::Result<()> {
+    fn remove(&mut self, mailbox: MailboxId, range: Range) -> io::Result<()> {
         match self.storage.remove(&name(mailbox, range)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -237,7 +238,7 @@ impl<S: Storage> Index<S> {
         Ok(())
     }
 
-    fn forget(&mut self, mailbox: u64, range: Range) {
+    fn forget(&mut self, mailbox: MailboxId, range: Range) {
         if let Some(ranges) = self.names.get_mut(&mailbox) {
             ranges.remove(&range);
             if ranges.is_empty() {
@@ -252,7 +253,7 @@ impl<S: Storage> Index<S> {
     /// # Errors
     ///
     /// The error of the system.
-    pub fn doubt(&mut self, mailbox: u64) -> io::Result<()> {
+    pub fn doubt(&mut self, mailbox: MailboxId) -> io::Result<()> {
         self.open.remove(&mailbox);
         for range in self.names.get(&mailbox).cloned().unwrap_or_default() {
             let whole = self
@@ -313,7 +314,7 @@ impl<S: Storage> Index<S> {
     /// # Errors
     ///
     /// As [`Files::write`], [`Index::place`] and [`Files::remove`].
-    pub fn put(&mut self, mailbox: u64, range: (u32, u32), octets: &[u8]) -> io::Result<()> {
+    pub fn put(&mut self, mailbox: MailboxId, range: (u32, u32), octets: &[u8]) -> io::Result<()> {
         let files = self.files();
         let written = files.write(mailbox, range, octets, false)?;
         let replaced = self.place(written)?;
@@ -325,7 +326,7 @@ impl<S: Storage> Index<S> {
     /// # Errors
     ///
     /// The error of the system.
-    pub fn drop_within(&mut self, mailbox: u64, range: (u32, u32)) -> io::Result<()> {
+    pub fn drop_within(&mut self, mailbox: MailboxId, range: (u32, u32)) -> io::Result<()> {
         self.open.remove(&mailbox);
         let ranges = self.names.get(&mailbox).cloned().unwrap_or_default();
         ranges
@@ -340,7 +341,7 @@ impl<S: Storage> Index<S> {
     /// # Errors
     ///
     /// The error of the system.
-    pub fn task(&mut self, mailbox: u64) -> io::Result<Task<S::File>> {
+    pub fn task(&mut self, mailbox: MailboxId) -> io::Result<Task<S::File>> {
         let segments = self.segments(mailbox)?;
         for window in segments.windows(JOINED) {
             let documents: usize = window.iter().map(|one| one.documents().len()).sum();
@@ -357,7 +358,11 @@ impl<S: Storage> Index<S> {
 
     /// Returns the first and last UID that neighbouring segments cover.
     #[must_use]
-    pub fn range_of(&self, mailbox: u64, segments: &[Arc<Segment<S::File>>]) -> Option<(u32, u32)> {
+    pub fn range_of(
+        &self,
+        mailbox: MailboxId,
+        segments: &[Arc<Segment<S::File>>],
+    ) -> Option<(u32, u32)> {
         let first = segments.first()?.documents().first()?.uid;
         let last = segments.last()?.documents().last()?.uid;
         let ranges = self.names.get(&mailbox)?;
@@ -371,7 +376,7 @@ impl<S: Storage> Index<S> {
     /// # Errors
     ///
     /// The error of the system.
-    pub fn octets(&mut self, mailbox: u64) -> io::Result<u64> {
+    pub fn octets(&mut self, mailbox: MailboxId) -> io::Result<u64> {
         Ok(self.segments(mailbox)?.iter().map(|one| one.octets()).sum())
     }
 }

@@ -134,8 +134,8 @@ pub(crate) fn segment(
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&VERSION.to_le_bytes());
     out.extend_from_slice(&(of.len() as u32).to_le_bytes());
-    out.extend_from_slice(&owner.log.to_le_bytes());
-    out.extend_from_slice(&owner.mailbox.to_le_bytes());
+    out.extend_from_slice(&owner.log.0.to_le_bytes());
+    out.extend_from_slice(&owner.mailbox.0.to_le_bytes());
     out.extend_from_slice(&uid(of.first()).to_le_bytes());
     out.extend_from_slice(&uid(of.last()).to_le_bytes());
     out.extend_from_slice(&(data as u64).to_le_bytes());

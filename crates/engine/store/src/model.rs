@@ -5,9 +5,7 @@ use std::num::NonZeroU32;
 
 use crate::StoreError;
 
-/// A mailbox, unique in the store and never used again (RFC 8474 `MAILBOXID`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MailboxId(pub u64);
+pub use vere_units::MailboxId;
 
 /// The id of a stored message: the position in the log where the message was first written. Unique
 /// in the store and never reused (RFC 8474 `EMAILID`).

@@ -170,8 +170,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
 
     /// The number of the log, created with the store. Data that refers to log positions names this number too.
     #[must_use]
-    pub fn log_id(&self) -> u64 {
-        self.log.id()
+    pub fn log_id(&self) -> vere_units::LogId {
+        vere_units::LogId(self.log.id())
     }
 
     /// Returns the counters of operations since the store was opened.

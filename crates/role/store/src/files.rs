@@ -174,7 +174,7 @@ impl Files {
         let told = self.told()?;
         let (mut store, report) = self.open_with(meta, begun)?;
         let is_older = match told {
-            Some(told) => told.log != store.log_id() || told.synced > store.end(),
+            Some(told) => told.log != store.log_id().0 || told.synced > store.end(),
             // An administrator restored the log alone, on another machine.
             None => self.mark.is_some() && is_new && report.replayed > 0,
         };
@@ -210,7 +210,7 @@ impl Files {
     /// Opens the mark of how far the log of this store gets.
     pub(super) fn mark(&self, store: &MailStore) -> Option<Mark> {
         let path = self.mark.as_deref()?;
-        Some(Mark::open(path, store.log_id()))
+        Some(Mark::open(path, store.log_id().0))
     }
 
     /// Removes the mark of the log: the next opening accepts the log as found.

@@ -12,17 +12,17 @@ type Handed = std::collections::BTreeSet<Vec<u8>>;
 /// Adds segments, joins them, drops some; as a host does.
 fn run(disk: &MemoryDisk, all: &Texts, written: &mut Handed) -> std::io::Result<()> {
     let mut put = |index: &mut Index<MemoryDisk>, range, octets: Vec<u8>| {
-        let done = index.put(MAILBOX, range, &octets);
+        let done = index.put(MailboxId(MAILBOX.0), range, &octets);
         written.insert(octets);
         done
     };
-    let mut index = Index::open(disk.clone(), LOG)?;
+    let mut index = Index::open(disk.clone(), LogId(LOG.0))?;
     // As after a question that met damage.
-    index.doubt(MAILBOX)?;
+    index.doubt(MailboxId(MAILBOX.0))?;
     let uids: Vec<u32> = all.keys().copied().collect();
     for uids in uids.chunks(20) {
         let (first, last) = (uids[0], uids[uids.len() - 1]);
-        let known = index.segments(MAILBOX)?;
+        let known = index.segments(MailboxId(MAILBOX.0))?;
         let known = known.iter().flat_map(|segment| segment.documents());
         if known.into_iter().any(|document| document.uid == first) {
             continue;
@@ -32,21 +32,21 @@ fn run(disk: &MemoryDisk, all: &Texts, written: &mut Handed) -> std::io::Result<
             .map(|(uid, texts)| (*uid, texts.clone()))
             .collect();
         put(&mut index, (first, last), build(&part).unwrap())?;
-        while let Task::Join(segments) = index.task(MAILBOX)? {
-            let range = index.range_of(MAILBOX, &segments).unwrap();
+        while let Task::Join(segments) = index.task(MailboxId(MAILBOX.0))? {
+            let range = index.range_of(MailboxId(MAILBOX.0), &segments).unwrap();
             let borrowed: Vec<_> = segments.iter().map(AsRef::as_ref).collect();
             let live = |document: &Document| document.uid % 20 != 5;
             let octets = merge(&borrowed, live).map_err(std::io::Error::other)?;
             put(&mut index, range, octets.unwrap())?;
         }
     }
-    index.put(MAILBOX + 1, (1, 9), b"of a mailbox that goes")?;
-    index.drop_within(MAILBOX + 1, (0, u32::MAX))
+    index.put(MAILBOX.next(), (1, 9), b"of a mailbox that goes")?;
+    index.drop_within(MAILBOX.next(), (0, u32::MAX))
 }
 
 /// A segment is taken for whole when its octets are those that were handed over, and else not.
 fn no_torn_one_is_taken_for_whole(disk: &MemoryDisk, written: &Handed, context: &str) -> usize {
-    let own = format!("{MAILBOX:016x}-");
+    let own = format!("{:016x}-", MAILBOX.0);
     let names = disk.list().unwrap().into_iter();
     let names = names.filter(|name| name.starts_with(&own) && name.ends_with(".idx"));
     let mut torn = 0;
@@ -63,10 +63,10 @@ fn no_torn_one_is_taken_for_whole(disk: &MemoryDisk, written: &Handed, context: 
 
 /// Opens it and holds what it says to the texts; gives how many messages it knows.
 fn verify(disk: &MemoryDisk, all: &Texts, context: &str) -> usize {
-    let mut index = Index::open(disk.clone(), LOG).unwrap();
+    let mut index = Index::open(disk.clone(), LogId(LOG.0)).unwrap();
     let needles = needles(all, 9, 6);
     let mut known = std::collections::BTreeSet::new();
-    for segment in index.segments(MAILBOX).unwrap() {
+    for segment in index.segments(MailboxId(MAILBOX.0)).unwrap() {
         if merge(&[&segment], |_| true).is_err() {
             // Was not synced, and is noticed wherever it is read: what it does say is so.
             agrees_as_far(&segment, all, &needles, Result::ok);
@@ -142,9 +142,9 @@ fn segments_of_others_and_damaged_ones_go() {
     let all = texts(2, 1..41);
     let disk = MemoryDisk::default();
     run(&disk, &all, &mut Handed::new()).unwrap();
-    let mut other = Index::open(disk.clone(), LOG + 1).unwrap();
+    let mut other = Index::open(disk.clone(), LOG.next()).unwrap();
     assert_eq!(other.mailboxes(), [MAILBOX]);
-    assert!(other.segments(MAILBOX).unwrap().is_empty());
+    assert!(other.segments(MailboxId(MAILBOX.0)).unwrap().is_empty());
     assert!(other.mailboxes().is_empty());
     run(&disk, &all, &mut Handed::new()).unwrap();
     let name = disk.list().unwrap().remove(0);
@@ -152,8 +152,8 @@ fn segments_of_others_and_damaged_ones_go() {
     let middle = octets.len() / 2;
     octets[middle] ^= 1;
     disk.set_file(&name, Some(octets));
-    let mut index = Index::open(disk.clone(), LOG).unwrap();
-    index.doubt(MAILBOX).unwrap();
-    assert_eq!(index.segments(MAILBOX).unwrap().len(), 1);
+    let mut index = Index::open(disk.clone(), LogId(LOG.0)).unwrap();
+    index.doubt(MailboxId(MAILBOX.0)).unwrap();
+    assert_eq!(index.segments(MailboxId(MAILBOX.0)).unwrap().len(), 1);
     assert!(disk.file(&name).is_none());
 }

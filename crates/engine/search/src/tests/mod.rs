@@ -3,6 +3,7 @@
 mod crashes;
 
 use std::collections::BTreeMap;
+use vere_units::{LogId, MailboxId};
 
 use vere_faults::{Fate, MemoryDisk, Seeded};
 use vere_mime::Zone;
@@ -10,8 +11,8 @@ use vere_ports::storage::{Storage, StorageFile};
 
 use crate::{Bits, Builder, Document, Found, Needle, SearchError, Segment, Shelf, merge};
 
-const LOG: u64 = 0x1234_5678;
-const MAILBOX: u64 = 7;
+const LOG: LogId = LogId(0x1234_5678);
+const MAILBOX: MailboxId = MailboxId(7);
 
 /// Texts of messages by UID.
 type Texts = BTreeMap<u32, Vec<(Zone, String)>>;

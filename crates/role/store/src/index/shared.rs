@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vere_disk::log::Directory as LogDirectory;
 use vere_search::Index;
 use vere_store::MailboxId;
+use vere_units::LogId;
 
 use super::segments::Segments;
 use super::summaries::Columns;
@@ -31,7 +32,7 @@ impl SharedIndex {
     ///
     /// # Errors
     /// The error of the system.
-    pub(crate) fn open(store: &Path, log: u64) -> io::Result<Self> {
+    pub(crate) fn open(store: &Path, log: LogId) -> io::Result<Self> {
         let folder = store.join(FOLDER);
         private::make(&folder)?;
         let index = Index::open(LogDirectory::open(&folder)?, log)?;
@@ -64,12 +65,12 @@ impl SharedIndex {
 
     /// Returns the segments of a mailbox, if the segments are open and the lock is free.
     pub(crate) fn segments_at_hand(&self, id: MailboxId) -> Option<Segments> {
-        self.index.try_lock().ok()?.open_segments(id.0)
+        self.index.try_lock().ok()?.open_segments(id)
     }
 
     /// Returns the segments of a mailbox; none, and an error in the log, if the segments cannot be read.
     pub(crate) fn segments(&self, id: MailboxId) -> Segments {
-        self.lock().segments(id.0).unwrap_or_else(|error| {
+        self.lock().segments(id).unwrap_or_else(|error| {
             tracing::error!(%error, mailbox = id.0, "the search index cannot be read");
             Vec::new()
         })
@@ -77,7 +78,7 @@ impl SharedIndex {
 
     /// Notes that a segment did not answer: damaged segments are removed, and built again.
     pub(crate) fn doubt(&self, id: MailboxId) {
-        if let Err(error) = self.lock().doubt(id.0) {
+        if let Err(error) = self.lock().doubt(id) {
             tracing::error!(%error, mailbox = id.0, "the search index cannot be looked at");
         }
     }

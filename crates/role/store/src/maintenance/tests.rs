@@ -45,7 +45,7 @@ fn indexed_as(text: &str) -> (tempfile::TempDir, FileStore) {
         message: &octets,
         parts: &parsed.parts,
     };
-    let mut builder = vere_search::Builder::new(store.log_id(), id.0);
+    let mut builder = vere_search::Builder::new(store.log_id(), id);
     builder.message(vere_search::Document {
         uid: message.uid.get(),
         body: message.blob.0,
@@ -60,7 +60,7 @@ fn indexed_as(text: &str) -> (tempfile::TempDir, FileStore) {
     builder.summary(header_fields(header, &vere_search::SUMMARY_FIELDS, true));
     let disk = Directory::open(&folder.path().join("search")).unwrap();
     let mut index = vere_search::Index::open(disk, store.log_id()).unwrap();
-    index.put(id.0, (1, 1), &builder.finish().unwrap()).unwrap();
+    index.put(id, (1, 1), &builder.finish().unwrap()).unwrap();
     (folder, store)
 }
 

@@ -36,16 +36,15 @@ pub(crate) fn check(
     let failed = |error: std::io::Error| StoreError::Failed(error.to_string());
     let (mut octets, mut findings) = (0, Vec::new());
     let mailboxes = index.lock().mailboxes();
-    for mailbox in mailboxes {
-        let id = MailboxId(mailbox);
+    for id in mailboxes {
         let snapshot = match store.snapshot(id) {
             Err(StoreError::NoMailbox) => continue,
             snapshot => at_once(store, snapshot?)?,
         };
-        octets += index.lock().octets(mailbox).map_err(failed)?;
+        octets += index.lock().octets(id).map_err(failed)?;
         for segment in index.segments(id) {
             let whole = is_right(store, &segment, &snapshot, decoders)?;
-            findings.extend(whole.err().map(|why| format!("mailbox {mailbox}: {why}")));
+            findings.extend(whole.err().map(|why| format!("mailbox {id}: {why}")));
         }
     }
     Ok((octets, findings))

@@ -190,7 +190,7 @@ impl Indexing {
         let done = match self.catch_up(id, behind) {
             Err(Trouble::Store(StoreError::NoMailbox)) => {
                 self.indexed.remove(&id);
-                let dropped = self.keeper.index().lock().drop_within(id.0, (0, u32::MAX));
+                let dropped = self.keeper.index().lock().drop_within(id, (0, u32::MAX));
                 dropped.map_err(Trouble::from)
             }
             done => done,
@@ -219,7 +219,7 @@ impl Indexing {
         while let Some(batch) = next_batch(&index.segments(id), &snapshot, behind, from) {
             let began = Instant::now();
             let shelf = std::mem::take(&mut self.shelf);
-            let builder = Builder::with(index.lock().log(), id.0, shelf);
+            let builder = Builder::with(index.lock().log(), id, shelf);
             let with = (&own as &dyn OwnFields, &self.keeper.processes().indexing);
             let (count, builder) = build(builder, id, &batch, &reader, with)?;
             let (octets, shelf) = builder.finish_with();
@@ -255,7 +255,7 @@ fn drop_stale(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
         });
         let ends = segment.documents().first().zip(segment.documents().last());
         if let Some((first, last)) = ends.filter(|_| stale) {
-            index.lock().drop_within(id.0, (first.uid, last.uid))?;
+            index.lock().drop_within(id, (first.uid, last.uid))?;
         }
     }
     Ok(())
@@ -307,7 +307,7 @@ fn put(
     (octets, synced): (&[u8], bool),
 ) -> io::Result<()> {
     let files = index.lock().files();
-    let written = files.write(id.0, range, octets, synced)?;
+    let written = files.write(id, range, octets, synced)?;
     let replaced = index.lock().place(written)?;
     files.remove(replaced)
 }
@@ -316,11 +316,11 @@ fn put(
 fn join(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
     let id = snapshot.mailbox();
     loop {
-        let task = index.lock().task(id.0)?;
+        let task = index.lock().task(id)?;
         let Task::Join(segments) = task else {
             return Ok(());
         };
-        let range = index.lock().range_of(id.0, &segments);
+        let range = index.lock().range_of(id, &segments);
         let Some(range) = range else { return Ok(()) };
         let borrowed: Vec<_> = segments.iter().map(Arc::as_ref).collect();
         let live = |document: &vere_search::Document| {
@@ -329,7 +329,7 @@ fn join(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
         };
         match merge(&borrowed, live)? {
             Some(octets) => put(index, id, range, (&octets, true))?,
-            None => index.lock().drop_within(id.0, range)?,
+            None => index.lock().drop_within(id, range)?,
         }
     }
 }

@@ -8,6 +8,7 @@ use vere_mime::header_len;
 use vere_mime::wire::Texts;
 use vere_search::{Builder, Document, SUMMARY_FIELDS};
 use vere_store::{BodyReader, MailboxId, Message, StoreError, Uid, Unpacker};
+use vere_units::LogId;
 
 use crate::search::own_fields::OwnFields;
 use crate::search::texts::{ALL, sent_in, sought};
@@ -60,7 +61,7 @@ pub(super) fn build(
 /// # Errors
 /// As [`build`].
 pub(in crate::search) fn build_all(
-    log: u64,
+    log: LogId,
     id: MailboxId,
     messages: &[Message],
     reader: &BodyReader<LogDirectory>,
@@ -68,7 +69,7 @@ pub(in crate::search) fn build_all(
 ) -> Result<(Option<Vec<u8>>, Vec<Uid>), StoreError> {
     let uids: Vec<_> = messages.iter().map(|message| message.uid).collect();
     let fields = own.own_fields(id, &uids)?;
-    let mut builder = Builder::new(log, id.0);
+    let mut builder = Builder::new(log, id);
     let mut taking = Taking::new(reader, decoders);
     let mut left = messages.iter().zip(fields).peekable();
     while let Some((message, own)) = left.next() {
