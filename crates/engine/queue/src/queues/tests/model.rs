@@ -313,18 +313,7 @@ impl World {
                 let held = one.standing == Standing::Held;
                 assert!(held || busy || !self.is_held(number, one.record));
             }
-            let slots = listed.iter().map(|one| {
-                queues
-                    .entries
-                    .find_record(one.trace, number, one.record)
-                    .expect("listed")
-            });
-            let at_hand = slots.filter(|slot| {
-                let entry = &queues.entries[*slot];
-                assert_eq!(entry.at_hand, queues.heads.get(*slot).is_some());
-                entry.at_hand && entry.standing == Standing::Ready
-            });
-            assert_eq!(queue.ready_at_hand, at_hand.count());
+            assert_eq!(queue.ready_at_hand, self.at_hand(number, &listed));
             assert_eq!(queue.is_active(), queues.active.contains(&number));
             deferred += queue.deferred;
             held_in_all += queue.held;
@@ -347,6 +336,21 @@ impl World {
             .map(|queue| queue.head_octets)
             .sum();
         assert_eq!(queues.head_octets(), held);
+    }
+
+    /// How many of these messages are ready and in memory.
+    fn at_hand(&self, number: QueueId, listed: &[MessageSummary]) -> usize {
+        let Self { queues, .. } = self;
+        let slots = listed.iter().map(|one| {
+            let found = queues.entries.find_record(one.trace, number, one.record);
+            found.expect("listed")
+        });
+        let at_hand = slots.filter(|slot| {
+            let entry = &queues.entries[*slot];
+            assert_eq!(entry.at_hand, queues.heads.get(*slot).is_some());
+            entry.at_hand && entry.standing == Standing::Ready
+        });
+        at_hand.count()
     }
 
     /// With every destination answering and nothing held, everything leaves.
