@@ -160,6 +160,9 @@ impl MemoryDisk {
     }
 
     /// Changes or removes a file behind everybody's back.
+    ///
+    /// # Panics
+    /// When a file that is to be changed does not exist: the test would damage nothing.
     pub fn set_file(&self, name: &str, data: Option<Vec<u8>>) {
         let mut disk = lock(&self.0);
         match (data, disk.names.get(name)) {
@@ -168,7 +171,7 @@ impl MemoryDisk {
                 (file.durable, file.data) = (data.clone(), data);
                 file.pending.clear();
             }
-            (Some(_), None) => {}
+            (Some(_), None) => panic!("no file {name} to change"),
             (None, _) => drop(disk.names.remove(name)),
         }
     }

@@ -100,16 +100,11 @@ mod tests {
         let destination = Destination::domain(format!("d{number}.example"));
         queues.register(number, destination, accepted);
         let envelope = Envelope {
-            head: ScheduleHead {
-                trace: TraceId::new(u64::from(number.0) << 20 | record),
+            head: ScheduleHead::new(
+                TraceId::new(u64::from(number.0) << 20 | record),
                 accepted,
-                not_before: None,
-                held_until: None,
-                seen: None,
-                held_since: None,
-                attempts: 0,
-                ..sample().head
-            },
+                1_024,
+            ),
             ..sample()
         };
         let body = Some(Bytes::from_static(b"body"));

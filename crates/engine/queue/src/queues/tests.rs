@@ -24,15 +24,8 @@ fn at(seconds: u64) -> Timestamp {
 fn fresh(record: u64, accepted: Timestamp) -> Envelope {
     Envelope {
         head: ScheduleHead {
-            trace: TraceId::new(1_000 + record),
-            accepted,
-            not_before: None,
-            held_until: None,
-            seen: None,
-            held_since: None,
-            attempts: 0,
-            delay_noticed: false,
-            ..sample().head
+            last_reply: sample().head.last_reply,
+            ..ScheduleHead::new(TraceId::new(1_000 + record), accepted, 1_024)
         },
         ..sample()
     }
