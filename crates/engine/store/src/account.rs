@@ -12,9 +12,10 @@ use vere_units::Timestamp;
 
 use crate::batch::Change;
 use crate::committed::Committed;
+use crate::error::StoreError;
 use crate::model::{MailboxId, MailboxName, SpecialUse};
 use crate::rows::{AccountHead, MailboxHead, MailboxRow, keys};
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 pub(crate) use emptying::Emptying;
 pub use whole::{Holding, Holdings};
@@ -121,7 +122,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     /// Creates the `INBOX` of an account, if missing. To be called before every other operation on the account. A
-    /// new account gets `INBOX` and the mailboxes of [`StoreConfig::new_account`](crate::StoreConfig), all or
+    /// new account gets `INBOX` and the mailboxes of [`StoreConfig::new_account`](crate::store::StoreConfig), all or
     /// none.
     ///
     /// # Errors

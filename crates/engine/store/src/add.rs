@@ -3,8 +3,11 @@
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
+use crate::batch;
 use crate::body::{Prepared, is_body_of};
 use crate::committed::Committed;
+use crate::error::StoreError;
+use crate::limits::OPERATIONS_MAX;
 use crate::log::format::{RECORD_HEAD, RecordKind};
 use crate::mailbox::Edit;
 use crate::model::{
@@ -12,7 +15,7 @@ use crate::model::{
 };
 use crate::rows::{MessageRow, OperationRow, RecipientFields, keys};
 use crate::store::Sharing;
-use crate::{OPERATIONS_MAX, Store, StoreError, batch};
+use crate::store::Store;
 
 /// The quota of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,7 +8,7 @@ use std::io;
 use vere_mime::header_len;
 use vere_ports::storage::{Storage, StorageFile};
 
-use crate::StoreError;
+use crate::error::StoreError;
 use crate::log::format::{RECORD_HEAD, RecordHead, RecordKind, u32_at};
 use crate::log::{Place, Segments, locate};
 use crate::model::BlobId;
@@ -56,7 +56,7 @@ impl Prepared {
     ///
     /// [`StoreError::TooLarge`].
     pub fn new(message: &[u8], parsed: &[u8], references: &[u64]) -> Result<Self, StoreError> {
-        let max = crate::MESSAGE_OCTETS_MAX;
+        let max = crate::limits::MESSAGE_OCTETS_MAX;
         let octets = u32::try_from(message.len())
             .ok()
             .filter(|octets| *octets <= max);
@@ -302,7 +302,7 @@ impl<F: StorageFile> Body<F> {
         let rest = rest.and_then(|(stored, parts)| stored.checked_sub(parts));
         rest.is_some_and(|rest| match self.codec {
             PLAIN => rest == self.rest,
-            _ => self.octets() <= crate::MESSAGE_OCTETS_MAX as usize,
+            _ => self.octets() <= crate::limits::MESSAGE_OCTETS_MAX as usize,
         })
     }
 

@@ -4,11 +4,12 @@ use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
 use crate::committed::Committed;
+use crate::error::StoreError;
 use crate::mailbox::Edit;
 use crate::model::{FlagMode, Flags, MailboxId, ModSeq, SystemFlags, Uid};
 use crate::rows::{decode_expunged, encode_expunged, keys};
 use crate::snapshot::Message;
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 /// The outcome of a change of flags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

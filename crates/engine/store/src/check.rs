@@ -6,10 +6,11 @@ use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
+use crate::error::StoreError;
 use crate::log::Damage;
 use crate::model::{BlobId, MailboxId, MailboxName, Uid};
 use crate::rows::MailboxHead;
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 /// A fault found in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,12 +5,13 @@ use vere_ports::storage::Storage;
 
 use crate::add::{QuotaLimit, QuotaUsage};
 use crate::committed::Committed;
+use crate::error::StoreError;
 use crate::log::format::PAYLOAD_MAX;
 use crate::mailbox::Edit;
 use crate::model::{FlagMode, Flags, Keyword, MailboxId, OperationId, SystemFlags, Uid};
 use crate::rows::{OperationRow, keys};
 use crate::snapshot::Message;
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 /// Copied or moved messages (RFC 4315 `COPYUID`).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,6 +22,7 @@ mod check;
 mod committed;
 mod copying;
 mod error;
+mod limits;
 mod log;
 mod mailbox;
 mod model;
@@ -41,6 +42,7 @@ pub use check::{CheckReport, Finding};
 pub use committed::Committed;
 pub use copying::Copied;
 pub use error::StoreError;
+pub use limits::{KEYWORDS_MAX, MESSAGE_OCTETS_MAX, MESSAGES_MAX};
 pub use log::{
     Damage, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SPARES, SyncJob,
     SyncOutcome,
@@ -55,15 +57,6 @@ pub use repair::{LostMessage, RepairError, RepairReport};
 pub use rows::RecipientFields;
 pub use snapshot::{Difference, Message, Snapshot, Status};
 pub use store::{Counts, Published, Sharing, Store, StoreConfig};
-
-/// The longest message, in octets.
-pub const MESSAGE_OCTETS_MAX: u32 = 256 * 1024 * 1024;
-/// The most messages of a mailbox.
-pub const MESSAGES_MAX: u32 = 16_000_000;
-/// The most keywords of a mailbox, including keywords used in the past.
-pub const KEYWORDS_MAX: usize = 64;
-/// The most operations remembered by a mailbox.
-const OPERATIONS_MAX: u64 = 4_096;
 
 #[cfg(test)]
 mod tests;

@@ -6,13 +6,16 @@ use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, Partition, RowChange};
 use vere_ports::storage::Storage;
 
+use crate::batch;
 use crate::batch::Change;
 use crate::committed::Committed;
+use crate::error::StoreError;
+use crate::limits::KEYWORDS_MAX;
 use crate::log::format::RECORD_HEAD;
 use crate::model::{FlagMode, Flags, Keyword, MailboxId, ModSeq, SystemFlags, Uid};
 use crate::rows::{MailboxHead, MessageRow, RecipientFields, decode_expunged, keys};
 use crate::snapshot::{Chunks, Message, Snapshot, Status};
-use crate::{KEYWORDS_MAX, Store, StoreError, batch};
+use crate::store::Store;
 
 /// Mailboxes whose counters are kept in memory, at some hundred octets each.
 const HEADS_MAX: usize = 100_000;
@@ -434,7 +437,7 @@ impl Edit {
     /// Writes a new message and returns the UID.
     pub(crate) fn add(&mut self, row: &MessageRow) -> Result<Uid, StoreError> {
         let uid = self.head.uid_next;
-        if uid == Uid::MAX || self.head.messages >= crate::MESSAGES_MAX {
+        if uid == Uid::MAX || self.head.messages >= crate::limits::MESSAGES_MAX {
             return Err(StoreError::NumbersUsedUp);
         }
         self.head.uid_next = uid.next();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use crate::StoreError;
+use crate::error::StoreError;
 
 pub use vere_units::MailboxId;
 

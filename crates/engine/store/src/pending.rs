@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use vere_ports::mail_meta::{Batch, MetaEngine, Partition, RowChange};
 
-use crate::StoreError;
+use crate::error::StoreError;
 use crate::rows::keys;
 
 /// Of each row, the last value and the batch it came with.

@@ -8,7 +8,7 @@ use codec::{Reader, Writer};
 use crate::model::{BlobId, InternalDate, MailboxId, ModSeq, SpecialUse, SystemFlags, Uid};
 
 /// The most UIDs in one value: as many messages as a mailbox may have.
-const UIDS_MAX: usize = crate::MESSAGES_MAX as usize;
+const UIDS_MAX: usize = crate::limits::MESSAGES_MAX as usize;
 /// The version of the rows.
 const VERSION: u8 = 1;
 

@@ -7,10 +7,10 @@ use vere_ports::mail_meta::{Batch, MetaEngine, Partition};
 use vere_ports::storage::Storage;
 use vere_units::ByteSize;
 
-use crate::StoreError;
 use crate::account::{Account, Emptying};
 use crate::batch::{self, Change};
 use crate::body::BodyReader;
+use crate::error::StoreError;
 use crate::log::format::{RECORD_HEAD, RecordKind};
 use crate::log::{Log, OpenError, OpenReport, Position, SPARES, SyncJob, SyncOutcome, io_error};
 use crate::mailbox::Mailbox;

@@ -9,10 +9,11 @@ use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
 use crate::batch::Change;
+use crate::error::StoreError;
 use crate::model::MailboxId;
 use crate::reclaim::marking::{partitions, unreadable_rows};
 use crate::rows::keys;
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 /// Cost of a mailbox beside its rows, counted in rows.
 const MAILBOX_ROWS: usize = 20;
@@ -114,7 +115,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         self.take_purges(name, mailboxes);
     }
 
-    /// Empties deleted mailboxes: [`StoreConfig::removed_at_once`](crate::StoreConfig::removed_at_once) rows. Call
+    /// Empties deleted mailboxes: [`StoreConfig::removed_at_once`](crate::store::StoreConfig::removed_at_once) rows. Call
     /// this while [`Store::is_emptying`], each time after the log of the previous step is synced. After a crash,
     /// emptying continues when the store is opened again.
     ///

@@ -10,8 +10,9 @@ use vere_units::Timestamp;
 use super::Account;
 use crate::add::QuotaUsage;
 use crate::committed::Committed;
+use crate::error::StoreError;
 use crate::rows::keys;
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 /// The storage used by an account.
 #[derive(Debug, Clone, PartialEq, Eq)]

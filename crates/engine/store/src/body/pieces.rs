@@ -4,7 +4,7 @@ use vere_ports::storage::StorageFile;
 use zstd::stream::raw::{Decoder, Operation as _};
 
 use super::{BODY_HEAD, Body, PLAIN, damaged, failed};
-use crate::StoreError;
+use crate::error::StoreError;
 use crate::log::format::RECORD_HEAD;
 use crate::model::BlobId;
 

@@ -12,8 +12,8 @@ use super::format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHe
 use super::rewrite::{Made, Rewriting, new_name, read_index};
 use super::windowed::Windowed;
 use super::{Segments, locate};
-use crate::StoreError;
 use crate::batch::{self, PEEK};
+use crate::error::StoreError;
 
 /// Approximate octets that a step reads or writes.
 const STEP: u64 = 1024 * 1024;

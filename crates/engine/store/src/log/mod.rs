@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use vere_ports::storage::{Storage, StorageFile};
 
-use crate::StoreError;
+use crate::error::StoreError;
 use format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead, segment_name};
 
 pub use error::OpenError;

@@ -9,7 +9,7 @@ use super::format::{SegmentHead, segment_name};
 use super::job::{Needed, ReclaimJob};
 use super::rewrite::{self, Made};
 use super::{Log, Segment};
-use crate::StoreError;
+use crate::error::StoreError;
 
 impl<S: Storage> Log<S> {
     /// Returns the closed segments from a position on: fully synced, and not the newest segment.

@@ -189,8 +189,9 @@ pub(crate) fn read_index<F: StorageFile>(file: &F) -> io::Result<Option<(Index, 
     };
     let mut trailer = [0; TRAILER];
     file.read_at(&mut trailer, at)?;
-    let crc =
-        |octets: &[u8], at: usize| crc32fast::hash(octets) == super::format::u32_at(&trailer, at);
+    let crc = |octets: &[u8], at: usize| {
+        crc32fast::hash(octets) == super::format::u32_at(&trailer, at)
+    };
     let (start, count) = (u64_at(&trailer, 0), u64_at(&trailer, 8));
     let fits = count
         .checked_mul(ENTRY as u64)

@@ -9,7 +9,7 @@ use std::io;
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::Log;
-use crate::StoreError;
+use crate::error::StoreError;
 
 /// The names of the files, in the order in which they are given up.
 pub const SPARES: [&str; 2] = ["spare-1", "spare-2"];

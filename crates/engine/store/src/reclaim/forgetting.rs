@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use vere_ports::mail_meta::{MetaEngine, Partition};
 
 use super::marking::{Marking, partitions};
-use crate::StoreError;
+use crate::error::StoreError;
 use crate::rows::keys;
 
 /// Rows that a step looks at.

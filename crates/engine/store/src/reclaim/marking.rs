@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use vere_ports::mail_meta::{MetaEngine, MetaError, Partition, RowChange};
 
-use crate::StoreError;
+use crate::error::StoreError;
 use crate::log::Snapshots;
 use crate::rows::{MessageRow, decode_snapshot, keys};
 

@@ -20,8 +20,9 @@ use std::sync::Arc;
 use vere_ports::mail_meta::{MetaEngine, Partition, RowChange};
 use vere_ports::storage::Storage;
 
+use crate::error::StoreError;
 use crate::log::{Needed, ReclaimJob, ReclaimOutcome};
-use crate::{Store, StoreError};
+use crate::store::Store;
 use forgetting::Forgetting;
 use marking::Marking;
 use snapshots::Candidates;

@@ -8,10 +8,12 @@ use vere_ports::mail_meta::{Batch, MetaEngine, MetaError, Partition, RowChange};
 use vere_ports::storage::Storage;
 
 use super::marking::unreadable_rows;
+use crate::batch;
+use crate::error::StoreError;
 use crate::log::format::{RECORD_HEAD, RecordKind};
 use crate::model::MailboxId;
 use crate::rows::{encode_snapshot, keys};
-use crate::{Store, StoreError, batch};
+use crate::store::Store;
 
 /// Rows that a step looks at.
 const ROWS: usize = 2_000;

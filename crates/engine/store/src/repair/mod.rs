@@ -19,12 +19,14 @@ use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{Batch, MetaEngine, MetaError, Partition};
 use vere_ports::storage::{Storage, StorageFile};
 
+use crate::batch;
+use crate::error::StoreError;
 use crate::log::format::{RecordHead, RecordKind};
 use crate::log::{Damage, OpenError, Replay, Survey};
 use crate::model::{BlobId, MailboxId, MailboxName, Uid};
 use crate::replay::{Applying, Gap};
 use crate::rows::{MessageRow, keys};
-use crate::{Store, StoreConfig, StoreError, batch};
+use crate::store::{Store, StoreConfig};
 use mend::Mending;
 
 /// Partitions looked at in one go.
