@@ -274,7 +274,7 @@ impl Patch {
     /// `frame` is a whole frame with both numbers 0.
     fn new(frame: &[u8]) -> Self {
         let mut content = frame[..frame.len() - 4].to_vec();
-        let base = vere_spoolwire::checksum(&content);
+        let base = vere_checksum::crc32c(&content);
         let mut table = Box::new([[0; 256]; 16]);
         for (place, row) in table.iter_mut().enumerate() {
             let at = if place < 8 {
@@ -284,7 +284,7 @@ impl Patch {
             };
             for bit in 0..8 {
                 content[at] = 1 << bit;
-                let change = vere_spoolwire::checksum(&content) ^ base;
+                let change = vere_checksum::crc32c(&content) ^ base;
                 for (value, entry) in row.iter_mut().enumerate() {
                     if value >> bit & 1 == 1 {
                         *entry ^= change;

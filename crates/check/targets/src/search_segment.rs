@@ -143,16 +143,16 @@ fn sign(octets: &mut [u8]) {
         return;
     };
     let (head, sum) = head.split_at_mut(HEAD - 4);
-    sum.copy_from_slice(&crc32fast::hash(head).to_le_bytes());
+    sum.copy_from_slice(&vere_checksum::crc32(head).to_le_bytes());
     let Some((sums, data)) = rest.split_at_mut_checked(blocks.saturating_mul(4).saturating_add(4))
     else {
         return;
     };
     let (sums, sum) = sums.split_at_mut(blocks * 4);
     for (own, block) in sums.chunks_exact_mut(4).zip(data.chunks(BLOCK)) {
-        own.copy_from_slice(&crc32fast::hash(block).to_le_bytes());
+        own.copy_from_slice(&vere_checksum::crc32(block).to_le_bytes());
     }
-    sum.copy_from_slice(&crc32fast::hash(sums).to_le_bytes());
+    sum.copy_from_slice(&vere_checksum::crc32(sums).to_le_bytes());
 }
 
 /// A word, a part of a word, octets of several words, some words, and a text in no message.

@@ -154,9 +154,9 @@ impl Sound {
         for number in [LOG_ID, 1, 0, self.end, payload.len() as u64] {
             octets.extend_from_slice(&number.to_le_bytes());
         }
-        octets.extend_from_slice(&crc32fast::hash(payload).to_le_bytes());
-        octets.extend_from_slice(&crc32fast::hash(&self.segment[..HEAD_LEN]).to_le_bytes());
-        octets.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
+        octets.extend_from_slice(&vere_checksum::crc32(payload).to_le_bytes());
+        octets.extend_from_slice(&vere_checksum::crc32(&self.segment[..HEAD_LEN]).to_le_bytes());
+        octets.extend_from_slice(&vere_checksum::crc32(&octets).to_le_bytes());
         octets.extend_from_slice(payload);
         octets
     }

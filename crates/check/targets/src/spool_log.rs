@@ -198,8 +198,8 @@ impl Writer {
         for field in [LOG_ID, number, self.position, self.synced] {
             octets.extend_from_slice(&field.to_le_bytes());
         }
-        octets.extend_from_slice(&crc32fast::hash(head).to_le_bytes());
-        octets.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
+        octets.extend_from_slice(&vere_checksum::crc32(head).to_le_bytes());
+        octets.extend_from_slice(&vere_checksum::crc32(&octets).to_le_bytes());
         octets.extend_from_slice(head);
         self.segments.push((number, octets));
     }
@@ -212,8 +212,8 @@ impl Writer {
             octets.extend_from_slice(&field.to_le_bytes());
         }
         octets.extend_from_slice(&len.to_le_bytes());
-        octets.extend_from_slice(&crc32fast::hash(payload).to_le_bytes());
-        octets.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
+        octets.extend_from_slice(&vere_checksum::crc32(payload).to_le_bytes());
+        octets.extend_from_slice(&vere_checksum::crc32(&octets).to_le_bytes());
         octets.extend_from_slice(payload);
         self.last().extend_from_slice(&octets);
         self.position += octets.len() as u64;
@@ -225,7 +225,7 @@ impl Writer {
         for field in [LOG_ID, synced, self.serial, oldest] {
             octets.extend_from_slice(&field.to_le_bytes());
         }
-        octets.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
+        octets.extend_from_slice(&vere_checksum::crc32(&octets).to_le_bytes());
         self.marks[(self.serial % 2) as usize] = octets;
     }
 
@@ -323,8 +323,8 @@ impl LogReader for Checker<'_> {
             "segments out of order"
         );
         let octets = self.octets(number, 0, HEAD_LEN);
-        assert_eq!(u32_at(octets, 52), crc32fast::hash(&octets[..52]));
-        assert_eq!(u32_at(octets, 48), crc32fast::hash(head));
+        assert_eq!(u32_at(octets, 52), vere_checksum::crc32(&octets[..52]));
+        assert_eq!(u32_at(octets, 48), vere_checksum::crc32(head));
         assert_eq!(u32_at(octets, 12) as usize, head.len());
         assert_eq!((u64_at(octets, 16), u64_at(octets, 24)), (LOG_ID, number));
         let position = u64_at(octets, 32);
@@ -338,8 +338,8 @@ impl LogReader for Checker<'_> {
     fn entry(&mut self, number: u64, entry: &[u8]) -> Result<(), UnreadableEntry> {
         assert_eq!(number, self.segment, "an entry of another segment");
         let octets = self.octets(number, self.offset, ENTRY_LEN);
-        assert_eq!(u32_at(octets, 32), crc32fast::hash(&octets[..32]));
-        assert_eq!(u32_at(octets, 28), crc32fast::hash(entry));
+        assert_eq!(u32_at(octets, 32), vere_checksum::crc32(&octets[..32]));
+        assert_eq!(u32_at(octets, 28), vere_checksum::crc32(entry));
         assert_eq!(u32_at(octets, 24) as usize, entry.len());
         assert_eq!(
             (u64_at(octets, 0), u64_at(octets, 8)),

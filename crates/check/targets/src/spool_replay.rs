@@ -147,7 +147,7 @@ pub(crate) fn frames(
         frame.extend_from_slice(&[operation, flags, 0, 0]);
         frame.extend_from_slice(&number.to_le_bytes());
         frame.extend_from_slice(payload);
-        frame.extend_from_slice(&vere_spoolwire::checksum(&frame).to_le_bytes());
+        frame.extend_from_slice(&vere_checksum::crc32c(&frame).to_le_bytes());
         give(&frame)?;
     }
     Ok(())

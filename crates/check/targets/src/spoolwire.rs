@@ -50,7 +50,7 @@ pub(crate) fn frames(octets: &[u8]) {
     framed.extend_from_slice(&[op, flags, 0, 0]);
     framed.extend_from_slice(number);
     framed.extend_from_slice(payload);
-    framed.extend_from_slice(&vere_spoolwire::checksum(&framed).to_le_bytes());
+    framed.extend_from_slice(&vere_checksum::crc32c(&framed).to_le_bytes());
     plain(&framed);
     match Frame::read(&framed, FRAME_MAX) {
         Ok(Some(frame)) => decode(&frame),

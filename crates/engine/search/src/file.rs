@@ -47,7 +47,7 @@ impl<F: StorageFile> Checked<F> {
         let mut sums = front.split_off(HEAD);
         let sum = u32_at(&sums, sums.len() - 4);
         sums.truncate(sums.len() - 4);
-        if sum != Some(crc32fast::hash(&sums)) {
+        if sum != Some(vere_checksum::crc32(&sums)) {
             return Err(SearchError::Damaged);
         }
         let checked = Self {
@@ -75,7 +75,7 @@ impl<F: StorageFile> Checked<F> {
         self.file.read_at(&mut octets, self.start + start)?;
         for (number, block) in octets.chunks(BLOCK).enumerate() {
             let at = (start as usize / BLOCK + number) * 4;
-            if u32_at(&self.sums, at) != Some(crc32fast::hash(block)) {
+            if u32_at(&self.sums, at) != Some(vere_checksum::crc32(block)) {
                 return Err(SearchError::Damaged);
             }
         }

@@ -74,7 +74,7 @@ impl Head {
         let sum = u32_at(head, HEAD - 4)?;
         if !head.starts_with(MAGIC)
             || u32_at(head, 8)? != VERSION
-            || crc32fast::hash(&head[..HEAD - 4]) != sum
+            || vere_checksum::crc32(&head[..HEAD - 4]) != sum
         {
             return None;
         }

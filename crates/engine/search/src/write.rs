@@ -99,7 +99,7 @@ fn order() -> Vec<usize> {
 /// The checksums of the blocks formed by the sections.
 fn sums<'a>(sections: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut sums = Vec::new();
-    let (mut hasher, mut room) = (crc32fast::Hasher::new(), BLOCK);
+    let (mut hasher, mut room) = (vere_checksum::Checksum::crc32(), BLOCK);
     for mut rest in sections {
         while !rest.is_empty() {
             let (now, later) = rest.split_at(room.min(rest.len()));
@@ -107,13 +107,17 @@ fn sums<'a>(sections: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
             room -= now.len();
             rest = later;
             if room == 0 {
-                sums.extend_from_slice(&std::mem::take(&mut hasher).finalize().to_le_bytes());
+                sums.extend_from_slice(
+                    &std::mem::replace(&mut hasher, vere_checksum::Checksum::crc32())
+                        .finish()
+                        .to_le_bytes(),
+                );
                 room = BLOCK;
             }
         }
     }
     if room < BLOCK {
-        sums.extend_from_slice(&hasher.finalize().to_le_bytes());
+        sums.extend_from_slice(&hasher.finish().to_le_bytes());
     }
     sums
 }
@@ -150,10 +154,10 @@ pub(crate) fn segment(
         out.extend_from_slice(&(start as u64).to_le_bytes());
         out.extend_from_slice(&(section.len() as u64).to_le_bytes());
     }
-    out.extend_from_slice(&crc32fast::hash(&out).to_le_bytes());
+    out.extend_from_slice(&vere_checksum::crc32(&out).to_le_bytes());
     let sums = sums(order.iter().map(|number| sections[*number].as_slice()));
     out.extend_from_slice(&sums);
-    out.extend_from_slice(&crc32fast::hash(&sums).to_le_bytes());
+    out.extend_from_slice(&vere_checksum::crc32(&sums).to_le_bytes());
     for number in order {
         out.extend_from_slice(&sections[number]);
     }

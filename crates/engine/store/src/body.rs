@@ -76,8 +76,8 @@ impl Prepared {
         payload.extend_from_slice(&parsed_len.to_le_bytes());
         payload.extend_from_slice(&(header.len() as u32).to_le_bytes());
         payload.extend_from_slice(&(rest.len() as u32).to_le_bytes());
-        payload.extend_from_slice(&crc32fast::hash(parsed).to_le_bytes());
-        payload.extend_from_slice(&crc32fast::hash(header).to_le_bytes());
+        payload.extend_from_slice(&vere_checksum::crc32(parsed).to_le_bytes());
+        payload.extend_from_slice(&vere_checksum::crc32(header).to_le_bytes());
         payload.extend_from_slice(&hash);
         payload.extend_from_slice(parsed);
         payload.extend_from_slice(header);
@@ -403,7 +403,7 @@ impl<F: StorageFile> Body<F> {
                 .map_err(|error| failed(error, self.blob))?;
         }
         let part = &self.octets[start..end];
-        if crc32fast::hash(part) == crc {
+        if vere_checksum::crc32(part) == crc {
             Ok(part)
         } else {
             Err(damaged(self.blob))

@@ -13,8 +13,8 @@
 
 use std::fmt;
 
-use crate::checksum::checksum;
 use crate::handshake::is_earlier;
+use vere_checksum::crc32c;
 
 /// Octets of a frame's header.
 pub const HEADER_LEN: usize = 16;
@@ -293,7 +293,7 @@ impl<'a> Frame<'a> {
         let Some((content, sum)) = frame.split_last_chunk::<CHECKSUM_LEN>() else {
             return Err(WireError::Checksum);
         };
-        if checksum(content) != u32::from_le_bytes(*sum) {
+        if crc32c(content) != u32::from_le_bytes(*sum) {
             return Err(mismatch(header.op, content));
         }
         let payload = content.get(HEADER_LEN..).unwrap_or_default();
@@ -353,7 +353,7 @@ fn seal(out: &mut Vec<u8>, start: usize) {
     if let Some(field) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
         *field = len.to_le_bytes();
     }
-    let sum = checksum(out.get(start..).unwrap_or_default());
+    let sum = crc32c(out.get(start..).unwrap_or_default());
     out.extend_from_slice(&sum.to_le_bytes());
 }
 

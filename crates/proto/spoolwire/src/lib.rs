@@ -36,7 +36,6 @@
 mod answer;
 mod batch;
 mod charter;
-mod checksum;
 mod frame;
 mod handshake;
 mod kept;
@@ -56,7 +55,6 @@ pub use charter::{
     ACCOUNT_MAX, Charter, DEFAULT_ACCOUNT, GRANTS_MAX, Grants, KeptGrants, QueueCharter, Right,
     decode_chartered, encode_chartered, read_chartered, write_chartered,
 };
-pub use checksum::{Checksum, checksum};
 pub use frame::{
     CHECKSUM_LEN, FLAG_DAMAGED, FLAG_DROP, FLAG_END, FLAG_FULL, FLAG_INCOMPLETE, FLAG_KEPT,
     FLAG_LOG, FLAG_NEW_META, FLAG_NO_LOG, FLAG_SAME_BODY, FLAG_SYNCED, FLAG_SYNCING, FLAG_UNKNOWN,

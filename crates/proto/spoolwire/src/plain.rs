@@ -3,10 +3,10 @@
 
 use vere_units::{QueueId, RecordId};
 
-use crate::checksum::checksum;
 use crate::frame::{CHECKSUM_LEN, Fields, HEADER_LEN, Op};
 use crate::mutation::TARGET_LEN;
 use crate::types::{META_MAX, Txn};
+use vere_checksum::crc32c;
 
 /// The four octets after the length: the operation, no flags, nothing reserved.
 const PUT: u32 = Op::Put as u32;
@@ -51,7 +51,7 @@ impl Plain {
             return None;
         }
         let (content, sum) = bytes.get(..len)?.split_last_chunk::<CHECKSUM_LEN>()?;
-        if checksum(content) != u32::from_le_bytes(*sum) {
+        if crc32c(content) != u32::from_le_bytes(*sum) {
             return None;
         }
         let record = content.len().checked_sub(HEADER_LEN + TARGET_LEN)?;

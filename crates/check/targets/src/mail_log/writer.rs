@@ -144,8 +144,8 @@ impl Writer {
         octets.extend_from_slice(&(self.synced + boast).to_le_bytes());
         octets.extend_from_slice(&[kind, 0, 0, 0]);
         octets.extend_from_slice(&(payload.len() as u32).saturating_add(more).to_le_bytes());
-        octets.extend_from_slice(&crc32fast::hash(payload).to_le_bytes());
-        octets.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
+        octets.extend_from_slice(&vere_checksum::crc32(payload).to_le_bytes());
+        octets.extend_from_slice(&vere_checksum::crc32(&octets).to_le_bytes());
         octets.extend_from_slice(payload);
         if let Some(last) = self.segments.last_mut() {
             last.records.push((last.octets.len(), octets.len()));
@@ -190,7 +190,7 @@ impl Writer {
             body.extend_from_slice(&(part.len() as u32).to_le_bytes());
         }
         for part in [b"".as_slice(), header] {
-            body.extend_from_slice(&crc32fast::hash(part).to_le_bytes());
+            body.extend_from_slice(&vere_checksum::crc32(part).to_le_bytes());
         }
         body.extend_from_slice(blake3::hash(&text).as_bytes());
         body.extend_from_slice(&text);
@@ -309,8 +309,8 @@ impl Writer {
         let mut trailer = Vec::new();
         trailer.extend_from_slice(&(octets.len() as u64).to_le_bytes());
         trailer.extend_from_slice(&((index.len() / 16) as u64).to_le_bytes());
-        trailer.extend_from_slice(&crc32fast::hash(&index).to_le_bytes());
-        trailer.extend_from_slice(&crc32fast::hash(&trailer).to_le_bytes());
+        trailer.extend_from_slice(&vere_checksum::crc32(&index).to_le_bytes());
+        trailer.extend_from_slice(&vere_checksum::crc32(&trailer).to_le_bytes());
         octets.extend_from_slice(&index);
         octets.extend_from_slice(&trailer);
         (segment.octets, segment.records) = (octets, records);
@@ -323,7 +323,7 @@ fn segment_head(first: u64, end: u64) -> Vec<u8> {
         octets.extend_from_slice(&field.to_le_bytes());
     }
     octets.resize(SEGMENT_HEAD - 4, 0);
-    octets.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
+    octets.extend_from_slice(&vere_checksum::crc32(&octets).to_le_bytes());
     octets
 }
 

@@ -391,7 +391,7 @@ proptest! {
             let mut frame = len.to_le_bytes().to_vec();
             frame.extend_from_slice(&[op, 0, 0, 0, number, 0, 0, 0, 0, 0, 0, 0]);
             frame.extend_from_slice(&payload);
-            let crc = vere_spoolwire::checksum(&frame);
+            let crc = vere_checksum::crc32c(&frame);
             frame.extend_from_slice(&crc.to_le_bytes());
             octets.extend_from_slice(&frame);
         }

@@ -76,7 +76,7 @@ impl Segments {
     pub(super) fn depart(&mut self, key: SegmentKey) -> (Vec<u8>, usize) {
         self.lay(key, Residence::Leaving);
         let segment = self.at_mut(key);
-        segment.crc = crc32fast::hash(&segment.octets[..segment.fill]);
+        segment.crc = vere_checksum::crc32(&segment.octets[..segment.fill]);
         (std::mem::take(&mut segment.octets), segment.fill)
     }
 
@@ -129,7 +129,8 @@ impl Segments {
         segment.wanted = false;
         let found = octets.get(..segment.fill).filter(|_| read);
         let vouched = segment.is_in_log();
-        let sound = found.is_some_and(|octets| vouched || crc32fast::hash(octets) == segment.crc);
+        let sound =
+            found.is_some_and(|octets| vouched || vere_checksum::crc32(octets) == segment.crc);
         // If nothing lives in the segment, the log may have other content there by now.
         let missed = !sound && !segment.is_done_with();
         if let Residence::Returning(backing) = segment.residence {

@@ -2,8 +2,8 @@
 //! uncommon records get a new frame.
 
 use vere_spoolwire::{
-    Answer, BlockHead, CHECKSUM_LEN, Checksum, FRAME_MIN, HEADER_LEN, Op, QueueId, QueueStat,
-    RecordId, Request, Seq, TARGET_LEN,
+    Answer, BlockHead, CHECKSUM_LEN, FRAME_MIN, HEADER_LEN, Op, QueueId, QueueStat, RecordId,
+    Request, Seq, TARGET_LEN,
 };
 
 use super::access::Sight;
@@ -160,7 +160,7 @@ impl Store {
 fn made_record(store: &mut Store, queue: QueueId, id: RecordId, slot: Slot, output: &mut Output) {
     let (meta, body) = (store.meta(slot), store.body(slot));
     let head = record_head(queue, id, meta, body);
-    let mut crc = Checksum::new();
+    let mut crc = vere_checksum::Checksum::crc32c();
     crc.update(&head);
     crc.update(store.segments.octets(meta));
     crc.update(store.segments.octets(body));

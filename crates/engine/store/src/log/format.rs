@@ -41,13 +41,13 @@ impl SegmentHead {
         octets[16..24].copy_from_slice(&self.log.to_le_bytes());
         octets[24..32].copy_from_slice(&self.first.to_le_bytes());
         octets[32..40].copy_from_slice(&self.end.to_le_bytes());
-        let crc = crc32fast::hash(&octets[..60]);
+        let crc = vere_checksum::crc32(&octets[..60]);
         octets[60..].copy_from_slice(&crc.to_le_bytes());
         octets
     }
 
     pub(crate) fn decode(octets: &[u8; SEGMENT_HEAD]) -> Result<Self, HeadError> {
-        if &octets[..8] != MAGIC || crc32fast::hash(&octets[..60]) != u32_at(octets, 60) {
+        if &octets[..8] != MAGIC || vere_checksum::crc32(&octets[..60]) != u32_at(octets, 60) {
             return Err(HeadError::Damaged);
         }
         match u32_at(octets, 8) {
@@ -111,14 +111,14 @@ impl RecordHead {
         octets[24] = self.kind.octet();
         octets[28..32].copy_from_slice(&self.length.to_le_bytes());
         octets[32..36].copy_from_slice(&self.payload_crc.to_le_bytes());
-        let crc = crc32fast::hash(&octets[..36]);
+        let crc = vere_checksum::crc32(&octets[..36]);
         octets[36..].copy_from_slice(&crc.to_le_bytes());
         octets
     }
 
     /// Returns `None` if the octets are no record head of this log.
     pub(crate) fn decode(octets: &[u8; RECORD_HEAD], log: u64) -> Option<Self> {
-        if u64_at(octets, 0) != log || crc32fast::hash(&octets[..36]) != u32_at(octets, 36) {
+        if u64_at(octets, 0) != log || vere_checksum::crc32(&octets[..36]) != u32_at(octets, 36) {
             return None;
         }
         Some(Self {

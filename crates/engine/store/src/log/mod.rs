@@ -236,7 +236,7 @@ impl<S: Storage> Log<S> {
             });
         };
         self.reserve((RECORD_HEAD + length) as u64)?;
-        let mut crc = crc32fast::Hasher::new();
+        let mut crc = vere_checksum::Checksum::crc32();
         parts.iter().for_each(|part| crc.update(part));
         let head = RecordHead {
             log: self.id,
@@ -244,7 +244,7 @@ impl<S: Storage> Log<S> {
             synced: self.synced,
             kind,
             length: short,
-            payload_crc: crc.finalize(),
+            payload_crc: crc.finish(),
         };
         self.buffer.extend_from_slice(&head.encode());
         parts

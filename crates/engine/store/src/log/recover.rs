@@ -352,7 +352,7 @@ fn scan_again<F: StorageFile>(
         }
         let payload = reader.get(offset + RECORD_HEAD as u64, record.length as usize);
         let payload = payload.map_err(io_error(&name))?.unwrap_or_default();
-        if crc32fast::hash(payload) != record.payload_crc {
+        if vere_checksum::crc32(payload) != record.payload_crc {
             return Err(damaged(offset, "checksum"));
         }
         replay
@@ -397,7 +397,7 @@ fn whole<F: StorageFile>(
         return Ok(None);
     }
     let payload = reader.get(offset + RECORD_HEAD as u64, head.length as usize)?;
-    let right = payload.is_some_and(|payload| crc32fast::hash(payload) == head.payload_crc);
+    let right = payload.is_some_and(|payload| vere_checksum::crc32(payload) == head.payload_crc);
     Ok(right.then_some(head))
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn write<S: Storage>(
         let octets = reader
             .get(*offset, count)?
             .ok_or(io::ErrorKind::UnexpectedEof)?;
-        if crc32fast::hash(&octets[RECORD_HEAD..]) != head.payload_crc {
+        if vere_checksum::crc32(&octets[RECORD_HEAD..]) != head.payload_crc {
             return Err(io::Error::other(format!(
                 "the record at {} is damaged",
                 head.position
@@ -143,8 +143,8 @@ impl<F: StorageFile> Rewriting<F> {
         let mut trailer = Vec::with_capacity(TRAILER);
         trailer.extend_from_slice(&start.to_le_bytes());
         trailer.extend_from_slice(&(self.index.len() as u64).to_le_bytes());
-        trailer.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
-        trailer.extend_from_slice(&crc32fast::hash(&trailer).to_le_bytes());
+        trailer.extend_from_slice(&vere_checksum::crc32(&octets).to_le_bytes());
+        trailer.extend_from_slice(&vere_checksum::crc32(&trailer).to_le_bytes());
         self.put(&trailer)?;
         self.flush()?;
         self.file.sync()?;
@@ -190,7 +190,7 @@ pub(crate) fn read_index<F: StorageFile>(file: &F) -> io::Result<Option<(Index, 
     let mut trailer = [0; TRAILER];
     file.read_at(&mut trailer, at)?;
     let crc = |octets: &[u8], at: usize| {
-        crc32fast::hash(octets) == super::format::u32_at(&trailer, at)
+        vere_checksum::crc32(octets) == super::format::u32_at(&trailer, at)
     };
     let (start, count) = (u64_at(&trailer, 0), u64_at(&trailer, 8));
     let fits = count

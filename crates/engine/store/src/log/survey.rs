@@ -318,7 +318,7 @@ fn read_record<'a, F: StorageFile>(
         return Ok(None);
     };
     let payload = reader.get(offset + RECORD_HEAD as u64, head.length as usize)?;
-    let whole = payload.filter(|payload| crc32fast::hash(payload) == head.payload_crc);
+    let whole = payload.filter(|payload| vere_checksum::crc32(payload) == head.payload_crc);
     Ok(whole.map(|payload| (head, payload)))
 }
 

@@ -29,7 +29,7 @@ pub(super) fn encode(key: &Key, version: u64, value: &[u8]) -> Vec<u8> {
     out.extend_from_slice(&version.to_le_bytes());
     out.extend_from_slice(key);
     out.extend_from_slice(value);
-    let crc = crc32fast::hash(&out);
+    let crc = vere_checksum::crc32(&out);
     out.extend_from_slice(&crc.to_le_bytes());
     out
 }
@@ -65,7 +65,7 @@ pub(super) fn decode(octets: &[u8]) -> Result<(Key, Versioned), String> {
     let Some((content, checksum)) = octets.split_last_chunk::<CHECKSUM_LEN>() else {
         return Err("has no checksum".to_owned());
     };
-    if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
+    if vere_checksum::crc32(content) != u32::from_le_bytes(*checksum) {
         return Err("wrong checksum".to_owned());
     }
     let Some((_, &version)) = head.split_last_chunk::<8>() else {

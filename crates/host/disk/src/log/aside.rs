@@ -220,5 +220,5 @@ fn head_of<S: Storage>(storage: &S, number: u64) -> Option<Vec<u8>> {
     let payload = octets
         .at(HEAD_LEN as u64, u64::from(head.payload_len))
         .ok()??;
-    (crc32fast::hash(payload) == head.payload_crc).then(|| payload.to_vec())
+    (vere_checksum::crc32(payload) == head.payload_crc).then(|| payload.to_vec())
 }

@@ -64,13 +64,13 @@ impl Head {
         out[32..40].copy_from_slice(&self.position.to_le_bytes());
         out[40..48].copy_from_slice(&self.synced.to_le_bytes());
         out[48..52].copy_from_slice(&self.payload_crc.to_le_bytes());
-        let crc = crc32fast::hash(&out[..52]);
+        let crc = vere_checksum::crc32(&out[..52]);
         out[52..56].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
     pub(super) fn decode(octets: &[u8; HEAD_LEN]) -> Result<Self, HeadError> {
-        if !octets.starts_with(MAGIC) || u32_at(octets, 52) != crc32fast::hash(&octets[..52]) {
+        if !octets.starts_with(MAGIC) || u32_at(octets, 52) != vere_checksum::crc32(&octets[..52]) {
             return Err(HeadError::Damaged);
         }
         let version = u32_at(octets, 8);
@@ -111,14 +111,15 @@ impl Entry {
         out[16..24].copy_from_slice(&self.synced.to_le_bytes());
         out[24..28].copy_from_slice(&self.payload_len.to_le_bytes());
         out[28..32].copy_from_slice(&self.payload_crc.to_le_bytes());
-        let crc = crc32fast::hash(&out[..32]);
+        let crc = vere_checksum::crc32(&out[..32]);
         out[32..36].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
     /// `None` when the octets are not an entry of this log.
     pub(super) fn decode(octets: &[u8; ENTRY_LEN], log_id: u64) -> Option<Self> {
-        if u64_at(octets, 0) != log_id || u32_at(octets, 32) != crc32fast::hash(&octets[..32]) {
+        if u64_at(octets, 0) != log_id || u32_at(octets, 32) != vere_checksum::crc32(&octets[..32])
+        {
             return None;
         }
         Some(Self {
@@ -154,13 +155,13 @@ impl Mark {
         out[8..16].copy_from_slice(&self.synced.to_le_bytes());
         out[16..24].copy_from_slice(&self.serial.to_le_bytes());
         out[24..32].copy_from_slice(&self.oldest.to_le_bytes());
-        let crc = crc32fast::hash(&out[..32]);
+        let crc = vere_checksum::crc32(&out[..32]);
         out[32..36].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
     pub(super) fn decode(octets: &[u8; MARK_LEN]) -> Option<Self> {
-        (u32_at(octets, 32) == crc32fast::hash(&octets[..32])).then(|| Self {
+        (u32_at(octets, 32) == vere_checksum::crc32(&octets[..32])).then(|| Self {
             log_id: u64_at(octets, 0),
             synced: u64_at(octets, 8),
             serial: u64_at(octets, 16),

@@ -95,7 +95,7 @@ pub(super) fn build<F: StorageFile>(
         .filter(|head| is_head_of(head, segment))
         .ok_or(NoIndex::Damaged(0))?;
     let payload = octets.at(HEAD_LEN as u64, u64::from(head.payload_len))?;
-    if payload.is_none_or(|payload| crc32fast::hash(payload) != head.payload_crc) {
+    if payload.is_none_or(|payload| vere_checksum::crc32(payload) != head.payload_crc) {
         return Err(NoIndex::Damaged(0));
     }
     let mut index = Index {
@@ -169,7 +169,8 @@ pub(super) fn load<S: Storage>(
     file.read_at(&mut payload, INDEX_HEAD_LEN as u64)?;
     let crc =
         |at: usize| -> Option<u32> { Some(u32::from_le_bytes(*first.get(at..)?.first_chunk()?)) };
-    if crc(56) != Some(crc32fast::hash(&payload)) || crc(64) != Some(crc32fast::hash(&first[..64]))
+    if crc(56) != Some(vere_checksum::crc32(&payload))
+        || crc(64) != Some(vere_checksum::crc32(&first[..64]))
     {
         return Ok(None);
     }
@@ -183,7 +184,7 @@ pub(super) fn load<S: Storage>(
 /// A checksum that identifies a segment's head.
 fn head_crc(head: &Head) -> u32 {
     let octets = head.encode();
-    crc32fast::hash(&octets)
+    vere_checksum::crc32(&octets)
 }
 
 /// Appends the head of an index, without its checksums: zeros stand there.
@@ -259,9 +260,15 @@ impl Index {
         file.read_at(&mut head, 0)?;
         let mut first = Vec::with_capacity(INDEX_HEAD_LEN);
         let len = self.payload.len() as u64;
-        write_head(&mut first, segment, crc32fast::hash(&head), outlines, len);
-        first[56..60].copy_from_slice(&crc32fast::hash(&self.payload).to_le_bytes());
-        let crc = crc32fast::hash(&first[..64]);
+        write_head(
+            &mut first,
+            segment,
+            vere_checksum::crc32(&head),
+            outlines,
+            len,
+        );
+        first[56..60].copy_from_slice(&vere_checksum::crc32(&self.payload).to_le_bytes());
+        let crc = vere_checksum::crc32(&first[..64]);
         first[64..].copy_from_slice(&crc.to_le_bytes());
         remove(storage, segment.number)?;
         let file = storage.create(&index_name(segment.number))?;

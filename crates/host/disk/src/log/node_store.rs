@@ -424,7 +424,7 @@ fn incarnation(directory: &Directory, path: &Path) -> Result<u64, OpenLogError> 
             .first_chunk()
             .map_or(0, |field| u32::from_le_bytes(*field))
     };
-    if !octets.starts_with(NODE_MAGIC) || field(24) != crc32fast::hash(&octets[..24]) {
+    if !octets.starts_with(NODE_MAGIC) || field(24) != vere_checksum::crc32(&octets[..24]) {
         return Err(damaged("checksum is wrong"));
     }
     match field(8) {
@@ -440,7 +440,7 @@ fn begin(directory: &Directory) -> io::Result<u64> {
     octets.extend_from_slice(&NODE_VERSION.to_le_bytes());
     octets.extend_from_slice(&[0; 4]);
     octets.extend_from_slice(&incarnation.to_le_bytes());
-    octets.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
+    octets.extend_from_slice(&vere_checksum::crc32(&octets).to_le_bytes());
     write_whole(directory, "node", &octets)?;
     Ok(incarnation)
 }

@@ -98,7 +98,7 @@ impl<'a, F: StorageFile> Octets<'a, F> {
             return Ok(None);
         };
         let payload = self.at(offset + ENTRY_LEN as u64, u64::from(entry.payload_len))?;
-        let whole = |payload: &&[u8]| crc32fast::hash(payload) == entry.payload_crc;
+        let whole = |payload: &&[u8]| vere_checksum::crc32(payload) == entry.payload_crc;
         Ok(payload.filter(whole).map(|payload| (entry, payload)))
     }
 

@@ -24,10 +24,10 @@ pub(super) fn write(directory: &Directory, payload: &[u8]) -> io::Result<()> {
     let len = u32::try_from(payload.len()).map_err(io::Error::other)?;
     let mut octets = Vec::with_capacity(HEAD_LEN + payload.len());
     octets.extend_from_slice(MAGIC);
-    for number in [VERSION, len, crc32fast::hash(payload)] {
+    for number in [VERSION, len, vere_checksum::crc32(payload)] {
         octets.extend_from_slice(&number.to_le_bytes());
     }
-    octets.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
+    octets.extend_from_slice(&vere_checksum::crc32(&octets).to_le_bytes());
     octets.extend_from_slice(payload);
     write_whole(directory, ORIGIN, &octets)
 }
@@ -41,7 +41,7 @@ pub(super) fn read<S: Storage>(storage: &S) -> Option<Vec<u8>> {
         let octets = head.get(at..)?.first_chunk()?;
         Some(u32::from_le_bytes(*octets))
     };
-    let sound = head.starts_with(MAGIC) && field(20)? == crc32fast::hash(head.get(..20)?);
+    let sound = head.starts_with(MAGIC) && field(20)? == vere_checksum::crc32(head.get(..20)?);
     if !sound || field(8)? != VERSION {
         return None;
     }
@@ -51,5 +51,5 @@ pub(super) fn read<S: Storage>(storage: &S) -> Option<Vec<u8>> {
     }
     let mut payload = vec![0; usize::try_from(len).ok()?];
     file.read_at(&mut payload, HEAD_LEN as u64).ok()?;
-    (crc32fast::hash(&payload) == field(16)?).then_some(payload)
+    (vere_checksum::crc32(&payload) == field(16)?).then_some(payload)
 }

@@ -51,7 +51,7 @@ pub(super) fn create<S: Storage>(
 ) -> io::Result<RedoLog<S>> {
     let head = Head {
         payload_len: u32::try_from(payload.len()).map_err(io::Error::other)?,
-        payload_crc: crc32fast::hash(payload),
+        payload_crc: vere_checksum::crc32(payload),
         log_id,
         number: 1,
         position: 0,
@@ -274,7 +274,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
         let payload = first
             .at(HEAD_LEN as u64, u64::from(head.payload_len))
             .map_err(io_error(&at))?
-            .filter(|payload| crc32fast::hash(payload) == head.payload_crc);
+            .filter(|payload| vere_checksum::crc32(payload) == head.payload_crc);
         let Some(payload) = payload else {
             return end(0, "head is damaged");
         };

@@ -110,7 +110,7 @@ impl<S: Storage> SpoolLog for RedoLog<S> {
             position: self.position,
             synced: self.syncing.synced(),
             payload_len,
-            payload_crc: crc32fast::hash(entry),
+            payload_crc: vere_checksum::crc32(entry),
         };
         self.write([&header.encode(), entry])?;
         self.position += header.len();
@@ -153,7 +153,7 @@ impl<S: Storage> SpoolLog for RedoLog<S> {
         };
         let head_of_file = Head {
             payload_len,
-            payload_crc: crc32fast::hash(head),
+            payload_crc: vere_checksum::crc32(head),
             log_id: self.log_id,
             number,
             position: self.position,

@@ -339,7 +339,7 @@ proptest! {
         octets[6..8].fill(0);
         for op in 0..=0x61 {
             octets[4] = op;
-            let crc = crate::checksum(&octets[..len - 4]);
+            let crc = vere_checksum::crc32c(&octets[..len - 4]);
             octets[len - 4..].copy_from_slice(&crc.to_le_bytes());
             let Ok(Some(frame)) = Frame::read(&octets, MAX) else { continue };
             let _ = Mutation::decode(&frame).map(|mutation| match mutation {

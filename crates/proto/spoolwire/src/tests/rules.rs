@@ -142,7 +142,7 @@ fn only_a_duty_has_flags() {
     ] {
         let mut octets = encoded(|out| request.encode(out, Seq(1)));
         octets[5] |= flag;
-        let crc = crate::checksum(&octets[..16]);
+        let crc = vere_checksum::crc32c(&octets[..16]);
         octets[16..].copy_from_slice(&crc.to_le_bytes());
         let frame = Frame::read(&octets, MAX).unwrap().unwrap();
         assert_eq!(Request::decode(&frame), Err(WireError::Reserved));
