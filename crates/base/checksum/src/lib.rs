@@ -1,14 +1,14 @@
 //! Checksums: CRC-32 for files on disk, CRC-32C for frames between nodes.
 //!
-//! Both detect damage, not forgery. Common processors have instructions for both; the library picks them at run time.
-
-use crc_fast::{CrcAlgorithm, Digest};
+//! Both detect damage, not forgery. Common processors have instructions for both; the libraries pick them at run time.
+//! `crc32fast` needs half the time of `crc-fast` for short octets (18 and 37 ns for 36 octets) and a tenth of its stack,
+//! but knows CRC-32 only.
 
 /// CRC-32 (ISO-HDLC; RFC 1952 section 8) of the octets.
 #[inline]
 #[must_use]
 pub fn crc32(octets: &[u8]) -> u32 {
-    crc_fast::crc32_iso_hdlc(octets)
+    crc32fast::hash(octets)
 }
 
 /// CRC-32C (Castagnoli; RFC 3720 section 12.1) of the octets.
@@ -18,23 +18,35 @@ pub fn crc32c(octets: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(octets)
 }
 
-/// The checksum of octets in several pieces.
+/// The CRC-32 of octets in several pieces.
+#[derive(Debug, Default)]
+pub struct Crc32(crc32fast::Hasher);
+
+impl Crc32 {
+    /// Adds octets.
+    #[inline]
+    pub fn update(&mut self, octets: &[u8]) {
+        self.0.update(octets);
+    }
+
+    /// The checksum of all octets so far.
+    #[must_use]
+    pub fn finish(self) -> u32 {
+        self.0.finalize()
+    }
+}
+
+/// The CRC-32C of octets in several pieces.
 #[derive(Debug)]
-pub struct Checksum(Digest);
+pub struct Crc32c(crc_fast::Digest);
 
-impl Checksum {
-    /// A CRC-32 of no octets yet.
-    #[must_use]
-    pub fn crc32() -> Self {
-        Self(Digest::new(CrcAlgorithm::Crc32IsoHdlc))
+impl Default for Crc32c {
+    fn default() -> Self {
+        Self(crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi))
     }
+}
 
-    /// A CRC-32C of no octets yet.
-    #[must_use]
-    pub fn crc32c() -> Self {
-        Self(Digest::new(CrcAlgorithm::Crc32Iscsi))
-    }
-
+impl Crc32c {
     /// Adds octets.
     #[inline]
     pub fn update(&mut self, octets: &[u8]) {
@@ -47,7 +59,7 @@ impl Checksum {
         clippy::cast_possible_truncation,
         reason = "32 bits; other algorithms of the library have more"
     )]
-    pub fn finish(&self) -> u32 {
+    pub fn finish(self) -> u32 {
         self.0.finalize() as u32
     }
 }
@@ -56,13 +68,8 @@ impl Checksum {
 mod tests {
     use super::*;
 
-    /// A checksum: the whole at once, an empty one for pieces, and the reflected polynomial.
-    type Kind = (fn(&[u8]) -> u32, fn() -> Checksum, u32);
-
-    const KINDS: [Kind; 2] = [
-        (crc32, Checksum::crc32, 0xEDB8_8320),
-        (crc32c, Checksum::crc32c, 0x82F6_3B78),
-    ];
+    /// Each checksum with its reflected polynomial.
+    const KINDS: [(fn(&[u8]) -> u32, u32); 2] = [(crc32, 0xEDB8_8320), (crc32c, 0x82F6_3B78)];
 
     /// The check value of the catalogue of CRCs, and RFC 3720 appendix B.4.
     #[test]
@@ -79,13 +86,14 @@ mod tests {
     #[test]
     fn pieces_have_the_checksum_of_the_whole() {
         let octets: Vec<u8> = (0..200).collect();
-        for (whole, empty, _) in KINDS {
-            for cut in 0..=octets.len() {
-                let mut parts = empty();
-                parts.update(&octets[..cut]);
-                parts.update(&octets[cut..]);
-                assert_eq!(parts.finish(), whole(&octets), "cut at {cut}");
+        for cut in 0..=octets.len() {
+            let (mut file, mut frame) = (Crc32::default(), Crc32c::default());
+            for piece in [&octets[..cut], &octets[cut..]] {
+                file.update(piece);
+                frame.update(piece);
             }
+            assert_eq!(file.finish(), crc32(&octets), "cut at {cut}");
+            assert_eq!(frame.finish(), crc32c(&octets), "cut at {cut}");
         }
     }
 
@@ -93,7 +101,7 @@ mod tests {
     #[test]
     fn long_and_unaligned_octets() {
         let octets: Vec<u8> = (0..5_000_u32).map(|at| (at * 7 + at / 256) as u8).collect();
-        for (whole, _, polynomial) in KINDS {
+        for (whole, polynomial) in KINDS {
             for len in (0..300).chain([511, 512, 1023, 1024, 1100, 2047, 4097, 4900]) {
                 for from in [0, 1, 3, 8] {
                     let part = &octets[from..from + len];

@@ -99,7 +99,7 @@ fn order() -> Vec<usize> {
 /// The checksums of the blocks formed by the sections.
 fn sums<'a>(sections: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut sums = Vec::new();
-    let (mut hasher, mut room) = (vere_checksum::Checksum::crc32(), BLOCK);
+    let (mut hasher, mut room) = (vere_checksum::Crc32::default(), BLOCK);
     for mut rest in sections {
         while !rest.is_empty() {
             let (now, later) = rest.split_at(room.min(rest.len()));
@@ -107,11 +107,7 @@ fn sums<'a>(sections: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
             room -= now.len();
             rest = later;
             if room == 0 {
-                sums.extend_from_slice(
-                    &std::mem::replace(&mut hasher, vere_checksum::Checksum::crc32())
-                        .finish()
-                        .to_le_bytes(),
-                );
+                sums.extend_from_slice(&std::mem::take(&mut hasher).finish().to_le_bytes());
                 room = BLOCK;
             }
         }

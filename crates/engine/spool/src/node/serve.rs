@@ -160,7 +160,7 @@ impl Store {
 fn made_record(store: &mut Store, queue: QueueId, id: RecordId, slot: Slot, output: &mut Output) {
     let (meta, body) = (store.meta(slot), store.body(slot));
     let head = record_head(queue, id, meta, body);
-    let mut crc = vere_checksum::Checksum::crc32c();
+    let mut crc = vere_checksum::Crc32c::default();
     crc.update(&head);
     crc.update(store.segments.octets(meta));
     crc.update(store.segments.octets(body));

@@ -24,7 +24,7 @@ impl<F: StorageFile> Body<F> {
     pub fn check(&self) -> Result<(), StoreError> {
         let length = u64::from(self.head.length);
         let mut window = vec![0; WINDOW.min(self.head.length as usize)];
-        let mut crc = vere_checksum::Checksum::crc32();
+        let mut crc = vere_checksum::Crc32::default();
         let mut read = 0;
         while read < length {
             let octets = (window.len() as u64).min(length - read) as usize;

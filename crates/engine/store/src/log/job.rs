@@ -375,7 +375,7 @@ impl<S: Storage> ReclaimJob<S> {
 fn copy<F: StorageFile>(file: &F, found: &Found, out: &mut Rewriting<F>) -> io::Result<()> {
     let octets = found.head.end() - found.head.position;
     out.begin(found.head.position);
-    let mut crc = vere_checksum::Checksum::crc32();
+    let mut crc = vere_checksum::Crc32::default();
     let (mut piece, mut done) = (Vec::new(), 0);
     while done < octets {
         let count = (octets - done).min(PIECE) as usize;
@@ -417,7 +417,7 @@ fn is_whole_state<F: StorageFile>(
     let Some(head) = head.filter(whole) else {
         return Ok(false);
     };
-    let mut crc = vere_checksum::Checksum::crc32();
+    let mut crc = vere_checksum::Crc32::default();
     let (mut piece, mut done, length) = (Vec::new(), 0, u64::from(head.length));
     let mut is_state = false;
     while done < length {

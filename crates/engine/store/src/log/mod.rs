@@ -236,7 +236,7 @@ impl<S: Storage> Log<S> {
             });
         };
         self.reserve((RECORD_HEAD + length) as u64)?;
-        let mut crc = vere_checksum::Checksum::crc32();
+        let mut crc = vere_checksum::Crc32::default();
         parts.iter().for_each(|part| crc.update(part));
         let head = RecordHead {
             log: self.id,
