@@ -170,6 +170,17 @@ impl Store {
     ) -> Result<(), NodeRefusal> {
         self.batches += 1;
         self.named.clear();
+        let tried = self.try_changes(changes, full);
+        // First: a record that is named twice was taken from the figures twice.
+        self.named_once()?;
+        self.check_group(&tried?)
+    }
+
+    fn try_changes<'a>(
+        &mut self,
+        changes: impl Iterator<Item = Change<'a>>,
+        full: bool,
+    ) -> Result<Sum, NodeRefusal> {
         let (mut body_len, mut sum) = (0, Sum::default());
         for change in changes {
             match change {
@@ -213,8 +224,7 @@ impl Store {
                 }
             }
         }
-        self.named_once()?;
-        self.check_group(&sum)
+        Ok(sum)
     }
 
     /// Whether the group's limit permits the batch. A batch that ends or moves records may exceed

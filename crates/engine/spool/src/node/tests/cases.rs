@@ -615,3 +615,35 @@ fn limits_of_queues_and_their_number() {
     assert_eq!(refusals(&pair), [NodeRefusal::QueueNotEmpty]);
     assert_eq!(pair.node.queues("gateway").len(), 1);
 }
+
+/// A record that is named twice gives no space twice: the batch conflicts, full queue or not.
+#[test]
+fn a_record_named_twice_conflicts_before_a_queue_is_full() {
+    let mut pair = Pair::new(small_memory(), None);
+    pair.connect();
+    let limits = QueueLimits {
+        length_max: 2,
+        bytes_max: 100,
+    };
+    let (queue, _) = pair.owner.create_queue("a", limits).unwrap();
+    for _ in 0..2 {
+        pair.owner.commit(put(queue, &body(1))).unwrap();
+    }
+    for (deleted, added) in [(1, 2), (2, 1), (2, 2), (2, 3)] {
+        let mut batch = Batch::new();
+        for _ in 0..deleted {
+            batch.delete(queue, RecordId(1));
+        }
+        for _ in 0..added {
+            batch.put(queue, Bytes::new(), body(1));
+        }
+        pair.owner.commit(batch).unwrap();
+    }
+    pair.settle();
+    let refusals: Vec<_> = pair.refused().iter().map(|(_, why)| *why).collect();
+    let conflict = NodeRefusal::BatchConflict;
+    assert_eq!(
+        refusals,
+        [NodeRefusal::QueueFull, conflict, conflict, conflict]
+    );
+}

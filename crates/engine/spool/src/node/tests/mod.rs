@@ -85,12 +85,29 @@ impl Model {
         self.queues.entry(id).or_insert(queue).limits = limits;
     }
 
-    /// All or nothing, the simple way: on a copy.
+    /// All or nothing, the simple way: on a copy. A record that was named twice is the first reason to refuse.
     fn batch(&mut self, batch: &Batch, ids: &[RecordId]) -> Result<(), NodeRefusal> {
         let mut trial = self.clone();
+        let mut named = Vec::new();
+        let done = self.operations(&mut trial, batch, ids, &mut named);
+        named.sort_unstable();
+        if named.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(NodeRefusal::BatchConflict);
+        }
+        done?;
+        *self = trial;
+        Ok(())
+    }
+
+    fn operations(
+        &mut self,
+        trial: &mut Self,
+        batch: &Batch,
+        ids: &[RecordId],
+        named: &mut Vec<(QueueId, RecordId)>,
+    ) -> Result<(), NodeRefusal> {
         let mut ids = ids.iter().map(|id| id.0);
         let mut body_before = Vec::new();
-        let mut named = Vec::new();
         for operation in batch.operations() {
             match operation {
                 Operation::Put { queue, meta, body } => {
@@ -100,19 +117,19 @@ impl Model {
                     trial.queue(*queue)?.put(id, (meta.to_vec(), body), true)?;
                 }
                 Operation::Delete { queue, id } => {
-                    named.push((*queue, *id));
                     self.queue(*queue)?
                         .records
                         .get(&id.0)
                         .ok_or(NodeRefusal::NoRecord)?;
+                    named.push((*queue, *id));
                     trial.queue(*queue)?.records.remove(&id.0);
                 }
                 Operation::Replace { queue, id, meta } => {
-                    named.push((*queue, *id));
                     self.queue(*queue)?
                         .records
                         .get(&id.0)
                         .ok_or(NodeRefusal::NoRecord)?;
+                    named.push((*queue, *id));
                     if let Some(record) = trial.queue(*queue)?.records.get_mut(&id.0) {
                         record.0 = meta.to_vec();
                     }
@@ -123,11 +140,11 @@ impl Model {
                     to,
                     meta,
                 } => {
-                    named.push((*queue, *id));
                     self.queue(*queue)?
                         .records
                         .get(&id.0)
                         .ok_or(NodeRefusal::NoRecord)?;
+                    named.push((*queue, *id));
                     let record = trial.queue(*queue)?.records.remove(&id.0);
                     let mut record = record.unwrap_or_default();
                     if let Some(meta) = meta {
@@ -138,11 +155,6 @@ impl Model {
                 }
             }
         }
-        named.sort_unstable();
-        if named.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(NodeRefusal::BatchConflict);
-        }
-        *self = trial;
         Ok(())
     }
 }
