@@ -68,8 +68,10 @@ impl Crc32c {
 mod tests {
     use super::*;
 
+    type Sum = fn(&[u8]) -> u32;
+
     /// Each checksum with its reflected polynomial.
-    const KINDS: [(fn(&[u8]) -> u32, u32); 2] = [(crc32, 0xEDB8_8320), (crc32c, 0x82F6_3B78)];
+    const KINDS: [(Sum, u32); 2] = [(crc32, 0xEDB8_8320), (crc32c, 0x82F6_3B78)];
 
     /// The check value of the catalogue of CRCs, and RFC 3720 appendix B.4.
     #[test]
