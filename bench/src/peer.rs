@@ -4,12 +4,13 @@
 //! nothing behind: an installed system of the same kind is neither read nor touched.
 
 mod postfix;
+mod settings;
 mod vere;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use tempfile::TempDir;
 
 pub(crate) use postfix::Destination;
 pub use postfix::PostfixSetup;
+pub(crate) use settings::{Settings, free_address};
 use vere::Nodes;
 pub(crate) use vere::Ways;
 
@@ -295,11 +297,6 @@ fn greets(address: SocketAddr) -> bool {
     stream.set_read_timeout(Some(second)).is_ok()
         && stream.read_exact(&mut code).is_ok()
         && code == *b"220"
-}
-
-/// A loopback address with a port that was free at the time of the call.
-pub(crate) fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind(("127.0.0.1", 0))?.local_addr()
 }
 
 /// A new directory below `base`, open to daemons with users of their own.

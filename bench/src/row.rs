@@ -55,6 +55,29 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// A figure without a peer and without a bar.
+    pub(crate) fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
+        let name = name.into();
+        Self {
+            name,
+            value,
+            unit,
+            ..Self::default()
+        }
+    }
+
+    /// The figure beside that of a peer.
+    pub(crate) fn beside(mut self, peer: impl Into<Option<(String, f64)>>) -> Self {
+        self.peer = peer.into();
+        self
+    }
+
+    /// The figure with a bar.
+    pub(crate) fn bar(mut self, bar: impl Into<Option<Bar>>) -> Self {
+        self.bar = bar.into();
+        self
+    }
+
     /// The figure divided by the peer's figure.
     pub(crate) fn ratio(&self) -> Option<f64> {
         let (_, peer) = self.peer.as_ref()?;

@@ -51,18 +51,20 @@ pub fn run(args: &SpoolArgs) -> Result<(), BenchError> {
     let arguments = std::env::args_os().skip(1);
     let again: Vec<OsString> = iter::once(own.into()).chain(arguments).collect();
     let setting = Setting {
-        vere: Some(&vere),
+        plan: &plan,
+        vere: &vere,
         own: Some(&again),
         base: &base,
         placement: Placement::OneCore,
     };
-    let report = measure_all(&plan, setting)?;
+    let report = measure_all(setting)?;
     args.common
         .publish(&report.table(), &report.json(), &report.page())?;
     Ok(())
 }
 
-fn measure_all(plan: &Plan, mut setting: Setting<'_>) -> Result<Report, BenchError> {
+fn measure_all(mut setting: Setting<'_>) -> Result<Report, BenchError> {
+    let plan = setting.plan;
     let mut report = Report::new(Header::new("spool", plan.quick, setting.base));
     setting.placement = cores::choose(&setting, throughput::WINDOW, &mut report)?;
     note(setting.placement.text());
@@ -76,7 +78,7 @@ fn measure_all(plan: &Plan, mut setting: Setting<'_>) -> Result<Report, BenchErr
     ];
     for (part, measure) in parts {
         if plan.parts.contains(&part) {
-            measure(plan, &setting, &mut report)?;
+            measure(&setting, &mut report)?;
             note(&format!(
                 "{part:?}: done after {:.1} s",
                 report.header.began.elapsed().as_secs_f64()
@@ -87,7 +89,7 @@ fn measure_all(plan: &Plan, mut setting: Setting<'_>) -> Result<Report, BenchErr
     Ok(report)
 }
 
-type Measure = fn(&Plan, &Setting<'_>, &mut Report) -> Result<(), BenchError>;
+type Measure = fn(&Setting<'_>, &mut Report) -> Result<(), BenchError>;
 
 #[cfg(test)]
 mod tests {
@@ -108,12 +110,13 @@ mod tests {
             ..Plan::quick()
         };
         let setting = Setting {
-            vere: Some("/bin/false".as_ref()),
+            plan: &plan,
+            vere: "/bin/false".as_ref(),
             own: None,
             base: base.path(),
             placement: Placement::OneCore,
         };
-        let report = measure_all(&plan, setting).unwrap();
+        let report = measure_all(setting).unwrap();
         assert!(
             report
                 .header

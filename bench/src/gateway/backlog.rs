@@ -28,7 +28,7 @@ pub(super) fn run(messages: u32, vere: &Path, base: &Path) -> Result<Vec<Row>, B
     let queue = format!("relay:{next_hop}");
     ask(&peer, vere, &["queue", "hold", &queue])?;
     let stored = store(messages, &peer)?;
-    let mut rows = rates("stored", messages, &stored);
+    let mut rows = vec![rates("stored", messages, &stored)];
     for (name, arguments) in [
         ("queue list", vec!["queue", "list", "--json"]),
         ("queue show", vec!["queue", "show", &queue, "--json"]),
@@ -38,14 +38,10 @@ pub(super) fn run(messages: u32, vere: &Path, base: &Path) -> Result<Vec<Row>, B
     }
     ask(&peer, vere, &["queue", "release", &queue])?;
     let drained = drain(stored.len(), &sink);
-    rows.extend(rates("drained", messages, &drained));
-    rows.push(Row {
-        name: format!("{OURS}: missing of {messages} messages"),
-        value: stored.len() as f64 - drained.len() as f64,
-        unit: "messages",
-        bar: Some(Bar::ValueMax(0.0)),
-        ..Row::default()
-    });
+    rows.push(rates("drained", messages, &drained));
+    let missing = stored.len() as f64 - drained.len() as f64;
+    let name = format!("{OURS}: missing of {messages} messages");
+    rows.push(Row::new(name, missing, "messages").bar(Bar::ValueMax(0.0)));
     Ok(rows)
 }
 
@@ -86,7 +82,7 @@ fn drain(messages: usize, sink: &RunningSink) -> Vec<Instant> {
 }
 
 /// The rate of the last parts beside the rate of the first parts.
-fn rates(what: &str, messages: u32, times: &[Instant]) -> Vec<Row> {
+fn rates(what: &str, messages: u32, times: &[Instant]) -> Row {
     let part = times.len() / PARTS;
     let rate = |from: usize, to: usize| {
         let span = times
@@ -96,14 +92,14 @@ fn rates(what: &str, messages: u32, times: &[Instant]) -> Vec<Row> {
         (to - from) as f64 / span.max(1e-9)
     };
     let compared = COMPARED * part;
-    vec![Row {
-        name: format!("{OURS}: {what}, the last {COMPARED} tenths of {messages} messages"),
-        value: rate(times.len() - compared, times.len()),
-        unit: "messages/s",
-        peer: Some(("the first 3".to_owned(), rate(0, compared))),
-        bar: Some(Bar::RatioMin(KEPT_MIN)),
-        ..Row::default()
-    }]
+    let name = format!("{OURS}: {what}, the last {COMPARED} tenths of {messages} messages");
+    Row::new(
+        name,
+        rate(times.len() - compared, times.len()),
+        "messages/s",
+    )
+    .beside(("the first 3".to_owned(), rate(0, compared)))
+    .bar(Bar::RatioMin(KEPT_MIN))
 }
 
 #[cfg(test)]
@@ -117,7 +113,7 @@ mod tests {
         // Half as fast in the second half.
         let at = |number: u64| begin + Duration::from_millis(number + number.saturating_sub(500));
         let times: Vec<_> = (0..1_000).map(at).collect();
-        let row = &rates("stored", 1_000, &times)[0];
+        let row = rates("stored", 1_000, &times);
         let ratio = row.ratio().expect("the first ones");
         assert!((0.49..0.51).contains(&ratio), "{ratio}");
         assert_eq!(row.json()["ok"], false);

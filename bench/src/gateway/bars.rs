@@ -87,18 +87,10 @@ impl Wanted {
             Rival => Some(self.rival(report, metric, case)?),
         };
         let beside = peer.as_ref().map(|(name, _)| format!(", beside {name}"));
-        Some(Row {
-            name: format!(
-                "{OURS}: {}, {case}{}",
-                metric.name,
-                beside.unwrap_or_default()
-            ),
-            value: report.median(metric, OURS, case)?,
-            unit: metric.unit,
-            peer,
-            bar: Some(self.bar),
-            ..Row::default()
-        })
+        let beside = beside.unwrap_or_default();
+        let name = format!("{OURS}: {}, {case}{beside}", metric.name);
+        let row = Row::new(name, report.median(metric, OURS, case)?, metric.unit);
+        Some(row.beside(peer).bar(self.bar))
     }
 
     fn rival(&self, report: &Report, metric: &Metric, case: &str) -> Option<(String, f64)> {

@@ -125,40 +125,30 @@ fn meet(plan: &DestinationsPlan, system: &Peer, sink: &SinkHandle) -> Result<Vec
 }
 
 fn met(plan: &DestinationsPlan, report: &LoadReport, arrivals: &Arrivals) -> Vec<Row> {
-    let row = |what: &str, value, unit| Row {
-        name: format!(
-            "{OURS}: {what}, {EACH} messages to each of {} new destinations",
-            plan.known
-        ),
-        value,
-        unit,
-        ..Row::default()
-    };
+    let to = format!("{EACH} messages to each of {} new destinations", plan.known);
+    let row = |what: &str, value, unit| Row::new(format!("{OURS}: {what}, {to}"), value, unit);
     let seconds = |end: Instant| (end - report.began).as_secs_f64().max(1e-9);
     let delivered = arrivals.by_id.len() as f64;
     let last = arrivals.last.unwrap_or(report.began);
+    let missing = arrivals.missing(&report.acked).len();
     vec![
         row("taken", report.acked_per_second(), "messages/s"),
         row("delivered", delivered / seconds(last), "messages/s"),
         row("until the last is delivered", seconds(last), "s"),
-        row(
-            "missing",
-            arrivals.missing(&report.acked).len() as f64,
-            "messages",
-        ),
+        row("missing", missing as f64, "messages"),
     ]
 }
 
 /// The growth of memory for each destination.
 fn memory(plan: &DestinationsPlan, before: (f64, f64), after: (f64, f64)) -> Vec<Row> {
-    let row = |what: &str, before: f64, after: f64| Row {
-        name: format!(
-            "{OURS}: memory of {what} for each of {} idle destinations",
-            plan.known
-        ),
-        value: ((after - before) / f64::from(plan.known)).max(0.0),
-        unit: "octets",
-        ..Row::default()
+    let row = |what: &str, before: f64, after: f64| {
+        let known = plan.known;
+        let name = format!("{OURS}: memory of {what} for each of {known} idle destinations");
+        Row::new(
+            name,
+            ((after - before) / f64::from(known)).max(0.0),
+            "octets",
+        )
     };
     vec![
         row("the gateway", before.0, after.0),

@@ -39,11 +39,6 @@ pub(super) fn looked(
         ask(peer, vere, arguments)?;
         times.push(begun.elapsed().as_secs_f64() * 1e3);
     }
-    Ok(Row {
-        name: format!("{OURS}: {name}"),
-        value: median(times).unwrap_or(0.0),
-        unit: "ms",
-        bar: Some(Bar::ValueMax(LOOK_MAX)),
-        ..Row::default()
-    })
+    let median = median(times).unwrap_or(0.0);
+    Ok(Row::new(format!("{OURS}: {name}"), median, "ms").bar(Bar::ValueMax(LOOK_MAX)))
 }

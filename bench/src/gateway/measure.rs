@@ -103,32 +103,18 @@ pub(crate) struct Metric {
     pub(crate) of: fn(&Measurement) -> f64,
 }
 
+impl Metric {
+    const fn new(name: &'static str, unit: &'static str, of: fn(&Measurement) -> f64) -> Self {
+        Self { name, unit, of }
+    }
+}
+
 pub(crate) const METRICS: &[Metric] = &[
-    Metric {
-        name: "delivered",
-        unit: "messages/s",
-        of: |run| run.delivered_per_second,
-    },
-    Metric {
-        name: "CPU",
-        unit: "us/message",
-        of: |run| run.cpu_us_per_message,
-    },
-    Metric {
-        name: "reply p50",
-        unit: "us",
-        of: |run| run.reply_p50_us,
-    },
-    Metric {
-        name: "reply p99",
-        unit: "us",
-        of: |run| run.reply_p99_us,
-    },
-    Metric {
-        name: "arrival p99",
-        unit: "ms",
-        of: |run| run.arrival_p99_ms,
-    },
+    Metric::new("delivered", "messages/s", |run| run.delivered_per_second),
+    Metric::new("CPU", "us/message", |run| run.cpu_us_per_message),
+    Metric::new("reply p50", "us", |run| run.reply_p50_us),
+    Metric::new("reply p99", "us", |run| run.reply_p99_us),
+    Metric::new("arrival p99", "ms", |run| run.arrival_p99_ms),
 ];
 
 /// The metric of a name.
@@ -137,11 +123,7 @@ pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
 }
 
 /// Lost messages: a figure of comparisons of our systems with each other.
-pub(super) const MISSING: Metric = Metric {
-    name: "missing",
-    unit: "messages",
-    of: |run| run.missing as f64,
-};
+pub(super) const MISSING: Metric = Metric::new("missing", "messages", |run| run.missing as f64);
 
 impl Metric {
     /// The row of the medians of one of our systems, beside the medians of another.
@@ -150,13 +132,8 @@ impl Metric {
             let runs = runs.iter().filter(|run| run.target == name);
             median(runs.map(self.of)).unwrap_or(0.0)
         };
-        Row {
-            name: format!("{OURS}: {}, {load}", self.name),
-            value: of(ours),
-            unit: self.unit,
-            peer: Some((peer.to_owned(), of(peer))),
-            ..Row::default()
-        }
+        let name = format!("{OURS}: {}, {load}", self.name);
+        Row::new(name, of(ours), self.unit).beside((peer.to_owned(), of(peer)))
     }
 }
 

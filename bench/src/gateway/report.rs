@@ -46,12 +46,9 @@ impl Report {
     }
 
     fn row(&self, metric: &Metric, target: &str, case: &str) -> Option<Row> {
-        Some(Row {
-            name: format!("{target}: {}, {case}", metric.name),
-            value: self.median(metric, target, case)?,
-            unit: metric.unit,
-            ..Row::default()
-        })
+        let name = format!("{target}: {}, {case}", metric.name);
+        let value = self.median(metric, target, case)?;
+        Some(Row::new(name, value, metric.unit))
     }
 
     /// A table for a terminal.

@@ -5,12 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use super::settings::{FILE, Settings};
 use super::{Peer, PeerError, folder, free_address, spawn};
 use crate::process::guard;
-
-/// The file names of settings and zone, in the directory of the system.
-const CONFIGURATION: &str = "vere.toml";
-const ZONE: &str = "zone";
 
 /// The routes of mail.
 #[derive(Debug, Clone)]
@@ -55,66 +52,39 @@ pub(super) fn start(
 }
 
 /// Writes the settings; returns the address of the SMTP listener, and the path of the settings.
-fn write_files(folder: &Path, ways: &Ways, nodes: Nodes) -> io::Result<(SocketAddr, PathBuf)> {
-    if let Ways::Zone { records, .. } = ways {
-        fs::write(folder.join(ZONE), records)?;
-    }
-    let address = free_address()?;
-    let file = folder.join(CONFIGURATION);
-    fs::write(&file, configuration(folder, address, ways) + &spool(nodes)?)?;
-    Ok((address, file))
-}
-
+///
 /// A relay for the loopback, for a client with many sessions; every message is synced before the reply, and all other
 /// settings are as shipped.
-fn configuration(folder: &Path, address: SocketAddr, ways: &Ways) -> String {
+fn write_files(folder: &Path, ways: &Ways, nodes: Nodes) -> io::Result<(SocketAddr, PathBuf)> {
+    let zone = folder.join("zone");
     let ways = match ways {
-        Ways::To(next_hop) => format!(
-            "[delivery]\nlocal = \"maildir\"\n[[route]]\ndomain = \"*\"\nnext_hop = \"{next_hop}\"\n"
-        ),
-        Ways::Zone { port, .. } => format!(
-            "[resolver]\nzone = \"{}\"\n[delivery]\nlocal = \"maildir\"\nport = {port}\nmta_sts = \"off\"\ntls = \"off\"\n",
-            folder.join(ZONE).display()
-        ),
+        Ways::To(next_hop) => {
+            format!("local = \"maildir\"\n[[route]]\ndomain = \"*\"\nnext_hop = \"{next_hop}\"\n")
+        }
+        Ways::Zone { port, records } => {
+            fs::write(&zone, records)?;
+            format!(
+                "local = \"maildir\"\nport = {port}\nmta_sts = \"off\"\ntls = \"off\"\n\
+                 [resolver]\nzone = \"{}\"\n",
+                zone.display()
+            )
+        }
     };
-    format!(
-        "version = 1\n\
-         hostname = \"vere.bench.test\"\n\
-         data = \"{}/data\"\n\
-         [smtp]\n\
-         listen = [\"{address}\"]\n\
-         [submission]\n\
-         listen = []\n\
-         [submissions]\n\
-         listen = []\n\
-         [lmtp]\n\
-         listen = []\n\
-         [relay]\n\
-         networks = [\"127.0.0.0/8\"]\n\
-         [limits]\n\
-         connections_per_client_max = 1000\n\
-         {ways}",
-        folder.display(),
-    )
-}
-
-/// The section `[spool]` of the settings.
-fn spool(nodes: Nodes) -> io::Result<String> {
     let (names, slow_after) = match nodes {
         Nodes::Two => (&["a", "b"][..], ""),
         Nodes::Three => (&["a", "b", "c"][..], "slow_after = \"2s\"\n"),
     };
-    let mut text = format!("[spool]\ndurability = \"synced\"\n{slow_after}");
-    for name in names {
-        let address = free_address()?;
-        text += &format!("[[spool.node]]\nname = \"{name}\"\nlisten = \"{address}\"\n");
-    }
-    Ok(text)
+    let address = free_address()?;
+    let settings = Settings::new(&folder.join("data"), &[("smtp", address)]).with(&format!(
+        "[relay]\nnetworks = [\"127.0.0.0/8\"]\n[limits]\nconnections_per_client_max = 1000\n\
+         [spool]\ndurability = \"synced\"\n{slow_after}[delivery]\n{ways}"
+    ));
+    Ok((address, settings.nodes(names)?.write(folder)?))
 }
 
 /// The output of a command about the system in `folder`.
 pub(super) fn ask(vere: &Path, folder: &Path, arguments: &[&str]) -> io::Result<Vec<u8>> {
     let mut command = std::process::Command::new(vere);
     command.args(arguments).arg("-c");
-    guard::said_by(command.arg(folder.join(CONFIGURATION)))
+    guard::said_by(command.arg(folder.join(FILE)))
 }

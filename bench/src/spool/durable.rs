@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::drive::{Until, drive};
-use super::plan::{Plan, Setting, body, kb};
+use super::plan::{Setting, body, kb};
 use super::report::Report;
 use super::systems::{NodeMode, Server, Target, VERE, VERE_TWO, VERE_TWO_ONE_LOGS, WRITER};
 use super::vere_wire::Session;
@@ -29,31 +29,23 @@ const RESTART_MAX: f64 = 10.0;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Measures both.
-pub(super) fn measure(
-    plan: &Plan,
-    setting: &Setting<'_>,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    let Some(vere) = setting.vere else {
-        return Ok(());
-    };
-    let start = || Server::vere(vere, setting.base, NodeMode::Synced, MEMORY_MAX);
+pub(super) fn measure(setting: &Setting<'_>, report: &mut Report) -> Result<(), BenchError> {
+    let start = || Server::vere(setting.vere, setting.base, NodeMode::Synced, MEMORY_MAX);
     let Some(mut node) = there(start(), &mut report.header)? else {
         return Ok(());
     };
     if let Some(second) = there(start(), &mut report.header)? {
-        synced(plan, setting, [&node, &second], report)?;
+        synced(setting, [&node, &second], report)?;
     }
     let kill = Kill {
-        messages: plan.killed,
-        size: plan.killed_size,
+        messages: setting.plan.killed,
+        size: setting.plan.killed_size,
         what: "",
     };
     restart(&kill, &mut node, report)
 }
 
 fn synced(
-    plan: &Plan,
     setting: &Setting<'_>,
     nodes: [&Server; 2],
     report: &mut Report,
@@ -71,10 +63,10 @@ fn synced(
     ];
     let name = |size: usize| format!("synced, store and delete, {}, 1 MiB in flight", kb(size));
     let until = Until::After {
-        warm: plan.warm * 2,
-        time: plan.time * 5,
+        warm: setting.plan.warm * 2,
+        time: setting.plan.time * 5,
     };
-    for _ in 0..plan.rounds {
+    for _ in 0..setting.plan.rounds {
         for size in SIZES {
             for target in &targets {
                 let mut lanes = target.lanes(1, &body(size), WINDOW)?;

@@ -13,8 +13,8 @@ use vere_spoolwire::{Answer, RecordId};
 
 use super::drive::{Until, drive};
 use super::durable::{Kill, restart};
-use super::plan::{Plan, Setting, body};
-use super::report::{Plot, Report};
+use super::plan::{Setting, body};
+use super::report::Report;
 use super::systems::{NodeMode, Server, VERE};
 use super::vere_wire::{Session, fetch};
 use crate::error::BenchError;
@@ -75,14 +75,7 @@ impl Drop for MemoryGroup {
 }
 
 /// Fills and reads the queue. A refusal by the node, or a machine without such limits, is noted.
-pub(super) fn measure(
-    plan: &Plan,
-    setting: &Setting<'_>,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    let Some(vere) = setting.vere else {
-        return Ok(());
-    };
+pub(super) fn measure(setting: &Setting<'_>, report: &mut Report) -> Result<(), BenchError> {
     let group = match MemoryGroup::create() {
         Ok(group) => group,
         Err(error) => {
@@ -93,7 +86,7 @@ pub(super) fn measure(
         }
     };
     let enter = |command: Vec<OsString>| entering(&group.path, &command);
-    let start = |mode| Server::vere_by(vere, setting.base, mode, MEMORY_MAX, enter);
+    let start = |mode| Server::vere_by(setting.vere, setting.base, mode, MEMORY_MAX, enter);
     let Some(node) = there(start(NodeMode::Memory), &mut report.header)? else {
         return Ok(());
     };
@@ -102,7 +95,7 @@ pub(super) fn measure(
     let writer = Writer {
         group: &group,
         file: folder.path().join("file"),
-        messages: plan.limited / PARTS,
+        messages: setting.plan.limited / PARTS,
     };
     if let Err(error) = fill_and_read(&node, &writer, report) {
         report
@@ -111,16 +104,10 @@ pub(super) fn measure(
     }
     drop((node, folder));
     for (kind, title) in [("put", "stored"), ("fetched", "read back")] {
-        report.plots.push(Plot {
-            title: format!(
-                "{} x 10 KB in 2 GiB of memory, {title}, by tenths",
-                plan.limited
-            ),
-            unit: "messages/s",
-            points: (0..PARTS)
-                .map(|part| (format!("{}", part + 1), name(kind, part)))
-                .collect(),
-        });
+        let count = setting.plan.limited;
+        let title = format!("{count} x 10 KB in 2 GiB of memory, {title}, by tenths");
+        let points = (0..PARTS).map(|part| (format!("{}", part + 1), name(kind, part)));
+        report.plot(title, "messages/s", points);
         for part in 0..PARTS {
             report.beside(&name(kind, part), VERE, FILE, Bar::RatioMin(0.7));
         }
@@ -130,7 +117,7 @@ pub(super) fn measure(
         return Ok(());
     };
     let kill = Kill {
-        messages: plan.limited,
+        messages: setting.plan.limited,
         size: SIZE,
         what: " in 2 GiB of memory",
     };

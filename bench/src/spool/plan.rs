@@ -146,9 +146,10 @@ impl Placement {
     }
 }
 
-/// The programs to start, and their placement.
+/// What is measured, the programs to start, and their placement.
 pub(super) struct Setting<'a> {
-    pub(super) vere: Option<&'a Path>,
+    pub(super) plan: &'a Plan,
+    pub(super) vere: &'a Path,
     /// The command of the benchmark itself; `None` in tests.
     pub(super) own: Option<&'a [OsString]>,
     pub(super) base: &'a Path,

@@ -12,8 +12,8 @@ use super::drive::{Lane, Until, drive};
 use super::fixed::command;
 use super::floor;
 use super::floor_wire::FloorWire;
-use super::plan::{Placement, Plan, Setting, body};
-use super::report::{Plot, Report};
+use super::plan::{Placement, Setting, body};
+use super::report::Report;
 use super::systems::{FLOOR, Floor, NodeMode, Server, VERE};
 use super::vere_wire::{Session, fetch};
 use crate::error::BenchError;
@@ -49,23 +49,16 @@ struct Source {
 }
 
 /// Fills queues, reads the queues back in blocks of all lengths, in turns.
-pub(super) fn measure(
-    plan: &Plan,
-    setting: &Setting<'_>,
-    report: &mut Report,
-) -> Result<(), BenchError> {
+pub(super) fn measure(setting: &Setting<'_>, report: &mut Report) -> Result<(), BenchError> {
+    let plan = setting.plan;
     let cores = Cores::enter(setting.placement);
     let messages = plan.recovered;
     let mut servers = Vec::new();
     let mut sources = Vec::new();
     let floor = Floor::start(setting)?;
     sources.push(fill_floor(&floor, messages)?);
-    if let Some(vere) = setting.vere
-        && let Some(node) = there(
-            Server::vere(vere, setting.base, NodeMode::Memory, 4 << 30),
-            &mut report.header,
-        )?
-    {
+    let node = Server::vere(setting.vere, setting.base, NodeMode::Memory, 4 << 30);
+    if let Some(node) = there(node, &mut report.header)? {
         sources.push(memory(report, VERE, &node, messages, || {
             fill_vere(&node, messages)
         })?);
@@ -98,15 +91,10 @@ pub(super) fn measure(
             report.add(&name(*block, messages), "s", LOOPBACK, seconds);
         }
     }
-    report.plots.push(Plot {
-        title: format!("Figure 6: recovery of {messages} messages of 1 KB by messages in a block"),
-        unit: "s",
-        points: plan
-            .blocks
-            .iter()
-            .map(|block| (block.to_string(), name(*block, messages)))
-            .collect(),
-    });
+    let title = format!("Figure 6: recovery of {messages} messages of 1 KB by messages in a block");
+    let points = plan.blocks.iter();
+    let points = points.map(|block| (block.to_string(), name(*block, messages)));
+    report.plot(title, "s", points);
     if let Some(block) = plan.blocks.last() {
         let what = name(*block, messages);
         report.beside(&what, VERE, LOOPBACK, Bar::RatioMax(2.0));

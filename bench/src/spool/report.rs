@@ -70,6 +70,20 @@ impl Report {
         });
     }
 
+    /// Adds a group of figures: the label below each point, and its figure.
+    pub(super) fn plot(
+        &mut self,
+        title: impl Into<String>,
+        unit: &'static str,
+        points: impl IntoIterator<Item = (String, String)>,
+    ) {
+        self.plots.push(Plot {
+            title: title.into(),
+            unit,
+            points: points.into_iter().collect(),
+        });
+    }
+
     /// Sets a bar for a value.
     pub(super) fn bar(&mut self, what: &str, system: &'static str, bar: Bar) {
         self.want(what, system, None, bar);
@@ -131,12 +145,8 @@ impl Report {
             let bars = self.bars.iter();
             let own: Vec<&Wanted> = bars.filter(|bar| (&*bar.what, bar.system) == key).collect();
             if own.is_empty() {
-                rows.push(Row {
-                    name: format!("{}: {}", sample.system, sample.what),
-                    value,
-                    unit: sample.unit,
-                    ..Row::default()
-                });
+                let name = format!("{}: {}", sample.system, sample.what);
+                rows.push(Row::new(name, value, sample.unit));
             }
             rows.extend(
                 own.into_iter()

@@ -3,7 +3,7 @@
 use super::cores::Cores;
 use super::drive::{Until, drive};
 use super::plan::{Plan, Setting, body, kb};
-use super::report::{Plot, Report};
+use super::report::Report;
 use super::systems::{
     FLOOR, Floor, MEMCACHED_QUIET, MEMCACHED_TEXT, NodeMode, REDIS_LIST, REDIS_SET, Server, Target,
     VERE, VERE_TWO,
@@ -37,21 +37,19 @@ fn start(setting: &Setting<'_>, report: &mut Report) -> Result<Systems, BenchErr
     let floor = Floor::start(setting)?;
     let mut targets = vec![Target::new(FLOOR, floor.address)];
     let mut servers = Vec::new();
-    if let Some(vere) = setting.vere {
-        let node = || Server::vere(vere, base, NodeMode::Memory, MEMORY_MAX);
-        if let Some(node) = there(node(), &mut report.header)? {
-            targets.push(Target::new(VERE, node.address));
-            servers.push(node);
-        }
-        // Further nodes: the number of groups of a node is limited.
-        if let (Some(first), Some(second)) = (
-            there(node(), &mut report.header)?,
-            there(node(), &mut report.header)?,
-        ) {
-            let both = [first.address, second.address];
-            targets.push(Target::replicas(VERE_TWO, &both));
-            servers.extend([first, second]);
-        }
+    let node = || Server::vere(setting.vere, base, NodeMode::Memory, MEMORY_MAX);
+    if let Some(node) = there(node(), &mut report.header)? {
+        targets.push(Target::new(VERE, node.address));
+        servers.push(node);
+    }
+    // Further nodes: the number of groups of a node is limited.
+    if let (Some(first), Some(second)) = (
+        there(node(), &mut report.header)?,
+        there(node(), &mut report.header)?,
+    ) {
+        let both = [first.address, second.address];
+        targets.push(Target::replicas(VERE_TWO, &both));
+        servers.extend([first, second]);
     }
     if let Some(memcached) = there(Server::memcached(base), &mut report.header)? {
         targets.push(Target::new(MEMCACHED_TEXT, memcached.address));
@@ -71,11 +69,8 @@ fn start(setting: &Setting<'_>, report: &mut Report) -> Result<Systems, BenchErr
 }
 
 /// Measures all sizes with a single connection and with many.
-pub(super) fn measure(
-    plan: &Plan,
-    setting: &Setting<'_>,
-    report: &mut Report,
-) -> Result<(), BenchError> {
+pub(super) fn measure(setting: &Setting<'_>, report: &mut Report) -> Result<(), BenchError> {
+    let plan = setting.plan;
     for connections in plan.connections {
         // Many connections are served by several threads, where a server has several threads.
         let cores = (*connections == 1).then(|| Cores::enter(setting.placement));
@@ -99,15 +94,9 @@ pub(super) fn measure(
                 }
             }
         }
-        report.plots.push(Plot {
-            title: format!("Figure 4: store and delete, {}", plural(*connections)),
-            unit: "messages/s",
-            points: plan
-                .sizes
-                .iter()
-                .map(|size| (kb(*size), named(*size)))
-                .collect(),
-        });
+        let title = format!("Figure 4: store and delete, {}", plural(*connections));
+        let points = plan.sizes.iter().map(|size| (kb(*size), named(*size)));
+        report.plot(title, "messages/s", points);
         if *connections == 1 {
             best_window(plan, &systems.targets, report)?;
         }
@@ -145,14 +134,9 @@ fn best_window(plan: &Plan, targets: &[Target], report: &mut Report) -> Result<(
             }
         }
     }
-    report.plots.push(Plot {
-        title: format!("Octets in flight: {}", name(*size, 1)),
-        unit: "messages/s",
-        points: WINDOWS
-            .iter()
-            .map(|window| (format!("{} KiB", window >> 10), named(*window)))
-            .collect(),
-    });
+    let title = format!("Octets in flight: {}", name(*size, 1));
+    let points = WINDOWS.map(|window| (format!("{} KiB", window >> 10), named(window)));
+    report.plot(title, "messages/s", points);
     for target in targets {
         let all = WINDOWS.map(|window| report.median(&named(window), target.name));
         let usual = report.median(&name(*size, 1), target.name);

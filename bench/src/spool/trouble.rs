@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::plan::{Plan, Setting};
-use super::report::{Plot, Report};
+use super::report::Report;
 use crate::error::BenchError;
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress};
 use crate::peer::{Peer, there};
@@ -47,14 +47,8 @@ const FAILED: &str = "mail of 10 sessions: not acknowledged";
 const REPLACEMENT: &str = "until a slow node is replaced";
 
 /// Sends mail through a system whose node `b` is disturbed, each disturbance in turns.
-pub(super) fn measure(
-    plan: &Plan,
-    setting: &Setting<'_>,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    let Some(vere) = setting.vere else {
-        return Ok(());
-    };
+pub(super) fn measure(setting: &Setting<'_>, report: &mut Report) -> Result<(), BenchError> {
+    let (plan, vere) = (setting.plan, setting.vere);
     let sink = RunningSink::start(SinkOptions::default()).map_err(failed)?;
     let next_hop = sink.handle().address();
     let Some(peer) = there(Peer::vere(vere, next_hop, setting.base), &mut report.header)? else {
@@ -67,29 +61,23 @@ pub(super) fn measure(
         }
     }
     drop(peer);
-    with_a_spare(plan, setting, next_hop, report)?;
+    with_a_spare(setting, next_hop, report)?;
     for (trouble, well) in [(STOPPED, WELL), (SLOW, WELL), (REPLACED, SPARE_WELL)] {
         report.beside(P99, trouble, well, Bar::RatioMax(P99_RATIO_MAX));
     }
-    report.plots.push(Plot {
-        title: "Mail while a node is in trouble: reply p99".to_owned(),
-        unit: "ms",
-        points: vec![("10 sessions".to_owned(), P99.to_owned())],
-    });
+    let title = "Mail while a node is in trouble: reply p99";
+    report.plot(title, "ms", [("10 sessions".to_owned(), P99.to_owned())]);
     Ok(())
 }
 
 /// Measures a system with a third node. The figure with a slow node is the reply time from the moment when the third
 /// node has replaced the slow node, while the slow node remains slow.
 fn with_a_spare(
-    plan: &Plan,
     setting: &Setting<'_>,
     next_hop: SocketAddr,
     report: &mut Report,
 ) -> Result<(), BenchError> {
-    let Some(vere) = setting.vere else {
-        return Ok(());
-    };
+    let (plan, vere) = (setting.plan, setting.vere);
     let started = Peer::vere_with_spare(vere, next_hop, setting.base);
     let Some(peer) = there(started, &mut report.header)? else {
         return Ok(());
@@ -172,17 +160,15 @@ fn one(
         let sent = load.join().map_err(|_| failed("the load's thread died"))?;
         disturbed.and(sent)
     })?;
-    let ms = |us: u64| us as f64 / 1e3;
-    report.add(
-        P99,
-        "ms",
-        trouble,
-        ms(sent.reply_us.value_at_quantile(0.99)),
-    );
-    report.add(LONGEST, "ms", trouble, ms(sent.reply_us.max()));
-    report.add(RATE, "messages/s", trouble, sent.acked_per_second());
-    let refused = sent.failures.total() as f64;
-    report.add(FAILED, "messages", trouble, refused);
+    let (replies, refused) = (&sent.reply_us, sent.failures.total());
+    for (what, unit, value) in [
+        (P99, "ms", replies.value_at_quantile(0.99) as f64 / 1e3),
+        (LONGEST, "ms", replies.max() as f64 / 1e3),
+        (RATE, "messages/s", sent.acked_per_second()),
+        (FAILED, "messages", refused as f64),
+    ] {
+        report.add(what, unit, trouble, value);
+    }
     Ok(())
 }
 

@@ -95,14 +95,10 @@ impl Report {
 
     fn row(&self, task: &Task, system: &str) -> Option<Row> {
         let is_ours = system == OURS;
-        Some(Row {
-            name: format!("{system}: {}", task.name),
-            value: self.median(task.name, system)?,
-            unit: task.unit,
-            peer: is_ours.then(|| self.peer(task)).flatten(),
-            bar: task.bar.filter(|_| is_ours),
-            ..Row::default()
-        })
+        let value = self.median(task.name, system)?;
+        let row = Row::new(format!("{system}: {}", task.name), value, task.unit);
+        let peer = is_ours.then(|| self.peer(task)).flatten();
+        Some(row.beside(peer).bar(task.bar.filter(|_| is_ours)))
     }
 
     /// Our store beside the peer that finds only words, where both find the same messages.
@@ -113,14 +109,11 @@ impl Report {
         let of = self
             .few
             .map_or_else(String::new, |few| format!(" of {few} messages"));
-        Some(Row {
-            name: format!("{OURS}: {}{of}, beside {XAPIAN}", task.name),
-            value: self.median(task.name, self.own_beside_xapian())?,
-            unit: task.unit,
-            peer: Some((XAPIAN.to_owned(), self.median(task.name, XAPIAN)?)),
-            bar: Some(Bar::RatioMax(1.0)),
-            ..Row::default()
-        })
+        let name = format!("{OURS}: {}{of}, beside {XAPIAN}", task.name);
+        let ours = self.median(task.name, self.own_beside_xapian())?;
+        let peer = (XAPIAN.to_owned(), self.median(task.name, XAPIAN)?);
+        let row = Row::new(name, ours, task.unit).beside(peer);
+        Some(row.bar(Bar::RatioMax(1.0)))
     }
 
     /// The figures of our store for the comparison with Cyrus with Xapian.

@@ -116,14 +116,9 @@ impl Trouble {
         peer: Option<(&str, f64)>,
         bar: Option<Bar>,
     ) -> Row {
-        Row {
-            name: format!("{}: {name}", self.kind.name()),
-            value,
-            unit,
-            peer: peer.map(|(name, value)| (name.to_owned(), value)),
-            bar,
-            flattered: false,
-        }
+        let peer = peer.map(|(name, value)| (name.to_owned(), value));
+        let name = format!("{}: {name}", self.kind.name());
+        Row::new(name, value, unit).beside(peer).bar(bar)
     }
 
     /// Reasons for the end of clients, and the results of honest clients.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::error::BenchError;
-use crate::peer::{OURS, await_ready, folder, free_address, spawn};
+use crate::peer::{OURS, Settings, await_ready, folder, free_address, spawn};
 use crate::process::{Daemon, Process, guard};
 use crate::store::imap::Imap;
 use crate::store::systems::{PASSWORD, vere};
@@ -76,29 +76,23 @@ impl System {
     pub(super) fn start(vere: &Path, base: &Path, quick: bool) -> Result<Self, BenchError> {
         let io = BenchError::io;
         let folder = folder(base, "vere-bench-trouble-").map_err(io("make a folder"))?;
-        let mut ports = Vec::new();
-        for _ in 0..7 {
-            ports.push(free_address().map_err(io("find a port"))?);
-        }
-        let ports: [SocketAddr; 7] = ports
-            .try_into()
-            .map_err(|_| io("find ports")(io::Error::other("too few")))?;
+        let port = || free_address().map_err(io("find a port"));
+        let (smtp, submissions, imap, imaps) = (port()?, port()?, port()?, port()?);
+        let listen = [
+            ("smtp", smtp),
+            ("submissions", submissions),
+            ("imap", imap),
+            ("imaps", imaps),
+            ("lmtp", port()?),
+        ];
         certificate(vere, folder.path()).map_err(io("make a certificate"))?;
-        let file = folder.path().join("vere.toml");
-        let text = settings(folder.path(), &ports, quick);
-        fs::write(&file, text)
-            .and_then(|()| fs::write(folder.path().join("directory.toml"), directory()))
+        let file = fs::write(folder.path().join("directory.toml"), directory())
             .and_then(|()| fs::write(folder.path().join("zone"), "trouble.test MX 0 .\n"))
+            .and_then(|()| write_settings(folder.path(), &listen, quick))
             .map_err(io("write settings"))?;
         let bounds = bounds(vere, &file).map_err(io("ask for the bounds of memory"))?;
-        let command = [
-            vere.into(),
-            "serve".into(),
-            "-c".into(),
-            file.clone().into(),
-        ];
+        let command = [vere.into(), "serve".into(), "-c".into(), file.into()];
         let daemon = spawn(&command, folder.path())?;
-        let [smtp, submissions, imap, imaps, ..] = ports;
         let system = Self {
             smtp,
             submissions,
@@ -203,30 +197,27 @@ fn directory() -> String {
 }
 
 /// As shipped, but with wide bounds where a narrow bound would hide the bound under test.
-fn settings(folder: &Path, ports: &[SocketAddr; 7], quick: bool) -> String {
-    let [smtp, submissions, imap, imaps, lmtp, a, b] = ports;
-    let folder = folder.display();
+fn write_settings(
+    folder: &Path,
+    listen: &[(&str, SocketAddr)],
+    quick: bool,
+) -> io::Result<PathBuf> {
     // So a tenth of the clients reaches the bound as well.
     let bodies = match quick {
         true => "message_size_max = \"10 MiB\"\nbody_memory_max = \"32 MiB\"\n",
         false => "",
     };
-    format!(
-        "version = 1\nhostname = \"vere.bench.test\"\ndata = \"{folder}/data\"\n\
-         [directory]\nstore = \"file:{folder}/directory.toml\"\n\
-         [smtp]\nlisten = [\"{smtp}\"]\n[submission]\nlisten = []\n\
-         [submissions]\nlisten = [\"{submissions}\"]\n\
-         [imap]\nlisten = [\"{imap}\"]\n[imaps]\nlisten = [\"{imaps}\"]\n\
-         [delivery]\nlocal = \"store\"\n\
+    let own = folder.display();
+    let sections = format!(
+        "[directory]\nstore = \"file:{own}/directory.toml\"\n[delivery]\nlocal = \"store\"\n\
          [auth]\nplaintext_networks = [\"127.0.0.0/8\"]\n\
-         [tls]\ncertificate = \"{folder}/made/tls/cert.pem\"\nkey = \"{folder}/made/tls/key.pem\"\n\
-         [resolver]\nzone = \"{folder}/zone\"\n\
-         [lmtp]\nlisten = [\"{lmtp}\"]\n\
+         [tls]\ncertificate = \"{own}/made/tls/cert.pem\"\nkey = \"{own}/made/tls/key.pem\"\n\
+         [resolver]\nzone = \"{own}/zone\"\n\
          [limits]\nqueued_messages_max = 100000\nqueue_memory_max = \"32 MiB\"\n{bodies}\
-         [spool]\nmemory_max = \"64 MiB\"\n\
-         [[spool.node]]\nname = \"a\"\nlisten = \"{a}\"\n\
-         [[spool.node]]\nname = \"b\"\nlisten = \"{b}\"\n"
-    )
+         [spool]\nmemory_max = \"64 MiB\"\n"
+    );
+    let settings = Settings::new(&folder.join("data"), listen).with(&sections);
+    settings.nodes(&["a", "b"])?.write(folder)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::prepared::{DOMAIN, Ports, Prepared, address_of, users};
-use crate::peer::free_address;
+use crate::peer::{Settings, free_address};
 
 /// The password as the cheapest Argon2id hash.
 const PASSWORD_HASH: &str = "$argon2id$v=19$m=8,t=1,p=1$dmVyZS1iZW5jaC1zdG9yZQ\
@@ -33,41 +33,15 @@ pub(super) fn prepare(program: &Path, folder: &Path, ports: Ports) -> io::Result
     fs::create_dir_all(&data)?;
     let directory = directory(DOMAIN, users().map(|user| address_of(&user)));
     fs::write(folder.join("directory.toml"), directory)?;
-    let (smtp, a, b) = (free_address()?, free_address()?, free_address()?);
-    let text = format!(
-        "version = 1\n\
-         hostname = \"vere.bench.test\"\n\
-         data = \"{}\"\n\
-         [directory]\n\
-         store = \"file:{}\"\n\
-         [smtp]\n\
-         listen = [\"{smtp}\"]\n\
-         [submission]\n\
-         listen = []\n\
-         [submissions]\n\
-         listen = []\n\
-         [imap]\n\
-         listen = [\"{imap}\"]\n\
-         [lmtp]\n\
-         listen = [\"{lmtp}\"]\n\
-         [delivery]\n\
-         local = \"store\"\n\
-         [auth]\n\
-         plaintext_networks = [\"127.0.0.0/8\"]\n\
-         [limits]\n\
-         connections_max = 100000\n\
-         connections_per_client_max = 100000\n\
-         [[spool.node]]\n\
-         name = \"a\"\n\
-         listen = \"{a}\"\n\
-         [[spool.node]]\n\
-         name = \"b\"\n\
-         listen = \"{b}\"\n",
-        data.display(),
+    let listen = [("smtp", free_address()?), ("imap", imap), ("lmtp", lmtp)];
+    let sections = format!(
+        "[directory]\nstore = \"file:{}\"\n[delivery]\nlocal = \"store\"\n\
+         [auth]\nplaintext_networks = [\"127.0.0.0/8\"]\n\
+         [limits]\nconnections_max = 100000\nconnections_per_client_max = 100000\n",
         folder.join("directory.toml").display(),
     );
-    let file = folder.join("vere.toml");
-    fs::write(&file, text)?;
+    let settings = Settings::new(&data, &listen).with(&sections);
+    let file = settings.nodes(&["a", "b"])?.write(folder)?;
     Ok(Prepared {
         command: vec![program.into(), "serve".into(), "-c".into(), file.into()],
         // The queues of the gateway lie beside the store.

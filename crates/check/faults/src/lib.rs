@@ -3,9 +3,10 @@
 //! after a crash of [`MemoryMeta`] any prefix of the batches applied since the last persist.
 //!
 //! Both count the writes and can stop at a given number: so a test can cut off the power at every
-//! write.
+//! write. [`etcd`] has members of a cluster in processes of their own.
 
 mod disk;
+pub mod etcd;
 mod meta;
 
 pub use disk::{MemoryDisk, MemoryFile};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::parse::{Requirement, Script};
 use crate::runner::{Dialect, Failure, Heard, Subject, SubjectError, Verdict, run, take_line};
 
-use tls::Stream;
+pub use tls::Stream;
 
 /// The longest wait carried out in real time.
 const WAIT_MAX: Duration = Duration::from_secs(3);

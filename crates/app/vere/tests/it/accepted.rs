@@ -3,29 +3,20 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Authority, Files, Options, Session, System, output_of, vere, wait_until};
+use crate::harness::{
+    Authority, Files, Options, Session, System, fails_with, output_of, vere, wait_until,
+};
 
-struct Setup {
-    authority: Authority,
-    folder: tempfile::TempDir,
-}
+struct Setup(Authority);
 
 impl Setup {
-    fn new() -> Self {
-        Self {
-            authority: Authority::new(),
-            folder: tempfile::tempdir().expect("a temporary directory"),
-        }
-    }
-
     fn sign(&self, name: &str) -> Files {
-        let of = ["mx.example.org", "127.0.0.1"];
-        self.authority.sign(self.folder.path(), name, &of)
+        self.0.sign(name, &["mx.example.org", "127.0.0.1"])
     }
 
     fn shown(&self, system: &System) -> Vec<u8> {
-        let session = Session::greeted(system.smtp).starttls(&self.authority, "mx.example.org");
-        session.expect("a handshake").certificate()
+        let session = Session::greeted(system.smtp).starttls(&self.0, "mx.example.org");
+        session.certificate()
     }
 }
 
@@ -44,7 +35,7 @@ fn breaks(path: &Path) {
 
 #[test]
 fn a_start_with_a_broken_certificate_takes_the_copy_and_says_so() {
-    let setup = Setup::new();
+    let setup = Setup(Authority::new());
     let files = setup.sign("mx");
     let mut system = System::start(&Options::default().certificate(&files));
     assert_eq!(setup.shown(&system), files.der);
@@ -64,32 +55,27 @@ fn a_start_with_a_broken_certificate_takes_the_copy_and_says_so() {
     let mended = setup.sign("mx");
     system.reload();
     wait_until("the new certificate", || setup.shown(&system) == mended.der);
-    system.stop();
 }
 
 #[test]
 fn a_copy_serves_nobody_else() {
-    let setup = Setup::new();
+    let setup = Setup(Authority::new());
     let files = setup.sign("mx");
     let mut system = System::start(&Options::default().certificate(&files));
     let other = setup.sign("other");
     breaks(&other.key);
     system.configure(&Options::default().certificate(&other));
     system.kill();
-    let output = output_of(vere().arg("serve").arg("-c").arg(&system.config), "");
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = fails_with(vere().arg("serve").arg("-c").arg(&system.config), 1);
     assert!(said.contains("tls.key: "), "{said}");
     // The process starts with the settings from before.
     system.configure(&Options::default().certificate(&files));
     system.start_again();
-    system.wait_ready();
-    system.stop();
 }
 
 #[test]
 fn copies_that_no_setting_names_are_removed_by_a_reload_and_by_a_start() {
-    let setup = Setup::new();
+    let setup = Setup(Authority::new());
     let (own, named) = (setup.sign("mx"), setup.sign("named"));
     let alone = Options::default().certificate(&own);
     let both = alone.clone().certificate_for("b.example.org", &named);
@@ -104,5 +90,4 @@ fn copies_that_no_setting_names_are_removed_by_a_reload_and_by_a_start() {
     system.restart();
     assert_eq!(copies(&system), ["default.pem"]);
     system.wait_log(&["copy of a certificate removed", "sni-7.pem"]);
-    system.stop();
 }

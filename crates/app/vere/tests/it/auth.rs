@@ -6,8 +6,8 @@ use crate::harness::{
     Authority, Options, Session, System, assert_has, output_of, program, run, unfold,
 };
 
-fn with_tls(directory: &tempfile::TempDir, authority: &Authority) -> Options {
-    let files = authority.sign(directory.path(), "mx", &["mx.example.org", "127.0.0.1"]);
+fn with_tls(authority: &Authority) -> Options {
+    let files = authority.sign("mx", &["mx.example.org", "127.0.0.1"]);
     Options::default().certificate(&files)
 }
 
@@ -35,7 +35,6 @@ fn swaks_authenticates_with_plain_and_login() {
         assert!(text.contains("535 5.7.8"), "{text}");
     }
     system.wait_mail("bob", 2);
-    system.stop();
 }
 
 /// The client's side of RFC 7677 in Python's standard library, with the check of the server's proof.
@@ -76,21 +75,18 @@ fn python_authenticates_with_scram_sha_256() {
     let Some(python) = program("python3") else {
         return;
     };
-    let directory = tempfile::tempdir().expect("a temporary directory");
     let authority = Authority::new();
-    let system = System::start(&with_tls(&directory, &authority));
-    let ca = authority.write(directory.path());
+    let system = System::start(&with_tls(&authority));
     let scram = |user: &str, password: &str| {
         run(Command::new(&python)
             .args(["-c", SCRAM, &system.submission.to_string(), user, password])
-            .arg(&ca))
+            .arg(&authority.ca))
     };
     assert_eq!(scram("alice@example.org", "secret").trim(), "235");
     assert_eq!(scram("alice@example.org", "wrong").trim(), "535");
     // An unknown user gets salt and nonce all the same, so that no client learns which users exist.
     assert_eq!(scram("nobody@example.org", "secret").trim(), "535");
     assert!(system.wait_mail("bob", 1)[0].contains("\nSubject: by SCRAM\n"));
-    system.stop();
 }
 
 #[test]
@@ -118,14 +114,12 @@ fn gsasl_authenticates_with_every_mechanism() {
         let text = String::from_utf8_lossy(&refused.stdout);
         assert!(text.contains("535 5.7.8"), "{mechanism}: {refused:?}");
     }
-    system.stop();
 }
 
 #[test]
 fn without_tls_authentication_is_neither_offered_nor_taken() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
     let authority = Authority::new();
-    let options = with_tls(&directory, &authority)
+    let options = with_tls(&authority)
         .unset("auth.plaintext_networks")
         .unset("relay.networks");
     let system = System::start(&options);
@@ -139,18 +133,12 @@ fn without_tls_authentication_is_neither_offered_nor_taken() {
         "{reply}"
     );
     session.command("MAIL FROM:<alice@example.org>", "530 5.7.0");
-    let mut session = session
-        .starttls(&authority, "mx.example.org")
-        .expect("a handshake");
+    let mut session = session.starttls(&authority, "mx.example.org");
     let keywords = session.command("EHLO client", "250");
     assert_has(&keywords, &["AUTH SCRAM-SHA-256 PLAIN LOGIN"]);
     session.command("MAIL FROM:<alice@example.org>", "530 5.7.0");
-    session.command(
-        "AUTH PLAIN AGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==",
-        "235 2.7.0",
-    );
+    session.log_in("alice@example.org");
     session.command("MAIL FROM:<alice@example.org>", "250");
-    system.stop();
 }
 
 #[test]
@@ -160,23 +148,15 @@ fn who_is_authenticated_may_relay_under_own_addresses_only() {
     let system = System::start(&options);
     let mut session = Session::greeted(system.submission);
     session.command("MAIL FROM:<alice@example.org>", "530 5.7.0");
-    session.command(
-        "AUTH PLAIN AGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==",
-        "235 2.7.0",
-    );
+    session.log_in("alice@example.org");
     session.command("MAIL FROM:<bob@example.org>", "553 5.7.1");
-    session.submit(
-        "alice@example.org",
-        &["x@example.com"],
-        "Subject: mine\r\n\r\nbody",
-    );
+    session.submit_about("alice@example.org", &["x@example.com"], "mine");
     let text = unfold(&sink.wait_mail(1)[0]);
     assert!(text.contains("with ESMTPA id "), "{text}");
     assert!(
         text.contains("\nDate: ") && text.contains("\nMessage-ID: <"),
         "a submitted message gets the fields it lacks:\n{text}"
     );
-    system.stop();
 }
 
 /// Sessions outlived the removal of their account, or the change of its password.
@@ -206,7 +186,6 @@ fn who_logged_in_sends_until_the_account_or_its_password_changes() {
             "421 4.7.0 account or password changed, log in again, closing connection\r\n"
         );
     }
-    system.stop();
 }
 
 #[test]
@@ -228,5 +207,4 @@ fn guessing_passwords_ends_the_connection() {
         "AUTH PLAIN Ym9iQGV4YW1wbGUub3JnAGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==",
         "535 5.7.8",
     );
-    system.stop();
 }

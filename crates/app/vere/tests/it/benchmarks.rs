@@ -6,7 +6,9 @@ use std::process::{Child, Stdio};
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{in_soak, output_of, require_bench, signal, vere, wait_for, wait_until};
+use crate::harness::{
+    fails_with, in_soak, output_of, require_bench, signal, vere, wait_for, wait_until,
+};
 
 /// A directory open to daemons with users of their own.
 fn folder() -> tempfile::TempDir {
@@ -89,9 +91,7 @@ fn the_words_of_a_benchmark_reach_its_program_unchanged() {
     assert!(help.status.success());
     let none = output_of(vere().arg("bench"), "");
     assert_eq!(none.status.code(), Some(2));
-    let wrong = output_of(vere().args(["sink", "--fault", "no rule"]), "");
-    let said = String::from_utf8_lossy(&wrong.stderr);
-    assert_eq!(wrong.status.code(), Some(2), "{said}");
+    let said = fails_with(vere().args(["sink", "--fault", "no rule"]), 2);
     assert!(said.contains("'no rule' for '--fault <RULE>'"), "{said}");
 }
 
@@ -101,15 +101,13 @@ fn a_missing_program_is_named_with_the_way_to_it() {
     let alone = folder.path().join("vere");
     fs::copy(env!("CARGO_BIN_EXE_vere"), &alone).expect("room");
     let mut command = std::process::Command::new(&alone);
-    let output = output_of(command.args(["bench", "gateway"]).env("PATH", "/none"), "");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let said = fails_with(command.args(["bench", "gateway"]).env("PATH", "/none"), 1);
     assert!(said.contains("make install-bench"), "{said}");
 }
 
 #[test]
 fn nothing_is_left_of_a_benchmark_that_ends_early() {
-    if !in_soak("ending all benchmarks at once") {
+    if !in_soak() {
         return;
     }
     let folder = folder();

@@ -16,7 +16,6 @@ fn swaks_sends_in_the_clear() {
         .args(["--header", "Subject: by swaks"]));
     assert!(output.contains("queued as"), "{output}");
     assert!(system.wait_mail("alice", 1)[0].contains("\nSubject: by swaks\n"));
-    system.stop();
 }
 
 #[test]
@@ -34,7 +33,6 @@ fn curl_sends_a_file() {
         .args(["--mail-rcpt", "alice@example.org", "--upload-file"])
         .arg(&file));
     assert!(system.wait_mail("alice", 1)[0].ends_with("\n\n.leading dot\n"));
-    system.stop();
 }
 
 #[test]
@@ -56,7 +54,6 @@ with smtplib.SMTP(host, int(port)) as s:
     let text = &system.wait_mail("alice", 1)[0];
     assert_has(text, &["Return-Path: <jörg@example.net>\n"]);
     assert_ends(text, "\nä\n");
-    system.stop();
 }
 
 #[test]
@@ -70,5 +67,4 @@ fn postfix_smtp_source_sends_many_at_once() {
         .args(["-f", "me@example.net", "-t", "alice@example.org"])
         .arg(format!("inet:{}", system.smtp)));
     system.wait_mail("alice", 100);
-    system.stop();
 }

@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use crate::harness::{
-    Options, Sink, System, assert_has, free_address, output_of, run, vere, wait_for, wait_until,
+    Options, Session, Sink, System, assert_has, fails_with, free_address, output_of, run, vere,
+    wait_for, wait_until,
 };
+use crate::imap::{Imap, start_with_store};
 
 fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
@@ -15,10 +17,10 @@ fn queues_and_their_messages_are_listed() {
     let address = free_address();
     let system = System::start(&Options::to(address));
     assert_eq!(system.command(&["queue", "list"]), "no queues\n");
-    let id = system.submit(
+    let id = system.submit_about(
         "alice@example.org",
         &["x@example.com", "y@example.com"],
-        "Subject: one\r\n\r\nbody",
+        "one",
     );
     wait_until("a failed attempt", || {
         let queues = system.queues();
@@ -41,30 +43,27 @@ fn queues_and_their_messages_are_listed() {
     );
     assert!(text.contains(destination), "{text}");
 
-    let shown = parse(&system.command(&["queue", "show", destination, "--json"]));
+    let shown = system.json(&["queue", "show", destination]);
     assert_eq!(shown.as_array().map(Vec::len), Some(1), "{shown}");
     assert_eq!(shown[0]["id"], id.as_str());
     assert_eq!(shown[0]["reverse_path"], "alice@example.org");
     let recipients = ["x@example.com", "y@example.com"];
     assert_eq!(shown[0]["recipients"], Value::from(recipients.to_vec()));
     assert_eq!(shown[0]["state"], "deferred");
-    let by_id = parse(&system.command(&["queue", "show", &id, "--json"]));
+    let by_id = system.json(&["queue", "show", &id]);
     assert_eq!(by_id, shown);
     let behind = system.command(&["queue", "show", destination, "--after", &id]);
     assert_eq!(behind, "no messages\n");
-    let (code, said) = system.failing_command(&["queue", "show", "0000000000001"]);
-    assert_eq!(code, Some(1));
+    let said = system.refused(&["queue", "show", "0000000000001"]);
     assert_has(&said, &["no message 0000000000001 is queued"]);
     let text = system.command(&["queue", "show", destination]);
     assert_has(&text, &[&id, "attempts, next"]);
-    let (code, said) = system.failing_command(&["queue", "show", "nowhere.example"]);
-    assert_eq!(code, Some(1));
+    let said = system.refused(&["queue", "show", "nowhere.example"]);
     assert!(said.contains("no queue nowhere.example"), "{said}");
 
     let sink = Sink::start_at(address, &[]);
     sink.wait_mail(1);
     system.wait_empty();
-    system.stop();
 }
 
 #[test]
@@ -85,7 +84,7 @@ fn a_trace_is_found_by_every_name_of_its_message() {
         "ALICE@Example.ORG",
     ] {
         let traces = wait_for(&format!("the whole trace of {wanted}"), || {
-            let traces = parse(&system.command(&["trace", wanted, "--json"]));
+            let traces = system.json(&["trace", wanted]);
             let events = traces[0]["events"].as_array()?.len();
             (events >= 3).then_some(traces)
         });
@@ -93,8 +92,7 @@ fn a_trace_is_found_by_every_name_of_its_message() {
         assert_eq!(traces[0]["id"], id.as_str(), "{traces}");
     }
     // The message is kept while the system does not run.
-    let (code, said) = system.failing_command(&["trace", "0000000000000"]);
-    assert_eq!(code, Some(1));
+    let said = system.refused(&["trace", "0000000000000"]);
     assert!(said.contains("0000000000000"), "{said}");
     let text = system.command(&["trace", &id]);
     let first = text.lines().nth(1).unwrap_or_default();
@@ -102,15 +100,12 @@ fn a_trace_is_found_by_every_name_of_its_message() {
         first.contains("received") && first.contains("<me@example.net>"),
         "{text}"
     );
-    system.stop();
 }
 
 #[test]
 fn what_needs_a_running_system_says_that_there_is_none() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let config = directory.path().join("vere.toml");
-    let text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n";
-    std::fs::write(&config, text).expect("the configuration");
+    let config = Options::write_smallest(directory.path(), "");
     let mut list = vere();
     let output = output_of(list.args(["queue", "list", "-c"]).arg(&config), "");
     assert_eq!(output.status.code(), Some(1));
@@ -122,36 +117,32 @@ fn what_needs_a_running_system_says_that_there_is_none() {
 #[test]
 fn a_configuration_is_checked_with_lines_and_nearest_names() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let config = directory.path().join("vere.toml");
-    let smallest = "version = 1\nhostname = \"mx.example.org\"\n";
-    std::fs::write(&config, smallest).expect("the configuration");
+    let config = Options::write_smallest(directory.path(), "");
     run(vere().arg("check-config").arg(&config));
     let report = parse(&run(vere().args(["check-config", "--json"]).arg(&config)));
     assert_eq!(report["ok"], true);
 
-    let wrong = format!("{smallest}[smtp]\nlisen = []\n[limits]\nrecipients_max = 1\n");
-    std::fs::write(&config, wrong).expect("the configuration");
+    let wrong = "[smtp]\nlisen = []\n[limits]\nrecipients_max = 1\n";
+    Options::write_smallest(directory.path(), wrong);
     let mut check = vere();
     let output = output_of(check.arg("check-config").arg(&config), "");
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert_has(
         &said,
-        &["vere.toml:4", "nearest known one is listen", "vere.toml:6"],
+        &["vere.toml:5", "nearest known one is listen", "vere.toml:7"],
     );
     let mut check = vere();
     let output = output_of(check.args(["check-config", "--json"]).arg(&config), "");
     assert_eq!(output.status.code(), Some(1));
     let report = parse(&String::from_utf8_lossy(&output.stdout));
     assert_eq!(report["ok"], false);
-    assert_eq!(report["errors"][0]["line"], 4, "{report}");
+    assert_eq!(report["errors"][0]["line"], 5, "{report}");
 
     // The same words at the start of the system.
     let mut serve = vere();
-    let output = output_of(serve.arg("serve").arg("-c").arg(&config), "");
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("vere.toml:4"), "{said}");
+    let said = fails_with(serve.arg("serve").arg("-c").arg(&config), 1);
+    assert!(said.contains("vere.toml:5"), "{said}");
 }
 
 #[test]
@@ -162,8 +153,7 @@ fn wrong_arguments_are_told_apart_from_failures() {
         &["trace"],
         &[],
     ] {
-        let output = output_of(vere().args(arguments), "");
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        fails_with(vere().args(arguments), 2);
     }
     for arguments in [["--help"], ["--version"]] {
         let text = run(vere().args(arguments));
@@ -174,15 +164,9 @@ fn wrong_arguments_are_told_apart_from_failures() {
 #[test]
 fn domains_and_accounts_are_managed() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let config = directory.path().join("vere.toml");
-    let text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n";
-    std::fs::write(&config, text).expect("the configuration");
+    let config = Options::write_smallest(directory.path(), "");
     let ok = |arguments: &[&str]| run(vere().args(arguments).arg("-c").arg(&config));
-    let fails = |arguments: &[&str]| {
-        let output = output_of(vere().args(arguments).arg("-c").arg(&config), "");
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
-        String::from_utf8_lossy(&output.stderr).into_owned()
-    };
+    let fails = |arguments: &[&str]| fails_with(vere().args(arguments).arg("-c").arg(&config), 1);
     let said = fails(&["account", "add", "carol@example.net"]);
     assert!(said.contains("example.net"), "{said}");
     ok(&["domain", "add", "example.net"]);
@@ -239,4 +223,24 @@ fn an_interrupt_ends_the_system_cleanly() {
     let system = System::start(&Options::default());
     let status = system.end_by(nix::sys::signal::Signal::SIGINT);
     assert_eq!(status.code(), Some(0));
+}
+
+/// Whatever clients are in the middle of.
+#[test]
+fn a_stop_ends_sessions_of_every_kind_cleanly() {
+    let (system, ports) = start_with_store(Options::default());
+    let idle = Session::connect(system.smtp);
+    let mut user = Session::greeted(system.submission);
+    user.log_in("alice@example.org");
+    let mut half = Session::greeted(system.smtp);
+    half.envelope("a@example.net", &["alice@example.org"]);
+    half.send(b"Subject: half\r\n");
+    let lmtp = Session::lmtp(ports.lmtp);
+    let mut waits = Imap::login(ports.imap, "alice@example.org", "secret");
+    waits.ok("SELECT INBOX");
+    waits.send("i IDLE\r\n");
+    let mut appends = Imap::login(ports.imap, "bob@example.org", "secret");
+    appends.send("a APPEND INBOX {1000}\r\nSubject: half\r\n");
+    system.stop();
+    drop((idle, user, half, lmtp, waits, appends));
 }

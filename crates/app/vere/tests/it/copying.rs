@@ -25,7 +25,7 @@ fn others_are_answered_while_many_messages_are_copied() {
     let (options, ports) = with_store(Options::default());
     let most = (1 << (DOUBLINGS + 1)) + 1;
     let options = options.set("quota.messages_max", &most.to_string());
-    let system = System::start(&options);
+    let _system = System::start(&options);
     let mut alice = Imap::login(ports.imap, ALICE, "secret");
     alice.append("INBOX", "Subject: x\r\n\r\ny\r\n");
     alice.ok("SELECT INBOX");
@@ -67,12 +67,11 @@ fn others_are_answered_while_many_messages_are_copied() {
     let said = alice.command("COPY 1:* INBOX");
     assert!(said.contains("NO [OVERQUOTA]"), "{said}");
     assert_eq!(status(&mut alice, "INBOX"), before);
-    system.stop();
 }
 
 #[test]
 fn a_copy_that_fails_in_its_middle_leaves_nothing() {
-    let (system, ports) = start_with_store(Options::default());
+    let (_system, ports) = start_with_store(Options::default());
     let mut alice = Imap::login(ports.imap, ALICE, "secret");
     let text = "Subject: x\r\n\r\ny\r\n";
     // A mailbox with the largest possible number of keywords.
@@ -99,5 +98,4 @@ fn a_copy_that_fails_in_its_middle_leaves_nothing() {
     assert!(status(&mut alice, "INBOX").starts_with("(MESSAGES 49 "));
     alice.ok("MOVE 1:* Empty");
     assert!(status(&mut alice, "Empty").starts_with("(MESSAGES 49 "));
-    system.stop();
 }

@@ -10,7 +10,6 @@ use crate::harness::{
 
 /// The addresses of the next hops, with a common port.
 struct Hosts {
-    folder: tempfile::TempDir,
     authority: Authority,
     port: u16,
     running: BTreeMap<&'static str, Mx>,
@@ -19,7 +18,6 @@ struct Hosts {
 impl Hosts {
     fn new() -> Self {
         Self {
-            folder: tempfile::tempdir().expect("a temporary directory"),
             authority: Authority::new(),
             port: 0,
             running: BTreeMap::new(),
@@ -37,7 +35,7 @@ impl Hosts {
 
     /// A next hop with a certificate for `name`.
     fn certified(&mut self, domain: &'static str, name: &str) -> (String, Files) {
-        let files = self.authority.sign(self.folder.path(), domain, &[name]);
+        let files = self.authority.sign(domain, &[name]);
         let manners = Manners {
             certificate: Some(files.clone()),
             chain: vec![self.authority.der.clone()],
@@ -70,7 +68,7 @@ fn domain(name: &str, ip: &str, port: u16, tlsa: &str) -> String {
 }
 
 fn submit(system: &System, to: &str) {
-    system.submit("alice@example.org", &[to], "Subject: dane\r\n\r\nbody");
+    system.submit_about("alice@example.org", &[to], "dane");
 }
 
 /// The queue's text on the last attempt for a domain.
@@ -153,18 +151,17 @@ const LIES: &[(&str, &str)] = &[
 fn signed_zones_say_whom_to_trust() {
     let mut hosts = Hosts::new();
     let zones = zones(&mut hosts);
-    let Some(named) = Named::start(hosts.folder.path(), &zones) else {
+    let Some(named) = Named::start(hosts.authority.folder(), &zones) else {
         return;
     };
     // The CA of the next hops is not trusted.
-    let ca = hosts.folder.path().join("untrusted.pem");
-    std::fs::write(&ca, &Authority::new().pem).expect("another authority");
+    let another = Authority::new();
     let options = Options::default()
         .set("resolver.servers", &format!("[\"{}\"]", named.address))
         .set("resolver.dnssec", "\"validate\"")
         .set("resolver.trust_anchor", &quoted(&named.trust_anchor))
         .set("delivery.port", &hosts.port.to_string())
-        .set("delivery.ca", &quoted(&ca));
+        .set("delivery.ca", &quoted(&another.ca));
     let system = System::start(&options);
     let lies = LIES.iter().map(|(to, _)| to);
     for to in VERIFIED
@@ -203,5 +200,4 @@ fn signed_zones_say_whom_to_trust() {
     let text = "Subject: urgent\r\nTLS-Required: No\r\n\r\nbody";
     system.submit("alice@example.org", &["x@lie.good"], text);
     hosts.at("lie.good").wait_messages(1);
-    system.stop();
 }

@@ -124,7 +124,6 @@ fn searches_are_right_or_put_off_while_processes_are_killed_and_stopped() {
     assert_eq!(found, MESSAGES + added);
     assert_eq!(system.role_pids("store"), store, "the store went on");
     system.kill();
-    ports.wait_free();
     let checked = system.command(&["store", "check"]);
     assert!(checked.contains("nothing is wrong"), "{checked}");
 }
@@ -182,7 +181,6 @@ fn a_message_that_cannot_be_decoded_is_searched_as_it_is() {
     assert!(said.contains("1 cannot be decoded or read"), "{said}");
     assert_eq!(system.role_pids("store"), store, "the store went on");
     system.kill();
-    ports.wait_free();
     let checked = system.command(&["store", "check"]);
     assert!(checked.contains("nothing is wrong"), "{checked}");
 }

@@ -32,8 +32,7 @@ fn domains(count: usize, host: SocketAddr) -> Options {
 
 fn submit(system: &System, recipients: &[String], subject: &str) {
     let recipients: Vec<&str> = recipients.iter().map(String::as_str).collect();
-    let text = format!("Subject: {subject}\r\n\r\nbody");
-    system.submit("a@example.net", &recipients, &text);
+    system.submit_about("a@example.net", &recipients, subject);
 }
 
 fn to(domains: impl IntoIterator<Item = usize>) -> Vec<String> {
@@ -54,7 +53,6 @@ fn queues_without_mail_are_ended_and_made_again() {
     submit(&system, &to([7, 3]), "second");
     sink.wait_mail(42);
     system.wait_empty();
-    system.stop();
 }
 
 #[test]
@@ -78,7 +76,6 @@ fn empty_queues_make_room_when_there_is_none() {
     }
     let kept = kept(&system);
     assert!(!kept.is_empty() && kept.len() <= 20, "{kept:?}");
-    system.stop();
 }
 
 /// No new destination waits for a sync of its own, nor for idle connections: the idle connections alone would take
@@ -123,7 +120,6 @@ fn mail_for_very_many_new_destinations_leaves_at_once() {
         reached.len() == DOMAINS / 100
     });
     assert_eq!(kept(&system).len(), DOMAINS);
-    system.stop();
 }
 
 /// Mail keeps coming for ending queues.
@@ -152,7 +148,6 @@ fn nothing_is_lost_or_doubled_while_queues_come_and_go() {
     system.crash();
     submit(&system, &to(0..12), "after");
     sink.wait_mail(2 * MESSAGES + 12);
-    system.stop();
 }
 
 fn subject(text: &str) -> String {

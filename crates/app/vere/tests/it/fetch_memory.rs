@@ -139,12 +139,11 @@ fn what_is_fetched_and_not_read_takes_bounded_memory() {
             (private_memory(store) <= before + before / 5).then_some(())
         });
     }
-    system.stop();
 }
 
 #[test]
 fn who_fetches_and_does_not_read_is_disconnected() {
-    if !in_soak("a client that does not read for a minute") {
+    if !in_soak() {
         return;
     }
     let (system, imap, _) = system();
@@ -158,5 +157,4 @@ fn who_fetches_and_does_not_read_is_disconnected() {
     let _ = unread.read_to_end(&mut rest);
     assert!(rest.len() < LARGE);
     idle.ok("NOOP");
-    system.stop();
 }

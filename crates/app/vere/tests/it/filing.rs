@@ -29,8 +29,7 @@ fn office() -> (System, Ports) {
 
 /// Hands a message over by LMTP; what is said of each recipient.
 fn hand_over(lmtp: SocketAddr, to: &[&str], text: &str) -> Vec<String> {
-    let mut session = Session::connect(lmtp);
-    session.command("LHLO me.example.net", "250");
+    let mut session = Session::lmtp(lmtp);
     session.envelope("me@example.net", to);
     session.send(format!("{text}\r\n.\r\n").as_bytes());
     to.iter().map(|_| session.reply()).collect()
@@ -70,7 +69,7 @@ fn filed(ports: &Ports, subject: &str) -> [usize; 3] {
 
 #[test]
 fn lmtp_files_by_aliases_catch_alls_and_tags_once_for_each_mailbox() {
-    let (system, ports) = office();
+    let (_system, ports) = office();
     for (subject, to, expected) in WAYS {
         let text = format!("Subject: {subject}\r\n\r\ntext");
         for reply in hand_over(ports.lmtp, to, &text) {
@@ -78,12 +77,10 @@ fn lmtp_files_by_aliases_catch_alls_and_tags_once_for_each_mailbox() {
         }
         assert_eq!(filed(&ports, subject), expected, "{subject}");
     }
-    let mut session = Session::connect(ports.lmtp);
-    session.command("LHLO me.example.net", "250");
+    let mut session = Session::lmtp(ports.lmtp);
     session.command("MAIL FROM:<>", "250");
     session.command("RCPT TO:<nobody@example.org>", "550 5.1.1");
     session.command("RCPT TO:<nobody@elsewhere.example>", "5");
-    system.stop();
 }
 
 #[test]
@@ -105,12 +102,11 @@ fn smtp_files_by_aliases_catch_alls_and_tags_once_for_each_mailbox() {
     for (subject, _, expected) in WAYS {
         assert_eq!(filed(&ports, subject), expected, "{subject}");
     }
-    system.stop();
 }
 
 #[test]
 fn nobody_reaches_the_mailboxes_of_others() {
-    let (system, ports) = start_with_store(Options::default());
+    let (_system, ports) = start_with_store(Options::default());
     let mut bob = Imap::login(ports.imap, BOB, "secret");
     bob.ok("CREATE Secret");
     bob.append("Secret", "Subject: bob's\r\n\r\ntext");
@@ -161,7 +157,6 @@ fn nobody_reaches_the_mailboxes_of_others() {
     let said = Imap::greeted(stream)
         .command("AUTHENTICATE PLAIN Ym9iQGV4YW1wbGUub3JnAGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==");
     assert!(said.contains(" NO [AUTHENTICATIONFAILED]"), "{said}");
-    system.stop();
 }
 
 #[test]
@@ -182,7 +177,6 @@ fn the_stores_folders_are_nobody_elses_business() {
     std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o755)).expect("the mode");
     system.restart();
     assert_eq!(folders(), Vec::<PathBuf>::new());
-    system.stop();
 }
 
 /// A proxy to an LMTP server that withholds replies to messages until the test releases the replies.
@@ -247,14 +241,12 @@ fn a_gateway_killed_between_filing_and_noting_it_files_nothing_twice() {
     assert_eq!(system.signal_role("gateway", Signal::SIGKILL), 1);
     system.wait_log(&["delivered", &id]);
     assert_eq!(with_subject(&ports, ALICE, "INBOX", "once"), 1);
-    system.stop();
-    office.stop();
 }
 
 /// Two equal messages without the id of a server may well be two; with the id of a server both are a single message.
 #[test]
 fn the_same_message_is_filed_again_unless_a_server_named_it() {
-    let (system, ports) = office();
+    let (_system, ports) = office();
     let named = "Received: from a by mx.example.net with ESMTP id 7;\r\n\tTue, 24 Nov 2026 07:00:00 +0000\r\n";
     for (trace, subject, expected) in [("", "plain", 2), (named, "named", 1)] {
         for _ in 0..2 {
@@ -271,12 +263,11 @@ fn the_same_message_is_filed_again_unless_a_server_named_it() {
             );
         }
     }
-    system.stop();
 }
 
 #[test]
 fn messages_are_found_by_the_day_of_dates_without_a_zone() {
-    let (system, ports) = office();
+    let (_system, ports) = office();
     let mut session = Imap::login(ports.imap, ALICE, "secret");
     for date in [
         "Sat, 14 Sep 2002 13:36:40",
@@ -295,5 +286,4 @@ fn messages_are_found_by_the_day_of_dates_without_a_zone() {
         let said = session.ok(&format!("SEARCH {key}"));
         assert!(said.lines().any(|line| line == expected), "{key}: {said}");
     }
-    system.stop();
 }

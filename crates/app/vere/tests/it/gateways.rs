@@ -22,8 +22,7 @@ pub(crate) fn beside(first: &System, options: Options, name: &str) -> Options {
 }
 
 pub(crate) fn submit(system: &System, subject: &str) {
-    let text = format!("Subject: {subject}\r\n\r\nbody");
-    system.submit("a@example.net", &["x@example.com"], &text);
+    system.submit_about("a@example.net", &["x@example.com"], subject);
 }
 
 #[test]
@@ -38,18 +37,16 @@ fn two_gateways_on_the_same_nodes_have_queues_of_their_own() {
     submit(&second, "three");
     assert_eq!((first.queued(), second.queued()), (1, 2));
     for (group, records) in [("gateway", 1), ("second", 2)] {
-        let text = first.command(&["spool", "stat", "--group", group, "--json"]);
-        let stat: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let stat = first.json(&["spool", "stat", "--group", group]);
         let nodes = stat["nodes"].as_array().expect("nodes");
         assert_eq!(nodes.len(), 2);
         assert!(
             nodes.iter().all(|node| node["records"] == records),
-            "{text}"
+            "{stat}"
         );
     }
-    let text = first.command(&["spool", "groups", "--json"]);
-    let groups: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(groups.as_array().map(Vec::len), Some(2), "{text}");
+    let groups = first.rows(&["spool", "groups"]);
+    assert_eq!(groups.len(), 2, "{groups:?}");
     for (at, group, records) in [(0, "gateway", 1), (1, "second", 2)] {
         let line = &groups[at];
         assert_eq!(
@@ -77,7 +74,6 @@ fn two_gateways_on_the_same_nodes_have_queues_of_their_own() {
     assert_eq!(subjects, ["four", "one", "three", "two"]);
     second.stop();
     first.wait_empty();
-    first.stop();
 }
 
 fn subject(text: &str) -> String {
@@ -105,7 +101,6 @@ fn a_gateway_of_a_name_that_lives_does_not_begin_and_the_first_goes_on() {
     let sink = Sink::start_at(next_hop, &[]);
     sink.wait_mail(1);
     first.wait_empty();
-    first.stop();
 }
 
 /// Short times by which a gateway counts as dead.
@@ -165,8 +160,6 @@ fn a_live_gateway_delivers_what_a_dead_one_left_and_hands_back_when_it_returns()
     });
     second.wait_empty();
     first.wait_empty();
-    second.stop();
-    first.stop();
 }
 
 /// The identity of messages: the details of attempts may change from answer to answer.
@@ -200,10 +193,7 @@ fn what_operators_order_reaches_adopted_queues() {
         "{:?}",
         second.queues()
     );
-    let list = |words: &[&str]| -> Vec<Value> {
-        let text = second.command(&[words, &["--json"]].concat());
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
-    };
+    let list = |words: &[&str]| second.rows(words);
     let groups = |rows: &[Value]| -> Vec<String> {
         let group = |row: &Value| row["group"].as_str().unwrap_or("own").to_owned();
         rows.iter().map(group).collect()
@@ -240,8 +230,6 @@ fn what_operators_order_reaches_adopted_queues() {
     assert_eq!(second.queued(), 0);
     first.signal(Signal::SIGCONT);
     wait_until("the first gateway", || first.queued_if_up() == Some(0));
-    second.stop();
-    first.stop();
 }
 
 #[test]
@@ -264,8 +252,6 @@ fn a_gateway_killed_under_load_loses_nothing_to_the_one_that_adopts_its_queues()
         wait_states(&first, ["sync", "sync"]);
     });
     first.wait_empty();
-    second.stop();
-    first.stop();
 }
 
 #[test]
@@ -312,5 +298,4 @@ fn an_operator_drains_the_queues_of_a_dead_gateway_and_of_a_live_one_only_by_for
     wait_until("the gateway", || first.queued_if_up() == Some(0));
     submit(&first, "back");
     sink.wait_mail(4);
-    first.stop();
 }

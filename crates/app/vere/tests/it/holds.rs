@@ -4,28 +4,14 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::gateways::{adopted, beside, kill_for_good, soon};
-use crate::harness::{
-    Options, Session, Sink, System, assert_has, free_address, wait_for, wait_until,
-};
+use crate::harness::{Options, Sink, System, assert_has, free_address, wait_until};
 use crate::metrics;
+use crate::queues::submit;
 use crate::replicas::wait_states;
-
-fn parse(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
-}
-
-fn submit(system: &System, count: usize) -> Vec<String> {
-    let mut session = Session::greeted(system.smtp);
-    let number = |number| {
-        let text = format!("Subject: number {number}\r\n\r\nbody");
-        session.submit("alice@example.org", &["x@example.com"], &text)
-    };
-    (0..count).map(number).collect()
-}
 
 /// A message in the form of `vere queue show --json`.
 fn shown(system: &System, id: &str) -> Value {
-    parse(&system.command(&["queue", "show", id, "--json"]))[0].clone()
+    system.json(&["queue", "show", id])[0].clone()
 }
 
 /// The message is held until `until`, without an attempt.
@@ -38,7 +24,7 @@ fn assert_held(system: &System, id: &str, until: &Value) {
 
 /// The message is at `place` among the two in `vere queue orders`, with the same state as in the queue.
 fn assert_ordered(system: &System, id: &str, until: &Value, place: usize) {
-    let orders = parse(&system.command(&["queue", "orders", "--json"]));
+    let orders = system.json(&["queue", "orders"]);
     assert_eq!(orders.as_array().map(Vec::len), Some(2), "{orders}");
     let (row, message) = (&orders[place], shown(system, id));
     assert_eq!((&row["id"], &row["held_until"]), (&id.into(), until));
@@ -54,8 +40,7 @@ fn assert_ordered(system: &System, id: &str, until: &Value, place: usize) {
 
 /// The ids in `vere queue show --held`, of all queues or of one.
 fn held_alone(system: &System, of: &[&str]) -> Vec<String> {
-    let arguments = [&["queue", "show", "--held", "--json"], of].concat();
-    let rows = parse(&system.command(&arguments));
+    let rows = system.json(&[&["queue", "show", "--held"], of].concat());
     let rows = rows.as_array().expect("a list").iter();
     rows.map(|row| {
         assert_eq!(row["state"], "held");
@@ -101,8 +86,8 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
         said,
         format!("{} for {destination}: held until taken back\n", ids[1])
     );
-    let said = system.command(&["queue", "hold", "--id", &ids[2], "--for", "1h", "--json"]);
-    let row = &parse(&said)[0];
+    let said = system.json(&["queue", "hold", "--id", &ids[2], "--for", "1h"]);
+    let row = &said[0];
     assert_eq!(
         (&row["outcome"], &row["in_order"]),
         (&"done".into(), &false.into())
@@ -110,23 +95,18 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
     let until = row["held_until"].clone();
     assert!(until.is_string(), "{said}");
     system.command(&["queue", "hold", "--id", &ids[3], "--for", "1s"]);
-    let (code, said) = system.failing_command(&["queue", "hold", "--id", "0000000000001"]);
-    assert_eq!(code, Some(1));
+    let said = system.refused(&["queue", "hold", "--id", "0000000000001"]);
     assert_has(&said, &["no message 0000000000001 is queued"]);
     // A read writes the trace down; events of the last moment before a kill may be missing.
     let trace = system.command(&["trace", &ids[1]]);
     assert!(trace.contains("held"), "{trace}");
     system.crash();
-    let held = wait_for("the queue", || {
-        let mut queues = system.queues().into_iter();
-        queues.find(|queue| queue["messages"] == 5)
-    });
+    let held = system.wait_queue("the queue", |queue| queue["messages"] == 5);
     assert!(held["held"].as_u64() >= Some(2), "{held}");
     system.command(&["queue", "release", &destination]);
     wait_until("the others", || subjects(&sink) == ["0", "3", "4"]);
-    let queue = wait_for("the two that are held alone", || {
-        let mut queues = system.queues().into_iter();
-        queues.find(|queue| queue["messages"] == 2)
+    let queue = system.wait_queue("the two that are held alone", |queue| {
+        queue["messages"] == 2
     });
     assert_eq!(queue["held"], 2);
     assert_held(&system, &ids[1], &"taken back".into());
@@ -135,13 +115,7 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
     assert_ordered(&system, &ids[2], &until, 1);
     assert!(system.command(&["queue", "list"]).contains("(2 held)"));
     assert_lists(&system, &destination, &ids[1..=2]);
-    wait_for("the metric", || {
-        let text = metrics::read(endpoint);
-        let mut lines = text.lines();
-        lines
-            .find(|line| *line == "vere_queue_messages_held 2")
-            .map(drop)
-    });
+    metrics::wait_lines(endpoint, &["vere_queue_messages_held 2"]);
     let said = system.command(&["queue", "purge", "--all", "--id", &ids[2], "--yes"]);
     assert_eq!(said, "1 message removed\n");
     let said = system.command(&["queue", "release", "--id", &ids[1]]);
@@ -152,7 +126,6 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
     let trace = system.command(&["trace", &ids[1]]);
     assert_has(&trace, &["held", "released"]);
     system.wait_empty();
-    system.stop();
 }
 
 #[test]
@@ -184,7 +157,6 @@ fn a_held_message_stays_held_where_its_queue_is_adopted() {
     );
     second.command(&["queue", "release", "--id", &ids[0]]);
     wait_until("the released one", || subjects(&sink) == ["0", "1", "2"]);
-    second.stop();
 }
 
 /// Every order gets its answer, and no order waits without end for an earlier order; begun work is finished.
@@ -205,11 +177,10 @@ fn orders_do_not_wait_for_a_spool_that_stands_still() {
     assert!(said.contains("nothing changed"), "{said}");
     assert_eq!(system.signal_role("spool", Signal::SIGCONT), 2);
     wait_until("the order", || {
-        let orders = parse(&system.command(&["queue", "orders", "--json"]));
+        let orders = system.json(&["queue", "orders"]);
         orders[0]["held_until"].is_string()
     });
     system.command(&["queue", "release", &destination]);
     system.command(&["queue", "hold", "--id", &id]);
     assert_eq!(shown(&system, &id)["state"], "held");
-    system.stop();
 }

@@ -18,182 +18,118 @@ enum Due {
     Goes,
 }
 
-fn replying(replies: &'static [(&'static str, &'static str)]) -> Manners {
+/// A name, the next hop of that name, and the outcome of mail for it.
+type Case = (&'static str, Manners, Due);
+
+/// One unusual reply.
+fn replying(command: &'static str, reply: &'static str) -> Manners {
     Manners {
-        replies,
+        replies: Vec::leak(vec![(command, reply)]),
         ..Manners::default()
     }
 }
 
 fn greeting(text: String) -> Manners {
     Manners {
-        greeting: Some(Box::leak(text.into_boxed_str())),
+        greeting: Some(text.leak()),
         ..Manners::default()
     }
 }
 
-#[allow(clippy::too_many_lines, reason = "a table")]
-fn cases(authority: &Authority, folder: &std::path::Path) -> Vec<(&'static str, Manners, Due)> {
-    let good = authority.sign(folder, "good", &["127.0.0.1"]);
-    let expired = authority.sign_expired(folder, "expired", &["127.0.0.1"]);
-    let tls = |files: &crate::harness::Files, replies| Manners {
-        certificate: Some(files.clone()),
-        replies,
+/// A reply that says "later", with the name in it.
+fn later(name: &'static str, command: &'static str, reply: &'static str) -> Case {
+    (name, replying(command, reply), Due::Waits(name))
+}
+
+/// A reply that says "never" by its status.
+fn never(name: &'static str, command: &'static str, reply: &'static str) -> Case {
+    let status = reply.split(' ').nth(1).expect("a status");
+    (name, replying(command, reply), Due::Returns(status))
+}
+
+/// A reply that belongs to no dialogue.
+fn odd(name: &'static str, command: &'static str, reply: &'static str) -> Case {
+    (name, replying(command, reply), Due::Waits(""))
+}
+
+fn cut(name: &'static str, command: &'static str) -> Case {
+    odd(name, command, "close")
+}
+
+fn odd_greeting(name: &'static str, text: impl Into<String>) -> Case {
+    (name, greeting(text.into()), Due::Waits(""))
+}
+
+fn refusing_greeting(name: &'static str, text: &str) -> Case {
+    (name, greeting(text.to_owned()), Due::Waits(name))
+}
+
+fn cases(authority: &Authority) -> Vec<Case> {
+    let good = authority.sign("good", &["127.0.0.1"]);
+    let expired = authority.sign_expired("expired", &["127.0.0.1"]);
+    let tls = |name, reply, due| {
+        let manners = Manners {
+            certificate: Some(good.clone()),
+            ..replying("STARTTLS", reply)
+        };
+        (name, manners, due)
+    };
+    let of_years_ago = Manners {
+        certificate: Some(expired),
+        ..Manners::default()
+    };
+    let dripping = Manners {
+        drip: true,
         ..Manners::default()
     };
     vec![
         // Every step says "later": the message waits.
-        (
-            "greet4",
-            greeting("421 4.3.2 greet4".to_owned()),
-            Due::Waits("greet4"),
-        ),
-        (
-            "ehlo4",
-            replying(&[("EHLO", "450 4.3.2 ehlo4")]),
-            Due::Waits("ehlo4"),
-        ),
-        (
-            "mail4",
-            replying(&[("MAIL", "451 4.7.1 mail4")]),
-            Due::Waits("mail4"),
-        ),
-        (
-            "rcpt4",
-            replying(&[("RCPT", "450 4.2.1 rcpt4")]),
-            Due::Waits("rcpt4"),
-        ),
-        (
-            "data4",
-            replying(&[("DATA", "451 4.3.0 data4")]),
-            Due::Waits("data4"),
-        ),
-        (
-            "dot4",
-            replying(&[(".", "452 4.3.1 dot4")]),
-            Due::Waits("dot4"),
-        ),
-        (
-            "dot421",
-            replying(&[(".", "421 4.3.2 dot421")]),
-            Due::Waits("dot421"),
-        ),
+        refusing_greeting("greet4", "421 4.3.2 greet4"),
+        later("ehlo4", "EHLO", "450 4.3.2 ehlo4"),
+        later("mail4", "MAIL", "451 4.7.1 mail4"),
+        later("rcpt4", "RCPT", "450 4.2.1 rcpt4"),
+        later("data4", "DATA", "451 4.3.0 data4"),
+        later("dot4", ".", "452 4.3.1 dot4"),
+        later("dot421", ".", "421 4.3.2 dot421"),
         // Every step says "never": a refused host is left for later, a refused message comes back.
-        (
-            "greet5",
-            greeting("554 5.3.2 greet5".to_owned()),
-            Due::Waits("greet5"),
-        ),
-        (
-            "mail5",
-            replying(&[("MAIL", "550 5.7.1 mail5")]),
-            Due::Returns("5.7.1"),
-        ),
-        (
-            "rcpt5",
-            replying(&[("RCPT", "550 5.1.1 rcpt5")]),
-            Due::Returns("5.1.1"),
-        ),
-        (
-            "data5",
-            replying(&[("DATA", "554 5.6.0 data5")]),
-            Due::Returns("5.6.0"),
-        ),
-        (
-            "dot5",
-            replying(&[(".", "554 5.7.1 dot5")]),
-            Due::Returns("5.7.1"),
-        ),
+        refusing_greeting("greet5", "554 5.3.2 greet5"),
+        never("mail5", "MAIL", "550 5.7.1 mail5"),
+        never("rcpt5", "RCPT", "550 5.1.1 rcpt5"),
+        never("data5", "DATA", "554 5.6.0 data5"),
+        never("dot5", ".", "554 5.7.1 dot5"),
         // Every step cuts.
-        ("cutehlo", replying(&[("EHLO", "close")]), Due::Waits("")),
-        ("cutmail", replying(&[("MAIL", "close")]), Due::Waits("")),
-        ("cutrcpt", replying(&[("RCPT", "close")]), Due::Waits("")),
-        ("cutdata", replying(&[("DATA", "close")]), Due::Waits("")),
-        ("cutdot", replying(&[(".", "close")]), Due::Waits("")),
+        cut("cutehlo", "EHLO"),
+        cut("cutmail", "MAIL"),
+        cut("cutrcpt", "RCPT"),
+        cut("cutdata", "DATA"),
+        cut("cutdot", "."),
         // A malformed reply, or a reply to another command.
-        (
-            "nonsense",
-            greeting("HTTP/1.1 400 Bad Request".to_owned()),
-            Due::Waits(""),
-        ),
-        (
-            "digits",
-            greeting("999 who knows".to_owned()),
-            Due::Waits(""),
-        ),
-        (
-            "endless",
-            greeting("220-more\r\n".repeat(100_000)),
-            Due::Waits(""),
-        ),
-        (
-            "longline",
-            greeting(format!("220 {}", "x".repeat(1_000_000))),
-            Due::Waits(""),
-        ),
-        (
-            "early",
-            greeting("220 mx\r\n250 ok\r\n250 ok\r\n354 go\r\n250 taken".to_owned()),
-            Due::Waits(""),
-        ),
-        (
-            "mail354",
-            replying(&[("MAIL", "354 go on")]),
-            Due::Waits(""),
-        ),
-        (
-            "data250",
-            replying(&[("DATA", "250 taken")]),
-            Due::Waits(""),
-        ),
-        (
-            "doubled",
-            replying(&[("MAIL", "250 ok\r\n250 ok\r\n250 ok")]),
-            Due::Waits(""),
-        ),
+        odd_greeting("nonsense", "HTTP/1.1 400 Bad Request"),
+        odd_greeting("digits", "999 who knows"),
+        odd_greeting("endless", "220-more\r\n".repeat(100_000)),
+        odd_greeting("longline", format!("220 {}", "x".repeat(1_000_000))),
+        odd_greeting("early", "220 mx\r\n250 ok\r\n250 ok\r\n354 go\r\n250 taken"),
+        odd("mail354", "MAIL", "354 go on"),
+        odd("data250", "DATA", "250 taken"),
+        odd("doubled", "MAIL", "250 ok\r\n250 ok\r\n250 ok"),
         // A lie in TLS: opportunistic encryption gives way, unless the lie is an attack.
-        (
-            "notls",
-            tls(&good, &[("STARTTLS", "220 2.0.0 but I do not speak it")]),
-            Due::Goes,
-        ),
-        (
-            "refusedtls",
-            tls(&good, &[("STARTTLS", "454 4.7.0 not now")]),
-            Due::Goes,
-        ),
-        (
-            "cuttls",
-            tls(&good, &[("STARTTLS", "close")]),
-            Due::Waits(""),
-        ),
-        (
-            "injected",
-            tls(&good, &[("STARTTLS", "220 go\r\n250 injected")]),
-            Due::Waits(""),
-        ),
-        ("expired", tls(&expired, &[]), Due::Goes),
+        tls("notls", "220 2.0.0 but I do not speak it", Due::Goes),
+        tls("refusedtls", "454 4.7.0 not now", Due::Goes),
+        tls("cuttls", "close", Due::Waits("")),
+        tls("injected", "220 go\r\n250 injected", Due::Waits("")),
+        ("expired", of_years_ago, Due::Goes),
         // Slow, but right.
-        (
-            "drip",
-            Manners {
-                drip: true,
-                ..Manners::default()
-            },
-            Due::Goes,
-        ),
+        ("drip", dripping, Due::Goes),
     ]
 }
 
 #[test]
 fn whatever_a_next_hop_does_is_settled_rightly() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
     let authority = Authority::new();
-    let ca = authority.write(folder.path());
-    let cases = cases(&authority, folder.path());
+    let cases = cases(&authority);
     // A single attempt each: waiting messages are still queued at the end.
     let mut options = Options::default()
-        .set("delivery.ca", &quoted(&ca))
+        .set("delivery.ca", &quoted(&authority.ca))
         .set("delivery.retry", "[\"1h\"]");
     let mut hops = BTreeMap::new();
     for (name, manners, _) in &cases {
@@ -204,11 +140,7 @@ fn whatever_a_next_hop_does_is_settled_rightly() {
     let system = System::start(&options);
     for (name, ..) in &cases {
         let to = format!("x@{name}.example");
-        system.submit(
-            "alice@example.org",
-            &[&to],
-            &format!("Subject: {name}\r\n\r\nbody"),
-        );
+        system.submit_about("alice@example.org", &[&to], name);
     }
     let returned = cases
         .iter()
@@ -252,23 +184,15 @@ fn whatever_a_next_hop_does_is_settled_rightly() {
     }
     // The gateway is unharmed.
     system.command(&["queue", "list"]);
-    system.stop();
 }
 
 /// The time-outs are minutes long: meanwhile silent hops delay no other mail, and their messages survive the end of
 /// any process.
 #[test]
 fn hops_that_fall_silent_hold_up_nobody_and_lose_nothing() {
-    let hops: Vec<Mx> = [
-        greeting("silent".to_owned()),
-        replying(&[("EHLO", "silent")]),
-        replying(&[("MAIL", "silent")]),
-        replying(&[("RCPT", "silent")]),
-        replying(&[("DATA", "silent")]),
-        replying(&[(".", "silent")]),
-    ]
-    .map(Mx::start)
-    .into();
+    let mut hops = vec![Mx::start(greeting("silent".to_owned()))];
+    let silent = ["EHLO", "MAIL", "RCPT", "DATA", "."];
+    hops.extend(silent.map(|command| Mx::start(replying(command, "silent"))));
     let fine = Sink::start();
     let mut options = Options::default().route("fine.test", fine.address, "");
     for (number, hop) in hops.iter().enumerate() {
@@ -277,8 +201,7 @@ fn hops_that_fall_silent_hold_up_nobody_and_lose_nothing() {
     let mut system = System::start(&options);
     let mut session = Session::greeted(system.smtp);
     let mut submit = |to: &str| {
-        let text = format!("Subject: {to}\r\n\r\nbody");
-        session.submit("alice@example.org", &[to], &text);
+        session.submit_about("alice@example.org", &[to], to);
     };
     for number in 0..hops.len() {
         submit(&format!("x@hop{number}.test"));
@@ -304,5 +227,4 @@ fn hops_that_fall_silent_hold_up_nobody_and_lose_nothing() {
     }
     assert!(system.mail("alice").is_empty());
     system.wait_empty();
-    system.stop();
 }

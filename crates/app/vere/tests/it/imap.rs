@@ -1,7 +1,7 @@
 //! Mailboxes: mail comes in by SMTP and is read by IMAP.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
 use vere_script::daemon::Target;
@@ -73,10 +73,8 @@ impl Imap {
         self.commands += 1;
         let tag = format!("t{}", self.commands);
         let command = format!("{tag} {text}\r\n");
-        self.reader
-            .get_mut()
-            .write_all(command.as_bytes())
-            .expect("a command");
+        let stream = self.reader.get_mut();
+        stream.write_all(command.as_bytes()).expect("a command");
         let mut said = String::new();
         loop {
             let line = self.line();
@@ -143,17 +141,6 @@ pub(crate) struct Ports {
     pub(crate) lmtp: SocketAddr,
 }
 
-impl Ports {
-    /// Waits until another process can bind the ports.
-    pub(crate) fn wait_free(&self) {
-        for address in [self.imap, self.lmtp] {
-            wait_for("the store's ports to be free", || {
-                TcpListener::bind(address).ok().map(drop)
-            });
-        }
-    }
-}
-
 /// The same system with mailboxes.
 pub(crate) fn with_store(options: Options) -> (Options, Ports) {
     let ports = Ports {
@@ -195,23 +182,21 @@ fn mail_that_came_by_smtp_is_read_by_imap() {
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     assert!(alice.ok("SELECT INBOX").contains("* 1 EXISTS"));
     let said = alice.ok("FETCH 1 (FLAGS RFC822.SIZE BODY[])");
-    for part in [
+    let parts = [
         "Return-Path: <me@example.net>\r\nDelivered-To: alice@example.org\r\nReceived: ",
         "\r\nSubject: one\r\n\r\nhello\r\n",
         "\\Recent",
-    ] {
-        assert!(said.contains(part), "{part} is missing in {said}");
-    }
+    ];
+    assert_has(&said, &parts);
     // The parser did not see the fields before the header: its findings lie behind the fields.
     let said =
         alice.ok("FETCH 1 (BODY[1] BODYSTRUCTURE ENVELOPE BODY[HEADER.FIELDS (DELIVERED-TO)])");
-    for part in [
+    let parts = [
         "BODY[1] {9}\r\nhello\r\n\r\n BODYSTRUCTURE (\"text\" \"plain\" ",
         "\"7bit\" 9 2 NIL NIL NIL NIL) ENVELOPE (",
         "{35}\r\nDelivered-To: alice@example.org\r\n\r\n)",
-    ] {
-        assert!(said.contains(part), "{part} is missing in {said}");
-    }
+    ];
+    assert_has(&said, &parts);
     // A tag names a mailbox, if such a mailbox exists.
     let mut bob = Imap::login(ports.imap, "bob@example.org", "secret");
     bob.ok("CREATE Lists");
@@ -222,10 +207,7 @@ fn mail_that_came_by_smtp_is_read_by_imap() {
     );
     wait_messages(&ports, "bob@example.org", "Lists", 1);
     // Seen messages remain seen after a kill of all processes.
-    system.kill();
-    ports.wait_free();
-    system.start_again();
-    system.wait_ready();
+    system.crash();
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     let said = alice.ok("SELECT INBOX");
     assert_has(&said, &["* 1 EXISTS", "* 0 RECENT"]);
@@ -235,7 +217,6 @@ fn mail_that_came_by_smtp_is_read_by_imap() {
             .ok("SEARCH BODY HELLO SUBJECT one")
             .contains("* SEARCH 1\r\n")
     );
-    system.stop();
 }
 
 #[test]
@@ -262,7 +243,6 @@ fn the_scripts_pass_against_the_store() {
     }
     assert!(failures.is_empty(), "\n{failures}");
     assert!(passed > 10, "only {passed} scripts ran");
-    system.stop();
 }
 
 #[test]
@@ -270,7 +250,7 @@ fn python_imaplib_files_and_finds() {
     let Some(python) = program("python3") else {
         return;
     };
-    let (system, ports) = start_with_store(Options::default());
+    let (_system, ports) = start_with_store(Options::default());
     let script = "\
 import imaplib, sys, time
 host, port = sys.argv[1].rsplit(':', 1)
@@ -290,7 +270,6 @@ with imaplib.IMAP4(host, int(port)) as m:
     assert m.select('INBOX') == ('OK', [b'10'])
 ";
     run(Command::new(python).args(["-c", script, &ports.imap.to_string()]));
-    system.stop();
 }
 
 #[test]
@@ -298,12 +277,11 @@ fn curl_reads_a_message() {
     let Some(curl) = program("curl") else {
         return;
     };
-    let (system, ports) = start_with_store(Options::default());
+    let (_system, ports) = start_with_store(Options::default());
     let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
     lmtp.command("EHLO client.example", "500");
     lmtp.command("LHLO client.example", "250");
-    lmtp.command("MAIL FROM:<me@example.net>", "250");
-    lmtp.command("RCPT TO:<alice@example.org>", "250");
+    lmtp.transaction("me@example.net", &["alice@example.org"]);
     lmtp.command("RCPT TO:<nobody@example.org>", "550");
     lmtp.command("RCPT TO:<bob@example.org>", "250");
     lmtp.command("DATA", "354");
@@ -319,7 +297,6 @@ fn curl_reads_a_message() {
         ])
         .arg(format!("imap://{}/INBOX;MAILINDEX=1", ports.imap)));
     assert!(output.contains("Subject: by LMTP"), "{output}");
-    system.stop();
 }
 
 #[test]
@@ -328,7 +305,7 @@ fn more_messages_at_once_than_memory_are_refused() {
     let options = options
         .set("limits.message_size_max", "\"512 KiB\"")
         .set("limits.body_memory_max", "\"1 MiB\"");
-    let system = System::start(&options);
+    let _system = System::start(&options);
     let line = format!("{}\r\n", "A".repeat(998));
     let (begin, end) = (line.repeat(400), "A\r\n".repeat(40));
     let literal = begin.len() + end.len();
@@ -337,36 +314,19 @@ fn more_messages_at_once_than_memory_are_refused() {
         .collect();
     for session in &mut sessions {
         let text = format!("a APPEND INBOX {{{literal}}}\r\n");
-        session
-            .reader
-            .get_mut()
-            .write_all(text.as_bytes())
-            .expect("a command");
+        session.send(&text);
         assert!(session.line().starts_with("+ "));
     }
     // LMTP uses the same memory.
-    let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
-    lmtp.command("LHLO client.example", "250");
+    let mut lmtp = Session::lmtp(ports.lmtp);
     lmtp.envelope("me@example.net", &["alice@example.org"]);
     for session in &mut sessions {
-        session
-            .reader
-            .get_mut()
-            .write_all(begin.as_bytes())
-            .expect("a part");
+        session.send(&begin);
     }
     let mut answers = Vec::new();
     for session in &mut sessions {
-        session
-            .reader
-            .get_mut()
-            .write_all(end.as_bytes())
-            .expect("the rest");
-        session
-            .reader
-            .get_mut()
-            .write_all(b"\r\n")
-            .expect("the end");
+        session.send(&end);
+        session.send("\r\n");
         answers.push(session.line());
     }
     lmtp.send(format!("Subject: late\r\n\r\n{line}.\r\n").as_bytes());
@@ -381,7 +341,6 @@ fn more_messages_at_once_than_memory_are_refused() {
     assert!(count("a OK") >= 1 && count("a NO") >= 1, "{answers:?}");
     // Freed memory is given again.
     wait_messages(&ports, "alice@example.org", "INBOX", count("a OK") + 1);
-    system.stop();
 }
 
 /// Clients that announced messages and sent next to nothing held all memory; a client that sends a lot without an end
@@ -393,7 +352,7 @@ fn parked_literals_stop_no_append_and_no_delivery() {
         .set("limits.message_size_max", "\"2 MiB\"")
         .set("limits.body_memory_max", "\"4 MiB\"")
         .set("limits.connections_per_client_max", "1000");
-    let system = System::start(&options);
+    let _system = System::start(&options);
     let park = |octets: usize| {
         let mut session = Imap::login(ports.imap, "alice@example.org", "secret");
         session.send("p APPEND INBOX {1500000}\r\n");
@@ -406,8 +365,7 @@ fn parked_literals_stop_no_append_and_no_delivery() {
         format!("{}\r\n", "A".repeat(998)).repeat(200)
     );
     let deliver = || {
-        let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
-        lmtp.command("LHLO client.example", "250");
+        let mut lmtp = Session::lmtp(ports.lmtp);
         lmtp.envelope("me@example.net", &["bob@example.org"]);
         lmtp.send(format!("{text}.\r\n").as_bytes());
         lmtp.expect("250 2.1.5");
@@ -420,12 +378,11 @@ fn parked_literals_stop_no_append_and_no_delivery() {
     deliver();
     wait_messages(&ports, "bob@example.org", "INBOX", 3);
     drop((parked, heavy));
-    system.stop();
 }
 
 #[test]
 fn a_store_whose_disk_fails_is_opened_anew() {
-    if !in_soak("a store whose disk fails is opened anew") {
+    if !in_soak() {
         return;
     }
     let (system, ports) = start_with_store(Options::default());
@@ -433,7 +390,7 @@ fn a_store_whose_disk_fails_is_opened_anew() {
     alice.append("INBOX", "A\r\n");
     let before = system.role_pids("store");
     let Some(failing) = FailingSync::begin(before[0]) else {
-        return system.stop();
+        return;
     };
     let mut writer = alice.reader.get_ref().try_clone().expect("the connection");
     writer
@@ -452,5 +409,4 @@ fn a_store_whose_disk_fails_is_opened_anew() {
     alice.append("INBOX", "C\r\n");
     let there = alice.exists("INBOX");
     assert!((2..=3).contains(&there), "{there} messages");
-    system.stop();
 }

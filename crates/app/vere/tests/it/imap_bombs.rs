@@ -121,7 +121,6 @@ fn mail_of_any_shape_is_kept_and_costs_time_in_proportion() {
     let growth = private_memory(store).saturating_sub(before);
     assert!(growth < GROWTH_MAX, "memory grew by {growth} octets");
     assert_eq!(system.role_pids("store"), [store], "the store lives");
-    system.stop();
 }
 
 /// How many messages a search finds.

@@ -207,7 +207,6 @@ fn mbsync_synchronises_both_ways_to_a_fixed_point() {
         run(desk.command(&mbsync).args(["-c", &settings, "-a"]));
     };
     synchronises_both_ways(&desk, synchronise);
-    desk.system.stop();
 }
 
 #[test]
@@ -229,7 +228,6 @@ fn offlineimap_synchronises_both_ways_to_a_fixed_point() {
         run(desk.command(&offlineimap).args(["-o", "-c", &settings]));
     };
     synchronises_both_ways(&desk, synchronise);
-    desk.system.stop();
 }
 
 #[test]
@@ -259,7 +257,6 @@ fn mutt_flags_files_and_deletes() {
     session.ok("EXAMINE Archive");
     let said = session.ok("FETCH 1 BODY.PEEK[]");
     assert!(said.contains("The text of 3"), "{said}");
-    desk.system.stop();
 }
 
 #[test]
@@ -283,7 +280,6 @@ fn fetchmail_takes_everything_away() {
         assert!(taken.contains(&format!("The text of {number}")), "{taken}");
     }
     assert_eq!(desk.login().exists("INBOX"), 0);
-    desk.system.stop();
 }
 
 /// The script waits for the display of the program; the test checks the server afterwards.
@@ -316,24 +312,22 @@ fn try_thunderbird(desk: &Desk, imap: SocketAddr, smtp: SocketAddr, tls: &[&str]
 
 #[test]
 fn thunderbird_reads_searches_files_and_sends() {
-    if !in_soak("Thunderbird in a display of its own") {
+    if !in_soak() {
         return;
     }
     let desk = Desk::new();
     try_thunderbird(&desk, desk.ports.imap, desk.system.submission, &[]);
-    desk.system.stop();
 }
 
 /// The same with settings that demand TLS, with a certificate of a CA that the user trusts.
 #[test]
 fn thunderbird_does_so_by_starttls_and_within_tls() {
-    if !in_soak("Thunderbird over TLS") {
+    if !in_soak() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a temporary directory");
     let authority = Authority::new();
-    let ca = authority.write(folder.path()).display().to_string();
-    let files = authority.sign(folder.path(), "mx", &["mx.example.org", "127.0.0.1"]);
+    let ca = authority.ca.display().to_string();
+    let files = authority.sign("mx", &["mx.example.org", "127.0.0.1"]);
     for tls in ["starttls", "implicit"] {
         let imaps = free_address();
         let options = Options::default()
@@ -345,7 +339,6 @@ fn thunderbird_does_so_by_starttls_and_within_tls() {
             _ => (imaps, desk.system.submissions),
         };
         try_thunderbird(&desk, imap, smtp, &["--tls", tls, "--ca", &ca]);
-        desk.system.stop();
     }
 }
 
@@ -354,10 +347,8 @@ fn curl_reads_over_starttls_and_implicit_tls() {
     let Some(curl) = program("curl") else {
         return;
     };
-    let folder = tempfile::tempdir().expect("a temporary directory");
     let authority = Authority::new();
-    let ca = authority.write(folder.path());
-    let files = authority.sign(folder.path(), "mx", &["mx.example.org", "127.0.0.1"]);
+    let files = authority.sign("mx", &["mx.example.org", "127.0.0.1"]);
     let options = Options::default()
         .unset("auth.plaintext_networks")
         .certificate(&files);
@@ -382,7 +373,7 @@ fn curl_reads_over_starttls_and_implicit_tls() {
                 "1",
             ])
             .arg("--cacert")
-            .arg(&ca)
+            .arg(&authority.ca)
             .args(["--user", "alice@example.org:secret", &url]);
         let read = run(&mut command);
         assert!(read.contains("Subject: safe"), "{read}");
@@ -394,5 +385,4 @@ fn curl_reads_over_starttls_and_implicit_tls() {
         .arg(format!("imap://{}/INBOX", ports.imap));
     let refused = output_of(&mut command, "");
     assert!(!refused.status.success());
-    system.stop();
 }

@@ -145,8 +145,7 @@ impl Idler {
 
 /// Files a message for some accounts at once.
 fn deliver(ports: &Ports, accounts: std::ops::Range<usize>) {
-    let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
-    lmtp.command("LHLO client.example", "250");
+    let mut lmtp = Session::lmtp(ports.lmtp);
     lmtp.command("MAIL FROM:<me@example.net>", "250");
     for number in accounts.clone() {
         lmtp.command(&format!("RCPT TO:<{}>", account(number)), "250");
@@ -280,5 +279,4 @@ fn idle_clients_hear_of_mail_and_leave_nothing_behind() {
     // And the store serves as before.
     let mut session = Imap::login(ports.imap, &account(0), "secret");
     assert_eq!(session.exists("INBOX"), 3);
-    system.stop();
 }

@@ -67,7 +67,6 @@ fn every_acknowledged_message_arrives_though_gateway_and_node_are_killed() {
         ids(&report)
     );
     system.wait_empty();
-    system.stop();
 }
 
 /// Real mail where there is some, else the mix of the benchmark.

@@ -7,8 +7,11 @@ use crate::harness::{Delay, Options, Session, Sink, System, free_address, wait_f
 fn submit(system: &System, recipient: &str, count: usize) {
     let mut session = Session::greeted(system.smtp);
     for number in 0..count {
-        let text = format!("Subject: number {number}\r\n\r\nbody");
-        session.submit("alice@example.org", &[recipient], &text);
+        session.submit_about(
+            "alice@example.org",
+            &[recipient],
+            format_args!("number {number}"),
+        );
     }
 }
 
@@ -18,8 +21,7 @@ fn queue(system: &System, destination: &str) -> Option<Value> {
 }
 
 fn messages(system: &System, destination: &str) -> Vec<Value> {
-    let text = system.command(&["queue", "show", destination, "--json"]);
-    serde_json::from_str(&text).expect("a list")
+    system.rows(&["queue", "show", destination])
 }
 
 #[test]
@@ -51,7 +53,6 @@ fn a_rate_holds_mail_back_without_an_attempt_until_a_reload_lifts_it() {
     system.reconfigure(&routes);
     sink.wait_mail(6);
     system.wait_empty();
-    system.stop();
 }
 
 #[test]
@@ -75,7 +76,6 @@ fn connections_to_a_destination_are_as_few_as_its_section_says() {
     delay.go_on();
     sink.wait_mail(20);
     system.wait_empty();
-    system.stop();
 }
 
 #[test]
@@ -109,7 +109,6 @@ fn hosts_that_are_down_are_left_alone_by_all_their_domains() {
     system.command(&["queue", "retry", "one.example"]);
     sink.wait_mail(4);
     system.wait_empty();
-    system.stop();
 }
 
 #[test]
@@ -137,5 +136,4 @@ fn where_the_order_is_kept_one_that_is_put_off_holds_the_others_also_over_a_cras
     });
     assert_eq!(subjects.collect::<Vec<_>>(), ["0", "1", "2", "0", "1", "2"]);
     system.wait_empty();
-    system.stop();
 }

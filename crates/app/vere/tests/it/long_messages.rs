@@ -23,15 +23,12 @@ fn a_message_beyond_the_limit_takes_no_more_than_that_of_the_store() {
     let (system, ports) = start_with_store(options);
     let pid = system.role_pids("store")[0];
     let text = mebibyte();
-    let mut lmtp = Session::connect(ports.lmtp);
-    lmtp.command("LHLO me.example.net", "250");
+    let mut lmtp = Session::lmtp(ports.lmtp);
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     let (_, before) = memory(pid);
     // The gateway's own fields have 1 MiB beside.
     lmtp.command("MAIL FROM:<a@example.net> SIZE=34603009", "552 5.3.4");
-    lmtp.command("MAIL FROM:<a@example.net>", "250");
-    lmtp.command("RCPT TO:<alice@example.org>", "250");
-    lmtp.command("DATA", "354");
+    lmtp.envelope("a@example.net", &["alice@example.org"]);
     for _ in 0..34 {
         lmtp.send(text.as_bytes());
     }
@@ -55,7 +52,6 @@ fn a_message_beyond_the_limit_takes_no_more_than_that_of_the_store() {
         most < before + limit,
         "APPEND: {before} KiB before, {most} KiB at most"
     );
-    system.stop();
 }
 
 /// Opens sessions that each send the first mebibytes of a message and then stay silent.
@@ -63,9 +59,7 @@ fn parked(system: &System, clients: usize, mebibytes: usize) -> Vec<Session> {
     let text = mebibyte();
     let park = |number| {
         let mut session = begin_as(system.smtp, &format!("203.0.113.{number}"));
-        session.command("MAIL FROM:<a@example.net>", "250");
-        session.command("RCPT TO:<alice@example.org>", "250");
-        session.command("DATA", "354");
+        session.envelope("a@example.net", &["alice@example.org"]);
         for _ in 0..mebibytes {
             // The server may end a session that sent almost no octets.
             let _ = session.try_send(text.as_bytes());
@@ -75,9 +69,8 @@ fn parked(system: &System, clients: usize, mebibytes: usize) -> Vec<Session> {
     (1..=clients).map(park).collect()
 }
 
-fn top(system: &System) -> Value {
-    let text = system.command(&["queue", "top", "--once", "--json", "--interval", "100ms"]);
-    serde_json::from_str(&text).expect("JSON")
+pub(crate) fn top(system: &System) -> Value {
+    system.json(&["queue", "top", "--once", "--interval", "100ms"])
 }
 
 /// Offers a message from a client without other messages until the server accepts the message.
@@ -146,7 +139,6 @@ fn files_of_long_messages_stay_within_their_bound_and_say_whose_they_are() {
     offer_as(&system, "203.0.113.78", "Subject: small\r\n\r\n");
     system.wait_log(&["the disk for arriving messages short", "client=203.0.113."]);
     assert!(refused(parked) >= 1);
-    system.stop();
 }
 
 /// Files of long messages took all that `limits.body_disk_max` allows, of a disk with less room: then the nodes could log
@@ -155,7 +147,7 @@ fn files_of_long_messages_stay_within_their_bound_and_say_whose_they_are() {
 fn long_messages_that_are_parked_leave_room_on_the_disk() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let folder = directory.path().join("data");
-    let Some(disk) = SmallDisk::mount(&folder, "400m") else {
+    let Some(_disk) = SmallDisk::mount(&folder, "400m") else {
         return;
     };
     let free = || {
@@ -187,6 +179,4 @@ fn long_messages_that_are_parked_leave_room_on_the_disk() {
         .into_iter()
         .position(|session| refused(vec![session]) == 1);
     assert!(first.is_some_and(|first| first < 3), "{first:?}");
-    system.stop();
-    drop(disk);
 }

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
 use crate::harness::{
-    Authority, Options, PATIENCE, Session, Sink, System, free_address, wait_until,
+    Authority, Options, PATIENCE, Session, Sink, System, free_address, quoted, wait_until,
 };
 
 /// The endpoint of a system.
@@ -13,6 +13,23 @@ struct Endpoint(SocketAddr);
 /// The text of the endpoint at an address.
 pub(crate) fn read(address: SocketAddr) -> String {
     Endpoint(address).text()
+}
+
+/// Asserts that the endpoint at an address has these lines.
+#[track_caller]
+pub(crate) fn assert_lines(address: SocketAddr, lines: &[&str]) {
+    let text = read(address);
+    for line in lines {
+        assert!(
+            text.lines().any(|found| found == *line),
+            "no {line} in\n{text}"
+        );
+    }
+}
+
+/// Waits until the endpoint at an address has these lines.
+pub(crate) fn wait_lines(address: SocketAddr, lines: &[&str]) {
+    Endpoint(address).wait(lines);
 }
 
 impl Endpoint {
@@ -98,14 +115,12 @@ fn what_clients_do_is_counted() {
     ]);
     drop(session);
     endpoint.wait(&["vere_smtp_body_memory_bytes 0"]);
-    system.stop();
 }
 
 #[test]
 fn handshakes_passwords_and_the_spool_are_counted() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
     let authority = Authority::new();
-    let files = authority.sign(folder.path(), "mx", &["mx.example.org"]);
+    let files = authority.sign("mx", &["mx.example.org"]);
     let options = Options::default()
         .certificate(&files)
         .unset("auth.plaintext_networks");
@@ -114,7 +129,7 @@ fn handshakes_passwords_and_the_spool_are_counted() {
     let mut user = Session::connect_tls(system.submissions, &authority, "mx.example.org");
     user.command("EHLO client.example.net", "250");
     user.command("AUTH PLAIN AGFsaWNlQGV4YW1wbGUub3JnAHdyb25n", "535");
-    user.command("AUTH PLAIN AGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==", "235");
+    user.log_in("alice@example.org");
     user.submit("alice@example.org", &["bob@example.org"], "A: b\r\n\r\n");
     drop(user);
     let mut garbage = Session::greeted(system.smtp);
@@ -140,7 +155,6 @@ fn handshakes_passwords_and_the_spool_are_counted() {
         "vere_spool_disconnections_total{node=\"a\"} 1",
         "vere_spool_connected{node=\"a\"} 1",
     ]);
-    system.stop();
 }
 
 /// The count of replies of a class so far.
@@ -152,18 +166,17 @@ fn count_of_class(text: &str, class: &str) -> u64 {
 
 #[test]
 fn what_next_hops_do_is_counted() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
     let authority = Authority::new();
-    let root = authority.write(folder.path());
-    let known = authority.sign(folder.path(), "known", &["127.0.0.1"]);
-    let stranger = Authority::new().sign(folder.path(), "stranger", &["127.0.0.1"]);
+    let known = authority.sign("known", &["127.0.0.1"]);
+    let another = Authority::new();
+    let stranger = another.sign("stranger", &["127.0.0.1"]);
     let sink = Sink::start();
     let behind = |files| System::start(&Options::to(sink.address).certificate(files));
     let (trusted, untrusted) = (behind(&known), behind(&stranger));
     let refusing = Sink::start_at(free_address(), &["ehlo=421 4.3.2 not now"]);
 
     let options = Options::default()
-        .set("delivery.ca", &crate::harness::quoted(&root))
+        .set("delivery.ca", &quoted(&authority.ca))
         .set("delivery.retry", "[\"1h\"]")
         .route("plain.example", sink.address, "")
         .route("trusted.example", trusted.smtp, "")
@@ -186,7 +199,7 @@ fn what_next_hops_do_is_counted() {
         "closed",
     ] {
         let to = format!("someone@{domain}.example");
-        session.submit("alice@example.org", &[&to], "Subject: out\r\n\r\nbody");
+        session.submit_about("alice@example.org", &[&to], "out");
     }
     sink.wait_mail(3);
     endpoint.wait(&[
@@ -217,5 +230,4 @@ fn what_next_hops_do_is_counted() {
         "vere_delivery_notifications_total{action=\"failed\"} 1",
     ]);
     drop(session);
-    system.stop();
 }

@@ -3,7 +3,7 @@
 use crate::harness::{Authority, Manners, Mx, Options, Sink, System, quoted, unfold, wait_for};
 
 fn submit(system: &System, to: &str) {
-    system.submit("alice@example.org", &[to], "Subject: next hop\r\n\r\nbody");
+    system.submit_about("alice@example.org", &[to], "next hop");
 }
 
 #[test]
@@ -27,7 +27,6 @@ fn a_domain_that_leads_back_here_is_returned_and_a_backup_is_passed_by() {
     assert!(report.contains("Status: 5.4.6\n"), "{report}");
     submit(&system, "b@backed.example");
     sink.wait_mail(1);
-    system.stop();
 }
 
 #[test]
@@ -45,7 +44,6 @@ fn an_exchanger_with_our_address_is_us() {
     submit(&system, "a@looped.example");
     let report = unfold(&system.wait_mail("alice", 1)[0]);
     assert!(report.contains("Status: 5.4.6\n"), "{report}");
-    system.stop();
 }
 
 /// The first address of a host refuses connections, the second greets with a refusal, the third takes it.
@@ -71,7 +69,6 @@ fn every_address_of_a_host_is_tried() {
     good.wait_messages(1);
     let refused = wait_for("the refusal", || refusing.seen().pop());
     assert_eq!(refused.text, "");
-    system.stop();
 }
 
 #[test]
@@ -95,18 +92,16 @@ fn routes_leave_from_their_sources() {
         assert_eq!(seen.peer.expect("a peer").ip().to_string(), ip);
         assert_eq!(seen.commands[0], format!("EHLO {name}"));
     }
-    system.stop();
 }
 
 #[test]
 fn a_smarthost_gets_a_password_from_a_file_over_implicit_tls() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let authority = Authority::new();
-    let ca = authority.write(folder.path());
     let password = folder.path().join("password");
     std::fs::write(&password, "s3cret\n").expect("the password");
     let hub = Mx::start(Manners {
-        certificate: Some(authority.sign(folder.path(), "hub", &["hub.example.net"])),
+        certificate: Some(authority.sign("hub", &["hub.example.net"])),
         implicit: true,
         keywords: &["AUTH PLAIN"],
         replies: &[("AUTH", "235 2.7.0 welcome")],
@@ -118,7 +113,7 @@ fn a_smarthost_gets_a_password_from_a_file_over_implicit_tls() {
             quoted(&password)
         );
         Options::default()
-            .set("delivery.ca", &quoted(&ca))
+            .set("delivery.ca", &quoted(&authority.ca))
             .record("hub.example.net A 127.0.0.1")
             .record("other.example.net A 127.0.0.1")
             .route("*", format!("hub.example.net:{}", hub.port()), &login)
@@ -133,7 +128,6 @@ fn a_smarthost_gets_a_password_from_a_file_over_implicit_tls() {
         auth.map(String::as_str),
         Some("AUTH PLAIN AG1lAHMzY3JldA==")
     );
-    system.stop();
 }
 
 #[test]
@@ -168,5 +162,4 @@ fn a_password_goes_in_the_clear_only_where_that_is_allowed() {
     system.wait_log(&["reload refused", "password"]);
     submit(&system, "b@example.com");
     hub.wait_messages(2);
-    system.stop();
 }

@@ -14,8 +14,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::{User, geteuid};
 
 use crate::harness::{
-    Child, Options, PATIENCE, Session, Sink, System, assert_has, free_address, output_of, program,
-    read_all, require_bench, run, signal, skip, vere, wait_for, wait_until,
+    Child, Options, PATIENCE, Session, Sink, System, assert_has, fails_with, free_address,
+    output_of, program, read_all, require_bench, run, signal, skip, vere, wait_for, wait_until,
 };
 use crate::imap::Imap;
 
@@ -52,7 +52,6 @@ fn sockets_of_a_service_manager_are_used_and_who_came_early_is_served() {
     system.kill_and_wait("gateway");
     Session::connect(address).submit_after_ehlo("alice@example.org");
     system.wait_mail("alice", 2);
-    system.stop();
 }
 
 /// The name resolver, and then the gateway, ended at once without CA certificates, and `check-config` said nothing.
@@ -83,13 +82,11 @@ fn a_machine_without_ca_certificates_delivers_mail() {
     assert!(output.status.success(), "{output:?}");
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
-    for what in [
+    let parts = [
         "mail waits wherever a certificate has to be verified",
         "no certificate can be ordered",
-    ] {
-        assert!(said.contains(what), "{said}");
-    }
-    system.stop();
+    ];
+    assert_has(&said, &parts);
 }
 
 #[test]
@@ -166,7 +163,6 @@ fn root_is_given_up_for_the_user_of_the_settings() {
     Session::connect(system.smtp).submit_after_ehlo("carol@example.org");
     system.wait_mail("carol", 1);
     system.wait_empty();
-    system.stop();
 }
 
 /// A demo system as `make run` starts it, in `run` below a folder.
@@ -268,9 +264,7 @@ fn the_demo_is_what_its_banner_says() {
     let other = tempfile::tempdir().expect("a temporary directory");
     let mut third = vere();
     third.args(["demo", "run", "--port-offset", &offset.to_string()]);
-    let output = output_of(third.current_dir(other.path()), "");
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = fails_with(third.current_dir(other.path()), 1);
     assert!(said.contains("is taken by vere (process "), "{said}");
     demo.interrupt();
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Options, System, children, is_full, signal, wait_for, wait_until};
+use crate::harness::{
+    Options, System, assert_has, children, is_full, signal, wait_for, wait_until,
+};
 use crate::imap::{Imap, Ports, start_with_store, with_store};
 
 /// Number of clients that add messages.
@@ -57,68 +59,62 @@ fn all_there(ports: &Ports, added: &[usize]) {
         }
     }
     let bodies = session.ok("FETCH 1:* BODY.PEEK[1]");
-    for text in [
-        format!("text of 0 {}", added[0] - 1),
-        "text of 1 0".to_owned(),
-    ] {
-        assert!(bodies.contains(&text), "{text}");
-    }
+    let last = format!("text of 0 {}", added[0] - 1);
+    assert_has(&bodies, &[&last, "text of 1 0"]);
+}
+
+/// Lets something happen to the processes of the store while messages are added: none is lost, none refused. `act`
+/// gets the store, and what waits for so many further messages.
+fn while_adding(system: &System, ports: &Ports, act: impl FnOnce(u32, &dyn Fn(usize))) {
+    let store = system.role_pids("store");
+    let (enough, added) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let counts = std::thread::scope(|scope| {
+        let adding = scope.spawn(|| add_while(ports, &enough, &added));
+        act(store[0], &|count| {
+            let seen = added.load(Ordering::Relaxed);
+            wait_until("messages", || {
+                adding.is_finished() || added.load(Ordering::Relaxed) > seen + count
+            });
+        });
+        enough.store(true, Ordering::Relaxed);
+        adding.join().expect("clients")
+    });
+    all_there(ports, &counts);
+    assert_eq!(system.role_pids("store"), store, "the store went on");
 }
 
 #[test]
 fn processes_that_are_killed_lose_and_refuse_nothing() {
     let kills = if is_full() { 200 } else { 12 };
     let (system, ports) = start_with_store(Options::default());
-    let store = system.role_pids("store");
-    let (enough, added) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let counts = std::thread::scope(|scope| {
-        let adding = scope.spawn(|| add_while(&ports, &enough, &added));
+    while_adding(&system, &ports, |store, wait_more| {
         for _ in 0..kills {
-            let seen = added.load(Ordering::Relaxed);
-            let pid = wait_for("a process", || children(store[0]).first().copied());
+            let pid = wait_for("a process", || children(store).first().copied());
             signal(pid, Signal::SIGKILL);
             // The message differs each time.
-            wait_until("messages", || {
-                adding.is_finished() || added.load(Ordering::Relaxed) > seen + CLIENTS
-            });
+            wait_more(CLIENTS);
         }
-        enough.store(true, Ordering::Relaxed);
-        adding.join().expect("clients")
     });
-    all_there(&ports, &counts);
-    assert_eq!(system.role_pids("store"), store, "the store went on");
-    system.stop();
 }
 
 #[test]
 fn processes_that_stand_still_are_replaced() {
     let (options, ports) = with_store(Options::default());
     let system = System::start(&options.set("limits.parse_timeout", "\"2s\""));
-    let store = system.role_pids("store");
-    let (enough, added) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let counts = std::thread::scope(|scope| {
-        let adding = scope.spawn(|| add_while(&ports, &enough, &added));
+    while_adding(&system, &ports, |store, wait_more| {
         // A process at its start is waited for much longer.
-        wait_until("messages", || added.load(Ordering::Relaxed) > 30);
-        let stopped = children(store[0]);
+        wait_more(30);
+        let stopped = children(store);
         for pid in &stopped {
             signal(*pid, Signal::SIGSTOP);
         }
         // Each process has a message, or gets a message, and is ended after too long a silence.
         wait_until("the end of those that stand still", || {
-            let now = children(store[0]);
+            let now = children(store);
             stopped.iter().all(|pid| !now.contains(pid))
         });
-        let seen = added.load(Ordering::Relaxed);
-        wait_until("messages", || {
-            adding.is_finished() || added.load(Ordering::Relaxed) > seen + 10
-        });
-        enough.store(true, Ordering::Relaxed);
-        adding.join().expect("clients")
+        wait_more(10);
     });
-    all_there(&ports, &counts);
-    assert_eq!(system.role_pids("store"), store, "the store went on");
-    system.stop();
 }
 
 /// A message that no process survives is simulated by a kill of every process: the message is kept.
@@ -155,5 +151,4 @@ fn messages_are_kept_when_every_process_is_killed() {
         let said = session.ok("FETCH 1:* (RFC822.SIZE BODYSTRUCTURE ENVELOPE)");
         assert_eq!(said.matches("RFC822.SIZE").count(), kept);
     });
-    system.stop();
 }

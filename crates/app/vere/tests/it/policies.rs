@@ -2,44 +2,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ServerConnection, StreamOwned};
 
 use crate::harness::{Authority, Files, Manners, Mx, Options, Session, System, quoted, wait_until};
-
-/// A CA and its certificates.
-struct World {
-    folder: tempfile::TempDir,
-    authority: Authority,
-    ca: PathBuf,
-}
-
-impl World {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let authority = Authority::new();
-        let ca = authority.write(folder.path());
-        Self {
-            folder,
-            authority,
-            ca,
-        }
-    }
-
-    fn sign(&self, label: &str, names: &[&str]) -> Files {
-        self.authority.sign(self.folder.path(), label, names)
-    }
-
-    fn expired(&self, label: &str, names: &[&str]) -> Files {
-        self.authority
-            .sign_expired(self.folder.path(), label, names)
-    }
-}
 
 /// A host with an MTA-STS policy over HTTPS.
 struct PolicyHost {
@@ -51,16 +19,7 @@ impl PolicyHost {
     fn start(files: &Files, policy: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its address").port();
-        let chain = vec![CertificateDer::from(files.der.clone())];
-        let key = PrivateKeyDer::from_pem_file(&files.key).expect("a key");
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("protocol versions")
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .expect("a certificate with its key");
-        let config = Arc::new(config);
+        let config = files.server(&[]);
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
         let answer = format!(
@@ -94,11 +53,11 @@ fn policy(mode: &str, mx: &str) -> String {
 }
 
 /// `example.com` with one exchanger `mx.example.com` and an MTA-STS record.
-fn options(world: &World, mx: &Mx, host: &PolicyHost) -> Options {
+fn options(authority: &Authority, mx: &Mx, host: &PolicyHost) -> Options {
     Options::default()
         .set("delivery.port", &mx.port().to_string())
         .set("delivery.mta_sts_port", &host.port.to_string())
-        .set("delivery.ca", &quoted(&world.ca))
+        .set("delivery.ca", &quoted(&authority.ca))
         .record("example.com MX 10 mx.example.com")
         .record("mx.example.com A 127.0.0.1")
         .record("mta-sts.example.com A 127.0.0.1")
@@ -119,11 +78,11 @@ fn certified(files: Files) -> Mx {
 
 #[test]
 fn an_enforced_policy_is_kept_by_a_good_host() {
-    let world = World::new();
-    let mx = certified(world.sign("mx", &["mx.example.com"]));
-    let files = world.sign("sts", &["mta-sts.example.com"]);
+    let authority = Authority::new();
+    let mx = certified(authority.sign("mx", &["mx.example.com"]));
+    let files = authority.sign("sts", &["mta-sts.example.com"]);
     let host = PolicyHost::start(&files, &policy("enforce", "*.example.com"));
-    let mut system = System::start(&options(&world, &mx, &host));
+    let mut system = System::start(&options(&authority, &mx, &host));
     submit(&system);
     let seen = mx.wait_messages(1).remove(0);
     assert_eq!(seen.tls.as_deref(), Some("mx.example.com"));
@@ -131,7 +90,7 @@ fn an_enforced_policy_is_kept_by_a_good_host() {
     assert!(trace.contains("sts_enforce"), "{trace}");
     // The policy is known after a restart, although no host answers any more.
     system.configure(
-        &options(&world, &mx, &host)
+        &options(&authority, &mx, &host)
             .set("delivery.mta_sts_port", "1")
             .record("_mta-sts.example.com FAIL"),
     );
@@ -141,52 +100,50 @@ fn an_enforced_policy_is_kept_by_a_good_host() {
     let trace = system.command(&["trace", "x@example.com"]);
     assert_eq!(trace.matches("sts_enforce").count(), 2, "{trace}");
     assert_eq!(host.asked(), 1);
-    system.stop();
 }
 
 /// Nothing is sent, and the message waits, whatever is wrong with the host.
 #[test]
 fn an_enforced_policy_holds_the_mail_back() {
-    let world = World::new();
-    let files = world.sign("sts", &["mta-sts.example.com"]);
+    let authority = Authority::new();
+    let files = authority.sign("sts", &["mta-sts.example.com"]);
     let bad = [
         ("TLS", Mx::start(Manners::default()), "mx.example.com"),
         (
             "certificate",
-            certified(world.expired("expired", &["mx.example.com"])),
+            certified(authority.sign_expired("expired", &["mx.example.com"])),
             "mx.example.com",
         ),
         (
             "certificate",
-            certified(world.sign("other", &["other.example.com"])),
+            certified(authority.sign("other", &["other.example.com"])),
             "mx.example.com",
         ),
         (
             "does not name",
-            certified(world.sign("mx", &["mx.example.com"])),
+            certified(authority.sign("mx", &["mx.example.com"])),
             "mx.example.net",
         ),
     ];
     for (words, mx, pattern) in bad {
         let host = PolicyHost::start(&files, &policy("enforce", pattern));
-        let system = System::start(&options(&world, &mx, &host));
+        let system = System::start(&options(&authority, &mx, &host));
         submit(&system);
         system.wait_last_reply(words);
         assert_eq!(system.queued(), 1);
         let begun = |line: &String| line.starts_with("MAIL");
         assert!(!mx.seen().iter().any(|seen| seen.commands.iter().any(begun)));
-        system.stop();
     }
 }
 
 #[test]
 fn a_policy_under_test_stops_nothing() {
-    let world = World::new();
-    let mx = certified(world.sign("other", &["other.example.com"]));
-    let files = world.sign("sts", &["mta-sts.example.com"]);
+    let authority = Authority::new();
+    let mx = certified(authority.sign("other", &["other.example.com"]));
+    let files = authority.sign("sts", &["mta-sts.example.com"]);
     let host = PolicyHost::start(&files, &policy("testing", "mx.example.com"));
     let address = crate::harness::free_address();
-    let options = options(&world, &mx, &host).set("metrics.listen", &format!("\"{address}\""));
+    let options = options(&authority, &mx, &host).set("metrics.listen", &format!("\"{address}\""));
     let system = System::start(&options);
     submit(&system);
     mx.wait_messages(1);
@@ -194,22 +151,20 @@ fn a_policy_under_test_stops_nothing() {
         let text = crate::metrics::read(address);
         text.contains("tls_policies_total{policy=\"sts_testing\",result=\"failed\"} 1")
     });
-    system.stop();
 }
 
 /// RFC 8461 section 5.1: a policy that was never fetched and cannot be fetched counts as absent.
 #[test]
 fn a_policy_that_cannot_be_had_stops_nothing() {
-    let world = World::new();
+    let authority = Authority::new();
     let mx = Mx::start(Manners::default());
-    let files = world.sign("sts", &["www.example.com"]);
+    let files = authority.sign("sts", &["www.example.com"]);
     let host = PolicyHost::start(&files, &policy("enforce", "mx.example.com"));
-    let system = System::start(&options(&world, &mx, &host));
+    let system = System::start(&options(&authority, &mx, &host));
     submit(&system);
     mx.wait_messages(1);
     system.wait_log(&["MTA-STS policy cannot be fetched", "example.com"]);
     assert_eq!(host.asked(), 0, "the handshake fails");
-    system.stop();
 }
 
 /// RFC 8689 section 4.2.2: the encryption policy of the recipient's domain does not count, the settings of the local
@@ -217,12 +172,12 @@ fn a_policy_that_cannot_be_had_stops_nothing() {
 #[test]
 fn a_sender_to_whom_delivery_counts_for_more_is_heard() {
     const OPTIONAL: &str = "Subject: urgent\r\nTLS-Required: No\r\n\r\nbody";
-    let world = World::new();
+    let authority = Authority::new();
     let mx = Mx::start(Manners::default());
-    let files = world.sign("sts", &["mta-sts.example.com"]);
+    let files = authority.sign("sts", &["mta-sts.example.com"]);
     let host = PolicyHost::start(&files, &policy("enforce", "mx.example.com"));
     let port = mx.port();
-    let options = options(&world, &mx, &host).route(
+    let options = options(&authority, &mx, &host).route(
         "strict.example",
         format!("mx.example.com:{port}"),
         "tls = \"required\"",
@@ -255,5 +210,4 @@ fn a_sender_to_whom_delivery_counts_for_more_is_heard() {
         waits("example.com") && waits("tlsoptional:relay:mx.example.com")
     });
     assert_eq!(mx.messages().len(), 1);
-    system.stop();
 }

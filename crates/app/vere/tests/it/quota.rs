@@ -1,9 +1,8 @@
 //! Accounts with a quota.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
-use crate::harness::{Options, PATIENCE, System, assert_has, wait_until};
+use crate::harness::{Options, Session, System, assert_has, wait_until};
 use crate::imap::{Imap, with_store};
 
 const ALICE: &str = "alice@example.org";
@@ -15,29 +14,10 @@ fn file(lmtp: SocketAddr) -> [String; 2] {
 }
 
 fn file_text(lmtp: SocketAddr, text: &str) -> [String; 2] {
-    let stream = TcpStream::connect(lmtp).expect("the LMTP port");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
-    let mut reader = BufReader::new(stream);
-    let mut reply = |text: &str| {
-        reader.get_mut().write_all(text.as_bytes()).expect("it");
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).expect("a reply");
-            if line.as_bytes().get(3) != Some(&b'-') {
-                return line.trim_end().to_owned();
-            }
-        }
-    };
-    reply("");
-    reply("LHLO me.example.net\r\n");
-    reply("MAIL FROM:<>\r\n");
-    for name in [ALICE, BOB] {
-        let said = reply(&format!("RCPT TO:<{name}>\r\n"));
-        assert!(said.starts_with("250"), "{said}");
-    }
-    assert!(reply("DATA\r\n").starts_with("354"));
-    let message = format!("Subject: x\r\n\r\n{text}.\r\n");
-    [reply(&message), reply("")]
+    let mut session = Session::lmtp(lmtp);
+    session.envelope("", &[ALICE, BOB]);
+    session.send(format!("Subject: x\r\n\r\n{text}.\r\n").as_bytes());
+    [session.reply(), session.reply()]
 }
 
 fn options() -> (Options, crate::imap::Ports) {
@@ -73,20 +53,18 @@ fn a_full_member_of_an_alias_holds_up_nobody_else() {
     assert!(to_bob.starts_with("250 "), "{to_bob}");
     count(&mut alice, 3);
     count(&mut bob, 2);
-    system.stop();
 }
 
 #[test]
 fn a_message_larger_than_the_whole_quota_is_refused_for_good() {
     let (options, ports) = options();
-    let system = System::start(&options);
+    let _system = System::start(&options);
     for said in file_text(ports.lmtp, &"0123456789\r\n".repeat(3_000)) {
         assert!(said.starts_with("552 5.2.3 "), "{said}");
     }
     for said in file(ports.lmtp) {
         assert!(said.starts_with("250 "), "{said}");
     }
-    system.stop();
 }
 
 #[test]

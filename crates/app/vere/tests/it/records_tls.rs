@@ -5,8 +5,6 @@ use std::io::{BufReader, Write as _};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{AlertDescription, ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
@@ -33,7 +31,7 @@ struct Shop {
 
 impl Shop {
     fn start(files: &Files) -> Self {
-        let shown = Arc::new(Mutex::new(server_config(files)));
+        let shown = Arc::new(Mutex::new(files.server(&[])));
         let seen = Arc::<Mutex<Seen>>::default();
         let (config, kept) = (Arc::clone(&shown), Arc::clone(&seen));
         let hook = Hook::start(move |stream| {
@@ -53,7 +51,7 @@ impl Shop {
     /// Shows a certificate from now on.
     fn show(&self, files: &Files) {
         let mut shown = self.shown.lock().expect("no panic");
-        *shown = server_config(files);
+        *shown = files.server(&[]);
         // No alert is added meanwhile.
         self.seen.lock().expect("no panic").alerts.clear();
     }
@@ -66,17 +64,6 @@ impl Shop {
             seen.alerts.last().copied()
         })
     }
-}
-
-fn server_config(files: &Files) -> Arc<ServerConfig> {
-    let chain = CertificateDer::from_pem_file(&files.certificate).expect("PEM");
-    let key = PrivateKeyDer::from_pem_file(&files.key).expect("PEM");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("protocol versions")
-        .with_no_client_auth();
-    Arc::new(builder.with_single_cert(vec![chain], key).expect("a pair"))
 }
 
 /// Receives a post; fails with the alert of a client that refuses the connection.
@@ -107,15 +94,13 @@ fn serve(
 
 #[test]
 fn lines_wait_until_the_web_server_proves_its_name() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
     let (authority, stranger) = (Authority::new(), Authority::new());
-    let other = authority.sign(folder, "other", &["other.example.com"]);
-    let expired = authority.sign_expired(folder, "expired", &["localhost"]);
-    let foreign = stranger.sign(folder, "foreign", &["localhost"]);
-    let good = authority.sign(folder, "good", &["localhost"]);
+    let other = authority.sign("other", &["other.example.com"]);
+    let expired = authority.sign_expired("expired", &["localhost"]);
+    let foreign = stranger.sign("foreign", &["localhost"]);
+    let good = authority.sign("good", &["localhost"]);
     let (shop, sink) = (Shop::start(&other), Sink::start());
-    let system = System::start(&options(&authority, &shop.hook, &sink, folder));
+    let system = System::start(&options(&authority, &shop.hook, &sink));
     let mut session = Session::greeted(system.smtp);
     let mut ids = BTreeSet::new();
     let mut submit = || {
@@ -153,13 +138,13 @@ fn lines_wait_until_the_web_server_proves_its_name() {
     assert_eq!(lines.len(), ids.len(), "{lines:?}");
 }
 
-fn options(authority: &Authority, hook: &Hook, sink: &Sink, folder: &std::path::Path) -> Options {
+fn options(authority: &Authority, hook: &Hook, sink: &Sink) -> Options {
     let url = format!("\"https://localhost:{}/hook\"", hook.address.port());
     Options::to(sink.address)
         .set("records.webhook", &url)
-        .set("records.webhook_ca", &quoted(&authority.write(folder)))
+        .set("records.webhook_ca", &quoted(&authority.ca))
         .set(
             "records.webhook_secret",
-            &quoted(&Hook::write_secret(folder)),
+            &quoted(&Hook::write_secret(authority.folder())),
         )
 }

@@ -1,6 +1,6 @@
 //! Changes of settings and accounts in a running system.
 
-use crate::harness::{Options, Session, Sink, System, output_of, vere, wait_for, wait_until};
+use crate::harness::{Options, Session, Sink, System, fails_with, vere, wait_for, wait_until};
 use crate::imap::with_store;
 
 /// The largest message that the greeted client is told of, if the system answers.
@@ -32,7 +32,6 @@ fn a_changed_setting_holds_for_connections_to_come() {
     new.command("MAIL FROM:<a@example.net> SIZE=200000", "552 5.3.4");
     // The session from before goes on unchanged.
     old.command("MAIL FROM:<a@example.net> SIZE=200000", "250");
-    system.stop();
 }
 
 /// The nodes, which go on unchanged, must accept messages of the new size.
@@ -45,7 +44,6 @@ fn a_larger_message_is_taken_once_the_setting_allows_it() {
     let text = format!("Subject: large\r\n\r\n{}", line.repeat(20_000));
     system.submit("a@example.net", &["alice@example.org"], &text);
     system.wait_mail("alice", 1);
-    system.stop();
 }
 
 #[test]
@@ -68,7 +66,6 @@ fn a_changed_route_holds_for_mail_that_waits() {
         });
         second.mail().len() > before
     });
-    system.stop();
 }
 
 #[test]
@@ -98,7 +95,6 @@ fn a_wrong_file_keeps_the_old_settings_and_says_what_is_wrong() {
     // And a valid file after an invalid file is accepted.
     system.reconfigure(&limited("100 KiB"));
     wait_size(&system, 102_400);
-    system.stop();
 }
 
 #[test]
@@ -116,7 +112,6 @@ fn a_role_that_is_restarted_takes_the_settings_last_accepted() {
     });
     assert_eq!(announced_size(&system), Some(102_400));
     system.configure(&options);
-    system.stop();
 }
 
 #[test]
@@ -128,7 +123,6 @@ fn a_reload_while_a_role_starts_is_not_lost() {
         system.reconfigure(&limited(&format!("{size} KiB")));
         wait_size(&system, size * 1024);
     }
-    system.stop();
 }
 
 #[test]
@@ -137,7 +131,6 @@ fn what_only_a_restart_can_change_is_said_and_nothing_is_changed() {
     system.reconfigure(&limited("100 KiB").set("spool.memory_max", "\"64 MiB\""));
     system.wait_log(&["restart", "spool.memory_max"]);
     assert_eq!(announced_size(&system), Some(52_428_800));
-    system.stop();
 }
 
 #[test]
@@ -162,7 +155,6 @@ fn the_level_of_the_log_follows_the_settings_in_every_role() {
     let id = system.submit("a@example.net", &["alice@example.org"], "A: b\r\n\r\n");
     system.wait_empty();
     assert!(!system.log().contains(&id), "{}", system.log());
-    system.stop();
 }
 
 #[test]
@@ -176,9 +168,7 @@ fn a_second_system_on_the_same_folder_is_refused_and_harms_nothing() {
     let text = std::fs::read_to_string(&other).expect("the configuration");
     let same = format!("data = {:?}\n", data.display().to_string());
     std::fs::write(&other, text.replace("data = \"data\"\n", &same)).expect("the configuration");
-    let output = output_of(vere().arg("serve").arg("-c").arg(&other), "");
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = fails_with(vere().arg("serve").arg("-c").arg(&other), 1);
     let holder = read("lock");
     let wanted = format!(
         "vere: data folder {} is in use by process {}",
@@ -191,7 +181,6 @@ fn a_second_system_on_the_same_folder_is_refused_and_harms_nothing() {
     // A killed process releases the directory.
     system.crash();
     assert_ne!(read("lock"), holder);
-    system.stop();
 }
 
 #[test]
@@ -218,6 +207,5 @@ fn an_account_that_is_added_or_removed_holds_at_once() {
         login.command(auth, "535");
         session.command("MAIL FROM:<a@example.net>", "250");
         session.command("RCPT TO:<carol@example.org>", "550 5.1.1");
-        system.stop();
     }
 }

@@ -10,9 +10,9 @@ use crate::replicas::{states, wait_states};
 
 /// A gateway with node a here, and node b on the other machine.
 struct Apart {
-    sink: Counted,
     system: System,
     node: Child,
+    sink: Counted,
 }
 
 impl Apart {
@@ -56,23 +56,30 @@ impl Apart {
         log.lines().filter(|line| line.contains(what)).count()
     }
 
-    /// The node was never restarted, and everything arrived.
-    fn stop(mut self) {
-        assert!(self.node.ended().is_none(), "the node ended");
-        self.system.wait_empty();
-        self.system.stop();
+    /// Sends mail while faults happen to cables, which double no message: no process dies.
+    fn run(&self, rounds: u32, fault: impl FnMut(u32)) {
+        assert_eq!(self.sink.run(self.system.smtp, rounds, fault), 0);
     }
+}
+
+/// Runs a test in a private network. The node was never restarted, and everything arrived.
+fn apart(test: impl FnOnce(&Network, &Apart) + Send + 'static) {
+    if !in_soak() {
+        return;
+    }
+    Network::with(|network| {
+        let mut apart = Apart::start(network);
+        test(network, &apart);
+        assert!(apart.node.ended().is_none(), "the node ended");
+        apart.system.wait_empty();
+    });
 }
 
 #[test]
 fn mail_goes_on_over_the_standby_address_when_one_is_cut() {
-    if !in_soak("mail goes on over the standby address when one is cut") {
-        return;
-    }
-    Network::with(|network| {
-        let apart = Apart::start(network);
+    apart(|network, apart| {
         apart.wait_connections("run", "ready");
-        let doubled = apart.sink.run(apart.system.smtp, 2 * rounds(), |number| {
+        apart.run(2 * rounds(), |number| {
             // First one address, then the other.
             let cable = if number % 2 == 0 { 1 } else { 2 };
             let (switched, began) = (apart.said("standby connection"), Instant::now());
@@ -98,19 +105,13 @@ fn mail_goes_on_over_the_standby_address_when_one_is_cut() {
             apart.said("standby connection") > 0,
             "one of them was in use"
         );
-        assert_eq!(doubled, 0, "no process died");
-        apart.stop();
     });
 }
 
 #[test]
 fn mail_goes_on_without_a_node_that_is_cut_off_and_it_is_rebuilt_when_it_is_back() {
-    if !in_soak("mail goes on without a node that is cut off and it is rebuilt when it is back") {
-        return;
-    }
-    Network::with(|network| {
-        let apart = Apart::start(network);
-        let doubled = apart.sink.run(apart.system.smtp, rounds(), |_| {
+    apart(|network, apart| {
+        apart.run(rounds(), |_| {
             let began = Instant::now();
             network.cut(1);
             network.cut(2);
@@ -123,46 +124,32 @@ fn mail_goes_on_without_a_node_that_is_cut_off_and_it_is_rebuilt_when_it_is_back
             network.heal();
             wait_states(&apart.system, ["sync", "sync"]);
         });
-        assert_eq!(doubled, 0, "no process died");
-        apart.stop();
     });
 }
 
 #[test]
 fn mail_goes_on_without_a_node_that_hears_and_is_not_heard() {
-    if !in_soak("mail goes on without a node that hears and is not heard") {
-        return;
-    }
-    Network::with(|network| {
-        let apart = Apart::start(network);
-        let doubled = apart.sink.run(apart.system.smtp, rounds(), |_| {
+    apart(|network, apart| {
+        apart.run(rounds(), |_| {
             network.cut_towards_here();
             probe(apart.system.smtp);
             assert_eq!(states(&apart.system)[1].1, "out");
             network.heal();
             wait_states(&apart.system, ["sync", "sync"]);
         });
-        assert_eq!(doubled, 0, "no process died");
-        apart.stop();
     });
 }
 
 #[test]
 fn thirty_percent_of_lost_packets_lose_no_mail() {
-    if !in_soak("thirty percent of lost packets lose no mail") {
-        return;
-    }
-    Network::with(|network| {
-        let apart = Apart::start(network);
+    apart(|network, apart| {
         network.lose(30);
-        let doubled = apart.sink.run(apart.system.smtp, rounds(), |_| {
+        apart.run(rounds(), |_| {
             probe(apart.system.smtp);
         });
         let left = apart.said("goes on without this spool node");
         say(&format!("30 % lost: the node was given up {left} times"));
         network.heal();
         wait_states(&apart.system, ["sync", "sync"]);
-        assert_eq!(doubled, 0, "no process died");
-        apart.stop();
     });
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use vere_faults::etcd::Cluster;
 
 use crate::gateways::{beside, kill_for_good, soon};
 use crate::harness::{
-    Counted, Etcd, PATIENCE, Session, System, in_soak, probe, rounds, wait_greeting, wait_until,
+    Counted, PATIENCE, Session, System, in_soak, probe, rounds, wait_greeting, wait_until,
 };
 use crate::replicas::{states, under_faults, wait_states};
 
@@ -44,14 +45,14 @@ fn receipt_without_register(system: &System, heal: impl FnOnce()) {
 
 #[test]
 fn receipt_goes_on_while_the_only_member_of_etcd_is_dead_until_a_node_is_missing() {
-    if !in_soak("receipt goes on while the only member of etcd is dead until a node is missing") {
+    if !in_soak() {
         return;
     }
-    let Some(mut etcd) = Etcd::start(1) else {
+    let Some(mut etcd) = Cluster::start(1) else {
         return;
     };
     let sink = Counted::start();
-    let options = etcd.options(sink.options());
+    let options = sink.options().etcd(&etcd);
     under_faults(&sink, &options, rounds(), |system, _| {
         etcd.kill_all();
         receipt_without_register(system, || etcd.restart_all());
@@ -60,16 +61,14 @@ fn receipt_goes_on_while_the_only_member_of_etcd_is_dead_until_a_node_is_missing
 
 #[test]
 fn a_node_is_removed_though_the_leader_of_etcd_is_dead_and_not_while_all_members_hang() {
-    if !in_soak(
-        "a node is removed though the leader of etcd is dead and not while all members hang",
-    ) {
+    if !in_soak() {
         return;
     }
-    let Some(mut etcd) = Etcd::start(3) else {
+    let Some(mut etcd) = Cluster::start(3) else {
         return;
     };
     let sink = Counted::start();
-    let options = etcd.options(sink.options());
+    let options = sink.options().etcd(&etcd);
     under_faults(&sink, &options, 2 * rounds(), |system, number| {
         if number % 2 == 0 {
             let leader = etcd.leader();
@@ -91,16 +90,14 @@ fn a_node_is_removed_though_the_leader_of_etcd_is_dead_and_not_while_all_members
 
 #[test]
 fn queues_are_adopted_and_handed_back_while_each_member_of_etcd_in_turn_is_dead_or_hangs() {
-    if !in_soak(
-        "queues are adopted and handed back while each member of etcd in turn is dead or hangs",
-    ) {
+    if !in_soak() {
         return;
     }
-    let Some(mut etcd) = Etcd::start(3) else {
+    let Some(mut etcd) = Cluster::start(3) else {
         return;
     };
     let sink = Counted::start();
-    let options = |sink: &Counted| soon(etcd.options(sink.options()));
+    let options = |sink: &Counted| soon(sink.options().etcd(&etcd));
     let first = System::start(&options(&sink));
     let options = beside(&first, options(&sink), "second").unset("cluster.folder");
     let second = System::start(&options.set("gateway.adopts", "[\"gateway\"]"));
@@ -134,6 +131,4 @@ fn queues_are_adopted_and_handed_back_while_each_member_of_etcd_in_turn_is_dead_
         wait_states(&first, ["sync", "sync"]);
     });
     first.wait_empty();
-    second.stop();
-    first.stop();
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::gateways::submit;
 use crate::harness::{
-    Counted, Options, Session, Sink, System, free_address, quoted, run, vere, wait_for, wait_until,
-    wait_within,
+    Counted, Options, Session, Sink, System, assert_has, free_address, quoted, run, vere, wait_for,
+    wait_until, wait_within,
 };
 
 /// The state of the replicas in `vere spool stat`: node and content.
@@ -50,12 +51,6 @@ pub(crate) fn under_faults(
     wait_states(&system, ["sync", "sync"]);
     sink.run(system.smtp, faults, |number| fault(&system, number));
     system.wait_empty();
-    system.stop();
-}
-
-fn submit(system: &System, subject: &str) {
-    let text = format!("Subject: {subject}\r\n\r\nbody");
-    system.submit("a@example.net", &["x@example.com"], &text);
 }
 
 /// Subjects at the sink, each once, in order.
@@ -103,16 +98,13 @@ fn one_node_of_a_machine_keeps_the_log() {
     wait_keepers(&system, &["b"]);
     submit(&system, "third");
     // All processes at once: acknowledged messages come back from the log.
-    system.kill();
-    system.start_again();
-    system.wait_ready();
+    system.crash();
     wait_states(&system, ["sync", "sync"]);
     wait_keepers(&system, &["b"]);
     let sink = Sink::start_at(next_hop, &[]);
     wait_until("all three", || {
         subjects(&sink) == ["first", "second", "third"]
     });
-    system.stop();
 }
 
 #[test]
@@ -131,10 +123,10 @@ fn both_nodes_hold_what_waits() {
         assert!(queues.iter().any(|queue| queue["records"] == 5), "{node}");
     }
     let table = system.command(&["spool", "stat"]);
-    for part in ["TRANSACTIONS", "a ", "b ", "run", "sync", "synced"] {
-        assert!(table.contains(part), "{part}: {table}");
-    }
-    system.stop();
+    assert_has(
+        &table,
+        &["TRANSACTIONS", "a ", "b ", "run", "sync", "synced"],
+    );
 }
 
 #[test]
@@ -171,7 +163,6 @@ fn figures_come_from_the_address_that_answers() {
     let stat: Value = serde_json::from_str(&text).expect("JSON");
     let error = stat["nodes"][0]["error"].as_str().expect("an error");
     assert_eq!(error.matches("cannot connect").count(), 2, "{error}");
-    system.stop();
 }
 
 #[test]
@@ -194,7 +185,6 @@ fn mail_goes_on_without_a_node_that_hangs_and_it_is_rebuilt_after() {
     });
     system.go_on("spool a");
     wait_states(&system, ["sync", "sync"]);
-    system.stop();
 }
 
 #[test]
@@ -214,7 +204,6 @@ fn below_the_least_number_of_replicas_connections_are_turned_away() {
         Session::try_connect(system.smtp).ok().map(drop)
     });
     submit(&system, "after");
-    system.stop();
 }
 
 #[test]
@@ -234,7 +223,6 @@ fn a_node_that_lost_its_disk_gets_everything_back_from_the_other() {
     wait_states(&system, ["sync", "sync"]);
     let sink = Sink::start_at(next_hop, &[]);
     wait_until("all fifty", || subjects(&sink).len() == 50);
-    system.stop();
 }
 
 /// The segments of a node's log with a text, and the offsets of the text.
@@ -272,7 +260,6 @@ fn damage_in_a_log_is_repaired_from_the_other_node() {
     let file = file.expect("the segment");
     file.write_all_at(b"subject", *at).expect("other octets");
     system.start_again();
-    system.wait_ready();
     wait_within(Duration::from_secs(60), "everything in another log", || {
         let node = node_stat(&system, "b")?;
         let whole = node["rebuilding"] == false && node["damaged"] == false;
@@ -290,7 +277,6 @@ fn damage_in_a_log_is_repaired_from_the_other_node() {
     let sink = Sink::start_at(next_hop, &[]);
     wait_until("all of it", || subjects(&sink).len() == 21);
     system.signal(Signal::SIGCONT);
-    system.stop();
 }
 
 /// The node's own status, if the node answers.
@@ -332,7 +318,6 @@ fn a_keeper_that_lost_its_disk_gets_everything_back_from_the_other() {
     }
     let sink = Sink::start_at(next_hop, &[]);
     wait_until("all twenty", || subjects(&sink).len() == 20);
-    system.stop();
 }
 
 #[test]
@@ -360,7 +345,6 @@ fn a_lost_register_is_never_taken_for_empty_queues_and_salvage_ends_it() {
     wait_states(&system, ["sync", "sync"]);
     let sink = Sink::start_at(next_hop, &[]);
     sink.wait_mail(1);
-    system.stop();
 }
 
 /// The nodes still have their identity, but their records are gone.
@@ -396,5 +380,4 @@ fn groups_that_are_gone_are_never_taken_for_empty_and_salvage_begins_anew() {
     let sink = Sink::start_at(next_hop, &[]);
     sink.wait_mail(1);
     assert_eq!(subjects(&sink), ["new"]);
-    system.stop();
 }

@@ -27,21 +27,27 @@ fn ids(texts: &[String], label: &str) -> BTreeMap<String, usize> {
     found
 }
 
+fn keys(map: &BTreeMap<String, usize>) -> BTreeSet<String> {
+    map.keys().cloned().collect()
+}
+
+/// Settings for many clients at once, and a report for every message.
+fn under_kills() -> Options {
+    Options::default()
+        .set("limits.connections_per_client_max", "1000")
+        .set("delivery.reports_per_hour_max", "0")
+        .set("log.level", "\"warn\"")
+}
+
 #[test]
 fn kills_lose_no_report_and_make_no_half_fan_out() {
     let size = if is_full() { (2_000, 30) } else { (200, 8) };
     let (fine, refuses) = (Sink::start(), Sink::with_faults(&["rcpt=550 5.1.1 nobody"]));
-    let options = Options::default()
-        .route("fine.test", fine.address, "")
-        .route("refuses.test", refuses.address, "")
-        .set("limits.connections_per_client_max", "1000")
-        .set("delivery.reports_per_hour_max", "0")
-        .set("log.level", "\"warn\"");
-    let system = System::start(&options);
+    let options = under_kills().route("fine.test", fine.address, "");
+    let system = System::start(&options.route("refuses.test", refuses.address, ""));
     let recipients = ["x@fine.test", "y@refuses.test", "alice@example.org"];
     let acked = acked_under_kills(&system, size, "bob@example.org", &recipients);
     let acked: BTreeSet<_> = acked.into_iter().collect();
-    let keys = |map: &BTreeMap<String, usize>| map.keys().cloned().collect::<BTreeSet<_>>();
     // Accepted but unacknowledged messages also went everywhere or nowhere.
     let (relayed, filed, reported) = wait_for("every message and its report", || {
         system.wait_empty();
@@ -59,7 +65,6 @@ fn kills_lose_no_report_and_make_no_half_fan_out() {
         let about = "Final-Recipient: rfc822; y@refuses.test\nAction: failed\nStatus: 5.1.1\n";
         assert!(report.contains(about), "{report}");
     }
-    system.stop();
 }
 
 /// A record whose recipients end apart: one delivered, one refused, one to be tried again.
@@ -73,16 +78,10 @@ fn kills_neither_mix_up_nor_forget_what_recipients_of_one_record_came_to() {
         ],
         ..Manners::default()
     });
-    let options = Options::default()
-        .route("mixed.test", hop.address, "")
-        .set("limits.connections_per_client_max", "1000")
-        .set("delivery.reports_per_hour_max", "0")
-        .set("log.level", "\"warn\"");
-    let system = System::start(&options);
+    let system = System::start(&under_kills().route("mixed.test", hop.address, ""));
     let recipients = ["yes@mixed.test", "no@mixed.test", "later@mixed.test"];
     let acked = acked_under_kills(&system, size, "bob@example.org", &recipients);
     let acked: BTreeSet<_> = acked.into_iter().collect();
-    let keys = |map: &BTreeMap<String, usize>| map.keys().cloned().collect::<BTreeSet<_>>();
     let (relayed, reported) = wait_for("the first attempt of every message", || {
         let texts: Vec<_> = hop.messages().into_iter().map(|one| one.text).collect();
         let relayed = ids(&texts, "with ESMTP id ");
@@ -99,8 +98,7 @@ fn kills_neither_mix_up_nor_forget_what_recipients_of_one_record_came_to() {
     }
     // Each record keeps only the recipient to be tried again.
     let destination = format!("relay:{}", hop.address);
-    let listed = system.command(&["queue", "show", &destination, "--json"]);
-    let listed: Vec<Value> = serde_json::from_str(&listed).expect("a list");
+    let listed = system.rows(&["queue", "show", &destination]);
     let left = Value::from(vec!["later@mixed.test"]);
     assert!(!listed.is_empty() && listed.iter().all(|one| one["recipients"] == left));
     let reports = wait_for("a report of every end", || {
@@ -123,7 +121,6 @@ fn kills_neither_mix_up_nor_forget_what_recipients_of_one_record_came_to() {
             .iter()
             .all(|one| one.matches("Final-Recipient: ").count() == 1)
     );
-    system.stop();
 }
 
 #[test]
@@ -156,13 +153,11 @@ fn who_had_enough_reports_gets_no_more_and_that_is_recorded() {
     assert!(held.is_subset(&sent));
     system.wait_mail("alice", 6 - held.len());
     let counted = format!("vere_delivery_notifications_limited_total {}", held.len());
-    let text = metrics::read(endpoint);
-    assert!(text.lines().any(|line| line == counted), "{text}");
+    metrics::assert_lines(endpoint, &[&counted]);
     let id = held.first().expect("one");
     let trace = system.command(&["trace", id]);
     assert!(trace.contains("limited"), "{trace}");
     system.wait_log(&["report not sent", id]);
-    system.stop();
 }
 
 #[test]
@@ -188,7 +183,6 @@ fn an_address_that_stands_for_several_is_reported_once() {
     let fields = "Final-Recipient: rfc822; both@example.org\nAction: expanded\nStatus: 2.1.5\n";
     assert!(report.contains(fields), "{report}");
     assert!(!report.contains("secret body"), "{report}");
-    system.stop();
 }
 
 /// The reverse path of an unknown client may be forged: an unauthenticated client gets no report of success, by which
@@ -211,7 +205,7 @@ fn success_is_reported_to_known_clients_alone() {
     system.wait_mail("alice", 1);
     system.wait_empty();
     let mut session = Session::greeted(system.submission);
-    session.command("AUTH PLAIN AGNhcm9sQGV4YW1wbGUub3JnAHNlY3JldA==", "235");
+    session.log_in("carol@example.org");
     ask(&mut session, "by herself");
     system.wait_mail("alice", 2);
     system.wait_empty();
@@ -221,7 +215,6 @@ fn success_is_reported_to_known_clients_alone() {
         reports[0].contains("Action: delivered") && reports[0].contains("by herself"),
         "{reports:?}"
     );
-    system.stop();
 }
 
 /// The first line became part of our Received field.
@@ -235,7 +228,6 @@ fn a_first_line_that_begins_with_a_blank_is_no_part_of_our_header() {
     );
     let mail = &system.wait_mail("alice", 1)[0];
     assert!(mail.contains("\n\n for eve\nSubject: x\n"), "{mail}");
-    system.stop();
 }
 
 #[test]
@@ -250,11 +242,7 @@ fn reports_are_signed_by_the_key_of_the_hosts_domain() {
     // New keys take a moment.
     let signed = wait_for("a signed report", || {
         let before = sink.mail().len();
-        system.submit(
-            "a@remote.example",
-            &["x@refuses.test"],
-            "Subject: a\r\n\r\nbody",
-        );
+        system.submit_about("a@remote.example", &["x@refuses.test"], "a");
         wait_until("a report", || sink.mail().len() > before);
         let mut reports = sink.mail().into_iter();
         reports.find(|mail| mail.contains("DKIM-Signature:"))
@@ -266,5 +254,4 @@ fn reports_are_signed_by_the_key_of_the_hosts_domain() {
         &["\r\nFrom: Mail Delivery System <MAILER-DAEMON@mx.example.org>"],
     );
     dkim::check(mail, &system);
-    system.stop();
 }

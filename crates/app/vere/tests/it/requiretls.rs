@@ -4,36 +4,23 @@ use crate::harness::{
     Authority, Manners, Mx, Options, Session, System, quoted, unfold, wait_until,
 };
 
-struct World {
-    folder: tempfile::TempDir,
-    authority: Authority,
-}
+struct World(Authority);
 
 impl World {
-    fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().expect("a temporary directory"),
-            authority: Authority::new(),
-        }
-    }
-
     /// A next hop at 127.0.0.1 with a certificate for `name`.
     fn hop(&self, name: &str, keywords: &'static [&'static str]) -> Mx {
         Mx::start(Manners {
-            certificate: Some(self.authority.sign(self.folder.path(), name, &[name])),
+            certificate: Some(self.0.sign(name, &[name])),
             keywords,
             ..Manners::default()
         })
     }
 
     fn options(&self) -> Options {
-        let own = self
-            .authority
-            .sign(self.folder.path(), "own", &["mx.example.org"]);
-        let ca = self.authority.write(self.folder.path());
+        let own = self.0.sign("own", &["mx.example.org"]);
         Options::default()
             .certificate(&own)
-            .set("delivery.ca", &quoted(&ca))
+            .set("delivery.ca", &quoted(&self.0.ca))
             .record("hop.example A 127.0.0.1")
     }
 
@@ -44,9 +31,7 @@ impl World {
 
     /// A session within TLS, where the extension is offered.
     fn session(&self, system: &System) -> Session {
-        let session = Session::greeted(system.smtp);
-        let session = session.starttls(&self.authority, "mx.example.org");
-        let mut session = session.expect("a handshake");
+        let mut session = Session::greeted(system.smtp).starttls(&self.0, "mx.example.org");
         let keywords = session.command("EHLO client", "250");
         assert!(keywords.contains("REQUIRETLS"), "{keywords}");
         session
@@ -62,7 +47,7 @@ fn submit(session: &mut Session, to: &str) {
 
 #[test]
 fn the_extension_is_offered_within_tls_only() {
-    let world = World::new();
+    let world = World(Authority::new());
     let system = System::start(&world.options());
     let mut clear = Session::connect(system.smtp);
     let keywords = clear.command("EHLO client", "250");
@@ -73,12 +58,11 @@ fn the_extension_is_offered_within_tls_only() {
     // Mailboxes of the local system are the end of the path.
     submit(&mut session, "bob@example.org");
     system.wait_mail("bob", 1);
-    system.stop();
 }
 
 #[test]
 fn the_demand_goes_on_to_who_keeps_it() {
-    let world = World::new();
+    let world = World(Authority::new());
     let hop = world.hop("hop.example", &["REQUIRETLS"]);
     let options = world.relaying_to(hop.port());
     let mut system = System::start(&options);
@@ -105,13 +89,12 @@ fn the_demand_goes_on_to_who_keeps_it() {
     system.restart();
     assert_eq!(system.queued(), 1);
     drop(away);
-    system.stop();
 }
 
 /// RFC 8689 sections 4.2.1 and 5: the sender hears of it, the text does not go back.
 #[test]
 fn nothing_goes_to_who_does_not_promise_it() {
-    let world = World::new();
+    let world = World(Authority::new());
     let plain = world.hop("hop.example", &[]);
     let options = world.relaying_to(plain.port());
     let system = System::start(&options);
@@ -120,12 +103,11 @@ fn nothing_goes_to_who_does_not_promise_it() {
     assert!(report.contains("Status: 5.7.30\n"), "{report}");
     assert!(!report.contains("secret text"), "{report}");
     assert!(plain.messages().is_empty());
-    system.stop();
 }
 
 #[test]
 fn an_unverified_host_gets_nothing_that_needs_tls() {
-    let world = World::new();
+    let world = World(Authority::new());
     let wrong = world.hop("other.example", &["REQUIRETLS"]);
     let options = world.relaying_to(wrong.port());
     let system = System::start(&options);
@@ -134,13 +116,12 @@ fn an_unverified_host_gets_nothing_that_needs_tls() {
     // Mail without requirements goes to the host all the same.
     system.submit("alice@example.org", &["y@example.com"], "A: b\r\n\r\nc");
     wrong.wait_messages(1);
-    system.stop();
 }
 
 /// Unproven exchangers could be forged (section 4.2.1).
 #[test]
 fn unproven_exchangers_get_nothing_that_needs_tls() {
-    let world = World::new();
+    let world = World(Authority::new());
     let hop = world.hop("hop.example", &["REQUIRETLS"]);
     let options = world
         .options()
@@ -150,5 +131,4 @@ fn unproven_exchangers_get_nothing_that_needs_tls() {
     submit(&mut world.session(&system), "x@example.com");
     let report = unfold(&system.wait_mail("alice", 1)[0]);
     assert!(report.contains("Status: 5.7.30\n"), "{report}");
-    system.stop();
 }

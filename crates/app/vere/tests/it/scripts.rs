@@ -51,15 +51,14 @@ fn front_end(sink: &Sink, key: &str) -> Options {
 #[test]
 fn scripts_pass_for_a_client_that_may_relay() {
     let sink = Sink::start();
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let files = Authority::new().sign(folder.path(), "mx", &["mx.example.org"]);
+    let authority = Authority::new();
+    let files = authority.sign("mx", &["mx.example.org"]);
     let options = Options::to(sink.address).set("priority.networks", "[\"127.0.0.0/8\"]");
     let system = System::start(&options.certificate(&files));
     system.add_script_accounts();
     let rights = ["relay", "priority", "auth-in-clear", "tls"];
     let passed = run_all(&target(&system, &rights));
     assert!(passed.len() > 25, "only {passed:?} ran");
-    system.stop();
 }
 
 #[test]
@@ -71,7 +70,6 @@ fn scripts_pass_for_a_client_behind_xclient() {
     for name in ["xclient", "xclient-login"] {
         assert!(passed.iter().any(|one| one == name), "{name} did not run");
     }
-    system.stop();
 }
 
 #[test]
@@ -82,5 +80,4 @@ fn scripts_pass_for_a_client_behind_a_proxy() {
     let mut names = run_all(&target(&system, &["proxy"]));
     names.sort();
     assert_eq!(names, ["proxy", "proxy-forms"]);
-    system.stop();
 }

@@ -85,7 +85,6 @@ fn accounts_may_do_what_the_maker_of_a_group_says() {
     wait_until("the gateway", || first.queued_if_up() == Some(0));
     submit(&first, "back");
     sink.wait_mail(2);
-    first.stop();
 }
 
 /// A gateway without access to the nodes had claimed the queues in the register before the refusal: the owning
@@ -111,7 +110,6 @@ fn who_may_not_have_queues_does_not_end_the_gateway_whose_they_are() {
     // The gateway is not fenced and goes on.
     submit(&first, "after that");
     assert_eq!(first.queued(), 2);
-    first.stop();
 }
 
 /// A gateway too many, and the removal of a gone gateway.
@@ -155,8 +153,6 @@ fn a_group_is_removed_when_its_gateway_is_gone() {
     assert_eq!(again.queued(), 0);
     submit(&again, "another");
     assert_eq!(again.queued(), 1);
-    again.stop();
-    first.stop();
 }
 
 /// The log of a node about clients that do not follow the protocol.
@@ -174,7 +170,6 @@ fn a_node_logs_where_it_listens_and_whom_it_turns_away() {
     let config = System::write_config(other.path(), &options.set("spool.secret", &quoted(&key)));
     run(vere().args(["spool", "stat", "-c"]).arg(&config));
     system.wait_log(&["connection closed", "authentication failed", "127.0.0.1"]);
-    system.stop();
 }
 
 #[test]
@@ -188,11 +183,7 @@ fn a_gateway_whose_queues_hold_what_they_may_answers_452_until_mail_left() {
     session.submit("a@example.net", &["x@example.com"], &text);
     let reply = session.message("a@example.net", &["x@example.com"], &text);
     assert!(reply.starts_with("452 4.3.1"), "{reply}");
-    session.submit(
-        "a@example.net",
-        &["x@example.com"],
-        "Subject: short\r\n\r\nbody",
-    );
+    session.submit_about("a@example.net", &["x@example.com"], "short");
     let stat = system.json(&["spool", "stat"]);
     for node in 0..2 {
         assert_eq!(stat["nodes"][node]["octets_max"], 1 << 20, "{stat}");
@@ -202,5 +193,4 @@ fn a_gateway_whose_queues_hold_what_they_may_answers_452_until_mail_left() {
     system.wait_empty();
     session.submit("a@example.net", &["x@example.com"], &text);
     sink.wait_mail(3);
-    system.stop();
 }

@@ -117,7 +117,7 @@ fn who_may_read_the_lines_reads_nothing_else_whatever_becomes_of_the_nodes() {
     wait_states(&first, ["sync", "sync"]);
     let mut session = Session::greeted(first.smtp);
     for to in ["x@example.com", "y@away.test"] {
-        session.submit("a@example.net", &[to], "Subject: a\r\n\r\nbody");
+        session.submit_about("a@example.net", &[to], "a");
     }
     drop(session);
     let ask = |first: &System, what: &dyn Fn(&Elsewhere<'_>)| {
@@ -140,9 +140,7 @@ fn who_may_read_the_lines_reads_nothing_else_whatever_becomes_of_the_nodes() {
     std::fs::remove_dir_all(&folder).expect("the node's folder");
     first.signal_role("spool a", Signal::SIGKILL);
     wait_within(Duration::from_secs(60), "a node that is filled", || {
-        let stat = first.command(&["spool", "stat", "--json"]);
-        let stat: Value = serde_json::from_str(&stat).ok()?;
-        let node = &stat["nodes"][0];
+        let node = &first.json(&["spool", "stat"])["nodes"][0];
         (node["rebuilding"] == false && node["records"] == 2).then_some(())
     });
     wait_states(&first, ["sync", "sync"]);
@@ -171,5 +169,4 @@ fn who_may_read_the_lines_reads_nothing_else_whatever_becomes_of_the_nodes() {
         let error = denied.expect_err("a refusal");
         assert!(error.contains("may not read the group"), "{error}");
     });
-    first.stop();
 }

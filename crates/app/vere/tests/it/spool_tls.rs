@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,27 +18,21 @@ use crate::harness::{
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Setup {
+    system: System,
     authority: Authority,
-    folder: tempfile::TempDir,
-    ca: PathBuf,
     own: Files,
     metrics: SocketAddr,
-    system: System,
 }
 
 impl Setup {
     fn start() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary directory");
         let authority = Authority::new();
-        let ca = authority.write(folder.path());
-        let own = authority.sign(folder.path(), "own", &["a", "b"]);
+        let own = authority.sign("own", &["a", "b"]);
         let metrics = free_address();
-        let options = Options::default().spool_tls(&own, &ca);
+        let options = Options::default().spool_tls(&own, &authority.ca);
         let system = System::start(&options.set("metrics.listen", &format!("\"{metrics}\"")));
         Self {
             authority,
-            folder,
-            ca,
             own,
             metrics,
             system,
@@ -49,7 +42,7 @@ impl Setup {
     /// A client of a node with the given files, or without a certificate, and with all required trust.
     fn client(&self, node: SocketAddr, shown: Option<&Files>) -> Client {
         let mut roots = RootCertStore::empty();
-        let root = CertificateDer::from_pem_file(&self.ca).expect("the root");
+        let root = CertificateDer::from_pem_file(&self.authority.ca).expect("the root");
         roots.add(root).expect("a root");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
@@ -112,7 +105,7 @@ fn mail_passes_and_the_nodes_can_be_asked() {
         (lines.iter().all(is_there) && left > 0).then_some(())
     });
     // Whoever has a certificate is greeted, encrypted with the newest version only.
-    let files = setup.authority.sign(setup.folder.path(), "new", &["x"]);
+    let files = setup.authority.sign("new", &["x"]);
     let mut client = setup.client(system.nodes[0], Some(&files));
     let mut greeting = [0; 24];
     client.read_exact(&mut greeting).expect("a greeting");
@@ -122,7 +115,6 @@ fn mail_passes_and_the_nodes_can_be_asked() {
     );
     let version = client.conn.protocol_version();
     assert_eq!(version, Some(rustls::ProtocolVersion::TLSv1_3));
-    setup.system.stop();
 }
 
 #[test]
@@ -134,13 +126,12 @@ fn strangers_are_refused_with_the_reason_in_the_log() {
     assert!(is_refused(&mut setup.client(node, None)));
     system.wait_log(&[refused, "the other side shows no certificate"]);
 
-    let others = tempfile::tempdir().expect("a temporary directory");
-    let foreign = Authority::new().sign(others.path(), "foreign", &["a"]);
+    let others = Authority::new();
+    let foreign = others.sign("foreign", &["a"]);
     assert!(is_refused(&mut setup.client(node, Some(&foreign))));
     system.wait_log(&[refused, "certificate: "]);
 
-    let folder = setup.folder.path();
-    let expired = setup.authority.sign_expired(folder, "expired", &["a"]);
+    let expired = setup.authority.sign_expired("expired", &["a"]);
     assert!(is_refused(&mut setup.client(node, Some(&expired))));
     system.wait_log(&[refused, "certificate: ", "expired"]);
 
@@ -161,28 +152,24 @@ fn strangers_are_refused_with_the_reason_in_the_log() {
     let text = "Subject: after all\r\n\r\nbody";
     system.submit("a@example.net", &["alice@example.org"], text);
     system.wait_mail("alice", 1);
-    setup.system.stop();
 }
 
 /// The node wrote no log: the operator of a node on a separate machine did not learn of refused clients.
 #[test]
 fn a_node_by_itself_writes_a_log() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
     let authority = Authority::new();
-    let ca = authority.write(folder.path());
-    let files = authority.sign(folder.path(), "own", &["n"]);
+    let files = authority.sign("own", &["n"]);
     let address = free_address();
-    let config = folder.path().join("vere.toml");
     let text = format!(
-        "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[spool.tls]\ncertificate = {}\nkey = {}\n\
-         ca = {}\n[[spool.node]]\nname = \"n\"\nlisten = \"{address}\"\ntls = \"required\"\n",
+        "[spool.tls]\ncertificate = {}\nkey = {}\nca = {}\n\
+         [[spool.node]]\nname = \"n\"\nlisten = \"{address}\"\ntls = \"required\"\n",
         quoted(&files.certificate),
         quoted(&files.key),
-        quoted(&ca)
+        quoted(&authority.ca)
     );
-    std::fs::write(&config, text).expect("the configuration");
-    std::fs::create_dir(folder.path().join("data")).expect("a folder");
-    let log = folder.path().join("log");
+    let config = Options::write_smallest(authority.folder(), &text);
+    std::fs::create_dir(authority.folder().join("data")).expect("a folder");
+    let log = authority.folder().join("log");
     let mut command = vere();
     command
         .args(["spool", "serve", "--node", "n", "-c"])

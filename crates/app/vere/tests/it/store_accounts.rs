@@ -12,9 +12,8 @@ const BOB: &str = "bob@example.org";
 
 /// An account as `vere store accounts --json` prints the account.
 fn listed(system: &System, name: &str) -> Option<Value> {
-    let text = system.command(&["store", "accounts", "--json"]);
-    let rows: Vec<Value> = serde_json::from_str(&text).expect("JSON");
-    rows.into_iter().find(|row| row["account"] == name)
+    let mut rows = system.rows(&["store", "accounts"]).into_iter();
+    rows.find(|row| row["account"] == name)
 }
 
 /// The UIDVALIDITY of INBOX.
@@ -180,13 +179,12 @@ fn sessions_end_with_their_password() {
         let mut alice = Imap::login(imap, ALICE, "secret");
         let mut bob = Imap::login(imap, BOB, "secret");
         bob.ok("SELECT INBOX");
-        let said = system.command(&["account", "passwd", ALICE, "--generate", "--json"]);
+        let said = system.json(&["account", "passwd", ALICE, "--generate"]);
         alice.send("i IDLE\r\n");
         let said_by_alice = alice.said("i ");
         assert!(
             said_by_alice.ends_with("* BYE [EXPIRED] the password was changed, log in again\r\n")
         );
-        let said: Value = serde_json::from_str(&said).expect("JSON");
         let password = said["password"].as_str().expect("a password");
         Imap::login(imap, ALICE, password).ok("SELECT INBOX");
         bob.ok("NOOP");
@@ -210,10 +208,9 @@ fn new_accounts_have_the_mailboxes_that_the_settings_name() {
     let mut bob = Imap::login(ports.imap, BOB, "secret");
     assert_eq!(bob.exists("INBOX"), 1);
     assert_eq!(bob.exists("Sent"), 0);
-    system.stop();
 
     let own = "[store]\nmailboxes = [\"Entw\u{fc}rfe=Drafts\", \"Lists/2026\"]\n";
-    let (system, ports) = start_with_store(Options::default().table(own));
+    let (_system, ports) = start_with_store(Options::default().table(own));
     let mut alice = Imap::login(ports.imap, ALICE, "secret");
     let said = alice.ok("LIST \"\" * RETURN (SPECIAL-USE)");
     let names: Vec<_> = said.lines().filter(|line| line.starts_with("* ")).collect();
@@ -221,5 +218,4 @@ fn new_accounts_have_the_mailboxes_that_the_settings_name() {
         names.len() == 4 && names[0].contains("\\Drafts) \"/\" \"Entw&APw-rfe\""),
         "{said}"
     );
-    system.stop();
 }

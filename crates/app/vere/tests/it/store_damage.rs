@@ -40,7 +40,6 @@ fn a_damaged_message_is_told_and_can_be_put_back() {
     assert_eq!(system.failing_command(&["store", "check"]).0, Some(1));
 
     system.start_again();
-    system.wait_ready();
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     alice.ok("SELECT INBOX");
     let said = alice.command("FETCH 1:2 BODY.PEEK[]");
@@ -64,7 +63,6 @@ fn a_damaged_message_is_told_and_can_be_put_back() {
     // A new copy of the message is not stored as a reference to the damaged copy.
     alice.append("INBOX", &message);
     assert!(alice.body(3).contains(MARK));
-    system.stop();
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -83,7 +81,6 @@ fn put_back(copy_of: &Path, to: &Path) {
 /// Starts the system, has alice add a message, and stops it; gives the UIDVALIDITY and how many messages there are.
 fn run_once(system: &mut System, ports: &Ports) -> (u32, usize) {
     system.start_again();
-    system.wait_ready();
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     let validity = uid_validity(&mut alice);
     alice.append("INBOX", "Subject: another\r\n\r\ntext\r\n");

@@ -89,7 +89,6 @@ fn own_mail_goes_to_the_store_unless_said_otherwise() {
     );
     wait_messages(&ports, "alice@example.org", "INBOX", 1);
     assert!(!system.maildir("alice").exists());
-    system.stop();
 }
 
 #[test]

@@ -11,21 +11,14 @@ use crate::harness::{
 /// A system with a certificate, and the CA of the certificate.
 struct Setup {
     authority: Authority,
-    folder: tempfile::TempDir,
     files: Files,
 }
 
 impl Setup {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary directory");
         let authority = Authority::new();
-        authority.write(folder.path());
-        let files = authority.sign(folder.path(), "mx", &["mx.example.org", "127.0.0.1"]);
-        Self {
-            authority,
-            folder,
-            files,
-        }
+        let files = authority.sign("mx", &["mx.example.org", "127.0.0.1"]);
+        Self { authority, files }
     }
 
     fn options(&self) -> Options {
@@ -35,7 +28,7 @@ impl Setup {
     }
 
     fn ca(&self) -> String {
-        self.folder.path().join("ca.pem").display().to_string()
+        self.authority.ca.display().to_string()
     }
 }
 
@@ -72,7 +65,6 @@ fn swaks_uses_starttls_and_implicit_tls() {
         ),
         (1, 2)
     );
-    system.stop();
 }
 
 #[test]
@@ -82,7 +74,7 @@ fn curl_sends_only_with_tls_that_it_verifies() {
     };
     let setup = Setup::new();
     let system = System::start(&setup.options());
-    let file = setup.folder.path().join("mail.txt");
+    let file = setup.authority.folder().join("mail.txt");
     std::fs::write(&file, "Subject: by curl\r\n\r\nbody\r\n").expect("the file");
     for (scheme, address) in [("smtp", system.submission), ("smtps", system.submissions)] {
         let port = address.port();
@@ -102,7 +94,6 @@ fn curl_sends_only_with_tls_that_it_verifies() {
             .arg(&file));
     }
     system.wait_mail("bob", 2);
-    system.stop();
 }
 
 #[test]
@@ -132,21 +123,18 @@ for kind, server in ((smtplib.SMTP, sys.argv[1]), (smtplib.SMTP_SSL, sys.argv[2]
         &setup.ca(),
     ]));
     system.wait_mail("bob", 2);
-    system.stop();
 }
 
 #[test]
 fn the_certificate_fits_the_name_that_is_asked_for() {
     let setup = Setup::new();
-    let folder = setup.folder.path();
-    let other = setup.authority.sign(folder, "other", &["mail.example.net"]);
+    let other = setup.authority.sign("other", &["mail.example.net"]);
     let options = setup.options().certificate_for("mail.example.net", &other);
     let system = System::start(&options);
     let shown = |name: &str| {
         let session = Session::greeted(system.smtp).starttls(&setup.authority, name);
-        let by_starttls = session.map(|session| session.certificate());
+        let by_starttls = session.certificate();
         let at_once = Session::connect_tls(system.submissions, &setup.authority, name);
-        let by_starttls = by_starttls.expect("a handshake");
         assert_eq!(by_starttls, at_once.certificate());
         by_starttls
     };
@@ -155,7 +143,6 @@ fn the_certificate_fits_the_name_that_is_asked_for() {
     assert_eq!(shown("MAIL.Example.NET"), other.der);
     // A client that connects by address sends no name and gets the usual certificate.
     assert_eq!(shown("127.0.0.1"), setup.files.der);
-    system.stop();
 }
 
 #[test]
@@ -163,18 +150,13 @@ fn a_new_certificate_is_shown_after_a_reload_and_a_wrong_one_is_not() {
     let setup = Setup::new();
     let system = System::start(&setup.options());
     let shown = || {
-        let session = Session::greeted(system.smtp);
-        let session = session.starttls(&setup.authority, "mx.example.org");
-        session.expect("a handshake").certificate()
+        let session = Session::greeted(system.smtp).starttls(&setup.authority, "mx.example.org");
+        session.certificate()
     };
-    let mut old = Session::greeted(system.smtp)
-        .starttls(&setup.authority, "mx.example.org")
-        .expect("a handshake");
+    let mut old = Session::greeted(system.smtp).starttls(&setup.authority, "mx.example.org");
     assert_eq!(shown(), setup.files.der);
 
-    let renewed = setup
-        .authority
-        .sign(setup.folder.path(), "mx", &["mx.example.org"]);
+    let renewed = setup.authority.sign("mx", &["mx.example.org"]);
     assert_eq!(shown(), setup.files.der, "files are read at reload only");
     system.reload();
     wait_until("the new certificate", || shown() == renewed.der);
@@ -182,9 +164,7 @@ fn a_new_certificate_is_shown_after_a_reload_and_a_wrong_one_is_not() {
     old.command("EHLO client.example.net", "250");
 
     // The key of another certificate: refused as a whole, with the reason in the log.
-    let stranger = setup
-        .authority
-        .sign(setup.folder.path(), "stranger", &["mx.example.org"]);
+    let stranger = setup.authority.sign("stranger", &["mx.example.org"]);
     std::fs::copy(&stranger.key, &renewed.key).expect("a copy");
     system.reload();
     system.wait_log(&["reload refused", "tls.key", "mx.key"]);
@@ -196,7 +176,6 @@ fn a_new_certificate_is_shown_after_a_reload_and_a_wrong_one_is_not() {
     old.command("NOOP", "250");
     // Roles were not even asked.
     assert!(!system.log().contains("configuration kept"));
-    system.stop();
 }
 
 #[test]
@@ -206,9 +185,8 @@ fn a_gateway_that_is_restarted_shows_the_certificate_that_was_right_last() {
     let shown = || {
         let session = Session::try_connect(system.smtp).ok()?;
         drop(session);
-        let session = Session::greeted(system.smtp);
-        let session = session.starttls(&setup.authority, "mx.example.org");
-        Some(session.expect("a handshake").certificate())
+        let session = Session::greeted(system.smtp).starttls(&setup.authority, "mx.example.org");
+        Some(session.certificate())
     };
     std::fs::write(&setup.files.key, "garbage").expect("the file");
     system.kill_and_wait("gateway");
@@ -216,14 +194,11 @@ fn a_gateway_that_is_restarted_shows_the_certificate_that_was_right_last() {
     assert_eq!(der, setup.files.der);
     system.wait_log(&["the certificate that was used last serves", "mx.key"]);
     // Once the file is right again it is taken without a restart.
-    let renewed = setup
-        .authority
-        .sign(setup.folder.path(), "mx", &["mx.example.org"]);
+    let renewed = setup.authority.sign("mx", &["mx.example.org"]);
     system.reload();
     wait_for("the new certificate", || {
         (shown()? == renewed.der).then_some(())
     });
-    system.stop();
 }
 
 #[test]
@@ -241,8 +216,7 @@ fn nothing_from_before_the_handshake_holds_after_it() {
     let setup = Setup::new();
     let system = System::start(&setup.options());
     let mut session = Session::greeted(system.smtp);
-    session.command("MAIL FROM:<before@example.net>", "250");
-    session.command("RCPT TO:<alice@example.org>", "250");
+    session.transaction("before@example.net", &["alice@example.org"]);
     session.send(b"STARTTLS\r\n");
     let reply = session.reply();
     let session = if reply.starts_with("220") {
@@ -252,14 +226,13 @@ fn nothing_from_before_the_handshake_holds_after_it() {
         session.command("RSET", "250");
         session.starttls(&setup.authority, "mx.example.org")
     };
-    let mut session = session.expect("a handshake");
+    let mut session = session;
     session.command("DATA", "503");
     session.command("MAIL FROM:<a@example.net>", "503");
     let keywords = session.command("EHLO client", "250");
     assert!(!keywords.contains("STARTTLS"), "{keywords}");
     session.command("RCPT TO:<alice@example.org>", "503");
     session.command("STARTTLS", "503");
-    system.stop();
 }
 
 #[test]
@@ -285,7 +258,6 @@ fn plaintext_behind_starttls_is_not_run() {
     session.send(b"MAIL FROM:<evil@example.net>\r\n");
     let rest = session.rest();
     assert!(!rest.contains("250"), "{rest}");
-    system.stop();
 }
 
 #[test]
@@ -299,12 +271,10 @@ fn tls_that_ends_within_a_chunk_ends_the_message() {
         b"NOOP\r\nRSET\r\n",
         b"BDAT 5 LAST\r\nA: b\r\n",
     ] {
-        let session = Session::greeted(system.smtp);
-        let session = session.starttls(&setup.authority, "mx.example.org");
-        let mut session = session.expect("a handshake");
+        let mut session =
+            Session::greeted(system.smtp).starttls(&setup.authority, "mx.example.org");
         session.command("EHLO client", "250");
-        session.command("MAIL FROM:<a@example.net>", "250");
-        session.command("RCPT TO:<alice@example.org>", "250");
+        session.transaction("a@example.net", &["alice@example.org"]);
         session.send(b"BDAT 100 LAST\r\nA: b\r\n\r\nhalf\r\n");
         let mut session = session.close_tls();
         let _ = session.try_send(rest);
@@ -314,7 +284,6 @@ fn tls_that_ends_within_a_chunk_ends_the_message() {
     assert_eq!(system.role_pids("gateway"), gateway);
     Session::connect(system.smtp).submit_after_ehlo("alice@example.org");
     system.wait_mail("alice", 1);
-    system.stop();
 }
 
 #[test]
@@ -330,5 +299,4 @@ fn a_handshake_that_never_ends_is_given_up() {
     for session in [silent, never, half] {
         assert!(!session.rest().contains("220"), "closed without a greeting");
     }
-    system.stop();
 }

@@ -9,10 +9,9 @@ use std::sync::{Arc, Mutex};
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::Signal;
 use nix::sys::termios::{LocalFlags, tcgetattr};
-use serde_json::Value;
 
 use crate::harness::{
-    Child, Options, System, free_address, program, signal, skip, wait_for, wait_until,
+    Child, Options, System, assert_has, free_address, program, signal, skip, wait_for, wait_until,
 };
 
 /// A system with a message for a next hop without a listener, and the name of the queue.
@@ -133,7 +132,6 @@ fn at_a_terminal_a_queue_is_shown_held_and_released_by_keys() {
     top.wait("COMPLAINT");
     top.press("q");
     top.ended();
-    system.stop();
 }
 
 #[test]
@@ -145,24 +143,20 @@ fn a_signal_leaves_the_terminal_as_it_was() {
     top.wait(&destination);
     assert!(signal(top.process.id(), Signal::SIGTERM));
     top.ended();
-    system.stop();
 }
 
 #[test]
 fn without_a_terminal_it_names_what_prints_the_same() {
     let (system, destination) = with_a_queue();
-    let (code, said) = system.failing_command(&["queue", "top"]);
-    assert_eq!(code, Some(1));
+    let said = system.refused(&["queue", "top"]);
     assert!(said.contains("vere queue list --json"), "{said}");
     let frame = system.command(&["queue", "top", "--once", "--interval", "200ms"]);
-    assert!(frame.contains("intake open"), "{frame}");
-    assert!(frame.contains("replica "), "{frame}");
+    assert_has(&frame, &["intake open", "replica "]);
     let mut lines = frame.lines();
     let line = lines.find(|line| line.starts_with(&destination));
     let fields: Vec<_> = line.expect("the queue").split_whitespace().collect();
     assert_eq!(fields[1], "1", "one message is queued: {frame}");
-    let json = system.command(&["queue", "top", "--once", "--json", "--interval", "200ms"]);
-    let all: Value = serde_json::from_str(&json).expect("JSON");
+    let all = system.json(&["queue", "top", "--once", "--interval", "200ms"]);
     assert_eq!(all["totals"]["messages"], 1, "{all}");
     assert_eq!(all["rates"]["came"], 0.0, "{all}");
     assert!(all["budgets"][0]["max"].is_u64(), "{all}");
@@ -178,5 +172,4 @@ fn without_a_terminal_it_names_what_prints_the_same() {
     let none = ["queue", "top", "--once", "--filter", "nowhere"];
     let frame = system.command(&none);
     assert!(!frame.contains(&destination), "{frame}");
-    system.stop();
 }

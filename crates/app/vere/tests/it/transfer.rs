@@ -11,7 +11,7 @@ use crate::harness::{
 };
 use crate::imap::{Imap, Ports, start_with_store};
 use crate::peers::Dovecot;
-use crate::transfer_remote::password;
+use crate::transfer_remote::{carries, password};
 
 const ACCOUNT: &str = "alice@example.org";
 
@@ -188,16 +188,13 @@ fn mail_goes_round_through_every_form_and_comes_back() {
     let at = |name: &str| -> PathBuf { folder.path().join(name) };
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     let (count, wanted) = fill(&mut alice);
-    let count = format!("{count} messages (");
     for form in ["maildir", "mbox"] {
         let place = format!("{form}:{}", at(form).display());
-        let said = system.command(&["export", "-a", ACCOUNT, &place]);
-        assert!(said.starts_with(&count), "{said}");
-        let again = system.command(&["export", "-a", ACCOUNT, &place]);
-        assert!(again.starts_with("0 messages ("), "{again}");
+        carries(&system, &["export", "-a", ACCOUNT, &place], &[], count);
+        carries(&system, &["export", "-a", ACCOUNT, &place], &[], 0);
         let into = format!("from {form}");
-        let said = system.command(&["import", "-a", "bob@example.org", "--into", &into, &place]);
-        assert!(said.starts_with(&count), "{said}");
+        let import = ["import", "-a", "bob@example.org", "--into", &into, &place];
+        carries(&system, &import, &[], count);
     }
     // A second Maildir from an export of the first holds the same octets.
     let place = format!("maildir:{}", at("second").display());
@@ -248,11 +245,8 @@ fn nul_is_kept_octet_by_octet() {
     let text = "Subject: a\0b\n\nnothing\0\0behind\n\0\n";
     maildir(&folder.path().join("in"), "", &[("cur/1.a.host:2,S", text)]);
     system.command(&["import", "-a", ACCOUNT, &place("in")]);
-    let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
-    lmtp.command("LHLO client.example", "250");
-    lmtp.command("MAIL FROM:<me@example.net>", "250");
-    lmtp.command("RCPT TO:<bob@example.org>", "250");
-    lmtp.command("DATA", "354");
+    let mut lmtp = Session::lmtp(ports.lmtp);
+    lmtp.envelope("me@example.net", &["bob@example.org"]);
     lmtp.command(&format!("{}.", crlf(text)), "250");
     for _ in 0..2 {
         let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
@@ -269,10 +263,7 @@ fn nul_is_kept_octet_by_octet() {
         bob.ok("EXAMINE INBOX");
         let raw = bob.ok("FETCH 1 BINARY.PEEK[]");
         assert!(raw.contains(&crlf(text)), "{raw}");
-        system.kill();
-        ports.wait_free();
-        system.start_again();
-        system.wait_ready();
+        system.crash();
     }
     let out = format!("maildir:{}", place("out"));
     system.command(&["export", "-a", ACCOUNT, &out]);
@@ -306,10 +297,8 @@ fn nul_is_kept_between_two_servers_both_ways() {
     let given = [&["export", "-a", ACCOUNT], &by[..], &[&other]].concat();
     let fetched = [&["import", "-a", bob], &by[..], &[&other]].concat();
     for arguments in [given, fetched] {
-        let said = here.command(&arguments);
-        assert!(said.starts_with("4 messages ("), "{said}");
-        let again = here.command(&arguments);
-        assert!(again.starts_with("0 messages ("), "{again}");
+        carries(&here, &arguments, &[], 4);
+        carries(&here, &arguments, &[], 0);
     }
     let mut wanted = texts.map(<[u8]>::to_vec);
     wanted.sort();
@@ -390,8 +379,7 @@ fn an_import_that_was_killed_goes_on() {
             kills += 1;
         }
     }
-    let said = system.command(&arguments);
-    assert!(said.starts_with("0 messages ("), "{said}");
+    carries(&system, &arguments, &[], 0);
     let found = messages(&mut alice, "INBOX");
     assert_eq!(found.len(), texts.len(), "after {kills} kills");
     let mut wanted: Vec<String> = texts
@@ -414,8 +402,7 @@ fn mail_goes_to_dovecot_and_comes_back() {
         return;
     };
     let (system, ports) = store();
-    let folder = tempfile::tempdir().expect("a folder");
-    let password = password(folder.path());
+    let password = password(system.directory.path());
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     let (count, wanted) = fill(&mut alice);
     let place = format!("imap://{ACCOUNT}@{}", dovecot.imap);
@@ -423,8 +410,7 @@ fn mail_goes_to_dovecot_and_comes_back() {
     // A password is not sent in the clear unless that is wanted.
     let (_, said) = system.failing_command(&["export", "-a", ACCOUNT, at[1], at[2], at[3]]);
     assert!(said.contains("the server refused"), "{said}");
-    let said = system.command(&[&["export", "-a", ACCOUNT], at.as_slice()].concat());
-    assert!(said.starts_with(&format!("{count} messages (")), "{said}");
+    carries(&system, &["export", "-a", ACCOUNT], &at, count);
     // The files hold the same octets.
     for (folder, wanted) in ["", ".&AOQ-.b_c"].iter().zip(&wanted) {
         let place = dovecot.maildir(ACCOUNT).join(folder);
@@ -441,10 +427,8 @@ fn mail_goes_to_dovecot_and_comes_back() {
         assert!(held == texts, "other octets in {folder:?}");
     }
     let bob = "bob@example.org";
-    let said = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
-    assert!(said.starts_with(&format!("{count} messages (")), "{said}");
-    let again = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
-    assert!(again.starts_with("0 messages ("), "{again}");
+    carries(&system, &["import", "-a", bob], &at, count);
+    carries(&system, &["import", "-a", bob], &at, 0);
     let mut bob = Imap::login(ports.imap, bob, "secret");
     for (mailbox, wanted) in ["INBOX", "&AOQ-/b_c"].iter().zip(&wanted) {
         let mut wanted = wanted.clone();
@@ -470,8 +454,7 @@ fn an_mbox_without_dates_has_those_of_its_messages() {
     );
     fs::write(&file, text).expect("room");
     let source = format!("mbox:{}", file.display());
-    let said = system.command(&["import", "-a", ACCOUNT, &source]);
-    assert!(said.starts_with("3 messages ("), "{said}");
+    carries(&system, &["import", "-a", ACCOUNT, &source], &[], 3);
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     let found = messages(&mut alice, "INBOX");
     for ((_, about), date) in found.iter().zip([
@@ -481,5 +464,4 @@ fn an_mbox_without_dates_has_those_of_its_messages() {
     ]) {
         assert!(about.contains(date), "{found:?}");
     }
-    system.stop();
 }

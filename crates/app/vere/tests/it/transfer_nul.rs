@@ -56,7 +56,6 @@ fn nul_is_read_from_servers_that_tell_it_and_nothing_else() {
         assert_eq!(files.len(), 1);
         let kept = octets(&kept.replace("\r\n", "\n"));
         assert_eq!(fs::read(files[0].path()).expect("a file"), kept);
-        system.stop();
     }
 }
 
@@ -127,7 +126,6 @@ fn a_message_that_cannot_be_read_twice_is_kept_as_it_was_shown() {
         assert_eq!(alice.body(3), "Subject: one\r\n\r\na\r\n");
         let again = told_of_import(&system, server, folder.path());
         assert!(again.starts_with("0 messages ("), "{number}: {again}");
-        system.stop();
     }
 }
 
@@ -156,5 +154,4 @@ fn a_connection_that_is_lost_at_the_second_reading_is_made_again() {
     alice.ok("SELECT INBOX");
     let first = alice.ok("FETCH 1 BINARY.PEEK[]");
     assert!(first.contains("a\0b"), "{first:?}");
-    system.stop();
 }

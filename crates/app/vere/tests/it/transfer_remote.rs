@@ -23,12 +23,19 @@ pub(crate) fn password(folder: &Path) -> String {
     file.display().to_string()
 }
 
+/// Imports or exports so many messages.
+pub(crate) fn carries(system: &System, command: &[&str], at: &[&str], count: usize) {
+    let said = system.command(&[command, at].concat());
+    let begin = format!("{count} messages (");
+    assert!(said.starts_with(&begin), "{command:?}: {said}");
+}
+
 #[test]
 fn accounts_are_reached_within_tls_or_not_at_all() {
     let folder = tempfile::tempdir().expect("a folder");
     let authority = Authority::new();
-    let files = authority.sign(folder.path(), "imap", &["localhost"]);
-    let ca = authority.write(folder.path()).display().to_string();
+    let files = authority.sign("imap", &["localhost"]);
+    let ca = authority.ca.display().to_string();
     let imaps = free_address();
     let (options, ports) = with_store(Options::default());
     let options = options
@@ -65,15 +72,13 @@ fn accounts_are_reached_within_tls_or_not_at_all() {
             vec![place.as_str()],
             vec!["--ca", &ca, &at(scheme, "127.0.0.1", port)],
         ] {
-            let (code, said) = system.failing_command(&[&import[..], &wrong].concat());
-            assert_eq!(code, Some(1), "{said}");
+            let said = system.refused(&[&import[..], &wrong].concat());
             assert!(said.to_lowercase().contains("certificate"), "{said}");
             // The user of a private CA gets a hint.
             let hint = "(UnknownIssuer); --ca FILE names one that is trusted too";
             assert_eq!(said.contains(hint), wrong.len() == 1, "{said}");
         }
-        let said = system.command(&[&import[..], &["--ca", &ca, &place]].concat());
-        assert!(said.starts_with("30 messages ("), "{said}");
+        carries(&system, &import, &["--ca", &ca, &place], 30);
         let mut bob = Imap::login(ports.imap, "bob@example.org", "secret");
         assert_eq!(bob.exists(&into), 30);
         // And back, into an account without mailboxes.
@@ -83,8 +88,7 @@ fn accounts_are_reached_within_tls_or_not_at_all() {
         }
         let export = ["export", "-a", "bob@example.org", "--only", &into];
         let there = ["--password-file", &password, "--ca", &ca, &out];
-        let said = system.command(&[&export[..], &there].concat());
-        assert!(said.starts_with("30 messages ("), "{said}");
+        carries(&system, &export, &there, 30);
         let mut carol = Imap::login(ports.imap, "carol@example.org", "secret");
         assert_eq!(carol.exists(&into), 30);
     }
@@ -96,7 +100,6 @@ fn accounts_are_reached_within_tls_or_not_at_all() {
     let (code, said) =
         system.failing_command(&[&import[..], &[&password, "--ca", &ca, &place]].concat());
     assert_eq!(code, Some(1), "{said}");
-    system.stop();
 }
 
 /// The announced capabilities of the servers in these tests.
@@ -219,7 +222,6 @@ fn what_a_server_tells_unasked_is_not_taken() {
     assert_eq!(alice.exists("INBOX"), 1);
     alice.ok("SELECT INBOX");
     assert_eq!(alice.body(1), MESSAGE);
-    system.stop();
 }
 
 /// Malformed answers: each import ends, with an error.
@@ -253,7 +255,6 @@ fn servers_that_break_the_protocol_end_the_import() {
     }
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     assert_eq!(alice.exists("INBOX"), 0);
-    system.stop();
 }
 
 #[test]
@@ -274,7 +275,6 @@ fn a_message_that_is_too_large_is_named_and_not_read() {
     assert_eq!(end.code(), Some(3));
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     assert_eq!(alice.exists("INBOX"), 1);
-    system.stop();
 }
 
 /// Names below a common prefix lose the prefix on import and get the prefix on export.
@@ -286,8 +286,7 @@ fn a_common_beginning_of_names_is_left_out() {
         return;
     };
     let (system, ports) = start_with_store(Options::default());
-    let folder = tempfile::tempdir().expect("a folder");
-    let password = password(folder.path());
+    let password = password(system.directory.path());
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     alice.ok("CREATE Work/2026");
     for (mailbox, text) in [("INBOX", "1"), ("Sent", "2"), ("Work/2026", "3")] {
@@ -295,8 +294,7 @@ fn a_common_beginning_of_names_is_left_out() {
     }
     let place = format!("imap://{ACCOUNT}@{}", dovecot.imap);
     let at = ["--clear", "--password-file", &password, &place];
-    let said = system.command(&[&["export", "-a", ACCOUNT], at.as_slice()].concat());
-    assert!(said.starts_with("3 messages ("), "{said}");
+    carries(&system, &["export", "-a", ACCOUNT], &at, 3);
     for name in ["cur", ".Sent/cur", ".Work.2026/cur"] {
         let there = dovecot.maildir(ACCOUNT).join(name);
         let new = dovecot.maildir(ACCOUNT).join(name.replace("cur", "new"));
@@ -304,15 +302,12 @@ fn a_common_beginning_of_names_is_left_out() {
         assert_eq!(count(&there) + count(&new), 1, "{name}");
     }
     let bob = "bob@example.org";
-    let said = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
-    assert!(said.starts_with("3 messages ("), "{said}");
-    let again = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
-    assert!(again.starts_with("0 messages ("), "{again}");
+    carries(&system, &["import", "-a", bob], &at, 3);
+    carries(&system, &["import", "-a", bob], &at, 0);
     let mut bob = Imap::login(ports.imap, bob, "secret");
     for mailbox in ["INBOX", "Sent", "Work/2026"] {
         assert_eq!(bob.exists(mailbox), 1, "{mailbox}");
     }
-    system.stop();
 }
 
 /// Subscriptions are carried once: later changes by the user remain.
@@ -322,8 +317,7 @@ fn subscriptions_are_carried_and_then_left_alone() {
         return;
     };
     let (system, ports) = start_with_store(Options::default());
-    let folder = tempfile::tempdir().expect("a folder");
-    let password = password(folder.path());
+    let password = password(system.directory.path());
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     for mailbox in ["INBOX", "Old", "Work"] {
         if mailbox != "INBOX" {
@@ -336,12 +330,10 @@ fn subscriptions_are_carried_and_then_left_alone() {
     }
     let place = format!("imap://{ACCOUNT}@{}", dovecot.imap);
     let at = ["--clear", "--password-file", &password, &place];
-    let said = system.command(&[&["export", "-a", ACCOUNT], at.as_slice()].concat());
-    assert!(said.starts_with("3 messages ("), "{said}");
+    carries(&system, &["export", "-a", ACCOUNT], &at, 3);
     let bob = "bob@example.org";
     let import = [&["import", "-a", bob], at.as_slice()].concat();
-    let said = system.command(&import);
-    assert!(said.starts_with("3 messages ("), "{said}");
+    carries(&system, &import, &[], 3);
     let mut bob = Imap::login(ports.imap, bob, "secret");
     let subscribed = |bob: &mut Imap| {
         let said = bob.ok("LSUB \"\" *");
@@ -351,10 +343,8 @@ fn subscriptions_are_carried_and_then_left_alone() {
     };
     assert_eq!(subscribed(&mut bob), ["INBOX", "Work"]);
     bob.ok("UNSUBSCRIBE Work");
-    let again = system.command(&import);
-    assert!(again.starts_with("0 messages ("), "{again}");
+    carries(&system, &import, &[], 0);
     assert_eq!(subscribed(&mut bob), ["INBOX"]);
-    system.stop();
 }
 
 /// The same server without Courier's possible alert before the greeting: without a login the alert comes from a part
@@ -423,21 +413,16 @@ fn mail_goes_to_cyrus_and_courier_and_comes_back() {
         }
         let place = format!("imap://{}@{}", peer.account(), without_alert(peer.imap()));
         let at = ["--clear", "--password-file", &password, &place];
-        let said = system.command(&[&["export", "-a", ACCOUNT], at.as_slice()].concat());
-        assert!(said.starts_with("40 messages ("), "{name:?}: {said}");
-        let again = system.command(&[&["export", "-a", ACCOUNT], at.as_slice()].concat());
-        assert!(again.starts_with("0 messages ("), "{name:?}: {again}");
+        carries(&system, &["export", "-a", ACCOUNT], &at, 40);
+        carries(&system, &["export", "-a", ACCOUNT], &at, 0);
         let bob = "bob@example.org";
-        let said = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
-        assert!(said.starts_with("40 messages ("), "{name:?}: {said}");
-        let again = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
-        assert!(again.starts_with("0 messages ("), "{name:?}: {again}");
+        carries(&system, &["import", "-a", bob], &at, 40);
+        carries(&system, &["import", "-a", bob], &at, 0);
         let mut bob = Imap::login(ports.imap, bob, "secret");
         for mailbox in mailboxes {
             let wanted = listed(&mut alice, mailbox);
             assert_eq!(listed(&mut bob, mailbox), wanted, "{name:?}: {mailbox}");
         }
-        system.stop();
     }
 }
 

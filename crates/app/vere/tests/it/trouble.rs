@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
-use serde_json::Value;
 
 use crate::harness::{
     Options, PATIENCE, Session, Sink, System, free_address, skip, wait_for, wait_until, wait_within,
 };
 use crate::imap::{Imap, with_store};
+use crate::long_messages::top;
 use crate::proxy::start_behind_proxy;
 use crate::replicas::wait_states;
 
@@ -46,10 +46,21 @@ impl Drop for SmallDisk {
     }
 }
 
+/// Waits until as many messages have arrived; those of these ids are among them.
+fn wait_all(sink: &Sink, ids: &[String]) {
+    let texts = wait_within(2 * PATIENCE, "all that was acknowledged", || {
+        let texts = sink.mail();
+        (texts.len() >= ids.len()).then_some(texts)
+    });
+    for id in ids {
+        assert!(texts.iter().any(|text| text.contains(id)), "{id} is lost");
+    }
+}
+
 #[test]
 fn a_full_disk_is_answered_452_and_loses_nothing() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let Some(disk) = SmallDisk::mount(&directory.path().join("data"), "80m") else {
+    let Some(_disk) = SmallDisk::mount(&directory.path().join("data"), "80m") else {
         return;
     };
     let next_hop = free_address();
@@ -79,13 +90,7 @@ fn a_full_disk_is_answered_452_and_loses_nothing() {
 
     // With the next hop back, everything goes, and new mail is taken without a restart.
     let sink = Sink::start_at(next_hop, &[]);
-    let texts = wait_within(2 * PATIENCE, "all that was acknowledged", || {
-        let texts = sink.mail();
-        (texts.len() >= ids.len()).then_some(texts)
-    });
-    for id in &ids {
-        assert!(texts.iter().any(|text| text.contains(id)), "{id} is lost");
-    }
+    wait_all(&sink, &ids);
     wait_for("mail to be taken again", || {
         // While the disk is nearly full no new client is admitted.
         let mut session = Session::try_connect(system.smtp).ok()?;
@@ -93,8 +98,6 @@ fn a_full_disk_is_answered_452_and_loses_nothing() {
         let reply = session.offer("a@example.net", "x@example.com", &text);
         reply.starts_with("250").then_some(())
     });
-    system.stop();
-    drop(disk);
 }
 
 /// Writes until the file system has no block left.
@@ -145,20 +148,11 @@ fn on_a_full_disk_every_role_comes_back_and_mail_drains() {
         let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
         assert_eq!(alice.exists("INBOX"), 1);
     }
-    system.end();
-    system.start_again();
-    system.wait_ready();
+    system.restart();
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     assert_eq!(alice.exists("INBOX"), 1);
     let sink = Sink::start_at(next_hop, &[]);
-    let texts = wait_within(2 * PATIENCE, "all that was acknowledged", || {
-        let texts = sink.mail();
-        (texts.len() >= ids.len()).then_some(texts)
-    });
-    for id in &ids {
-        assert!(texts.iter().any(|text| text.contains(id)), "{id} is lost");
-    }
-    system.stop();
+    wait_all(&sink, &ids);
 }
 
 #[test]
@@ -195,7 +189,6 @@ fn a_node_that_does_not_answer_is_answered_4xx_in_time() {
     // The refused message was rolled back.
     system.wait_empty();
     assert_eq!(sink.mail().len(), 1);
-    system.stop();
 }
 
 #[test]
@@ -220,7 +213,6 @@ fn a_node_that_hangs_is_replaced() {
         "Subject: after\r\n\r\n",
     );
     sink.wait_mail(1);
-    system.stop();
 }
 
 #[test]
@@ -236,7 +228,6 @@ fn a_node_that_pauses_only_delays() {
     system.signal_role("spool", Signal::SIGCONT);
     session.expect("250 2.");
     sink.wait_mail(1);
-    system.stop();
 }
 
 #[test]
@@ -248,8 +239,7 @@ fn more_text_at_once_than_memory_is_answered_452() {
     let text = format!("{}\r\n", "A".repeat(998)).repeat(400);
     let mut sessions: Vec<Session> = (0..10).map(|_| Session::greeted(system.smtp)).collect();
     for session in &mut sessions {
-        session.command("MAIL FROM:<a@example.net>", "250");
-        session.command("RCPT TO:<alice@example.org>", "250");
+        session.transaction("a@example.net", &["alice@example.org"]);
         session.send(b"DATA\r\n");
     }
     let mut answers = Vec::new();
@@ -277,7 +267,6 @@ fn more_text_at_once_than_memory_is_answered_452() {
     // Freed memory is given again.
     system.submit("a@example.net", &["alice@example.org"], &text);
     system.wait_mail("alice", count("250") + 1);
-    system.stop();
 }
 
 /// Connects through the balancer as a given client, and begins a message.
@@ -298,32 +287,26 @@ fn those_who_hold_memory_and_do_nothing_stop_nobody() {
         .set("auth.plaintext_networks", "[\"198.51.100.0/24\"]")
         .set("proxy.networks", "[\"127.0.0.0/8\"]");
     let system = start_behind_proxy(&options);
-    let top = || -> Value {
-        let text = system.command(&["queue", "top", "--once", "--json", "--interval", "100ms"]);
-        serde_json::from_str(&text).expect("JSON")
-    };
     // Strangers get 3.5 of the 4 MiB.
     let text = format!("{}\r\n", "A".repeat(998)).repeat(890);
     let parked: Vec<Session> = (0..4)
         .map(|number| {
             let mut session = begin_as(system.smtp, &format!("203.0.113.{number}"));
-            session.command("MAIL FROM:<a@example.net>", "250");
-            session.command("RCPT TO:<alice@example.org>", "250");
-            session.command("DATA", "354");
+            session.envelope("a@example.net", &["alice@example.org"]);
             session.send(text.as_bytes());
             session
         })
         .collect();
     wait_for("the bound to be held", || {
-        let top = top();
+        let top = top(&system);
         let mut budgets = top["budgets"].as_array().expect("budgets").iter();
         let held = budgets.find(|budget| budget["name"] == "receiving");
         (held?["used"].as_u64()? >= 4 * 890 * 1_000).then_some(())
     });
-    assert_eq!(top()["heaviest"]["octets"], 890 * 1_000);
+    assert_eq!(top(&system)["heaviest"]["octets"], 890 * 1_000);
     // At once: a user, for whom a part is reserved.
     let mut user = begin_as(system.submission, "198.51.100.7");
-    user.command("AUTH PLAIN AGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==", "235");
+    user.log_in("alice@example.org");
     let body = format!("{}\r\n", "B".repeat(998)).repeat(400);
     user.submit("alice@example.org", &["alice@example.org"], &body);
     // As soon as the holders stand still: every client. No client is turned away at the greeting.
@@ -341,7 +324,6 @@ fn those_who_hold_memory_and_do_nothing_stop_nobody() {
         reply.starts_with("452 4.3.1").then_some(())
     });
     assert!(refused.count() >= 1);
-    system.stop();
 }
 
 /// The most memory that a process had, and has now, in KiB.
@@ -358,8 +340,7 @@ pub(crate) fn memory(pid: u32) -> (u64, u64) {
 fn begin(system: &System) -> Session {
     let mut session = Session::greeted(system.smtp);
     session.command("EHLO client.example.net", "250");
-    session.command("MAIL FROM:<a@example.net>", "250");
-    session.command("RCPT TO:<alice@example.org>", "250");
+    session.transaction("a@example.net", &["alice@example.org"]);
     session
 }
 
@@ -418,8 +399,7 @@ fn long_messages_on_their_way_take_no_memory() {
         most < before + 16 * 1024,
         "{before} KiB before, {most} KiB at most"
     );
-    chunks.command("MAIL FROM:<a@example.net>", "250");
-    chunks.command("RCPT TO:<alice@example.org>", "250");
+    chunks.transaction("a@example.net", &["alice@example.org"]);
     let head = "Subject: in chunks\r\n\r\n";
     chunks.send(format!("BDAT {}\r\n{head}{text}{text}", head.len() + 2 * MIB).as_bytes());
     chunks.expect("250");
@@ -448,25 +428,19 @@ fn long_messages_on_their_way_take_no_memory() {
     assert!(body("in chunks") == format!("{text}{text}last\n"));
     assert!(body("as data") == format!("{}.last\n", text.repeat(5)));
     assert_eq!(nameless(pid), 0);
-    system.stop();
 }
 
 #[test]
 fn a_second_system_on_the_same_port_names_the_owner_of_the_port() {
     let system = System::start(&Options::default());
     let other = tempfile::tempdir().expect("a temporary directory");
-    let config = other.path().join("vere.toml");
     let text = format!(
-        "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[smtp]\nlisten = [\"{}\"]\n\
-         [lmtp]\nlisten = [\"127.0.0.1:0\"]\n",
+        "[smtp]\nlisten = [\"{}\"]\n[lmtp]\nlisten = [\"127.0.0.1:0\"]\n",
         system.smtp
     );
-    std::fs::write(&config, text).expect("the configuration");
+    let config = Options::write_smallest(other.path(), &text);
     let mut serve = crate::harness::vere();
-    let output = crate::harness::output_of(serve.arg("serve").arg("-c").arg(&config), "");
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = crate::harness::fails_with(serve.arg("serve").arg("-c").arg(&config), 1);
     let port = format!("port {} is taken by vere (process ", system.smtp.port());
     assert!(said.contains(&port), "{said}");
-    system.stop();
 }

@@ -15,13 +15,16 @@ use crate::runner::SubjectError;
 
 /// A connection, encrypted or not.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub enum Stream {
+    /// In the clear.
     Plain(TcpStream),
+    /// Within TLS.
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
 impl Stream {
-    pub(super) fn socket(&self) -> &TcpStream {
+    /// The socket below.
+    pub fn socket(&self) -> &TcpStream {
         match self {
             Self::Plain(stream) => stream,
             Self::Tls(stream) => &stream.sock,

@@ -12,10 +12,15 @@ use vere_cluster::{EtcdOptions, EtcdRegister, Register, RegisterError, Swap};
 
 use crate::contract;
 use crate::counter::{KEY, increment, number};
-use crate::members::{Cluster, PATIENCE};
+use vere_faults::etcd::{Cluster, PATIENCE};
 
 mod access;
 mod answers;
+
+fn register_of(cluster: &Cluster) -> Register {
+    let register = EtcdRegister::new(EtcdOptions::new(cluster.endpoints()));
+    Register::Etcd(register.unwrap())
+}
 
 /// Waits until the register answers.
 async fn ready(register: &Register) {
@@ -36,7 +41,7 @@ async fn one_member_keeps_the_contract() {
     let Some(cluster) = Cluster::start(1) else {
         return;
     };
-    let register = cluster.register();
+    let register = register_of(&cluster);
     ready(&register).await;
     contract::check(&register).await;
     // Another prefix is another register.
@@ -51,7 +56,7 @@ async fn one_member_that_is_killed_comes_back_with_what_it_acknowledged() {
     let Some(mut cluster) = Cluster::start(1) else {
         return;
     };
-    let register = cluster.register();
+    let register = register_of(&cluster);
     ready(&register).await;
     let mut least = 0;
     for _ in 0..5 {
@@ -169,13 +174,13 @@ async fn swaps_are_linearizable_while_members_are_killed_and_stopped() {
     let Some(mut cluster) = Cluster::start(3) else {
         return;
     };
-    ready(&cluster.register()).await;
+    ready(&register_of(&cluster)).await;
     let history = Rc::new(History::default());
     let tasks = LocalSet::new();
     let swappers: Vec<_> = (0..SWAPPERS)
         .map(|_| {
             // Each has connections, and a member it prefers, of its own.
-            let (history, register) = (Rc::clone(&history), cluster.register());
+            let (history, register) = (Rc::clone(&history), register_of(&cluster));
             tasks.spawn_local(async move { history.swap(&register).await })
         })
         .collect();
@@ -199,7 +204,7 @@ async fn swaps_are_linearizable_while_members_are_killed_and_stopped() {
         }
     };
     tasks.run_until(faults).await;
-    let register = cluster.register();
+    let register = register_of(&cluster);
     ready(&register).await;
     let last = register.read(KEY).await.unwrap().unwrap();
     let (done, unknown) = (history.done.borrow(), history.unknown.get());

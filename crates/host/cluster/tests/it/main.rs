@@ -12,7 +12,6 @@ mod contract;
 mod counter;
 mod etcd;
 mod file;
-mod members;
 
 use std::io::Write as _;
 

@@ -1,6 +1,6 @@
 //! A failing disk.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::{Child, PATIENCE, program, skip, wait_for};
 
@@ -13,19 +13,11 @@ impl FailingSync {
         program("strace")?;
         let mut strace = Command::new("strace");
         strace
-            .args([
-                "-f",
-                "-qq",
-                "-o",
-                "/dev/null",
-                "-e",
-                "trace=fsync,fdatasync",
-            ])
+            .args(["-f", "-qq", "-o", "/dev/null"])
+            .args(["-e", "trace=fsync,fdatasync"])
             .args(["-e", "inject=fsync,fdatasync:error=EIO", "-p"])
-            .arg(pid.to_string())
-            .stdin(Stdio::null())
-            .stderr(Stdio::null());
-        let mut strace = Child::spawn(&mut strace);
+            .arg(pid.to_string());
+        let mut strace = Child::spawn_quiet(&mut strace);
         let traced = wait_for("the tracer", || {
             let ended = strace.ended().map(|_| false);
             ended.or_else(|| is_traced(pid).then_some(true))

@@ -9,7 +9,7 @@ use vere_bench::MessageId;
 use vere_bench::load::{self, Ack, LoadEnd, LoadOptions, LoadProgress};
 use vere_bench::sink::{RunningSink, SinkOptions};
 
-use super::{Options, PATIENCE, Session, say, wait_for, wait_until};
+use super::{Options, PATIENCE, Session, say, test_name, wait_for, wait_until};
 
 /// Messages sent at a time.
 const BURST: u32 = 50;
@@ -80,10 +80,10 @@ impl Counted {
         let sure = acked.iter().filter(|ack| !ack.may_be_doubled);
         let doubled = sure.filter(|ack| times(ack) > 1).count();
         let twice = acked.iter().filter(|ack| times(ack) > 1).count();
-        let test = std::thread::current().name().unwrap_or("?").to_owned();
         say(&format!(
-            "{test}: {faults} faults, {} acknowledged, none missing, {twice} came twice, of which {doubled} \
+            "{}: {faults} faults, {} acknowledged, none missing, {twice} came twice, of which {doubled} \
              were sent once",
+            test_name(),
             acked.len(),
         ));
         doubled

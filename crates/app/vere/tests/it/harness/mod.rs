@@ -3,7 +3,6 @@
 mod certificates;
 mod delay;
 mod disk;
-mod etcd;
 mod kills;
 mod load;
 mod mx;
@@ -11,6 +10,7 @@ mod named;
 mod network;
 mod options;
 mod process;
+mod roles;
 mod session;
 mod sink;
 mod system;
@@ -26,7 +26,6 @@ use std::time::{Duration, Instant};
 pub(crate) use certificates::{Authority, Files};
 pub(crate) use delay::Delay;
 pub(crate) use disk::FailingSync;
-pub(crate) use etcd::Etcd;
 pub(crate) use kills::acked_under_kills;
 pub(crate) use load::{Counted, probe, wait_greeting};
 pub(crate) use mx::{Manners, Mx};
@@ -34,8 +33,8 @@ pub(crate) use named::{Named, Signing};
 pub(crate) use network::Network;
 pub(crate) use options::{Options, quoted};
 pub(crate) use process::{
-    Child, children, cpu_time, cpu_wait, descriptors, private_memory, raise_descriptor_limit,
-    signal,
+    Child, children, cpu_time, cpu_wait, descriptors, private_memory, quiet,
+    raise_descriptor_limit, signal, stands_still,
 };
 pub(crate) use session::{Session, queue_id};
 pub(crate) use sink::Sink;
@@ -155,15 +154,24 @@ pub(crate) fn output_of(command: &mut Command, input: &str) -> Output {
     child.wait_with_output().expect("output")
 }
 
+/// Runs a command that must end with an exit code, and returns its errors.
+pub(crate) fn fails_with(command: &mut Command, code: i32) -> String {
+    let output = output_of(command, "");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let found = output.status.code();
+    assert_eq!(found, Some(code), "{command:?}: {said}");
+    said
+}
+
 /// Says something on the terminal, past the capture of passing tests.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Whether long tests, or tests that change the machine, are wanted; prints a note when not.
-pub(crate) fn in_soak(what: &str) -> bool {
+pub(crate) fn in_soak() -> bool {
     if !is_full() {
-        skip(what, "make soak runs it, or VERE_FULL=1");
+        skip(&test_name(), "make soak runs it, or VERE_FULL=1");
     }
     is_full()
 }
@@ -171,6 +179,12 @@ pub(crate) fn in_soak(what: &str) -> bool {
 /// Prints that a case was not tried.
 pub(crate) fn skip(what: &str, why: &str) {
     say(&format!("skipped: {what}: {why}"));
+}
+
+/// The name of the running test.
+pub(crate) fn test_name() -> String {
+    let thread = std::thread::current();
+    thread.name().unwrap_or("a test").to_owned()
 }
 
 /// Finds a program; prints that the test is skipped when the program is missing.
@@ -181,11 +195,8 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
         .map(|folder| folder.join(name))
         .find(|file| file.is_file());
     if found.is_none() {
-        let test = std::thread::current().name().map(str::to_owned);
-        skip(
-            test.as_deref().unwrap_or("a test"),
-            &format!("{name} is not installed (scripts/install-test-tools.sh does it)"),
-        );
+        let why = format!("{name} is not installed (scripts/install-test-tools.sh does it)");
+        skip(&test_name(), &why);
     }
     found
 }

@@ -4,8 +4,6 @@ use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::{Files, PATIENCE, wait_for};
@@ -61,19 +59,8 @@ impl Mx {
         let listener = TcpListener::bind(address).expect("an address");
         let address = listener.local_addr().expect("its address");
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let config = manners.certificate.as_ref().map(|files| {
-            let mut chain = vec![CertificateDer::from(files.der.clone())];
-            chain.extend(manners.chain.iter().cloned().map(CertificateDer::from));
-            let key = PrivateKeyDer::from_pem_file(&files.key).expect("a key");
-            let provider = Arc::new(rustls::crypto::ring::default_provider());
-            let config = ServerConfig::builder_with_provider(provider)
-                .with_safe_default_protocol_versions()
-                .expect("protocol versions")
-                .with_no_client_auth()
-                .with_single_cert(chain, key)
-                .expect("a certificate with its key");
-            Arc::new(config)
-        });
+        let files = manners.certificate.as_ref();
+        let config = files.map(|files| files.server(&manners.chain));
         let into = Arc::clone(&seen);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -204,14 +191,10 @@ where
             .iter()
             .find(|(start, _)| verb.starts_with(start));
         if let Some((_, reply)) = odd {
-            if *reply == "close" {
-                return Ok(Next::End);
+            match misbehave(&mut reader, reply)? {
+                Some(end) => return Ok(end),
+                None => continue,
             }
-            if *reply == "silent" {
-                return stay(reader);
-            }
-            reader.get_mut().say(reply)?;
-            continue;
         }
         match verb.split([' ', ':']).next().unwrap_or_default() {
             "EHLO" | "LHLO" => {
@@ -234,14 +217,10 @@ where
                 let mut text = String::new();
                 while !text.ends_with("\r\n.\r\n") && reader.read_line(&mut text)? > 0 {}
                 if let Some((_, reply)) = manners.replies.iter().find(|(start, _)| *start == ".") {
-                    if *reply == "close" {
-                        return Ok(Next::End);
+                    match misbehave(&mut reader, reply)? {
+                        Some(end) => return Ok(end),
+                        None => continue,
                     }
-                    if *reply == "silent" {
-                        return stay(reader);
-                    }
-                    reader.get_mut().say(reply)?;
-                    continue;
                 }
                 reader.get_mut().say("250 2.0.0 taken")?;
                 into.lock().expect("no panic").push(Seen {
@@ -258,10 +237,17 @@ where
     }
 }
 
-/// Says nothing more, until the client goes or the machine's patience ends.
-fn stay(mut reader: impl Read) -> io::Result<Next> {
-    io::copy(&mut reader, &mut io::sink())?;
-    Ok(Next::End)
+/// Replies as a test wants; gives the end of the dialogue, if it ends so.
+fn misbehave<S: Read + WriteHalf>(
+    reader: &mut BufReader<S>,
+    reply: &str,
+) -> io::Result<Option<Next>> {
+    match reply {
+        "close" => Ok(Some(Next::End)),
+        // Nothing more, until the client goes or the machine's patience ends.
+        "silent" => io::copy(reader, &mut io::sink()).map(|_| Some(Next::End)),
+        _ => reader.get_mut().say(reply).map(|()| None),
+    }
 }
 
 /// A connection that can be written while a reader holds the connection.

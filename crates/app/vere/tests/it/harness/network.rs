@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
 
-use super::{output_of, program, run, run_with_input, skip};
+use super::{output_of, program, run, run_with_input, skip, test_name};
 
 /// Two network namespaces and two cables between them.
 pub(crate) struct Network {
@@ -20,10 +20,7 @@ impl Network {
     /// Runs a test in a private network, if the machine can create one. All children of the test's thread are in the
     /// network as well.
     pub(crate) fn with(test: impl FnOnce(&Self) + Send + 'static) {
-        let name = std::thread::current()
-            .name()
-            .unwrap_or("network")
-            .to_owned();
+        let name = test_name();
         // The thread ends with the test, and its network with the thread.
         let thread =
             std::thread::Builder::new()

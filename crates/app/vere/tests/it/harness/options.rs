@@ -3,9 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use vere_faults::etcd::Cluster;
 
 use super::Files;
+
+/// The least settings.
+const SMALLEST: &str = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n";
 
 /// The settings of a system: loopback may relay and authenticate without TLS, and deferred mail is
 /// tried again after a second, and own mail goes into Maildirs, unless a test says otherwise.
@@ -37,6 +42,13 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Writes a file with the least settings, followed by `more`, and returns the path.
+    pub(crate) fn write_smallest(directory: &Path, more: &str) -> PathBuf {
+        let config = directory.join("vere.toml");
+        std::fs::write(&config, SMALLEST.to_owned() + more).expect("the configuration");
+        config
+    }
+
     /// Sends all mail but local mail to a next hop.
     pub(crate) fn to(next_hop: impl ToString) -> Self {
         Self::default().route("*", next_hop, "")
@@ -123,6 +135,13 @@ impl Options {
             .set("spool.tls.ca", &quoted(ca))
     }
 
+    /// Keeps the register in a cluster of etcd.
+    pub(crate) fn etcd(self, cluster: &Cluster) -> Self {
+        let endpoints = format!("{:?}", cluster.endpoints());
+        self.set("cluster.register", "\"etcd\"")
+            .set("cluster.etcd.endpoints", &endpoints)
+    }
+
     pub(super) fn encrypts_spool(&self) -> bool {
         self.sections.contains_key("spool.tls")
     }
@@ -140,8 +159,7 @@ impl Options {
             std::fs::write(directory.join("zone"), &self.zone).expect("the zone");
             options = options.set("resolver.zone", "\"zone\"");
         }
-        let mut text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n".to_owned();
-        text.push_str(&options.top);
+        let mut text = SMALLEST.to_owned() + &options.top;
         for (section, keys) in &options.sections {
             let _ = writeln!(text, "[{section}]");
             for (key, value) in keys {

@@ -1,13 +1,14 @@
 //! Processes: started, signalled, measured, and never left behind.
 
-use std::process::{ChildStdout, Command, ExitStatus};
+use std::net::SocketAddr;
+use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use super::wait_within;
+use super::{Session, wait_for, wait_within};
 
 /// A child process that ends with the test.
 #[derive(Debug)]
@@ -18,6 +19,21 @@ impl Child {
     pub(crate) fn spawn(command: &mut Command) -> Self {
         let child = command.spawn();
         Self(child.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}")))
+    }
+
+    /// Starts the process without input and output.
+    pub(crate) fn spawn_quiet(command: &mut Command) -> Self {
+        Self::spawn(quiet(command))
+    }
+
+    /// Waits until a server greets at `address`; a server that ends instead fails the test with its log.
+    pub(crate) fn wait_greeting(&mut self, address: SocketAddr, log: impl Fn() -> String) {
+        wait_for("a greeting", || {
+            if let Some(status) = self.ended() {
+                panic!("the server ended with {status}:\n{}", log());
+            }
+            Session::try_connect(address).ok().map(drop)
+        });
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -48,6 +64,12 @@ impl Drop for Child {
     }
 }
 
+/// Takes input and output away from a program.
+pub(crate) fn quiet(command: &mut Command) -> &mut Command {
+    let nothing = Stdio::null;
+    command.stdin(nothing()).stdout(nothing()).stderr(nothing())
+}
+
 /// Sends a signal; false when the process no longer exists. A stopped process stands still on return: its threads go
 /// on for a moment, on a busy machine for long enough to read an answer and act.
 pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
@@ -62,7 +84,7 @@ pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
 }
 
 /// Whether all threads of a process are stopped, or it is gone.
-fn stands_still(pid: u32) -> bool {
+pub(crate) fn stands_still(pid: u32) -> bool {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
         return true;
     };

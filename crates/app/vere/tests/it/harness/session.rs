@@ -1,59 +1,23 @@
 //! A plain SMTP dialogue, octet by octet, with TLS when a test wants it.
 
-use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::fmt::Display;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
+use vere_script::daemon::Stream;
 
 use super::{Authority, PATIENCE};
 
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    reader: BufReader<Wire>,
-}
-
-#[derive(Debug)]
-enum Wire {
-    Plain(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
-}
-
-impl Wire {
-    fn socket(&self) -> &TcpStream {
-        match self {
-            Self::Plain(stream) => stream,
-            Self::Tls(stream) => &stream.sock,
-        }
-    }
-}
-
-impl Read for Wire {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(stream) => stream.read(buffer),
-            Self::Tls(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for Wire {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(stream) => stream.write(octets),
-            Self::Tls(stream) => stream.write(octets),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(stream) => stream.flush(),
-            Self::Tls(stream) => stream.flush(),
-        }
-    }
+    reader: BufReader<Stream>,
 }
 
 impl Session {
@@ -80,7 +44,7 @@ impl Session {
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(Self {
-            reader: BufReader::with_capacity(4096, Wire::Plain(stream)),
+            reader: BufReader::with_capacity(4096, Stream::Plain(stream)),
         })
     }
 
@@ -91,41 +55,48 @@ impl Session {
         session
     }
 
+    /// Connects to an LMTP server, says LHLO.
+    pub(crate) fn lmtp(address: SocketAddr) -> Self {
+        let mut session = Self::connect(address);
+        session.command("LHLO client.example.net", "250");
+        session
+    }
+
     /// Connects with TLS from the first octet and reads the greeting.
     pub(crate) fn connect_tls(address: SocketAddr, trust: &Authority, name: &str) -> Self {
         let mut session = Self::open(address).expect("a connection");
-        session = session.handshake(trust, name).expect("a handshake");
+        session = session.handshake(trust, name);
         let greeting = session.reply();
         assert!(greeting.starts_with("220"), "{greeting}");
         session
     }
 
     /// Sends STARTTLS and makes the handshake.
-    pub(crate) fn starttls(mut self, trust: &Authority, name: &str) -> io::Result<Self> {
+    pub(crate) fn starttls(mut self, trust: &Authority, name: &str) -> Self {
         self.command("STARTTLS", "220");
         self.handshake(trust, name)
     }
 
     /// Makes a handshake as a client that asks for `name` and checks the certificate for the name.
-    pub(crate) fn handshake(self, trust: &Authority, name: &str) -> io::Result<Self> {
+    pub(crate) fn handshake(self, trust: &Authority, name: &str) -> Self {
         assert!(self.reader.buffer().is_empty(), "octets before TLS");
-        let Wire::Plain(stream) = self.reader.into_inner() else {
+        let Stream::Plain(stream) = self.reader.into_inner() else {
             panic!("TLS within TLS");
         };
         let name = ServerName::try_from(name.to_owned()).expect("a name");
         let client = ClientConnection::new(Arc::clone(&trust.client), name);
         let mut tls = StreamOwned::new(client.expect("a client"), stream);
         while tls.conn.is_handshaking() {
-            tls.conn.complete_io(&mut tls.sock)?;
+            tls.conn.complete_io(&mut tls.sock).expect("a handshake");
         }
-        Ok(Self {
-            reader: BufReader::with_capacity(4096, Wire::Tls(Box::new(tls))),
-        })
+        Self {
+            reader: BufReader::with_capacity(4096, Stream::Tls(Box::new(tls))),
+        }
     }
 
     /// Ends TLS properly and keeps the connection.
     pub(crate) fn close_tls(self) -> Self {
-        let Wire::Tls(mut stream) = self.reader.into_inner() else {
+        let Stream::Tls(mut stream) = self.reader.into_inner() else {
             panic!("no TLS");
         };
         stream.conn.send_close_notify();
@@ -134,13 +105,13 @@ impl Session {
             .write_tls(&mut stream.sock)
             .expect("the farewell is sent");
         Self {
-            reader: BufReader::with_capacity(4096, Wire::Plain(stream.sock)),
+            reader: BufReader::with_capacity(4096, Stream::Plain(stream.sock)),
         }
     }
 
     /// The server's certificate in DER.
     pub(crate) fn certificate(&self) -> Vec<u8> {
-        let Wire::Tls(stream) = self.reader.get_ref() else {
+        let Stream::Tls(stream) = self.reader.get_ref() else {
             panic!("no TLS");
         };
         let chain = stream.conn.peer_certificates().expect("a certificate");
@@ -211,12 +182,23 @@ impl Session {
         reply
     }
 
-    /// Sends an envelope up to the server's 354.
-    pub(crate) fn envelope(&mut self, from: &str, to: &[&str]) {
+    /// Logs a usual account in.
+    pub(crate) fn log_in(&mut self, account: &str) {
+        let plain = STANDARD.encode(format!("\0{account}\0secret"));
+        self.command(&format!("AUTH PLAIN {plain}"), "235 2.7.0");
+    }
+
+    /// Sends MAIL and RCPT.
+    pub(crate) fn transaction(&mut self, from: &str, to: &[&str]) {
         self.command(&format!("MAIL FROM:<{from}>"), "250");
         for recipient in to {
             self.command(&format!("RCPT TO:<{recipient}>"), "250");
         }
+    }
+
+    /// Sends an envelope up to the server's 354.
+    pub(crate) fn envelope(&mut self, from: &str, to: &[&str]) {
+        self.transaction(from, to);
         self.command("DATA", "354");
     }
 
@@ -245,6 +227,16 @@ impl Session {
         let reply = self.message(from, to, text);
         assert!(reply.starts_with("250 2."), "{reply}");
         queue_id(&reply)
+    }
+
+    /// Sends a short message with a subject, which must be accepted; returns its queue id.
+    pub(crate) fn submit_about(
+        &mut self,
+        from: &str,
+        to: &[&str],
+        subject: impl Display,
+    ) -> String {
+        self.submit(from, to, &format!("Subject: {subject}\r\n\r\nbody"))
     }
 
     /// Sends EHLO and a short message that must be accepted.

@@ -1,5 +1,6 @@
 //! A running system.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -12,11 +13,12 @@ use serde_json::Value;
 
 use super::{
     Child, Options, PATIENCE, Session, cpu_wait, free_address, output_of, read_all, run,
-    run_with_input, signal, vere, wait_for, wait_until, wait_within,
+    run_with_input, signal, stands_still, vere, wait_for, wait_until, wait_within,
 };
 
-/// A running system with one local domain `example.org` and the accounts alice and bob (password
-/// `secret`).
+/// A running system with one local domain `example.org` and the accounts alice and bob (password `secret`).
+///
+/// It ends with the test, as an operator would end it: the exit must be clean.
 #[derive(Debug)]
 pub(crate) struct System {
     pub(crate) directory: tempfile::TempDir,
@@ -62,33 +64,21 @@ impl System {
         options: &Options,
         change: impl FnOnce(&mut Command, SocketAddr),
     ) -> Self {
-        let config = directory.path().join("vere.toml");
-        let mut prepared = Prepared {
-            smtp: free_address(),
-            submission: free_address(),
-            submissions: free_address(),
-            nodes: [free_address(), free_address()],
-        };
+        let own = Addresses::free();
         give_accounts(&directory.path().join("data"));
-        prepared.write(options, directory.path());
+        let config = own.write(options, directory.path());
         let mut command = serve_command(&config, directory.path());
-        change(&mut command, prepared.smtp);
+        change(&mut command, own.smtp);
         let serve = Child::spawn(&mut command);
         // The command may hold descriptors that now belong to the daemon only.
         drop(command);
-        let Prepared {
-            smtp,
-            submission,
-            submissions,
-            nodes,
-        } = prepared;
         Self {
             directory,
-            smtp,
-            submission,
-            submissions,
+            smtp: own.smtp,
+            submission: own.submission,
+            submissions: own.submissions,
             config,
-            nodes,
+            nodes: own.nodes,
             serve,
         }
     }
@@ -96,14 +86,7 @@ impl System {
     /// Writes the file of a system without starting the system, and returns the path.
     pub(crate) fn write_config(directory: &Path, options: &Options) -> PathBuf {
         give_accounts(&directory.join("data"));
-        let mut prepared = Prepared {
-            smtp: free_address(),
-            submission: free_address(),
-            submissions: free_address(),
-            nodes: [free_address(), free_address()],
-        };
-        prepared.write(options, directory);
-        directory.join("vere.toml")
+        Addresses::free().write(options, directory)
     }
 
     /// Starts a system with fatal settings; returns its exit status and log.
@@ -112,29 +95,24 @@ impl System {
         let config = Self::write_config(directory.path(), options);
         let mut serve = Child::spawn(&mut serve_command(&config, directory.path()));
         let status = wait_for("the end of vere serve", || serve.ended());
-        let log = std::fs::read(directory.path().join("log")).expect("the log");
-        (status, String::from_utf8_lossy(&log).into_owned())
+        (status, log(directory.path()))
     }
 
     /// Waits until the system accepts mail.
     pub(crate) fn wait_ready(&mut self) {
-        wait_for("the greeting", || {
-            if let Some(status) = self.serve.ended() {
-                panic!("vere serve ended with {status}; log:\n{}", self.log());
-            }
-            Session::try_connect(self.smtp).ok().map(drop)
-        });
+        let directory = self.directory.path();
+        self.serve.wait_greeting(self.smtp, || log(directory));
     }
 
     /// Writes other settings to the file, which apply after [`System::reload`] or a restart.
     pub(crate) fn configure(&self, options: &Options) {
-        let mut prepared = Prepared {
+        let own = Addresses {
             smtp: self.smtp,
             submission: self.submission,
             submissions: self.submissions,
             nodes: self.nodes,
         };
-        prepared.write(options, self.directory.path());
+        own.write(options, self.directory.path());
     }
 
     /// Writes other settings to the file and asks the system to read the file.
@@ -151,44 +129,43 @@ impl System {
     /// Stops the system and starts it again with the present settings of the file.
     pub(crate) fn restart(&mut self) {
         self.end();
-        self.serve = Child::spawn(&mut serve_command(&self.config, self.directory.path()));
-        self.wait_ready();
+        self.start_again();
     }
 
     /// Kills all processes at once, starts the system again, and waits until the system accepts mail.
     pub(crate) fn crash(&mut self) {
-        self.crash_without_waiting();
-        self.wait_ready();
+        self.kill();
+        self.start_again();
     }
 
     /// Kills all processes at once and starts the system again.
     pub(crate) fn crash_without_waiting(&mut self) {
         self.kill();
-        self.start_again();
-    }
-
-    /// Starts the system after [`System::kill`].
-    pub(crate) fn start_again(&mut self) {
         self.serve = Child::spawn(&mut serve_command(&self.config, self.directory.path()));
     }
 
-    /// Kills all processes at once and waits until no process is left.
+    /// Starts the system after [`System::kill`], and waits until the system accepts mail.
+    pub(crate) fn start_again(&mut self) {
+        self.serve = Child::spawn(&mut serve_command(&self.config, self.directory.path()));
+        self.wait_ready();
+    }
+
+    /// Kills all processes at once and waits until no process is left and all ports are free.
     pub(crate) fn kill(&mut self) {
         self.signal(Signal::SIGKILL);
         wait_for("the end of vere serve", || self.serve.ended());
         wait_until("the end of its roles", || self.roles_left() == 0);
         // An ending process loses its command line before closing its sockets.
-        let mut addresses = vec![self.smtp, self.submission];
-        addresses.extend(self.nodes);
+        let config = std::fs::read_to_string(&self.config).expect("the configuration");
+        let lists = config.lines().filter_map(|line| {
+            let list = line.strip_prefix("listen = [")?.trim_end_matches(']');
+            list.trim_matches('"').parse().ok()
+        });
+        let addresses: Vec<SocketAddr> = lists.chain(self.nodes).collect();
         wait_until("the ports to be free", || {
             let free = |address: &SocketAddr| TcpListener::bind(address).is_ok();
             addresses.iter().all(free)
         });
-    }
-
-    fn roles_left(&self) -> usize {
-        let roles = ["gateway", "spool", "store", "signer"];
-        roles.iter().map(|role| self.role_pids(role).len()).sum()
     }
 
     /// Where the mail of a local account lies.
@@ -221,6 +198,12 @@ impl System {
         serde_json::from_str(&text).unwrap_or_else(|_| panic!("JSON: {text}"))
     }
 
+    /// Runs a command with `--json` that prints a list.
+    pub(crate) fn rows(&self, arguments: &[&str]) -> Vec<Value> {
+        let rows = self.json(arguments);
+        rows.as_array().expect("a list").clone()
+    }
+
     /// Starts a command without waiting for its end.
     pub(crate) fn start_command(&self, arguments: &[&str]) -> Child {
         let mut command = vere();
@@ -236,6 +219,13 @@ impl System {
         assert!(!output.status.success(), "{command:?} succeeds");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), text)
+    }
+
+    /// Runs a command that fails with exit code 1 and returns its output.
+    pub(crate) fn refused(&self, arguments: &[&str]) -> String {
+        let (code, said) = self.failing_command(arguments);
+        assert_eq!(code, Some(1), "{arguments:?}: {said}");
+        said
     }
 
     /// Adds the domain and the accounts of the scripts.
@@ -257,8 +247,12 @@ impl System {
 
     /// The queues as `vere queue list --json` prints the queues.
     pub(crate) fn queues(&self) -> Vec<Value> {
-        let queues = self.json(&["queue", "list"]);
-        queues.as_array().expect("a list").clone()
+        self.rows(&["queue", "list"])
+    }
+
+    /// Waits for a queue that fits.
+    pub(crate) fn wait_queue(&self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        wait_for(what, || self.queues().into_iter().find(&fits))
     }
 
     /// Waits until the last reply of some queue contains `part`, and returns the reply.
@@ -297,57 +291,14 @@ impl System {
         wait_until("empty queues", || self.queued() == 0);
     }
 
-    /// The process ids of a role, by their command lines; `spool a` is one node, `spool` all nodes.
-    pub(crate) fn role_pids(&self, role: &str) -> Vec<u32> {
-        let (role, node) = role.split_once(' ').unwrap_or((role, ""));
-        let config = self.config.to_string_lossy().into_owned();
-        let processes = std::fs::read_dir("/proc").expect("/proc");
-        let pids = processes
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.filter(|pid: &u32| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let words: Vec<_> = line.split(|&octet| octet == 0).collect();
-            words
-                .windows(2)
-                .any(|two| two == [b"role", role.as_bytes()])
-                && words.contains(&config.as_bytes())
-                && (node.is_empty() || words.contains(&node.as_bytes()))
-        })
-        .collect()
-    }
-
-    /// Sends a signal to a role's processes and gives how many there were.
-    pub(crate) fn signal_role(&self, role: &str, sent: Signal) -> usize {
-        let pids = self.role_pids(role);
-        pids.iter().filter(|pid| signal(**pid, sent)).count()
-    }
-
-    /// Stops the only process of a role, and the supervisor, which would replace the process.
-    pub(crate) fn halt(&self, role: &str) {
-        self.signal(Signal::SIGSTOP);
-        assert_eq!(self.signal_role(role, Signal::SIGSTOP), 1);
-    }
-
-    /// Continues after [`System::halt`].
-    pub(crate) fn go_on(&self, role: &str) {
-        assert_eq!(self.signal_role(role, Signal::SIGCONT), 1);
-        self.signal(Signal::SIGCONT);
-    }
-
-    /// Kills a role's processes with SIGKILL and waits for new processes.
-    pub(crate) fn kill_and_wait(&self, role: &str) {
-        let before = self.role_pids(role);
-        self.signal_role(role, Signal::SIGKILL);
-        wait_until("a new process", || {
-            let pids = self.role_pids(role);
-            !pids.is_empty() && pids.iter().all(|pid| !before.contains(pid))
-        });
-    }
-
     /// Submits a message in a session of its own and returns the queue id.
     pub(crate) fn submit(&self, from: &str, to: &[&str], text: &str) -> String {
         Session::greeted(self.smtp).submit(from, to, text)
+    }
+
+    /// Sends a short message with a subject in a session of its own and returns the queue id.
+    pub(crate) fn submit_about(&self, from: &str, to: &[&str], subject: impl Display) -> String {
+        Session::greeted(self.smtp).submit_about(from, to, subject)
     }
 
     /// Connects, and gives how long the greeting took without what all had to wait for a CPU.
@@ -375,8 +326,7 @@ impl System {
 
     /// The log of the system so far.
     pub(crate) fn log(&self) -> String {
-        let octets = std::fs::read(self.directory.path().join("log")).unwrap_or_default();
-        String::from_utf8_lossy(&octets).into_owned()
+        log(self.directory.path())
     }
 
     /// Waits until the log has a line with all of `parts` and returns the line.
@@ -389,7 +339,7 @@ impl System {
         })
     }
 
-    /// Stops the system as an operator would; the exit must be clean.
+    /// Ends the system before the end of the test.
     pub(crate) fn stop(mut self) {
         self.end();
     }
@@ -416,11 +366,17 @@ impl System {
 impl Drop for System {
     fn drop(&mut self) {
         // Roles end with their supervisor, also when the test failed.
-        if self.serve.ended().is_none() {
-            signal(self.serve.id(), Signal::SIGKILL);
-            wait_within(PATIENCE, "the end", || self.serve.ended());
+        let has_failed = std::thread::panicking();
+        match self.serve.ended() {
+            Some(_) => {}
+            // A halted supervisor hears of nothing but its end.
+            None if has_failed || stands_still(self.serve.id()) => {
+                signal(self.serve.id(), Signal::SIGKILL);
+                wait_within(PATIENCE, "the end", || self.serve.ended());
+            }
+            None => self.end(),
         }
-        if std::thread::panicking() {
+        if has_failed {
             let log = self.log();
             let start = log.len().saturating_sub(20_000);
             let tail = log.as_bytes().get(start..).unwrap_or_default();
@@ -430,17 +386,25 @@ impl Drop for System {
 }
 
 /// The addresses of a system.
-struct Prepared {
+struct Addresses {
     smtp: SocketAddr,
     submission: SocketAddr,
     submissions: SocketAddr,
     nodes: [SocketAddr; 2],
 }
 
-impl Prepared {
-    fn write(&mut self, options: &Options, directory: &Path) {
+impl Addresses {
+    fn free() -> Self {
+        Self {
+            smtp: free_address(),
+            submission: free_address(),
+            submissions: free_address(),
+            nodes: [free_address(), free_address()],
+        }
+    }
+
+    fn write(&self, options: &Options, directory: &Path) -> PathBuf {
         let listen = |address: SocketAddr| format!("[\"{address}\"]");
-        let mut text = String::new();
         let mut options = options
             .clone()
             .set("smtp.listen", &listen(self.smtp))
@@ -448,15 +412,22 @@ impl Prepared {
         if options.has_certificate() {
             options = options.set("submissions.listen", &listen(self.submissions));
         }
-        text.push_str(&options.render(directory));
+        let mut text = options.render(directory);
         for (name, address) in ["a", "b"].iter().zip(self.nodes) {
             text.push_str(&options.node_section(name, address));
             if options.encrypts_spool() {
                 text.push_str("tls = \"required\"\n");
             }
         }
-        std::fs::write(directory.join("vere.toml"), text).expect("the configuration");
+        let config = directory.join("vere.toml");
+        std::fs::write(&config, text).expect("the configuration");
+        config
     }
+}
+
+fn log(directory: &Path) -> String {
+    let octets = std::fs::read(directory.join("log")).unwrap_or_default();
+    String::from_utf8_lossy(&octets).into_owned()
 }
 
 fn serve_command(config: &Path, directory: &Path) -> Command {
@@ -482,9 +453,7 @@ fn give_accounts(data: &Path) {
     static MADE: OnceLock<String> = OnceLock::new();
     let text = MADE.get_or_init(|| {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let config = directory.path().join("vere.toml");
-        let text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n";
-        std::fs::write(&config, text).expect("the configuration");
+        let config = Options::write_smallest(directory.path(), "");
         run(vere()
             .args(["domain", "add", "example.org", "-c"])
             .arg(&config));

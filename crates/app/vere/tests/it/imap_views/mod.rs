@@ -72,7 +72,7 @@ fn all_clients_believe_what_is_there() {
         (None, true) => (1..41, 1_000),
         (None, false) => (1..4, 80),
     };
-    let (system, ports) = start_with_store(Options::default());
+    let (_system, ports) = start_with_store(Options::default());
     for seed in seeds {
         let _named = Named(seed);
         let names = ["x", "y"].map(|name| format!("{name}{seed}"));
@@ -82,7 +82,6 @@ fn all_clients_believe_what_is_there() {
         }
         run(ports.imap, seed, World::new(names.to_vec()), rounds);
     }
-    system.stop();
 }
 
 fn run(address: SocketAddr, seed: u64, mut world: World, rounds: usize) {

@@ -7,13 +7,11 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use nix::unistd::{Group, User, getegid, geteuid};
 
-use crate::harness::{
-    Child, PATIENCE, Session, free_address, read_all, run_with_input, skip, wait_for,
-};
+use crate::harness::{Child, PATIENCE, free_address, read_all, run_with_input, skip};
 
 /// Directory of unpacked packages that cannot be installed.
 const UNPACKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/test-tools");
@@ -59,25 +57,13 @@ impl Exim {
             configuration(path, address, options),
         )
         .expect("exim.conf");
-        let process = Child::spawn(
-            command(path)
-                .args(["-bdf", "-q1s"])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null()),
-        );
-        let mut exim = Self {
+        let mut process = Child::spawn_quiet(command(path).args(["-bdf", "-q1s"]));
+        process.wait_greeting(address, || log(path));
+        Some(Self {
             address,
             folder,
             process,
-        };
-        wait_for("Exim's greeting", || {
-            if let Some(status) = exim.process.ended() {
-                panic!("Exim ended with {status}:\n{}", exim.log());
-            }
-            Session::try_connect(address).ok().map(drop)
-        });
-        Some(exim)
+        })
     }
 
     /// Sends mail as a local user does.
@@ -94,8 +80,12 @@ impl Exim {
 
     /// The text of the logs.
     pub(super) fn log(&self) -> String {
-        read_all(&self.folder.path().join("log")).concat()
+        log(self.folder.path())
     }
+}
+
+fn log(path: &Path) -> String {
+    read_all(&path.join("log")).concat()
 }
 
 impl Drop for Exim {

@@ -1,53 +1,40 @@
 //! Certificates for both sides, and how each program is told of them.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 use crate::harness::{Authority, Options};
 
 use super::exim::EximOptions;
 
-/// The files of a test for TLS: a CA, and a directory that every user may read.
-pub(super) struct Keys {
-    pub(super) authority: Authority,
-    folder: tempfile::TempDir,
-}
+/// The files of a test for TLS.
+pub(super) struct Keys(pub(super) Authority);
 
 impl Keys {
     pub(super) fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        set_mode(folder.path(), 0o755);
-        let keys = Self {
-            authority: Authority::new(),
-            folder,
-        };
-        keys.authority.write(keys.folder.path());
-        keys
+        Self(Authority::new())
     }
 
     pub(super) fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).display().to_string()
+        self.0.folder().join(name).display().to_string()
     }
 
     /// Our side with a certificate for `mx.example.org` and the loopback address.
     pub(super) fn ours(&self, options: Options) -> Options {
         let names = ["mx.example.org", "127.0.0.1"];
-        let files = self.authority.sign(self.folder.path(), "mx", &names);
+        let files = self.0.sign("mx", &names);
         options.certificate(&files)
     }
 
     /// The next hop's certificate: as it should be, for another name, or of years ago.
     pub(super) fn next_hop(&self, kind: Kind) {
-        let folder = self.folder.path();
         match kind {
-            Kind::Good => self.authority.sign(folder, "hop", &["hop.example.com"]),
-            Kind::OtherName => self.authority.sign(folder, "hop", &["other.example.com"]),
-            Kind::Expired => self
-                .authority
-                .sign_expired(folder, "hop", &["hop.example.com"]),
+            Kind::Good => self.0.sign("hop", &["hop.example.com"]),
+            Kind::OtherName => self.0.sign("hop", &["other.example.com"]),
+            Kind::Expired => self.0.sign_expired("hop", &["hop.example.com"]),
         };
         // Exim reads its key after giving up root.
-        set_mode(&folder.join("hop.key"), 0o644);
+        let mode = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(self.path("hop.key"), mode).expect("its mode");
     }
 
     pub(super) fn postfix_server(&self) -> String {
@@ -89,9 +76,4 @@ pub(super) enum Kind {
     Good,
     OtherName,
     Expired,
-}
-
-fn set_mode(path: &Path, mode: u32) {
-    let mode = std::fs::Permissions::from_mode(mode);
-    std::fs::set_permissions(path, mode).expect("its mode");
 }

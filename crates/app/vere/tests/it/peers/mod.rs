@@ -50,7 +50,6 @@ fn postfix_sends_to_us() {
         .iter()
         .find(|text| text.contains("Final-Recipient: rfc822; nobody@example.org"));
     assert!(report.is_some_and(|text| text.contains("550 5.1.1")));
-    system.stop();
 }
 
 #[test]
@@ -61,7 +60,7 @@ fn postfix_sends_to_us_with_tls_that_it_verifies() {
         "relayhost = [127.0.0.1]:{}\nsmtp_tls_security_level = secure\n\
          smtp_tls_secure_cert_match = mx.example.org\nsmtp_tls_CAfile = {}\nsmtp_tls_loglevel = 1",
         system.smtp.port(),
-        keys.path("ca.pem")
+        keys.0.ca.display()
     );
     let Some(postfix) = Postfix::start(&lines) else {
         return;
@@ -73,7 +72,6 @@ fn postfix_sends_to_us_with_tls_that_it_verifies() {
         let log = postfix.log();
         log.contains("Verified TLS connection established to 127.0.0.1")
     });
-    system.stop();
 }
 
 #[test]
@@ -98,7 +96,6 @@ fn postfix_is_our_next_hop_with_tls_that_we_verify() {
     send_to_example_com(&system);
     let text = wait_for("the message in Postfix's mailbox", || postfix.mail().pop());
     assert_has(&text, &["with ESMTPS id ", "TLSv1.3"]);
-    system.stop();
 }
 
 #[test]
@@ -118,7 +115,6 @@ fn a_next_hop_that_cannot_prove_its_name_gets_nothing_where_tls_is_required() {
         system.reconfigure(&keys.route(port, "opportunistic"));
         let text = wait_for("the message in Postfix's mailbox", || postfix.mail().pop());
         assert!(text.contains("with ESMTPS id "), "{text}");
-        system.stop();
     }
 }
 
@@ -135,7 +131,6 @@ fn a_next_hop_without_tls_gets_nothing_where_tls_is_required() {
     assert_eq!(exim.mail().len(), 0);
     system.reconfigure(&keys.route(port, "opportunistic"));
     wait_for("the message in Exim's mailbox", || exim.mail().pop());
-    system.stop();
 }
 
 #[test]
@@ -167,7 +162,6 @@ fn exim_sends_to_us() {
     let text = unfold(text.expect("the message in UTF-8"));
     assert_starts(&text, "Return-Path: <jörg@example.net>\n");
     assert_has(&text, &["with UTF8SMTP id "]);
-    system.stop();
 }
 
 #[test]
@@ -179,7 +173,7 @@ fn exim_sends_to_us_with_tls_that_it_verifies() {
         transport: format!(
             "  hosts_require_tls = *\n  tls_verify_certificates = {}\n  tls_verify_hosts = *\n  \
              tls_verify_cert_hostnames = *",
-            keys.path("ca.pem")
+            keys.0.ca.display()
         ),
         ..without_tls()
     }) else {
@@ -189,7 +183,6 @@ fn exim_sends_to_us_with_tls_that_it_verifies() {
     let text = unfold(&system.wait_mail("alice", 1)[0]);
     assert!(text.contains("with ESMTPS (TLSv1.3 "), "{text}");
     wait_until("a verified connection", || exim.log().contains("CV=yes"));
-    system.stop();
 }
 
 #[test]
@@ -216,7 +209,6 @@ fn exim_is_our_next_hop_with_tls_that_we_verify() {
     assert_has(&text, &["with esmtps", "TLS1.3"]);
     // The client asks for the certificate by the checked name.
     assert!(exim.log().contains("SNI=hop.example.com"), "{}", exim.log());
-    system.stop();
 }
 
 #[test]
@@ -253,7 +245,6 @@ fn opensmtpd_sends_to_us() {
         report.is_some_and(|text| text.contains("550 5.1.1")),
         "{texts:?}"
     );
-    system.stop();
 }
 
 #[test]
@@ -262,7 +253,7 @@ fn opensmtpd_sends_to_us_with_tls_that_it_verifies() {
     let system = System::start(&keys.ours(Options::default()));
     let Some(opensmtpd) = OpenSmtpd::start(&OpenSmtpdOptions {
         next_hop: Some(format!("smtp+tls://mx.example.org:{}", system.smtp.port())),
-        roots: Some(keys.authority.pem.clone()),
+        roots: Some(keys.0.ca.clone()),
     }) else {
         return;
     };
@@ -278,7 +269,6 @@ fn opensmtpd_sends_to_us_with_tls_that_it_verifies() {
         let log = opensmtpd.log();
         log.contains("server-cert-check result=\"success\"")
     });
-    system.stop();
 }
 
 #[test]
@@ -307,16 +297,11 @@ fn carried(system: System, arrived: impl FnMut() -> Option<String>) -> String {
     let text = wait_for("the message in the mailbox of the next hop", arrived);
     assert_ends(&text, "\n\n.a line with a dot\nand one without\n");
     system.wait_empty();
-    system.stop();
     text
 }
 
 fn send_to_example_com(system: &System) {
-    system.submit(
-        "me@example.net",
-        &["x@example.com"],
-        "Subject: across\r\n\r\nbody",
-    );
+    system.submit_about("me@example.net", &["x@example.com"], "across");
 }
 
 /// Waits until an attempt failed, and for no other reason than TLS.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use nix::unistd::{User, geteuid};
 
-use crate::harness::{Child, Session, free_address, program, read_all, skip, wait_for};
+use crate::harness::{Child, free_address, program, read_all, skip};
 
 /// Where the package is unpacked.
 const UNPACKED: &str = concat!(
@@ -42,7 +42,7 @@ const HOSTS: &str = "127.0.0.1 localhost\n127.0.0.1 mx.example.org\n";
 pub(super) struct OpenSmtpd {
     pub(super) address: SocketAddr,
     folder: tempfile::TempDir,
-    process: Child,
+    _process: Child,
 }
 
 /// The differences between the tests.
@@ -51,7 +51,7 @@ pub(super) struct OpenSmtpdOptions {
     /// Where all but `example.com` goes, as a URL.
     pub(super) next_hop: Option<String>,
     /// The CA certificates that the server trusts, in PEM.
-    pub(super) roots: Option<String>,
+    pub(super) roots: Option<PathBuf>,
 }
 
 impl OpenSmtpd {
@@ -69,18 +69,13 @@ impl OpenSmtpd {
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a descriptor"))
             .stderr(log);
-        let mut opensmtpd = Self {
+        let mut process = Child::spawn(&mut command);
+        process.wait_greeting(address, || text_of_log(folder.path()));
+        Some(Self {
             address,
-            process: Child::spawn(&mut command),
             folder,
-        };
-        wait_for("OpenSMTPD's greeting", || {
-            if let Some(status) = opensmtpd.process.ended() {
-                panic!("OpenSMTPD ended with {status}:\n{}", opensmtpd.log());
-            }
-            Session::try_connect(address).ok().map(drop)
-        });
-        Some(opensmtpd)
+            _process: process,
+        })
     }
 
     /// The mail in the mailbox.
@@ -90,9 +85,13 @@ impl OpenSmtpd {
 
     /// The text of the log.
     pub(super) fn log(&self) -> String {
-        let octets = std::fs::read(self.folder.path().join("log")).unwrap_or_default();
-        String::from_utf8_lossy(&octets).into_owned()
+        text_of_log(self.folder.path())
     }
+}
+
+fn text_of_log(folder: &Path) -> String {
+    let octets = std::fs::read(folder.join("log")).unwrap_or_default();
+    String::from_utf8_lossy(&octets).into_owned()
 }
 
 impl Drop for OpenSmtpd {
@@ -156,7 +155,8 @@ fn write_files(folder: &Path, address: SocketAddr, options: &OpenSmtpdOptions) {
         ("smtpd.conf", configuration(&mailbox, address, options)),
     ];
     if let Some(roots) = &options.roots {
-        files.push(("roots", roots.clone()));
+        let roots = std::fs::read_to_string(roots).expect("the roots");
+        files.push(("roots", roots));
     }
     for (name, text) in files {
         std::fs::write(folder.join(name), text).expect("a file");

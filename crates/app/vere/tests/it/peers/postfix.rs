@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt as _, chown};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use nix::unistd::{User, geteuid};
 
 use crate::harness::{
-    Child, Session, free_address, program, read_all, run_with_input, skip, wait_for,
+    Child, free_address, program, quiet, read_all, run_with_input, skip, wait_for,
 };
 
 /// The services of a relay with a mailbox; no service runs in a chroot, which would need copies of system files.
@@ -53,28 +53,16 @@ impl Postfix {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let address = free_address();
         write_files(&folder, address, lines);
-        let process = Child::spawn(
-            Command::new(&program)
-                .arg("-c")
-                .arg(folder.path().join("conf"))
-                .arg("start-fg")
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null()),
-        );
-        let mut postfix = Self {
+        let mut start = Command::new(&program);
+        start.arg("-c").arg(folder.path().join("conf"));
+        let mut process = Child::spawn_quiet(start.arg("start-fg"));
+        process.wait_greeting(address, || log(folder.path()));
+        Some(Self {
             address,
             program,
             folder,
             process,
-        };
-        wait_for("Postfix's greeting", || {
-            if let Some(status) = postfix.process.ended() {
-                panic!("Postfix ended with {status}:\n{}", postfix.log());
-            }
-            Session::try_connect(address).ok().map(drop)
-        });
-        Some(postfix)
+        })
     }
 
     /// Sends mail as a local user does.
@@ -95,21 +83,20 @@ impl Postfix {
 
     /// The text of the log.
     pub(super) fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+        log(self.folder.path())
     }
+}
+
+fn log(folder: &Path) -> String {
+    std::fs::read_to_string(folder.join("log")).unwrap_or_default()
 }
 
 impl Drop for Postfix {
     fn drop(&mut self) {
         // Postfix's script signals the right master, by the process id in the queue directory of the test.
-        let _ = Command::new(&self.program)
-            .arg("-c")
-            .arg(self.folder.path().join("conf"))
-            .arg("stop")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
+        let mut stop = Command::new(&self.program);
+        stop.arg("-c").arg(self.folder.path().join("conf"));
+        let _ = quiet(stop.arg("stop")).status();
         wait_for("the end of Postfix", || self.process.ended());
         if std::thread::panicking() {
             eprintln!("log of Postfix:\n{}", self.log());

@@ -11,9 +11,9 @@ use vere_cluster::{
 };
 use vere_units::Secret;
 
-use super::ready;
+use super::{ready, register_of};
 use crate::counter::{KEY, increment};
-use crate::members::{Cluster, post};
+use vere_faults::etcd::{Cluster, post};
 
 fn register(options: EtcdOptions) -> Register {
     Register::Etcd(EtcdRegister::new(options).unwrap())
@@ -48,7 +48,7 @@ async fn users_are_let_in_as_far_as_their_rights_go() {
     let Some(mut cluster) = Cluster::start(1) else {
         return;
     };
-    let anonymous = cluster.register();
+    let anonymous = register_of(&cluster);
     ready(&anonymous).await;
     let options = |password: &str, prefix: &str| {
         let mut options = EtcdOptions::new(cluster.endpoints());

@@ -7,9 +7,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use vere_cluster::{EtcdOptions, EtcdRegister, Register, RegisterError, Swap};
 
-use super::ready;
+use super::{ready, register_of};
 use crate::counter::KEY;
-use crate::members::Cluster;
+use vere_faults::etcd::Cluster;
 
 /// What an endpoint does with a connection, once it has read a request.
 #[derive(Clone)]
@@ -122,7 +122,7 @@ async fn a_swap_that_may_have_happened_elsewhere_is_not_called_a_conflict() {
     let Some(cluster) = Cluster::start(1) else {
         return;
     };
-    ready(&cluster.register()).await;
+    ready(&register_of(&cluster)).await;
     let member = cluster.endpoints().remove(0);
     // The first endpoint carries it out and says nothing, the second finds another version.
     let silent = endpoint(Then::PassOnAndClose(cluster.address(0))).await;
@@ -131,7 +131,7 @@ async fn a_swap_that_may_have_happened_elsewhere_is_not_called_a_conflict() {
         .await
         .unwrap_err();
     assert!(error.maybe_applied(), "{error}");
-    let there = cluster.register().read("group/a").await.unwrap();
+    let there = register_of(&cluster).read("group/a").await.unwrap();
     assert_eq!(there.unwrap().value, b"x");
     // The first does nothing, the second does it: done, and the next call begins with the second.
     let dead = endpoint(Then::Answer(Vec::new())).await;
@@ -147,8 +147,8 @@ async fn endpoints_of_different_clusters_are_refused() {
     let (Some(mut one), Some(other)) = (Cluster::start(1), Cluster::start(1)) else {
         return;
     };
-    ready(&one.register()).await;
-    ready(&other.register()).await;
+    ready(&register_of(&one)).await;
+    ready(&register_of(&other)).await;
     let endpoints = [one.endpoints().remove(0), other.endpoints().remove(0)];
     let both = register(&[&endpoints[0], &endpoints[1]]);
     assert_eq!(both.read(KEY).await, Ok(None));
