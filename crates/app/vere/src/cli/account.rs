@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use clap::Subcommand;
 use serde_json::json;
 use vere_directory::Directory;
-use vere_ports::directory::{AccountName, ChangeError, DomainName, Page};
+use vere_ports::directory::{Account, AccountName, Alias, ChangeError, DomainName, Page};
 use vere_settings::{LocalDelivery, Settings};
 
 use vere_login::directory::{create, open};
@@ -17,6 +17,7 @@ use vere_role_store::maintenance::accounts;
 
 pub(super) use password::{generate, new_credentials};
 
+use super::json::printed;
 use password::{Chosen, PasswordArgs};
 
 /// Rows asked of a store at once.
@@ -232,21 +233,16 @@ pub(super) fn explained(error: ChangeError) -> Failure {
 }
 
 fn report(what: &str, name: &AccountName, chosen: &Chosen, json: bool) -> String {
-    let name = name.to_string();
-    match (json, chosen) {
-        (true, Chosen::Generated(password)) => {
-            format!(
-                "{:#}\n",
-                json!({ "account": name, "password": password.expose() })
-            )
-        }
-        (true, _) => format!("{:#}\n", json!({ "account": name })),
-        (false, Chosen::Generated(password)) => {
+    let mut value = json!({ "account": name.to_string() });
+    let text = match chosen {
+        Chosen::Generated(password) => {
+            value["password"] = password.expose().as_str().into();
             format!("{what} {name}\npassword: {}\n", password.expose())
         }
-        (false, Chosen::Given(_)) => format!("{what} {name}\n"),
-        (false, Chosen::Nothing) => format!("{what} {name}, nobody can log in to it\n"),
-    }
+        Chosen::Given(_) => format!("{what} {name}\n"),
+        Chosen::Nothing => format!("{what} {name}, nobody can log in to it\n"),
+    };
+    printed(json, value, text)
 }
 
 fn remove(
@@ -325,51 +321,48 @@ fn list(domain: Option<&str>, json: bool, settings: &Settings) -> Result<String,
     {
         return Err(explained(ChangeError::NoSuchDomain(name.clone())));
     }
-    let mut page = Page {
-        domain,
-        after: None,
-        limit: PAGE,
-    };
     let (mut text, mut values) = (String::new(), Vec::new());
-    loop {
-        let rows = directory.store().accounts(&page)?;
-        for account in &rows {
-            let login = account.credentials.is_some();
-            if json {
-                values.push(json!({ "account": account.name.to_string(), "login": login }));
-            } else {
-                let note = if login { "" } else { "  (no password)" };
-                let _ = writeln!(text, "{}{note}", account.name);
-            }
-        }
-        match rows.last() {
-            Some(last) if rows.len() == PAGE => page.after = Some(last.name.clone()),
-            _ => break,
-        }
-    }
-    Ok(if json {
-        format!("{:#}\n", serde_json::Value::from(values))
-    } else {
-        text
-    })
+    let read = |page: &Page| directory.store().accounts(page);
+    let name = |account: &Account| account.name.clone();
+    each_row(domain, read, name, |account| {
+        let login = account.credentials.is_some();
+        values.push(json!({ "account": account.name.to_string(), "login": login }));
+        let note = if login { "" } else { "  (no password)" };
+        let _ = writeln!(text, "{}{note}", account.name);
+    })?;
+    Ok(printed(json, values, text))
 }
 
 /// Walks over all aliases, of a domain or of all domains.
 pub(super) fn each_alias(
     directory: &Directory,
     domain: Option<DomainName>,
-    mut look: impl FnMut(&vere_ports::directory::Alias),
+    look: impl FnMut(&Alias),
 ) -> Result<(), Failure> {
+    let read = |page: &Page| directory.store().aliases(page);
+    each_row(domain, read, |alias| alias.name.clone(), look)
+}
+
+/// Walks over the rows of a domain, or of all domains, which are read a page at a time.
+fn each_row<R, E>(
+    domain: Option<DomainName>,
+    read: impl Fn(&Page) -> Result<Vec<R>, E>,
+    name: impl Fn(&R) -> AccountName,
+    mut look: impl FnMut(&R),
+) -> Result<(), Failure>
+where
+    Failure: From<E>,
+{
     let mut page = Page {
         domain,
         after: None,
         limit: PAGE,
     };
     loop {
-        let rows = directory.store().aliases(&page)?;
+        let rows = read(&page)?;
         rows.iter().for_each(&mut look);
         match rows.last() {
-            Some(last) if rows.len() == PAGE => page.after = Some(last.name.clone()),
+            Some(last) if rows.len() == PAGE => page.after = Some(name(last)),
             _ => return Ok(()),
         }
     }

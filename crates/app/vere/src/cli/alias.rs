@@ -12,6 +12,7 @@ use vere_smtp::address::AddrSpec;
 use vere_login::directory::{create, open};
 
 use super::account::{each_alias, explained};
+use super::json::printed;
 use vere_process::failure::Failure;
 
 /// Manage aliases.
@@ -85,11 +86,8 @@ pub(crate) fn run(command: &AliasCommand, settings: &Settings) -> Result<String,
             open(settings)?
                 .remove_alias(name.clone())
                 .map_err(explained)?;
-            Ok(if *json {
-                format!("{:#}\n", json!({ "alias": name.to_string() }))
-            } else {
-                format!("removed {name}\n")
-            })
+            let value = json!({ "alias": name.to_string() });
+            Ok(printed(*json, value, format!("removed {name}\n")))
         }
         AliasCommand::List { domain, json } => list(domain.as_deref(), *json, settings),
     }
@@ -101,12 +99,7 @@ fn added(
     targets: &[String],
     json: bool,
 ) -> Result<String, Failure> {
-    if json {
-        return Ok(format!(
-            "{:#}\n",
-            json!({ "alias": name.to_string(), "targets": targets })
-        ));
-    }
+    let value = json!({ "alias": name.to_string(), "targets": targets });
     let mut text = format!("{name} leads to {}\n", targets.join(", "));
     for target in targets {
         let missing = AddrSpec::parse(target)
@@ -123,7 +116,7 @@ fn added(
              among the targets"
         );
     }
-    Ok(text)
+    Ok(printed(json, value, text))
 }
 
 /// Takes back an alias that leads to nobody but itself, directly or over further aliases: its mail would be refused.
@@ -150,16 +143,8 @@ fn list(domain: Option<&str>, json: bool, settings: &Settings) -> Result<String,
     let directory = open(settings)?;
     let (mut text, mut values) = (String::new(), Vec::new());
     each_alias(&directory, domain, |alias| {
-        if json {
-            let value = json!({ "alias": alias.name.to_string(), "targets": alias.targets });
-            values.push(value);
-        } else {
-            let _ = writeln!(text, "{}  {}", alias.name, alias.targets.join(", "));
-        }
+        values.push(json!({ "alias": alias.name.to_string(), "targets": alias.targets }));
+        let _ = writeln!(text, "{}  {}", alias.name, alias.targets.join(", "));
     })?;
-    Ok(if json {
-        format!("{:#}\n", serde_json::Value::from(values))
-    } else {
-        text
-    })
+    Ok(printed(json, values, text))
 }

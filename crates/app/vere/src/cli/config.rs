@@ -227,6 +227,10 @@ mod tests {
         )
     }
 
+    fn checked_json(text: &str) -> Value {
+        serde_json::from_str(&checked(text, true).0).unwrap()
+    }
+
     #[test]
     fn right_file_is_summed_up() {
         let (printed, ok) = checked("version = 1\nhostname = \"mx.example.org\"\n", false);
@@ -234,9 +238,8 @@ mod tests {
         assert!(printed.starts_with("DIR/vere.toml is right\nhost name   mx.example.org\n"));
         assert!(printed.contains("relay for   own users only"), "{printed}");
         assert!(printed.contains("\nmemory      "), "{printed}");
-        let (printed, _) = checked("version = 1\nhostname = \"mx.example.org\"\n", true);
-        let value: serde_json::Value = serde_json::from_str(&printed).unwrap();
-        assert!(value["memory"]["bytes"].as_u64() > Some(0), "{printed}");
+        let value = checked_json("version = 1\nhostname = \"mx.example.org\"\n");
+        assert!(value["memory"]["bytes"].as_u64() > Some(0), "{value}");
     }
 
     #[test]
@@ -254,8 +257,7 @@ mod tests {
             "{printed}"
         );
         assert_eq!(lines[2], "2 errors");
-        let (printed, _) = checked(text, true);
-        let value: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        let value = checked_json(text);
         assert_eq!(value["ok"], false);
         assert_eq!(value["errors"][1]["line"], 3);
         assert_eq!(value["errors"][1]["key"], "usr");
@@ -298,8 +300,7 @@ mod tests {
             "{first}"
         );
         assert!(rest.starts_with("DIR/vere.toml is right\n"), "{rest}");
-        let (printed, _) = checked(text, true);
-        let value: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        let value = checked_json(text);
         assert_eq!(value["ok"], true);
         assert_eq!(value["warnings"][0]["key"], "spool.node[1].listen");
         let (printed, _) = checked("version = 1\nhostname = \"a.b\"\n", false);

@@ -10,6 +10,7 @@ use vere_settings::Settings;
 use vere_login::directory::{create, open};
 
 use super::account::explained;
+use super::json::printed;
 use vere_process::failure::Failure;
 
 /// Manage domains.
@@ -75,22 +76,15 @@ pub(crate) fn run(command: &DomainCommand, settings: &Settings) -> Result<String
                      vere alias add postmaster@{name} ADDRESS"
                 );
             }
-            Ok(if *json {
-                format!("{:#}\n", json!({ "domain": name.as_str() }))
-            } else {
-                text
-            })
+            Ok(printed(*json, json!({ "domain": name.as_str() }), text))
         }
         DomainCommand::Del { domain, json } => {
             let name = DomainName::parse(domain)?;
             open(settings)?
                 .remove_domain(name.clone())
                 .map_err(explained)?;
-            Ok(if *json {
-                format!("{:#}\n", json!({ "domain": name.as_str() }))
-            } else {
-                format!("removed {name}\n")
-            })
+            let value = json!({ "domain": name.as_str() });
+            Ok(printed(*json, value, format!("removed {name}\n")))
         }
         DomainCommand::List { json } => list(*json, settings),
     }
@@ -101,15 +95,12 @@ fn list(json: bool, settings: &Settings) -> Result<String, Failure> {
     let (mut text, mut values) = (String::new(), Vec::new());
     for domain in directory.store().domains()? {
         let (accounts, aliases) = directory.store().count(&domain.name)?;
-        if json {
-            values.push(json!({
-                "domain": domain.name.as_str(),
-                "catch_all": domain.catch_all,
-                "accounts": accounts,
-                "aliases": aliases,
-            }));
-            continue;
-        }
+        values.push(json!({
+            "domain": domain.name.as_str(),
+            "catch_all": domain.catch_all,
+            "accounts": accounts,
+            "aliases": aliases,
+        }));
         let _ = write!(
             text,
             "{:<40} {accounts:>7} accounts {aliases:>7} aliases",
@@ -120,9 +111,5 @@ fn list(json: bool, settings: &Settings) -> Result<String, Failure> {
         }
         text.push('\n');
     }
-    Ok(if json {
-        format!("{:#}\n", serde_json::Value::from(values))
-    } else {
-        text
-    })
+    Ok(printed(json, values, text))
 }

@@ -183,54 +183,50 @@ enum Command {
 /// # Errors
 /// The reason why the command failed.
 pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
-    match cli.command {
+    let text = match cli.command {
         Command::Serve { config } => {
             let (path, settings) = config.load()?;
             let log = log::start(&settings, "supervisor")?;
             let level = Level::of(&log);
-            Ok(Outcome::Exit(vere_supervisor::run(settings, &path, level)?))
+            let exit = vere_supervisor::run(settings, &path, level)?;
+            return Ok(Outcome::Exit(exit));
         }
-        Command::Quickstart(args) => quickstart::run(&args).map(Outcome::Print),
-        Command::Account { config, command } => {
-            account::run(&command, &config.load()?.1).map(Outcome::Print)
-        }
-        Command::Domain { config, command } => {
-            domain::run(&command, &config.load()?.1).map(Outcome::Print)
-        }
-        Command::Alias { config, command } => {
-            alias::run(&command, &config.load()?.1).map(Outcome::Print)
-        }
-        Command::Dkim { config, command } => {
-            dkim::run(&command, &config.load()?.1).map(Outcome::Print)
-        }
+        Command::Quickstart(args) => quickstart::run(&args)?,
+        Command::Account { config, command } => account::run(&command, &config.load()?.1)?,
+        Command::Domain { config, command } => domain::run(&command, &config.load()?.1)?,
+        Command::Alias { config, command } => alias::run(&command, &config.load()?.1)?,
+        Command::Dkim { config, command } => dkim::run(&command, &config.load()?.1)?,
         Command::CheckConfig { config, args } => {
-            let (text, code) =
-                config::check(&args, config.file(), || Ok(file::find(config.file())?))?;
-            Ok(Outcome::Report(text, code))
+            let usual = || Ok(file::find(config.file())?);
+            let (text, code) = config::check(&args, config.file(), usual)?;
+            return Ok(Outcome::Report(text, code));
         }
-        Command::Config { command } => config::run(&command).map(Outcome::Print),
-        Command::Demo { command } => demo::run(&command),
-        Command::Queue { config, command } => {
-            queue::run(&command, &config.load()?.1).map(Outcome::Print)
-        }
-        Command::Spool { config, command } => {
-            spool::run(&command, &config.load()?.1).map(Outcome::Print)
-        }
+        Command::Config { command } => config::run(&command)?,
+        Command::Demo { command } => return demo::run(&command),
+        Command::Queue { config, command } => queue::run(&command, &config.load()?.1)?,
+        Command::Spool { config, command } => spool::run(&command, &config.load()?.1)?,
         Command::Store { config, command } => {
             let settings = config.load()?.1;
-            Ok(vere_role_store::maintenance::run(&command, &settings)?)
+            return Ok(vere_role_store::maintenance::run(&command, &settings)?);
         }
-        Command::Import { config, args } => vere_transfer::import(args, &config.load()?.1),
-        Command::Export { config, args } => vere_transfer::export(args, &config.load()?.1),
-        Command::Dial { config, args } => dial::run(&args, &config.load()?.1),
-        Command::Trace { config, args } => trace::run(&args, &config.load()?.1).map(Outcome::Print),
-        Command::Sendmail { words } => Ok(Outcome::Exit(vere_sendmail::run("sendmail", &words))),
-        Command::Man(args) => pages::man(&args, Cli::command()).map(Outcome::Print),
-        Command::Completions(args) => {
-            Ok(Outcome::Print(pages::completions(&args, &Cli::command())))
+        Command::Import { config, args } => {
+            return vere_transfer::import(args, &config.load()?.1);
         }
-        Command::Sink { words } => bench::replace(std::iter::once("sink".into()).chain(words)),
-        Command::Bench { words } => bench::replace(words),
-        Command::Role { config, role } => role::run(role, config.file()),
-    }
+        Command::Export { config, args } => {
+            return vere_transfer::export(args, &config.load()?.1);
+        }
+        Command::Dial { config, args } => return dial::run(&args, &config.load()?.1),
+        Command::Trace { config, args } => trace::run(&args, &config.load()?.1)?,
+        Command::Sendmail { words } => {
+            return Ok(Outcome::Exit(vere_sendmail::run("sendmail", &words)));
+        }
+        Command::Man(args) => pages::man(&args, Cli::command())?,
+        Command::Completions(args) => pages::completions(&args, &Cli::command()),
+        Command::Sink { words } => {
+            return bench::replace(std::iter::once("sink".into()).chain(words));
+        }
+        Command::Bench { words } => return bench::replace(words),
+        Command::Role { config, role } => return role::run(role, config.file()),
+    };
+    Ok(Outcome::Print(text))
 }

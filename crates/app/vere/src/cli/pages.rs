@@ -165,21 +165,17 @@ mod tests {
                 assert_eq!(text.matches(section).count(), 1, "{}", page.display());
             }
         }
-        let text = fs::read_to_string(args.folder.join("man1/vere-queue-list.1")).unwrap();
-        assert!(
-            text.contains("vere(1), vere\\-queue(1), vere.toml(5)"),
-            "{text}"
-        );
-        let text = fs::read_to_string(args.folder.join("man1/vere-queue-hold.1")).unwrap();
-        assert!(
-            text.contains(".SH EXAMPLES\n.TP\n\\&vere queue hold example.com\n"),
-            "{text}"
-        );
-        let text = fs::read_to_string(args.folder.join("man1/vere-sendmail.1")).unwrap();
-        assert!(
-            text.contains("\\-bs\n") && text.contains("\n75\n"),
-            "{text}"
-        );
+        let example = ".SH EXAMPLES\n.TP\n\\&vere queue hold example.com\n";
+        for (page, part) in [
+            ("queue-list", "vere(1), vere\\-queue(1), vere.toml(5)"),
+            ("queue-hold", example),
+            ("sendmail", "\\-bs\n"),
+            ("sendmail", "\n75\n"),
+        ] {
+            let file = args.folder.join(format!("man1/vere-{page}.1"));
+            let text = fs::read_to_string(file).unwrap();
+            assert!(text.contains(part), "{part} in {text}");
+        }
         // If groff is installed, the pages must produce no warning.
         let groff = process::Command::new("groff")
             .args(["-man", "-ww", "-z", "-Tutf8"])

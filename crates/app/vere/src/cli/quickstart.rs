@@ -1,7 +1,7 @@
 //! `vere quickstart`: from an empty machine to a mail system with an account.
 
 mod dns;
-mod files;
+pub(super) mod files;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! The files of a demo system: settings, certificates, accounts.
 
 use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,6 +14,7 @@ use vere_settings::Settings;
 use vere_units::Secret;
 
 use crate::cli::account::new_credentials;
+use crate::cli::quickstart::files::write_file;
 use vere_process::failure::Failure;
 
 /// The domain of the demo's own mailboxes.
@@ -45,7 +44,7 @@ pub(super) fn write(dir: &Path, offset: u16) -> Result<PathBuf, Failure> {
     let dir = dir.canonicalize().map_err(|error| failed(dir, &error))?;
     let config = dir.join("vere.toml");
     if !config.exists() {
-        create(&config, &config_text(offset)?, 0o644)?;
+        write_file(&config, &config_text(offset)?, 0o644)?;
     }
     if !dir.join("server.pem").exists() || !dir.join("ca.pem").exists() {
         write_certificates(&dir)?;
@@ -55,23 +54,6 @@ pub(super) fn write(dir: &Path, offset: u16) -> Result<PathBuf, Failure> {
 
 fn failed(path: &Path, error: &dyn std::error::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
-}
-
-/// Writes a file whole, or not at all: an interrupted first start must not leave half a file that a second start
-/// would keep.
-fn create(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
-    let new = path.with_extension("new");
-    let attempt = || {
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(mode)
-            .open(&new)?;
-        file.write_all(text.as_bytes())?;
-        fs::rename(&new, path)
-    };
-    attempt().map_err(|error: std::io::Error| failed(path, &error))
 }
 
 fn config_text(offset: u16) -> Result<String, Failure> {
@@ -176,9 +158,9 @@ fn write_certificates(dir: &Path) -> Result<(), Failure> {
     let server_key = KeyPair::generate().map_err(wrong)?;
     let certificate = server.signed_by(&server_key, &issuer).map_err(wrong)?;
 
-    create(&dir.join("server.key"), &server_key.serialize_pem(), 0o600)?;
-    create(&dir.join("server.pem"), &certificate.pem(), 0o644)?;
-    create(&dir.join("ca.pem"), &authority_certificate.pem(), 0o644)
+    write_file(&dir.join("server.key"), &server_key.serialize_pem(), 0o600)?;
+    write_file(&dir.join("server.pem"), &certificate.pem(), 0o644)?;
+    write_file(&dir.join("ca.pem"), &authority_certificate.pem(), 0o644)
 }
 
 /// The year of the clock, by the mean length of a year: a day off does not matter.

@@ -280,8 +280,9 @@ fn make_folder(path: &Path, mode: u32) -> Result<(), Failure> {
     made.map_err(|error| failed("make folder", path, &error))
 }
 
-/// Writes a file whole or not at all, and durably.
-fn write_file(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+/// Writes a file whole or not at all, and durably: an interrupted start must not leave half a file that the next
+/// start would keep.
+pub(in crate::cli) fn write_file(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let temporary = PathBuf::from(name);
