@@ -47,7 +47,7 @@ const ENGINES: &[&str] = &[
     "crates/engine/delivery",
     "crates/engine/queue",
 ];
-const HOSTS: &[&str] = &["crates/host/dkim", "crates/host"];
+const HOSTS: &[&str] = &["crates/host/dkim", "crates/host/http", "crates/host"];
 const PROCESS: &[&str] = &["crates/part/process"];
 const PARTS: &[&str] = &["crates/part"];
 const ROLES: &[&str] = &["crates/role"];
@@ -69,7 +69,9 @@ const LAYERS: &[Layer] = &[
     inner("crates/engine", &[BASE, SHARED, PROTOCOLS]),
     // A signature covers the header that its readers find.
     outer("crates/host/dkim", &[BASE, SHARED]),
-    outer("crates/host", &[BASE]),
+    // Registers, sinks and authorities are reached by one client.
+    outer("crates/host/http", &[BASE]),
+    outer("crates/host", &[BASE, &["crates/host/http"]]),
     outer(
         "crates/part/process",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS],

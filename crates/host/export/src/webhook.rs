@@ -2,8 +2,7 @@
 
 use std::fmt;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -11,14 +10,8 @@ use hmac::{Hmac, Mac as _};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::Request;
 use hyper::header::CONTENT_TYPE;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
 use sha2::Sha256;
+use vere_http::{HttpClient, Schemes, authorities, client_config};
 use vere_units::Secret;
 
 use crate::{Sink, SinkError};
@@ -43,7 +36,7 @@ pub struct WebhookOptions {
 /// A server that receives lines by POST.
 pub struct WebhookSink {
     options: WebhookOptions,
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpClient<Full<Bytes>>,
 }
 
 impl fmt::Debug for WebhookSink {
@@ -60,18 +53,14 @@ impl WebhookSink {
     /// # Errors
     /// The file of CA certificates is invalid, or the TLS library cannot be used.
     pub fn new(options: WebhookOptions) -> Result<Self, SinkError> {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(options.timeout));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(&options)?)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .build(connector);
+        let https = options.url.starts_with("https:");
+        let roots = authorities(options.ca.as_deref(), https).map_err(refusal)?;
+        let tls = client_config(roots).map_err(refusal)?;
+        let client = HttpClient::new(
+            tls.with_no_client_auth(),
+            Schemes::Any,
+            Some(options.timeout),
+        );
         Ok(Self { options, client })
     }
 
@@ -81,9 +70,8 @@ impl WebhookSink {
             .header(CONTENT_TYPE, "application/x-ndjson")
             .header("vere-signature", signature)
             .body(Full::new(body))
-            .map_err(|error| SinkError(error.to_string()))?;
-        let answer = self.client.request(request).await;
-        let answer = answer.map_err(|error| SinkError(chain(&error)))?;
+            .map_err(refusal)?;
+        let answer = self.client.request(request).await.map_err(refusal)?;
         let (head, body) = answer.into_parts();
         // The answer is read to its end, so that the connection can be used again.
         let _ = Limited::new(body, ANSWER_MAX).collect().await;
@@ -130,42 +118,8 @@ pub fn signature(key: &str, seconds: u64, body: &[u8]) -> String {
     text
 }
 
-/// Trusts the given authorities only, or the system's.
-fn tls(options: &WebhookOptions) -> Result<ClientConfig, SinkError> {
-    let mut roots = RootCertStore::empty();
-    if let Some(path) = &options.ca {
-        add_authorities(&mut roots, path)
-            .map_err(|problem| SinkError(format!("{}: {problem}", path.display())))?;
-    } else if options.url.starts_with("https:") {
-        // Some systems carry roots that the library cannot read; the other roots suffice.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| SinkError(error.to_string()))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
-}
-
-fn add_authorities(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
-    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let certificates: Vec<_> = read.map_err(|error| error.to_string())?;
-    if certificates.is_empty() {
-        return Err("holds no certificate".to_owned());
-    }
-    for root in certificates {
-        roots.add(root).map_err(|error| error.to_string())?;
-    }
-    Ok(())
-}
-
-/// The client itself only says "client error"; its causes say more.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    causes
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
+fn refusal(error: impl fmt::Display) -> SinkError {
+    SinkError(error.to_string())
 }
 
 fn unix_time() -> u64 {

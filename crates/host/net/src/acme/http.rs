@@ -9,12 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Limited;
 use hyper::Request;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use instant_acme::{Account, AccountBuilder, BodyWrapper, BytesResponse, Error, HttpClient};
 use tokio::time::timeout;
+use vere_http::{HttpClient as PooledClient, Schemes};
 
 use super::AcmeError;
 use crate::tls::Roots;
@@ -40,14 +37,7 @@ impl ClientFactory {
     /// Clients for HTTPS only, with `roots` as trusted roots.
     pub(super) fn https(roots: &Roots) -> Result<Self, AcmeError> {
         let config = roots.client_config().map_err(AcmeError::Roots)?;
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(config)
-            .https_only()
-            .enable_http1()
-            .build();
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .build(connector);
+        let client = PooledClient::new(config, Schemes::Https, None);
         Ok(Self::new(move || Box::new(Bounded(client.clone()))))
     }
 
@@ -62,21 +52,21 @@ impl ClientFactory {
     }
 }
 
-struct Bounded(Client<HttpsConnector<HttpConnector>, BodyWrapper<Bytes>>);
+struct Bounded(PooledClient<BodyWrapper<Bytes>>);
 
 impl HttpClient for Bounded {
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
-        let answer = self.0.request(request);
+        let client = self.0.clone();
         Box::pin(async move {
-            match timeout(REQUEST_TIMEOUT, answer).await {
+            match timeout(REQUEST_TIMEOUT, client.request(request)).await {
                 Ok(Ok(answer)) => {
                     let bounded = answer.map(|body| Limited::new(body, ANSWER_OCTETS_MAX));
                     Ok(BytesResponse::from(bounded))
                 }
-                Ok(Err(error)) => Err(Error::Other(Box::new(Unreachable(error)))),
+                Ok(Err(error)) => Err(Error::Other(Box::new(error))),
                 Err(_) => Err(Error::Other(
                     format!("no answer in {REQUEST_TIMEOUT:?}").into(),
                 )),
@@ -84,21 +74,3 @@ impl HttpClient for Bounded {
         })
     }
 }
-
-/// Shows the cause: the client itself only says "client error".
-#[derive(Debug)]
-struct Unreachable(hyper_util::client::legacy::Error);
-
-impl fmt::Display for Unreachable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut error: &dyn std::error::Error = &self.0;
-        write!(f, "{error}")?;
-        while let Some(cause) = error.source() {
-            write!(f, ": {cause}")?;
-            error = cause;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Unreachable {}

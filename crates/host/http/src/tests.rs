@@ -1,0 +1,82 @@
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread;
+
+use hyper::Request;
+
+use super::{HttpClient, HttpError, Schemes, authorities, client_config};
+
+fn client(schemes: Schemes) -> HttpClient<String> {
+    let roots = authorities(None, false).unwrap();
+    let tls = client_config(roots).unwrap().with_no_client_auth();
+    HttpClient::new(tls, schemes, None)
+}
+
+async fn status(client: &HttpClient<String>, url: &str) -> Result<u16, HttpError> {
+    let request = Request::post(url).body("body".to_owned()).unwrap();
+    Ok(client.request(request).await?.status().as_u16())
+}
+
+/// A server that reads a request and gives one answer to it.
+fn server(answer: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut octets = Vec::new();
+        while !octets.ends_with(b"body") {
+            let mut piece = [0; 1024];
+            match stream.read(&mut piece).unwrap() {
+                0 => return,
+                len => octets.extend_from_slice(&piece[..len]),
+            }
+        }
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    url
+}
+
+#[tokio::test]
+async fn an_answer_has_a_status() {
+    let url = server("HTTP/1.1 204 No Content\r\n\r\n");
+    let answer = status(&client(Schemes::Any), &format!("http{url}")).await;
+    assert_eq!(answer.unwrap(), 204);
+}
+
+#[tokio::test]
+async fn without_a_connection_nothing_was_sent() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", free.local_addr().unwrap());
+    drop(free);
+    let error = status(&client(Schemes::Any), &url).await.unwrap_err();
+    assert!(!error.sent());
+    assert!(!error.concerns_certificates());
+    assert!(error.to_string().contains("refused"), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_without_an_answer_may_have_been_carried_out() {
+    let url = server("");
+    let error = status(&client(Schemes::Any), &format!("http{url}"))
+        .await
+        .unwrap_err();
+    assert!(error.sent());
+    assert!(!error.concerns_certificates());
+}
+
+#[tokio::test]
+async fn https_alone_is_https_alone() {
+    let url = server("HTTP/1.1 204 No Content\r\n\r\n");
+    let error = status(&client(Schemes::Https), &format!("http{url}"))
+        .await
+        .unwrap_err();
+    assert!(!error.sent(), "{error}");
+}
+
+#[test]
+fn a_file_without_certificates_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = authorities(Some(file.path()), true).unwrap_err();
+    let expected = format!("{}: holds no certificate", file.path().display());
+    assert_eq!(error.to_string(), expected);
+}
