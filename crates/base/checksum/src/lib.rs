@@ -1,8 +1,8 @@
 //! Checksums: CRC-32 for files on disk, CRC-32C for frames between nodes.
 //!
 //! Both detect damage, not forgery. Common processors have instructions for both; the libraries pick them at run time.
-//! `crc32fast` needs half the time of `crc-fast` for short octets (18 and 37 ns for 36 octets) and a tenth of its stack,
-//! but knows CRC-32 only.
+//! `crc32fast` knows CRC-32 only, needs half the time of `crc-fast` for short octets (18 and 37 ns for 36 octets), and fits
+//! into stacks of 32 KiB in debug builds.
 
 /// CRC-32 (ISO-HDLC; RFC 1952 section 8) of the octets.
 #[inline]

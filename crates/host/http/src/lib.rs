@@ -19,7 +19,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::ClientConfig;
+use rustls::{AlertDescription, ClientConfig};
 
 pub use trust::{FileError, authorities, certificates, client_config};
 
@@ -95,16 +95,7 @@ impl HttpError {
     /// Whether a side rejected the other side's certificate: a retry does not help.
     #[must_use]
     pub fn concerns_certificates(&self) -> bool {
-        causes(&self.0).any(|cause| {
-            let inner = cause
-                .downcast_ref::<io::Error>()
-                .and_then(io::Error::get_ref)
-                .and_then(|inner| inner.downcast_ref::<rustls::Error>());
-            matches!(
-                inner.or_else(|| cause.downcast_ref()),
-                Some(rustls::Error::InvalidCertificate(_) | rustls::Error::AlertReceived(_))
-            )
-        })
+        causes(&self.0).any(rejects_certificate)
     }
 }
 
@@ -117,6 +108,30 @@ impl fmt::Display for HttpError {
 
 // The text has the causes already.
 impl Error for HttpError {}
+
+/// Other alerts may come when the request was carried out: they say nothing of it.
+fn rejects_certificate(cause: &(dyn Error + 'static)) -> bool {
+    let inner = cause
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref)
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner.or_else(|| cause.downcast_ref()) {
+        Some(rustls::Error::InvalidCertificate(_)) => true,
+        Some(rustls::Error::AlertReceived(alert)) => matches!(
+            alert,
+            AlertDescription::NoCertificate
+                | AlertDescription::BadCertificate
+                | AlertDescription::UnsupportedCertificate
+                | AlertDescription::CertificateRevoked
+                | AlertDescription::CertificateExpired
+                | AlertDescription::CertificateUnknown
+                | AlertDescription::CertificateRequired
+                | AlertDescription::UnknownCA
+                | AlertDescription::AccessDenied
+        ),
+        _ => false,
+    }
+}
 
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())

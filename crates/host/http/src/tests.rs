@@ -3,8 +3,9 @@ use std::net::TcpListener;
 use std::thread;
 
 use hyper::Request;
+use rustls::{AlertDescription, CertificateError};
 
-use super::{HttpClient, HttpError, Schemes, authorities, client_config};
+use super::{HttpClient, HttpError, Schemes, authorities, client_config, io, rejects_certificate};
 
 fn client(schemes: Schemes) -> HttpClient<String> {
     let roots = authorities(None, false).unwrap();
@@ -55,22 +56,34 @@ async fn without_a_connection_nothing_was_sent() {
 }
 
 #[tokio::test]
-async fn a_request_without_an_answer_may_have_been_carried_out() {
-    let url = server("");
-    let error = status(&client(Schemes::Any), &format!("http{url}"))
-        .await
-        .unwrap_err();
-    assert!(error.sent());
-    assert!(!error.concerns_certificates());
+async fn only_a_request_that_left_may_have_been_carried_out() {
+    let answer = "HTTP/1.1 204 No Content\r\n\r\n";
+    for (schemes, answer, sent) in [(Schemes::Any, "", true), (Schemes::Https, answer, false)] {
+        let url = format!("http{}", server(answer));
+        let error = status(&client(schemes), &url).await.unwrap_err();
+        assert_eq!(error.sent(), sent, "{schemes:?}: {error}");
+        assert!(!error.concerns_certificates(), "{schemes:?}: {error}");
+    }
 }
 
-#[tokio::test]
-async fn https_alone_is_https_alone() {
-    let url = server("HTTP/1.1 204 No Content\r\n\r\n");
-    let error = status(&client(Schemes::Https), &format!("http{url}"))
-        .await
-        .unwrap_err();
-    assert!(!error.sent(), "{error}");
+#[test]
+fn alerts_that_concern_no_certificate_do_not_say_what_became_of_the_request() {
+    let alert = rustls::Error::AlertReceived;
+    for (error, expected) in [
+        (alert(AlertDescription::CertificateRequired), true),
+        (alert(AlertDescription::UnknownCA), true),
+        (
+            rustls::Error::InvalidCertificate(CertificateError::Expired),
+            true,
+        ),
+        (alert(AlertDescription::InternalError), false),
+        (alert(AlertDescription::DecryptError), false),
+        (rustls::Error::DecryptError, false),
+    ] {
+        assert_eq!(rejects_certificate(&error), expected, "{error}");
+        let wrapped = io::Error::other(error);
+        assert_eq!(rejects_certificate(&wrapped), expected, "{wrapped}");
+    }
 }
 
 #[test]

@@ -171,7 +171,7 @@ impl Store {
         self.batches += 1;
         self.named.clear();
         let tried = self.try_changes(changes, full);
-        // First: a record that is named twice was taken from the figures twice.
+        // The conflict comes first: a record that is named twice was taken from the trial figures twice.
         self.named_once()?;
         self.check_group(&tried?)
     }
