@@ -142,13 +142,16 @@ pub trait DirectoryStore: Lookup + fmt::Debug + Send + Sync {
 
 /// Says why a store cannot answer. The fault is local and passes when an operator acts, so that
 /// peers get a temporary error.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The operating system refused: the operation, the file, and the error text.
+    #[error("cannot {0} {1}: {2}")]
     System(&'static str, PathBuf, String),
     /// The store's content has an unexpected form: file and place.
+    #[error("{0} is damaged: {1}")]
     Damaged(PathBuf, String),
     /// The store has another version of the format.
+    #[error("{path}: expected format version {known}; found version {found}")]
     Version {
         /// The file.
         path: PathBuf,
@@ -158,27 +161,9 @@ pub enum StoreError {
         known: i64,
     },
     /// The database's own words.
+    #[error("{0}: {1}")]
     Database(PathBuf, String),
     /// Another process holds the store for too long.
+    #[error("{0} is held by another process")]
     Busy(PathBuf),
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::System(what, path, words) => {
-                write!(f, "cannot {what} {}: {words}", path.display())
-            }
-            Self::Damaged(path, place) => write!(f, "{} is damaged: {place}", path.display()),
-            Self::Version { path, found, known } => write!(
-                f,
-                "{}: expected format version {known}; found version {found}",
-                path.display()
-            ),
-            Self::Database(path, words) => write!(f, "{}: {words}", path.display()),
-            Self::Busy(path) => write!(f, "{} is held by another process", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}

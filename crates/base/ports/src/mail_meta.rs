@@ -91,13 +91,16 @@ pub struct Batch {
 }
 
 /// The reason for a failed engine operation; always a local fault.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetaError {
     /// The engine's own error text.
+    #[error("metadata engine failed: {0}")]
     Failed(String),
     /// The engine cannot read its data any more, with the engine's error text. All rows can be rebuilt from the log.
+    #[error("metadata are damaged: {0}")]
     Damaged(String),
     /// The partition is not at the version that a batch expects: another writer changed the partition.
+    #[error("{partition:?} is at version {found}, {expected} was expected")]
     Conflict {
         /// The partition.
         partition: Partition,
@@ -107,25 +110,6 @@ pub enum MetaError {
         expected: u64,
     },
 }
-
-impl fmt::Display for MetaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(reason) => write!(f, "metadata engine failed: {reason}"),
-            Self::Damaged(reason) => write!(f, "metadata are damaged: {reason}"),
-            Self::Conflict {
-                partition,
-                found,
-                expected,
-            } => write!(
-                f,
-                "{partition:?} is at version {found}, {expected} was expected"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for MetaError {}
 
 /// Receives the rows of a scan: key and value. False ends the scan.
 pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> bool + 'a;

@@ -4,7 +4,6 @@
 //! appended whole, and read back whole or not at all. A log consists of numbered *segments*. Each segment begins with
 //! a *head* written by the engine, enough to understand the segment's entries without earlier segments.
 
-use std::fmt;
 use std::path::PathBuf;
 
 /// Octets appended to a log since it began, entries of removed segments included.
@@ -12,28 +11,19 @@ use std::path::PathBuf;
 pub struct LogPosition(pub u64);
 
 /// The reason for a failed log operation; always a local fault.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// The disk is full, the reserve included. The log is unchanged, and the operation can be retried.
+    #[error("no room left for the log")]
     Full,
     /// Writing or syncing failed. Final: entries not yet reported as synced will never be synced.
+    #[error("log failed: {0}")]
     Failed(String),
     /// Synced entries fail verification. Final for this log; a new log can replace the damaged log
     /// ([`SpoolLogStore::replace`]).
+    #[error("log damaged: {0}")]
     Damaged(String),
 }
-
-impl fmt::Display for LogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full => f.write_str("no room left for the log"),
-            Self::Failed(reason) => write!(f, "log failed: {reason}"),
-            Self::Damaged(reason) => write!(f, "log damaged: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for LogError {}
 
 /// The space left to a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,9 +222,10 @@ pub trait LogReader {
 pub struct UnreadableEntry(pub String);
 
 /// The reason why a log was not opened. The node must not serve: the contents of its queues are unknown, not empty.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenLogError {
     /// Synced octets fail verification.
+    #[error("{file} is damaged at offset {offset}: {reason}")]
     Damaged {
         /// The file.
         file: PathBuf,
@@ -245,6 +236,7 @@ pub enum OpenLogError {
     },
     /// The checksums are right and the content makes no sense: written by a later version, or a fault of our own. The
     /// disk is not at fault.
+    #[error("{file} makes no sense at offset {offset}: {reason}")]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -254,6 +246,7 @@ pub enum OpenLogError {
         reason: String,
     },
     /// The format version is unknown to this version of the program.
+    #[error("{file} has format version {version}, not read here")]
     Version {
         /// The file.
         file: PathBuf,
@@ -261,64 +254,18 @@ pub enum OpenLogError {
         version: u32,
     },
     /// Another process uses the directory.
+    #[error("{file} is locked by another process")]
     Locked {
         /// The lock file.
         file: PathBuf,
     },
     /// A file could not be read or written.
+    #[error("{file}: {error}")]
     Io {
         /// The file or directory.
         file: PathBuf,
         /// The error of the system.
+        #[source]
         error: std::io::Error,
     },
-}
-
-impl fmt::Display for OpenLogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Damaged {
-                file,
-                offset,
-                reason,
-            } => {
-                write!(
-                    f,
-                    "{} is damaged at offset {offset}: {reason}",
-                    file.display()
-                )
-            }
-            Self::Unreadable {
-                file,
-                offset,
-                reason,
-            } => {
-                write!(
-                    f,
-                    "{} makes no sense at offset {offset}: {reason}",
-                    file.display()
-                )
-            }
-            Self::Version { file, version } => {
-                write!(
-                    f,
-                    "{} has format version {version}, not read here",
-                    file.display()
-                )
-            }
-            Self::Locked { file } => {
-                write!(f, "{} is locked by another process", file.display())
-            }
-            Self::Io { file, error } => write!(f, "{}: {error}", file.display()),
-        }
-    }
-}
-
-impl std::error::Error for OpenLogError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { error, .. } => Some(error),
-            _ => None,
-        }
-    }
 }

@@ -52,32 +52,18 @@ fn mask_v6(prefix: u8) -> u128 {
 }
 
 /// Says why a text is not a network.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseNetworkError {
     /// The part before the slash is not an IP address.
+    #[error("{0:?} is not an IP address")]
     Address(String),
     /// The part behind the slash is not a count of bits up to the given one.
+    #[error("prefix {0:?} is not a number from 0 to {1}")]
     Prefix(String, u8),
     /// Bits behind the prefix are set; the field holds the network without such bits.
+    #[error("bits behind the prefix are set, the network is {0}")]
     HostBits(String),
 }
-
-impl fmt::Display for ParseNetworkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(text) => write!(f, "{text:?} is not an IP address"),
-            Self::Prefix(text, max) => write!(f, "prefix {text:?} is not a number from 0 to {max}"),
-            Self::HostBits(network) => {
-                write!(
-                    f,
-                    "bits behind the prefix are set, the network is {network}"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for ParseNetworkError {}
 
 impl FromStr for IpNetwork {
     type Err = ParseNetworkError;

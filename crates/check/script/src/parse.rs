@@ -1,6 +1,5 @@
 //! A script's file.
 
-use std::fmt;
 use std::time::Duration;
 
 use vere_units::Span;
@@ -111,7 +110,8 @@ pub enum Action {
 }
 
 /// The error in a script.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{script}:{line}: {problem}")]
 pub struct ParseError {
     /// The script.
     pub script: String,
@@ -120,14 +120,6 @@ pub struct ParseError {
     /// The problem in the line.
     pub problem: String,
 }
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.script, self.line, self.problem)
-    }
-}
-
-impl std::error::Error for ParseError {}
 
 impl Script {
     /// Parses the text of a script.

@@ -96,16 +96,9 @@ pub(crate) fn take_line(said: &mut Vec<u8>) -> Option<Vec<u8>> {
 }
 
 /// Why a subject cannot do something; the text says it all.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct SubjectError(pub String);
-
-impl fmt::Display for SubjectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SubjectError {}
 
 /// The result of a script without failure.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The text of a line: escapes, variables, repetition, base64, and in server lines wild cards.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// Values of variables, by name.
 pub(crate) type Variables = BTreeMap<String, Vec<u8>>;
@@ -33,30 +32,21 @@ enum Piece {
 }
 
 /// The error in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// A backslash is followed by an unknown escape.
+    #[error("unknown escape")]
     Escape,
     /// A `$` is followed by no name, or a bracket is not closed.
+    #[error("malformed variable")]
     Variable,
     /// A repetition has no number, or makes too much.
+    #[error("malformed repetition")]
     Repeat,
     /// The variable has no value yet.
+    #[error("variable ${0} has no value")]
     Unbound(String),
 }
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Escape => f.write_str("unknown escape"),
-            Self::Variable => f.write_str("malformed variable"),
-            Self::Repeat => f.write_str("malformed repetition"),
-            Self::Unbound(name) => write!(f, "variable ${name} has no value"),
-        }
-    }
-}
-
-impl std::error::Error for TemplateError {}
 
 impl Template {
     /// Parses the text of a client line.

@@ -1,7 +1,6 @@
 //! What operators order for destinations, stored in a queue of the group's own: the orders outlast a restart and
 //! apply for a gateway that takes the group over.
 
-use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -32,15 +31,23 @@ pub enum Change {
 }
 
 /// Why an order is not known to be kept.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Unkept {
     /// The order is not kept.
+    #[error("nothing changed: {0}")]
     Unchanged(SpoolError),
     /// The order was not stored: an earlier order is still being stored.
+    #[error(
+        "nothing changed: the spool does not answer, and an order before this one waits for it"
+    )]
     NotBegun,
     /// The spool does not answer yet.
+    #[error(
+        "the spool does not answer: it is done as soon as it does, unless the gateway ends before"
+    )]
     Unanswered,
     /// The spool received the order, and the outcome is unknown.
+    #[error("it may be done or not ({0}); look again, once the gateway has read its queues")]
     Unknown(SpoolError),
 }
 
@@ -49,26 +56,6 @@ impl From<SpoolError> for Unkept {
         Self::Unchanged(error)
     }
 }
-
-impl fmt::Display for Unkept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unchanged(error) => write!(f, "nothing changed: {error}"),
-            Self::NotBegun => f.write_str(
-                "nothing changed: the spool does not answer, and an order before this one waits for it",
-            ),
-            Self::Unanswered => f.write_str(
-                "the spool does not answer: it is done as soon as it does, unless the gateway ends before",
-            ),
-            Self::Unknown(error) => write!(
-                f,
-                "it may be done or not ({error}); look again, once the gateway has read its queues"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Unkept {}
 
 impl<H: Host> Group<H> {
     /// Changes the order for a destination, first in the spool; without `span`, until an operator takes the order

@@ -34,7 +34,6 @@ mod login;
 pub mod password;
 mod resolve;
 
-use std::fmt;
 use std::sync::Arc;
 
 use vere_ports::directory::{AccountName, DirectoryStore, DomainName, StoreError};
@@ -80,28 +79,18 @@ impl Directory {
 }
 
 /// Says why the engine cannot answer. The fault is local: peers get a temporary error, `451 4.3.0`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectoryError {
     /// The store cannot answer.
+    #[error("{0}")]
     Store(StoreError),
     /// The credentials of this account cannot be read; a new password repairs them.
+    #[error(
+        "the credentials of {0} cannot be read, set the password anew: \
+         vere account passwd {0}"
+    )]
     Credentials(AccountName),
 }
-
-impl fmt::Display for DirectoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Store(error) => error.fmt(f),
-            Self::Credentials(account) => write!(
-                f,
-                "the credentials of {account} cannot be read, set the password anew: \
-                 vere account passwd {account}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for DirectoryError {}
 
 impl From<StoreError> for DirectoryError {
     fn from(error: StoreError) -> Self {

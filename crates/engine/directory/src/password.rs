@@ -48,32 +48,18 @@ impl fmt::Debug for Salts {
 }
 
 /// Says why a text cannot be a password. The fault is the user's.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
     /// It is empty.
+    #[error("the password is empty")]
     Empty,
     /// The password has this many octets, more than any mechanism accepts.
+    #[error("the password has {0} octets, at most {PASSWORD_LENGTH_MAX} are allowed")]
     TooLong(usize),
     /// The password has control or unassigned characters, or mixes writing directions (RFC 4013).
+    #[error("the password holds characters that cannot be typed alike everywhere (RFC 4013)")]
     Characters,
 }
-
-impl fmt::Display for PasswordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("the password is empty"),
-            Self::TooLong(octets) => write!(
-                f,
-                "the password has {octets} octets, at most {PASSWORD_LENGTH_MAX} are allowed"
-            ),
-            Self::Characters => f.write_str(
-                "the password holds characters that cannot be typed alike everywhere (RFC 4013)",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for PasswordError {}
 
 /// Makes the stored form of a password.
 ///

@@ -128,47 +128,34 @@ impl OwnerConfig {
 }
 
 /// Reason for ending a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerError {
     /// The node closed the connection for this reason.
+    #[error("node closed the connection: {0}")]
     Closed(CloseReason),
     /// The peer does not know the secret.
+    #[error("peer failed to prove the identity of the node")]
     NotTheNode,
     /// The node broke the protocol, or the network damaged a frame.
+    #[error("node broke the protocol")]
     Protocol,
     /// Under an unchanged incarnation the node has not processed a change that it acknowledged, or
     /// has processed a change that was never sent: the node is damaged, or another node.
+    #[error("node has not processed changes that the node acknowledged")]
     Behind,
     /// Another node answered at the address, or the expected node in another life of its memory.
+    #[error("another node answers at the address, or the node lost its memory")]
     AnotherNode,
     /// Three heartbeats went unanswered.
+    #[error("node is silent")]
     Silent,
     /// The node answers heartbeats and acknowledges nothing.
+    #[error("node sends no acknowledgements")]
     Stalled,
     /// The owner does not need the connection.
+    #[error("node is not needed")]
     NotWanted,
 }
-
-impl fmt::Display for OwnerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Closed(reason) => write!(f, "node closed the connection: {reason}"),
-            Self::NotTheNode => f.write_str("peer failed to prove the identity of the node"),
-            Self::Protocol => f.write_str("node broke the protocol"),
-            Self::Behind => {
-                f.write_str("node has not processed changes that the node acknowledged")
-            }
-            Self::AnotherNode => {
-                f.write_str("another node answers at the address, or the node lost its memory")
-            }
-            Self::Silent => f.write_str("node is silent"),
-            Self::Stalled => f.write_str("node sends no acknowledgements"),
-            Self::NotWanted => f.write_str("node is not needed"),
-        }
-    }
-}
-
-impl std::error::Error for OwnerError {}
 
 /// Reason for rejecting a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,6 @@
 //! The owner reads and replaces the record as a whole, by compare-and-set, and only for changes of
 //! the membership: never for a message.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use vere_spoolwire::Incarnation;
 
@@ -53,16 +51,9 @@ pub enum MemberState {
 }
 
 /// The value in the register is no membership record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("membership record: {0}")]
 pub struct MembershipError(String);
-
-impl fmt::Display for MembershipError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "membership record: {}", self.0)
-    }
-}
-
-impl std::error::Error for MembershipError {}
 
 impl Membership {
     /// Creates the record of a group without members.

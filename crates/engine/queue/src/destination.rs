@@ -114,16 +114,9 @@ impl fmt::Display for Destination {
 }
 
 /// The text names no destination: it is empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a destination needs a name")]
 pub struct EmptyDestination;
-
-impl fmt::Display for EmptyDestination {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a destination needs a name")
-    }
-}
-
-impl std::error::Error for EmptyDestination {}
 
 impl FromStr for Destination {
     type Err = EmptyDestination;

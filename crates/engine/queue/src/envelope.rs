@@ -35,8 +35,6 @@ mod mail;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::fmt;
-
 use vere_units::{Timestamp, TraceId};
 
 pub use head::{PRIORITY_MAX, PRIORITY_MIN, ScheduleHead};
@@ -67,29 +65,15 @@ pub struct Envelope {
 }
 
 /// Why a record's metadata cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
     /// The record has a newer version than this program can read.
+    #[error("envelope has format version {0}, this program reads up to {FORMAT_VERSION}")]
     Version(u8),
     /// The record ends early, or its text is not UTF-8, at this offset.
+    #[error("envelope is damaged at octet {0}")]
     Malformed(usize),
 }
-
-impl fmt::Display for EnvelopeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Version(found) => {
-                write!(
-                    f,
-                    "envelope has format version {found}, this program reads up to {FORMAT_VERSION}"
-                )
-            }
-            Self::Malformed(offset) => write!(f, "envelope is damaged at octet {offset}"),
-        }
-    }
-}
-
-impl std::error::Error for EnvelopeError {}
 
 impl Envelope {
     /// Encodes the envelope as the metadata of a spool record. Text longer than 65,535 octets is cut.

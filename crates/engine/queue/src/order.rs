@@ -54,27 +54,15 @@ pub struct Detour {
 }
 
 /// Why an order's record cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// The record has a newer version than this program can read.
+    #[error("order has format version {0}, this program reads up to {ORDER_VERSION}")]
     Version(u8),
     /// The record is cut short, too long, or names no destination.
+    #[error("order is damaged")]
     Malformed,
 }
-
-impl fmt::Display for OrderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Version(found) => write!(
-                f,
-                "order has format version {found}, this program reads up to {ORDER_VERSION}"
-            ),
-            Self::Malformed => f.write_str("order is damaged"),
-        }
-    }
-}
-
-impl std::error::Error for OrderError {}
 
 impl Order {
     /// Nothing ordered.

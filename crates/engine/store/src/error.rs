@@ -1,50 +1,64 @@
 //! Why the store does not do as asked.
 
-use std::fmt;
-
 use vere_ports::mail_meta::MetaError;
 
 /// The reason for a failed operation. A failed operation changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The caller's fault: not a name of a mailbox.
+    #[error("not a mailbox name")]
     Name,
     /// The caller's fault: not a keyword.
+    #[error("not a keyword")]
     Keyword,
     /// The caller's fault: the mailbox has the maximum of keywords.
+    #[error("the mailbox can have no more keywords")]
     KeywordsFull,
     /// The caller's fault: the mailbox does not exist, or was deleted.
+    #[error("no such mailbox")]
     NoMailbox,
     /// The caller's fault: a mailbox of that name exists.
+    #[error("there is a mailbox of that name")]
     Exists,
     /// The caller's fault: `INBOX` can be neither deleted nor renamed.
+    #[error("not possible with INBOX")]
     Inbox,
     /// The caller's fault: both mailboxes must belong to one account.
+    #[error("the mailboxes belong to different accounts")]
     OtherAccount,
     /// The caller's fault: the message exceeds the limit of the store.
+    #[error("message exceeds {max} octets")]
     TooLarge {
         /// The limit, in octets.
         max: u64,
     },
     /// The caller's fault: the account is over quota.
+    #[error("over quota")]
     OverQuota,
     /// The caller's fault: the account has the maximum of mailboxes.
+    #[error("the account can have no more mailboxes")]
     MailboxesFull,
     /// The caller's fault: the operation id was used before with other content. The requesting server chooses the id,
     /// so a collision is an attack (a client guesses ids to read the mail of other accounts) or a fault of that
     /// server.
+    #[error("operation id was used before with other content")]
     IdCollision,
     /// No fault: the message was expunged.
+    #[error("no such message any more")]
     Gone,
     /// Local: the disk is full.
+    #[error("no room on the disk")]
     DiskFull,
     /// Local: stored data fails verification; the text names the place.
+    #[error("stored data is damaged: {0}")]
     Damaged(String),
     /// Local: the mailbox has no UIDs or mod-sequences left.
+    #[error("the numbers of the mailbox are used up")]
     NumbersUsedUp,
     /// Local: reading, writing or syncing failed, with the error text of the system. After a failed write the store
     /// refuses every change until the store is opened again.
+    #[error("store failed: {0}")]
     Failed(String),
 }
 
@@ -71,31 +85,6 @@ impl StoreError {
         }
     }
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name => f.write_str("not a mailbox name"),
-            Self::Keyword => f.write_str("not a keyword"),
-            Self::KeywordsFull => f.write_str("the mailbox can have no more keywords"),
-            Self::NoMailbox => f.write_str("no such mailbox"),
-            Self::Exists => f.write_str("there is a mailbox of that name"),
-            Self::Inbox => f.write_str("not possible with INBOX"),
-            Self::OtherAccount => f.write_str("the mailboxes belong to different accounts"),
-            Self::TooLarge { max } => write!(f, "message exceeds {max} octets"),
-            Self::OverQuota => f.write_str("over quota"),
-            Self::MailboxesFull => f.write_str("the account can have no more mailboxes"),
-            Self::IdCollision => f.write_str("operation id was used before with other content"),
-            Self::Gone => f.write_str("no such message any more"),
-            Self::DiskFull => f.write_str("no room on the disk"),
-            Self::Damaged(place) => write!(f, "stored data is damaged: {place}"),
-            Self::NumbersUsedUp => f.write_str("the numbers of the mailbox are used up"),
-            Self::Failed(reason) => write!(f, "store failed: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
 
 impl From<MetaError> for StoreError {
     fn from(error: MetaError) -> Self {

@@ -1,8 +1,6 @@
 //! The half of a signature that needs the message: the octets to sign, and the header field around the
 //! signature.
 
-use std::fmt;
-
 use mail_auth::common::crypto::{Algorithm, HashContext as _, HashImpl as _, Sha256};
 use mail_auth::common::headers::{HeaderStream, Writable as _};
 use mail_auth::dkim::Signature;
@@ -45,28 +43,19 @@ const PRESENT: [&str; 13] = [
 ];
 
 /// Why a message cannot be signed; the author's fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotSignable {
     /// The message has no From field, which every signature must cover (RFC 6376 section 5.4).
+    #[error("no From field")]
     NoFrom,
     /// The message has several From fields, so that the author shown to readers is unknown (RFC 5322 section
     /// 3.6 allows one).
+    #[error("several From fields")]
     SeveralFrom,
     /// The fields to sign are too many or too large for a signer.
+    #[error("{0} octets of header to sign")]
     TooLarge(usize),
 }
-
-impl fmt::Display for NotSignable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoFrom => f.write_str("no From field"),
-            Self::SeveralFrom => f.write_str("several From fields"),
-            Self::TooLarge(octets) => write!(f, "{octets} octets of header to sign"),
-        }
-    }
-}
-
-impl std::error::Error for NotSignable {}
 
 /// A signature without its value.
 #[derive(Debug, Clone)]

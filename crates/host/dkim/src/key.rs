@@ -34,43 +34,30 @@ const TXT_STRING_MAX: usize = 255;
 pub const RSA_BITS: [usize; 3] = [2048, 3072, 4096];
 
 /// Why a key cannot be had or used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The system's fault: a file or folder.
+    #[error("{0}: {1}")]
     File(PathBuf, io::Error),
     /// The content of the file is no key, with the reason.
+    #[error("{0} is no key: {1}")]
     Malformed(PathBuf, String),
     /// A newer program wrote the file.
+    #[error("{0} has format version {1}, this program reads up to {FILE_VERSION}")]
     Version(PathBuf, u32),
     /// A key of this name exists already.
+    #[error("{0} is there already")]
     Exists(PathBuf),
     /// The name is no valid domain or selector.
+    #[error("{0:?} is no domain or selector")]
     Name(String),
     /// RSA keys of this size are not supported.
+    #[error("RSA keys have {RSA_BITS:?} bits, not {0}")]
     Bits(usize),
     /// The library refused, and why.
+    #[error("key cannot be used: {0}")]
     Library(String),
 }
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
-            Self::Malformed(path, why) => write!(f, "{} is no key: {why}", path.display()),
-            Self::Version(path, version) => write!(
-                f,
-                "{} has format version {version}, this program reads up to {FILE_VERSION}",
-                path.display()
-            ),
-            Self::Exists(path) => write!(f, "{} is there already", path.display()),
-            Self::Name(name) => write!(f, "{name:?} is no domain or selector"),
-            Self::Bits(bits) => write!(f, "RSA keys have {RSA_BITS:?} bits, not {bits}"),
-            Self::Library(why) => write!(f, "key cannot be used: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for KeyError {}
 
 /// How a key signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,7 +14,6 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::future::Future;
 
 use bytes::Bytes;
@@ -23,16 +22,9 @@ pub use file::{FileOptions, FileSink};
 pub use webhook::{WebhookOptions, WebhookSink, signature};
 
 /// Why a sink has not taken a batch; it is to be offered again later.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct SinkError(pub String);
-
-impl fmt::Display for SinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SinkError {}
 
 /// A store of records outside the system.
 pub trait Sink {

@@ -9,7 +9,8 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, client::WantsClientCert};
 
 /// A file of certificates or keys that cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {problem}")]
 pub struct FileError {
     path: PathBuf,
     problem: String,
@@ -25,14 +26,6 @@ impl FileError {
         }
     }
 }
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.problem)
-    }
-}
-
-impl std::error::Error for FileError {}
 
 /// The authorities of a PEM file alone, or those of the system; none if no server is asked by HTTPS.
 ///

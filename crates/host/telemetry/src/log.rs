@@ -110,24 +110,15 @@ pub struct LogOptions {
 }
 
 /// The log could not be set up: an error of the program or of its caller.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// `VERE_LOG` holds no directives; the text says why.
+    #[error("{DIRECTIVES_VARIABLE} is wrong: {0}")]
     Directives(String),
     /// There is a subscriber already.
+    #[error("the log was set up before")]
     Installed,
 }
-
-impl fmt::Display for LogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Directives(problem) => write!(f, "{DIRECTIVES_VARIABLE} is wrong: {problem}"),
-            Self::Installed => f.write_str("the log was set up before"),
-        }
-    }
-}
-
-impl std::error::Error for LogError {}
 
 /// Writes the waiting lines when dropped at the end of the process.
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 //! The encoding of [`Parsed`], drawn in `docs/internals/parsed.md`.
 
-use std::fmt;
 use std::ops::Range;
 
 mod view;
@@ -15,16 +14,9 @@ const VERSION: u8 = 1;
 const LIST_MAX: u64 = 100_000;
 
 /// The octets are not an encoding of this version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("octets that are no parse result of this version")]
 pub struct CodecError;
-
-impl fmt::Display for CodecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("octets that are no parse result of this version")
-    }
-}
-
-impl std::error::Error for CodecError {}
 
 impl Parsed {
     /// Its octets.

@@ -39,8 +39,6 @@
 //! # Ok::<(), vere_mime::wire::WireError>(())
 //! ```
 
-use std::fmt;
-
 use crate::Parsed;
 
 mod texts;
@@ -113,38 +111,24 @@ pub enum Request {
 }
 
 /// A malformed frame: the other side's fault, after which the connection is unusable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The frame announces this many octets.
+    #[error("frame of {0} octets")]
     Length(usize),
     /// The frame has this unknown version.
+    #[error("frame of version {0}, this program speaks {VERSION}")]
     Version(u8),
     /// The frame has a kind that is invalid here.
+    #[error("frame of kind {0}, which is not meant here")]
     Kind(u8),
     /// The parse result is impossible for the message.
+    #[error("parse result that is impossible for the message")]
     Found,
     /// The content is cut off, or has surplus octets.
+    #[error("frame with a content that is cut off, or too long")]
     Content,
 }
-
-impl fmt::Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length(octets) => write!(f, "frame of {octets} octets"),
-            Self::Version(version) => {
-                write!(
-                    f,
-                    "frame of version {version}, this program speaks {VERSION}"
-                )
-            }
-            Self::Kind(kind) => write!(f, "frame of kind {kind}, which is not meant here"),
-            Self::Found => f.write_str("parse result that is impossible for the message"),
-            Self::Content => f.write_str("frame with a content that is cut off, or too long"),
-        }
-    }
-}
-
-impl std::error::Error for WireError {}
 
 /// Builds the head of a request; a message of this many octets follows. `None` for a message above the
 /// length limit.

@@ -95,24 +95,15 @@ impl fmt::Display for Mechanism {
 }
 
 /// Why a base64 line is no SASL message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// Peer: the line is longer than [`MESSAGE_LENGTH_MAX`].
+    #[error("message over {MESSAGE_LENGTH_MAX} octets")]
     TooLong,
     /// Peer: the line is not base64 with its padding (RFC 4648 section 4).
+    #[error("message is not base64")]
     NotBase64,
 }
-
-impl fmt::Display for MessageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong => write!(f, "message over {MESSAGE_LENGTH_MAX} octets"),
-            Self::NotBase64 => f.write_str("message is not base64"),
-        }
-    }
-}
-
-impl std::error::Error for MessageError {}
 
 /// Decodes one base64 message without its line end; an empty line is the empty message.
 ///
@@ -136,16 +127,9 @@ pub fn encode(message: &[u8]) -> String {
 }
 
 /// A string holds code points that no prepared string may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("text is not allowed by SASLprep (RFC 4013)")]
 pub struct PrepareError;
-
-impl fmt::Display for PrepareError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text is not allowed by SASLprep (RFC 4013)")
-    }
-}
-
-impl std::error::Error for PrepareError {}
 
 /// Prepares a user name or password for comparison by SASLprep (RFC 4013).
 ///

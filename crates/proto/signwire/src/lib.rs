@@ -42,8 +42,6 @@
     )
 )]
 
-use std::fmt;
-
 #[cfg(test)]
 mod tests;
 
@@ -66,35 +64,21 @@ const SIGNED: u8 = 130;
 const REFUSED: u8 = 255;
 
 /// A malformed frame: the other side's fault, after which the connection is unusable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The frame announces this many octets.
+    #[error("frame of {0} octets")]
     Length(usize),
     /// The frame has this unknown version.
+    #[error("frame of version {0}, this program speaks {VERSION}")]
     Version(u8),
     /// The frame has this unknown kind.
+    #[error("frame of unknown kind {0}")]
     Kind(u8),
     /// Its content ends early, goes on too long, or is no text where text must be.
+    #[error("malformed content of a frame")]
     Content,
 }
-
-impl fmt::Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length(octets) => write!(f, "frame of {octets} octets"),
-            Self::Version(version) => {
-                write!(
-                    f,
-                    "frame of version {version}, this program speaks {VERSION}"
-                )
-            }
-            Self::Kind(kind) => write!(f, "frame of unknown kind {kind}"),
-            Self::Content => f.write_str("malformed content of a frame"),
-        }
-    }
-}
-
-impl std::error::Error for WireError {}
 
 /// How octets are signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

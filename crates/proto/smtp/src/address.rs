@@ -28,46 +28,37 @@ pub const DOMAIN_OCTETS_MAX: usize = 255;
 pub const LABEL_OCTETS_MAX: usize = 63;
 
 /// The error in an address; always the peer's fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
     /// The address is missing.
+    #[error("it is empty")]
     Empty,
     /// The path is not enclosed in `<` and `>`.
+    #[error("address is not enclosed in <>")]
     MissingBrackets,
     /// No `@` after the local part.
+    #[error("address has no @domain")]
     MissingAt,
     /// The local part is empty or has a forbidden character.
+    #[error("malformed local part")]
     LocalPart,
     /// The local part has this many octets, more than [`LOCAL_PART_OCTETS_MAX`].
+    #[error("local part of {0} octets is too long")]
     LocalPartTooLong(usize),
     /// The domain is empty or has a forbidden character.
+    #[error("malformed domain")]
     Domain,
     /// The domain or a label of the domain has this many octets, too many.
+    #[error("domain of {0} octets is too long")]
     DomainTooLong(usize),
     /// The address literal is malformed or of an unknown kind.
+    #[error("malformed address literal")]
     Literal,
     /// The source route before the address is malformed.
+    #[error("malformed source route")]
     SourceRoute,
 }
-
-impl fmt::Display for AddressError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("it is empty"),
-            Self::MissingBrackets => f.write_str("address is not enclosed in <>"),
-            Self::MissingAt => f.write_str("address has no @domain"),
-            Self::LocalPart => f.write_str("malformed local part"),
-            Self::LocalPartTooLong(n) => write!(f, "local part of {n} octets is too long"),
-            Self::Domain => f.write_str("malformed domain"),
-            Self::DomainTooLong(n) => write!(f, "domain of {n} octets is too long"),
-            Self::Literal => f.write_str("malformed address literal"),
-            Self::SourceRoute => f.write_str("malformed source route"),
-        }
-    }
-}
-
-impl std::error::Error for AddressError {}
 
 /// One address, `local-part@domain`, in canonical form (RFC 5321 `Mailbox`).
 ///

@@ -20,7 +20,6 @@
 mod v1;
 mod v2;
 
-use std::fmt;
 use std::net::SocketAddr;
 
 /// Octets of the longest header taken. Version 1 allows 107; version 2 would allow 65,551, of which
@@ -45,43 +44,34 @@ pub enum Header {
 }
 
 /// Why octets are no header; always the peer's fault, and the connection must be closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProxyError {
     /// Neither version's signature stands at the beginning.
+    #[error("no PROXY header")]
     NoSignature,
     /// The header has this many octets, more than the limit.
+    #[error("PROXY header over {0} octets")]
     TooLong(usize),
     /// A line of version 1 is malformed; the text names the part.
+    #[error("PROXY line with a bad {0}")]
     Line(&'static str),
     /// The version in the binary header is not 2.
+    #[error("PROXY header of version {0}")]
     Version(u8),
     /// The command is neither LOCAL nor PROXY.
+    #[error("PROXY command {0}")]
     Command(u8),
     /// The address family and transport are not defined, or are datagrams.
+    #[error("PROXY transport {0:#04x}")]
     Transport(u8),
     /// The length is too small for the addresses or cuts a record.
+    #[error("PROXY header with a bad length")]
     Length,
     /// The CRC32c record is wrong or stands there twice.
+    #[error("PROXY header with a wrong checksum")]
     Checksum,
 }
-
-impl fmt::Display for ProxyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSignature => f.write_str("no PROXY header"),
-            Self::TooLong(max) => write!(f, "PROXY header over {max} octets"),
-            Self::Line(part) => write!(f, "PROXY line with a bad {part}"),
-            Self::Version(version) => write!(f, "PROXY header of version {version}"),
-            Self::Command(command) => write!(f, "PROXY command {command}"),
-            Self::Transport(code) => write!(f, "PROXY transport {code:#04x}"),
-            Self::Length => f.write_str("PROXY header with a bad length"),
-            Self::Checksum => f.write_str("PROXY header with a wrong checksum"),
-        }
-    }
-}
-
-impl std::error::Error for ProxyError {}
 
 /// Parses a header at the beginning of the octets: the content and the length, or `None` while more
 /// octets are needed.

@@ -63,16 +63,9 @@ impl fmt::Display for EnhancedStatusCode {
 }
 
 /// The text is no enhanced status code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an enhanced status code")]
 pub struct NotAStatusCode;
-
-impl fmt::Display for NotAStatusCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not an enhanced status code")
-    }
-}
-
-impl std::error::Error for NotAStatusCode {}
 
 impl FromStr for EnhancedStatusCode {
     type Err = NotAStatusCode;

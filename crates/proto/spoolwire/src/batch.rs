@@ -1,7 +1,5 @@
 //! Changes that an owner submits, and the results.
 
-use std::fmt;
-
 use bytes::Bytes;
 
 use crate::{NodeRefusal, QueueId, RecordId, Txn};
@@ -196,30 +194,21 @@ pub struct Block {
 }
 
 /// Why a commit or a read did not succeed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SpoolError {
     /// The nodes refused it: nothing changed.
+    #[error("spool refused: {0}")]
     Refused(NodeRefusal),
     /// Not acknowledged in time. New records are taken back when they turn out to have arrived.
+    #[error("spool did not acknowledge in time")]
     Timeout,
     /// Too much is waiting already, or the link has been down for longer than a commit may wait.
+    #[error("spool takes no more now")]
     Busy,
     /// A batch without a change, or metadata or a name over its limit.
+    #[error("change is empty or over a limit")]
     Invalid,
     /// The link was closed.
+    #[error("link to the spool is closed")]
     Closed,
 }
-
-impl fmt::Display for SpoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refusal) => write!(f, "spool refused: {refusal}"),
-            Self::Timeout => f.write_str("spool did not acknowledge in time"),
-            Self::Busy => f.write_str("spool takes no more now"),
-            Self::Invalid => f.write_str("change is empty or over a limit"),
-            Self::Closed => f.write_str("link to the spool is closed"),
-        }
-    }
-}
-
-impl std::error::Error for SpoolError {}

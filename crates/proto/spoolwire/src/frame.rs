@@ -11,8 +11,6 @@
 //! sequence number, as the operation says. `crc32c` is CRC-32C (RFC 3720, section 12.1) of all
 //! octets before it, header included.
 
-use std::fmt;
-
 use crate::handshake::is_earlier;
 use vere_checksum::crc32c;
 
@@ -184,9 +182,10 @@ impl Op {
 }
 
 /// The reason why octets are not a frame of this protocol. Always the sender's fault, or the line's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The length is below the least or above what is accepted here.
+    #[error("frame length {len} is not within 20..={max}")]
     Length {
         /// The length field of the frame.
         len: u32,
@@ -194,31 +193,21 @@ pub enum WireError {
         max: u32,
     },
     /// The operation does not exist, or not in this direction.
+    #[error("operation {0:#04x} is not expected")]
     Operation(u8),
     /// A flag or reserved field that must be 0 is set.
+    #[error("reserved field is not zero")]
     Reserved,
     /// The layout of the payload does not fit the operation.
+    #[error("payload is not that of {0:?}")]
     Layout(Op),
     /// The checksum does not match.
+    #[error("frame checksum is wrong")]
     Checksum,
     /// A GREETING of an earlier version, from when checksums were others.
+    #[error("the node speaks an earlier version of the protocol")]
     Earlier,
 }
-
-impl fmt::Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length { len, max } => write!(f, "frame length {len} is not within 20..={max}"),
-            Self::Operation(code) => write!(f, "operation {code:#04x} is not expected"),
-            Self::Reserved => f.write_str("reserved field is not zero"),
-            Self::Layout(op) => write!(f, "payload is not that of {op:?}"),
-            Self::Checksum => f.write_str("frame checksum is wrong"),
-            Self::Earlier => f.write_str("the node speaks an earlier version of the protocol"),
-        }
-    }
-}
-
-impl std::error::Error for WireError {}
 
 /// A frame's header, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,16 +1,18 @@
 //! Why a node ends.
 
-use std::{fmt, io};
+use std::io;
 
 use nix::errno::Errno;
 use vere_ports::spool_log::{LogError, OpenLogError};
 
 /// Why a node did not start, or ended.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// A log cannot be opened. The node does not serve: its queues are unknown, not empty.
+    #[error("spool log: {0}")]
     Log(OpenLogError),
     /// The log of a group is damaged, and no other one can be begun in its place.
+    #[error("spool log of group {group} is damaged ({reason}) and cannot be replaced: {error}")]
     Damaged {
         /// The group.
         group: String,
@@ -20,15 +22,19 @@ pub enum NodeError {
         error: LogError,
     },
     /// The settings know no node of this name.
+    #[error("the settings know no spool node {name}")]
     Unknown {
         /// The name.
         name: String,
     },
     /// The kernel does not let the process wait for signals.
+    #[error("{0}")]
     Signals(Errno),
     /// The system gives no thread that waits for signals.
+    #[error("{0}")]
     SignalThread(io::Error),
     /// The system refused something that the loop cannot do without.
+    #[error("cannot {what}: {error}")]
     Io {
         /// What was tried.
         what: &'static str,
@@ -36,28 +42,6 @@ pub enum NodeError {
         error: io::Error,
     },
 }
-
-impl fmt::Display for NodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Log(error) => write!(f, "spool log: {error}"),
-            Self::Damaged {
-                group,
-                reason,
-                error,
-            } => write!(
-                f,
-                "spool log of group {group} is damaged ({reason}) and cannot be replaced: {error}"
-            ),
-            Self::Unknown { name } => write!(f, "the settings know no spool node {name}"),
-            Self::Signals(error) => error.fmt(f),
-            Self::SignalThread(error) => error.fmt(f),
-            Self::Io { what, error } => write!(f, "cannot {what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for NodeError {}
 
 impl From<OpenLogError> for NodeError {
     fn from(error: OpenLogError) -> Self {

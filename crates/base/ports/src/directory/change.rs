@@ -1,7 +1,5 @@
 //! Changes of a directory, and their conditions.
 
-use std::fmt;
-
 use super::names::{AccountName, DomainName};
 use super::{Account, Alias, Credentials, Domain, Lookup, StoreError, TARGETS_MAX};
 
@@ -30,50 +28,38 @@ pub enum Change {
 }
 
 /// The reason why a change was not made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// The domain exists already.
+    #[error("domain {0} exists already")]
     DomainExists(DomainName),
     /// The domain does not exist.
+    #[error("there is no domain {0}")]
     NoSuchDomain(DomainName),
     /// The domain still has accounts and aliases; the numbers of both.
+    #[error(
+        "domain {0} still has {1} accounts and {2} aliases; remove all accounts and aliases first"
+    )]
     DomainInUse(DomainName, usize, usize),
     /// The account exists already.
+    #[error("account {0} exists already")]
     AccountExists(AccountName),
     /// The account does not exist.
+    #[error("there is no account {0}")]
     NoSuchAccount(AccountName),
     /// The alias does not exist.
+    #[error("there is no alias {0}")]
     NoSuchAlias(AccountName),
     /// An alias must have at least one target and at most [`TARGETS_MAX`].
+    #[error("an alias has 1 to {TARGETS_MAX} targets, not {0}")]
     TargetCount(usize),
     /// The text is no address.
+    #[error("{0:?} is not an address")]
     Target(String),
     /// The store cannot make changes.
+    #[error("{0}")]
     Store(StoreError),
 }
-
-impl fmt::Display for ChangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DomainExists(name) => write!(f, "domain {name} exists already"),
-            Self::NoSuchDomain(name) => write!(f, "there is no domain {name}"),
-            Self::DomainInUse(name, accounts, aliases) => write!(
-                f,
-                "domain {name} still has {accounts} accounts and {aliases} aliases; remove all accounts and aliases first"
-            ),
-            Self::AccountExists(name) => write!(f, "account {name} exists already"),
-            Self::NoSuchAccount(name) => write!(f, "there is no account {name}"),
-            Self::NoSuchAlias(name) => write!(f, "there is no alias {name}"),
-            Self::TargetCount(count) => {
-                write!(f, "an alias has 1 to {TARGETS_MAX} targets, not {count}")
-            }
-            Self::Target(text) => write!(f, "{text:?} is not an address"),
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ChangeError {}
 
 impl From<StoreError> for ChangeError {
     fn from(error: StoreError) -> Self {

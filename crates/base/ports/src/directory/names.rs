@@ -14,40 +14,25 @@ pub const LOCAL_PART_OCTETS_MAX: usize = 64;
 const LOCAL_PART_SPECIALS: &str = "#&'+-=^_~.";
 
 /// The reason why a text is not a name. The fault is the fault of the text's author.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The text is not a domain name.
+    #[error("{0:?} is not a domain name")]
     Domain(String),
     /// The text has no `@`.
+    #[error("{0:?} is not an address such as user@example.org")]
     MissingAt(String),
     /// The part before the `@` is empty or too long.
+    #[error("the part before the @ has {0} octets, allowed are 1 to {LOCAL_PART_OCTETS_MAX}")]
     LocalPartLength(usize),
     /// The part before the `@` holds a character that a name must not hold, or begins or ends with
     /// a dot, or has two in a row.
+    #[error(
+        "{0:?} is not a user name: letters, digits and {LOCAL_PART_SPECIALS} are \
+         allowed, dots not at the ends and not in a row"
+    )]
     LocalPart(String),
 }
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Domain(text) => write!(f, "{text:?} is not a domain name"),
-            Self::MissingAt(text) => {
-                write!(f, "{text:?} is not an address such as user@example.org")
-            }
-            Self::LocalPartLength(octets) => write!(
-                f,
-                "the part before the @ has {octets} octets, allowed are 1 to {LOCAL_PART_OCTETS_MAX}"
-            ),
-            Self::LocalPart(text) => write!(
-                f,
-                "{text:?} is not a user name: letters, digits and {LOCAL_PART_SPECIALS} are \
-                 allowed, dots not at the ends and not in a row"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for NameError {}
 
 /// Shortens an input for an error text.
 fn shortened(text: &str) -> String {

@@ -1,12 +1,12 @@
 //! The reasons why a log cannot be opened.
 
-use std::fmt;
 use std::io;
 
 /// The reason why a store was not opened. The contents of the store are unknown, not empty.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Synced octets fail verification.
+    #[error("{file} is damaged at offset {offset}: {reason}")]
     Damaged {
         /// The file.
         file: String,
@@ -16,6 +16,7 @@ pub enum OpenError {
         reason: String,
     },
     /// Written in a format version that this version does not read.
+    #[error("{file} has format version {version}, not read here")]
     Version {
         /// The file.
         file: String,
@@ -24,6 +25,10 @@ pub enum OpenError {
     },
     /// An intact record of a kind that this version does not read. The effect of the record is unknown, so replay
     /// cannot continue behind the record. The version that wrote the record reads, and repairs, the log.
+    #[error(
+        "{file} has a record of kind {kind} at offset {offset}, not read here: use the version \
+         that wrote it"
+    )]
     Kind {
         /// The file.
         file: String,
@@ -33,6 +38,7 @@ pub enum OpenError {
         kind: u8,
     },
     /// A file could not be read or written.
+    #[error("{file}: {error}")]
     Io {
         /// The file.
         file: String,
@@ -40,32 +46,9 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The metadata engine failed.
+    #[error("{0}")]
     Meta(vere_ports::mail_meta::MetaError),
 }
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Damaged {
-                file,
-                offset,
-                reason,
-            } => write!(f, "{file} is damaged at offset {offset}: {reason}"),
-            Self::Version { file, version } => {
-                write!(f, "{file} has format version {version}, not read here")
-            }
-            Self::Kind { file, offset, kind } => write!(
-                f,
-                "{file} has a record of kind {kind} at offset {offset}, not read here: use the version \
-                 that wrote it"
-            ),
-            Self::Io { file, error } => write!(f, "{file}: {error}"),
-            Self::Meta(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 pub(crate) fn io_error(file: &str) -> impl Fn(io::Error) -> OpenError + '_ {
     move |error| OpenError::Io {

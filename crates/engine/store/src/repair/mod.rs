@@ -13,7 +13,6 @@
 mod mend;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 
 use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{Batch, MetaEngine, MetaError, Partition};
@@ -96,11 +95,13 @@ impl RepairReport {
 }
 
 /// The reason for a failed repair. A failed repair adds no damage to the store.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RepairError {
     /// Reading or writing the log failed.
+    #[error("{0}")]
     Log(OpenError),
     /// Storing the mended rows failed.
+    #[error("{0}")]
     Store(StoreError),
 }
 
@@ -121,17 +122,6 @@ impl From<MetaError> for RepairError {
         Self::Log(OpenError::Meta(error))
     }
 }
-
-impl fmt::Display for RepairError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Log(error) => error.fmt(f),
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RepairError {}
 
 /// The changes of a partition, as far as the log has them.
 #[derive(Debug, Clone, Copy, Default)]

@@ -8,7 +8,6 @@ mod inherited;
 mod local;
 mod owner;
 
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
@@ -33,9 +32,10 @@ impl Default for ListenOptions {
 }
 
 /// Why there is no listening socket: always a local matter.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Another socket listens there.
+    #[error("cannot listen on {address}: {owner}")]
     Taken {
         /// The address wanted.
         address: SocketAddr,
@@ -43,11 +43,16 @@ pub enum ListenError {
         owner: PortOwner,
     },
     /// Ports below 1024 need a privilege that this process lacks.
+    #[error(
+        "cannot listen on {address}: ports below 1024 need root, CAP_NET_BIND_SERVICE or \
+         a socket from systemd"
+    )]
     Privilege {
         /// The address wanted.
         address: SocketAddr,
     },
     /// Anything else the kernel said.
+    #[error("cannot listen on {address}: {source}")]
     Bind {
         /// The address wanted.
         address: SocketAddr,
@@ -55,6 +60,7 @@ pub enum ListenError {
         source: io::Error,
     },
     /// An inherited descriptor is no listening TCP socket.
+    #[error("inherited socket {name} cannot be used: {source}")]
     Inherited {
         /// The name of the descriptor, or the number if the name is missing.
         name: String,
@@ -62,43 +68,16 @@ pub enum ListenError {
         source: io::Error,
     },
     /// The variables for inherited sockets contradict each other.
+    #[error(
+        "{names} names are given for {descriptors} inherited sockets (LISTEN_FDS, \
+         LISTEN_FDNAMES, VERE_LISTEN_FDNAMES)"
+    )]
     Environment {
         /// How many descriptors there are.
         descriptors: usize,
         /// Number of names given for the descriptors.
         names: usize,
     },
-}
-
-impl fmt::Display for ListenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Taken { address, owner } => write!(f, "cannot listen on {address}: {owner}"),
-            Self::Privilege { address } => write!(
-                f,
-                "cannot listen on {address}: ports below 1024 need root, CAP_NET_BIND_SERVICE or \
-                 a socket from systemd"
-            ),
-            Self::Bind { address, source } => write!(f, "cannot listen on {address}: {source}"),
-            Self::Inherited { name, source } => {
-                write!(f, "inherited socket {name} cannot be used: {source}")
-            }
-            Self::Environment { descriptors, names } => write!(
-                f,
-                "{names} names are given for {descriptors} inherited sockets (LISTEN_FDS, \
-                 LISTEN_FDNAMES, VERE_LISTEN_FDNAMES)"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ListenError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Bind { source, .. } | Self::Inherited { source, .. } => Some(source),
-            Self::Taken { .. } | Self::Privilege { .. } | Self::Environment { .. } => None,
-        }
-    }
 }
 
 /// Binds every address, in order.

@@ -66,35 +66,14 @@ impl Default for ResolverOptions {
 }
 
 /// Why there is no resolver: a matter of configuration.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ResolverError {
     /// The zone file cannot be used.
-    Zone(ZoneError),
+    #[error("{0}")]
+    Zone(#[source] ZoneError),
     /// `/etc/resolv.conf` or the trust anchor cannot be used; the text says why.
+    #[error("cannot use the name servers (/etc/resolv.conf) or the trust anchor: {0}")]
     System(String),
-}
-
-impl fmt::Display for ResolverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Zone(error) => error.fmt(f),
-            Self::System(text) => {
-                write!(
-                    f,
-                    "cannot use the name servers (/etc/resolv.conf) or the trust anchor: {text}"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for ResolverError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Zone(error) => Some(error),
-            Self::System(_) => None,
-        }
-    }
 }
 
 /// The reason for a temporary failure; a retry may succeed.

@@ -11,7 +11,6 @@
 //! quoted, and FAIL, without a value, makes every lookup of the name a temporary failure.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -43,9 +42,10 @@ enum Data {
 }
 
 /// A zone file cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ZoneError {
     /// The file cannot be read.
+    #[error("cannot read the zone file {path}: {source}")]
     Read {
         /// The file.
         path: PathBuf,
@@ -53,6 +53,7 @@ pub enum ZoneError {
         source: io::Error,
     },
     /// A line is no record.
+    #[error("{path}:{line}: {problem}")]
     Line {
         /// The file; empty when the text came from elsewhere.
         path: PathBuf,
@@ -61,32 +62,6 @@ pub enum ZoneError {
         /// The error in the line.
         problem: &'static str,
     },
-}
-
-impl fmt::Display for ZoneError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read { path, source } => {
-                write!(f, "cannot read the zone file {}: {source}", path.display())
-            }
-            Self::Line {
-                path,
-                line,
-                problem,
-            } => {
-                write!(f, "{}:{line}: {problem}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for ZoneError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read { source, .. } => Some(source),
-            Self::Line { .. } => None,
-        }
-    }
 }
 
 impl Zone {

@@ -1,7 +1,6 @@
 //! Fetches a policy over HTTPS (RFC 8461 section 3.3): from the domain's own policy host, with a
 //! certificate valid for that host, without following redirects.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -24,43 +23,36 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Why there is no policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// The policy host has no address, or the lookup failed temporarily.
+    #[error("{0}")]
     Name(String),
     /// The connection to the policy host failed.
+    #[error("{0}")]
     Connect(String),
     /// The certificate is not valid for the policy host, or the host offers no TLS.
+    #[error("{0}")]
     Tls(String),
     /// The answer is not HTTP.
+    #[error("no usable answer: {0}")]
     Http(String),
     /// Any status but 200; redirections are not followed.
+    #[error("the policy host answers with status {0}")]
     Status(u16),
     /// The answer is not text (RFC 8461 section 3.2 demands `text/plain`).
+    #[error("the policy is {0:?}, not text/plain")]
     MediaType(String),
     /// The answer exceeds the size limit.
+    #[error("the policy has more than {POLICY_OCTETS_MAX} octets")]
     TooLong,
     /// The policy is wrong.
+    #[error("{0}")]
     Policy(PolicyError),
     /// The fetch timed out.
+    #[error("no policy within {FETCH_TIMEOUT:?}")]
     Timeout,
 }
-
-impl fmt::Display for FetchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(why) | Self::Connect(why) | Self::Tls(why) => f.write_str(why),
-            Self::Http(why) => write!(f, "no usable answer: {why}"),
-            Self::Status(status) => write!(f, "the policy host answers with status {status}"),
-            Self::MediaType(found) => write!(f, "the policy is {found:?}, not text/plain"),
-            Self::TooLong => write!(f, "the policy has more than {POLICY_OCTETS_MAX} octets"),
-            Self::Policy(error) => error.fmt(f),
-            Self::Timeout => write!(f, "no policy within {FETCH_TIMEOUT:?}"),
-        }
-    }
-}
-
-impl std::error::Error for FetchError {}
 
 /// The host with a domain's policy.
 pub(super) fn policy_host(domain: &str) -> String {

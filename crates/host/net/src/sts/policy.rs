@@ -1,6 +1,5 @@
 //! The publications of a domain: the DNS record that announces a policy, and the policy itself.
 
-use std::fmt;
 use std::time::Duration;
 
 /// Longest life of a policy (RFC 8461 section 3.2): about a year.
@@ -53,36 +52,27 @@ pub struct Policy {
 }
 
 /// The error in a policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// A line has no colon.
+    #[error("line {0} of the policy has no colon")]
     Line(usize),
     /// The first version is missing or not `STSv1`.
+    #[error("the policy's version is not STSv1")]
     Version,
     /// The mode is missing or unknown.
+    #[error("expected mode enforce, testing or none")]
     Mode,
     /// The age is missing or no number of seconds.
+    #[error("the policy's max_age is no number of seconds")]
     MaxAge,
     /// There is no host, although the mode needs some.
+    #[error("the policy names no host")]
     NoHost,
     /// An `mx` value is no host pattern.
+    #[error("the policy's mx {0:?} is no host name")]
     Host(String),
 }
-
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Line(line) => write!(f, "line {line} of the policy has no colon"),
-            Self::Version => f.write_str("the policy's version is not STSv1"),
-            Self::Mode => f.write_str("expected mode enforce, testing or none"),
-            Self::MaxAge => f.write_str("the policy's max_age is no number of seconds"),
-            Self::NoHost => f.write_str("the policy names no host"),
-            Self::Host(host) => write!(f, "the policy's mx {host:?} is no host name"),
-        }
-    }
-}
-
-impl std::error::Error for PolicyError {}
 
 impl Policy {
     /// Reads a policy file: lines that end in LF or CRLF, in any order.

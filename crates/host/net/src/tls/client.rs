@@ -115,46 +115,29 @@ fn add_file(store: &mut RootCertStore, path: &Path) -> Result<(), TlsError> {
 }
 
 /// Why there is no TLS connection.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ConnectTlsError {
     /// The next hop's name can be no server name: a matter of routing.
+    #[error("{0:?} cannot be the name of a TLS server")]
     Name(String),
     /// No CA certificates are known, and the certificate has to be verified.
+    #[error(
+        "the certificate cannot be verified: this machine has no CA certificates, install \
+         ca-certificates"
+    )]
     NoRoots,
     /// The certificate is not valid for the name; only with [`Verification::Required`].
+    #[error("certificate refused: {}", reason(.0))]
     Certificate(rustls::CertificateError),
     /// The peer does not speak TLS, or supports no common version or cipher suite.
-    Handshake(rustls::Error),
+    #[error("TLS handshake failed: {0}")]
+    Handshake(#[source] rustls::Error),
     /// The connection broke.
-    Io(io::Error),
+    #[error("connection broke in the TLS handshake: {0}")]
+    Io(#[source] io::Error),
     /// The handshake took too long.
+    #[error("TLS handshake not done within {0:?}")]
     Timeout(Duration),
-}
-
-impl fmt::Display for ConnectTlsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(name) => write!(f, "{name:?} cannot be the name of a TLS server"),
-            Self::NoRoots => f.write_str(
-                "the certificate cannot be verified: this machine has no CA certificates, install \
-                 ca-certificates",
-            ),
-            Self::Certificate(error) => write!(f, "certificate refused: {}", reason(error)),
-            Self::Handshake(error) => write!(f, "TLS handshake failed: {error}"),
-            Self::Io(error) => write!(f, "connection broke in the TLS handshake: {error}"),
-            Self::Timeout(limit) => write!(f, "TLS handshake not done within {limit:?}"),
-        }
-    }
-}
-
-impl std::error::Error for ConnectTlsError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Handshake(error) => Some(error),
-            Self::Io(error) => Some(error),
-            Self::Name(_) | Self::NoRoots | Self::Certificate(_) | Self::Timeout(_) => None,
-        }
-    }
 }
 
 /// Why a certificate is not valid. The library says but `UnknownIssuer` of the most frequent reason.

@@ -127,16 +127,9 @@ fn strongest(records: Vec<Tlsa>) -> Vec<Tlsa> {
 }
 
 /// No record matches the peer's certificate.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("no TLSA record matches the certificate")]
 struct NoFit;
-
-impl fmt::Display for NoFit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no TLSA record matches the certificate")
-    }
-}
-
-impl std::error::Error for NoFit {}
 
 /// Verifies by TLSA records instead of roots.
 #[derive(Debug)]

@@ -19,7 +19,6 @@ mod response;
 mod value;
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -52,27 +51,18 @@ impl Default for ClientLimits {
 }
 
 /// An error that ends the session; always the server's fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// A response exceeds the length limit.
+    #[error("the server's response is too long")]
     TooLong,
     /// A response is not in its form; the part is named.
+    #[error("the server sent a malformed {0}")]
     Malformed(&'static str),
     /// The server completed a command that was never sent, or gave leave without a literal waiting.
+    #[error("the server sent {0} out of place")]
     Unexpected(&'static str),
 }
-
-impl fmt::Display for ProtocolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong => f.write_str("the server's response is too long"),
-            Self::Malformed(part) => write!(f, "the server sent a malformed {part}"),
-            Self::Unexpected(part) => write!(f, "the server sent {part} out of place"),
-        }
-    }
-}
-
-impl std::error::Error for ProtocolError {}
 
 /// A command given to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -16,8 +16,6 @@ mod mailbox;
 mod search;
 mod session;
 
-use std::fmt;
-
 use vere_units::Secret;
 
 use crate::ModSeq;
@@ -148,42 +146,33 @@ pub struct Parsed {
 }
 
 /// Why octets are no command; always the peer's fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// The command name is unknown.
+    #[error("unknown command")]
     Unknown,
     /// Something else should stand there.
+    #[error("expected {0}")]
     Expected(&'static str),
     /// A mailbox name exceeds the length limit.
+    #[error("mailbox name too long")]
     NameTooLong,
     /// A mailbox name looks like modified UTF-7 and is not: no mailbox can have it.
+    #[error("mailbox name is not modified UTF-7")]
     NameEncoding,
     /// The number of these elements exceeds the limit.
+    #[error("{0}")]
     TooMany(&'static str),
     /// The keys of a search are nested too deeply.
+    #[error("search keys nested too deeply")]
     TooDeep,
     /// The charset of a search is not supported.
+    #[error("unknown charset")]
     Charset,
     /// Another protocol is spoken.
+    #[error("this is IMAP")]
     OtherProtocol,
 }
-
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown => f.write_str("unknown command"),
-            Self::Expected(what) => write!(f, "expected {what}"),
-            Self::NameTooLong => f.write_str("mailbox name too long"),
-            Self::NameEncoding => f.write_str("mailbox name is not modified UTF-7"),
-            Self::TooMany(bound) => f.write_str(bound),
-            Self::TooDeep => f.write_str("search keys nested too deeply"),
-            Self::Charset => f.write_str("unknown charset"),
-            Self::OtherProtocol => f.write_str("this is IMAP"),
-        }
-    }
-}
-
-impl std::error::Error for CommandError {}
 
 /// Parses a command without the CRLF at the end; literals stand in the text as sent.
 ///

@@ -2,8 +2,6 @@
 
 mod scram;
 
-use std::fmt;
-
 use vere_units::Secret;
 
 use super::{KeyError, Mechanism, Nonce};
@@ -33,44 +31,35 @@ impl Credentials {
 }
 
 /// Why an exchange cannot go on. The client then cancels with `*` or closes the connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExchangeError {
     /// Peer: a challenge is not of the mechanism's form; the text names the part.
+    #[error("server sent a malformed {0}")]
     Malformed(&'static str),
     /// Peer: the server's nonce does not begin with the client's nonce, or adds no characters.
+    #[error("server did not extend our nonce")]
     Nonce,
     /// Peer: the iteration count or salt is outside our bounds; or ours: the password cannot be
     /// one.
+    #[error("no SCRAM keys: {0}")]
     Keys(KeyError),
     /// Peer: the server reported an error of SCRAM.
+    #[error("server reported {0}")]
     Server(String),
     /// Peer: the server's signature is wrong, so the server does not know the password and may be
     /// an impostor.
+    #[error("server signature is wrong")]
     Signature,
     /// Peer: it asked again after the last message of the mechanism.
+    #[error("server asked beyond the mechanism's last message")]
     Surplus,
     /// Peer: the server claims success before proving its identity, which SCRAM demands.
+    #[error("server claims success without having proved itself")]
     Unproven,
     /// Ours: name or password holds a NUL or is empty, or the name is not allowed by SASLprep.
+    #[error("name or password cannot be used with SASL")]
     Credentials,
 }
-
-impl fmt::Display for ExchangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(part) => write!(f, "server sent a malformed {part}"),
-            Self::Nonce => f.write_str("server did not extend our nonce"),
-            Self::Keys(error) => write!(f, "no SCRAM keys: {error}"),
-            Self::Server(value) => write!(f, "server reported {value}"),
-            Self::Signature => f.write_str("server signature is wrong"),
-            Self::Surplus => f.write_str("server asked beyond the mechanism's last message"),
-            Self::Unproven => f.write_str("server claims success without having proved itself"),
-            Self::Credentials => f.write_str("name or password cannot be used with SASL"),
-        }
-    }
-}
-
-impl std::error::Error for ExchangeError {}
 
 /// One authentication exchange; decoded challenges in, decoded responses out.
 ///

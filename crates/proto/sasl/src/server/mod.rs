@@ -18,8 +18,6 @@ mod login;
 mod plain;
 mod scram;
 
-use std::fmt;
-
 use vere_units::Secret;
 
 pub use ended::{Login, LoginResult};
@@ -59,20 +57,26 @@ pub enum Step {
 }
 
 /// Why an exchange ended without success.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// Peer: the message is not of the mechanism's form; the text names the part.
+    #[error("malformed {0}")]
     Malformed(&'static str),
     /// Peer: a name or password exceeds the length limit; the text names the field.
+    #[error("{0} too long")]
     TooLong(&'static str),
     /// Peer: the client requests channel binding, which is not offered (RFC 5802 section 7,
     /// `channel-binding-not-supported`).
+    #[error("channel binding is not supported")]
     ChannelBinding,
     /// Peer: the client requests to act as another user.
+    #[error("acting as another user is not allowed")]
     Authzid,
     /// Peer: the proof is wrong, or there is no such user.
+    #[error("authentication credentials invalid")]
     Credentials,
     /// Host: a message or keys while the exchange waits for something else.
+    #[error("message out of order")]
     OutOfOrder,
 }
 
@@ -84,21 +88,6 @@ impl Failure {
         matches!(self, Self::Malformed(_) | Self::TooLong(_))
     }
 }
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(part) => write!(f, "malformed {part}"),
-            Self::TooLong(part) => write!(f, "{part} too long"),
-            Self::ChannelBinding => f.write_str("channel binding is not supported"),
-            Self::Authzid => f.write_str("acting as another user is not allowed"),
-            Self::Credentials => f.write_str("authentication credentials invalid"),
-            Self::OutOfOrder => f.write_str("message out of order"),
-        }
-    }
-}
-
-impl std::error::Error for Failure {}
 
 /// One authentication exchange; decoded messages in, [`Step`]s out.
 ///

@@ -12,8 +12,6 @@ mod parameter;
 mod rcpt;
 mod xtext;
 
-use std::fmt;
-
 use crate::address::{AddressError, DomainOrLiteral};
 use crate::xclient::XclientAttributes;
 
@@ -73,58 +71,49 @@ pub enum Command {
 }
 
 /// The error in a command line; always the peer's fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
     /// The line is not UTF-8.
+    #[error("command is not UTF-8")]
     NotUtf8,
     /// No such command.
+    #[error("command unrecognized")]
     Unrecognized,
     /// A command that is known and not provided (SEND, SOML, SAML, TURN, ETRN).
+    #[error("command not implemented")]
     NotImplemented,
     /// The request line of another protocol: the rest of the connection makes no sense either.
+    #[error("request of another protocol")]
     OtherProtocol,
     /// The argument is missing or malformed; carries the right form.
+    #[error("syntax: {0}")]
     Usage(&'static str),
     /// The name after HELO or EHLO is malformed.
+    #[error("malformed client name: {0}")]
     Helo(AddressError),
     /// The path after `MAIL FROM:` is malformed.
+    #[error("malformed reverse-path: {0}")]
     ReversePath(AddressError),
     /// The path after `RCPT TO:` is malformed.
+    #[error("malformed forward-path: {0}")]
     ForwardPath(AddressError),
     /// An unknown parameter of MAIL or RCPT.
+    #[error("unknown parameter")]
     UnknownParameter,
     /// The value of this parameter is missing or malformed.
+    #[error("malformed value of {0}")]
     ParameterValue(&'static str),
     /// This parameter is repeated.
+    #[error("{0} given twice")]
     ParameterTwice(&'static str),
     /// The arguments of BDAT are malformed, so that the length of the chunk is unknown.
+    #[error("malformed chunk size")]
     ChunkSize,
     /// An attribute of XCLIENT is unknown or malformed.
+    #[error("malformed XCLIENT attribute")]
     XclientAttribute,
 }
-
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotUtf8 => f.write_str("command is not UTF-8"),
-            Self::Unrecognized => f.write_str("command unrecognized"),
-            Self::NotImplemented => f.write_str("command not implemented"),
-            Self::OtherProtocol => f.write_str("request of another protocol"),
-            Self::Usage(usage) => write!(f, "syntax: {usage}"),
-            Self::Helo(error) => write!(f, "malformed client name: {error}"),
-            Self::ReversePath(error) => write!(f, "malformed reverse-path: {error}"),
-            Self::ForwardPath(error) => write!(f, "malformed forward-path: {error}"),
-            Self::UnknownParameter => f.write_str("unknown parameter"),
-            Self::ParameterValue(name) => write!(f, "malformed value of {name}"),
-            Self::ParameterTwice(name) => write!(f, "{name} given twice"),
-            Self::ChunkSize => f.write_str("malformed chunk size"),
-            Self::XclientAttribute => f.write_str("malformed XCLIENT attribute"),
-        }
-    }
-}
-
-impl std::error::Error for CommandError {}
 
 impl Command {
     /// Parses a line without CRLF, of at most the length allowed by

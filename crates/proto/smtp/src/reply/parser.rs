@@ -1,7 +1,5 @@
 //! Reading replies off the wire, within bounds.
 
-use std::fmt;
-
 use super::{EnhancedStatusCode, Reply};
 
 /// The limits of a reply.
@@ -24,16 +22,20 @@ impl Default for ReplyLimits {
 }
 
 /// What is wrong with a reply; always the server's fault, and the connection is of no more use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplyError {
     /// A line exceeds this many octets.
+    #[error("reply line longer than {0} octets")]
     LineTooLong(usize),
     /// A reply exceeds this many lines.
+    #[error("reply of more than {0} lines")]
     TooManyLines(usize),
     /// A line does not begin with a code from 200 to 599 and a space, a hyphen or its end.
+    #[error("reply line without a valid code")]
     BadCode,
     /// A line of a reply has another code than the lines before it.
+    #[error("reply code changed from {first} to {now}")]
     CodeChanged {
         /// The code of the first line.
         first: u16,
@@ -41,24 +43,9 @@ pub enum ReplyError {
         now: u16,
     },
     /// A CR or LF outside CRLF.
+    #[error("bare CR or LF in a reply")]
     BareLineEnd,
 }
-
-impl fmt::Display for ReplyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::LineTooLong(max) => write!(f, "reply line longer than {max} octets"),
-            Self::TooManyLines(max) => write!(f, "reply of more than {max} lines"),
-            Self::BadCode => f.write_str("reply line without a valid code"),
-            Self::CodeChanged { first, now } => {
-                write!(f, "reply code changed from {first} to {now}")
-            }
-            Self::BareLineEnd => f.write_str("bare CR or LF in a reply"),
-        }
-    }
-}
-
-impl std::error::Error for ReplyError {}
 
 /// Collects a reply from octets in pieces of any size.
 ///
