@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub(crate) use postfix::Destination;
-pub use postfix::PostfixSetup;
+pub use postfix::{NOBODY, PostfixSetup, write_postfix};
 pub(crate) use settings::{Settings, free_address};
 use vere::Nodes;
 pub(crate) use vere::Ways;

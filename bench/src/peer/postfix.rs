@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -158,7 +159,7 @@ impl Destination {
 }
 
 /// The owner of the mailboxes: the user `nobody` and the group `nogroup` of Debian.
-const NOBODY: u32 = 65_534;
+pub const NOBODY: u32 = 65_534;
 
 /// A file system in memory.
 const MEMORY: &str = "/dev/shm";
@@ -235,40 +236,49 @@ fn write_files(
     address: SocketAddr,
     destination: &Destination,
 ) -> io::Result<()> {
+    let tuned = if setup.is_tuned() { TUNED } else { "" };
+    let lines = destination.settings(folder) + tuned;
+    write_postfix(folder, address, "postfix.bench.test", &lines)?;
+    let (domains, mailboxes) = destination.tables();
+    fs::write(folder.join("conf/domains"), domains)?;
+    fs::write(folder.join("conf/mailboxes"), mailboxes)
+}
+
+/// Writes what a Postfix of its own has in `folder`: `main.cf` with further `lines` and `master.cf` in `conf`, the
+/// folders `queue` and `data`, and `mail` for mailboxes of the user `nobody`.
+///
+/// # Errors
+/// A folder or file that cannot be written, or a machine without the user `postfix`.
+pub fn write_postfix(
+    folder: &Path,
+    address: SocketAddr,
+    hostname: &str,
+    lines: &str,
+) -> io::Result<()> {
     for name in ["conf", "queue", "data", "mail"] {
         fs::create_dir(folder.join(name))?;
     }
-    std::os::unix::fs::chown(folder.join("mail"), Some(NOBODY), Some(NOBODY))?;
-    let (domains, mailboxes) = destination.tables();
-    fs::write(folder.join("conf/domains"), domains)?;
-    fs::write(folder.join("conf/mailboxes"), mailboxes)?;
+    chown(folder.join("mail"), Some(NOBODY), Some(NOBODY))?;
     let user = nix::unistd::User::from_name("postfix")?
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no user called postfix"))?;
-    std::os::unix::fs::chown(
-        folder.join("data"),
-        Some(user.uid.as_raw()),
-        Some(user.gid.as_raw()),
-    )?;
+    let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
+    chown(folder.join("data"), Some(uid), Some(gid))?;
     let (path, port) = (folder.display(), address.port());
-    let mut main = format!(
+    let main = format!(
         "compatibility_level = 3.6\n\
          queue_directory = {path}/queue\n\
          data_directory = {path}/data\n\
          maillog_file = {path}/log\n\
          maillog_file_prefixes = {path}\n\
-         myhostname = postfix.bench.test\n\
+         myhostname = {hostname}\n\
          mydestination =\n\
          mynetworks = 127.0.0.0/8\n\
          inet_interfaces = 127.0.0.1\n\
          inet_protocols = ipv4\n\
          alias_maps =\n\
          alias_database =\n\
-         {}",
-        destination.settings(folder),
+         {lines}\n"
     );
-    if setup.is_tuned() {
-        main.push_str(TUNED);
-    }
     fs::write(folder.join("conf/main.cf"), main)?;
     let master = format!("127.0.0.1:{port} inet n - n - - smtpd\n{MASTER_CF}");
     fs::write(folder.join("conf/master.cf"), master)

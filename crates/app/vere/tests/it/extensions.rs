@@ -24,15 +24,21 @@ fn sink_with(extensions: &[&str]) -> (RunningSink, tempfile::TempDir) {
     (RunningSink::start(options).expect("a sink"), folder)
 }
 
-#[test]
-fn binary_text_goes_to_who_takes_it_and_back_otherwise() {
-    let (able, folder) = sink_with(&["CHUNKING", "BINARYMIME", "PIPELINING"]);
-    let (unable, nothing) = sink_with(&["8BITMIME", "CHUNKING"]);
+/// A system that sends mail of each domain to its sink, and a session with it.
+fn routed(able: &RunningSink, unable: &RunningSink) -> (System, Session) {
     let options = Options::default()
         .route("able.example", able.handle().address(), "")
         .route("unable.example", unable.handle().address(), "");
     let system = System::start(&options);
-    let mut session = Session::greeted(system.smtp);
+    let session = Session::greeted(system.smtp);
+    (system, session)
+}
+
+#[test]
+fn binary_text_goes_to_who_takes_it_and_back_otherwise() {
+    let (able, folder) = sink_with(&["CHUNKING", "BINARYMIME", "PIPELINING"]);
+    let (unable, nothing) = sink_with(&["8BITMIME", "CHUNKING"]);
+    let (system, mut session) = routed(&able, &unable);
     let mut text = b"Subject: binary\r\nContent-Transfer-Encoding: binary\r\n\r\n".to_vec();
     // Every octet, ends of lines of every kind, an end of DATA.
     text.extend(0..=255);
@@ -70,11 +76,7 @@ fn binary_text_goes_to_who_takes_it_and_back_otherwise() {
 fn addresses_in_utf8_go_to_who_takes_them_and_back_otherwise() {
     let (able, folder) = sink_with(&["SMTPUTF8", "8BITMIME"]);
     let (unable, nothing) = sink_with(&["8BITMIME"]);
-    let options = Options::default()
-        .route("able.example", able.handle().address(), "")
-        .route("unable.example", unable.handle().address(), "");
-    let system = System::start(&options);
-    let mut session = Session::greeted(system.smtp);
+    let (system, mut session) = routed(&able, &unable);
     session.command("MAIL FROM:<alice@example.org>", "250");
     session.command("RCPT TO:<jörg@able.example>", "553 5.6.7");
     session.command("RSET", "250");
@@ -100,11 +102,7 @@ fn addresses_in_utf8_go_to_who_takes_them_and_back_otherwise() {
 fn success_is_reported_where_it_was_asked_for() {
     let (able, folder) = sink_with(&["DSN", "ENHANCEDSTATUSCODES"]);
     let (unable, _nothing) = sink_with(&[]);
-    let options = Options::default()
-        .route("able.example", able.handle().address(), "")
-        .route("unable.example", unable.handle().address(), "");
-    let system = System::start(&options);
-    let mut session = Session::greeted(system.smtp);
+    let (system, mut session) = routed(&able, &unable);
     session.command(
         "MAIL FROM:<alice@example.org> RET=HDRS ENVID=QQ314159",
         "250",

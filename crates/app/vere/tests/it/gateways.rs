@@ -111,6 +111,15 @@ pub(crate) fn soon(options: Options) -> Options {
         .set("gateway.adopt_after", "\"10s\"")
 }
 
+/// Two systems with common nodes; the gateway of the second adopts the queues of the first soon after its death.
+pub(crate) fn dying_and_adopting(options: impl Fn() -> Options) -> (System, System) {
+    let first = System::start(&soon(options()));
+    let second = beside(&first, soon(options()), "second");
+    let second = System::start(&second.set("gateway.adopts", "[\"*\"]"));
+    wait_states(&first, ["sync", "sync"]);
+    (first, second)
+}
+
 /// Kills a gateway, and keeps its supervisor from starting another gateway.
 pub(crate) fn kill_for_good(system: &System) {
     system.signal(Signal::SIGSTOP);
@@ -129,10 +138,7 @@ pub(crate) fn adopted(system: &System) -> u64 {
 #[test]
 fn a_live_gateway_delivers_what_a_dead_one_left_and_hands_back_when_it_returns() {
     let next_hop = free_address();
-    let first = System::start(&soon(Options::to(next_hop)));
-    let options = beside(&first, soon(Options::to(next_hop)), "second");
-    let second = System::start(&options.set("gateway.adopts", "[\"*\"]"));
-    wait_states(&first, ["sync", "sync"]);
+    let (first, second) = dying_and_adopting(|| Options::to(next_hop));
     for number in 0..5 {
         submit(&first, &format!("left {number}"));
     }
@@ -171,10 +177,7 @@ fn names(rows: &[Value]) -> Vec<(Value, Value)> {
 #[test]
 fn what_operators_order_reaches_adopted_queues() {
     let next_hop = free_address();
-    let first = System::start(&soon(Options::to(next_hop)));
-    let options = beside(&first, soon(Options::to(next_hop)), "second");
-    let second = System::start(&options.set("gateway.adopts", "[\"*\"]"));
-    wait_states(&first, ["sync", "sync"]);
+    let (first, second) = dying_and_adopting(|| Options::to(next_hop));
     for number in 0..4 {
         submit(&first, &format!("left {number}"));
     }
@@ -235,10 +238,7 @@ fn what_operators_order_reaches_adopted_queues() {
 #[test]
 fn a_gateway_killed_under_load_loses_nothing_to_the_one_that_adopts_its_queues() {
     let sink = Counted::start();
-    let first = System::start(&soon(sink.options()));
-    let options = beside(&first, soon(sink.options()), "second");
-    let second = System::start(&options.set("gateway.adopts", "[\"gateway\"]"));
-    wait_states(&first, ["sync", "sync"]);
+    let (first, second) = dying_and_adopting(|| sink.options());
     let rounds = if is_full() { 5 } else { 1 };
     sink.run(first.smtp, rounds, |_| {
         let lines = |text: &str| second.log().matches(text).count();

@@ -3,11 +3,10 @@
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::gateways::{adopted, beside, kill_for_good, soon};
+use crate::gateways::{adopted, dying_and_adopting, kill_for_good};
 use crate::harness::{Options, Sink, System, assert_has, free_address, wait_until};
 use crate::metrics;
 use crate::queues::submit;
-use crate::replicas::wait_states;
 
 /// A message in the form of `vere queue show --json`.
 fn shown(system: &System, id: &str) -> Value {
@@ -131,11 +130,8 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
 #[test]
 fn a_held_message_stays_held_where_its_queue_is_adopted() {
     let next_hop = free_address();
-    let options = || soon(Options::to(next_hop)).set("delivery.retry", "[\"1s\"]");
-    let first = System::start(&options());
-    let options = beside(&first, options(), "second").set("gateway.adopts", "[\"*\"]");
-    let second = System::start(&options);
-    wait_states(&first, ["sync", "sync"]);
+    let (first, second) =
+        dying_and_adopting(|| Options::to(next_hop).set("delivery.retry", "[\"1s\"]"));
     let destination = format!("relay:{next_hop}");
     first.command(&["queue", "hold", &destination]);
     let ids = submit(&first, 3);
