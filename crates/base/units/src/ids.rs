@@ -1,4 +1,4 @@
-//! The numbers of queues and records, of mailboxes and their logs.
+//! The numbers of queues, records and transactions, of mailboxes and their logs.
 
 use std::fmt;
 
@@ -59,4 +59,17 @@ number! {
 number! {
     /// The random number of a mail store's log.
     LogId(u64)
+}
+number! {
+    /// The transaction number of a mutation within its group: 1, 2, 3 and so on without a gap. 0 stands for
+    /// "no transaction yet".
+    Txn(u64)
+}
+number! {
+    /// Matches an answer with the request; the asking side chooses the number.
+    Seq(u64)
+}
+number! {
+    /// The life of a node's memory: a node that lost its records returns with a new number.
+    Incarnation(u64)
 }

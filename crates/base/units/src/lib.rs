@@ -29,7 +29,7 @@ mod trace_id;
 
 pub use byte_size::ByteSize;
 pub use error::ParseUnitError;
-pub use ids::{LogId, MailboxId, QueueId, RecordId};
+pub use ids::{Incarnation, LogId, MailboxId, QueueId, RecordId, Seq, Txn};
 pub use secret::{Secret, constant_time_eq};
 pub use span::Span;
 pub use timestamp::Timestamp;

@@ -1,6 +1,6 @@
 //! What a node says after the WELCOME: ACK, BLOCK, STATS, QUEUE_LIST, ALIVE, ATTACHED, CLOSE.
 
-use vere_units::{QueueId, RecordId};
+use vere_units::{Incarnation, QueueId, RecordId, Seq, Txn};
 
 use crate::charter::Grants;
 use crate::frame::{
@@ -8,7 +8,7 @@ use crate::frame::{
     HEADER_LEN, Op, WireError, write_frame,
 };
 use crate::handshake::{expect, name, read_refused, write_refused};
-use crate::types::{Incarnation, NodeStat, QUEUES_MAX, QueueLimits, QueueStat, Seq, Txn};
+use crate::types::{NodeStat, QUEUES_MAX, QueueLimits, QueueStat};
 use crate::{CHECKSUM_LEN, CloseReason, NodeRefusal};
 
 /// The longest frame of an answer, records of a BLOCK not counted.

@@ -1,8 +1,10 @@
 //! The charters of groups and queues: capacity, and the rights of accounts.
 
+use vere_units::Txn;
+
 use crate::frame::{Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::expect;
-use crate::types::{QueueLimits, Txn};
+use crate::types::QueueLimits;
 
 /// The account of peers configured with a secret alone.
 pub const DEFAULT_ACCOUNT: &str = "default";

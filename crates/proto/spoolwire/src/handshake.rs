@@ -5,14 +5,14 @@
 //! use to an attacker. Later frames have a checksum, but no encryption; between machines the connection belongs
 //! inside mutual TLS.
 
-use vere_units::Secret;
+use vere_units::{Incarnation, Secret, Txn};
 
 use crate::NodeRefusal;
 use crate::charter::{Charter, Grants, account};
 use crate::frame::{
     FLAG_INCOMPLETE, FLAG_NO_LOG, FLAG_SYNCED, Fields, Frame, Op, WireError, write_frame,
 };
-use crate::types::{Incarnation, NAME_MAX, Txn, WINDOW_TXNS_MAX};
+use crate::types::{NAME_MAX, WINDOW_TXNS_MAX};
 
 /// The version described here. Version 1 had no accounts, version 2 the CRC-32 of gzip as checksum, version 3 did
 /// not say how full a node is, version 4 had no accounts of single queues; no release spoke them.

@@ -2,13 +2,13 @@
 //! another node ([`FLAG_KEPT`]). PUT has its usual layout; CREATE carries more fields than the CREATE of a
 //! new queue.
 
-use vere_units::{QueueId, RecordId};
+use vere_units::{QueueId, RecordId, Txn};
 
 use crate::Mutation;
 use crate::charter::{Grants, QueueCharter};
 use crate::frame::{FLAG_KEPT, Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::{expect, name};
-use crate::types::{QUEUES_MAX, QueueLimits, QueueStat, Txn};
+use crate::types::{QUEUES_MAX, QueueLimits, QueueStat};
 
 /// Appends a RESET: every queue and record of the group goes, and the next transaction is the one after
 /// `txn`. The group is incomplete from here on, until COMPLETE.

@@ -74,7 +74,6 @@ pub use plain::{Plain, PlainPut};
 pub use refusal::{CloseReason, NodeRefusal};
 pub use request::{REQUEST_FRAME_MAX, Request};
 pub use types::{
-    Incarnation, META_MAX, NAME_MAX, NodeStat, QUEUES_MAX, QueueLimits, QueueStat, Seq, Txn,
-    WINDOW_TXNS_MAX,
+    META_MAX, NAME_MAX, NodeStat, QUEUES_MAX, QueueLimits, QueueStat, WINDOW_TXNS_MAX,
 };
-pub use vere_units::{QueueId, RecordId};
+pub use vere_units::{Incarnation, QueueId, RecordId, Seq, Txn};

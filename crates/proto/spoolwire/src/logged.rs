@@ -1,9 +1,10 @@
 //! Frames that occur only in a node's log.
 
+use vere_units::Txn;
+
 use crate::NodeRefusal;
 use crate::frame::{Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::expect;
-use crate::types::Txn;
 
 /// Octets of a REFUSED frame: never longer than the refused request.
 pub const REFUSED_FRAME_LEN: usize = 28;

@@ -8,7 +8,7 @@
 //! +16  MOVE:          to queue u32 | 0 u32 | to record u64 | metadata (flag 0x01)
 //! ```
 
-use vere_units::{QueueId, RecordId};
+use vere_units::{QueueId, RecordId, Txn};
 
 use crate::charter::{Grants, QueueCharter};
 use crate::frame::{
@@ -17,7 +17,7 @@ use crate::frame::{
 };
 use crate::handshake::name;
 use crate::kept::read_kept_create;
-use crate::types::{META_MAX, NAME_MAX, QUEUES_MAX, QueueLimits, Txn};
+use crate::types::{META_MAX, NAME_MAX, QUEUES_MAX, QueueLimits};
 
 /// Octets of the common beginning of PUT, DELETE, REPLACE and MOVE.
 pub const TARGET_LEN: usize = 16;

@@ -1,11 +1,11 @@
 //! PUT and DELETE in frames of their own, decoded without [`Mutation`](crate::Mutation): both frames are
 //! very frequent, and their fields beside the record's octets fit into registers.
 
-use vere_units::{QueueId, RecordId};
+use vere_units::{QueueId, RecordId, Txn};
 
 use crate::frame::{CHECKSUM_LEN, Fields, HEADER_LEN, Op};
 use crate::mutation::TARGET_LEN;
-use crate::types::{META_MAX, Txn};
+use crate::types::META_MAX;
 use vere_checksum::crc32c;
 
 /// The four octets after the length: the operation, no flags, nothing reserved.

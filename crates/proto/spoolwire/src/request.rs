@@ -1,11 +1,10 @@
 //! The requests with answers: FETCH, STAT, QUEUES, HEARTBEAT, which only read, and ATTACH, COMPLETE, DUTY, END,
 //! which only an owner sends. `number` is a sequence number.
 
-use vere_units::{QueueId, RecordId};
+use vere_units::{QueueId, RecordId, Seq, Txn};
 
 use crate::frame::{FLAG_LOG, FLAG_RECORDS, Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::expect;
-use crate::types::{Seq, Txn};
 
 /// The longest frame of a request.
 pub const REQUEST_FRAME_MAX: usize = 64;

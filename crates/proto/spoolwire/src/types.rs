@@ -1,50 +1,8 @@
-//! The numbers in frames, each with a type of its own.
+//! Limits of frames, and the state of queues and nodes.
 
-use std::fmt;
-
-use vere_units::{QueueId, RecordId};
+use vere_units::{Incarnation, QueueId, RecordId, Txn};
 
 use crate::charter::{KeptGrants, QueueCharter};
-
-macro_rules! number {
-    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-        pub struct $name(pub $inner);
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
-
-        impl From<$inner> for $name {
-            fn from(number: $inner) -> Self {
-                Self(number)
-            }
-        }
-
-        impl From<$name> for $inner {
-            fn from(number: $name) -> Self {
-                number.0
-            }
-        }
-    };
-}
-
-number! {
-    /// The transaction number of a mutation within its group: 1, 2, 3 and so on without a gap. 0 stands for
-    /// "no transaction yet".
-    Txn(u64)
-}
-number! {
-    /// Matches an answer with the request; the asking side chooses the number.
-    Seq(u64)
-}
-number! {
-    /// The life of a node's memory: a node that lost its records returns with a new number.
-    Incarnation(u64)
-}
 
 /// The most queues of a group: the number of a queue is lower.
 pub const QUEUES_MAX: u32 = 262_144;
@@ -57,14 +15,6 @@ pub const META_MAX: usize = 1 << 20;
 
 /// The most transactions of an owner in flight, and the window for which a node remembers refusals.
 pub const WINDOW_TXNS_MAX: u64 = 65_536;
-
-impl Txn {
-    /// The following number.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-}
 
 /// The capacity of a queue; a PUT above the capacity is refused with `QUEUE_FULL`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
