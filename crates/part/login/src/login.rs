@@ -8,8 +8,7 @@ use std::thread::available_parallelism;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vere_directory::{Directory, Login};
 use vere_ports::directory::{Account, AccountName, StoreError};
-use vere_sasl::ScramKeys;
-use vere_sasl::server::PasswordAttempt;
+use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
 
 use super::guessing::{Attempt, EXCHANGE_PATIENCE, Outcome, PASSWORD_PATIENCE, Throttle};
 use vere_process::places::Client;
@@ -19,28 +18,6 @@ const CHECKS_MAX: usize = 8;
 /// Passwords waiting for a check; further attempts get a temporary failure at once. At some 50 ms a password, the
 /// last attempt in the queue waits for a few seconds.
 const WAITING_MAX: usize = 256;
-
-/// What came of a password.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Checked {
-    /// The password is correct; the value is the account.
-    Accepted(String),
-    /// Wrong password, unknown account, or no right to act as the other account.
-    Rejected,
-    /// The check is impossible at present.
-    Unavailable,
-}
-
-/// What came of looking for an account's keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Keys {
-    /// The account, and its keys.
-    Found(String, ScramKeys),
-    /// Unknown account, or an account without keys.
-    Unknown,
-    /// The directory cannot be read at present.
-    Unavailable,
-}
 
 /// Fingerprint of an account's credentials. A session whose fingerprint no longer matches was opened with an old
 /// password and loses its rights.
@@ -106,16 +83,16 @@ impl Logins {
         client: Client,
         directory: Directory,
         attempt: PasswordAttempt,
-    ) -> Checked {
+    ) -> PasswordOutcome {
         let begun = self
             .throttle
             .begin(client, &attempt.authcid, PASSWORD_PATIENCE);
         let begun = begun.await;
         let checked = self.check(directory, attempt).await;
         begun.settle(match checked {
-            Checked::Accepted(_) => Outcome::Succeeded,
-            Checked::Rejected => Outcome::Failed,
-            Checked::Unavailable => Outcome::Unknown,
+            PasswordOutcome::Accepted { .. } => Outcome::Succeeded,
+            PasswordOutcome::Rejected => Outcome::Failed,
+            PasswordOutcome::Unavailable => Outcome::Unknown,
         });
         checked
     }
@@ -127,13 +104,13 @@ impl Logins {
             .await
     }
 
-    async fn check(&self, directory: Directory, attempt: PasswordAttempt) -> Checked {
+    async fn check(&self, directory: Directory, attempt: PasswordAttempt) -> PasswordOutcome {
         if !acts_as_itself(&attempt) {
-            return Checked::Rejected;
+            return PasswordOutcome::Rejected;
         }
         let Some(turn) = self.turns.next().await else {
             tracing::warn!("too many passwords wait to be checked");
-            return Checked::Unavailable;
+            return PasswordOutcome::Unavailable;
         };
         // Argon2id takes tens of milliseconds on purpose: not on the thread that serves everybody.
         let checked = tokio::task::spawn_blocking(move || {
@@ -141,13 +118,15 @@ impl Logins {
             directory.verify_password(&attempt.authcid, &attempt.password)
         });
         match checked.await {
-            Ok(Ok(Login::Accepted(account))) => Checked::Accepted(account.to_string()),
-            Ok(Ok(Login::Rejected)) => Checked::Rejected,
+            Ok(Ok(Login::Accepted(account))) => PasswordOutcome::Accepted {
+                account: account.to_string(),
+            },
+            Ok(Ok(Login::Rejected)) => PasswordOutcome::Rejected,
             Ok(Err(error)) => {
                 tracing::error!(%error, "password cannot be checked");
-                Checked::Unavailable
+                PasswordOutcome::Unavailable
             }
-            Err(_) => Checked::Unavailable,
+            Err(_) => PasswordOutcome::Unavailable,
         }
     }
 }
@@ -187,13 +166,16 @@ fn acts_as_itself(attempt: &PasswordAttempt) -> bool {
 }
 
 /// Finds the keys of a user.
-pub fn scram_keys(directory: &Directory, username: &str) -> Keys {
+pub fn scram_keys(directory: &Directory, username: &str) -> ScramLookup {
     match directory.scram_keys(username) {
-        Ok(Some((account, keys))) => Keys::Found(account.to_string(), keys),
-        Ok(None) => Keys::Unknown,
+        Ok(Some((account, keys))) => ScramLookup::Found {
+            account: account.to_string(),
+            keys,
+        },
+        Ok(None) => ScramLookup::Unknown,
         Err(error) => {
             tracing::error!(%error, "keys cannot be looked up");
-            Keys::Unavailable
+            ScramLookup::Unavailable
         }
     }
 }

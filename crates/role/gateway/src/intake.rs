@@ -10,13 +10,11 @@ use std::time::Instant;
 use bytes::Bytes;
 use vere_ports::directory::AccountName;
 use vere_queue::{Envelope, Mail, Report, ReportKind, ReportedRecipient, ScheduleHead, TlsWish};
-use vere_sasl::server::PasswordAttempt;
+use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
 use vere_settings::Settings;
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
-use vere_smtp::server::{
-    AuthOutcome, ClientRights, Message, Peer, ScramLookup, Server, SessionInfo, received_header,
-};
+use vere_smtp::server::{ClientRights, Message, Peer, Server, SessionInfo, received_header};
 use vere_telemetry::metrics::TurnedAway;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
@@ -30,7 +28,7 @@ use super::service::Service;
 use super::{clock, convert, signing, telling, throttle};
 use vere_delivery::{Lines, Notice};
 use vere_login::guessing::{Attempt, Outcome};
-use vere_login::login::{self, Checked, Keys, Logins, Print};
+use vere_login::login::{self, Logins, Print};
 use vere_process::places::Client;
 use vere_spoolwire::Batch;
 use vere_spoolwire::SpoolError;
@@ -38,7 +36,7 @@ use vere_spoolwire::SpoolError;
 /// Answers the questions of receiving sessions.
 pub(super) trait Intake {
     /// Whether the password is right and may act as wished.
-    async fn password(&self, session: &Server, attempt: PasswordAttempt) -> AuthOutcome;
+    async fn password(&self, session: &Server, attempt: PasswordAttempt) -> PasswordOutcome;
     /// The SCRAM keys of a user.
     async fn scram_user(&self, session: &Server, username: &str) -> ScramLookup;
     /// Takes note of who has logged in.
@@ -137,18 +135,14 @@ impl ServiceIntake {
 }
 
 impl Intake for ServiceIntake {
-    async fn password(&self, session: &Server, attempt: PasswordAttempt) -> AuthOutcome {
+    async fn password(&self, session: &Server, attempt: PasswordAttempt) -> PasswordOutcome {
         self.exchange.take();
         let client = Client::at(session.peer().address.ip());
         let directory = self.group.host.process.router.directory.clone();
         // Before the check: the directory may change the account meanwhile.
         self.shown.set(Print::of_user(&directory, &attempt.authcid));
         // Boxed for the same reason as what follows a message.
-        match Box::pin(self.logins.password(client, directory, attempt)).await {
-            Checked::Accepted(account) => AuthOutcome::Accepted { account },
-            Checked::Rejected => AuthOutcome::Rejected,
-            Checked::Unavailable => AuthOutcome::Unavailable,
-        }
+        Box::pin(self.logins.password(client, directory, attempt)).await
     }
 
     async fn scram_user(&self, session: &Server, username: &str) -> ScramLookup {
@@ -159,11 +153,7 @@ impl Intake for ServiceIntake {
         self.exchange.replace(Some(exchange));
         let directory = &self.group.host.process.router.directory;
         self.shown.set(Print::of_user(directory, username));
-        match login::scram_keys(directory, username) {
-            Keys::Found(account, keys) => ScramLookup::Found { account, keys },
-            Keys::Unknown => ScramLookup::Unknown,
-            Keys::Unavailable => ScramLookup::Unavailable,
-        }
+        login::scram_keys(directory, username)
     }
 
     fn follow(&self, session: &Server) {

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use vere_directory::Directory;
 use vere_imap::server::{
-    Answer, Changes, FlagsChanged, LoginOutcome, MailboxChange, MailboxEntry, Opened, Question,
-    Quota, Refusal, ScramLookup, Status, StoreQuery,
+    Answer, Changes, FlagsChanged, MailboxChange, MailboxEntry, Opened, Question, Quota, Refusal,
+    Status, StoreQuery,
 };
 use vere_imap::set::UidSet;
 use vere_ports::directory::AccountName;
-use vere_sasl::server::PasswordAttempt;
+use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
 use vere_store::{MailboxId, MailboxName, ModSeq, StoreError, SystemFlags};
 
 use super::convert::{self, among, flags_of, opened_gone, refusal};
@@ -24,7 +24,7 @@ use super::search;
 use super::sessions::{LetIn, SessionPlace, Sessions};
 use super::steps::{attribute, claim, empty_inbox, inbox, named, operation, special_use};
 use vere_login::guessing::{Attempt, Outcome};
-use vere_login::login::{self, Checked, Keys, Logins, Print};
+use vere_login::login::{self, Logins, Print};
 use vere_process::clock::now;
 use vere_process::places;
 
@@ -133,11 +133,7 @@ impl Client {
                 let exchange = self.logins.exchange(self.address, &username).await;
                 self.exchange = Some(exchange);
                 self.let_in = LetIn::Password(Print::of_user(&self.directory, &username));
-                Answer::ScramUser(match login::scram_keys(&self.directory, &username) {
-                    Keys::Found(account, keys) => ScramLookup::Found { account, keys },
-                    Keys::Unknown => ScramLookup::Unknown,
-                    Keys::Unavailable => ScramLookup::Unavailable,
-                })
+                Answer::ScramUser(login::scram_keys(&self.directory, &username))
             }
             other => match &self.place {
                 Some(place) => self.of_account(place.account().clone(), other).await,
@@ -170,18 +166,17 @@ impl Client {
         Ok(())
     }
 
-    async fn log_in(&mut self, attempt: PasswordAttempt) -> LoginOutcome {
+    async fn log_in(&mut self, attempt: PasswordAttempt) -> PasswordOutcome {
         self.exchange = None;
         let directory = Directory::clone(&self.directory);
         self.let_in = LetIn::Password(Print::of_user(&directory, &attempt.authcid));
-        match self.logins.password(self.address, directory, attempt).await {
-            Checked::Accepted(account) => match self.enter(Some(&account)).await {
-                Ok(()) => LoginOutcome::Accepted { account },
-                Err(_) => LoginOutcome::Unavailable,
-            },
-            Checked::Rejected => LoginOutcome::Rejected,
-            Checked::Unavailable => LoginOutcome::Unavailable,
+        let outcome = self.logins.password(self.address, directory, attempt).await;
+        if let PasswordOutcome::Accepted { account } = &outcome
+            && self.enter(Some(account)).await.is_err()
+        {
+            return PasswordOutcome::Unavailable;
         }
+        outcome
     }
 
     async fn of_account(&mut self, account: AccountName, question: Question) -> Answer {

@@ -6,9 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
-use vere_smtp::server::{
-    Answer, AuthOutcome, ClientRights, Peer, Question, ScramLookup, Server, ServerConfig,
-};
+use vere_sasl::server::{PasswordOutcome, ScramLookup};
+use vere_smtp::server::{Answer, ClientRights, Peer, Question, Server, ServerConfig};
 
 use super::filing;
 use super::reception::Reception;
@@ -66,7 +65,7 @@ async fn answer(reception: &Reception, question: Question) -> Answer {
             let filed = filing::file(reception, *message);
             Answer::Filed(filed.await)
         }
-        Question::Password(_) => Answer::Password(AuthOutcome::Unavailable),
+        Question::Password(_) => Answer::Password(PasswordOutcome::Unavailable),
         Question::ScramUser { .. } => Answer::ScramUser(ScramLookup::Unavailable),
         Question::Client(_) => Answer::Client(Ok(ClientRights::default())),
     }

@@ -3,14 +3,13 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use vere_sasl::server::PasswordAttempt;
+use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
 use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 use vere_smtp::address::AddrSpec;
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{
-    Answer, AuthConfig, AuthOutcome, ClientRights, Message, Peer, Question, Role, ScramLookup,
-    Server, ServerConfig,
+    Answer, AuthConfig, ClientRights, Message, Peer, Question, Role, Server, ServerConfig,
 };
 
 const HOSTNAME: &str = "mx.demo.test";
@@ -139,10 +138,10 @@ fn account(name: &str) -> Option<&'static str> {
         .find(|account| *account == name)
 }
 
-fn password(attempt: &PasswordAttempt) -> AuthOutcome {
+fn password(attempt: &PasswordAttempt) -> PasswordOutcome {
     match password_of(attempt) {
-        Some(account) => AuthOutcome::Accepted { account },
-        None => AuthOutcome::Rejected,
+        Some(account) => PasswordOutcome::Accepted { account },
+        None => PasswordOutcome::Rejected,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The answers of the host.
 
 use bytes::Bytes;
-use vere_sasl::ScramKeys;
+use vere_sasl::server::{PasswordOutcome, ScramLookup};
 
 use crate::date::DateTime;
 use crate::flags::Flags;
@@ -17,7 +17,7 @@ use super::refusal::Refusal;
 #[derive(Debug)]
 pub enum Answer {
     /// To [`Question::Password`](super::Question::Password).
-    Login(LoginOutcome),
+    Login(PasswordOutcome),
     /// To [`Question::ScramUser`](super::Question::ScramUser).
     ScramUser(ScramLookup),
     /// To [`Question::Mailboxes`](super::Question::Mailboxes); in any order.
@@ -44,36 +44,6 @@ pub enum Answer {
     Found(Result<Found, Refusal>),
     /// To [`Question::Quota`](super::Question::Quota).
     Quota(Result<Quota, Refusal>),
-}
-
-/// The result of verifying a password.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LoginOutcome {
-    /// It is right.
-    Accepted {
-        /// The account's own name.
-        account: String,
-    },
-    /// The user does not exist, the password is wrong, or the user may not act as the other.
-    Rejected,
-    /// The password cannot be verified now.
-    Unavailable,
-}
-
-/// The result of looking up a user's keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ScramLookup {
-    /// The user exists.
-    Found {
-        /// The account's own name.
-        account: String,
-        /// Its keys.
-        keys: ScramKeys,
-    },
-    /// The user does not exist or has no keys for SCRAM; the exchange continues with fake keys.
-    Unknown,
-    /// The lookup is impossible now.
-    Unavailable,
 }
 
 /// A mailbox in the list.

@@ -1,10 +1,12 @@
 //! LOGIN and AUTHENTICATE (RFC 9051 sections 6.2.2 and 6.2.3).
 
-use vere_sasl::server::{Exchange, Failure, Login, LoginResult, PasswordAttempt, Step as SaslStep};
+use vere_sasl::server::{
+    Exchange, Failure, Login, LoginResult, PasswordAttempt, PasswordOutcome, ScramLookup,
+    Step as SaslStep,
+};
 use vere_sasl::{Mechanism, NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX};
 use vere_units::Secret;
 
-use super::answer::{LoginOutcome, ScramLookup};
 use super::question::Question;
 use super::{About, Phase, Server, Session};
 
@@ -122,11 +124,16 @@ impl Server {
         }
     }
 
-    pub(super) fn password_answered(&mut self, tag: String, login: Login, outcome: LoginOutcome) {
+    pub(super) fn password_answered(
+        &mut self,
+        tag: String,
+        login: Login,
+        outcome: PasswordOutcome,
+    ) {
         match outcome {
-            LoginOutcome::Accepted { account } => self.authenticated(&tag, login, account),
-            LoginOutcome::Rejected => self.auth_failed(tag, login, Failure::Credentials),
-            LoginOutcome::Unavailable => self.auth_undecided(&tag, login),
+            PasswordOutcome::Accepted { account } => self.authenticated(&tag, login, account),
+            PasswordOutcome::Rejected => self.auth_failed(tag, login, Failure::Credentials),
+            PasswordOutcome::Unavailable => self.auth_undecided(&tag, login),
         }
     }
 

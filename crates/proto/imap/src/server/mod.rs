@@ -61,8 +61,8 @@ use output::Output;
 use selected::Selected;
 
 pub use answer::{
-    Answer, Appended, Changes, Copied, FlagsChanged, FlagsOf, Found, Gone, LoginOutcome,
-    MailboxEntry, Messages, Opened, Quota, Row, ScramLookup, Status,
+    Answer, Appended, Changes, Copied, FlagsChanged, FlagsOf, Found, Gone, MailboxEntry, Messages,
+    Opened, Quota, Row, Status,
 };
 pub use config::{Peer, ServerConfig};
 pub use question::{

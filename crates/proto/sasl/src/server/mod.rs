@@ -38,6 +38,36 @@ pub struct PasswordAttempt {
     pub password: Secret<String>,
 }
 
+/// The result of verifying a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PasswordOutcome {
+    /// It is right.
+    Accepted {
+        /// The account's own name.
+        account: String,
+    },
+    /// The user does not exist, the password is wrong, or the user may not act as the other.
+    Rejected,
+    /// The password cannot be verified now.
+    Unavailable,
+}
+
+/// The result of looking up a user's keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScramLookup {
+    /// The user exists.
+    Found {
+        /// The account's own name.
+        account: String,
+        /// Its keys.
+        keys: ScramKeys,
+    },
+    /// The user does not exist or has no keys for SCRAM; the exchange continues with fake keys.
+    Unknown,
+    /// The lookup is impossible now.
+    Unavailable,
+}
+
 /// The next step of the host in an exchange.
 #[derive(Debug)]
 pub enum Step {

@@ -4,11 +4,13 @@ use std::borrow::Cow;
 
 use crate::command::AuthCommand;
 use vere_sasl::Mechanism;
-use vere_sasl::server::{Exchange, Failure, Login, LoginResult, Step as SaslStep};
+use vere_sasl::server::{
+    Exchange, Failure, Login, LoginResult, PasswordOutcome, ScramLookup, Step as SaslStep,
+};
 
 use super::line::LineError;
 use super::output::Fixed;
-use super::question::{AuthOutcome, Question, ScramLookup};
+use super::question::Question;
 use super::{About, Phase, Server, replies};
 
 /// An authentication exchange that waits for the client or for keys.
@@ -126,11 +128,11 @@ impl Server {
         }
     }
 
-    pub(super) fn password_answered(&mut self, login: Login, outcome: AuthOutcome) {
+    pub(super) fn password_answered(&mut self, login: Login, outcome: PasswordOutcome) {
         match outcome {
-            AuthOutcome::Accepted { account } => self.authenticated(login, account),
-            AuthOutcome::Rejected => self.auth_failed(login, Failure::Credentials),
-            AuthOutcome::Unavailable => self.auth_undecided(login),
+            PasswordOutcome::Accepted { account } => self.authenticated(login, account),
+            PasswordOutcome::Rejected => self.auth_failed(login, Failure::Credentials),
+            PasswordOutcome::Unavailable => self.auth_undecided(login),
         }
     }
 

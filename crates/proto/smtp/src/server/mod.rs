@@ -93,7 +93,7 @@ use session::{Counts, Forwarded, Session};
 pub use config::{AuthConfig, Extensions, Peer, Role, ServerConfig, TlsInfo};
 pub use message::{Message, Protocol, SessionInfo};
 pub use notes::{Notes, Refused};
-pub use question::{Answer, AuthOutcome, ClientRights, Question, ScramLookup, Step};
+pub use question::{Answer, ClientRights, Question, Step};
 pub use received::received_header;
 pub use tally::Tally;
 

@@ -2,8 +2,7 @@
 
 use crate::command::{MailFrom, RcptTo};
 use crate::refusal::Refusal;
-use vere_sasl::ScramKeys;
-use vere_sasl::server::PasswordAttempt;
+use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
 
 use super::config::Peer;
 use super::message::Message;
@@ -59,7 +58,7 @@ pub enum Question {
 #[derive(Debug)]
 pub enum Answer {
     /// To [`Question::Password`].
-    Password(AuthOutcome),
+    Password(PasswordOutcome),
     /// To [`Question::ScramUser`].
     ScramUser(ScramLookup),
     /// To [`Question::Mail`] and [`Question::Recipient`].
@@ -70,36 +69,6 @@ pub enum Answer {
     Filed(Vec<Result<(), Refusal>>),
     /// To [`Question::Client`].
     Client(Result<ClientRights, Refusal>),
-}
-
-/// The result of verifying a password.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AuthOutcome {
-    /// It is right.
-    Accepted {
-        /// The account's own name.
-        account: String,
-    },
-    /// The user does not exist, the password is wrong, or the user may not act as the other.
-    Rejected,
-    /// The password cannot be verified now.
-    Unavailable,
-}
-
-/// The result of looking up a user's keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ScramLookup {
-    /// The user exists.
-    Found {
-        /// The account's own name.
-        account: String,
-        /// Its keys.
-        keys: ScramKeys,
-    },
-    /// The user does not exist or has no keys for SCRAM; the exchange continues with fake keys.
-    Unknown,
-    /// The lookup is impossible now.
-    Unavailable,
 }
 
 /// What a client behind a proxy may do, as the fields of [`Peer`].

@@ -13,11 +13,12 @@ use std::sync::Arc;
 use vere_units::Timestamp;
 
 use super::{
-    Answer, AuthConfig, AuthOutcome, ClientRights, Message, Peer, Question, Role, ScramLookup,
-    Server, ServerConfig, Step, Tally, TlsInfo,
+    Answer, AuthConfig, ClientRights, Message, Peer, Question, Role, Server, ServerConfig, Step,
+    Tally, TlsInfo,
 };
 use crate::refusal::Refusal;
 use crate::reply::EnhancedStatusCode;
+use vere_sasl::server::{PasswordOutcome, ScramLookup};
 use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 
 /// A host that answers by simple rules and writes down what it hears.
@@ -191,11 +192,13 @@ impl Host {
                 })
             }
             Question::Password(attempt) => Answer::Password(match attempt.authcid.as_str() {
-                "broken" => AuthOutcome::Unavailable,
-                "tim" if attempt.password.expose() == "tanstaaftanstaaf" => AuthOutcome::Accepted {
-                    account: "tim@example.org".to_owned(),
-                },
-                _ => AuthOutcome::Rejected,
+                "broken" => PasswordOutcome::Unavailable,
+                "tim" if attempt.password.expose() == "tanstaaftanstaaf" => {
+                    PasswordOutcome::Accepted {
+                        account: "tim@example.org".to_owned(),
+                    }
+                }
+                _ => PasswordOutcome::Rejected,
             }),
             Question::ScramUser { username } => Answer::ScramUser(match username.as_str() {
                 "broken" => ScramLookup::Unavailable,

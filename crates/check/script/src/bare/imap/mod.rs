@@ -11,9 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vere_imap::limits::Limits;
-use vere_imap::server::{
-    Answer, LoginOutcome, Peer, Question, ScramLookup, Server, ServerConfig, Step,
-};
+use vere_imap::server::{Answer, Peer, Question, Server, ServerConfig, Step};
+use vere_sasl::server::{PasswordOutcome, ScramLookup};
 use vere_sasl::{FakeKeys, Mechanism, NonceSource};
 use vere_units::{ByteSize, Timestamp};
 
@@ -152,8 +151,8 @@ fn answer(
 ) -> Answer {
     match question {
         Question::Password(attempt) => Answer::Login(match password_of(&attempt) {
-            Some(account) => LoginOutcome::Accepted { account },
-            None => LoginOutcome::Rejected,
+            Some(account) => PasswordOutcome::Accepted { account },
+            None => PasswordOutcome::Rejected,
         }),
         Question::ScramUser { username } => Answer::ScramUser(match scram_keys_of(&username) {
             Some(keys) => ScramLookup::Found {

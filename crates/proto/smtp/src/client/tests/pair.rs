@@ -12,10 +12,10 @@ use crate::client::{Client, ClientConfig, ClientStep, OutgoingMessage, Transacti
 use crate::command::BodyType;
 use crate::refusal::Refusal;
 use crate::server::{
-    Answer, AuthConfig, AuthOutcome, Message, Peer, Question, Role, ScramLookup, Server,
-    ServerConfig, Step, TlsInfo,
+    Answer, AuthConfig, Message, Peer, Question, Role, Server, ServerConfig, Step, TlsInfo,
 };
 use vere_sasl::client::Credentials;
+use vere_sasl::server::{PasswordOutcome, ScramLookup};
 use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -159,11 +159,11 @@ impl Pair {
                 if (attempt.authcid.as_str(), attempt.password.expose().as_str())
                     == ("tim", "secret")
                 {
-                    AuthOutcome::Accepted {
+                    PasswordOutcome::Accepted {
                         account: attempt.authcid,
                     }
                 } else {
-                    AuthOutcome::Rejected
+                    PasswordOutcome::Rejected
                 },
             ),
             Question::ScramUser { username } => {
