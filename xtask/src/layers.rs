@@ -69,7 +69,7 @@ const LAYERS: &[Layer] = &[
     inner("crates/engine", &[BASE, SHARED, PROTOCOLS]),
     // A signature covers the header that its readers find.
     outer("crates/host/dkim", &[BASE, SHARED]),
-    // Registers, sinks and authorities are reached by one client.
+    // Registers, sinks and authorities are reached by one client; metrics and challenges have one server.
     outer("crates/host/http", &[BASE]),
     outer("crates/host", &[BASE, &["crates/host/http"]]),
     outer(
