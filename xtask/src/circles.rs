@@ -48,7 +48,7 @@ const fn agreed(folder: &'static str, files: usize, modules: usize) -> Agreed {
 /// The present circles. A number may only fall; a crate outside the list has no circles.
 const AGREED: &[Agreed] = &[
     agreed("bench", 3, 0),
-    agreed("crates/app/vere", 2, 0),
+    agreed("crates/app/cli", 2, 0),
     agreed("crates/base/ports", 2, 0),
     agreed("crates/check/script", 3, 0),
     agreed("crates/check/sim", 12, 0),

@@ -1,12 +1,12 @@
-//! `vere`: a whole mail system. The binary wires the engines to the hosts and runs every process: the supervisor, its
-//! roles, and the commands.
+//! `vere`: a whole mail system. The program links every process, the supervisor, its roles and the commands; the
+//! table in [`roles`] has their functions.
 //!
-//! Reading order: [`cli`] (the command line), then the crates of the processes: `vere-supervisor` (starts the roles),
+//! Reading order: `vere-cli` (the command line), then the crates of the processes: `vere-supervisor` (starts the roles),
 //! `vere-role-gateway` (the path of a message), `vere-role-store` (the mailboxes), `vere-role-node` (the spool) and
 //! `vere-role-signer` (the private keys). `vere-sendmail` takes mail from local programs, `vere-transfer` imports and
 //! exports mail; the commands reach a running gateway through `vere-control`.
 
-mod cli;
+mod roles;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -15,8 +15,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::Cli;
+use vere_cli::Cli;
 use vere_process::outcome::Outcome;
+
+use roles::ROLES;
 
 /// Beside thousands of connections the C library's took up to a sixth of a gateway's time.
 #[global_allocator]
@@ -28,7 +30,7 @@ fn main() -> ExitCode {
     if let Some((name, words)) = vere_sendmail::called(&arguments) {
         return vere_sendmail::run(&name, &words);
     }
-    match cli::run(Cli::parse_from(config_behind(arguments))) {
+    match vere_cli::run(Cli::parse_from(config_behind(arguments)), &ROLES) {
         Ok(Outcome::Print(text)) => print(&text),
         Ok(Outcome::Report(text, code)) => {
             print(&text);

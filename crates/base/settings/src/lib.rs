@@ -31,6 +31,7 @@ mod cross;
 mod directory_store;
 mod document;
 mod errors;
+mod folders;
 mod kind;
 mod mail_store;
 mod manual;

@@ -41,6 +41,16 @@ pub struct Destination {
 }
 
 impl Place {
+    /// Returns the place of a fixed next hop; an IPv6 address gets brackets.
+    #[must_use]
+    pub fn relay(host: &str, port: u16) -> Self {
+        Self::Relay(if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        })
+    }
+
     /// Returns the destination of messages whose senders have this wish. Mailboxes of this system need no
     /// encryption, and have one queue.
     #[must_use]

@@ -6,6 +6,7 @@
 mod error;
 pub mod queues;
 mod requests;
+mod routes;
 mod rows;
 mod top;
 
@@ -21,6 +22,7 @@ pub use vere_delivery::{Acted, Action, HoldOutcome, MessageChange, Selection};
 
 pub use error::{AskError, Peer};
 pub use requests::{OrderChange, Request, StoreRequest, TopOrder};
+pub use routes::place_of;
 pub use rows::{HoldRow, MessageRow, OrderRow, QueueRow, ReplicaLine};
 pub use top::{Budget, HeaviestClient, TopSample, TopTotals};
 

@@ -4,7 +4,6 @@ mod error;
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +19,7 @@ pub use self::error::DrainError;
 use super::connecting::link_options;
 use super::error::GatewayError;
 use super::group;
-use super::process::{Process, trace_directory};
+use super::process::Process;
 use super::takeover::{self, End, Progress};
 use vere_link as nodes;
 use vere_link::link::{SpoolLink, random_life};
@@ -32,11 +31,6 @@ use vere_process::wording::messages;
 const TELL: Duration = Duration::from_secs(2);
 /// Pause before a node that did not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-
-/// Where the events of a drain lie while a gateway runs on the same machine.
-pub fn drain_trace_directory(settings: &Settings) -> PathBuf {
-    settings.data.join("trace-drain")
-}
 
 /// Drains the groups of the given gateways, or of all dead gateways. With `force`, also drains the group of a live
 /// gateway, which then ends. Writes progress to `out`.
@@ -191,11 +185,11 @@ impl Drain<'_> {
         if let Some(process) = &self.process {
             return Ok(Rc::clone(process));
         }
-        let mut trace = trace_directory(self.settings);
+        let mut trace = self.settings.trace_directory();
         let mut settings = Arc::clone(self.settings);
         if UnixStream::connect(&self.settings.control.socket).is_ok() {
             // A gateway runs here, and writes there.
-            trace = drain_trace_directory(self.settings);
+            trace = self.settings.drain_trace_directory();
             let records = Arc::make_mut(&mut settings).records.as_mut();
             if let Some(RecordSink::File { path, .. }) = records.map(|records| &mut records.to) {
                 path.as_mut_os_string().push(".drain");

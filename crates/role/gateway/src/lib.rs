@@ -48,7 +48,7 @@ mod throttle;
 mod top;
 mod unrouted;
 
-pub use self::drain::{DrainError, drain, drain_trace_directory};
+pub use self::drain::{DrainError, drain};
 pub use self::error::GatewayError;
 pub use self::event_lines::EventTargetError;
 
@@ -71,8 +71,6 @@ use self::groups::Groups;
 use self::intake::GatewayIntakes;
 use self::listeners::Reception;
 use self::process::Process;
-pub use self::process::trace_directory;
-pub use self::routing::{relay, route as destination_of};
 use self::service::Service;
 use vere_link::link::SpoolLink;
 use vere_process::failure::Failure;
@@ -131,7 +129,7 @@ async fn serve(
     let (options, _mark) = connecting::own(&settings).await?;
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
-    let trace = trace_directory(&settings);
+    let trace = settings.trace_directory();
     let process = Rc::new(Process::open(settings, &trace)?);
     let group = Rc::new(group::new(&process, link));
     let groups = Rc::new(Groups::new(Rc::clone(&group)));

@@ -6,8 +6,6 @@ use vere_settings::{
     DestinationLimits, DestinationPriority, DestinationScope, NextHop, RoutePattern, Settings,
 };
 
-use super::routing::relay;
-
 /// Makes the delivery policy.
 pub(super) fn policy(settings: &Settings) -> Policy {
     let delivery = &settings.delivery;
@@ -42,7 +40,9 @@ fn scope(scope: &DestinationScope) -> Option<Scope> {
         DestinationScope::Domain(pattern) => Scope::Domains(names(pattern)),
         DestinationScope::Mx(pattern) => Scope::Hosts(names(pattern)),
         DestinationScope::NextHop(NextHop::Local) => Scope::Place(Place::Local),
-        DestinationScope::NextHop(NextHop::Host { host, port }) => Scope::Place(relay(host, *port)),
+        DestinationScope::NextHop(NextHop::Host { host, port }) => {
+            Scope::Place(Place::relay(host, *port))
+        }
         // The parser of the settings refuses this value.
         DestinationScope::NextHop(NextHop::Mx) => return None,
     })

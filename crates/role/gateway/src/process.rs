@@ -1,7 +1,7 @@
 //! State that exists once per process; all groups of queues share the state.
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -22,11 +22,6 @@ use vere_outbound::{Outbound, OutboundError};
 use vere_process::clock;
 use vere_process::memory::{BodyMemory, DISK, MEMORY};
 use vere_process::secret;
-
-/// Returns the directory with the events of every message.
-pub fn trace_directory(settings: &Settings) -> PathBuf {
-    settings.data.join("trace")
-}
 
 /// The state of the process, shared by its groups. All tasks run on one thread, so no locks are needed.
 #[derive(Debug)]

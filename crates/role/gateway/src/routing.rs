@@ -17,6 +17,7 @@ use vere_smtp::server::Message;
 use vere_units::{Timestamp, TraceId};
 
 use super::convert;
+use vere_control::place_of;
 use vere_delivery::Part;
 
 /// Resolves recipients by the directory and routes remote ones by the settings.
@@ -74,7 +75,7 @@ impl Router {
             (Place::Local, mailbox(settings, account, tag.as_deref()))
         };
         let remote = |address: &AddrSpec| {
-            let place = route(settings, address.domain());
+            let place = place_of(settings, address.domain());
             (place, address.as_str().to_owned())
         };
         let resolution = resolved.map_err(|error| unavailable(&error))?;
@@ -122,7 +123,7 @@ impl Router {
         match self.directory.is_local_domain(domain) {
             Ok(true) => Place::Local,
             // The acceptance of mail reports an unreadable directory.
-            Ok(false) | Err(_) => route(settings, domain),
+            Ok(false) | Err(_) => place_of(settings, domain),
         }
     }
 
@@ -142,7 +143,7 @@ impl Router {
             Place::Relay(_) => {
                 let mut routes = settings.routes.iter();
                 let leads = routes.any(|route| match &route.next_hop {
-                    NextHop::Host { host, port } => relay(host, *port) == *place,
+                    NextHop::Host { host, port } => Place::relay(host, *port) == *place,
                     NextHop::Mx | NextHop::Local => false,
                 });
                 leads.then_some(()).ok_or(None)
@@ -285,25 +286,6 @@ fn mailbox(settings: &Settings, account: &AccountName, tag: Option<&str>) -> Str
         }
         _ => account.to_string(),
     }
-}
-
-/// Returns the place of mail for a remote domain.
-pub fn route(settings: &Settings, domain: &str) -> Place {
-    let bare = domain.trim_end_matches('.');
-    match settings.route(bare).map(|route| &route.next_hop) {
-        None | Some(NextHop::Mx) => Place::Domain(bare.to_ascii_lowercase()),
-        Some(NextHop::Local) => Place::Local,
-        Some(NextHop::Host { host, port }) => relay(host, *port),
-    }
-}
-
-/// Returns the place of a fixed next hop.
-pub fn relay(host: &str, port: u16) -> Place {
-    Place::Relay(if host.contains(':') {
-        format!("[{host}]:{port}")
-    } else {
-        format!("{host}:{port}")
-    })
 }
 
 /// Groups recipients into one part per destination, each recipient once, in the given order.

@@ -19,6 +19,7 @@ use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
 use vere_smtp::client::{OutgoingMessage, RecipientOutcome};
 use vere_smtp::command::RcptTo;
 
+use vere_control::place_of;
 use vere_outbound::hosts::Host;
 use vere_outbound::{Hosts, Opened, Outbound, OutboundMetrics, Progress, Unroutable, drive};
 use vere_process::clock;
@@ -157,7 +158,7 @@ struct Dialling {
 
 impl Dialling {
     async fn report(&self, target: &str) -> Report {
-        let place = vere_role_gateway::destination_of(&self.settings, self.recipient.domain());
+        let place = place_of(&self.settings, self.recipient.domain());
         let destination = place.with(self.wish);
         let mut report = Report {
             target: target.to_owned(),

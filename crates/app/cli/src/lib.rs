@@ -1,4 +1,7 @@
-//! The commands of the command line.
+//! The commands of `vere`.
+//!
+//! No code of a role is linked here but the store's maintenance: the program hands over [`Roles`], so that a change
+//! inside a role leaves this crate as it is built.
 
 mod account;
 mod alias;
@@ -15,8 +18,9 @@ mod pages;
 mod queue;
 mod quickstart;
 mod role;
+mod roles;
 mod spool;
-pub(crate) mod trace;
+mod trace;
 
 use std::ffi::OsString;
 
@@ -28,11 +32,12 @@ use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
 
 use config_arg::ConfigArg;
+pub use roles::{Roles, Run, Start};
 
 /// The mail system: accept, store and deliver mail.
 #[derive(Debug, Parser)]
 #[command(name = "vere", version, max_term_width = 100)]
-pub(crate) struct Cli {
+pub struct Cli {
     #[command(subcommand)]
     command: Command,
 }
@@ -182,7 +187,7 @@ enum Command {
 ///
 /// # Errors
 /// The reason why the command failed.
-pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
+pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
     let text = match cli.command {
         Command::Serve { config } => {
             let (path, settings) = config.load()?;
@@ -203,8 +208,8 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         }
         Command::Config { command } => config::run(&command)?,
         Command::Demo { command } => return demo::run(&command),
-        Command::Queue { config, command } => queue::run(&command, &config.load()?.1)?,
-        Command::Spool { config, command } => spool::run(&command, &config.load()?.1)?,
+        Command::Queue { config, command } => queue::run(&command, &config.load()?.1, roles)?,
+        Command::Spool { config, command } => spool::run(&command, &config.load()?.1, roles)?,
         Command::Store { config, command } => {
             let settings = config.load()?.1;
             return Ok(vere_role_store::maintenance::run(&command, &settings)?);
@@ -226,7 +231,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
             return bench::replace(std::iter::once("sink".into()).chain(words));
         }
         Command::Bench { words } => return bench::replace(words),
-        Command::Role { config, role } => return role::run(role, config.file()),
+        Command::Role { config, role } => return role::run(role, config.file(), roles),
     };
     Ok(Outcome::Print(text))
 }

@@ -13,8 +13,8 @@ use vere_ports::directory::{AccountName, DomainName};
 use vere_settings::Settings;
 use vere_units::Secret;
 
-use crate::cli::account::new_credentials;
-use crate::cli::quickstart::files::write_file;
+use crate::account::new_credentials;
+use crate::quickstart::files::write_file;
 use vere_process::failure::Failure;
 
 /// The domain of the demo's own mailboxes.

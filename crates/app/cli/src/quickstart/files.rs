@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{User, geteuid};
 use vere_ports::directory::{AccountName, DomainName};
 
-use crate::cli::config::memory::DROP_IN;
+use crate::config::memory::DROP_IN;
 use vere_process::failure::Failure;
 
 /// The user of a system that was started as root, if the user exists.
@@ -282,7 +282,7 @@ fn make_folder(path: &Path, mode: u32) -> Result<(), Failure> {
 
 /// Writes a file whole or not at all, and durably: an interrupted start must not leave half a file that the next
 /// start would keep.
-pub(in crate::cli) fn write_file(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+pub(crate) fn write_file(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let temporary = PathBuf::from(name);

@@ -1,14 +1,13 @@
-//! `vere role`: one process of a role. The table of roles (`vere_supervisor::roles`) has the subcommands; the table here
-//! has the functions that run them.
+//! `vere role`: one process of a role. The table of roles (`vere_supervisor::roles`) has the subcommands, the program
+//! the functions that run them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command, FromArgMatches, Subcommand};
-use vere_settings::Settings;
-use vere_supervisor::roles::{self, ROLES};
+use vere_supervisor::roles::{self as table, ROLES};
 use vere_supervisor::spec::RoleSpec;
 
 use vere_process::config as file;
@@ -18,50 +17,7 @@ use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
 use vere_process::settings::role_settings;
 
-/// The function of each role, by its name.
-const RUN: &[(&str, Run)] = &[
-    (
-        "spool",
-        Run::Supervised(|start| {
-            let reload = (start.config, start.level);
-            let node = start.instance.unwrap_or_default();
-            vere_role_node::run(&start.settings, &node, Some(reload))
-        }),
-    ),
-    (
-        "signer",
-        Run::Supervised(|start| vere_role_signer::run(&start.settings, &start.config, start.level)),
-    ),
-    (
-        "store",
-        Run::Supervised(|start| vere_role_store::run(start.settings, &start.config, start.level)),
-    ),
-    (
-        vere_parsing::child::ROLE,
-        Run::Alone(|| Ok(vere_parsing::child::run()?)),
-    ),
-    (
-        "gateway",
-        Run::Supervised(|start| vere_role_gateway::run(start.settings, &start.config, start.level)),
-    ),
-];
-
-/// How a role runs.
-enum Run {
-    /// With the accepted settings and a log, for as long as the supervisor lives.
-    Supervised(fn(Start) -> Result<(), Failure>),
-    /// Without settings and log, for as long as the socket to the role that started the process is open.
-    Alone(fn() -> Result<(), Failure>),
-}
-
-/// The environment of a supervised role.
-struct Start {
-    settings: Arc<Settings>,
-    config: PathBuf,
-    level: Level,
-    /// The value of the role's option.
-    instance: Option<String>,
-}
+use crate::roles::{Roles, Run, Start};
 
 /// A subcommand of `vere role`.
 #[derive(Debug)]
@@ -76,7 +32,7 @@ impl FromArgMatches for RoleCommand {
             .subcommand()
             .ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
         let spec =
-            roles::named(name).ok_or_else(|| clap::Error::new(ErrorKind::InvalidSubcommand))?;
+            table::named(name).ok_or_else(|| clap::Error::new(ErrorKind::InvalidSubcommand))?;
         let instance = spec.option.and_then(|option| matches.get_one(option));
         Ok(Self {
             spec,
@@ -100,7 +56,7 @@ impl Subcommand for RoleCommand {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        roles::named(name).is_some()
+        table::named(name).is_some()
     }
 }
 
@@ -119,9 +75,13 @@ fn subcommand(spec: &RoleSpec) -> Command {
 ///
 /// # Errors
 /// When there are no settings, or the role fails.
-pub(super) fn run(command: RoleCommand, config: Option<&Path>) -> Result<Outcome, Failure> {
+pub(super) fn run(
+    command: RoleCommand,
+    config: Option<&Path>,
+    roles: &Roles,
+) -> Result<Outcome, Failure> {
     let RoleCommand { spec, instance } = command;
-    let row = RUN.iter().find(|(name, _)| *name == spec.name);
+    let row = roles.run.iter().find(|(name, _)| *name == spec.name);
     let run = match row {
         Some((_, Run::Supervised(run))) => run,
         Some((_, Run::Alone(run))) => {
@@ -150,13 +110,11 @@ mod tests {
     use clap::{CommandFactory as _, Parser as _};
 
     use super::*;
-    use crate::cli::Cli;
+    use crate::Cli;
 
     #[test]
-    fn both_tables_and_the_command_line_have_the_same_roles() {
+    fn the_table_and_the_command_line_have_the_same_roles() {
         let table: Vec<&str> = ROLES.iter().map(|spec| spec.name).collect();
-        let run: Vec<&str> = RUN.iter().map(|(name, _)| *name).collect();
-        assert_eq!(run, table);
         let cli = Cli::command();
         let role = cli.find_subcommand("role").unwrap();
         let commands: Vec<&str> = role.get_subcommands().map(Command::get_name).collect();

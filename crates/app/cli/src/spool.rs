@@ -15,13 +15,14 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spoolwire::{NodeStat, QueueStat};
 use vere_units::ByteSize;
 
+use crate::roles::Roles;
 use vere_control::ReplicaLine;
 use vere_link::Credentials;
 use vere_link::reader::Reader;
 use vere_process::encryption;
 use vere_process::failure::Failure;
 use vere_process::log;
-use vere_supervisor::roles;
+use vere_supervisor::roles::node_section;
 
 use nodes::{key, replicas};
 
@@ -60,11 +61,15 @@ pub(crate) enum SpoolCommand {
 ///
 /// # Errors
 /// When the settings are incomplete, or a node or the register does not answer.
-pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String, Failure> {
+pub(crate) fn run(
+    command: &SpoolCommand,
+    settings: &Settings,
+    roles: &Roles,
+) -> Result<String, Failure> {
     match command {
         SpoolCommand::Serve { node } => {
-            let _log = log::start(settings, &roles::node_section(node))?;
-            vere_role_node::run(settings, node, None)?;
+            let _log = log::start(settings, &node_section(node))?;
+            (roles.node)(settings, node)?;
             Ok(String::new())
         }
         SpoolCommand::Stat {

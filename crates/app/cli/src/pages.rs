@@ -121,7 +121,7 @@ mod tests {
     use clap::{CommandFactory as _, ValueEnum as _};
 
     use super::*;
-    use crate::cli::Cli;
+    use crate::Cli;
 
     /// Every command of the help, as `vere-queue-list`.
     fn shown(command: &Command, name: &str, found: &mut Vec<String>) {

@@ -8,7 +8,7 @@ use vere_queue::Place;
 use vere_settings::Settings;
 use vere_units::{ByteSize, Span, TraceId};
 
-use crate::cli::json::to_json;
+use crate::json::to_json;
 use vere_control::queues::{self, parse};
 use vere_control::{
     Acted, Action, HoldOutcome, HoldRow, MessageChange, OrderChange, OrderRow, Request, Selection,
@@ -202,7 +202,7 @@ fn next_hop(text: &str, port: u16) -> Result<Place, Failure> {
     if host.is_empty() || host.contains(odd) || port == 0 {
         return Err(wrong());
     }
-    Ok(vere_role_gateway::relay(host, port))
+    Ok(Place::relay(host, port))
 }
 
 /// Counts the waiting messages of a destination, here and in adopted queues.

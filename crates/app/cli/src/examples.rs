@@ -40,7 +40,7 @@ mod tests {
     use clap::{CommandFactory as _, Parser as _};
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::{Cli, Command};
 
     fn pages() -> Vec<&'static str> {
         let heads = TEXT.lines().filter_map(|line| line.strip_prefix('['));

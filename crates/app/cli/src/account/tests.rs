@@ -3,7 +3,7 @@ use vere_directory::Login;
 use vere_units::Secret;
 
 use super::*;
-use crate::cli::{alias, domain};
+use crate::{alias, domain};
 
 #[derive(Parser)]
 enum Command {

@@ -23,7 +23,7 @@ use self::asker::{Asker, News};
 use self::sample::Look;
 use self::screen::{Effect, Screen};
 use self::terminal::{Event, Terminal};
-use crate::cli::json::to_json;
+use crate::json::to_json;
 use vere_process::failure::Failure;
 
 /// The shortest interval between two samples: a shorter interval would only load the gateway.

@@ -30,8 +30,8 @@ pub(crate) fn run(args: &TraceArgs, settings: &Settings) -> Result<String, Failu
     // A running gateway flushes the events in its memory; without a gateway, the files are complete.
     let _ = ask(&settings.control.socket, &Request::FlushTrace);
     let query = query(&args.id);
-    let directory = vere_role_gateway::trace_directory(settings);
-    let drained = vere_role_gateway::drain_trace_directory(settings);
+    let directory = settings.trace_directory();
+    let drained = settings.drain_trace_directory();
     let look = |query: &Query| -> Result<Vec<Trace>, Failure> {
         let mut traces = find(&drained, query, args.limit)?;
         traces.extend(find(&directory, query, args.limit)?);
@@ -124,7 +124,7 @@ mod tests {
         let text = "version = 1\nhostname = \"a.b\"\ndata = \".\"\n";
         let settings = Settings::parse(text, &file.to_string_lossy()).unwrap();
         let (id, now) = (TraceId::new(7), Timestamp::from_millis(1_760_000_000_000));
-        let drained = vere_role_gateway::drain_trace_directory(&settings);
+        let drained = settings.drain_trace_directory();
         let log = TraceLog::open(TraceOptions::new(&drained)).unwrap();
         log.append(&Event {
             rcpt: Some("x@far.test"),

@@ -12,7 +12,7 @@ use vere_spoolwire::NodeStat;
 use vere_units::ByteSize;
 
 use super::nodes::key;
-use crate::cli::json::to_json;
+use crate::json::to_json;
 use vere_link::Credentials;
 use vere_link::reader::Reader;
 use vere_process::encryption;

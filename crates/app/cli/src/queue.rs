@@ -14,6 +14,7 @@ use self::operate::{
     EndArgs, EndingArgs, HoldArgs, OrderArgs, ReleaseArgs, ReturnArgs, SelectionArgs,
 };
 use super::json::to_json;
+use crate::roles::Roles;
 use vere_control::queues::{all, parse};
 use vere_control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
 use vere_process::failure::Failure;
@@ -96,12 +97,16 @@ pub(crate) enum QueueCommand {
 ///
 /// # Errors
 /// When no gateway answers, or the gateway does not know the queue.
-pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<String, Failure> {
+pub(crate) fn run(
+    command: &QueueCommand,
+    settings: &Arc<Settings>,
+    roles: &Roles,
+) -> Result<String, Failure> {
     let socket = &settings.control.socket;
     match command {
         QueueCommand::Drain { group, force, .. } => {
             log::start(settings, "drain")?;
-            vere_role_gateway::drain(settings, group, *force, &mut std::io::stdout())?;
+            (roles.drain)(settings, group, *force, &mut std::io::stdout())?;
             Ok(String::new())
         }
         QueueCommand::List { json } => {

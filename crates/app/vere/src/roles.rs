@@ -1,0 +1,52 @@
+//! The functions of the roles.
+
+use vere_cli::{Roles, Run};
+
+/// The functions, in the order of the table of roles (`vere_supervisor::roles`).
+pub(crate) const ROLES: Roles = Roles {
+    run: &[
+        (
+            "spool",
+            Run::Supervised(|start| {
+                let reload = (start.config, start.level);
+                let node = start.instance.unwrap_or_default();
+                vere_role_node::run(&start.settings, &node, Some(reload))
+            }),
+        ),
+        (
+            "signer",
+            Run::Supervised(|start| {
+                vere_role_signer::run(&start.settings, &start.config, start.level)
+            }),
+        ),
+        (
+            "store",
+            Run::Supervised(|start| {
+                vere_role_store::run(start.settings, &start.config, start.level)
+            }),
+        ),
+        (
+            vere_parsing::child::ROLE,
+            Run::Alone(|| Ok(vere_parsing::child::run()?)),
+        ),
+        (
+            "gateway",
+            Run::Supervised(|start| {
+                vere_role_gateway::run(start.settings, &start.config, start.level)
+            }),
+        ),
+    ],
+    node: |settings, name| vere_role_node::run(settings, name, None),
+    drain: |settings, names, force, out| Ok(vere_role_gateway::drain(settings, names, force, out)?),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::ROLES;
+
+    #[test]
+    fn each_role_of_the_table_has_its_function() {
+        let table = vere_supervisor::roles::ROLES.iter().map(|spec| spec.name);
+        assert!(ROLES.run.iter().map(|(name, _)| *name).eq(table));
+    }
+}
