@@ -1,7 +1,7 @@
 //! The commands of `vere`.
 //!
-//! No code of a role is linked here but the store's maintenance: the program hands over [`Roles`], so that a change
-//! inside a role leaves this crate as it is built.
+//! Of the roles only the store is linked here, for the maintenance of its files. The program hands over [`Roles`]: a
+//! change inside another role compiles no command again.
 
 mod account;
 mod alias;
@@ -32,7 +32,7 @@ use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
 
 use config_arg::ConfigArg;
-pub use roles::{Roles, Run, Start};
+pub use roles::{Drain, Roles, Run, Start};
 
 /// The mail system: accept, store and deliver mail.
 #[derive(Debug, Parser)]

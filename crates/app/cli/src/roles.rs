@@ -15,9 +15,12 @@ pub struct Roles {
     pub run: &'static [(&'static str, Run)],
     /// Runs the spool node of a name on its own, until a signal stops the node.
     pub node: fn(&Settings, &str) -> Result<(), Failure>,
-    /// Drains the groups of these gateways, or of all dead gateways, by force if told; writes progress.
-    pub drain: fn(&Arc<Settings>, &[String], bool, &mut dyn Write) -> Result<(), Failure>,
+    /// Drains the queues of dead gateways.
+    pub drain: Drain,
 }
+
+/// Drains the groups of these gateways, or of all dead gateways, by force if told; writes progress.
+pub type Drain = fn(&Arc<Settings>, &[String], bool, &mut dyn Write) -> Result<(), Failure>;
 
 /// How a role runs.
 #[derive(Debug)]
