@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// Longest request line with its header; a body is not read.
-const REQUEST_OCTETS_MAX: usize = 16 * 1024;
+const REQUEST_OCTETS_MAX: usize = 8 * 1024;
 /// Longest wait for a whole header.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection is closed after this time, also one whose client reads slowly.

@@ -111,11 +111,12 @@ pub(crate) fn soon(options: Options) -> Options {
         .set("gateway.adopt_after", "\"10s\"")
 }
 
-/// Two systems with common nodes; the gateway of the second adopts the queues of the first soon after its death.
-pub(crate) fn dying_and_adopting(options: impl Fn() -> Options) -> (System, System) {
+/// Two systems with common nodes; the gateway of the second adopts the queues of the first, if `adopts` names it, soon
+/// after its death.
+pub(crate) fn dying_and_adopting(adopts: &str, options: impl Fn() -> Options) -> (System, System) {
     let first = System::start(&soon(options()));
     let second = beside(&first, soon(options()), "second");
-    let second = System::start(&second.set("gateway.adopts", "[\"*\"]"));
+    let second = System::start(&second.set("gateway.adopts", adopts));
     wait_states(&first, ["sync", "sync"]);
     (first, second)
 }
@@ -138,7 +139,7 @@ pub(crate) fn adopted(system: &System) -> u64 {
 #[test]
 fn a_live_gateway_delivers_what_a_dead_one_left_and_hands_back_when_it_returns() {
     let next_hop = free_address();
-    let (first, second) = dying_and_adopting(|| Options::to(next_hop));
+    let (first, second) = dying_and_adopting("[\"*\"]", || Options::to(next_hop));
     for number in 0..5 {
         submit(&first, &format!("left {number}"));
     }
@@ -177,7 +178,7 @@ fn names(rows: &[Value]) -> Vec<(Value, Value)> {
 #[test]
 fn what_operators_order_reaches_adopted_queues() {
     let next_hop = free_address();
-    let (first, second) = dying_and_adopting(|| Options::to(next_hop));
+    let (first, second) = dying_and_adopting("[\"*\"]", || Options::to(next_hop));
     for number in 0..4 {
         submit(&first, &format!("left {number}"));
     }
@@ -238,7 +239,7 @@ fn what_operators_order_reaches_adopted_queues() {
 #[test]
 fn a_gateway_killed_under_load_loses_nothing_to_the_one_that_adopts_its_queues() {
     let sink = Counted::start();
-    let (first, second) = dying_and_adopting(|| sink.options());
+    let (first, second) = dying_and_adopting("[\"gateway\"]", || sink.options());
     let rounds = if is_full() { 5 } else { 1 };
     sink.run(first.smtp, rounds, |_| {
         let lines = |text: &str| second.log().matches(text).count();

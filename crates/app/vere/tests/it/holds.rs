@@ -130,8 +130,9 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
 #[test]
 fn a_held_message_stays_held_where_its_queue_is_adopted() {
     let next_hop = free_address();
-    let (first, second) =
-        dying_and_adopting(|| Options::to(next_hop).set("delivery.retry", "[\"1s\"]"));
+    let (first, second) = dying_and_adopting("[\"*\"]", || {
+        Options::to(next_hop).set("delivery.retry", "[\"1s\"]")
+    });
     let destination = format!("relay:{next_hop}");
     first.command(&["queue", "hold", &destination]);
     let ids = submit(&first, 3);
