@@ -8,9 +8,9 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 
 use nix::errno::Errno;
-use nix::sys::prctl;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Request, WireError, answer, read_request_head};
+use vere_mime::wire::{HEAD_OCTETS, Request, WireError, answer, read_request_head, ready};
+use vere_sandbox::{Layers, Sandbox, calls};
 
 use super::terms::OCTETS_A_SECOND;
 pub use super::terms::{ENVIRONMENT, ROLE};
@@ -92,7 +92,7 @@ pub fn serve(
     mut limits: Limits,
     answer: impl Fn(Request, &[u8]) -> Result<Vec<u8>, WireError>,
 ) -> io::Result<()> {
-    stream.write_all(&READY_FRAME)?;
+    stream.write_all(&ready(limits.layers.octet()))?;
     let mut message = Vec::new();
     let mut head = [0; HEAD_OCTETS];
     loop {
@@ -117,9 +117,18 @@ pub fn serve(
     }
 }
 
+/// What the process may do: answer requests. Standard input is open already.
+const SANDBOX: Sandbox<'_> = Sandbox {
+    files: 0,
+    calls: &[calls::ORDINARY, calls::STREAM],
+    refused: calls::LOOKING,
+};
+
 /// The limits of the process.
 #[derive(Debug)]
 pub struct Limits {
+    /// The layers of the sandbox that hold.
+    layers: Layers,
     /// Seconds of processor time for a message, and for texts.
     seconds: u64,
     text_seconds: u64,
@@ -130,20 +139,17 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Applies the limits that never change. The arguments are seconds of processor time for a message and for texts.
+    /// Enters the sandbox, and limits the first request. The arguments are seconds of processor time for a message and for texts.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn set(seconds: u64, text_seconds: u64) -> Result<Self, ChildError> {
-        prctl::set_no_new_privs()?;
-        setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
         // When memory is short, the kernel prefers to end this process; a failure here does no harm.
         let _ = std::fs::write("/proc/self/oom_score_adj", "500");
         let before = memory()?;
-        // No files and no processes from now on.
-        setrlimit(Resource::RLIMIT_NOFILE, 0, 0)?;
-        setrlimit(Resource::RLIMIT_NPROC, 0, 0)?;
         let mut limits = Self {
+            // From here on no file can be opened.
+            layers: SANDBOX.enter().held,
             seconds,
             text_seconds,
             before,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vere_mime::Parsed;
 use vere_mime::wire::Scope;
+use vere_sandbox::Layers;
 use vere_store::{Prepared, StoreError};
 
 use super::process::{Launch, Process, Trouble};
@@ -116,6 +117,17 @@ impl Parsers {
             state: Mutex::default(),
             changed: Condvar::new(),
         }))
+    }
+
+    /// Starts a process if none waits, and returns the layers of its sandbox that hold.
+    ///
+    /// # Errors
+    /// [`NoParser`].
+    pub fn begin(&self) -> Result<Layers, NoParser> {
+        let (process, began) = self.0.take()?;
+        let layers = process.layers;
+        self.0.back(began, Some(process));
+        Ok(layers)
     }
 
     /// Waits for a turn, which allows the use of a thread that other tasks need as well.

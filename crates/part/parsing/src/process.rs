@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use vere_mime::Parsed;
 use vere_mime::wire::{
-    HEAD_OCTETS, Item, Question, READY_FRAME, Scope, Texts, WireError, answer_head, found, holds,
-    holds_head, request, request_head, texts, texts_head,
+    HEAD_OCTETS, Item, Question, READY_OCTETS, Scope, Texts, WireError, answer_head, found, holds,
+    holds_head, read_ready, request, request_head, texts, texts_head,
 };
+use vere_sandbox::Layers;
 
 use super::terms::{ENVIRONMENT, OCTETS_A_SECOND, ROLE};
 
@@ -115,16 +116,14 @@ impl Launch {
             stream,
             patience: START_PATIENCE,
             answer: Vec::new(),
+            layers: Layers::default(),
         };
-        let mut ready = [0; HEAD_OCTETS];
+        let mut ready = [0; READY_OCTETS];
         process.stream.read_exact(&mut ready)?;
-        match ready == READY_FRAME {
-            true => Ok(process),
-            false => Err(io::Error::new(
-                ErrorKind::InvalidData,
-                "it is another program",
-            )),
-        }
+        let layers = read_ready(&ready);
+        let layers = layers.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        process.layers = Layers::of_octet(layers);
+        Ok(process)
     }
 }
 
@@ -136,6 +135,8 @@ pub(super) struct Process {
     /// Timeout of the stream for each read or write.
     patience: Duration,
     answer: Vec<u8>,
+    /// The layers of its sandbox that hold, as the process said before its first message.
+    pub(super) layers: Layers,
 }
 
 /// How a process ended, for the log.

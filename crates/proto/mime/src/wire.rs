@@ -1,4 +1,4 @@
-//! The protocol between a store of messages and the parser process, version 2.
+//! The protocol between a store of messages and the parser process, version 3.
 //!
 //! One request at a time: the parser announces that it is ready, reads a message, answers, reads the next
 //! message. The store replaces a parser that breaks off, is silent or answers with an impossible result,
@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! 0  u32  octets behind this field, at least 2
-//! 4  u8   version = 2
+//! 4  u8   version = 3
 //! 5  u8   kind
 //! 6       by kind:
 //!    1 WHOLE    a message, to be taken apart
@@ -17,7 +17,7 @@
 //!    3 TEXTS    messages whose texts are wanted ([`Question`] has these three)
 //!    4 ZONES    what is looked for, messages
 //!    5 FIELD    what is looked for, messages
-//!    128 READY  nothing
+//!    128 READY  u8: a bit for each layer of the sandbox that holds (docs/internals/sandbox.md)
 //!    129 FOUND  what was found, encoded (docs/internals/parsed.md)
 //!    130 TEXTS  the texts of each message
 //!    131 HOLDS  of each message whether it has what is looked for
@@ -49,7 +49,7 @@ pub use texts::{
 };
 
 /// The protocol version of this code.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Octets of a frame before the content.
 pub const HEAD_OCTETS: usize = 6;
 
@@ -74,8 +74,8 @@ const FOUND: u8 = 129;
 const TEXTS_FOUND: u8 = 130;
 const HOLDS: u8 = 131;
 
-/// The frame by which a parser announces that it waits for messages.
-pub const READY_FRAME: [u8; HEAD_OCTETS] = [2, 0, 0, 0, VERSION, READY];
+/// Octets of the frame by which a parser announces that it waits for messages.
+pub const READY_OCTETS: usize = HEAD_OCTETS + 1;
 
 /// How much of a message is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +128,24 @@ pub enum WireError {
     /// The content is cut off, or has surplus octets.
     #[error("frame with a content that is cut off, or too long")]
     Content,
+}
+
+/// Builds the frame by which a parser announces that it waits for messages, behind these layers of its sandbox.
+#[must_use]
+pub const fn ready(layers: u8) -> [u8; READY_OCTETS] {
+    [3, 0, 0, 0, VERSION, READY, layers]
+}
+
+/// Parses the frame of a parser that is ready: the layers of its sandbox.
+///
+/// # Errors
+/// [`WireError`] for another frame.
+pub fn read_ready(octets: &[u8; READY_OCTETS]) -> Result<u8, WireError> {
+    let [head @ .., layers] = octets;
+    match read_head_of(head, READY, READY_OCTETS - HEAD_OCTETS)? {
+        1 => Ok(*layers),
+        other => Err(WireError::Length(other)),
+    }
 }
 
 /// Builds the head of a request; a message of this many octets follows. `None` for a message above the

@@ -52,8 +52,9 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::spawn_local;
+use tokio::task::{spawn_blocking, spawn_local};
 use vere_net::listen::{Inherited, ListenOptions};
+use vere_sandbox::{Layer, Layers};
 use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
@@ -64,7 +65,7 @@ use keeper::Keeper;
 use listeners::{Service, accept};
 use metrics::Figures;
 use reception::Reception;
-use vere_parsing::Processes;
+use vere_parsing::{Parsers, Processes};
 use vere_process::entry;
 use vere_process::failure::Failure;
 use vere_process::life::{self, Signals};
@@ -113,6 +114,10 @@ async fn serve(
     let (health, _) = watch::channel(Health::Ready);
     figures.serve(metrics, &health)?;
     let processes = Processes::new(settings.limits.parse_timeout.duration());
+    spawn_local(tell_confinement(
+        processes.delivering.clone(),
+        figures.clone(),
+    ));
     let (indexer, changes) = Indexer::channel();
     let index = (index, indexer);
     let (keeper, mut end) = Keeper::start((store, mark), index, plan, figures, processes)?;
@@ -150,6 +155,26 @@ async fn serve(
         tracing::warn!("stopping with sessions under way; nothing acknowledged is lost");
     }
     keeper.stop();
-    let _ = tokio::task::spawn_blocking(move || end.join()).await;
+    let _ = spawn_blocking(move || end.join()).await;
     Ok(())
+}
+
+/// Starts the first parser, and tells which layers of the sandbox hold around it.
+async fn tell_confinement(parsers: Parsers, figures: Figures) {
+    // Why there is none is in the log.
+    let Ok(Ok(held)) = spawn_blocking(move || parsers.begin()).await else {
+        return;
+    };
+    figures.confined(held.count());
+    let missing = held.missing();
+    match is_whole(held) {
+        true => tracing::info!(%held, %missing, "parsers are confined"),
+        false => tracing::warn!(%held, %missing, "parsers are confined in part"),
+    }
+}
+
+/// Whether a sandbox is all that an ordinary user can have.
+fn is_whole(held: Layers) -> bool {
+    let missing = held.missing();
+    missing.count() == u32::from(missing.contains(Layer::User))
 }

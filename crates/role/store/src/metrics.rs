@@ -90,6 +90,11 @@ impl Figures {
         self.of.room_scarce.set(i64::from(scarce));
     }
 
+    /// Parsers have so many layers around them.
+    pub(super) fn confined(&self, layers: u32) {
+        self.of.parser_layers.set(layers.into());
+    }
+
     /// A pass over the log has ended.
     pub(super) fn reclaimed(&self, report: &ReclaimReport) {
         self.of.reclaim_passes.inc();

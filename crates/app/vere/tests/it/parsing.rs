@@ -83,6 +83,32 @@ fn while_adding(system: &System, ports: &Ports, act: impl FnOnce(u32, &dyn Fn(us
     assert_eq!(system.role_pids("store"), store, "the store went on");
 }
 
+/// Each line of proc_pid_status(5) says what the kernel enforces, whatever the log says.
+#[test]
+fn processes_that_parse_messages_are_in_a_sandbox() {
+    let (system, ports) = start_with_store(Options::default());
+    let told = system.wait_log(&["parsers are confined", "held"]);
+    let mut session = Imap::login(ports.imap, "alice@example.org", "secret");
+    session.append("INBOX", &message(0, 0));
+    let store = system.role_pids("store")[0];
+    let parser = *children(store).first().expect("a parser");
+    let status = std::fs::read_to_string(format!("/proc/{parser}/status")).expect("its status");
+    let line = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let words = line.map(|line| line.split_whitespace().map(str::to_owned).collect());
+        words.unwrap_or_else(Vec::new)
+    };
+    assert_eq!(line("NoNewPrivs:"), ["1"]);
+    assert_eq!(line("CapEff:"), ["0000000000000000"]);
+    if told.contains("calls") && !told.contains("missing=calls") {
+        assert_eq!(line("Seccomp:"), ["2"], "{told}");
+    }
+    if nix::unistd::geteuid().is_root() {
+        assert_eq!(line("Uid:"), ["65534"; 4]);
+        assert!(line("Groups:").is_empty(), "{status}");
+    }
+}
+
 #[test]
 fn processes_that_are_killed_lose_and_refuse_nothing() {
     let kills = if is_full() { 200 } else { 12 };

@@ -35,6 +35,8 @@ pub struct StoreMetrics {
     pub log_dead_bytes: Gauge,
     /// 1 while no message is taken in since the disk is nearly full.
     pub room_scarce: Gauge,
+    /// Layers of the sandbox that hold for parsers.
+    pub parser_layers: Gauge,
     /// Passes over the log that reclaimed space.
     pub reclaim_passes: Counter,
     /// Number of failures to reclaim space.
@@ -91,6 +93,10 @@ impl StoreMetrics {
             room_scarce: to.gauge(
                 "store_room_scarce",
                 "1 while no message is taken in since the disk is nearly full",
+            ),
+            parser_layers: to.gauge(
+                "store_parser_layers",
+                "Layers of the sandbox that hold for processes that parse messages; 7 with another user, 6 without",
             ),
             reclaim_passes: to.counter("store_reclaim_passes", "Passes over the log to reclaim room"),
             reclaim_failures: to.counter(

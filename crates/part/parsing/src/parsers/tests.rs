@@ -3,10 +3,9 @@
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::Command;
 
-use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Request, Texts, answer};
+use vere_mime::wire::{READY_OCTETS, Request, Texts, answer, read_ready};
 
 use super::*;
 use crate::Decoders;
@@ -16,6 +15,8 @@ mod decoders;
 
 /// Says to [`a_process`] what it is to be.
 const MANNER: &str = "VERE_TEST_PARSER";
+/// Says to it that others before it misbehaved.
+const TOLD: &str = "VERE_TEST_TOLD";
 /// A word and its octets that make some processes behave.
 const POISON: &[u8] = b"poison";
 /// No test waits so long.
@@ -26,8 +27,12 @@ const MESSAGE: &[u8] = b"From: a@b.c\r\nSubject: poison\r\nMessage-ID: <1@b>\r\n
 const OTHER: &[u8] = b"Subject: another\r\n\r\nmessage\r\n";
 
 /// The manners of a process that ends, or has to be ended, at a message that is poisoned.
-const ENDING: [&str; 8] = [
+const ENDING: [&str; 12] = [
     "dies",
+    "opens",
+    "connects",
+    "starts a program",
+    "starts a thread",
     "spins",
     "bombs",
     "hoards",
@@ -49,6 +54,7 @@ fn a_process() {
     let stream = UnixStream::from(input.as_fd().try_clone_to_owned().unwrap());
     let other = stream.try_clone().unwrap();
     let seconds = if manner == "spins" { 0 } else { 600 };
+    let is_told = std::env::var_os(TOLD).is_some();
     let limits = Limits::set(seconds, seconds).unwrap();
     let poisoned = |request, message: &[u8]| {
         let whole = request != Request::Parse(Scope::Header);
@@ -60,7 +66,7 @@ fn a_process() {
             "dies of all" => std::process::exit(1),
             _ if !poisoned(request, message) => honest,
             "dies" => std::process::exit(1),
-            "dies once" if !is_told() => std::process::exit(1),
+            "dies once" if !is_told => std::process::exit(1),
             // As the kernel does when there is no memory.
             "is killed" => {
                 nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
@@ -72,7 +78,7 @@ fn a_process() {
                 honest
             }
             // Until the other side is gone.
-            "hangs for now" if is_told() => honest,
+            "hangs for now" if is_told => honest,
             "hangs" | "hangs for now" => io::copy(&mut &other, &mut io::sink())
                 .map(|_| Vec::new())
                 .unwrap(),
@@ -97,6 +103,12 @@ fn a_process() {
                 std::hint::black_box(hoard);
                 honest
             }
+            "opens" => std::fs::read("/etc/passwd").unwrap(),
+            "connects" => std::net::UdpSocket::bind("127.0.0.1:0")
+                .map(|_| honest)
+                .unwrap(),
+            "starts a program" => Command::new("true").status().map(|_| honest).unwrap(),
+            "starts a thread" => std::thread::spawn(|| honest).join().unwrap(),
             "overflows" => overflow(&honest, 0),
             "lies" => lie(request, honest),
             // The kind is right.
@@ -119,11 +131,6 @@ fn lie(request: Request, mut honest: Vec<u8>) -> Vec<u8> {
     honest.push(1);
     honest[0] = honest[0].wrapping_add(1);
     honest
-}
-
-/// The first processes misbehave, those that come after know: files cannot be made any more, but looked for.
-fn is_told() -> bool {
-    std::env::var("VERE_TEST_DEAD").is_ok_and(|file| Path::new(&file).exists())
 }
 
 fn drip(mut stream: &UnixStream, honest: &[u8]) -> Vec<u8> {
@@ -237,20 +244,19 @@ fn a_message_that_ends_every_process_is_kept() {
 }
 
 /// From the second process on they are told that one died.
-fn launch_dying_once(dead: &Path) -> Launch {
-    launch_until("dies once", dead, 1)
+fn launch_dying_once() -> Launch {
+    launch_until("dies once", 1)
 }
 
-/// After so many processes those that follow are told by a file to be honest.
-fn launch_until(manner: &str, dead: &Path, processes: usize) -> Launch {
-    let (manner, dead) = (manner.to_owned(), dead.to_owned());
+/// After so many processes those that follow are told to be honest.
+fn launch_until(manner: &str, processes: usize) -> Launch {
+    let manner = manner.to_owned();
     let count = std::sync::atomic::AtomicUsize::new(0);
     Launch::new(move || {
-        if count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == processes {
-            std::fs::write(&dead, "").unwrap();
-        }
         let mut command = launch(&manner).command();
-        command.env("VERE_TEST_DEAD", &dead);
+        if count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= processes {
+            command.env(TOLD, "");
+        }
         command
     })
 }
@@ -258,9 +264,7 @@ fn launch_until(manner: &str, dead: &Path, processes: usize) -> Launch {
 /// What ended the process may have been something else.
 #[test]
 fn a_process_that_dies_once_makes_no_difference() {
-    let folder = tempfile::tempdir().unwrap();
-    let dead = folder.path().join("dead");
-    let parsers = Parsers::launched_by(launch_dying_once(&dead), FOR_EVER);
+    let parsers = Parsers::launched_by(launch_dying_once(), FOR_EVER);
     let found = parsers.parse(MESSAGE).unwrap();
     assert_eq!(found.record, Parsed::of(MESSAGE).encode());
 }
@@ -298,9 +302,9 @@ fn a_process_ends_with_its_socket() {
         .spawn()
         .unwrap();
     drop(command);
-    let mut ready = [0; HEAD_OCTETS];
+    let mut ready = [0; READY_OCTETS];
     here.read_exact(&mut ready).unwrap();
-    assert_eq!(ready, READY_FRAME);
+    read_ready(&ready).unwrap();
     drop(here);
     assert!(child.wait().unwrap().success());
 }

@@ -65,8 +65,9 @@ fn without_a_parser_a_message_is_one_part_of_octets() {
 fn frames_of_other_kinds_lengths_and_versions_are_refused() {
     let mut head = request_head(Scope::Whole, 5).unwrap();
     assert_eq!(answer_head(&head, 5), Err(WireError::Kind(WHOLE)));
-    assert_eq!(answer_head(&READY_FRAME, 5), Err(WireError::Kind(READY)));
-    assert_eq!(read_request_head(&READY_FRAME), Err(WireError::Kind(READY)));
+    let [ready @ .., _] = ready(0);
+    assert_eq!(answer_head(&ready, 5), Err(WireError::Kind(READY)));
+    assert_eq!(read_request_head(&ready), Err(WireError::Kind(READY)));
     head[4] = 1;
     assert_eq!(read_request_head(&head), Err(WireError::Version(1)));
     head[..4].copy_from_slice(&[1, 0, 0, 0]);
@@ -77,6 +78,22 @@ fn frames_of_other_kinds_lengths_and_versions_are_refused() {
     assert_eq!(answer_head(&long, 100_000), Ok(65_534));
     assert_eq!(request_head(Scope::Whole, usize::MAX), None);
     assert_eq!(request_head(Scope::Whole, 1 << 32), None);
+}
+
+#[test]
+fn a_parser_that_is_ready_names_the_layers_of_its_sandbox() {
+    let frame = ready(0x55);
+    assert_eq!(frame, [3, 0, 0, 0, 3, 128, 0x55]);
+    assert_eq!(read_ready(&frame), Ok(0x55));
+    let with = |place: usize, octet| {
+        let mut other = frame;
+        other[place] = octet;
+        read_ready(&other)
+    };
+    assert_eq!(with(0, 2), Err(WireError::Length(0)));
+    assert_eq!(with(0, 4), Err(WireError::Length(2)));
+    assert_eq!(with(4, 2), Err(WireError::Version(2)));
+    assert_eq!(with(5, FOUND), Err(WireError::Kind(FOUND)));
 }
 
 /// What a lie is, and how it is told.

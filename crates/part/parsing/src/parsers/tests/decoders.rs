@@ -123,10 +123,8 @@ fn a_process_that_says_nothing_is_not_waited_for() {
 /// A busy machine is no fault of the message: when there is time again, it is decoded.
 #[test]
 fn a_message_that_was_late_is_decoded_later() {
-    let folder = tempfile::tempdir().unwrap();
-    let late = folder.path().join("late");
     // All together, and twice the one alone; the last is there for the others.
-    let launch = launch_until("hangs for now", &late, 3);
+    let launch = launch_until("hangs for now", 3);
     let decoders = Decoders::launched_by(launch, Duration::from_secs(2));
     let error = decoders.texts(&three()).unwrap_err();
     assert!(error.0.to_string().contains("in time"), "{error:?}");
@@ -135,7 +133,7 @@ fn a_message_that_was_late_is_decoded_later() {
     assert!(decoders.is_unbroken(), "what was late before is forgotten");
 
     // Also when it was given up for some time.
-    let launch = launch_until("hangs for now", &folder.path().join("given up"), 3);
+    let launch = launch_until("hangs for now", 3);
     let decoders = Decoders::launched_by(launch, Duration::from_secs(2)).never_put_off();
     let said = decoders.texts(&three()).unwrap();
     assert!(said[1].is_none());
@@ -181,9 +179,7 @@ fn a_message_whose_processes_are_ended_by_others_is_not_given_up() {
 
 #[test]
 fn a_process_that_dies_once_makes_no_difference_to_texts() {
-    let folder = tempfile::tempdir().unwrap();
-    let dead = folder.path().join("dead");
-    let decoders = Decoders::launched_by(launch_dying_once(&dead), FOR_EVER);
+    let decoders = Decoders::launched_by(launch_dying_once(), FOR_EVER);
     assert_eq!(hold(&decoders), [Some(true), Some(true), Some(false)]);
     assert!(decoders.is_unbroken());
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::wire::{READY_FRAME, Request, answer, read_request_head};
+use crate::wire::{READY, Request, answer, read_request_head};
 use proptest::prelude::*;
 
 /// Both sides: what is asked, and the content of the answer.
@@ -206,7 +206,7 @@ fn frames_that_say_something_else_are_refused() {
     assert_eq!(texts_head(&head(TEXTS_FOUND, most), items), Ok(most));
     let more = texts_head(&head(TEXTS_FOUND, most + 1), items);
     assert_eq!(more, Err(WireError::Length(most + 1)));
-    assert!(texts_head(&READY_FRAME, items).is_err());
+    assert!(texts_head(&head(READY, 1), items).is_err());
     let wrong: [&[u8]; 7] = [
         b"",
         b"\0",
