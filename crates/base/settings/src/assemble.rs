@@ -87,6 +87,7 @@ impl Assembly {
                 policy: self.choice("priority.policy", priority_policy),
             },
             sendmail: self.sendmail(),
+            front: self.front(),
             dkim: self.dkim(),
             records: self.records(),
             xclient: self.networks("xclient.networks"),

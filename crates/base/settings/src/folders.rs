@@ -11,6 +11,24 @@ impl Settings {
         self.data.join("trace")
     }
 
+    /// The directory with the sockets by which the processes of port 25 reach each other.
+    #[must_use]
+    pub fn front_directory(&self) -> PathBuf {
+        self.data.join("front")
+    }
+
+    /// The socket of the front for its workers.
+    #[must_use]
+    pub fn workers_socket(&self) -> PathBuf {
+        self.front_directory().join("workers")
+    }
+
+    /// The socket of the gateway for messages that workers have received.
+    #[must_use]
+    pub fn intake_socket(&self) -> PathBuf {
+        self.front_directory().join("intake")
+    }
+
     /// The directory with the events of a drain while a gateway runs on the same machine.
     #[must_use]
     pub fn drain_trace_directory(&self) -> PathBuf {

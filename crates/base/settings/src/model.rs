@@ -11,7 +11,7 @@ use crate::mail_store::MailStore;
 use crate::network::IpNetwork;
 use crate::outgoing::{Delivery, DestinationLimits, Route, Source};
 use crate::quota::Quota;
-use crate::services::{Dkim, Records, Sendmail};
+use crate::services::{Dkim, Front, Records, Sendmail};
 use crate::spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
@@ -52,6 +52,8 @@ pub struct Settings {
     pub priority: Priority,
     /// Mail from programs on this machine; `None` without the section.
     pub sendmail: Option<Sendmail>,
+    /// Processes of their own for port 25; `None` without the section.
+    pub front: Option<Front>,
     /// DKIM signatures on local users' mail; `None` without the section.
     pub dkim: Option<Dkim>,
     /// Lines about messages for other systems; `None` without the section.

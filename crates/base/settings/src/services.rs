@@ -13,6 +13,17 @@ pub struct Sendmail {
     pub domain: String,
 }
 
+/// Processes for port 25: a front without mail, and workers that receive from clients that are trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Front {
+    /// Processes that receive messages.
+    pub workers: u32,
+    /// Sessions of a worker at once.
+    pub tasks_per_worker: u32,
+    /// Sessions after which a worker is replaced by a fresh one.
+    pub sessions_per_worker: u32,
+}
+
 /// DKIM signatures on local users' mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dkim {

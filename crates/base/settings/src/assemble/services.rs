@@ -1,7 +1,7 @@
 //! Sections of further services.
 
 use super::Assembly;
-use crate::services::{Dkim, RecordSink, Records, Sendmail, WhenUnavailable};
+use crate::services::{Dkim, Front, RecordSink, Records, Sendmail, WhenUnavailable};
 
 impl Assembly {
     /// Which of file and webhook is missing, the check of contradictions says.
@@ -36,6 +36,14 @@ impl Assembly {
             keys: self.path("dkim.keys"),
             socket: self.path("dkim.socket"),
             when_unavailable: self.choice("dkim.when_unavailable", when_unavailable),
+        })
+    }
+
+    pub(super) fn front(&self) -> Option<Front> {
+        self.section("front").then(|| Front {
+            workers: self.need("front.workers"),
+            tasks_per_worker: self.need("front.tasks_per_worker"),
+            sessions_per_worker: self.need("front.sessions_per_worker"),
         })
     }
 

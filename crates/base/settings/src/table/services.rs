@@ -2,7 +2,7 @@
 
 use super::row::Fallback::{Is, Nothing};
 use super::row::{KIB, MIB, SECOND, TIB};
-use crate::kind::Kind::{Choice, HostName, Path, Size, Span, UrlHttp};
+use crate::kind::Kind::{Choice, HostName, Integer, Path, Size, Span, UrlHttp};
 
 sections! {
     "sendmail" Optional, "Mail from programs and users of this machine, through `vere sendmail`. Every user with an account on the machine may send, without a password; the trace shows the user's number." {
@@ -10,6 +10,15 @@ sections! {
             "The socket for `vere sendmail`, at most 107 bytes. Users without permission to read this file look for the socket at the default path.";
         live domain: HostName, Nothing("`hostname`"),
             "The domain for addresses given without a domain, such as `root`.";
+    }
+
+    "front" Optional, "Processes of their own for port 25. The front answers every client until its first recipient is accepted; a worker, in a sandbox, receives the messages of those that got so far. Without the section the gateway does all of it. STARTTLS is not offered at port 25 with this section yet." {
+        fixed workers: Integer(1, 256), Is("2"),
+            "Processes that receive messages.";
+        fixed tasks_per_worker: Integer(1, 10_000), Is("28"),
+            "Sessions that a worker has at once. Where all workers have so many, further clients are told to try again later.";
+        fixed sessions_per_worker: Integer(1, 1_000_000_000), Is("10000"),
+            "Sessions after which a worker ends and a fresh one takes its place.";
     }
 
     "dkim" Optional, "DKIM signatures on local users' mail: sent after authentication, from `relay.networks`, or by `vere sendmail`. `vere dkim keygen` makes the keys; only the signer, a separate process, reads the keys. A message is signed by the key of the domain in the From field, or of the nearest parent domain with a key; without a key the message is sent unsigned." {
