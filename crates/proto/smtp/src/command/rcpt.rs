@@ -230,6 +230,12 @@ impl RcptTo {
         self.notify.is_some() || self.orcpt.is_some()
     }
 
+    /// Whether the command can be sent without SMTPUTF8.
+    #[must_use]
+    pub fn is_ascii(&self) -> bool {
+        self.forward_path.is_ascii() && self.orcpt.as_ref().is_none_or(Orcpt::is_ascii)
+    }
+
     /// Appends the command with CRLF.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut push = |text: &str| out.extend_from_slice(text.as_bytes());

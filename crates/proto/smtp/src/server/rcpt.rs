@@ -1,6 +1,6 @@
 //! RCPT: a recipient is added (RFC 5321 section 4.1.1.3).
 
-use crate::command::{Orcpt, RcptTo};
+use crate::command::RcptTo;
 use crate::refusal::Refusal;
 
 use super::output::Fixed;
@@ -36,8 +36,7 @@ impl Server {
         if rcpt.has_parameters() && !offered {
             return Err(replies::PARAMETER_UNKNOWN);
         }
-        let ascii = rcpt.forward_path.is_ascii() && rcpt.orcpt.as_ref().is_none_or(Orcpt::is_ascii);
-        if !ascii && !transaction.mail.smtputf8 {
+        if !rcpt.is_ascii() && !transaction.mail.smtputf8 {
             return Err(replies::ADDRESS_NEEDS_UTF8);
         }
         Ok(())
