@@ -9,7 +9,7 @@ use crate::address::{AddressError, Domain, DomainOrLiteral};
 /// ```
 ///
 /// U-labels are refused: the client cannot know yet that we speak SMTPUTF8 (RFC 6531 section 3.7.1).
-pub(super) fn parse(
+pub(crate) fn parse(
     argument: &str,
     workarounds: Workarounds,
 ) -> Result<DomainOrLiteral, CommandError> {

@@ -17,6 +17,7 @@ use crate::xclient::XclientAttributes;
 
 pub use auth::AuthCommand;
 pub use bdat::Bdat;
+pub(crate) use helo::parse as parse_helo;
 pub use mail::{BodyType, ENVID_OCTETS_MAX, MailFrom, Ret};
 pub use rcpt::{Notify, ORCPT_OCTETS_MAX, Orcpt, RcptTo};
 pub use xtext::Xtext;

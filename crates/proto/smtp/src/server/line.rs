@@ -79,6 +79,11 @@ impl LineReader {
         *self = Self::default();
     }
 
+    /// Whether no line has begun.
+    pub(super) fn is_empty(&self) -> bool {
+        self.partial.is_empty() && !self.overlong
+    }
+
     pub(super) fn memory(&self) -> usize {
         self.partial.capacity()
     }

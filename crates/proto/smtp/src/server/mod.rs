@@ -59,6 +59,7 @@ mod collector;
 mod config;
 mod data;
 mod drive;
+mod handover;
 mod helo;
 mod line;
 mod mail;
@@ -91,6 +92,7 @@ use output::Output;
 use session::{Counts, Forwarded, Session};
 
 pub use config::{AuthConfig, Extensions, Peer, Role, ServerConfig, TlsInfo};
+pub use handover::{Handover, HandoverError, HandoverRefused};
 pub use message::{Message, Protocol, SessionInfo};
 pub use notes::{Notes, Refused};
 pub use question::{Answer, ClientRights, Question, Step};

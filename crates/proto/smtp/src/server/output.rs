@@ -52,6 +52,20 @@ pub(super) struct Output {
 }
 
 impl Output {
+    /// Octets left over by another process, which has counted their replies.
+    pub(super) fn resumed(buffer: Vec<u8>) -> Self {
+        Self {
+            buffer,
+            ..Self::default()
+        }
+    }
+
+    /// The octets not sent.
+    pub(super) fn into_pending(mut self) -> Vec<u8> {
+        self.buffer.drain(..self.sent.min(self.buffer.len()));
+        self.buffer
+    }
+
     pub(super) fn pending(&self) -> &[u8] {
         self.buffer.get(self.sent..).unwrap_or_default()
     }

@@ -32,7 +32,7 @@ pub(super) struct Transaction {
 }
 
 /// The attributes from a trusted proxy's XCLIENT, kept over STARTTLS.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Forwarded {
     pub(super) helo: Option<DomainOrLiteral>,
     pub(super) esmtp: Option<bool>,
@@ -40,7 +40,7 @@ pub(super) struct Forwarded {
 }
 
 /// The counts of a session.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Counts {
     pub(super) errors: usize,
     pub(super) idle_commands: usize,
