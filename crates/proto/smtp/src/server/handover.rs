@@ -109,20 +109,20 @@ const REPLIES_OCTETS_MAX: usize = 32_768;
 /// Every value encodes to octets that decode to an equal value, except that counts above 2^32 - 1 become 2^32 - 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handover {
-    peer: Peer,
+    pub(super) peer: Peer,
     /// Always present: MAIL needs HELO or EHLO first.
-    helo: DomainOrLiteral,
-    esmtp: bool,
-    account: Option<String>,
-    forwarded: Option<Box<Forwarded>>,
-    counts: Counts,
-    waiting_since: Timestamp,
-    mail: MailFrom,
+    pub(super) helo: DomainOrLiteral,
+    pub(super) esmtp: bool,
+    pub(super) account: Option<String>,
+    pub(super) forwarded: Option<Box<Forwarded>>,
+    pub(super) counts: Counts,
+    pub(super) waiting_since: Timestamp,
+    pub(super) mail: MailFrom,
     /// Never empty.
-    recipients: Vec<RcptTo>,
-    recipients_refused: usize,
+    pub(super) recipients: Vec<RcptTo>,
+    pub(super) recipients_refused: usize,
     /// The end of the output; the first reply may lack octets that were sent.
-    replies: Vec<u8>,
+    pub(super) replies: Vec<u8>,
 }
 
 impl Handover {
@@ -254,7 +254,7 @@ impl Server {
         }
     }
 
-    fn check_hand_over(&self) -> Result<(), HandoverRefused> {
+    pub(super) fn check_hand_over(&self) -> Result<(), HandoverRefused> {
         if self.greeting_pending {
             return Err(HandoverRefused::Greeting);
         }

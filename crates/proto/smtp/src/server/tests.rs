@@ -4,6 +4,7 @@ mod auth;
 mod bounds;
 mod chunking;
 mod dialogue;
+mod handover;
 mod hostile;
 mod text;
 mod trace;
@@ -36,6 +37,11 @@ pub(super) struct Host {
     pub(super) sends_whole: bool,
     /// Everything that was tallied.
     pub(super) tally: Tally,
+    /// Everything that was noted.
+    pub(super) noted: Vec<String>,
+    /// Where the session is handed over.
+    pub(super) cut: handover::Cut,
+    pub(super) cuts: usize,
 }
 
 pub(super) fn config(role: Role) -> ServerConfig {
@@ -94,6 +100,9 @@ impl Host {
             memory_max: 0,
             sends_whole: true,
             tally: Tally::default(),
+            noted: Vec::new(),
+            cut: handover::Cut::Never,
+            cuts: 0,
         }
     }
 
@@ -128,6 +137,7 @@ impl Host {
     }
 
     fn settle_once(&mut self) -> bool {
+        handover::between_steps(self);
         match self.server.step() {
             Step::NeedInput => return false,
             Step::NeedAnswer => panic!("every question was answered"),
@@ -141,6 +151,7 @@ impl Host {
             Step::Ask(question) => {
                 let answer = self.answer(question);
                 self.server.answer(answer, self.now);
+                handover::behind_answer(self);
             }
             Step::StartTls => {
                 self.start_tls = true;
@@ -162,7 +173,7 @@ impl Host {
             .map(|line| line[0])
             .collect();
         let of = |class| last.iter().filter(|&&digit| digit == class).count() as u32;
-        let tally = self.server.take_tally();
+        let tally = self.take_tally();
         let tallied = [
             tally.positive,
             tally.intermediate,
@@ -172,9 +183,19 @@ impl Host {
         if self.sends_whole {
             assert_eq!(tallied, [b'2', b'3', b'4', b'5'].map(of));
         }
+    }
+
+    /// What was counted since the last call, which counts in the sum as well.
+    fn take_tally(&mut self) -> Tally {
+        let tally = self.server.take_tally();
+        self.tally.positive += tally.positive;
+        self.tally.intermediate += tally.intermediate;
+        self.tally.transient += tally.transient;
+        self.tally.permanent += tally.permanent;
         self.tally.authenticated += tally.authenticated;
         self.tally.rejected += tally.rejected;
         self.tally.undecided += tally.undecided;
+        tally
     }
 
     fn answer(&mut self, question: Question) -> Answer {

@@ -1,0 +1,11 @@
+//! Sessions that another process goes on with.
+
+mod cases;
+mod contradictions;
+mod cut;
+mod random;
+mod states;
+mod wire;
+
+pub(in crate::server) use cut::Cut;
+pub(super) use cut::{behind_answer, between_steps};
