@@ -77,6 +77,7 @@
 //! ```
 
 mod error;
+mod message;
 mod octets;
 mod wire;
 

@@ -55,11 +55,7 @@ impl Handover {
         to.extend_from_slice(&self.waiting_since.as_millis().to_le_bytes());
         put_command(to, |line| self.mail.encode(line));
         put_count(to, self.recipients_refused);
-        let recipients = u16::try_from(self.recipients.len()).unwrap_or(u16::MAX);
-        to.extend_from_slice(&recipients.to_le_bytes());
-        for rcpt in &self.recipients {
-            put_command(to, |line| rcpt.encode(line));
-        }
+        put_recipients(to, &self.recipients);
         put_octets(to, &self.replies);
     }
 
@@ -116,11 +112,21 @@ fn put_peer(to: &mut Vec<u8>, peer: &Peer) {
     put_address(to, peer.address);
     put_address(to, peer.local);
     put_option(to, peer.name.as_deref(), put_text);
-    put_option(to, peer.tls.as_ref(), |to, tls| {
-        put_text(to, &tls.version);
-        put_text(to, &tls.cipher);
-        put_option(to, tls.sni.as_deref(), put_text);
-    });
+    put_option(to, peer.tls.as_ref(), put_tls);
+}
+
+pub(super) fn put_tls(to: &mut Vec<u8>, tls: &TlsInfo) {
+    put_text(to, &tls.version);
+    put_text(to, &tls.cipher);
+    put_option(to, tls.sni.as_deref(), put_text);
+}
+
+pub(super) fn put_recipients(to: &mut Vec<u8>, recipients: &[RcptTo]) {
+    let number = u16::try_from(recipients.len()).unwrap_or(u16::MAX);
+    to.extend_from_slice(&number.to_le_bytes());
+    for rcpt in recipients {
+        put_command(to, |line| rcpt.encode(line));
+    }
 }
 
 fn peer(reader: &mut Reader<'_>) -> Result<Peer, HandoverError> {
@@ -146,7 +152,7 @@ fn peer(reader: &mut Reader<'_>) -> Result<Peer, HandoverError> {
     })
 }
 
-fn tls(reader: &mut Reader<'_>) -> Result<TlsInfo, HandoverError> {
+pub(super) fn tls(reader: &mut Reader<'_>) -> Result<TlsInfo, HandoverError> {
     Ok(TlsInfo {
         version: reader.owned(TLS_VERSION)?,
         cipher: reader.owned(TLS_CIPHER)?,
@@ -175,7 +181,7 @@ fn forwarded(reader: &mut Reader<'_>) -> Result<Forwarded, HandoverError> {
 }
 
 /// The name behind HELO or EHLO, parsed with the leniency that the configuration may have.
-fn helo(reader: &mut Reader<'_>) -> Result<DomainOrLiteral, HandoverError> {
+pub(super) fn helo(reader: &mut Reader<'_>) -> Result<DomainOrLiteral, HandoverError> {
     let lenient = Workarounds {
         underscore_in_helo: true,
         ..Workarounds::default()
@@ -197,7 +203,7 @@ fn name(
     }
 }
 
-fn mail(reader: &mut Reader<'_>) -> Result<MailFrom, HandoverError> {
+pub(super) fn mail(reader: &mut Reader<'_>) -> Result<MailFrom, HandoverError> {
     let line = reader.command(MAIL)?;
     match command(MAIL, line)? {
         Command::Mail(mail) if command_line(|line| mail.encode(line)) == line.as_bytes() => {
@@ -207,7 +213,7 @@ fn mail(reader: &mut Reader<'_>) -> Result<MailFrom, HandoverError> {
     }
 }
 
-fn recipients(reader: &mut Reader<'_>) -> Result<Vec<RcptTo>, HandoverError> {
+pub(super) fn recipients(reader: &mut Reader<'_>) -> Result<Vec<RcptTo>, HandoverError> {
     let number = reader.short(RECIPIENTS, RECIPIENTS_MAX)?;
     if number == 0 {
         return Err(HandoverError::NoRecipient);

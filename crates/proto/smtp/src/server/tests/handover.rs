@@ -3,6 +3,7 @@
 mod cases;
 mod contradictions;
 mod cut;
+mod message;
 mod random;
 mod states;
 mod wire;
