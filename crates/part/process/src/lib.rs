@@ -27,6 +27,7 @@ pub mod present;
 pub mod proxy;
 pub mod secret;
 pub mod settings;
+pub mod smtp;
 pub mod tls;
 pub mod upgrade;
 pub mod wire;

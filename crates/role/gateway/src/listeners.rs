@@ -13,8 +13,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use vere_sasl::{FakeKeys, Mechanism, NonceSource};
-use vere_settings::{PriorityPolicy, Settings};
-use vere_smtp::limits::Limits;
+use vere_settings::Settings;
 use vere_smtp::server::{AuthConfig, Peer, Role, ServerConfig};
 use vere_telemetry::metrics::TurnedAway;
 
@@ -28,6 +27,7 @@ use vere_process::drive::Line;
 use vere_process::places::{Client, Places};
 use vere_process::proxy;
 use vere_process::secret::{self, SecretError};
+use vere_process::smtp;
 use vere_process::tls::ServerTls;
 
 /// The state shared by all listeners.
@@ -93,14 +93,7 @@ impl<I: Intakes> Reception<I> {
         } else {
             Role::Submission
         };
-        let mut config = ServerConfig::new(settings.hostname.clone(), role);
-        config.limits = limits(settings);
-        config.extensions.mt_priority = Some(match settings.priority.policy {
-            PriorityPolicy::None => "",
-            PriorityPolicy::Mixer => "MIXER",
-            PriorityPolicy::Stanag4406 => "STANAG4406",
-            PriorityPolicy::Nsep => "NSEP",
-        });
+        let mut config = smtp::config(settings, role);
         if service == Service::Sendmail {
             // The greeting tells the client which domain to complete addresses with.
             config.hostname = settings
@@ -225,24 +218,5 @@ impl<I: Intakes> Reception<I> {
         peer.may_xclient = settings.xclient.contains(address.ip());
         peer.tls_available = self.tls.available();
         peer
-    }
-}
-
-fn limits(settings: &Settings) -> Limits {
-    let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
-    let octets = |size: vere_units::ByteSize| usize::try_from(size.as_u64()).unwrap_or(usize::MAX);
-    let from = &settings.limits;
-    Limits {
-        message_size_max: from.message_size_max,
-        recipients_max: count(from.recipients_max),
-        transactions_max: count(from.messages_per_connection_max),
-        errors_max: count(from.errors_max),
-        auth_failures_max: count(from.auth_failures_max),
-        command_octets_max: octets(from.command_line_length_max),
-        text_line_octets_max: octets(from.text_line_length_max),
-        command_timeout: from.command_timeout.duration(),
-        data_timeout: from.data_timeout.duration(),
-        data_time_max: from.data_time_max.duration(),
-        ..Limits::default()
     }
 }
