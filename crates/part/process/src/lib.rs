@@ -25,6 +25,7 @@ pub mod pace;
 pub mod places;
 pub mod present;
 pub mod proxy;
+pub mod refusals;
 pub mod secret;
 pub mod settings;
 pub mod smtp;

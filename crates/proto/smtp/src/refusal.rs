@@ -99,6 +99,53 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Every refusal with a fixed text. The place, counted from 1, is the number between processes: a new refusal goes to the end.
+    const NUMBERED: [Self; 29] = [
+        Self::MailboxUnknown,
+        Self::MailboxDisabled,
+        Self::MailboxFull,
+        Self::MailboxFullForGood,
+        Self::MailboxSizeLimit,
+        Self::RelayDenied,
+        Self::DomainUnknown,
+        Self::NullMx,
+        Self::SenderRefused,
+        Self::SenderDomainUnknown,
+        Self::SenderNotOwned,
+        Self::AuthenticationRequired,
+        Self::TlsRequired,
+        Self::ClientRefused,
+        Self::ContentRefused,
+        Self::MessageTooBig,
+        Self::RoutingLoop,
+        Self::Utf8NotSupported,
+        Self::ConversionNotSupported,
+        Self::RateLimited,
+        Self::TryLater,
+        Self::LookupFailed,
+        Self::DestinationRefused,
+        Self::DestinationFull,
+        Self::StorageFull,
+        Self::Busy,
+        Self::LocalError,
+        Self::ServiceUnavailable,
+        Self::LoginOver,
+    ];
+
+    /// The number by which another process of the same program knows the refusal; none for the words of a site.
+    #[must_use]
+    pub fn number(&self) -> Option<u8> {
+        let place = Self::NUMBERED.iter().position(|one| one == self)?;
+        u8::try_from(place.saturating_add(1)).ok()
+    }
+
+    /// The refusal of a [number](Self::number).
+    #[must_use]
+    pub fn of_number(number: u8) -> Option<Self> {
+        let place = usize::from(number).checked_sub(1)?;
+        Self::NUMBERED.get(place).cloned()
+    }
+
     /// The reply's code, the status code and the text.
     fn row(&self) -> (u16, EnhancedStatusCode, &str) {
         let row = |code, subject, detail, text| {
@@ -182,6 +229,22 @@ impl std::error::Error for Refusal {}
 #[cfg(test)]
 mod tests {
     use super::Refusal;
+
+    #[test]
+    fn numbers_come_back() {
+        for number in 0..=u8::MAX {
+            let refusal = Refusal::of_number(number);
+            assert_eq!(refusal.is_some(), (1..=29).contains(&number));
+            if let Some(refusal) = refusal {
+                assert_eq!(refusal.number(), Some(number), "{refusal:?}");
+            }
+        }
+        assert_eq!(Refusal::MailboxUnknown.number(), Some(1));
+        assert_eq!(Refusal::LoginOver.number(), Some(29));
+        let text = "no".to_owned();
+        let permanent = true;
+        assert_eq!(Refusal::Site { permanent, text }.number(), None);
+    }
 
     #[test]
     fn classes_of_both_codes_agree() {

@@ -2,8 +2,7 @@
 //! if the log level includes these lines.
 
 use vere_queue::{Attempt, Disposition, Envelope, RecipientResult, Settlement};
-use vere_smtp::refusal::Refusal;
-use vere_smtp::server::{Message, Notes, Refused, Server, SessionInfo};
+use vere_smtp::server::{Message, Notes, Server, SessionInfo};
 use vere_telemetry::log::MAIL_TARGET;
 use vere_telemetry::trace::EventKind;
 use vere_units::TraceId;
@@ -11,7 +10,7 @@ use vere_units::TraceId;
 use super::service::Service;
 use vere_delivery::Part;
 use vere_login::login_log;
-use vere_process::clock;
+use vere_process::{clock, refusals};
 
 /// Whether the log level includes these lines.
 fn is_on() -> bool {
@@ -69,48 +68,13 @@ fn list(mut texts: impl Iterator<Item = impl Into<String> + AsRef<str>>) -> Stri
     all
 }
 
-/// Writes a line about a sender, recipient or message that the gateway refused.
-pub(super) fn refused(
-    service: Service,
-    session: &Server,
-    reverse_path: &str,
-    recipient: Option<&str>,
-    refusal: &Refusal,
-) {
-    if is_on() {
-        let refused = Refused {
-            reverse_path: reverse_path.to_owned(),
-            recipient: recipient.map(str::to_owned),
-            reply: refusal.reply().to_string(),
-        };
-        write_refused(service, session, &refused);
-    }
-}
-
-fn write_refused(service: Service, session: &Server, refused: &Refused) {
-    let client = session.peer().address;
-    tracing::info!(
-        target: MAIL_TARGET,
-        service = service.name(),
-        client = %client.ip().to_canonical(),
-        port = client.port(),
-        account = session.account(),
-        reverse_path = refused.reverse_path.as_str(),
-        rcpt = refused.recipient.as_deref(),
-        reply = refused.reply.as_str(),
-        "refused"
-    );
-}
-
 /// Writes lines about logins, and about refusals by the session's machine.
 pub(super) fn noted(service: Service, session: &Server, notes: &Notes) {
     for login in &notes.logins {
         let peer = session.peer();
         login_log::write(service.name(), peer.address.ip(), peer.tls.is_some(), login);
     }
-    for refused in &notes.refused {
-        write_refused(service, session, refused);
-    }
+    refusals::noted(service.name(), session, &notes.refused);
 }
 
 /// Writes a line about an attempt's result for a recipient.

@@ -17,6 +17,7 @@ use super::metrics::GatewayMetrics;
 use super::service::Service;
 use vere_process::clock;
 use vere_process::drive::{Host, Line, Pause, drive};
+use vere_process::refusals;
 use vere_process::tls::ServerTls;
 use vere_process::wire::{self, Connection};
 
@@ -185,7 +186,7 @@ impl<I: Intake> SessionHost<I> {
         let mail = message.reverse_path.reverse_path.clone();
         let answer = self.intake.message(server, *message).await;
         if let Err(refusal) = &answer {
-            mail_log::refused(self.service, server, mail.as_str(), None, refusal);
+            refusals::log(self.service.name(), server, mail.as_str(), None, refusal);
         }
         answer
     }
@@ -202,7 +203,7 @@ impl<I: Intake> SessionHost<I> {
                 let answer = intake.mail(server, &mail).await;
                 if let Err(refusal) = &answer {
                     let sender = mail.reverse_path.as_str();
-                    mail_log::refused(service, server, sender, None, refusal);
+                    refusals::log(service.name(), server, sender, None, refusal);
                 }
                 Answer::Policy(answer)
             }
@@ -212,7 +213,7 @@ impl<I: Intake> SessionHost<I> {
                     let sender = server.mail_from().map(|mail| mail.reverse_path.as_str());
                     let recipient = Some(rcpt.forward_path.as_str());
                     let sender = sender.unwrap_or_default();
-                    mail_log::refused(service, server, sender, recipient, refusal);
+                    refusals::log(service.name(), server, sender, recipient, refusal);
                 }
                 Answer::Policy(answer)
             }
