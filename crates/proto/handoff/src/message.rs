@@ -28,8 +28,10 @@ pub const LENGTH_OCTETS: usize = 4;
 pub const HEAD_OCTETS_MAX: usize = 8 << 20;
 /// The most octets of an answer.
 pub const ANSWER_OCTETS_MAX: usize = 4_096;
-/// Octets of a frame with a message before the head.
-const BEFORE_HEAD: usize = 2 + 8 + 1 + 4;
+/// The octets of a frame with a message before the head.
+pub const PREFIX_OCTETS: usize = LENGTH_OCTETS + COUNTED;
+/// Those of them that the length counts.
+const COUNTED: usize = 2 + 8 + 1 + 4;
 
 const MESSAGE: u8 = 1;
 const STORED: u8 = 129;
@@ -37,42 +39,39 @@ const REFUSED: u8 = 130;
 const SITE: u8 = 131;
 const STATE: u8 = 132;
 
-/// The most octets of a frame with a message of `body_max` octets.
-#[must_use]
-pub const fn frame_octets_max(body_max: usize) -> usize {
-    body_max.saturating_add(HEAD_OCTETS_MAX + BEFORE_HEAD)
-}
-
-/// A message for the gateway.
+/// The beginning of a frame with a message; the head and the text follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Delivery<'a> {
+pub struct Prefix {
     /// The number by which the gateway answers.
     pub number: u64,
     /// Whether the client may send to any domain.
     pub may_relay: bool,
-    /// The envelope and the session: the head of a message of `vere_smtp`.
-    pub head: &'a [u8],
+    /// Octets of the head: the envelope and the session, encoded by `vere_smtp`.
+    pub head: usize,
+    /// Octets of the text.
+    pub body: usize,
 }
 
-impl<'a> Delivery<'a> {
-    /// Appends the frame up to the text, which has `body` octets and follows.
-    pub fn encode(&self, body: usize, to: &mut Vec<u8>) {
-        let length = BEFORE_HEAD.saturating_add(self.head.len());
-        put_length(to, length.saturating_add(body));
+impl Prefix {
+    /// Appends the octets.
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        let length = COUNTED.saturating_add(self.head);
+        put_length(to, length.saturating_add(self.body));
         to.extend_from_slice(&[VERSION, MESSAGE]);
         to.extend_from_slice(&self.number.to_le_bytes());
         to.push(u8::from(self.may_relay));
-        put_length(to, self.head.len());
-        to.extend_from_slice(self.head);
+        put_length(to, self.head);
     }
 
-    /// Decodes a frame without its length into the message and its text.
+    /// Decodes the octets before a message with a text of `body_max` octets at most.
     ///
     /// # Errors
     ///
-    /// [`HandoffError`] for octets that are no message.
-    pub fn decode(frame: &'a [u8]) -> Result<(Self, &'a [u8]), HandoffError> {
-        let mut reader = Reader(frame);
+    /// [`HandoffError`] for octets before another frame, or before a longer message.
+    pub fn decode(octets: &[u8; PREFIX_OCTETS], body_max: usize) -> Result<Self, HandoffError> {
+        let mut reader = Reader(octets);
+        let max = body_max.saturating_add(HEAD_OCTETS_MAX + COUNTED);
+        let length = reader.length("length of the frame", max)?;
         match kind(&mut reader)? {
             MESSAGE => {}
             other => return Err(HandoffError::Kind(other)),
@@ -80,13 +79,25 @@ impl<'a> Delivery<'a> {
         let number = reader.long("number of the message")?;
         let may_relay = reader.flag("permission to relay")?;
         let head = reader.length("length of the head", HEAD_OCTETS_MAX)?;
-        let head = reader.take("head", head)?;
-        let delivery = Self {
-            number,
-            may_relay,
-            head,
-        };
-        Ok((delivery, reader.0))
+        let found = length.saturating_sub(COUNTED);
+        let body = found.checked_sub(head).ok_or(HandoffError::Short {
+            field: "head",
+            wanted: head,
+            found,
+        })?;
+        match body <= body_max && length >= COUNTED {
+            true => Ok(Self {
+                number,
+                may_relay,
+                head,
+                body,
+            }),
+            false => Err(HandoffError::TooMuch {
+                field: "text",
+                max: body_max,
+                found: body,
+            }),
+        }
     }
 }
 
@@ -168,7 +179,7 @@ impl Answer {
         match kind {
             STORED => Ok(Self::Stored {
                 number,
-                id: reader.text("queue id", ANSWER_OCTETS_MAX)?.to_owned(),
+                id: reader.text("queue id")?.to_owned(),
             }),
             REFUSED => {
                 let refusal = reader.octet("refusal")?;
@@ -178,20 +189,20 @@ impl Answer {
             SITE => Ok(Self::Site {
                 number,
                 permanent: reader.flag("permanence")?,
-                text: reader.text("words", ANSWER_OCTETS_MAX)?.to_owned(),
+                text: reader.text("words")?.to_owned(),
             }),
             other => Err(HandoffError::Kind(other)),
         }
     }
 }
 
-/// Parses the length before a frame.
+/// Parses the length before an answer.
 ///
 /// # Errors
 ///
-/// [`HandoffError::TooMuch`] for a frame of more than `max` octets.
-pub fn read_length(octets: [u8; LENGTH_OCTETS], max: usize) -> Result<usize, HandoffError> {
-    Reader(&octets).length("length of the frame", max)
+/// [`HandoffError::TooMuch`] for more octets than an answer has.
+pub fn answer_length(octets: [u8; LENGTH_OCTETS]) -> Result<usize, HandoffError> {
+    Reader(&octets).length("length of the answer", ANSWER_OCTETS_MAX)
 }
 
 fn kind(reader: &mut Reader<'_>) -> Result<u8, HandoffError> {

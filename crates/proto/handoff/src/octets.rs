@@ -121,21 +121,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The rest, as a text of at most `max` octets.
-    pub(super) fn text(
-        &mut self,
-        field: &'static str,
-        max: usize,
-    ) -> Result<&'a str, HandoffError> {
+    /// The rest, as a text.
+    pub(super) fn text(&mut self, field: &'static str) -> Result<&'a str, HandoffError> {
         let octets = std::mem::take(&mut self.0);
-        match octets.len() <= max {
-            true => std::str::from_utf8(octets).map_err(|_| HandoffError::Utf8(field)),
-            false => Err(HandoffError::TooMuch {
-                field,
-                max,
-                found: octets.len(),
-            }),
-        }
+        std::str::from_utf8(octets).map_err(|_| HandoffError::Utf8(field))
     }
 
     pub(super) const fn end(&self) -> Result<(), HandoffError> {

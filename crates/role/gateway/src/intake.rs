@@ -195,25 +195,8 @@ impl Intake for ServiceIntake {
         room(group, &settings, found)
     }
 
-    async fn message(&self, session: &Server, mut message: Message) -> Result<String, Refusal> {
-        let trace = self.group.host.process.trace_id();
-        let begun = Instant::now();
-        let (octets, recipients) = (message.body.len(), message.recipients.len());
-        if !self.is_known(session) {
-            for rcpt in &mut message.recipients {
-                rcpt.notify = rcpt.notify.map(convert::without_success);
-            }
-        }
-        // Boxed: the future is large, and every waiting session would reserve memory for it.
-        let stored = Box::pin(accept(&self.group, self.service, trace, message)).await;
-        self.group.host.process.metrics.received(
-            self.service,
-            octets,
-            recipients,
-            begun.elapsed(),
-            stored.as_ref().err(),
-        );
-        stored.map(|()| trace.to_string())
+    async fn message(&self, session: &Server, message: Message) -> Result<String, Refusal> {
+        self.take(self.is_known(session), message).await
     }
 
     fn rights(&self, peer: &Peer) -> ClientRights {
@@ -230,6 +213,32 @@ impl Intake for ServiceIntake {
 }
 
 impl ServiceIntake {
+    /// Takes responsibility for a message of a client that [is known](Self::is_known) or not.
+    pub(super) async fn take(
+        &self,
+        is_known: bool,
+        mut message: Message,
+    ) -> Result<String, Refusal> {
+        let trace = self.group.host.process.trace_id();
+        let begun = Instant::now();
+        let (octets, recipients) = (message.body.len(), message.recipients.len());
+        if !is_known {
+            for rcpt in &mut message.recipients {
+                rcpt.notify = rcpt.notify.map(convert::without_success);
+            }
+        }
+        // Boxed: the future is large, and every waiting session would reserve memory for it.
+        let stored = Box::pin(accept(&self.group, self.service, trace, message)).await;
+        self.group.host.process.metrics.received(
+            self.service,
+            octets,
+            recipients,
+            begun.elapsed(),
+            stored.as_ref().err(),
+        );
+        stored.map(|()| trace.to_string())
+    }
+
     /// Whether the client is one of ours: it may send to any domain, and its senders hear of success. A stranger's reverse
     /// path may be anybody's, who would be sent a report for each message of his.
     fn is_known(&self, session: &Server) -> bool {

@@ -47,6 +47,7 @@ mod telling;
 mod throttle;
 mod top;
 mod unrouted;
+mod workers;
 
 pub use self::drain::{DrainError, drain};
 pub use self::error::GatewayError;
@@ -118,11 +119,9 @@ async fn serve(
         settings.metrics.listen.as_slice(),
         ListenOptions::default(),
     )?;
-    let control =
-        accept::bind(&settings.control.socket).map_err(|source| GatewayError::Control {
-            path: settings.control.socket.clone(),
-            source,
-        })?;
+    let control = bind(&settings.control.socket)?;
+    let intake = settings.front.map(|_| settings.intake_socket());
+    let intake = intake.map(|path| bind(&path)).transpose()?;
     let local = inherited.take_local("sendmail");
     // The next steps may have to wait for the end of another gateway's lease.
     spawn_local(life::beat());
@@ -155,6 +154,13 @@ async fn serve(
     for (service, listener) in listeners {
         spawn_local(Rc::clone(&reception).accept(service, listener));
     }
+    if let Some(listener) = intake {
+        spawn_local(workers::serve(
+            Rc::clone(&group),
+            listener,
+            stop.subscribe(),
+        ));
+    }
     if let Some(listener) = local {
         spawn_local(Rc::clone(&reception).accept_local(UnixListener::from_std(listener)?));
     }
@@ -173,6 +179,13 @@ async fn serve(
     });
     wind_down(&group, &stop).await;
     end
+}
+
+fn bind(path: &Path) -> Result<UnixListener, GatewayError> {
+    accept::bind(path).map_err(|source| GatewayError::Control {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Keeps a certificate from a certificate authority, if the settings ask for a certificate, and answers the

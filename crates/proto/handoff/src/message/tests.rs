@@ -2,17 +2,18 @@ use proptest::prelude::{any, prop_assert_eq, proptest};
 
 use super::*;
 
-const DELIVERY: Delivery<'_> = Delivery {
+const PREFIX: Prefix = Prefix {
     number: 0x0807_0605_0403_0201,
     may_relay: true,
-    head: b"head",
+    head: 4,
+    body: 2,
 };
+const BODY_MAX: usize = 1_000;
 
-fn frame(delivery: &Delivery<'_>, body: &[u8]) -> Vec<u8> {
-    let mut frame = Vec::new();
-    delivery.encode(body.len(), &mut frame);
-    frame.extend_from_slice(body);
-    frame
+fn octets(prefix: &Prefix) -> [u8; PREFIX_OCTETS] {
+    let mut octets = Vec::new();
+    prefix.encode(&mut octets);
+    octets.try_into().unwrap()
 }
 
 fn said(answer: &Answer) -> Vec<u8> {
@@ -50,12 +51,9 @@ fn answers() -> [(Answer, &'static [u8]); 5] {
 
 #[test]
 fn golden_octets_of_version_1() {
-    let expected = b"\x15\0\0\0\x01\x01\x01\x02\x03\x04\x05\x06\x07\x08\x01\x04\0\0\0headx\n";
-    assert_eq!(frame(&DELIVERY, b"x\n"), expected);
-    assert_eq!(
-        Delivery::decode(&expected[4..]),
-        Ok((DELIVERY, &b"x\n"[..]))
-    );
+    let expected = b"\x15\0\0\0\x01\x01\x01\x02\x03\x04\x05\x06\x07\x08\x01\x04\0\0\0";
+    assert_eq!(&octets(&PREFIX), expected);
+    assert_eq!(Prefix::decode(expected, BODY_MAX), Ok(PREFIX));
     for (answer, octets) in answers() {
         assert_eq!(said(&answer), octets);
         assert_eq!(Answer::decode(&octets[4..]), Ok(answer));
@@ -64,13 +62,64 @@ fn golden_octets_of_version_1() {
 
 #[test]
 fn lengths_are_bounded_before_memory_is_taken() {
-    assert_eq!(read_length([21, 0, 0, 0], 21), Ok(21));
-    let error = read_length([22, 0, 0, 0], 21).unwrap_err();
+    let of = |head, body| {
+        let prefix = Prefix {
+            head,
+            body,
+            ..PREFIX
+        };
+        let decoded = Prefix::decode(&octets(&prefix), BODY_MAX);
+        decoded
+            .map(|decoded| assert_eq!(decoded, prefix))
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(of(HEAD_OCTETS_MAX, BODY_MAX), Ok(()));
+    assert_eq!(of(0, 0), Ok(()));
+    let text = |text: &str| Err(text.to_owned());
+    assert_eq!(
+        of(0, 1_001),
+        text("expected at most 1000 in text; found 1001")
+    );
+    assert_eq!(
+        of(HEAD_OCTETS_MAX + 1, 0),
+        text("expected at most 8388608 in length of the head; found 8388609")
+    );
+    assert_eq!(
+        of(HEAD_OCTETS_MAX, 1_001),
+        text("expected at most 8389623 in length of the frame; found 8389624")
+    );
+    // The frame ends within the prefix, or within the head.
+    let with = |place: usize, octet| {
+        let mut octets = octets(&PREFIX);
+        octets[place] = octet;
+        Prefix::decode(&octets, BODY_MAX).map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        with(0, 18),
+        Err("expected 4 octets in head; found 3".to_owned())
+    );
+    assert_eq!(
+        with(0, 14),
+        Err("expected 4 octets in head; found 0".to_owned())
+    );
+    assert_eq!(
+        with(4, 2),
+        Err("expected version 1; found version 2".to_owned())
+    );
+    assert_eq!(
+        with(5, 129),
+        Err("expected a kind for this side; found kind 129".to_owned())
+    );
+    assert_eq!(
+        with(14, 2),
+        Err("expected 0 or 1 in permission to relay; found 2".to_owned())
+    );
+    assert_eq!(answer_length([0, 16, 0, 0]), Ok(4_096));
+    let error = answer_length([1, 16, 0, 0]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "expected at most 21 in length of the frame; found 22"
+        "expected at most 4096 in length of the answer; found 4097"
     );
-    assert_eq!(frame_octets_max(10), 10 + HEAD_OCTETS_MAX + 15);
 }
 
 #[test]
@@ -83,9 +132,6 @@ fn every_cut_of_an_answer_is_an_error_or_a_shorter_text() {
                 (decoded, _) => assert!(decoded.is_err(), "{decoded:?}"),
             }
         }
-    }
-    for end in 0..BEFORE_HEAD + 4 {
-        assert!(Delivery::decode(&frame(&DELIVERY, b"")[4..4 + end]).is_err());
     }
 }
 
@@ -114,23 +160,20 @@ fn what_is_wrong_is_named() {
     for (octets, expected) in cases {
         assert_eq!(Answer::decode(octets).unwrap_err().to_string(), expected);
     }
-    assert_eq!(Delivery::decode(b"\x01\x81"), Err(HandoffError::Kind(129)));
-    let long = [
-        &b"\x01\x81\0\0\0\0\0\0\0\0"[..],
-        &[b'x'; ANSWER_OCTETS_MAX + 1],
-    ]
-    .concat();
-    assert!(Answer::decode(&long).is_err());
 }
 
 proptest! {
     #[test]
     fn what_is_decoded_has_one_form(octets in proptest::collection::vec(any::<u8>(), 0..64)) {
-        if let Ok((delivery, body)) = Delivery::decode(&octets) {
-            prop_assert_eq!(&frame(&delivery, body)[4..], &octets[..]);
-        }
         if let Ok(answer) = Answer::decode(&octets) {
             prop_assert_eq!(&said(&answer)[4..], &octets[..]);
+        }
+    }
+
+    #[test]
+    fn a_prefix_has_one_form(of in any::<[u8; PREFIX_OCTETS]>()) {
+        if let Ok(prefix) = Prefix::decode(&of, usize::MAX) {
+            prop_assert_eq!(octets(&prefix), of);
         }
     }
 }
