@@ -21,6 +21,7 @@ mod sasl;
 mod search_segment;
 mod signwire;
 mod smtp;
+mod smtp_handover;
 mod spool_index;
 mod spool_log;
 mod spool_replay;
@@ -57,6 +58,7 @@ macro_rules! targets {
 targets! {
     smtp_server: smtp::server, smtp::SERVER_SEEDS;
     smtp_client: smtp::client, smtp::CLIENT_SEEDS;
+    smtp_handover: smtp_handover::handover, smtp_handover::SEEDS;
     imap_server: imap::server, imap::SERVER_SEEDS;
     imap_client: imap::client, imap::CLIENT_SEEDS;
     smtp_reply: text::reply, text::REPLY_SEEDS;

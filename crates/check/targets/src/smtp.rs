@@ -16,10 +16,10 @@ use vere_units::{ByteSize, Timestamp};
 
 use crate::choice;
 
-const NOW: Timestamp = Timestamp::from_millis(1_750_000_000_000);
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 
 /// Octets that a session may hold beside its input: a line, replies, and growth.
-const MEMORY_BESIDE: usize = 64 * 1024;
+pub(crate) const MEMORY_BESIDE: usize = 64 * 1024;
 
 pub(crate) const SERVER_SEEDS: &[&[u8]] = &[
     b"\x01EHLO a.example\r\nMAIL FROM:<a@b.example> SIZE=9\r\nRCPT TO:<alice@demo.test>\r\n\
@@ -39,7 +39,7 @@ pub(crate) const CLIENT_SEEDS: &[&[u8]] = &[
 
 /// The result of a session.
 #[derive(Debug, Default, PartialEq)]
-struct Session {
+pub(crate) struct Session {
     said: Vec<u8>,
     stored: Vec<Message>,
 }
@@ -99,7 +99,7 @@ fn talk(kind: u8, octets: &[u8], piece: usize) -> Session {
 }
 
 /// Carries out the machine's steps until the machine needs input; true at the end of the session.
-fn turn(
+pub(crate) fn turn(
     server: &mut Server,
     world: &mut World,
     waiting: &mut Vec<u8>,
