@@ -30,7 +30,6 @@
 //! u32        failed authentications
 //! u32        transactions
 //! u32        refusals
-//! u64        last required action of the client, ms since the Unix epoch
 //!          the transaction:
 //! str        MAIL command without CRLF
 //! u32        refused recipients
@@ -117,7 +116,6 @@ pub struct Handover {
     pub(super) account: Option<String>,
     pub(super) forwarded: Option<Box<Forwarded>>,
     pub(super) counts: Counts,
-    pub(super) waiting_since: Timestamp,
     pub(super) mail: MailFrom,
     /// Never empty.
     pub(super) recipients: Vec<RcptTo>,
@@ -204,7 +202,6 @@ impl Server {
             account,
             forwarded: self.forwarded,
             counts: self.counts,
-            waiting_since: self.waiting_since,
             mail: transaction.mail,
             recipients: transaction.recipients,
             recipients_refused: transaction.recipients_refused,
@@ -214,8 +211,8 @@ impl Server {
 
     /// Goes on with a session that another process has handed over, as if there had been no other process.
     ///
-    /// The tally and the notes are empty: the replies that wait have been counted. A last action of the client in the
-    /// future counts as an action now, so that no hand-over has a session without a deadline.
+    /// The tally and the notes are empty: the replies that wait have been counted. The client has the time of a whole
+    /// command again, because two processes need not agree about the time.
     ///
     /// The configuration should be that of the process before; the session keeps what that process has decided.
     /// Recipients above [`recipients_max`](crate::limits::Limits::recipients_max) stay, and counts above their limit
@@ -251,7 +248,7 @@ impl Server {
             greeting_pending: false,
             // A session that is to end does not stand between two commands.
             shutting_down: false,
-            waiting_since: handover.waiting_since.min(now),
+            waiting_since: now,
         }
     }
 

@@ -140,10 +140,6 @@ impl<'a> Reader<'a> {
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    pub(super) fn long(&mut self, field: &'static str) -> Result<u64, HandoverError> {
-        self.array(field).map(u64::from_le_bytes)
-    }
-
     pub(super) fn bool(&mut self, field: &'static str) -> Result<bool, HandoverError> {
         match self.octet(field)? {
             0 => Ok(false),

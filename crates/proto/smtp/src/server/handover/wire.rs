@@ -1,7 +1,5 @@
 //! The encoder and the decoder of a hand-over; the format is drawn in the [module above](super).
 
-use vere_units::Timestamp;
-
 use crate::address::DomainOrLiteral;
 use crate::command::{Command, CommandError, MailFrom, RcptTo, Workarounds, parse_helo};
 use crate::server::config::{Peer, TlsInfo};
@@ -52,7 +50,6 @@ impl Handover {
         ] {
             put_count(to, count);
         }
-        to.extend_from_slice(&self.waiting_since.as_millis().to_le_bytes());
         put_command(to, |line| self.mail.encode(line));
         put_count(to, self.recipients_refused);
         put_recipients(to, &self.recipients);
@@ -85,7 +82,6 @@ impl Handover {
                 transactions: reader.count("number of transactions")?,
                 refusals: reader.count("number of refusals")?,
             },
-            waiting_since: Timestamp::from_millis(reader.long("last action of the client")?),
             mail: mail(&mut reader)?,
             recipients_refused: reader.count("number of refused recipients")?,
             recipients: recipients(&mut reader)?,

@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
-use vere_units::Timestamp;
 
 use super::wire::encode;
 use crate::address::{AddrSpec, DomainOrLiteral, ForwardPath, ReversePath};
@@ -170,13 +169,12 @@ fn handover() -> impl Strategy<Value = Handover> {
             option::of(forwarded()),
         ),
         counts(),
-        any::<u64>(),
         mail(),
         prop::collection::vec(rcpt(), 1..5),
         replies,
     )
         .prop_map(
-            |(peer, session, (counts, recipients_refused), waiting, mail, recipients, replies)| {
+            |(peer, session, (counts, recipients_refused), mail, recipients, replies)| {
                 let (helo, esmtp, account, forwarded) = session;
                 possible(Handover {
                     peer,
@@ -185,7 +183,6 @@ fn handover() -> impl Strategy<Value = Handover> {
                     account,
                     forwarded: forwarded.map(Box::new),
                     counts,
-                    waiting_since: Timestamp::from_millis(waiting),
                     mail,
                     recipients,
                     recipients_refused,

@@ -2,8 +2,6 @@
 
 use std::net::{SocketAddr, SocketAddrV6};
 
-use vere_units::Timestamp;
-
 use crate::address::{AddrSpec, DomainOrLiteral, ForwardPath, ReversePath};
 use crate::command::{BodyType, MailFrom, Notify, Orcpt, RcptTo, Ret, Xtext};
 use crate::server::session::{Counts, Forwarded};
@@ -65,7 +63,6 @@ pub(super) fn full() -> Handover {
             transactions: 4,
             refusals: 0x0102_0304,
         },
-        waiting_since: Timestamp::from_millis(0x0807_0605_0403_0201),
         mail,
         recipients: vec![first, RcptTo::new(ForwardPath::Postmaster)],
         recipients_refused: 5,
@@ -84,7 +81,6 @@ const FULL: &[&[u8]] = &[
     b"\x01\x03\0tim",
     b"\x01\x01\x0b\0[192.0.2.8]\x01\x00\x01\x03\0bob",
     &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0, 4, 3, 2, 1],
-    &[1, 2, 3, 4, 5, 6, 7, 8],
     b"\x6c\0MAIL FROM:<a@b.example> SIZE=9 BODY=8BITMIME SMTPUTF8 RET=HDRS ENVID=Q+2B AUTH=e@f REQUIRETLS MT-PRIORITY=-3",
     &[5, 0, 0, 0],
     &[2, 0],
@@ -249,8 +245,8 @@ const OCTETS: &[(&[u8], &[u8], &str)] = &[
 const CIPHER: &[u8] = b"\x03\0AES";
 const HELO: &[u8] = b"\x0e\0client.example";
 const FORWARDED: &[u8] = b"\x0b\0[192.0.2.8]";
-const MAIL: &[u8] = FULL[10];
-const RCPT: &[u8] = FULL[14];
+const MAIL: &[u8] = FULL[9];
+const RCPT: &[u8] = FULL[13];
 
 /// A text of [`full`] with its length, the text in its place, and the error.
 const TEXTS: &[(&[u8], &str, &str)] = &[
