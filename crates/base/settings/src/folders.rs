@@ -29,6 +29,12 @@ impl Settings {
         self.front_directory().join("intake")
     }
 
+    /// The socket of the broker for the questions of front and workers.
+    #[must_use]
+    pub fn broker_socket(&self) -> PathBuf {
+        self.front_directory().join("broker")
+    }
+
     /// The directory with the events of a drain while a gateway runs on the same machine.
     #[must_use]
     pub fn drain_trace_directory(&self) -> PathBuf {

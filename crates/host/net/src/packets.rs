@@ -1,12 +1,13 @@
 //! Sockets between processes of this machine whose reads and writes are whole packets, with descriptors beside the octets
 //! (SOCK_SEQPACKET and SCM_RIGHTS, unix(7)).
 //!
-//! Nothing here waits: an operation that would have to fails with [`io::ErrorKind::WouldBlock`].
+//! Nothing here waits: an operation that would have to fails with [`io::ErrorKind::WouldBlock`]. [`send`] and [`receive`] take any owner of such a
+//! socket, so that a runtime may own it.
 
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use rustix::cmsg_space;
@@ -55,53 +56,71 @@ impl PacketSocket {
         Ok(Self(socket))
     }
 
-    /// Sends a packet with descriptors, all of it or nothing.
+    /// Sends a packet; see [`send`].
     ///
     /// # Errors
     ///
-    /// When the other end is closed, and when it has as many packets to read as may wait.
+    /// Those of [`send`].
     pub fn send(&self, octets: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
-        let mut beside = SendAncillaryBuffer::new(&mut space);
-        let found = descriptors.len();
-        let rights = SendAncillaryMessage::ScmRights(descriptors);
-        if found > DESCRIPTORS_MAX || found > 0 && !beside.push(rights) {
-            let text = format!("expected at most {DESCRIPTORS_MAX} descriptors; found {found}");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-        sendmsg(
-            &self.0,
-            &[IoSlice::new(octets)],
-            &mut beside,
-            SendFlags::NOSIGNAL,
-        )?;
-        Ok(())
+        send(self, octets, descriptors)
     }
 
-    /// Receives a packet, at the beginning of `into`: its length and its descriptors. `None` when the other end is closed.
+    /// Receives a packet; see [`receive`].
     ///
     /// # Errors
     ///
-    /// When no packet waits, and [`io::ErrorKind::InvalidData`] for a packet that is longer than `into` or has more descriptors
-    /// than [`DESCRIPTORS_MAX`]; its descriptors are closed.
+    /// Those of [`receive`].
     pub fn receive(&self, into: &mut [u8]) -> io::Result<Option<(usize, Vec<OwnedFd>)>> {
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
-        let mut beside = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::CMSG_CLOEXEC;
-        let received = recvmsg(&self.0, &mut [IoSliceMut::new(into)], &mut beside, flags)?;
-        let mut descriptors = Vec::new();
-        for message in beside.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                descriptors.extend(rights);
-            }
-        }
-        let cut = ReturnFlags::TRUNC.union(ReturnFlags::CTRUNC);
-        if received.flags.intersects(cut) || descriptors.len() > DESCRIPTORS_MAX {
-            let text = "expected a packet that fits; found a longer one";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-        }
-        Ok((received.bytes > 0).then_some((received.bytes, descriptors)))
+        receive(self, into)
     }
+}
+
+/// Sends a packet with descriptors, all of it or nothing.
+///
+/// # Errors
+///
+/// When the other end is closed, and when it has as many packets to read as may wait.
+pub fn send(socket: impl AsFd, octets: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let found = descriptors.len();
+    let rights = SendAncillaryMessage::ScmRights(descriptors);
+    if found > DESCRIPTORS_MAX || found > 0 && !beside.push(rights) {
+        let text = format!("expected at most {DESCRIPTORS_MAX} descriptors; found {found}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    sendmsg(
+        socket,
+        &[IoSlice::new(octets)],
+        &mut beside,
+        SendFlags::NOSIGNAL,
+    )?;
+    Ok(())
+}
+
+/// Receives a packet, at the beginning of `into`: its length and its descriptors. `None` when the other end is closed.
+///
+/// # Errors
+///
+/// When no packet waits, and [`io::ErrorKind::InvalidData`] for a packet that is longer than `into` or has more descriptors
+/// than [`DESCRIPTORS_MAX`]; its descriptors are closed.
+pub fn receive(socket: impl AsFd, into: &mut [u8]) -> io::Result<Option<(usize, Vec<OwnedFd>)>> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(into)], &mut beside, flags)?;
+    let mut descriptors = Vec::new();
+    for message in beside.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    let cut = ReturnFlags::TRUNC.union(ReturnFlags::CTRUNC);
+    if received.flags.intersects(cut) || descriptors.len() > DESCRIPTORS_MAX {
+        let text = "expected a packet that fits; found a longer one";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    Ok((received.bytes > 0).then_some((received.bytes, descriptors)))
 }
 
 impl PacketListener {
@@ -148,6 +167,18 @@ impl From<PacketSocket> for OwnedFd {
 impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+impl AsRawFd for PacketListener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsRawFd for PacketSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 

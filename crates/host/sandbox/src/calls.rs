@@ -186,6 +186,36 @@ pub const STREAM: &[Call] = &list([
     .only(Only::Is(1, bits(libc::F_GETFD))),
 ]);
 
+/// What a process needs that waits for many connections at once, and takes descriptors from another process.
+pub const EVENTS: &[Call] = &list([
+    #[cfg(target_arch = "x86_64")]
+    Call::new("epoll_wait", libc::SYS_epoll_wait, "the runtime"),
+    Call::new("epoll_pwait", libc::SYS_epoll_pwait, "the runtime"),
+    Call::new(
+        "epoll_ctl",
+        libc::SYS_epoll_ctl,
+        "connections that come and go",
+    ),
+    Call::new("recvmsg", libc::SYS_recvmsg, "packets with descriptors"),
+    Call::new("sendmsg", libc::SYS_sendmsg, "packets"),
+    Call::new(
+        "shutdown",
+        libc::SYS_shutdown,
+        "the end of a connection that others have as well",
+    ),
+    Call::new(
+        "getsockopt",
+        libc::SYS_getsockopt,
+        "the error of a connection",
+    ),
+    Call::new(
+        "fcntl",
+        libc::SYS_fcntl,
+        "the runtime, in builds with assertions",
+    )
+    .only(Only::Is(1, bits(libc::F_GETFL))),
+]);
+
 /// What libraries try and can do without.
 pub const LOOKING: &[Call] = &list([
     Call::new(

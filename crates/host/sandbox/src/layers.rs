@@ -87,6 +87,13 @@ impl Layers {
         self.0.count_ones()
     }
 
+    /// Whether all layers are there that an ordinary user can have: all but another user.
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        let missing = self.missing();
+        missing.count() == u32::from(missing.contains(Layer::User))
+    }
+
     /// The layers that the set lacks.
     #[must_use]
     pub fn missing(self) -> Self {
@@ -149,6 +156,12 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// Whether all layers hold that an ordinary user can have.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.held.is_whole()
+    }
+
     /// Records whether a layer holds.
     pub(super) fn note(&mut self, layer: Layer, result: Result<(), Missing>) {
         match result {

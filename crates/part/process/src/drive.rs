@@ -103,6 +103,11 @@ impl Line {
         }
     }
 
+    /// Gives the session octets of its client that were read before the session came here.
+    pub fn give(&mut self, octets: Vec<u8>) {
+        self.unread = octets.into();
+    }
+
     /// Returns how long a client may leave sent octets unread.
     pub const fn patience(&self) -> Duration {
         self.patience

@@ -6,6 +6,7 @@
 
 pub mod message;
 mod octets;
+pub mod question;
 pub mod session;
 
 pub use octets::HandoffError;

@@ -14,7 +14,11 @@
 //!   2 BEGUN    u32 count, at most 1,024; u64 number of each session
 //!   3 DONE     the same
 //!   4 LAST     nothing
+//!   5 LINKS    nothing
 //! ```
+//!
+//! LINKS is the one packet at the standard input of a worker, from the process that started it, with three descriptors: connections to
+//! the front, to the gateway and to the broker.
 
 use crate::octets::{HandoffError, Reader, put_length};
 
@@ -31,6 +35,9 @@ const SESSION: u8 = 1;
 const BEGUN: u8 = 2;
 const DONE: u8 = 3;
 const LAST: u8 = 4;
+
+/// The packet with the connections of a worker.
+pub const LINKS: [u8; 2] = [VERSION, 5];
 
 /// A session for a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

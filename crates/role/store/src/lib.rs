@@ -54,7 +54,6 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{spawn_blocking, spawn_local};
 use vere_net::listen::{Inherited, ListenOptions};
-use vere_sandbox::{Layer, Layers};
 use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
@@ -167,14 +166,8 @@ async fn tell_confinement(parsers: Parsers, figures: Figures) {
     };
     figures.confined(held.count());
     let missing = held.missing();
-    match is_whole(held) {
+    match held.is_whole() {
         true => tracing::info!(%held, %missing, "parsers are confined"),
         false => tracing::warn!(%held, %missing, "parsers are confined in part"),
     }
-}
-
-/// Whether a sandbox is all that an ordinary user can have.
-fn is_whole(held: Layers) -> bool {
-    let missing = held.missing();
-    missing.count() == u32::from(missing.contains(Layer::User))
 }

@@ -1,0 +1,278 @@
+//! Questions to the broker and its answers, version 1.
+//!
+//! A client (front, worker) sends questions in any number, without waiting for answers; an answer carries the id of its
+//! question, which the client chose. Answers may come in another order than the questions. Lengths are checked before
+//! memory is taken, and a malformed frame ends the connection. A question of an unknown kind is answered UNKNOWN, so
+//! that a newer client learns that the broker is older.
+//!
+//! Every frame, little endian:
+//!
+//! ```text
+//! 0  u32  octets behind this field, at least 10 and at most FRAME_OCTETS_MAX
+//! 4  u8   version = 1
+//! 5  u8   kind; 1 to 127 are questions, 128 to 255 are answers
+//! 6  u64  id of the question
+//! 14      by kind:
+//!    1 RECIPIENT   u8 flags, u16 octets of the address, the address
+//!    129 ACCEPTED  nothing
+//!    130 REFUSED   u8 number of the refusal (vere_smtp, Refusal::number)
+//!    131 UNKNOWN   nothing
+//! flags: bit 0, the client of the session may relay; the other bits are zero
+//! address: the path of RCPT without angle brackets, 1 to ADDRESS_OCTETS_MAX octets of UTF-8;
+//!    "postmaster" without a domain is possible (RFC 5321 section 4.1.1.3)
+//! ```
+//!
+//! ```
+//! use vere_handoff::question::{Address, Question, Reader};
+//!
+//! let address = Address::new("ann@example.org")?;
+//! let mut octets = Vec::new();
+//! Question::Recipient { address, may_relay: false }.encode(7, &mut octets);
+//!
+//! let mut reader = Reader::default();
+//! reader.space()[..octets.len()].copy_from_slice(&octets);
+//! reader.filled(octets.len());
+//! let frame = reader.frame()?.expect("a whole frame");
+//! assert_eq!(frame.id, 7);
+//! assert_eq!(Question::decode(&frame)?, Question::Recipient { address, may_relay: false });
+//! # Ok::<(), vere_handoff::question::WireError>(())
+//! ```
+
+mod reader;
+#[cfg(test)]
+mod tests;
+
+pub use reader::{BUFFER_OCTETS, Reader};
+
+/// The protocol version of this code.
+pub const VERSION: u8 = 1;
+/// Maximum octets of a frame behind the length; the longest frame of today has 1,037.
+pub const FRAME_OCTETS_MAX: usize = 4_096;
+/// Maximum octets of an address.
+pub const ADDRESS_OCTETS_MAX: usize = 1_024;
+
+const LENGTH_OCTETS: usize = 4;
+const HEAD_OCTETS: usize = 10;
+
+const RECIPIENT: u8 = 1;
+const ACCEPTED: u8 = 129;
+const REFUSED: u8 = 130;
+const UNKNOWN: u8 = 131;
+
+const MAY_RELAY: u8 = 1;
+
+/// A malformed frame: the other side's fault, after which the connection is unusable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// The frame announces this many octets.
+    #[error("frame of {0} octets")]
+    Length(usize),
+    /// The frame has this unknown version.
+    #[error("frame of version {0}, this program speaks {VERSION}")]
+    Version(u8),
+    /// The frame has this unknown kind. A question of such a kind is answered [`Answer::Unknown`]; the connection is
+    /// usable still.
+    #[error("frame of unknown kind {0}")]
+    Kind(u8),
+    /// The content ends early, goes on too long, or has a value that is not allowed.
+    #[error("malformed content of a frame")]
+    Content,
+    /// The address has this many octets.
+    #[error("address of {0} octets")]
+    Address(usize),
+}
+
+/// A whole frame with unparsed content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The id of the question.
+    pub id: u64,
+    /// Octets of the frame, including the length.
+    pub octets: usize,
+    kind: u8,
+    content: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the first frame of the octets; `None` while the frame is incomplete.
+    ///
+    /// # Errors
+    /// [`WireError::Length`] for a frame that is too long or too short, [`WireError::Version`] for another version.
+    pub fn read(octets: &'a [u8]) -> Result<Option<Self>, WireError> {
+        let Some((length, rest)) = octets.split_first_chunk::<LENGTH_OCTETS>() else {
+            return Ok(None);
+        };
+        let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        if !(HEAD_OCTETS..=FRAME_OCTETS_MAX).contains(&length) {
+            return Err(WireError::Length(length));
+        }
+        let Some(frame) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let mut content = Content(frame);
+        let [version, kind] = content.array()?;
+        if version != VERSION {
+            return Err(WireError::Version(version));
+        }
+        let id = u64::from_le_bytes(content.array()?);
+        Ok(Some(Self {
+            id,
+            octets: length.saturating_add(LENGTH_OCTETS),
+            kind,
+            content: content.0,
+        }))
+    }
+}
+
+/// The path of a RCPT command without angle brackets: 1 to [`ADDRESS_OCTETS_MAX`] octets of UTF-8, otherwise unchecked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address<'a>(&'a str);
+
+impl<'a> Address<'a> {
+    /// Returns the text as an address.
+    ///
+    /// # Errors
+    /// [`WireError::Address`] for an empty or an overlong text.
+    pub const fn new(text: &'a str) -> Result<Self, WireError> {
+        match text.len() {
+            1..=ADDRESS_OCTETS_MAX => Ok(Self(text)),
+            octets => Err(WireError::Address(octets)),
+        }
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub const fn as_str(self) -> &'a str {
+        self.0
+    }
+}
+
+/// A question of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question<'a> {
+    /// Asks whether mail for this recipient is accepted from the client of a session.
+    Recipient {
+        /// The recipient.
+        address: Address<'a>,
+        /// Whether the client of the session may send to any domain.
+        may_relay: bool,
+    },
+}
+
+impl<'a> Question<'a> {
+    /// Appends the frame.
+    pub fn encode(&self, id: u64, out: &mut Vec<u8>) {
+        match self {
+            Self::Recipient { address, may_relay } => frame(out, RECIPIENT, id, |out| {
+                let octets = u16::try_from(address.0.len()).unwrap_or(u16::MAX);
+                out.push(if *may_relay { MAY_RELAY } else { 0 });
+                out.extend_from_slice(&octets.to_le_bytes());
+                out.extend_from_slice(address.0.as_bytes());
+            }),
+        }
+    }
+
+    /// Reads a question.
+    ///
+    /// # Errors
+    /// [`WireError::Kind`] for an unknown kind, otherwise [`WireError`] for malformed content.
+    pub fn decode(frame: &Frame<'a>) -> Result<Self, WireError> {
+        let mut content = Content(frame.content);
+        match frame.kind {
+            RECIPIENT => {
+                let may_relay = match content.array()? {
+                    [0] => false,
+                    [MAY_RELAY] => true,
+                    _ => return Err(WireError::Content),
+                };
+                let octets = u16::from_le_bytes(content.array()?);
+                let text = std::str::from_utf8(content.take(usize::from(octets))?);
+                content.end()?;
+                Ok(Self::Recipient {
+                    address: Address::new(text.map_err(|_| WireError::Content)?)?,
+                    may_relay,
+                })
+            }
+            other => Err(WireError::Kind(other)),
+        }
+    }
+}
+
+/// An answer of the broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Mail for the recipient is accepted.
+    Accepted,
+    /// Mail for the recipient is refused, with the number of the refusal. A client that does not know the number takes
+    /// the refusal for a local error.
+    Refused(u8),
+    /// The broker does not know the kind of the question.
+    Unknown,
+}
+
+impl Answer {
+    /// Appends the frame.
+    pub fn encode(self, id: u64, out: &mut Vec<u8>) {
+        match self {
+            Self::Accepted => frame(out, ACCEPTED, id, |_| {}),
+            Self::Refused(number) => frame(out, REFUSED, id, |out| out.push(number)),
+            Self::Unknown => frame(out, UNKNOWN, id, |_| {}),
+        }
+    }
+
+    /// Reads an answer.
+    ///
+    /// # Errors
+    /// [`WireError::Kind`] for an unknown kind, [`WireError::Content`] for malformed content.
+    pub fn decode(frame: &Frame<'_>) -> Result<Self, WireError> {
+        let mut content = Content(frame.content);
+        let answer = match frame.kind {
+            ACCEPTED => Self::Accepted,
+            REFUSED => {
+                let [number] = content.array()?;
+                Self::Refused(number)
+            }
+            UNKNOWN => Self::Unknown,
+            other => return Err(WireError::Kind(other)),
+        };
+        content.end()?;
+        Ok(answer)
+    }
+}
+
+fn frame(out: &mut Vec<u8>, kind: u8, id: u64, content: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0; LENGTH_OCTETS]);
+    out.extend_from_slice(&[VERSION, kind]);
+    out.extend_from_slice(&id.to_le_bytes());
+    content(out);
+    let whole = out.len().saturating_sub(start);
+    let behind = u32::try_from(whole.saturating_sub(LENGTH_OCTETS)).unwrap_or(u32::MAX);
+    if let Some(place) = out.get_mut(start..start.saturating_add(LENGTH_OCTETS)) {
+        place.copy_from_slice(&behind.to_le_bytes());
+    }
+}
+
+/// The unread content of a frame.
+struct Content<'a>(&'a [u8]);
+
+impl<'a> Content<'a> {
+    fn take(&mut self, octets: usize) -> Result<&'a [u8], WireError> {
+        let (taken, rest) = self.0.split_at_checked(octets).ok_or(WireError::Content)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(WireError::Content)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    const fn end(&self) -> Result<(), WireError> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(WireError::Content),
+        }
+    }
+}

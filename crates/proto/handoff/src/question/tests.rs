@@ -1,0 +1,211 @@
+//! Frames there and back, cut, damaged, and drawn octet by octet.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn recipient(text: &str, may_relay: bool) -> Question<'_> {
+    let address = Address::new(text).unwrap();
+    Question::Recipient { address, may_relay }
+}
+
+fn encoded(question: &Question<'_>, id: u64) -> Vec<u8> {
+    let mut octets = Vec::new();
+    question.encode(id, &mut octets);
+    octets
+}
+
+fn answered(answer: Answer, id: u64) -> Vec<u8> {
+    let mut octets = Vec::new();
+    answer.encode(id, &mut octets);
+    octets
+}
+
+/// All frames of the octets, which arrive in pieces of this length.
+fn frames_in_pieces(octets: &[u8], piece: usize) -> Result<Vec<(u64, usize)>, WireError> {
+    let mut reader = Reader::default();
+    let mut frames = Vec::new();
+    for mut piece in octets.chunks(piece) {
+        while !piece.is_empty() {
+            let space = reader.space();
+            let count = space.len().min(piece.len());
+            space[..count].copy_from_slice(&piece[..count]);
+            reader.filled(count);
+            piece = &piece[count..];
+            while let Some(frame) = reader.frame()? {
+                frames.push((frame.id, frame.octets));
+            }
+        }
+    }
+    assert!(!reader.has_rest());
+    Ok(frames)
+}
+
+#[test]
+fn golden_octets_of_version_1() {
+    let head = |length, kind| [length, 0, 0, 0, 1, kind, 2, 1, 0, 0, 0, 0, 0, 0];
+    let expected = [&head(16, 1)[..], &[1, 3, 0], b"a@b"].concat();
+    assert_eq!(encoded(&recipient("a@b", true), 0x0102), expected);
+    let expected = [&head(23, 1)[..], &[0, 10, 0], b"postmaster"].concat();
+    assert_eq!(encoded(&recipient("postmaster", false), 0x0102), expected);
+    assert_eq!(answered(Answer::Accepted, 0x0102), head(10, 129));
+    let expected = [&head(11, 130)[..], &[27]].concat();
+    assert_eq!(answered(Answer::Refused(27), 0x0102), expected);
+    assert_eq!(answered(Answer::Unknown, 0x0102), head(10, 131));
+}
+
+#[test]
+fn every_cut_waits_for_more_and_every_length_is_checked() {
+    let whole = encoded(&recipient("ann@example.org", false), 1);
+    for end in 0..whole.len() {
+        assert_eq!(Frame::read(&whole[..end]), Ok(None), "cut at {end}");
+        // A frame that ends where its length says, and too early for its content.
+        let mut cut = whole[..end].to_vec();
+        if end >= 14 {
+            cut[..4].copy_from_slice(&u32::try_from(end - 4).unwrap().to_le_bytes());
+            let frame = Frame::read(&cut).unwrap().expect("whole");
+            assert_eq!(Question::decode(&frame), Err(WireError::Content), "{end}");
+        }
+    }
+    for length in [
+        0,
+        9,
+        FRAME_OCTETS_MAX + 1,
+        usize::try_from(u32::MAX).unwrap(),
+    ] {
+        let mut wrong = whole.clone();
+        wrong[..4].copy_from_slice(&u32::try_from(length).unwrap().to_le_bytes());
+        // The length alone suffices to refuse the frame.
+        assert_eq!(Frame::read(&wrong[..4]), Err(WireError::Length(length)));
+        assert_eq!(Frame::read(&wrong), Err(WireError::Length(length)));
+    }
+    let mut newer = whole.clone();
+    newer[4] = 2;
+    assert_eq!(Frame::read(&newer), Err(WireError::Version(2)));
+}
+
+#[test]
+fn only_what_the_protocol_draws_is_understood() {
+    fn decode(octets: &[u8]) -> Result<Question<'_>, WireError> {
+        Question::decode(&Frame::read(octets).unwrap().expect("whole"))
+    }
+    let whole = encoded(&recipient("a@b", false), 1);
+    let with = |at: usize, octet: u8| {
+        let mut octets = whole.clone();
+        octets[at] = octet;
+        octets
+    };
+    assert_eq!(decode(&with(5, 2)), Err(WireError::Kind(2)));
+    assert_eq!(decode(&with(5, 129)), Err(WireError::Kind(129)));
+    assert_eq!(decode(&with(14, 2)), Err(WireError::Content), "a flag");
+    assert_eq!(decode(&with(15, 2)), Err(WireError::Content), "behind");
+    assert_eq!(decode(&with(15, 4)), Err(WireError::Content), "beyond");
+    assert_eq!(decode(&with(17, 0xff)), Err(WireError::Content), "no UTF-8");
+    let mut empty = whole[..17].to_vec();
+    (empty[0], empty[15]) = (13, 0);
+    assert_eq!(decode(&empty), Err(WireError::Address(0)));
+    let mut long = answered(Answer::Accepted, 1);
+    long[0] = 11;
+    long.push(0);
+    let frame = Frame::read(&long).unwrap().expect("whole");
+    assert_eq!(Answer::decode(&frame), Err(WireError::Content));
+}
+
+#[test]
+fn an_address_has_bounds() {
+    let most = "a".repeat(ADDRESS_OCTETS_MAX);
+    let octets = encoded(&recipient(&most, true), u64::MAX);
+    let frame = Frame::read(&octets).unwrap().expect("whole");
+    assert_eq!(Question::decode(&frame), Ok(recipient(&most, true)));
+    let more = format!("{most}a");
+    assert_eq!(Address::new(&more), Err(WireError::Address(1_025)));
+    assert_eq!(Address::new(""), Err(WireError::Address(0)));
+}
+
+#[test]
+fn no_flipped_bit_makes_a_reader_panic() {
+    let frames = [
+        encoded(&recipient("änn@example.org", true), 77),
+        answered(Answer::Refused(9), 77),
+    ];
+    for whole in &frames {
+        for bit in 0..whole.len() * 8 {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(Some(frame)) = Frame::read(&flipped) {
+                let _ = Question::decode(&frame);
+                let _ = Answer::decode(&frame);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reader_takes_frames_however_they_arrive() {
+    let longest = "a".repeat(ADDRESS_OCTETS_MAX);
+    let texts = ["a@b", &longest, "postmaster", "ann@example.org"];
+    let mut octets = Vec::new();
+    let mut expected = Vec::new();
+    for (id, text) in (0..).zip(texts.iter().cycle().take(100)) {
+        let before = octets.len();
+        recipient(text, false).encode(id, &mut octets);
+        expected.push((id, octets.len() - before));
+    }
+    for piece in [1, 7, 1_000, BUFFER_OCTETS, octets.len()] {
+        assert_eq!(frames_in_pieces(&octets, piece).as_ref(), Ok(&expected));
+    }
+    let mut wrong = octets;
+    wrong[4] = 9;
+    assert_eq!(frames_in_pieces(&wrong, 5), Err(WireError::Version(9)));
+}
+
+#[test]
+fn a_reader_has_space_whenever_its_whole_frames_are_taken() {
+    let mut reader = Reader::default();
+    // The longest frame but for its last octet.
+    let mut octets = (FRAME_OCTETS_MAX as u32).to_le_bytes().to_vec();
+    octets.extend([VERSION, 1]);
+    octets.resize(FRAME_OCTETS_MAX + 3, 0);
+    reader.space()[..octets.len()].copy_from_slice(&octets);
+    reader.filled(octets.len());
+    assert_eq!(reader.frame(), Ok(None));
+    assert!(reader.has_rest());
+    assert_eq!(reader.space().len(), BUFFER_OCTETS - octets.len());
+    reader.filled(usize::MAX);
+    assert_eq!(reader.space().len(), 0);
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    prop_oneof![
+        Just(Answer::Accepted),
+        any::<u8>().prop_map(Answer::Refused),
+        Just(Answer::Unknown)
+    ]
+}
+
+proptest! {
+    #[test]
+    fn questions_survive(id in any::<u64>(), text in "\\PC{1,250}", may_relay in any::<bool>()) {
+        let question = recipient(&text, may_relay);
+        let octets = encoded(&question, id);
+        let frame = Frame::read(&octets).unwrap().unwrap();
+        prop_assert_eq!((frame.id, frame.octets), (id, octets.len()));
+        prop_assert_eq!(Question::decode(&frame), Ok(question));
+    }
+
+    #[test]
+    fn answers_survive(id in any::<u64>(), answer in answer()) {
+        let octets = answered(answer, id);
+        let frame = Frame::read(&octets).unwrap().unwrap();
+        prop_assert_eq!((frame.id, frame.octets), (id, octets.len()));
+        prop_assert_eq!(Answer::decode(&frame), Ok(answer));
+    }
+
+    #[test]
+    fn any_octets_are_read_without_a_panic(octets in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(Some(frame)) = Frame::read(&octets) {
+            let _ = Question::decode(&frame);
+            let _ = Answer::decode(&frame);
+        }
+    }
+}

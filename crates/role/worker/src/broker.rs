@@ -1,0 +1,106 @@
+//! Questions about recipients.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::spawn_local;
+use vere_handoff::question::{Address, Answer, Question, Reader};
+use vere_smtp::refusal::Refusal;
+
+/// How long an answer is awaited.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The connection to the broker.
+#[derive(Debug)]
+pub(crate) struct Broker {
+    questions: UnboundedSender<Vec<u8>>,
+    waiting: Rc<Waiting>,
+    next: Cell<u64>,
+}
+
+type Waiting = RefCell<HashMap<u64, oneshot::Sender<Answer>>>;
+
+impl Broker {
+    /// Speaks over a connection.
+    pub(crate) fn new(connection: UnixStream) -> Self {
+        let (read, write) = connection.into_split();
+        let (questions, asked) = unbounded_channel();
+        let waiting = Rc::<Waiting>::default();
+        spawn_local(send(write, asked));
+        let answers = Rc::clone(&waiting);
+        spawn_local(async move {
+            if let Err(error) = receive(read, &answers).await {
+                tracing::warn!(%error, "connection to the broker lost");
+            }
+            // Who waits hears that there is no answer.
+            answers.borrow_mut().clear();
+        });
+        Self {
+            questions,
+            waiting,
+            next: Cell::new(0),
+        }
+    }
+
+    /// Asks whether mail for a recipient is taken.
+    pub(crate) async fn recipient(&self, address: &str, may_relay: bool) -> Result<(), Refusal> {
+        let address = Address::new(address).map_err(|_| Refusal::MailboxUnknown)?;
+        let number = self.next.get();
+        self.next.set(number.wrapping_add(1));
+        let mut question = Vec::new();
+        Question::Recipient { address, may_relay }.encode(number, &mut question);
+        let (answer, answered) = oneshot::channel();
+        self.waiting.borrow_mut().insert(number, answer);
+        let sent = self.questions.send(question);
+        let answer = match sent {
+            Ok(()) => tokio::time::timeout(PATIENCE, answered).await.ok(),
+            Err(_) => None,
+        };
+        self.waiting.borrow_mut().remove(&number);
+        match answer {
+            Some(Ok(Answer::Accepted)) => Ok(()),
+            Some(Ok(Answer::Refused(number))) => {
+                Err(Refusal::of_number(number).unwrap_or(Refusal::LocalError))
+            }
+            _ => Err(Refusal::LocalError),
+        }
+    }
+}
+
+/// Sends questions, those that wait at once in one write.
+async fn send(mut to: OwnedWriteHalf, mut questions: UnboundedReceiver<Vec<u8>>) {
+    while let Some(mut octets) = questions.recv().await {
+        while let Ok(more) = questions.try_recv() {
+            octets.extend_from_slice(&more);
+        }
+        if to.write_all(&octets).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn receive(mut from: OwnedReadHalf, waiting: &Waiting) -> io::Result<()> {
+    let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let mut reader = Reader::default();
+    loop {
+        let octets = from.read(reader.space()).await?;
+        if octets == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        reader.filled(octets);
+        while let Some(frame) = reader.frame().map_err(wrong)? {
+            let answer = Answer::decode(&frame).map_err(wrong)?;
+            if let Some(waits) = waiting.borrow_mut().remove(&frame.id) {
+                let _ = waits.send(answer);
+            }
+        }
+    }
+}

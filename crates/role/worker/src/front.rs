@@ -1,0 +1,149 @@
+//! Sessions from the front, and notices to it.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::TcpStream as StdTcpStream;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram as StdUnixDatagram;
+use std::rc::Rc;
+
+use tokio::io::Interest;
+use tokio::net::{TcpStream, UnixDatagram};
+use tokio::sync::Notify;
+use vere_handoff::session::{NOTICE_MAX, Notice, PACKET_OCTETS_MAX, Task};
+use vere_net::packets::{self, PacketSocket};
+use vere_smtp::server::Handover;
+
+use super::error::WorkerError;
+
+/// A session that the front hands over.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// The front's number.
+    pub(crate) number: u64,
+    /// The connection of the client.
+    pub(crate) stream: TcpStream,
+    /// What the client has said so far.
+    pub(crate) handover: Handover,
+    /// Octets of the client that nobody has consumed.
+    pub(crate) unread: Vec<u8>,
+}
+
+/// The connection to the front.
+#[derive(Debug)]
+pub(crate) struct Front {
+    /// The socket is one for packets with order and end; the runtime only watches the descriptor.
+    socket: UnixDatagram,
+    packet: RefCell<Vec<u8>>,
+    notices: Rc<Notices>,
+}
+
+/// What the front has to hear.
+#[derive(Debug, Default)]
+struct Notices {
+    begun: RefCell<Vec<u64>>,
+    done: RefCell<Vec<u64>>,
+    changed: Notify,
+}
+
+impl Front {
+    /// Speaks over a connection.
+    ///
+    /// # Errors
+    /// When the runtime cannot watch the connection.
+    pub(crate) fn new(socket: PacketSocket) -> io::Result<Self> {
+        Ok(Self {
+            socket: UnixDatagram::from_std(StdUnixDatagram::from(OwnedFd::from(socket)))?,
+            packet: RefCell::new(vec![0; PACKET_OCTETS_MAX]),
+            notices: Rc::default(),
+        })
+    }
+
+    /// Waits for sessions, and returns those that are there, perhaps none; `None` at the end.
+    ///
+    /// # Errors
+    /// When the front breaks the protocol, or the system refuses.
+    pub(crate) async fn sessions(&self) -> Result<Option<Vec<Session>>, WorkerError> {
+        self.socket.readable().await?;
+        // From here on nothing waits: a caller that stops waiting loses no session.
+        let mut sessions = Vec::new();
+        loop {
+            match self.receive() {
+                Ok(Some(session)) => sessions.push(session),
+                // What came before the end is served first; the end comes again.
+                Ok(None) => break,
+                Err(WorkerError::System(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if sessions.is_empty() {
+                        return Ok(Some(sessions));
+                    }
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if sessions.is_empty() {
+            return Ok(None);
+        }
+        let numbers = sessions.iter().map(|session| session.number);
+        self.notices.begun.borrow_mut().extend(numbers);
+        self.notices.changed.notify_one();
+        Ok(Some(sessions))
+    }
+
+    fn receive(&self) -> Result<Option<Session>, WorkerError> {
+        let mut packet = self.packet.borrow_mut();
+        let receive = || packets::receive(&self.socket, &mut packet);
+        let Some((length, descriptors)) = self.socket.try_io(Interest::READABLE, receive)? else {
+            return Ok(None);
+        };
+        let task = Task::decode(packet.get(..length).unwrap_or_default())?;
+        let [connection] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| WorkerError::Links)?;
+        let handover = Handover::decode(task.state).map_err(WorkerError::Session)?;
+        Ok(Some(Session {
+            number: task.number,
+            stream: TcpStream::from_std(StdTcpStream::from(connection))?,
+            handover,
+            unread: task.unread.to_vec(),
+        }))
+    }
+
+    /// Records that a session has ended.
+    pub(crate) fn done(&self, number: u64) {
+        self.notices.done.borrow_mut().push(number);
+        self.notices.changed.notify_one();
+    }
+
+    /// Tells the front what has begun and ended, many at once, for as long as the front is there.
+    pub(crate) async fn tell(&self) {
+        loop {
+            self.notices.changed.notified().await;
+            if self.flush().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Sends all notices.
+    pub(crate) async fn flush(&self) -> io::Result<()> {
+        let begun = std::mem::take(&mut *self.notices.begun.borrow_mut());
+        for some in begun.chunks(NOTICE_MAX) {
+            self.send(&Notice::Begun(some.to_vec())).await?;
+        }
+        let done = std::mem::take(&mut *self.notices.done.borrow_mut());
+        for some in done.chunks(NOTICE_MAX) {
+            self.send(&Notice::Done(some.to_vec())).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends a notice.
+    ///
+    /// # Errors
+    /// When the front is gone.
+    pub(crate) async fn send(&self, notice: &Notice) -> io::Result<()> {
+        let mut packet = Vec::new();
+        notice.encode(&mut packet);
+        let send = || packets::send(&self.socket, &packet, &[]);
+        self.socket.async_io(Interest::WRITABLE, send).await
+    }
+}

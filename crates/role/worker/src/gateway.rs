@@ -1,0 +1,175 @@
+//! Messages for the gateway.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{oneshot, watch};
+use tokio::task::spawn_local;
+use vere_handoff::message::{Answer, LENGTH_OCTETS, Prefix, answer_length};
+use vere_smtp::refusal::Refusal;
+use vere_smtp::server::Message;
+
+/// Texts up to this size are written with what waits before and behind them.
+const JOINED_MAX: usize = 64 * 1024;
+
+/// The connection to the gateway.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    messages: UnboundedSender<Frame>,
+    state: Rc<State>,
+    next: Cell<u64>,
+    gone: watch::Receiver<bool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: RefCell<HashMap<u64, oneshot::Sender<Result<String, Refusal>>>>,
+    /// The refusal of every message; the gateway says so when it is closed.
+    closed: RefCell<Option<Refusal>>,
+}
+
+/// A message on its way.
+#[derive(Debug)]
+struct Frame {
+    head: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Gateway {
+    /// Speaks over a connection.
+    pub(crate) fn new(connection: UnixStream) -> Self {
+        let (read, write) = connection.into_split();
+        let (messages, waiting) = unbounded_channel();
+        let (end, gone) = watch::channel(false);
+        let state = Rc::<State>::default();
+        // Until the gateway has said whether it takes messages, it takes none.
+        state.closed.replace(Some(Refusal::ServiceUnavailable));
+        spawn_local(send(write, waiting));
+        let heard = Rc::clone(&state);
+        spawn_local(async move {
+            if let Err(error) = receive(read, &heard).await {
+                tracing::info!(%error, "connection to the gateway lost");
+            }
+            heard.closed.replace(Some(Refusal::ServiceUnavailable));
+            // Whoever waits hears that there is no answer.
+            heard.waiting.borrow_mut().clear();
+            end.send_replace(true);
+        });
+        Self {
+            messages,
+            state,
+            next: Cell::new(0),
+            gone,
+        }
+    }
+
+    /// Whether the gateway takes messages.
+    ///
+    /// # Errors
+    /// The refusal of every message.
+    pub(crate) fn is_open(&self) -> Result<(), Refusal> {
+        self.state.closed.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// Waits until the connection is lost.
+    pub(crate) fn gone(&self) -> impl Future<Output = ()> + use<> {
+        let mut gone = self.gone.clone();
+        async move {
+            let _ = gone.wait_for(|gone| *gone).await;
+        }
+    }
+
+    /// Gives the gateway a message, and returns the queue id once the message is safe.
+    ///
+    /// # Errors
+    /// The gateway's refusal; [`Refusal::LocalError`] when the connection is lost before the answer.
+    pub(crate) async fn store(&self, message: Message, may_relay: bool) -> Result<String, Refusal> {
+        let number = self.next.get();
+        self.next.set(number.wrapping_add(1));
+        let mut content = Vec::new();
+        message.encode_head(&mut content);
+        let prefix = Prefix {
+            number,
+            may_relay,
+            head: content.len(),
+            body: message.body.len(),
+        };
+        let mut head = Vec::with_capacity(content.len().saturating_add(32));
+        prefix.encode(&mut head);
+        head.extend_from_slice(&content);
+        let (answer, answered) = oneshot::channel();
+        self.state.waiting.borrow_mut().insert(number, answer);
+        let frame = Frame {
+            head,
+            body: message.body,
+        };
+        if self.messages.send(frame).is_err() {
+            self.state.waiting.borrow_mut().remove(&number);
+            return Err(Refusal::LocalError);
+        }
+        answered.await.unwrap_or(Err(Refusal::LocalError))
+    }
+}
+
+/// Sends messages, short ones that wait at once in one write.
+async fn send(mut to: OwnedWriteHalf, mut messages: UnboundedReceiver<Frame>) {
+    let mut octets = Vec::new();
+    while let Some(frame) = messages.recv().await {
+        octets.clear();
+        let mut next = Some(frame);
+        while let Some(Frame { head, body }) = next.take() {
+            octets.extend_from_slice(&head);
+            if octets.len().saturating_add(body.len()) > JOINED_MAX {
+                if to.write_all(&octets).await.is_err() || to.write_all(&body).await.is_err() {
+                    return;
+                }
+                octets = Vec::new();
+                break;
+            }
+            octets.extend_from_slice(&body);
+            next = messages.try_recv().ok();
+        }
+        if to.write_all(&octets).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn receive(mut from: OwnedReadHalf, state: &State) -> io::Result<()> {
+    let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let mut octets = Vec::new();
+    loop {
+        let mut length = [0; LENGTH_OCTETS];
+        from.read_exact(&mut length).await?;
+        octets.resize(answer_length(length).map_err(wrong)?, 0);
+        from.read_exact(&mut octets).await?;
+        let (number, answer) = match Answer::decode(&octets).map_err(wrong)? {
+            Answer::State(refusal) => {
+                let refusal = refusal.map(|number| {
+                    Refusal::of_number(number).unwrap_or(Refusal::ServiceUnavailable)
+                });
+                state.closed.replace(refusal);
+                continue;
+            }
+            Answer::Stored { number, id } => (number, Ok(id)),
+            Answer::Refused { number, refusal } => {
+                let refusal = Refusal::of_number(refusal).unwrap_or(Refusal::LocalError);
+                (number, Err(refusal))
+            }
+            Answer::Site {
+                number,
+                permanent,
+                text,
+            } => (number, Err(Refusal::Site { permanent, text })),
+        };
+        if let Some(waits) = state.waiting.borrow_mut().remove(&number) {
+            let _ = waits.send(answer);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Answers the questions of a session.
+
+use std::io;
+use std::rc::Rc;
+
+use vere_process::drive::{Host, Line};
+use vere_process::refusals;
+use vere_process::wire::Connection;
+use vere_smtp::refusal::Refusal;
+use vere_smtp::server::{Answer, Message, Question, Server};
+
+use super::broker::Broker;
+use super::gateway::Gateway;
+
+/// The service in log lines.
+const SERVICE: &str = "smtp";
+
+/// What the sessions of a worker share.
+#[derive(Debug)]
+pub(crate) struct SessionHost {
+    pub(crate) gateway: Rc<Gateway>,
+    pub(crate) broker: Rc<Broker>,
+}
+
+impl Host<Server> for SessionHost {
+    type Event = ();
+
+    async fn follow(&mut self, server: &mut Server) {
+        let notes = server.take_notes();
+        refusals::noted(SERVICE, server, &notes.refused);
+    }
+
+    async fn answer(
+        &mut self,
+        line: &mut Line,
+        _: &mut impl Connection,
+        server: &Server,
+        question: Question,
+    ) -> io::Result<Option<Answer>> {
+        let answer = match question {
+            Question::Mail(mail) => {
+                let answer = self.gateway.is_open();
+                self.log(
+                    server,
+                    mail.reverse_path.as_str(),
+                    None,
+                    answer.as_ref().err(),
+                );
+                Answer::Policy(answer)
+            }
+            Question::Recipient(rcpt) => {
+                let address = rcpt.forward_path.as_str();
+                let answer = self
+                    .broker
+                    .recipient(address, server.peer().may_relay)
+                    .await;
+                let sender = server.mail_from().map(|mail| mail.reverse_path.as_str());
+                let sender = sender.unwrap_or_default();
+                self.log(server, sender, Some(address), answer.as_ref().err());
+                Answer::Policy(answer)
+            }
+            Question::Message(message) => {
+                let sender = message.reverse_path.reverse_path.as_str().to_owned();
+                let answer = self.store(line, server, *message).await;
+                self.log(server, &sender, None, answer.as_ref().err());
+                Answer::Stored(answer)
+            }
+            // The front offers neither authentication nor XCLIENT.
+            Question::Password(_) | Question::ScramUser { .. } | Question::Client(_) => {
+                Answer::Policy(Err(Refusal::LocalError))
+            }
+        };
+        Ok(Some(answer))
+    }
+}
+
+impl SessionHost {
+    async fn store(
+        &self,
+        line: &mut Line,
+        server: &Server,
+        message: Message,
+    ) -> Result<String, Refusal> {
+        if !line.held.keep(message.body.len(), false) {
+            return Err(Refusal::StorageFull);
+        }
+        self.gateway.store(message, server.peer().may_relay).await
+    }
+
+    fn log(
+        &self,
+        server: &Server,
+        sender: &str,
+        recipient: Option<&str>,
+        refusal: Option<&Refusal>,
+    ) {
+        if let Some(refusal) = refusal {
+            refusals::log(SERVICE, server, sender, recipient, refusal);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The connections of a worker, which its keeper makes.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use vere_handoff::session::LINKS;
+use vere_net::packets::PacketSocket;
+use vere_settings::Settings;
+
+use super::error::WorkerError;
+
+/// How long a worker waits for the packet, and between two looks.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(1);
+
+/// The connections.
+#[derive(Debug)]
+pub(crate) struct Links {
+    /// Sessions come from here, and notices go back.
+    pub(crate) front: PacketSocket,
+    /// Messages go there.
+    pub(crate) gateway: UnixStream,
+    /// Questions about recipients go there.
+    pub(crate) broker: UnixStream,
+}
+
+impl Links {
+    /// Connects to the processes. The keeper does it for each worker.
+    ///
+    /// # Errors
+    /// When one of the processes does not listen now.
+    pub(crate) fn connect(settings: &Settings) -> io::Result<Self> {
+        Ok(Self {
+            front: PacketSocket::connect(&settings.workers_socket())?,
+            gateway: UnixStream::connect(settings.intake_socket())?,
+            broker: UnixStream::connect(settings.broker_socket())?,
+        })
+    }
+
+    /// Sends the connections to a worker that is started with the other end as its standard input.
+    ///
+    /// # Errors
+    /// When the worker is gone.
+    pub(crate) fn send(&self, to: &PacketSocket) -> io::Result<()> {
+        let descriptors = [
+            self.front.as_fd(),
+            self.gateway.as_fd(),
+            self.broker.as_fd(),
+        ];
+        to.send(&LINKS, &descriptors)
+    }
+
+    /// Takes the connections from the standard input.
+    ///
+    /// # Errors
+    /// [`WorkerError::Links`], and errors of the system.
+    pub(crate) fn take() -> Result<Self, WorkerError> {
+        let input = PacketSocket::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let began = Instant::now();
+        let mut octets = [0; 16];
+        loop {
+            match input.receive(&mut octets) {
+                Ok(Some((length, descriptors))) if octets[..length] == LINKS => {
+                    return Self::of(descriptors).ok_or(WorkerError::Links);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(_) | Err(_) => return Err(WorkerError::Links),
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(WorkerError::Links);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn of(descriptors: Vec<OwnedFd>) -> Option<Self> {
+        let [front, gateway, broker] = <[OwnedFd; 3]>::try_from(descriptors).ok()?;
+        Some(Self {
+            front: front.into(),
+            gateway: gateway.into(),
+            broker: broker.into(),
+        })
+    }
+}

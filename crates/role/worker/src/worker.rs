@@ -1,0 +1,185 @@
+//! A worker: sessions of the front until there is none left.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, watch};
+use tokio::task::spawn_local;
+use vere_handoff::session::Notice;
+use vere_process::clock::steady;
+use vere_process::drive::{Line, drive};
+use vere_process::failure::Failure;
+use vere_process::life;
+use vere_process::memory::{BodyMemory, MEMORY, MemoryFigures};
+use vere_process::places::Client;
+use vere_process::smtp;
+use vere_sandbox::{Sandbox, calls};
+use vere_settings::{Front as Plan, Settings};
+use vere_smtp::server::{Role, Server, ServerConfig};
+
+use super::broker::Broker;
+use super::error::WorkerError;
+use super::front::{Front, Session};
+use super::gateway::Gateway;
+use super::host::SessionHost;
+use super::links::Links;
+
+/// How long sessions may go on after the stop was asked for.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// Descriptors beside those of sessions: standard streams, links, those of the runtime.
+const FILES: u64 = 32;
+
+/// Runs until the front or the gateway is gone, enough sessions were served, or a signal asks for the stop; then sessions under way end.
+///
+/// # Errors
+/// When the standard input has no connections, or the front breaks the protocol.
+pub fn run(settings: Arc<Settings>) -> Result<(), Failure> {
+    life::run(serve(settings))
+}
+
+async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
+    let plan = settings.front.ok_or(WorkerError::NoFront)?;
+    let links = Links::take()?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    // Ctrl-C reaches the whole foreground group; the keeper decides.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    confine(plan);
+    let worker = Rc::new(Worker::new(&settings, plan, links)?);
+    let told = Rc::clone(&worker);
+    spawn_local(async move { told.front.tell().await });
+    let gone = worker.gateway.gone();
+    tokio::pin!(gone);
+    let mut last = false;
+    let ended = loop {
+        tokio::select! {
+            sessions = worker.front.sessions() => match sessions {
+                Ok(Some(sessions)) => worker.begin(sessions),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            },
+            () = &mut gone, if !last => worker.take_no_more(&mut last).await,
+            _ = terminate.recv() => break Ok(()),
+            _ = interrupt.recv() => {}
+        }
+        if worker.begun.get() >= u64::from(plan.sessions_per_worker) && !last {
+            worker.take_no_more(&mut last).await;
+        }
+    };
+    worker.end().await;
+    ended
+}
+
+/// Gives up everything that sessions do not need, and logs what could not be given up.
+fn confine(plan: Plan) {
+    let sandbox = Sandbox {
+        files: FILES.saturating_add(u64::from(plan.tasks_per_worker)),
+        calls: &[calls::ORDINARY, calls::STREAM, calls::EVENTS],
+        refused: calls::LOOKING,
+    };
+    let standing = sandbox.enter();
+    match standing.is_whole() {
+        true => tracing::debug!(%standing, "worker is confined"),
+        false => tracing::warn!(%standing, "worker is confined in part"),
+    }
+}
+
+/// What the sessions share.
+struct Worker {
+    config: Arc<ServerConfig>,
+    front: Front,
+    gateway: Rc<Gateway>,
+    broker: Rc<Broker>,
+    memory: Rc<BodyMemory>,
+    /// Becomes true when sessions have to end at their next command.
+    stop: watch::Sender<bool>,
+    begun: Cell<u64>,
+    open: Cell<u32>,
+    idle: Notify,
+}
+
+impl Worker {
+    fn new(settings: &Settings, plan: Plan, links: Links) -> Result<Self, WorkerError> {
+        links.gateway.set_nonblocking(true)?;
+        links.broker.set_nonblocking(true)?;
+        let memory = BodyMemory::new(MEMORY, MemoryFigures::default());
+        let workers = usize::try_from(plan.workers).unwrap_or(usize::MAX);
+        memory.set_max(settings.limits.body_memory_max.as_usize() / workers.max(1));
+        Ok(Self {
+            config: Arc::new(smtp::config(settings, Role::Mx)),
+            front: Front::new(links.front)?,
+            gateway: Rc::new(Gateway::new(UnixStream::from_std(links.gateway)?)),
+            broker: Rc::new(Broker::new(UnixStream::from_std(links.broker)?)),
+            memory: Rc::new(memory),
+            stop: watch::Sender::new(false),
+            begun: Cell::default(),
+            open: Cell::default(),
+            idle: Notify::new(),
+        })
+    }
+
+    fn begin(self: &Rc<Self>, sessions: Vec<Session>) {
+        for session in sessions {
+            self.begun.set(self.begun.get().saturating_add(1));
+            self.open.set(self.open.get().saturating_add(1));
+            let worker = Rc::clone(self);
+            spawn_local(async move {
+                let number = session.number;
+                worker.session(session).await;
+                worker.front.done(number);
+                worker.open.set(worker.open.get().saturating_sub(1));
+                worker.idle.notify_one();
+            });
+        }
+    }
+
+    async fn session(&self, session: Session) {
+        let Session {
+            mut stream,
+            handover,
+            unread,
+            ..
+        } = session;
+        let config = Arc::clone(&self.config);
+        let patience = config.limits.command_timeout;
+        let mut server = Server::resume(config, handover, steady());
+        let client = Client::at(server.peer().address.ip());
+        let held = self.memory.share(Some(client));
+        let mut line = Line::new(held, self.stop.subscribe(), patience);
+        line.give(unread);
+        let mut host = SessionHost {
+            gateway: Rc::clone(&self.gateway),
+            broker: Rc::clone(&self.broker),
+        };
+        let driven = Box::pin(drive(&mut stream, &mut server, &mut host, &mut line)).await;
+        if let Err(error) = driven {
+            tracing::debug!(peer = %server.peer().address, %error, "connection lost");
+        }
+        // The front has a duplicate of the descriptor: closing this one would not end the connection.
+        let _ = stream.shutdown().await;
+    }
+
+    /// Tells the front to give this worker no further session.
+    async fn take_no_more(&self, last: &mut bool) {
+        *last = true;
+        let _ = self.front.send(&Notice::Last).await;
+    }
+
+    /// Waits until the sessions have ended; those that go on for too long end with the process.
+    async fn end(&self) {
+        self.stop.send_replace(true);
+        let quiet = async {
+            while self.open.get() > 0 {
+                self.idle.notified().await;
+            }
+            self.front.flush().await
+        };
+        if tokio::time::timeout(STOP_PATIENCE, quiet).await.is_err() {
+            tracing::warn!("stopping with sessions under way; nothing acknowledged is lost");
+        }
+    }
+}
