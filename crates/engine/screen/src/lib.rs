@@ -80,3 +80,6 @@ pub use terms::{
     Banner, Deadlines, EarlyTalk, Greylisting, Limits, ListPolicy, SpfPolicy, Terms, Treatment,
     WhenUnavailable,
 };
+
+#[cfg(test)]
+mod tests;
