@@ -5,7 +5,7 @@ use crate::place::{Network, Place};
 /// The number of no rule: as an end, all rules are looked at.
 pub(crate) const NO_RULE: u16 = u16::MAX;
 
-/// A rule of access. The first 65,535 of a table count.
+/// A rule of access. The first 65,535 of a table count, and a look takes time for each.
 ///
 /// The first rule that matches anything known of the session counts. Rules about a name that the client has not said
 /// yet do not match: a rule about a sender that stands before a rule about a network wins over it once the client

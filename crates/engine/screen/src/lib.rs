@@ -18,8 +18,8 @@
 //! | the end | [`Screen::left`] | |
 //!
 //! Memory is bounded by the [`Limits`]: 114 octets for each connection, 72 octets and an index of 5 to 20 for each
-//! address and network, 40 and the index for each entry of the greylist. No event searches a table. An operation on the
-//! timers costs the same for any number of connections.
+//! address and network, 40 and the index for each entry of the greylist. No event searches a table, but rules
+//! of access are compared one by one. An operation on the timers costs the same for any number of connections.
 //!
 //! Not covered: content, DKIM and DMARC, the queries themselves, replies as text.
 //!

@@ -349,9 +349,9 @@ impl Screen {
     ///
     /// [`SnapshotError`]; the greylist is as before.
     pub fn import_greylist(&mut self, octets: &[u8]) -> Result<(), SnapshotError> {
-        let greylisting = self.terms.greylisting.as_ref();
-        let entries = greylisting.map_or(0, |greylisting| greylisting.entries);
-        self.greylist = Greylist::import(octets, &self.secret, entries)?;
+        // A reload may switch on greylisting later.
+        let greylisting = self.terms.greylisting.clone().unwrap_or_default();
+        self.greylist = Greylist::import(octets, &self.secret, greylisting.entries)?;
         Ok(())
     }
 }

@@ -370,6 +370,36 @@ fn a_new_triplet_is_deferred_until_its_delay_is_over() {
     );
 }
 
+#[test]
+fn the_greylist_survives_a_restart() {
+    let terms = |terms: &mut Terms| terms.greylisting = Some(Greylisting::default());
+    let mut before = Bench::without_delay(terms);
+    let ticket = before.ticket("192.0.2.1");
+    before.mail(ticket);
+    before.decided(ticket, Recipient::Accepted);
+    let octets = before.screen.export_greylist();
+    assert_eq!(octets.len(), 20 + 28 + 4);
+    for off in [false, true] {
+        let mut after = Bench::without_delay(|now| {
+            if !off {
+                terms(now);
+            }
+        });
+        after.screen.import_greylist(&octets).unwrap();
+        let damaged = after.screen.import_greylist(&octets[1..]);
+        assert_eq!(damaged, Err(crate::SnapshotError::NotASnapshot));
+        assert_eq!(after.screen.remembered().2, 1);
+        assert_eq!(after.screen.export_greylist(), octets);
+        let mut later = after.screen.terms.clone();
+        terms(&mut later);
+        after.screen.set_terms(later);
+        after.pass(300_000);
+        let ticket = after.ticket("192.0.2.1");
+        after.mail(ticket);
+        assert_eq!(after.decided(ticket, Recipient::Accepted), Decision::Accept);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
