@@ -106,6 +106,7 @@ mod tests {
         let mut clock = Clock::default();
         let start = clock.at(Timestamp::ZERO);
         assert_eq!(clock.at(Timestamp::MAX).since(start), STEP_MAX);
+        assert_eq!(STEP_MAX.as_secs(), 86_400);
         assert_eq!(clock.at(Timestamp::ZERO).since(start), STEP_MAX);
         assert_eq!(clock.at(Timestamp::MAX).since(start), 2 * STEP_MAX);
     }

@@ -216,4 +216,14 @@ fn hash(mark: &Mark) -> u64 {
 }
 
 #[cfg(test)]
+impl Greylist {
+    /// Octets that the table has allocated.
+    pub(crate) fn allocated(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+            + self.links.capacity() * size_of::<Link>()
+            + self.index.allocation_size()
+    }
+}
+
+#[cfg(test)]
 mod tests;

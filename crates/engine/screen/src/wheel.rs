@@ -39,11 +39,9 @@ impl Wheel {
     /// Sets the timer of a slot to a second. A second of the past comes out with the next one.
     pub(crate) fn set(&mut self, slot: u32, second: u64) {
         self.clear(slot);
-        let enough = slot as usize + 1;
-        if self.timers.len() < enough {
-            self.timers.resize(enough, UNSET);
-            self.links.resize(enough, Link::LOOSE);
-        }
+        let enough = self.timers.len().max(slot as usize + 1);
+        self.timers.resize(enough, UNSET);
+        self.links.resize(enough, Link::LOOSE);
         let second = second.clamp(self.second + 1, self.second + LISTS - 1);
         let list = second % LISTS;
         self.timers[slot as usize] = list as u16;
@@ -78,7 +76,8 @@ impl Wheel {
 
     /// The second of the earliest timer.
     pub(crate) fn next(&self) -> Option<u64> {
-        (self.second + 1..self.second + LISTS)
+        (1..LISTS)
+            .map(|ahead| self.second + ahead)
             .find(|second| self.lists[(second % LISTS) as usize].first().is_some())
     }
 }

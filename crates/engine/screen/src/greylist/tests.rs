@@ -74,6 +74,29 @@ fn a_pass_lives_from_its_last_use() {
 }
 
 #[test]
+fn a_lifetime_may_be_shorter_than_the_window() {
+    let mut table = Table::new();
+    table.1.lifetime = Duration::from_secs(20);
+    table.try_at(at(0), 1);
+    assert!(table.try_at(at(10), 1));
+    assert!(!table.try_at(at(31), 1));
+    assert!(table.try_at(at(41), 1));
+}
+
+#[test]
+fn clients_that_were_known_are_forgotten_when_the_terms_say_so() {
+    let mut table = Table::new();
+    table.1.known_after = 1;
+    table.try_at(at(0), 1);
+    assert!(table.try_at(at(10), 1));
+    assert!(table.try_at(at(10), 2));
+    table.1.known_after = 0;
+    assert!(!table.try_at(at(10), 3));
+    assert!(table.try_at(at(20), 3));
+    assert_ne!(hash(&mark(1)), hash(&mark(2)));
+}
+
+#[test]
 fn a_client_is_known_after_two_triplets() {
     let mut table = Table::new();
     for number in [1, 2] {

@@ -281,7 +281,10 @@ fn rules_about_networks_decide_at_the_connection() {
 #[test]
 fn an_allowed_client_has_neither_rates_nor_questions_nor_greylisting() {
     let mut bench = Bench::without_delay(|terms| {
-        terms.access = vec![rule(network("192.0.2.0", 24), Access::Allow)];
+        terms.access = vec![
+            rule(network("192.0.2.0", 24), Access::Allow),
+            rule(Subject::Sender("example.org".into()), Access::Refuse),
+        ];
         terms.limits.connections_per_address_max = 1;
         terms.lists = Some(crate::ListPolicy::default());
         terms.spf = Some(crate::SpfPolicy::default());
@@ -289,6 +292,8 @@ fn an_allowed_client_has_neither_rates_nor_questions_nor_greylisting() {
     });
     bench.ticket("192.0.2.1");
     let ticket = bench.ticket("192.0.2.1");
+    let findings = bench.screen.findings(ticket).unwrap();
+    assert_eq!(findings.access, Access::Allow);
     let questions = bench.mail(ticket);
     assert_eq!((questions.lists, questions.spf), (false, false));
     assert_eq!(

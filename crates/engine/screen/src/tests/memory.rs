@@ -31,13 +31,14 @@ fn a_million_addresses_do_not_grow_the_tables() {
         }
         bench.screen.left(ticket).unwrap();
         bench.pass(1);
-        if number == 50_000 {
+        // An index may double once, when entries that left have used up its spare places.
+        if number == 500_000 {
             allocated = self::allocated(&bench.screen);
         }
     }
     assert_eq!(bench.screen.remembered(), (4_096, 1_024, 2_000));
     assert_eq!(self::allocated(&bench.screen), allocated);
-    assert!(allocated < 700_000, "{allocated}");
+    assert!(allocated < 900_000, "{allocated}");
     assert_eq!(bench.screen.open(), 1);
     bench.screen.left(kept).unwrap();
     assert_eq!(bench.screen.crowd.addresses.open_sum(), 0);
@@ -45,7 +46,9 @@ fn a_million_addresses_do_not_grow_the_tables() {
 }
 
 fn allocated(screen: &Screen) -> usize {
-    screen.crowd.addresses.allocated() + screen.crowd.networks.allocated()
+    screen.crowd.addresses.allocated()
+        + screen.crowd.networks.allocated()
+        + screen.greylist.allocated()
 }
 
 #[test]
