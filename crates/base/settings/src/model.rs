@@ -180,6 +180,11 @@ pub struct Networks {
 }
 
 impl Networks {
+    /// The networks.
+    pub fn iter(&self) -> impl Iterator<Item = &IpNetwork> {
+        self.networks.iter()
+    }
+
     /// Whether a network contains `address`.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {

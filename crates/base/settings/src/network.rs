@@ -16,6 +16,18 @@ pub struct IpNetwork {
 }
 
 impl IpNetwork {
+    /// The first address.
+    #[must_use]
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// The number of bits that all addresses have in common.
+    #[must_use]
+    pub const fn prefix(&self) -> u8 {
+        self.prefix
+    }
+
     /// Says whether `address` lies in the network.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {

@@ -22,6 +22,14 @@ pub struct Front {
     pub tasks_per_worker: u32,
     /// Sessions after which a worker is replaced by a fresh one.
     pub sessions_per_worker: u32,
+    /// The pause before the greeting.
+    pub banner_delay: Span,
+    /// Connections of an address in a minute; a network has four times as many. 0: no limit.
+    pub connections_per_minute: u32,
+    /// Recipients of a session that may be refused.
+    pub refused_recipients_max: u32,
+    /// Recipients of an address that may be refused in an hour; a network has four times as many. 0: no limit.
+    pub refused_recipients_per_hour: u32,
 }
 
 /// DKIM signatures on local users' mail.

@@ -44,6 +44,10 @@ impl Assembly {
             workers: self.need("front.workers"),
             tasks_per_worker: self.need("front.tasks_per_worker"),
             sessions_per_worker: self.need("front.sessions_per_worker"),
+            banner_delay: self.need("front.banner_delay"),
+            connections_per_minute: self.need("front.connections_per_minute"),
+            refused_recipients_max: self.need("front.refused_recipients_max"),
+            refused_recipients_per_hour: self.need("front.refused_recipients_per_hour"),
         })
     }
 

@@ -19,6 +19,14 @@ sections! {
             "Sessions that a worker has at once. Where all workers have so many, further clients are told to try again later.";
         fixed sessions_per_worker: Integer(1, 1_000_000_000), Is("10000"),
             "Sessions after which a worker ends and a fresh one takes its place.";
+        live banner_delay: Span(0, 60 * SECOND), Is("\"2s\""),
+            "Pause before the greeting. Programs that send unwanted mail often speak before, and are refused (554). An address whose session got as far as a recipient within a day, and `relay.networks`, are greeted at once.";
+        live connections_per_minute: Integer(0, 1_000_000), Is("300"),
+            "Connections of an address in a minute; further ones get 421. A /24 of IPv4 and a /64 of IPv6 have four times as many. 0 is no limit; none applies to `relay.networks`.";
+        live refused_recipients_max: Integer(1, 1000), Is("10"),
+            "Recipients that may be refused in a session; the session ends with the last of them.";
+        live refused_recipients_per_hour: Integer(0, 1_000_000), Is("100"),
+            "Recipients of an address that may be refused within an hour; then its connections get 421. A /24 of IPv4 and a /64 of IPv6 have four times as many. 0 is no limit; none applies to `relay.networks`.";
     }
 
     "dkim" Optional, "DKIM signatures on local users' mail: sent after authentication, from `relay.networks`, or by `vere sendmail`. `vere dkim keygen` makes the keys; only the signer, a separate process, reads the keys. A message is signed by the key of the domain in the From field, or of the nearest parent domain with a key; without a key the message is sent unsigned." {

@@ -1,0 +1,89 @@
+//! What the gateway says: whether messages are taken.
+
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+
+use mio::net::UnixStream;
+use mio::{Interest, Registry, Token};
+use vere_handoff::message::{Answer, LENGTH_OCTETS, answer_length};
+use vere_smtp::refusal::Refusal;
+
+/// The connection to the gateway, made again when it is lost.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    path: PathBuf,
+    token: Token,
+    connection: Option<UnixStream>,
+    octets: Vec<u8>,
+    closed: Option<Refusal>,
+}
+
+impl Gateway {
+    pub(crate) fn new(path: PathBuf, token: Token) -> Self {
+        Self {
+            path,
+            token,
+            connection: None,
+            octets: Vec::new(),
+            closed: Some(Refusal::ServiceUnavailable),
+        }
+    }
+
+    /// Why no message is taken now; none if messages are taken.
+    pub(crate) const fn closed(&self) -> Option<&Refusal> {
+        self.closed.as_ref()
+    }
+
+    /// Connects if there is no connection. A gateway that does not listen yet is tried again with the next call.
+    pub(crate) fn connect(&mut self, registry: &Registry) {
+        if self.connection.is_some() {
+            return;
+        }
+        let connected = UnixStream::connect(&self.path).and_then(|mut connection| {
+            registry.register(&mut connection, self.token, Interest::READABLE)?;
+            Ok(connection)
+        });
+        self.connection = connected.ok();
+    }
+
+    /// Reads what the gateway says.
+    pub(crate) fn read(&mut self) {
+        if let Err(error) = self.take() {
+            tracing::info!(%error, "connection to the gateway lost");
+            self.connection = None;
+            self.octets.clear();
+            self.closed = Some(Refusal::ServiceUnavailable);
+        }
+    }
+
+    fn take(&mut self) -> io::Result<()> {
+        let Some(connection) = &mut self.connection else {
+            return Ok(());
+        };
+        let mut some = [0; 256];
+        loop {
+            match connection.read(&mut some) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(octets) => self
+                    .octets
+                    .extend_from_slice(some.get(..octets).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+            while let Some((length, rest)) = self.octets.split_first_chunk::<LENGTH_OCTETS>() {
+                let length = answer_length(*length).map_err(wrong)?;
+                let Some(frame) = rest.get(..length) else {
+                    break;
+                };
+                if let Answer::State(refusal) = Answer::decode(frame).map_err(wrong)? {
+                    self.closed = refusal.map(|number| {
+                        Refusal::of_number(number).unwrap_or(Refusal::ServiceUnavailable)
+                    });
+                }
+                self.octets.drain(..LENGTH_OCTETS.saturating_add(length));
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A client that is not trusted yet.
+
+use std::io::{self, Read as _, Write as _};
+
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use vere_screen::Ticket;
+use vere_smtp::server::{Server, Step};
+use vere_units::Timestamp;
+
+/// Octets read at once: several pipelined commands.
+pub(crate) const READ_OCTETS: usize = 4_096;
+
+/// A connection with its session.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    pub(crate) ticket: Ticket,
+    pub(crate) server: Server,
+    stream: TcpStream,
+    /// Octets that the session has not consumed, while a question is open.
+    unread: Vec<u8>,
+    /// Whether octets may be there to be read.
+    is_readable: bool,
+    /// Whether the greeting may leave.
+    pub(crate) is_greeted: bool,
+    /// Whether the kernel tells when the client reads again.
+    is_told_of_room: bool,
+}
+
+/// What a guest does next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// The client has to send or to read first.
+    Wait,
+    /// The machine has stepped.
+    Step(Step),
+    /// The client has closed its side, or the connection is broken.
+    Gone,
+}
+
+impl Guest {
+    pub(crate) fn new(ticket: Ticket, server: Server, stream: TcpStream) -> Self {
+        Self {
+            ticket,
+            server,
+            stream,
+            unread: Vec::new(),
+            is_readable: false,
+            is_greeted: false,
+            is_told_of_room: false,
+        }
+    }
+
+    /// The kernel says that octets are there.
+    pub(crate) const fn readable(&mut self) {
+        self.is_readable = true;
+    }
+
+    /// Moves the session on until a question, the end, or a wait.
+    pub(crate) fn step(&mut self, scratch: &mut [u8], now: Timestamp, registry: &Registry) -> Next {
+        loop {
+            match self.server.step() {
+                Step::Send if !self.is_greeted => return Next::Wait,
+                Step::Send => match self.write() {
+                    Ok(true) => {}
+                    Ok(false) => return self.wait_for_room(registry),
+                    Err(_) => return Next::Gone,
+                },
+                Step::NeedInput => match self.feed(scratch, now) {
+                    Ok(Fed::Some) => {}
+                    Ok(Fed::Nothing) => return Next::Wait,
+                    Ok(Fed::End) | Err(_) => return Next::Gone,
+                },
+                step => return Next::Step(step),
+            }
+        }
+    }
+
+    /// Writes replies. False: the client does not read.
+    fn write(&mut self) -> io::Result<bool> {
+        match self.stream.write(self.server.output()) {
+            Ok(octets) => {
+                self.server.sent(octets);
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Nearly every client reads its replies, so that the kernel is asked to tell only where one does not.
+    fn wait_for_room(&mut self, registry: &Registry) -> Next {
+        if !self.is_told_of_room {
+            self.is_told_of_room = true;
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            let token = Token(token_of(self.ticket));
+            if registry
+                .reregister(&mut self.stream, token, interest)
+                .is_err()
+            {
+                return Next::Gone;
+            }
+        }
+        Next::Wait
+    }
+
+    /// Gives the session octets.
+    fn feed(&mut self, scratch: &mut [u8], now: Timestamp) -> io::Result<Fed> {
+        if !self.unread.is_empty() {
+            let taken = self.server.input(&self.unread, now);
+            self.unread.drain(..taken.min(self.unread.len()));
+            if self.unread.is_empty() {
+                self.unread = Vec::new();
+            }
+            return Ok(Fed::Some);
+        }
+        if !self.is_readable {
+            return Ok(Fed::Nothing);
+        }
+        let octets = match self.stream.read(scratch) {
+            Ok(0) => return Ok(Fed::End),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.is_readable = false;
+                return Ok(Fed::Nothing);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Fed::Some),
+            read => read?,
+        };
+        // Fewer octets than there was room for are all; the kernel tells of more.
+        self.is_readable = octets == scratch.len();
+        let octets = scratch.get(..octets).unwrap_or_default();
+        let taken = self.server.input(octets, now);
+        self.unread = octets.get(taken..).unwrap_or_default().to_vec();
+        Ok(Fed::Some)
+    }
+
+    /// Whether the client has sent octets before its greeting.
+    pub(crate) fn has_spoken(&mut self, scratch: &mut [u8], now: Timestamp) -> io::Result<bool> {
+        Ok(matches!(self.feed(scratch, now)?, Fed::Some))
+    }
+
+    /// Takes the guest apart for a worker: the session, the connection, the octets not consumed.
+    pub(crate) fn into_parts(self) -> (Server, TcpStream, Vec<u8>) {
+        (self.server, self.stream, self.unread)
+    }
+}
+
+/// The user data of a connection in the readiness queue.
+pub(crate) fn token_of(ticket: Ticket) -> usize {
+    usize::try_from(ticket.to_bits()).unwrap_or(usize::MAX)
+}
+
+enum Fed {
+    Some,
+    Nothing,
+    End,
+}

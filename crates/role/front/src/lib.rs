@@ -1,0 +1,90 @@
+//! The front of port 25: it answers every client until the first recipient is accepted, and then gives the session to a worker
+//! (`docs/internals/front.md`).
+//!
+//! One thread has a loop over sockets (`host`). The engine `vere_screen` decides who may go on, the machine of `vere_smtp` knows
+//! the protocol, `guest` is a client that is not trusted yet, `workers` are the processes that sessions go to, `broker` knows
+//! recipients, `gateway` says whether mail is taken at all.
+
+mod broker;
+mod error;
+mod gateway;
+mod guest;
+mod host;
+mod replies;
+mod terms;
+mod workers;
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mio::Waker;
+use nix::sys::signal::{SigSet, Signal};
+use vere_net::listen::{Inherited, ListenOptions};
+use vere_process::failure::Failure;
+use vere_process::log::Level;
+use vere_process::{entry, life};
+use vere_settings::Settings;
+
+pub use error::FrontError;
+use host::{Host, Orders};
+
+/// Runs the role until it is told to stop.
+///
+/// # Errors
+/// When the front cannot start: ports, settings.
+pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), Failure> {
+    Ok(serve(settings, config.to_owned(), level)?)
+}
+
+fn serve(settings: Arc<Settings>, config: PathBuf, level: Level) -> Result<(), FrontError> {
+    let front = settings.front.ok_or(FrontError::NoFront)?;
+    let mut inherited = Inherited::from_env()?;
+    let options = ListenOptions::default();
+    let listeners = inherited.take_or_bind("smtp", &settings.smtp.listen, options)?;
+    let orders = Arc::new(Orders::default());
+    let (host, waker) = Host::new(settings, front, listeners, Arc::clone(&orders))?;
+    take_signals(orders, waker, config, level)?;
+    entry::notify_ready();
+    host.run(entry::notify_watchdog)?;
+    Ok(())
+}
+
+/// Starts the thread that hears signals.
+fn take_signals(
+    orders: Arc<Orders>,
+    waker: Waker,
+    config: PathBuf,
+    level: Level,
+) -> Result<(), FrontError> {
+    let mut signals = SigSet::empty();
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        signals.add(signal);
+    }
+    // Blocked before any other thread starts, so that only the thread below takes them.
+    signals.thread_block().map_err(FrontError::Signals)?;
+    let hear = move || {
+        loop {
+            match signals.wait() {
+                Ok(Signal::SIGTERM) => orders.stop.store(true, Ordering::Release),
+                Ok(Signal::SIGHUP) => life::reload(&config, &level, |settings| {
+                    let mut place = orders
+                        .settings
+                        .lock()
+                        .unwrap_or_else(std::sync::PoisonError::into_inner);
+                    *place = Some(Arc::new(settings));
+                    Ok::<_, Infallible>(())
+                }),
+                // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
+                Ok(_) | Err(_) => {}
+            }
+            // The loop looks ten times a second anyway.
+            let _ = waker.wake();
+        }
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(hear)?;
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Decisions of the screen as refusals of SMTP.
+
+use vere_screen::{Decision, Reason};
+use vere_smtp::refusal::Refusal;
+
+/// The refusal for a decision; none for an acceptance.
+pub(crate) fn refusal(decision: Decision) -> Option<Refusal> {
+    let reason = decision.reason()?;
+    Some(match (decision, reason) {
+        (_, Reason::Access | Reason::EarlyTalk) => Refusal::ClientRefused,
+        (_, Reason::RecipientUnknown) => Refusal::MailboxUnknown,
+        (_, Reason::RecipientRefused) => Refusal::RelayDenied,
+        (_, Reason::RecipientDeferred) => Refusal::LocalError,
+        (_, Reason::Greylisted) => Refusal::TryLater,
+        (_, Reason::ListsUnavailable) => Refusal::LookupFailed,
+        (Decision::Refuse(_), Reason::Listed) => site(true, "client is on a block list"),
+        (Decision::Refuse(_), Reason::SpfFail | Reason::SpfError) => {
+            site(true, "the domain of the sender does not allow this client")
+        }
+        (_, Reason::Refusals) => Refusal::RateLimited,
+        _ => Refusal::Busy,
+    })
+}
+
+fn site(permanent: bool, text: &str) -> Refusal {
+    let text = text.to_owned();
+    Refusal::Site { permanent, text }
+}
+
+/// The line for a client that is not let in.
+pub(crate) fn turned_away(hostname: &str, reason: Reason) -> String {
+    let status = Decision::Close(reason).status();
+    let (code, status) = status.map_or((421, "4.3.2".to_owned()), |(code, status)| {
+        (code, status.to_string())
+    });
+    let text = match reason {
+        Reason::ConnectionsInAll
+        | Reason::ConnectionsOfAddress
+        | Reason::ConnectionsOfNetwork
+        | Reason::ArrivalsOfAddress
+        | Reason::ArrivalsOfNetwork => "too many connections, try again later",
+        Reason::Refusals => "too many refused recipients, try again later",
+        Reason::Access | Reason::Listed | Reason::EarlyTalk => "client refused",
+        _ => "closing connection",
+    };
+    format!("{code} {status} {hostname} {text}\r\n")
+}

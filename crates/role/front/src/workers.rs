@@ -1,0 +1,324 @@
+//! The workers and the sessions that they have.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+use mio::net::TcpStream;
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+use std::os::fd::AsRawFd as _;
+use std::time::Duration;
+use vere_handoff::HandoffError;
+use vere_handoff::session::{Notice, PACKET_OCTETS_MAX, Task};
+use vere_net::packets::{PacketListener, PacketSocket};
+use vere_screen::Ticket;
+use vere_units::Timestamp;
+
+/// How long a session waits for a worker after its own has died unbegun.
+const HOMELESS_PATIENCE: Duration = Duration::from_secs(10);
+/// The last words to a client whose worker has died.
+const DIED: &[u8] = b"421 4.3.0 local error, closing connection\r\n";
+
+/// A session in the hands of a worker; the front keeps a duplicate of the descriptor.
+#[derive(Debug)]
+pub(crate) struct Given {
+    pub(crate) ticket: Ticket,
+    stream: TcpStream,
+    /// The packet, until the worker has begun.
+    packet: Option<Vec<u8>>,
+    worker: usize,
+}
+
+/// A session that waits for a worker.
+#[derive(Debug)]
+struct Homeless {
+    number: u64,
+    given: Given,
+    until: Timestamp,
+}
+
+#[derive(Debug)]
+struct Worker {
+    socket: PacketSocket,
+    tasks: u32,
+    /// The worker takes no further session.
+    is_last: bool,
+}
+
+/// The workers.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    listener: PacketListener,
+    token: Token,
+    workers: Vec<Option<Worker>>,
+    tasks_max: u32,
+    /// The worker that is asked first.
+    next: usize,
+    given: HashMap<u64, Given>,
+    homeless: VecDeque<Homeless>,
+    number: u64,
+    packet: Vec<u8>,
+}
+
+impl Workers {
+    /// Listens for workers, whose tokens follow `token`.
+    ///
+    /// # Errors
+    /// When the path cannot be used.
+    pub(crate) fn new(
+        path: &Path,
+        token: Token,
+        tasks_max: u32,
+        registry: &Registry,
+    ) -> io::Result<Self> {
+        let listener = PacketListener::bind(path)?;
+        let descriptor = listener.as_raw_fd();
+        registry.register(&mut SourceFd(&descriptor), token, Interest::READABLE)?;
+        Ok(Self {
+            listener,
+            token,
+            workers: Vec::new(),
+            tasks_max,
+            next: 0,
+            given: HashMap::new(),
+            homeless: VecDeque::new(),
+            number: 0,
+            packet: vec![0; PACKET_OCTETS_MAX],
+        })
+    }
+
+    /// Takes the workers that want to be given sessions.
+    pub(crate) fn accept(&mut self, registry: &Registry) {
+        while let Ok(socket) = self.listener.accept() {
+            let vacant = self.workers.iter().position(Option::is_none);
+            let place = vacant.unwrap_or(self.workers.len());
+            let token = Token(self.token.0.saturating_add(1).saturating_add(place));
+            let descriptor = socket.as_raw_fd();
+            let registered =
+                registry.register(&mut SourceFd(&descriptor), token, Interest::READABLE);
+            if let Err(error) = registered {
+                tracing::warn!(%error, "a worker cannot be used");
+                continue;
+            }
+            let worker = Some(Worker {
+                socket,
+                tasks: 0,
+                is_last: false,
+            });
+            match self.workers.get_mut(place) {
+                Some(vacant) => *vacant = worker,
+                None => self.workers.push(worker),
+            }
+        }
+        self.house();
+    }
+
+    /// The place of the worker with this token.
+    pub(crate) fn place(&self, token: Token) -> Option<usize> {
+        let place = token.0.checked_sub(self.token.0.checked_add(1)?)?;
+        (place < self.workers.len()).then_some(place)
+    }
+
+    /// Whether a session can be given away now.
+    pub(crate) fn has_room(&self) -> bool {
+        self.homeless.is_empty()
+            && self
+                .workers
+                .iter()
+                .flatten()
+                .any(|worker| self.takes(worker))
+    }
+
+    const fn takes(&self, worker: &Worker) -> bool {
+        !worker.is_last && worker.tasks < self.tasks_max
+    }
+
+    /// Number of sessions that workers have, or that wait for one.
+    pub(crate) fn sessions(&self) -> usize {
+        self.given.len().saturating_add(self.homeless.len())
+    }
+
+    /// Gives a session to the next worker that takes one. Without any the session waits.
+    pub(crate) fn give(
+        &mut self,
+        ticket: Ticket,
+        stream: TcpStream,
+        state: &[u8],
+        unread: &[u8],
+        now: Timestamp,
+    ) {
+        self.number = self.number.wrapping_add(1);
+        let task = Task {
+            number: self.number,
+            state,
+            unread,
+        };
+        let mut packet = Vec::new();
+        task.encode(&mut packet);
+        let given = Given {
+            ticket,
+            stream,
+            packet: Some(packet),
+            worker: 0,
+        };
+        self.homeless.push_back(Homeless {
+            number: self.number,
+            given,
+            until: now + HOMELESS_PATIENCE,
+        });
+        self.house();
+    }
+
+    /// Gives the sessions that wait to workers with room.
+    fn house(&mut self) {
+        while let Some(mut waits) = self.homeless.pop_front() {
+            match self.send(&waits.given) {
+                Some(place) => {
+                    waits.given.worker = place;
+                    self.given.insert(waits.number, waits.given);
+                }
+                None => return self.homeless.push_front(waits),
+            }
+        }
+    }
+
+    /// Sends a session to a worker, and returns the worker's place.
+    fn send(&mut self, given: &Given) -> Option<usize> {
+        let packet = given.packet.as_deref().unwrap_or_default();
+        for _ in 0..self.workers.len() {
+            let place = self.next % self.workers.len();
+            self.next = self.next.wrapping_add(1);
+            let takes = |worker: &Worker| !worker.is_last && worker.tasks < self.tasks_max;
+            let Some(worker) = self.workers.get_mut(place).and_then(Option::as_mut) else {
+                continue;
+            };
+            // A worker whose socket is full or broken is passed over; its end comes as an event.
+            if takes(worker) && worker.socket.send(packet, &[given.stream.as_fd()]).is_ok() {
+                worker.tasks = worker.tasks.saturating_add(1);
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// Reads what a worker says, and returns the sessions that have ended.
+    pub(crate) fn read(&mut self, place: usize) -> Vec<Ticket> {
+        let mut ended = Vec::new();
+        loop {
+            let Some(worker) = self.workers.get_mut(place).and_then(Option::as_mut) else {
+                break;
+            };
+            match worker.socket.receive(&mut self.packet) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Ok(Some((length, _))) => {
+                    let packet = self.packet.get(..length).unwrap_or_default();
+                    match Notice::decode(packet) {
+                        Ok(notice) => self.heard(place, notice, &mut ended),
+                        Err(error) => {
+                            self.broken(place, &error);
+                            self.died(place, &mut ended);
+                        }
+                    }
+                }
+                Ok(None) | Err(_) => self.died(place, &mut ended),
+            }
+        }
+        self.house();
+        ended
+    }
+
+    fn broken(&self, place: usize, error: &HandoffError) {
+        tracing::error!(place, %error, "a worker breaks the protocol");
+    }
+
+    fn heard(&mut self, place: usize, notice: Notice, ended: &mut Vec<Ticket>) {
+        let own = |given: &&mut Given| given.worker == place;
+        match notice {
+            Notice::Begun(numbers) => {
+                for number in numbers {
+                    if let Some(given) = self.given.get_mut(&number).filter(own) {
+                        given.packet = None;
+                    }
+                }
+            }
+            Notice::Done(numbers) => {
+                for number in numbers {
+                    if self
+                        .given
+                        .get(&number)
+                        .is_some_and(|given| given.worker == place)
+                    {
+                        ended.extend(self.given.remove(&number).map(|given| given.ticket));
+                        self.free(place);
+                    }
+                }
+            }
+            Notice::Last => {
+                if let Some(Some(worker)) = self.workers.get_mut(place) {
+                    worker.is_last = true;
+                }
+            }
+        }
+        self.dismiss(place);
+    }
+
+    fn free(&mut self, place: usize) {
+        if let Some(Some(worker)) = self.workers.get_mut(place) {
+            worker.tasks = worker.tasks.saturating_sub(1);
+        }
+    }
+
+    /// Closes the connection to a worker that takes no session and has none, so that the worker ends.
+    fn dismiss(&mut self, place: usize) {
+        let is_over = |worker: &Worker| worker.is_last && worker.tasks == 0;
+        if let Some(worker) = self.workers.get_mut(place)
+            && worker.as_ref().is_some_and(is_over)
+        {
+            *worker = None;
+        }
+    }
+
+    /// A worker has died: sessions that it has not begun go to others, the rest ends.
+    fn died(&mut self, place: usize, ended: &mut Vec<Ticket>) {
+        if let Some(worker) = self.workers.get_mut(place) {
+            *worker = None;
+        }
+        let numbers: Vec<u64> = self
+            .given
+            .iter()
+            .filter(|(_, given)| given.worker == place)
+            .map(|(number, _)| *number)
+            .collect();
+        let now = vere_process::clock::steady();
+        for number in numbers {
+            let Some(mut given) = self.given.remove(&number) else {
+                continue;
+            };
+            match given.packet.is_some() {
+                true => self.homeless.push_back(Homeless {
+                    number,
+                    given,
+                    until: now + HOMELESS_PATIENCE,
+                }),
+                false => {
+                    // The client has no other way to hear; it may be gone as well.
+                    let _ = given.stream.write(DIED);
+                    ended.push(given.ticket);
+                }
+            }
+        }
+    }
+
+    /// Ends the sessions that have waited for a worker for too long, and returns their tickets.
+    pub(crate) fn give_up(&mut self, now: Timestamp) -> Vec<Ticket> {
+        let mut ended = Vec::new();
+        while let Some(waits) = self.homeless.pop_front_if(|waits| waits.until <= now) {
+            let mut given = waits.given;
+            let _ = given.stream.write(DIED);
+            ended.push(given.ticket);
+        }
+        ended
+    }
+}
