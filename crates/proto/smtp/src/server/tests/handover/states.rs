@@ -177,13 +177,16 @@ fn recipients_and_replies_have_bounds() {
     let config = Arc::make_mut(&mut host.server.config);
     config.limits.output_octets_max = usize::MAX;
     config.limits.idle_commands_max = usize::MAX;
-    while host.server.output().len() + 14 <= 32_768 {
+    while host.server.output().len() <= 32_768 {
         host.server.input(b"NOOP\r\n", host.now);
     }
-    let octets = host.server.output().len();
-    assert!(octets <= 32_768 && host.server.check_hand_over().is_ok());
-    host.server.input(b"NOOP\r\n", host.now);
-    assert_eq!(refused(&mut host), HandoverRefused::Replies(octets + 14));
+    host.server.sent(host.server.output().len() - 32_769);
+    assert_eq!(refused(&mut host), HandoverRefused::Replies(32_769));
+    host.server.sent(1);
+    let handover = host.server.hand_over().unwrap();
+    let mut octets = Vec::new();
+    handover.encode(&mut octets);
+    assert_eq!(Handover::decode(&octets), Ok(handover));
 }
 
 /// A handover of a session with two recipients, two refused ones and one of each count.
