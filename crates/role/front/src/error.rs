@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 
 use nix::errno::Errno;
-use vere_net::listen::{ListenError, SetupError};
+use vere_net::listen::ListenError;
 
 /// Why the front cannot start, or ended early.
 #[derive(Debug)]
@@ -14,8 +14,6 @@ pub enum FrontError {
     NoFront,
     /// A socket of the internet cannot be opened.
     Listen(ListenError),
-    /// The sockets that the supervisor passed on cannot be used.
-    Setup(SetupError),
     /// Signals cannot be taken.
     Signals(Errno),
     /// The system refused something.
@@ -28,7 +26,6 @@ impl FrontError {
         Some(match self {
             Self::NoFront => return None,
             Self::Listen(error) => error,
-            Self::Setup(error) => error,
             Self::Signals(error) => error,
             Self::System(error) => error,
         })
@@ -38,7 +35,7 @@ impl FrontError {
 impl fmt::Display for FrontError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shown() {
-            Some(error) => error.fmt(f),
+            Some(error) => fmt::Display::fmt(error, f),
             None => f.write_str("the settings have no section [front]"),
         }
     }
@@ -54,12 +51,6 @@ impl Error for FrontError {
 impl From<ListenError> for FrontError {
     fn from(error: ListenError) -> Self {
         Self::Listen(error)
-    }
-}
-
-impl From<SetupError> for FrontError {
-    fn from(error: SetupError) -> Self {
-        Self::Setup(error)
     }
 }
 
