@@ -19,12 +19,12 @@ use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
 use vere_smtp::client::{OutgoingMessage, RecipientOutcome};
 use vere_smtp::command::RcptTo;
 
-use vere_control::place_of;
 use vere_outbound::hosts::Host;
 use vere_outbound::{Hosts, Opened, Outbound, OutboundMetrics, Progress, Unroutable, drive};
 use vere_process::clock;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
+use vere_routing::place_of;
 
 use verdict::Verdict;
 

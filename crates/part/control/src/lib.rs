@@ -6,7 +6,6 @@
 mod error;
 pub mod queues;
 mod requests;
-mod routes;
 mod rows;
 mod top;
 
@@ -22,7 +21,6 @@ pub use vere_delivery::{Acted, Action, HoldOutcome, MessageChange, Selection};
 
 pub use error::{AskError, Peer};
 pub use requests::{OrderChange, Request, StoreRequest, TopOrder};
-pub use routes::place_of;
 pub use rows::{HoldRow, MessageRow, OrderRow, QueueRow, ReplicaLine};
 pub use top::{Budget, HeaviestClient, TopSample, TopTotals};
 

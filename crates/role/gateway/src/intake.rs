@@ -23,13 +23,13 @@ use super::group::Group;
 use super::header::{Header, is_headless};
 use super::mail_log::Accepted;
 use super::pressure::Closed;
-use super::routing::Found;
 use super::service::Service;
-use super::{clock, convert, signing, telling, throttle};
+use super::{clock, convert, routing, signing, telling, throttle};
 use vere_delivery::{Lines, Notice};
 use vere_login::guessing::{Attempt, Outcome};
 use vere_login::login::{self, Logins, Print};
 use vere_process::places::Client;
+use vere_routing::Found;
 use vere_spoolwire::Batch;
 use vere_spoolwire::SpoolError;
 
@@ -122,7 +122,7 @@ impl ServiceIntake {
         let Ok(account) = AccountName::parse(account) else {
             return Err(Refusal::LoginOver);
         };
-        let now = Print::look_up(&self.group.host.process.router.directory, &account);
+        let now = Print::look_up(self.group.host.process.router.directory(), &account);
         let now = now.map_err(|error| {
             tracing::error!(%error, "directory cannot be read");
             Refusal::LocalError
@@ -138,7 +138,7 @@ impl Intake for ServiceIntake {
     async fn password(&self, session: &Server, attempt: PasswordAttempt) -> PasswordOutcome {
         self.exchange.take();
         let client = Client::at(session.peer().address.ip());
-        let directory = self.group.host.process.router.directory.clone();
+        let directory = self.group.host.process.router.directory().clone();
         // Before the check: the directory may change the account meanwhile.
         self.shown.set(Print::of_user(&directory, &attempt.authcid));
         // Boxed for the same reason as what follows a message.
@@ -151,7 +151,7 @@ impl Intake for ServiceIntake {
         let client = Client::at(session.peer().address.ip());
         let exchange = Box::pin(self.logins.exchange(client, username)).await;
         self.exchange.replace(Some(exchange));
-        let directory = &self.group.host.process.router.directory;
+        let directory = self.group.host.process.router.directory();
         self.shown.set(Print::of_user(directory, username));
         login::scram_keys(directory, username)
     }
@@ -311,11 +311,8 @@ async fn accept(
         false => message.session.account.as_deref(),
     };
     note_received(group, &message, account, &base);
-    let (mut parts, expanded) = group
-        .host
-        .process
-        .router
-        .parts(&settings, &message, &base, &body)?;
+    let router = &group.host.process.router;
+    let (mut parts, expanded) = routing::parts(router, &settings, &message, &base, &body)?;
     let line = Accepted::of(&message, &parts);
     let (notice, lines) = tell_expanded(group, &base, &body, expanded).await?;
     parts.extend(

@@ -16,12 +16,12 @@ use super::event_lines::EventTarget;
 use super::ids::TraceIds;
 use super::metrics::GatewayMetrics;
 use super::pressure::Pressure;
-use super::routing::Router;
 use super::signer::Signer;
 use vere_outbound::{Outbound, OutboundError};
 use vere_process::clock;
 use vere_process::memory::{BodyMemory, DISK, MEMORY};
 use vere_process::secret;
+use vere_routing::Router;
 
 /// The state of the process, shared by its groups. All tasks run on one thread, so no locks are needed.
 #[derive(Debug)]
@@ -70,9 +70,7 @@ impl Process {
             report_limit: RefCell::default(),
             ids: TraceIds::of(&settings.gateway.name),
             settings: RefCell::new(settings),
-            router: Router {
-                directory: Directory::new(store, separator),
-            },
+            router: Router::new(Directory::new(store, separator)),
             outbound: Rc::new(outbound),
             memory: Rc::new(BodyMemory::new(MEMORY, metrics.body_memory())),
             disk: Rc::new(BodyMemory::new(DISK, metrics.body_disk())),

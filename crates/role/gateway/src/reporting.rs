@@ -9,7 +9,7 @@ use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
 use super::process::Process;
-use super::{clock, signing};
+use super::{clock, routing, signing};
 
 impl Process {
     /// Makes a report about a message.
@@ -38,9 +38,8 @@ impl Process {
         };
         let body = Bytes::from(composer.compose(report, &about, original));
         let body = signing::sign_report(self, body).await;
-        let parts = self
-            .router
-            .report_parts(&settings, envelope, report, trace, body, now)?;
+        let router = &self.router;
+        let parts = routing::report_parts(router, &settings, envelope, report, trace, body, now)?;
         Ok(Notice {
             kind: report.kind,
             to: report.to.clone(),

@@ -1,4 +1,4 @@
-//! Where the settings send mail.
+//! The routes of the settings.
 
 use vere_queue::Place;
 use vere_settings::{NextHop, Settings};
