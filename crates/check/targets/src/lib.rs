@@ -12,6 +12,7 @@
 
 mod disk;
 mod envelope;
+mod handoff_question;
 mod imap;
 mod mail_log;
 mod mime_text;
@@ -69,6 +70,7 @@ targets! {
     sasl_client: sasl::client, sasl::CLIENT_SEEDS;
     spoolwire: spoolwire::frames, spoolwire::SEEDS;
     signwire: signwire::frames, signwire::SEEDS;
+    handoff_question: handoff_question::frames, handoff_question::SEEDS;
     envelope: envelope::record, envelope::SEEDS;
     order: order::record, order::SEEDS;
     parsed: parsed::parsed, parsed::SEEDS;

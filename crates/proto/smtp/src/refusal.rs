@@ -99,53 +99,6 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Every refusal with a fixed text. The place, counted from 1, is the number between processes: a new refusal goes to the end.
-    const NUMBERED: [Self; 29] = [
-        Self::MailboxUnknown,
-        Self::MailboxDisabled,
-        Self::MailboxFull,
-        Self::MailboxFullForGood,
-        Self::MailboxSizeLimit,
-        Self::RelayDenied,
-        Self::DomainUnknown,
-        Self::NullMx,
-        Self::SenderRefused,
-        Self::SenderDomainUnknown,
-        Self::SenderNotOwned,
-        Self::AuthenticationRequired,
-        Self::TlsRequired,
-        Self::ClientRefused,
-        Self::ContentRefused,
-        Self::MessageTooBig,
-        Self::RoutingLoop,
-        Self::Utf8NotSupported,
-        Self::ConversionNotSupported,
-        Self::RateLimited,
-        Self::TryLater,
-        Self::LookupFailed,
-        Self::DestinationRefused,
-        Self::DestinationFull,
-        Self::StorageFull,
-        Self::Busy,
-        Self::LocalError,
-        Self::ServiceUnavailable,
-        Self::LoginOver,
-    ];
-
-    /// The number by which another process of the same program knows the refusal; none for the words of a site.
-    #[must_use]
-    pub fn number(&self) -> Option<u8> {
-        let place = Self::NUMBERED.iter().position(|one| one == self)?;
-        u8::try_from(place.saturating_add(1)).ok()
-    }
-
-    /// The refusal of a [number](Self::number).
-    #[must_use]
-    pub fn of_number(number: u8) -> Option<Self> {
-        let place = usize::from(number).checked_sub(1)?;
-        Self::NUMBERED.get(place).cloned()
-    }
-
     /// The reply's code, the status code and the text.
     fn row(&self) -> (u16, EnhancedStatusCode, &str) {
         let row = |code, subject, detail, text| {
@@ -218,6 +171,65 @@ impl Refusal {
     }
 }
 
+/// Makes both directions between refusals and numbers out of one table: a variant without a row does not compile.
+macro_rules! numbers {
+    ($($number:literal => $variant:ident,)*) => {
+        impl Refusal {
+            /// Returns the number by which processes of this program tell each other the refusal; `None` for
+            /// [`Site`](Self::Site), whose text has no number.
+            #[must_use]
+            pub const fn number(&self) -> Option<u8> {
+                match self {
+                    $(Self::$variant => Some($number),)*
+                    Self::Site { .. } => None,
+                }
+            }
+
+            /// Returns the refusal of a number; `None` for a number that this version of the program does not know.
+            #[must_use]
+            pub const fn of_number(number: u8) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+// Processes of two versions speak to each other during an upgrade: a number is never given to another refusal.
+numbers! {
+    1 => MailboxUnknown,
+    2 => MailboxDisabled,
+    3 => MailboxFull,
+    4 => MailboxFullForGood,
+    5 => MailboxSizeLimit,
+    6 => RelayDenied,
+    7 => DomainUnknown,
+    8 => NullMx,
+    9 => SenderRefused,
+    10 => SenderDomainUnknown,
+    11 => SenderNotOwned,
+    12 => AuthenticationRequired,
+    13 => TlsRequired,
+    14 => ClientRefused,
+    15 => ContentRefused,
+    16 => MessageTooBig,
+    17 => RoutingLoop,
+    18 => Utf8NotSupported,
+    19 => ConversionNotSupported,
+    20 => RateLimited,
+    21 => TryLater,
+    22 => LookupFailed,
+    23 => DestinationRefused,
+    24 => DestinationFull,
+    25 => StorageFull,
+    26 => Busy,
+    27 => LocalError,
+    28 => ServiceUnavailable,
+    29 => LoginOver,
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.row().2)
@@ -230,20 +242,25 @@ impl std::error::Error for Refusal {}
 mod tests {
     use super::Refusal;
 
+    /// The table makes a variant without a number impossible, and the compiler warns of a number that stands twice.
     #[test]
-    fn numbers_come_back() {
-        for number in 0..=u8::MAX {
-            let refusal = Refusal::of_number(number);
-            assert_eq!(refusal.is_some(), (1..=29).contains(&number));
-            if let Some(refusal) = refusal {
-                assert_eq!(refusal.number(), Some(number), "{refusal:?}");
-            }
+    fn every_number_is_of_one_refusal_and_comes_back() {
+        let refusals: Vec<Refusal> = (0..=u8::MAX).filter_map(Refusal::of_number).collect();
+        assert_eq!(refusals.len(), 29);
+        for (number, refusal) in (1..).zip(&refusals) {
+            assert_eq!(refusal.number(), Some(number), "{refusal:?}");
+            let same = refusals.iter().filter(|other| *other == refusal);
+            assert_eq!(same.count(), 1, "{refusal:?}");
         }
+        assert_eq!(Refusal::of_number(0), None);
         assert_eq!(Refusal::MailboxUnknown.number(), Some(1));
-        assert_eq!(Refusal::LoginOver.number(), Some(29));
-        let text = "no".to_owned();
-        let permanent = true;
-        assert_eq!(Refusal::Site { permanent, text }.number(), None);
+        assert_eq!(Refusal::LocalError.number(), Some(27));
+        let text = String::new();
+        let site = Refusal::Site {
+            permanent: true,
+            text,
+        };
+        assert_eq!(site.number(), None);
     }
 
     #[test]
