@@ -10,6 +10,7 @@ use vere_units::ByteSize;
 /// The program with threads and caches outside all settings, for each role.
 const SUPERVISOR: u64 = 32 * MIB;
 const SIGNER: u64 = 32 * MIB;
+const BROKER: u64 = 32 * MIB;
 const GATEWAY: u64 = 64 * MIB;
 const STORE: u64 = 64 * MIB;
 const NODE: u64 = 48 * MIB;
@@ -92,6 +93,10 @@ pub(super) fn supervisor() -> Vec<MemoryPart> {
 
 pub(super) fn signer(_: &Settings) -> Vec<MemoryPart> {
     vec![program(SIGNER)]
+}
+
+pub(super) fn broker(_: &Settings) -> Vec<MemoryPart> {
+    vec![program(BROKER)]
 }
 
 pub(super) fn node(settings: &Settings) -> Vec<MemoryPart> {

@@ -48,6 +48,16 @@ pub static ROLES: &[RoleSpec] = &[
         memory: |_| Vec::new(),
     },
     RoleSpec {
+        name: "broker",
+        about: "The broker, which answers the front's questions about recipients",
+        after: &[],
+        option: None,
+        section: None,
+        // The section `[front]`, which will turn the broker on, does not exist yet.
+        instances: |_| Vec::new(),
+        memory: memory::broker,
+    },
+    RoleSpec {
         name: "gateway",
         about: "The gateway",
         after: &["spool", "signer", "store"],

@@ -30,6 +30,12 @@ pub(crate) const ROLES: Roles = Roles {
             Run::Alone(|| Ok(vere_parsing::child::run()?)),
         ),
         (
+            "broker",
+            Run::Supervised(|start| {
+                vere_role_broker::run(start.settings, &start.config, start.level)
+            }),
+        ),
+        (
             "gateway",
             Run::Supervised(|start| {
                 vere_role_gateway::run(start.settings, &start.config, start.level)

@@ -40,4 +40,16 @@ impl Settings {
     pub fn drain_trace_directory(&self) -> PathBuf {
         self.data.join("trace-drain")
     }
+
+    /// The directory with the sockets between the front, its workers and the broker; for the owner alone.
+    #[must_use]
+    pub fn front_directory(&self) -> PathBuf {
+        self.data.join("front")
+    }
+
+    /// The socket of the broker.
+    #[must_use]
+    pub fn broker_socket(&self) -> PathBuf {
+        self.front_directory().join("broker")
+    }
 }

@@ -29,7 +29,10 @@ fn roles_that_are_waited_for_exist_and_form_no_circle() {
     let missing = ROLES.iter().map(|spec| spec.name);
     let missing: Vec<&str> = missing.filter(|name| !order.contains(name)).collect();
     assert!(missing.is_empty(), "in a circle of `after`: {missing:?}");
-    assert_eq!(order, ["spool", "signer", "store", "parser", "gateway"]);
+    assert_eq!(
+        order,
+        ["spool", "signer", "store", "parser", "broker", "gateway"]
+    );
 }
 
 #[test]

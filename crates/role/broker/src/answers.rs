@@ -1,0 +1,106 @@
+//! The answers, from the directory and the routes of the settings.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use vere_handoff::question::{Address, Answer, Frame, Question, Reader, WireError};
+use vere_routing::Router;
+use vere_settings::Settings;
+use vere_smtp::address::ForwardPath;
+use vere_smtp::refusal::Refusal;
+
+use super::known::{Known, Verdict};
+
+/// Answers questions. All tasks run on one thread, so no locks are needed.
+#[derive(Debug)]
+pub(super) struct Answers {
+    router: Router,
+    settings: RefCell<Arc<Settings>>,
+    known: RefCell<Known>,
+}
+
+impl Answers {
+    pub(super) fn new(router: Router, settings: Arc<Settings>) -> Self {
+        Self {
+            router,
+            settings: RefCell::new(settings),
+            known: RefCell::default(),
+        }
+    }
+
+    /// Applies other settings, from the next question on.
+    pub(super) fn set_settings(&self, settings: Settings) {
+        self.settings.replace(Arc::new(settings));
+        self.known.borrow_mut().forget();
+    }
+
+    /// Appends the answers to all whole questions of a reader.
+    ///
+    /// # Errors
+    /// [`WireError`] for a malformed frame, behind which nothing is read: the connection is unusable.
+    pub(super) fn batch(&self, reader: &mut Reader, out: &mut Vec<u8>) -> Result<(), WireError> {
+        // A change that was reported as done before these questions were read is seen by their answers.
+        let revision = self.router.directory().store().revision();
+        self.known.borrow_mut().follow(revision.ok());
+        while let Some(frame) = reader.frame()? {
+            self.answer(&frame)?.encode(frame.id, out);
+        }
+        Ok(())
+    }
+
+    fn answer(&self, frame: &Frame<'_>) -> Result<Answer, WireError> {
+        match Question::decode(frame) {
+            Ok(Question::Recipient { address, may_relay }) => {
+                let verdict = self.recipient(address);
+                Ok(match may_relay {
+                    true => verdict.relaying,
+                    false => verdict.stranger,
+                })
+            }
+            Err(WireError::Kind(kind)) => {
+                tracing::debug!(kind, "question of an unknown kind");
+                Ok(Answer::Unknown)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn recipient(&self, address: Address<'_>) -> Verdict {
+        let mut known = self.known.borrow_mut();
+        if let Some(verdict) = known.find(address.as_str()) {
+            return verdict;
+        }
+        let settings = self.settings.borrow();
+        let found = path(address).and_then(|path| self.router.find(&settings, &path));
+        let answer = |may_relay| {
+            let found = found.as_ref().map_err(Refusal::clone);
+            match found.and_then(|found| found.permit(may_relay)) {
+                Ok(()) => Answer::Accepted,
+                Err(refusal) => refused(&refusal),
+            }
+        };
+        let verdict = Verdict {
+            stranger: answer(false),
+            relaying: answer(true),
+        };
+        // What fails now may succeed with the next question.
+        let is_lasting = !matches!(&found, Err(refusal) if !refusal.is_permanent());
+        if is_lasting {
+            known.keep(address.as_str(), verdict);
+        }
+        verdict
+    }
+}
+
+/// Parses an address as the client has done before the question; the fault of a client that has not is not the sender's.
+fn path(address: Address<'_>) -> Result<ForwardPath, Refusal> {
+    ForwardPath::parse(&format!("<{}>", address.as_str())).map_err(|error| {
+        tracing::debug!(%error, "question about a malformed address");
+        Refusal::LocalError
+    })
+}
+
+/// A number that nobody knows stands for a local error, and so does a refusal without a number.
+fn refused(refusal: &Refusal) -> Answer {
+    Answer::Refused(refusal.number().unwrap_or_default())
+}

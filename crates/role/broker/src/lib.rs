@@ -1,0 +1,110 @@
+//! The broker role: answers the front and its workers, which must not read the directory of accounts, whether mail for a
+//! recipient is accepted. The broker answers over a socket in the file system, in the protocol of
+//! [`vere_handoff::question`]. The broker opens no other socket and reads no message.
+//!
+//! Reading order: `answers` (directory and routes), `known` (answers that are kept), `service` (a connection).
+
+mod answers;
+mod error;
+mod known;
+mod service;
+#[cfg(test)]
+mod tests;
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+use vere_directory::Directory;
+use vere_net::listen::bind_local;
+use vere_settings::Settings;
+
+use self::answers::Answers;
+use self::error::BrokerError;
+use vere_process::failure::Failure;
+use vere_process::life::{self, Signals};
+use vere_process::log::Level;
+use vere_process::{accept, entry};
+use vere_routing::Router;
+
+/// Permissions of the socket: any process that may connect can ask which mailboxes exist.
+const SOCKET_MODE: u32 = 0o600;
+/// Permissions of the socket's directory.
+const FOLDER_MODE: u32 = 0o700;
+/// Maximum of simultaneous connections: the front and each worker have one.
+const CONNECTIONS_MAX: usize = 64;
+
+/// Runs the role until it is told to stop.
+///
+/// # Errors
+/// When the broker cannot start: the directory of accounts, the socket.
+pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), Failure> {
+    life::run(serve(settings, config, level))
+}
+
+async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), BrokerError> {
+    let store = vere_disk::directory::create(&settings.directory.store)?;
+    let directory = Directory::new(store, settings.directory.subaddress_separator);
+    let listener = listen(&settings)?;
+    let answers = Rc::new(Answers::new(Router::new(directory), settings));
+    let (stop, stopping) = watch::channel(false);
+    spawn_local(clients(listener, Rc::clone(&answers), stopping));
+    spawn_local(life::beat());
+    let mut signals = Signals::new()?;
+    entry::notify_ready();
+    let apply = |settings| {
+        answers.set_settings(settings);
+        Ok::<_, Infallible>(())
+    };
+    signals.wait_for_stop(config, &level, apply).await;
+    // Connections end with the process: a client asks again when the next broker listens.
+    let _ = stop.send(true);
+    Ok(())
+}
+
+/// Opens the socket, in a directory of its owner alone.
+fn listen(settings: &Settings) -> Result<UnixListener, BrokerError> {
+    let folder = settings.front_directory();
+    make_private(&folder).map_err(|source| BrokerError::Folder {
+        path: folder,
+        source,
+    })?;
+    let path = settings.broker_socket();
+    let listener = bind_local(&path, SOCKET_MODE).and_then(UnixListener::from_std);
+    listener.map_err(|source| BrokerError::Listen { path, source })
+}
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(FOLDER_MODE).create(folder)?;
+    // A directory that existed before may have other permissions.
+    fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE))
+}
+
+/// Serves the connections of clients until `stopping` becomes true.
+async fn clients(listener: UnixListener, answers: Rc<Answers>, stopping: watch::Receiver<bool>) {
+    let open = Rc::new(Cell::new(0));
+    let serve = |stream: UnixStream| {
+        let (answers, open) = (Rc::clone(&answers), Rc::clone(&open));
+        async move {
+            // Over the maximum, the connection is closed at once: the client tries again.
+            if open.get() >= CONNECTIONS_MAX {
+                return;
+            }
+            open.set(open.get() + 1);
+            if let Err(error) = service::serve(stream, &answers).await {
+                tracing::warn!(%error, "connection of a client ended");
+            }
+            open.set(open.get() - 1);
+        }
+    };
+    accept::accept(listener, "broker", stopping, serve).await;
+}
