@@ -132,6 +132,21 @@ pub(super) fn store(settings: &Settings) -> Vec<MemoryPart> {
     ]
 }
 
+/// The keeper and its workers, which share a bound of messages that arrive.
+pub(super) fn workers(settings: &Settings) -> Vec<MemoryPart> {
+    let workers = settings.front.map_or(0, |front| front.workers);
+    let body = settings.limits.body_memory_max.as_u64();
+    vec![
+        program(SIGNER),
+        part("front.workers", "the programs of the workers", u64::from(workers).saturating_mul(WORKER)),
+        part("limits.body_memory_max", "messages that arrive", body),
+    ]
+}
+
+pub(super) fn front(settings: &Settings) -> Vec<MemoryPart> {
+    vec![program(FRONT), connections(&settings.limits)]
+}
+
 pub(super) fn gateway(settings: &Settings) -> Vec<MemoryPart> {
     let limits = &settings.limits;
     vec![

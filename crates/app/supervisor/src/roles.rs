@@ -52,9 +52,8 @@ pub static ROLES: &[RoleSpec] = &[
         about: "The broker, which answers the front's questions about recipients",
         after: &[],
         option: None,
-        section: None,
-        // The section `[front]`, which will turn the broker on, does not exist yet.
-        instances: |_| Vec::new(),
+        section: Some("front"),
+        instances: beside_front,
         memory: memory::broker,
     },
     RoleSpec {
@@ -65,6 +64,34 @@ pub static ROLES: &[RoleSpec] = &[
         section: Some("gateway"),
         instances: gateway,
         memory: memory::gateway,
+    },
+    RoleSpec {
+        name: "workers",
+        about: "The keeper of the front's workers",
+        after: &["broker", "gateway"],
+        option: None,
+        section: Some("front"),
+        instances: beside_front,
+        memory: memory::workers,
+    },
+    RoleSpec {
+        name: "worker",
+        about: "A process that receives messages; started by the keeper of the workers",
+        after: &["workers"],
+        option: None,
+        section: None,
+        // The keeper starts its workers, and counts their memory.
+        instances: |_| Vec::new(),
+        memory: |_| Vec::new(),
+    },
+    RoleSpec {
+        name: "front",
+        about: "The front, which answers at port 25 until a client is trusted",
+        after: &["workers"],
+        option: None,
+        section: Some("front"),
+        instances: front,
+        memory: memory::front,
     },
 ];
 
@@ -145,6 +172,26 @@ fn signer(settings: &Settings) -> Vec<Instance> {
     dkim.map(|_| Instance::default()).into_iter().collect()
 }
 
+/// A process that runs where there is a front.
+fn beside_front(settings: &Settings) -> Vec<Instance> {
+    let front = settings.front.as_ref();
+    front.map(|_| Instance::default()).into_iter().collect()
+}
+
+fn front(settings: &Settings) -> Vec<Instance> {
+    let front = settings.front.as_ref();
+    let instance = |_| Instance {
+        sockets: vec![smtp(settings)],
+        ..Instance::default()
+    };
+    front.map(instance).into_iter().collect()
+}
+
+/// Port 25: of the front where there is one, otherwise of the gateway.
+fn smtp(settings: &Settings) -> Socket {
+    Socket::internet("smtp", &settings.smtp.listen)
+}
+
 /// The store starts where a client or the gateway can reach it.
 fn store(settings: &Settings) -> Vec<Instance> {
     let metrics = Socket {
@@ -174,15 +221,15 @@ fn gateway(settings: &Settings) -> Vec<Instance> {
         beside: false,
     });
     let acme = settings.acme.as_ref().map_or(&[][..], |acme| &acme.listen);
+    let port_25 = settings.front.is_none().then(|| smtp(settings));
     let internet = [
-        Socket::internet("smtp", &settings.smtp.listen),
         Socket::internet("submission", &settings.submission.listen),
         Socket::internet("submissions", &settings.submissions.listen),
         Socket::internet("acme", acme),
         Socket::internet("metrics", settings.metrics.listen.as_slice()),
     ];
     vec![Instance {
-        sockets: sendmail.into_iter().chain(internet).collect(),
+        sockets: sendmail.into_iter().chain(port_25).chain(internet).collect(),
         ..Instance::default()
     }]
 }

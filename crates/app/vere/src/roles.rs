@@ -41,6 +41,22 @@ pub(crate) const ROLES: Roles = Roles {
                 vere_role_gateway::run(start.settings, &start.config, start.level)
             }),
         ),
+        (
+            "workers",
+            Run::Supervised(|start| {
+                vere_role_worker::run_keeper(start.settings, &start.config, start.level)
+            }),
+        ),
+        (
+            "worker",
+            Run::Supervised(|start| vere_role_worker::run_worker(start.settings)),
+        ),
+        (
+            "front",
+            Run::Supervised(|start| {
+                vere_role_front::run(start.settings, &start.config, start.level)
+            }),
+        ),
     ],
     node: |settings, name| vere_role_node::run(settings, name, None),
     drain: |settings, names, force, out| Ok(vere_role_gateway::drain(settings, names, force, out)?),

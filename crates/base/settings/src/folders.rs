@@ -11,7 +11,7 @@ impl Settings {
         self.data.join("trace")
     }
 
-    /// The directory with the sockets by which the processes of port 25 reach each other.
+    /// The directory with the sockets by which the processes of port 25 reach each other; for the owner alone.
     #[must_use]
     pub fn front_directory(&self) -> PathBuf {
         self.data.join("front")
@@ -39,17 +39,5 @@ impl Settings {
     #[must_use]
     pub fn drain_trace_directory(&self) -> PathBuf {
         self.data.join("trace-drain")
-    }
-
-    /// The directory with the sockets between the front, its workers and the broker; for the owner alone.
-    #[must_use]
-    pub fn front_directory(&self) -> PathBuf {
-        self.data.join("front")
-    }
-
-    /// The socket of the broker.
-    #[must_use]
-    pub fn broker_socket(&self) -> PathBuf {
-        self.front_directory().join("broker")
     }
 }

@@ -35,6 +35,8 @@ impl Service {
     /// Returns the TCP addresses that the service listens on.
     pub(super) fn addresses(self, settings: &Settings) -> &[SocketAddr] {
         match self {
+            // Port 25 is the front's where there is one.
+            Self::Smtp if settings.front.is_some() => &[],
             Self::Smtp => &settings.smtp.listen,
             Self::Submission => &settings.submission.listen,
             Self::Submissions => &settings.submissions.listen,
