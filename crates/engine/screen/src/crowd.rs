@@ -108,7 +108,7 @@ impl Crowd {
 
     /// Removes a connection in any phase.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Result<Connection, StaleTicket> {
-        // Connections that are trusted or closed are in no list any more.
+        // Trusted and closing connections have left their lists already.
         let _ = self.retire(ticket, Phase::Closing);
         let connection = self.connections.remove(ticket)?;
         self.addresses.close(connection.address);

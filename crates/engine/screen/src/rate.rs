@@ -6,7 +6,7 @@ use crate::clock::Moment;
 
 /// Events allowed in a period.
 ///
-/// All of them may come at once; then one more is allowed every `period / count`. A count of 0 counts as 1.
+/// The whole count may come in one burst; then another event is allowed every `period / count`. A count of 0 counts as 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Number of events.

@@ -18,7 +18,7 @@ pub(crate) struct Wheel {
     links: Vec<Link>,
     /// The list of each slot.
     timers: Vec<u16>,
-    /// All lists up to this second are handed out.
+    /// The wheel has handed out every list up to this second.
     second: u64,
 }
 
