@@ -11,6 +11,9 @@ use vere_units::ByteSize;
 const SUPERVISOR: u64 = 32 * MIB;
 const SIGNER: u64 = 32 * MIB;
 const BROKER: u64 = 32 * MIB;
+const KEEPER: u64 = 32 * MIB;
+const WORKER: u64 = 32 * MIB;
+const FRONT: u64 = 64 * MIB;
 const GATEWAY: u64 = 64 * MIB;
 const STORE: u64 = 64 * MIB;
 const NODE: u64 = 48 * MIB;
@@ -137,8 +140,12 @@ pub(super) fn workers(settings: &Settings) -> Vec<MemoryPart> {
     let workers = settings.front.map_or(0, |front| front.workers);
     let body = settings.limits.body_memory_max.as_u64();
     vec![
-        program(SIGNER),
-        part("front.workers", "the programs of the workers", u64::from(workers).saturating_mul(WORKER)),
+        program(KEEPER),
+        part(
+            "front.workers",
+            "the programs of the workers",
+            u64::from(workers).saturating_mul(WORKER),
+        ),
         part("limits.body_memory_max", "messages that arrive", body),
     ]
 }

@@ -229,7 +229,11 @@ fn gateway(settings: &Settings) -> Vec<Instance> {
         Socket::internet("metrics", settings.metrics.listen.as_slice()),
     ];
     vec![Instance {
-        sockets: sendmail.into_iter().chain(port_25).chain(internet).collect(),
+        sockets: sendmail
+            .into_iter()
+            .chain(port_25)
+            .chain(internet)
+            .collect(),
         ..Instance::default()
     }]
 }

@@ -36,7 +36,7 @@ use crate::trace::{cut, escape, is_plain};
 
 mod writer;
 
-pub use writer::MAIL_TARGET;
+pub use writer::{MAIL_TARGET, write_at_once};
 
 use writer::Lines;
 

@@ -32,11 +32,15 @@ impl Links {
     /// # Errors
     /// When one of the processes does not listen now.
     pub(crate) fn connect(settings: &Settings) -> io::Result<Self> {
-        Ok(Self {
+        let links = Self {
             front: PacketSocket::connect(&settings.workers_socket())?,
             gateway: UnixStream::connect(settings.intake_socket())?,
             broker: UnixStream::connect(settings.broker_socket())?,
-        })
+        };
+        // A worker cannot change it behind its sandbox.
+        links.gateway.set_nonblocking(true)?;
+        links.broker.set_nonblocking(true)?;
+        Ok(links)
     }
 
     /// Sends the connections to a worker that is started with the other end as its standard input.

@@ -48,6 +48,7 @@ async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
     let mut terminate = signal(SignalKind::terminate())?;
     // Ctrl-C reaches the whole foreground group; the keeper decides.
     let mut interrupt = signal(SignalKind::interrupt())?;
+    vere_telemetry::log::write_at_once();
     confine(plan);
     let worker = Rc::new(Worker::new(&settings, plan, links)?);
     let told = Rc::clone(&worker);
@@ -104,8 +105,6 @@ struct Worker {
 
 impl Worker {
     fn new(settings: &Settings, plan: Plan, links: Links) -> Result<Self, WorkerError> {
-        links.gateway.set_nonblocking(true)?;
-        links.broker.set_nonblocking(true)?;
         let memory = BodyMemory::new(MEMORY, MemoryFigures::default());
         let workers = usize::try_from(plan.workers).unwrap_or(usize::MAX);
         memory.set_max(settings.limits.body_memory_max.as_usize() / workers.max(1));

@@ -6,6 +6,7 @@
 //! line is written after all earlier lines.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
@@ -21,6 +22,14 @@ const WAIT: Duration = Duration::from_millis(50);
 const WAITING_OCTETS_MAX: usize = 1024 * 1024;
 /// The most octets that a pipe accepts in one piece (`PIPE_BUF`).
 const PIECE_OCTETS_MAX: usize = 4096;
+
+/// Whether every line is written at once.
+static AT_ONCE: AtomicBool = AtomicBool::new(false);
+
+/// Writes every line at once from now on, for a process that cannot start the thread behind a sandbox.
+pub fn write_at_once() {
+    AT_ONCE.store(true, Ordering::Relaxed);
+}
 
 /// The queue of lines; clones share the queue.
 #[derive(Debug)]
@@ -161,7 +170,7 @@ pub(super) struct LineWriter<'a, W> {
 impl<W: Write + Send + 'static> Write for LineWriter<'_, W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let shared = &self.lines.shared;
-        if self.waits {
+        if self.waits && !AT_ONCE.load(Ordering::Relaxed) {
             self.lines.start();
             shared.append(line);
         } else {
