@@ -15,10 +15,12 @@
 //!   3 DONE     the same
 //!   4 LAST     nothing
 //!   5 LINKS    nothing
+//!   6 READY    nothing
 //! ```
 //!
-//! LINKS is the one packet at the standard input of a worker, from the process that started it, with three descriptors: connections to
-//! the front, to the gateway and to the broker.
+//! LINKS, READY and LAST go over another such socket, the standard input of a worker: the keeper that has started the worker sends LINKS with three
+//! descriptors, connections to the front, to the gateway and to the broker; the worker says READY once it is in its sandbox, and LAST
+//! when the keeper has to start another in its place.
 
 use crate::octets::{HandoffError, Reader, put_length};
 
@@ -38,6 +40,9 @@ const LAST: u8 = 4;
 
 /// The packet with the connections of a worker.
 pub const LINKS: [u8; 2] = [VERSION, 5];
+
+/// The packet by which a worker tells its keeper that it serves.
+pub const READY: [u8; 2] = [VERSION, 6];
 
 /// A session for a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -46,6 +46,11 @@ impl Broker {
         }
     }
 
+    /// Whether there is a connection.
+    pub(crate) const fn is_there(&self) -> bool {
+        self.connection.is_some()
+    }
+
     /// Connects if there is no connection. A broker that does not listen yet is tried again with the next call.
     pub(crate) fn connect(&mut self, registry: &Registry) {
         if self.connection.is_some() {

@@ -16,6 +16,7 @@ pub(crate) struct Gateway {
     connection: Option<UnixStream>,
     octets: Vec<u8>,
     closed: Option<Refusal>,
+    has_spoken: bool,
 }
 
 impl Gateway {
@@ -26,12 +27,18 @@ impl Gateway {
             connection: None,
             octets: Vec::new(),
             closed: Some(Refusal::ServiceUnavailable),
+            has_spoken: false,
         }
     }
 
     /// Why no message is taken now; none if messages are taken.
     pub(crate) const fn closed(&self) -> Option<&Refusal> {
         self.closed.as_ref()
+    }
+
+    /// Whether the gateway has said anything.
+    pub(crate) const fn is_there(&self) -> bool {
+        self.has_spoken
     }
 
     /// Connects if there is no connection. A gateway that does not listen yet is tried again with the next call.
@@ -78,6 +85,7 @@ impl Gateway {
                     break;
                 };
                 if let Answer::State(refusal) = Answer::decode(frame).map_err(wrong)? {
+                    self.has_spoken = true;
                     self.closed = refusal.map(|number| {
                         Refusal::of_number(number).unwrap_or(Refusal::ServiceUnavailable)
                     });

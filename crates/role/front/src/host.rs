@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
+use vere_handoff::session::STATE_OCTETS_MAX;
 use vere_process::clock::steady;
 use vere_process::{secret, smtp};
 use vere_screen::{Answer, Decision, Due, Greeting, Recipient, Screen, Step as Asks, Ticket};
@@ -67,6 +68,8 @@ pub(crate) struct Host {
     scratch: Vec<u8>,
     /// Listeners that may have more connections.
     accepting: bool,
+    /// The other processes were there once.
+    is_ready: bool,
 }
 
 impl Host {
@@ -108,17 +111,19 @@ impl Host {
             workers,
             scratch: vec![0; READ_OCTETS],
             accepting: true,
+            is_ready: false,
         };
         Ok((host, waker))
     }
 
-    /// Runs until the stop is ordered. `alive` is called each second.
+    /// Runs until the stop is ordered. `ready` is called when the other processes are there, `alive` each second.
     ///
     /// # Errors
     /// When the system refuses to wait for sockets.
-    pub(crate) fn run(mut self, alive: fn()) -> io::Result<()> {
+    pub(crate) fn run(mut self, ready: fn(), alive: fn()) -> io::Result<()> {
         let mut events = Events::with_capacity(1_024);
         let (mut tick, mut told) = (Instant::now(), Instant::now());
+        self.look_around(steady());
         let mut stop_by = None;
         loop {
             let wait = self.wait(tick);
@@ -130,15 +135,15 @@ impl Host {
             for event in &events {
                 self.event(event.token(), event.is_readable(), now);
             }
+            if !self.is_ready && self.is_complete() {
+                self.is_ready = true;
+                ready();
+            }
             self.accept(now);
             self.due(now);
             if tick.elapsed() >= TICK {
                 tick = Instant::now();
-                self.broker.connect(self.poll.registry());
-                self.gateway.connect(self.poll.registry());
-                self.reload();
-                let ended = self.workers.give_up(now);
-                self.ended(ended, now);
+                self.look_around(now);
             }
             let unanswered = self.broker.flush();
             self.answers(unanswered, now);
@@ -158,8 +163,24 @@ impl Host {
         }
     }
 
+    /// Connects to processes that are not there yet, hears orders, and gives up what has waited for too long.
+    fn look_around(&mut self, now: Timestamp) {
+        self.broker.connect(self.poll.registry());
+        self.gateway.connect(self.poll.registry());
+        self.reload();
+        let ended = self.workers.give_up(now);
+        self.ended(ended, now);
+        // A connection that could not be accepted is no event again.
+        self.accepting = true;
+    }
+
+    /// Whether all processes are there that a session may need. Clients wait until then, once.
+    fn is_complete(&self) -> bool {
+        self.broker.is_there() && self.workers.has_room() && self.gateway.is_there()
+    }
+
     fn wait(&self, tick: Instant) -> Duration {
-        if self.accepting && !self.listeners.is_empty() {
+        if self.accepting && self.is_ready && !self.listeners.is_empty() {
             return Duration::ZERO;
         }
         let next = self.screen.next_due();
@@ -209,11 +230,11 @@ impl Host {
 
     /// Takes connections, a bounded number at once.
     fn accept(&mut self, now: Timestamp) {
-        if !self.accepting {
+        if !self.accepting || !self.is_ready {
             return;
         }
         self.accepting = false;
-        let mut arrived = Vec::new();
+        let (mut arrived, mut short) = (Vec::new(), false);
         for listener in &self.listeners {
             for _ in 0..ACCEPTS_MAX {
                 match listener.accept() {
@@ -222,11 +243,15 @@ impl Host {
                     Err(error) if is_of_one_connection(&error) => {}
                     Err(error) => {
                         tracing::warn!(%error, service = SERVICE, "cannot accept a connection");
+                        short = true;
                         break;
                     }
                 }
             }
             self.accepting |= arrived.len() >= ACCEPTS_MAX;
+        }
+        if short && let Some(ticket) = self.screen.evict() {
+            self.leave(ticket);
         }
         for (stream, address) in arrived {
             // A client that is gone already costs nothing further.
@@ -471,6 +496,11 @@ impl Host {
             Ok(handover) => {
                 let mut state = Vec::new();
                 handover.encode(&mut state);
+                if state.len() > STATE_OCTETS_MAX {
+                    tracing::warn!(octets = state.len(), "session too large for a worker");
+                    let _ = self.screen.left(ticket);
+                    return;
+                }
                 let _ = self.screen.trusted(now, ticket);
                 self.workers.give(ticket, stream, &state, &unread, now);
             }

@@ -46,8 +46,7 @@ fn serve(settings: Arc<Settings>, config: PathBuf, level: Level) -> Result<(), F
     let orders = Arc::new(Orders::default());
     let (host, waker) = Host::new(settings, front, listeners, Arc::clone(&orders))?;
     take_signals(orders, waker, config, level)?;
-    entry::notify_ready();
-    host.run(entry::notify_watchdog)?;
+    host.run(entry::notify_ready, entry::notify_watchdog)?;
     Ok(())
 }
 

@@ -2,17 +2,16 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
+use std::time::Duration;
 
 use mio::net::TcpStream;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
-use std::os::fd::AsRawFd as _;
-use std::time::Duration;
-use vere_handoff::HandoffError;
 use vere_handoff::session::{Notice, PACKET_OCTETS_MAX, Task};
 use vere_net::packets::{PacketListener, PacketSocket};
+use vere_process::clock::steady;
 use vere_screen::Ticket;
 use vere_units::Timestamp;
 
@@ -206,10 +205,7 @@ impl Workers {
     /// Reads what a worker says, and returns the sessions that have ended.
     pub(crate) fn read(&mut self, place: usize) -> Vec<Ticket> {
         let mut ended = Vec::new();
-        loop {
-            let Some(worker) = self.workers.get_mut(place).and_then(Option::as_mut) else {
-                break;
-            };
+        while let Some(worker) = self.workers.get_mut(place).and_then(Option::as_mut) {
             match worker.socket.receive(&mut self.packet) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Ok(Some((length, _))) => {
@@ -217,7 +213,7 @@ impl Workers {
                     match Notice::decode(packet) {
                         Ok(notice) => self.heard(place, notice, &mut ended),
                         Err(error) => {
-                            self.broken(place, &error);
+                            tracing::error!(place, %error, "a worker breaks the protocol");
                             self.died(place, &mut ended);
                         }
                     }
@@ -227,10 +223,6 @@ impl Workers {
         }
         self.house();
         ended
-    }
-
-    fn broken(&self, place: usize, error: &HandoffError) {
-        tracing::error!(place, %error, "a worker breaks the protocol");
     }
 
     fn heard(&mut self, place: usize, notice: Notice, ended: &mut Vec<Ticket>) {
@@ -291,7 +283,7 @@ impl Workers {
             .filter(|(_, given)| given.worker == place)
             .map(|(number, _)| *number)
             .collect();
-        let now = vere_process::clock::steady();
+        let now = steady();
         for number in numbers {
             let Some(mut given) = self.given.remove(&number) else {
                 continue;

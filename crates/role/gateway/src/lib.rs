@@ -105,15 +105,7 @@ async fn serve(
     level: Level,
     inherited: &mut Inherited,
 ) -> Result<(), GatewayError> {
-    let mut listeners = Vec::new();
-    for service in Service::ALL {
-        let addresses = service.addresses(&settings);
-        for listener in
-            inherited.take_or_bind(service.name(), addresses, ListenOptions::default())?
-        {
-            listeners.push((service, TcpListener::from_std(listener)?));
-        }
-    }
+    let listeners = listen(&settings, inherited)?;
     let metrics = inherited.take_or_bind(
         "metrics",
         settings.metrics.listen.as_slice(),
@@ -179,6 +171,22 @@ async fn serve(
     });
     wind_down(&group, &stop).await;
     end
+}
+
+/// Takes or opens the sockets of the services.
+fn listen(
+    settings: &Settings,
+    inherited: &mut Inherited,
+) -> Result<Vec<(Service, TcpListener)>, GatewayError> {
+    let mut listeners = Vec::new();
+    for service in Service::ALL {
+        let addresses = service.addresses(settings);
+        let options = ListenOptions::default();
+        for listener in inherited.take_or_bind(service.name(), addresses, options)? {
+            listeners.push((service, TcpListener::from_std(listener)?));
+        }
+    }
+    Ok(listeners)
 }
 
 fn bind(path: &Path) -> Result<UnixListener, GatewayError> {

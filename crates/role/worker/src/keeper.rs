@@ -1,16 +1,20 @@
 //! Starts workers, and replaces those that end. The keeper reads nothing that a stranger sent.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 use tokio::task::spawn_local;
+use vere_handoff::session::{Notice, READY};
 use vere_net::packets::PacketSocket;
 use vere_process::entry::{self, SUPERVISOR_PID};
 use vere_process::failure::Failure;
@@ -23,16 +27,14 @@ use super::links::Links;
 
 /// The subcommand of `vere role` for a worker.
 const WORKER: &str = "worker";
-/// Pause before a worker is started again: the first, and the longest after failures in a row.
+/// Pause before a worker is started again: where the last one has served, and the longest after failures in a row.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// A worker that lived so long is no failure.
-const LIVED: Duration = Duration::from_secs(1);
 /// How long workers may take to end their sessions.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The process numbers of the workers, each at its place.
-type Running = Arc<Mutex<Vec<Option<u32>>>>;
+/// The process numbers of the workers.
+type Running = Arc<Mutex<Vec<u32>>>;
 
 /// Keeps workers until it is told to stop.
 ///
@@ -45,7 +47,7 @@ pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), F
 async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), KeeperError> {
     let front = settings.front.ok_or(KeeperError::NoFront)?;
     let count = usize::try_from(front.workers).unwrap_or(usize::MAX);
-    let running = Running::new(Mutex::new(vec![None; count]));
+    let running = Running::default();
     let stopping = Arc::new(AtomicBool::new(false));
     for place in 0..count {
         let keeper = Keeper {
@@ -63,7 +65,7 @@ async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(
     spawn_local(life::beat());
     let mut signals = Signals::new()?;
     entry::notify_ready();
-    // Workers read the settings when they start.
+    // Workers read the settings when they start: each asks for a successor.
     let apply = |_| {
         tell(&running, Signal::SIGHUP);
         Ok::<_, KeeperError>(())
@@ -72,7 +74,7 @@ async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(
     stopping.store(true, Ordering::Relaxed);
     tell(&running, Signal::SIGTERM);
     let ended = async {
-        while locked(&running).iter().any(Option::is_some) {
+        while !locked(&running).is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -82,20 +84,21 @@ async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(
     Ok(())
 }
 
-fn locked(running: &Running) -> std::sync::MutexGuard<'_, Vec<Option<u32>>> {
+fn locked(running: &Running) -> std::sync::MutexGuard<'_, Vec<u32>> {
     running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn tell(running: &Running, signal: Signal) {
     // A number stands here only until the process was waited for, so that it is no other process's.
-    for number in locked(running).iter().flatten() {
+    for number in locked(running).iter() {
         if let Ok(number) = i32::try_from(*number) {
             let _ = kill(Pid::from_raw(number), signal);
         }
     }
 }
 
-/// Keeps one worker.
+/// Keeps one worker at a time, and those before it until their sessions have ended.
+#[derive(Clone)]
 struct Keeper {
     settings: Arc<Settings>,
     config: PathBuf,
@@ -104,17 +107,26 @@ struct Keeper {
     stopping: Arc<AtomicBool>,
 }
 
+/// A worker that was started.
+struct Started {
+    child: Child,
+    /// What the worker says; the end comes with the end of the process.
+    says: PacketSocket,
+}
+
 impl Keeper {
     fn keep(&self) {
         let mut pause = PAUSE_MIN;
         while !self.stopping.load(Ordering::Relaxed) {
-            let began = Instant::now();
-            match self.start() {
-                Ok(child) => self.wait(child),
+            let served = match self.start() {
+                Ok(started) => self.attend(started),
                 // The other processes start, or start again, at the same time as this one.
-                Err(error) => tracing::debug!(%error, "no worker can be started yet"),
-            }
-            pause = match began.elapsed() >= LIVED {
+                Err(error) => {
+                    tracing::debug!(%error, "no worker can be started yet");
+                    false
+                }
+            };
+            pause = match served {
                 true => PAUSE_MIN,
                 false => pause.saturating_mul(2).min(PAUSE_MAX),
             };
@@ -122,10 +134,10 @@ impl Keeper {
         }
     }
 
-    fn start(&self) -> io::Result<Child> {
+    fn start(&self) -> io::Result<Started> {
         let links = Links::connect(&self.settings)?;
-        let (here, there) = PacketSocket::pair()?;
-        links.send(&here)?;
+        let (says, there) = PacketSocket::pair()?;
+        links.send(&says)?;
         // This very program, even if its file was replaced meanwhile.
         let mut command = Command::new("/proc/self/exe");
         command
@@ -136,41 +148,87 @@ impl Keeper {
             .env_remove("WATCHDOG_USEC")
             .stdin(Stdio::from(OwnedFd::from(there)))
             .stdout(Stdio::null());
-        command.spawn()
-    }
-
-    fn wait(&self, mut child: Child) {
-        self.set(Some(child.id()));
-        // A worker of an order to stop that came in between.
+        let child = command.spawn()?;
+        locked(&self.running).push(child.id());
+        // An order to stop may have come in between.
         if self.stopping.load(Ordering::Relaxed) {
             tell(&self.running, Signal::SIGTERM);
         }
-        // The process stays a zombie, and its number its own, until the next call.
-        let ended = wait_without_reaping(&child);
-        self.set(None);
-        let status = child.wait();
-        match (ended, status) {
-            (Ok(()), Ok(status)) if status.success() => tracing::debug!("worker has ended"),
-            (Ok(()), Ok(status)) => {
-                let place = self.place;
-                tracing::warn!(place, %status, "worker ended; its sessions go to others, or get 421");
-            }
-            (Err(error), _) | (_, Err(error)) => {
-                tracing::error!(%error, "cannot wait for a worker")
+        Ok(Started { child, says })
+    }
+
+    /// Waits until a worker ends or wants a successor, and returns whether it has served.
+    fn attend(&self, Started { child, says }: Started) -> bool {
+        let mut served = false;
+        loop {
+            match said(&says) {
+                Said::Ready => served = true,
+                Said::Last => {
+                    let keeper = self.clone();
+                    // The kernel ends a worker with the thread that started it, and that is this one.
+                    let waits = std::thread::Builder::new().spawn(move || keeper.wait(child));
+                    if let Err(error) = waits {
+                        tracing::error!(%error, "no thread to wait for a worker");
+                    }
+                    return served;
+                }
+                Said::End => {
+                    self.wait(child);
+                    return served;
+                }
             }
         }
     }
 
-    fn set(&self, number: Option<u32>) {
-        if let Some(place) = locked(&self.running).get_mut(self.place) {
-            *place = number;
+    fn wait(&self, mut child: Child) {
+        // The process stays a zombie, and its number its own, until the number is taken out.
+        let ended = wait_without_reaping(&child);
+        locked(&self.running).retain(|number| *number != child.id());
+        let place = self.place;
+        match (ended, child.wait()) {
+            (Ok(()), Ok(status)) if status.success() => tracing::debug!(place, "worker has ended"),
+            (Ok(()), Ok(status)) => {
+                tracing::warn!(place, %status, "worker ended; its sessions go to others, or get 421");
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::error!(place, %error, "cannot wait for a worker");
+            }
+        }
+    }
+}
+
+/// What a worker says to its keeper.
+enum Said {
+    Ready,
+    Last,
+    End,
+}
+
+/// Waits for a packet of a worker.
+fn said(says: &PacketSocket) -> Said {
+    let mut octets = [0; 16];
+    loop {
+        match says.receive(&mut octets) {
+            Ok(Some((length, _))) if octets.get(..length) == Some(&READY) => return Said::Ready,
+            Ok(Some((length, _))) => {
+                return match Notice::decode(octets.get(..length).unwrap_or_default()) {
+                    Ok(Notice::Last) => Said::Last,
+                    _ => Said::End,
+                };
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let mut wait = [PollFd::new(says.as_fd(), PollFlags::POLLIN)];
+                if poll(&mut wait, PollTimeout::NONE).is_err_and(|errno| errno != Errno::EINTR) {
+                    return Said::End;
+                }
+            }
+            Ok(None) | Err(_) => return Said::End,
         }
     }
 }
 
 /// Waits until a process has ended, and leaves it to be waited for.
 fn wait_without_reaping(child: &Child) -> io::Result<()> {
-    use nix::sys::wait::{Id, WaitPidFlag, waitid};
     let number = i32::try_from(child.id()).map_err(io::Error::other)?;
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
     waitid(Id::Pid(Pid::from_raw(number)), flags)?;

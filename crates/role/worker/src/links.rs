@@ -26,6 +26,13 @@ pub(crate) struct Links {
     pub(crate) broker: UnixStream,
 }
 
+/// The connections of a worker, and the one to its keeper.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) links: Links,
+    pub(crate) keeper: PacketSocket,
+}
+
 impl Links {
     /// Connects to the processes. The keeper does it for each worker.
     ///
@@ -60,14 +67,15 @@ impl Links {
     ///
     /// # Errors
     /// [`WorkerError::Links`], and errors of the system.
-    pub(crate) fn take() -> Result<Self, WorkerError> {
-        let input = PacketSocket::from(io::stdin().as_fd().try_clone_to_owned()?);
+    pub(crate) fn take() -> Result<Taken, WorkerError> {
+        let keeper = PacketSocket::from(io::stdin().as_fd().try_clone_to_owned()?);
         let began = Instant::now();
         let mut octets = [0; 16];
         loop {
-            match input.receive(&mut octets) {
+            match keeper.receive(&mut octets) {
                 Ok(Some((length, descriptors))) if octets[..length] == LINKS => {
-                    return Self::of(descriptors).ok_or(WorkerError::Links);
+                    let links = Self::of(descriptors).ok_or(WorkerError::Links)?;
+                    return Ok(Taken { links, keeper });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Ok(_) | Err(_) => return Err(WorkerError::Links),

@@ -10,7 +10,9 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_local;
-use vere_handoff::session::Notice;
+use tokio::time::Instant;
+use vere_handoff::session::{Notice, READY};
+use vere_net::packets::PacketSocket;
 use vere_process::clock::steady;
 use vere_process::drive::{Line, drive};
 use vere_process::failure::Failure;
@@ -27,10 +29,12 @@ use super::error::WorkerError;
 use super::front::{Front, Session};
 use super::gateway::Gateway;
 use super::host::SessionHost;
-use super::links::Links;
+use super::links::{Links, Taken};
 
 /// How long sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a worker goes on after its successor was asked for.
+const RETIRE_DELAY: Duration = Duration::from_secs(1);
 /// Descriptors beside those of sessions: standard streams, links, those of the runtime.
 const FILES: u64 = 32;
 
@@ -44,18 +48,21 @@ pub fn run(settings: Arc<Settings>) -> Result<(), Failure> {
 
 async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
     let plan = settings.front.ok_or(WorkerError::NoFront)?;
-    let links = Links::take()?;
+    let Taken { links, keeper } = Links::take()?;
     let mut terminate = signal(SignalKind::terminate())?;
     // Ctrl-C reaches the whole foreground group; the keeper decides.
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     vere_telemetry::log::write_at_once();
     confine(plan);
     let worker = Rc::new(Worker::new(&settings, plan, links)?);
+    // A keeper that is gone takes the worker with it.
+    let _ = keeper.send(&READY, &[]);
     let told = Rc::clone(&worker);
     spawn_local(async move { told.front.tell().await });
     let gone = worker.gateway.gone();
     tokio::pin!(gone);
-    let mut last = false;
+    let mut retiring = Retiring::default();
     let ended = loop {
         tokio::select! {
             sessions = worker.front.sessions() => match sessions {
@@ -63,12 +70,18 @@ async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             },
-            () = &mut gone, if !last => worker.take_no_more(&mut last).await,
+            () = &mut gone, if !retiring.is_told => {
+                retiring.begin(&keeper, Duration::ZERO);
+                retiring.tell(&worker.front).await;
+            }
+            () = retiring.due() => retiring.tell(&worker.front).await,
             _ = terminate.recv() => break Ok(()),
             _ = interrupt.recv() => {}
+            // Its successor reads the settings.
+            _ = hangup.recv() => retiring.begin(&keeper, RETIRE_DELAY),
         }
-        if worker.begun.get() >= u64::from(plan.sessions_per_worker) && !last {
-            worker.take_no_more(&mut last).await;
+        if worker.begun.get() >= u64::from(plan.sessions_per_worker) {
+            retiring.begin(&keeper, RETIRE_DELAY);
         }
     };
     worker.end().await;
@@ -86,6 +99,37 @@ fn confine(plan: Plan) {
     match standing.is_whole() {
         true => tracing::debug!(%standing, "worker is confined"),
         false => tracing::warn!(%standing, "worker is confined in part"),
+    }
+}
+
+/// The end of a worker's service: first the keeper starts another, then the front gives this one no further session.
+#[derive(Default)]
+struct Retiring {
+    /// When the front is told.
+    at: Option<Instant>,
+    is_told: bool,
+}
+
+impl Retiring {
+    fn begin(&mut self, keeper: &PacketSocket, delay: Duration) {
+        if self.at.is_none() {
+            self.at = Some(Instant::now() + delay);
+            let mut packet = Vec::new();
+            Notice::Last.encode(&mut packet);
+            let _ = keeper.send(&packet, &[]);
+        }
+    }
+
+    async fn due(&self) {
+        match self.at {
+            Some(at) if !self.is_told => tokio::time::sleep_until(at).await,
+            _ => std::future::pending().await,
+        }
+    }
+
+    async fn tell(&mut self, front: &Front) {
+        self.is_told = true;
+        let _ = front.send(&Notice::Last).await;
     }
 }
 
@@ -160,12 +204,6 @@ impl Worker {
         }
         // The front has a duplicate of the descriptor: closing this one would not end the connection.
         let _ = stream.shutdown().await;
-    }
-
-    /// Tells the front to give this worker no further session.
-    async fn take_no_more(&self, last: &mut bool) {
-        *last = true;
-        let _ = self.front.send(&Notice::Last).await;
     }
 
     /// Waits until the sessions have ended; those that go on for too long end with the process.

@@ -32,6 +32,7 @@ mod dkim;
 mod extensions;
 mod fetch_memory;
 mod filing;
+mod front;
 mod gateways;
 mod harness;
 mod holds;

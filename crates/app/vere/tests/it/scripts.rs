@@ -9,7 +9,7 @@ use crate::harness::{Authority, Options, PATIENCE, Sink, System};
 use crate::proxy::start_behind_proxy;
 
 /// Runs all scripts and returns the names of passed scripts; scripts for another kind of client are skipped.
-fn run_all(target: &Target) -> Vec<String> {
+pub(crate) fn run_all(target: &Target) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scripts/smtp");
     let (mut passed, mut failures) = (Vec::new(), String::new());
     for entry in std::fs::read_dir(folder).expect("the scripts") {
@@ -32,7 +32,7 @@ fn run_all(target: &Target) -> Vec<String> {
     passed
 }
 
-fn target(system: &System, rights: &[&str]) -> Target {
+pub(crate) fn target(system: &System, rights: &[&str]) -> Target {
     Target {
         submission: Some(system.submission),
         rights: rights.iter().map(|&right| right.to_owned()).collect(),
