@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{gateway, sink, spool, store, trouble};
+use crate::{gateway, responder, sink, spool, store, trouble};
 use attack::AttackArgs;
 use pages::{CompletionsArgs, ManArgs};
 
@@ -35,6 +35,9 @@ enum Command {
     Sink(sink::SinkArgs),
     /// Kill processes of a system under load, and count lost and doubled messages.
     Kill(AttackArgs),
+    /// Answer SMTP clients with the least possible work.
+    #[command(hide = true)]
+    Responder(responder::ResponderArgs),
     /// Write the manual pages of `vere-bench`.
     Man(ManArgs),
     /// Print a completion script for a shell.
@@ -61,6 +64,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Trouble(args) => trouble::run(&args)?,
         Command::Sink(args) => sink::run(&args)?,
         Command::Kill(args) => attack::run(&args)?,
+        Command::Responder(args) => responder::run(&args)?,
         Command::Man(args) => pages::man(&args)?,
         Command::Completions(args) => pages::completions(&args)?,
     }

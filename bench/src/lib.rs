@@ -4,7 +4,8 @@
 //! PIPELINING, SIZE, 8BITMIME; the sink also SMTPUTF8, CHUNKING, BINARYMIME), so that the judge of the product does
 //! not share the product's mistakes. [`noop`] shows the least cost of any relay, [`peer`] starts Postfix or the
 //! product, [`process`] accounts for their CPU time. [`gateway`] joins these modules as `vere-bench gateway`;
-//! [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing; [`kill`] kills processes under load.
+//! [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing; [`responder`] is the least cost of any
+//! mail exchanger; [`kill`] kills processes under load.
 //! [`cli`] has the commands of the program `vere-bench`; `vere` links nothing of this crate, save in its tests.
 //!
 //! Not covered: TLS and AUTH, several recipients per message, load at a fixed arrival rate.
@@ -36,6 +37,7 @@ mod page;
 pub mod peer;
 mod plot;
 pub mod process;
+pub mod responder;
 mod row;
 pub mod sink;
 pub mod spool;

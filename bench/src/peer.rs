@@ -3,6 +3,7 @@
 //! Each system runs from a directory of its own with its own ports, relays all mail to one next hop, and leaves
 //! nothing behind: an installed system of the same kind is neither read nor touched.
 
+pub(crate) mod mx;
 mod postfix;
 mod settings;
 mod vere;
@@ -173,6 +174,52 @@ impl Peer {
         base: &Path,
     ) -> Result<Self, PeerError> {
         postfix::start(name, PostfixSetup::Tuned, destination, base)
+    }
+
+    /// Starts a mail exchanger by Postfix: accepted mail goes to the next hop.
+    pub(crate) fn postfix_exchanger(
+        name: &'static str,
+        setup: PostfixSetup,
+        next_hop: SocketAddr,
+        base: &Path,
+    ) -> Result<Self, PeerError> {
+        let destination = Destination::Exchanged {
+            addresses: mx::recipients(),
+            next_hop,
+        };
+        postfix::start(name, setup, &destination, base)
+    }
+
+    /// Starts a mail exchanger by Veredarius, with further lines in its settings: accepted mail goes to the next hop.
+    pub(crate) fn vere_exchanger(
+        name: &'static str,
+        vere: &Path,
+        next_hop: SocketAddr,
+        lines: &str,
+        base: &Path,
+    ) -> Result<Self, PeerError> {
+        vere::start_exchanger(name, vere, next_hop, lines, base)
+    }
+
+    /// Starts the bare responder: the least work of any mail exchanger.
+    pub(crate) fn responder(name: &'static str, base: &Path) -> Result<Self, PeerError> {
+        let folder = folder(base, "vere-bench-responder-")?;
+        let address = free_address()?;
+        // The responder is a process of the running program.
+        let program = std::env::current_exe()?;
+        let command = [
+            program.into(),
+            "responder".into(),
+            address.to_string().into(),
+        ];
+        let daemon = spawn(&command, folder.path())?;
+        Self {
+            name,
+            address,
+            daemon,
+            folder,
+        }
+        .ready()
     }
 
     /// Starts Veredarius from the program `vere` in a directory below `base`.

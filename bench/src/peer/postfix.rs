@@ -22,6 +22,9 @@ pub enum PostfixSetup {
     AsShippedInMemory,
     /// [`Tuned`](Self::Tuned) with the queue in memory.
     TunedInMemory,
+    /// [`Tuned`](Self::Tuned) with postscreen before smtpd: a client of an unknown address waits for its greeting and
+    /// must be silent until then.
+    Screened,
 }
 
 impl PostfixSetup {
@@ -39,11 +42,20 @@ impl PostfixSetup {
             Self::Tuned => "postfix tuned",
             Self::AsShippedInMemory => "postfix as shipped, tmpfs",
             Self::TunedInMemory => "postfix tuned, tmpfs",
+            Self::Screened => "postfix with postscreen",
         }
     }
 
     const fn is_tuned(self) -> bool {
-        matches!(self, Self::Tuned | Self::TunedInMemory)
+        matches!(self, Self::Tuned | Self::TunedInMemory | Self::Screened)
+    }
+
+    /// The services of the port, before those of the relay.
+    const fn entrance(self) -> &'static str {
+        match self {
+            Self::Screened => SCREENED_MASTER_CF,
+            _ => SMTPD_MASTER_CF,
+        }
     }
 
     const fn in_memory(self) -> bool {
@@ -77,6 +89,23 @@ lmtp      unix  -       -       n       -       -       lmtp
 postlog   unix-dgram n  -       n       -       1       postlogd
 ";
 
+/// The service of the port, behind the address of the port.
+const SMTPD_MASTER_CF: &str = " inet n - n - - smtpd\n";
+
+/// The services of a port with postscreen, behind the address of the port.
+const SCREENED_MASTER_CF: &str = " inet n - n - 1 postscreen
+smtpd     pass  -       -       n       -       -       smtpd
+dnsblog   unix  -       -       n       -       0       dnsblog
+tlsproxy  unix  -       -       n       -       0       tlsproxy
+";
+
+/// The greet test as shipped, with its verdict enforced; no address is exempt, and many clients may wait.
+const SCREENED: &str = "\
+postscreen_access_list =
+postscreen_greet_action = enforce
+postscreen_pre_queue_limit = 20000
+";
+
 const TUNED: &str = "\
 in_flow_delay = 0
 default_process_limit = 250
@@ -103,6 +132,11 @@ pub(crate) enum Destination {
         addresses: Vec<String>,
         /// Each is a Maildir, else an mbox.
         maildir: bool,
+    },
+    /// For the addresses, to a next hop; other addresses of their domains are unknown.
+    Exchanged {
+        addresses: Vec<String>,
+        next_hop: SocketAddr,
     },
     /// For the addresses, to an LMTP server.
     Lmtp {
@@ -131,6 +165,13 @@ impl Destination {
             Self::NextHop(next_hop) => {
                 format!("relayhost = [{}]:{}\n", next_hop.ip(), next_hop.port())
             }
+            Self::Exchanged { next_hop, .. } => format!(
+                "relay_domains = texthash:{path}/conf/domains\n\
+                 relay_recipient_maps = texthash:{path}/conf/mailboxes\n\
+                 relayhost = [{}]:{}\n",
+                next_hop.ip(),
+                next_hop.port()
+            ),
             Self::Mailboxes { .. } => local("virtual"),
             Self::Lmtp { server, .. } => {
                 local(&format!("lmtp:inet:{}:{}", server.ip(), server.port()))
@@ -143,7 +184,7 @@ impl Destination {
         let (addresses, end) = match self {
             Self::NextHop(_) => return (String::new(), String::new()),
             Self::Mailboxes { addresses, maildir } => (addresses, if *maildir { "/" } else { "" }),
-            Self::Lmtp { addresses, .. } => (addresses, ""),
+            Self::Exchanged { addresses, .. } | Self::Lmtp { addresses, .. } => (addresses, ""),
         };
         let (mut domains, mut mailboxes) = (String::new(), String::new());
         for address in addresses {
@@ -237,8 +278,14 @@ fn write_files(
     destination: &Destination,
 ) -> io::Result<()> {
     let tuned = if setup.is_tuned() { TUNED } else { "" };
-    let lines = destination.settings(folder) + tuned;
+    let screened = match setup {
+        PostfixSetup::Screened => SCREENED,
+        _ => "",
+    };
+    let lines = destination.settings(folder) + tuned + screened;
     write_postfix(folder, address, "postfix.bench.test", &lines)?;
+    let master = format!("{address}{}{MASTER_CF}", setup.entrance());
+    fs::write(folder.join("conf/master.cf"), master)?;
     let (domains, mailboxes) = destination.tables();
     fs::write(folder.join("conf/domains"), domains)?;
     fs::write(folder.join("conf/mailboxes"), mailboxes)
@@ -280,6 +327,6 @@ pub fn write_postfix(
          {lines}\n"
     );
     fs::write(folder.join("conf/main.cf"), main)?;
-    let master = format!("127.0.0.1:{port} inet n - n - - smtpd\n{MASTER_CF}");
+    let master = format!("127.0.0.1:{port}{SMTPD_MASTER_CF}{MASTER_CF}");
     fs::write(folder.join("conf/master.cf"), master)
 }

@@ -55,6 +55,13 @@ fn mailboxes_are_named_for_each_address() {
         next_hop.settings("/f".as_ref()),
         "relayhost = [127.0.0.1]:25\n"
     );
+    let exchanged = super::Destination::Exchanged {
+        addresses: vec!["a@x.test".to_owned()],
+        next_hop: ([127, 0, 0, 1], 25).into(),
+    };
+    assert_eq!(exchanged.tables().0, "x.test mail\n");
+    let text = exchanged.settings("/f".as_ref());
+    assert!(text.contains("relay_recipient_maps = texthash:/f/conf/mailboxes\n"));
 }
 
 #[test]

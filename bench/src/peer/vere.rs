@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::settings::{FILE, Settings};
-use super::{Peer, PeerError, folder, free_address, spawn};
+use super::{Peer, PeerError, folder, free_address, mx, spawn};
 use crate::process::guard;
 
 /// The routes of mail.
@@ -80,6 +80,40 @@ fn write_files(folder: &Path, ways: &Ways, nodes: Nodes) -> io::Result<(SocketAd
          [spool]\ndurability = \"synced\"\n{slow_after}[delivery]\n{ways}"
     ));
     Ok((address, settings.nodes(names)?.write(folder)?))
+}
+
+/// Starts a mail exchanger under a name, with further lines in its settings; accepted mail goes to the next hop.
+pub(super) fn start_exchanger(
+    name: &'static str,
+    vere: &Path,
+    next_hop: SocketAddr,
+    lines: &str,
+    base: &Path,
+) -> Result<Peer, PeerError> {
+    let folder = folder(base, "vere-bench-front-")?;
+    let address = free_address()?;
+    fs::write(folder.path().join("directory.toml"), mx::directory())?;
+    let own = folder.path().display();
+    let sections = format!(
+        "[directory]\nstore = \"file:{own}/directory.toml\"\n\
+         [limits]\nconnections_max = 100000\nconnections_per_client_max = 100000\n\
+         [spool]\ndurability = \"synced\"\n[delivery]\nlocal = \"maildir\"\n\
+         [[route]]\ndomain = \"*\"\nnext_hop = \"{next_hop}\"\n{lines}"
+    );
+    let settings = Settings::new(&folder.path().join("data"), &[("smtp", address)]);
+    let file = settings
+        .with(&sections)
+        .nodes(&["a", "b"])?
+        .write(folder.path())?;
+    let command = [vere.into(), "serve".into(), "-c".into(), file.into()];
+    let daemon = spawn(&command, folder.path())?;
+    Peer {
+        name,
+        address,
+        daemon,
+        folder,
+    }
+    .ready()
 }
 
 /// The output of a command about the system in `folder`.
