@@ -17,8 +17,9 @@ use crate::output::{Common, Header, note};
 use crate::peer;
 use crate::process::guard;
 use crate::store::usage;
-use crowd::Crowd;
+pub(crate) use crowd::Crowd;
 pub use kinds::Kind;
+pub(crate) use kinds::Scripts;
 use report::{Report, Trouble};
 use system::{Memory, System};
 
@@ -186,7 +187,7 @@ fn settle(system: &System, before: &Memory) -> Memory {
 
 /// The possible number of connections, at most the wanted number: each connection takes a descriptor of the benchmark
 /// and a descriptor of the system, which inherits the limit. Root may raise the limit.
-fn possible(wanted: usize) -> usize {
+pub(crate) fn possible(wanted: usize) -> usize {
     let needed = u64::try_from(wanted).unwrap_or(u64::MAX) + SPARE_DESCRIPTORS;
     let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return wanted;

@@ -32,13 +32,13 @@ const LINE_MAX: usize = 512;
 
 /// The counts of a crowd.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     /// Clients at the end of their script, in the state to hold.
-    pub(super) holding: usize,
+    pub(crate) holding: usize,
     /// Clients under way, or not begun.
-    pub(super) under_way: usize,
+    pub(crate) under_way: usize,
     /// Clients that the server ended, by the beginning of the server's last line.
-    pub(super) ended: BTreeMap<String, usize>,
+    pub(crate) ended: BTreeMap<String, usize>,
 }
 
 impl Counts {
@@ -50,7 +50,7 @@ impl Counts {
 
 /// A crowd of clients.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(crate) struct Crowd {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -69,7 +69,7 @@ impl Shared {
 
 impl Crowd {
     /// Begins to gather a crowd.
-    pub(super) fn gather(scripts: Scripts, clients: usize) -> io::Result<Self> {
+    pub(crate) fn gather(scripts: Scripts, clients: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         shared.counts().under_way = clients;
         let mut engine = Engine {
@@ -95,11 +95,11 @@ impl Crowd {
     }
 
     /// Whether no client is under way any more.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.shared.counts().under_way == 0 || self.thread.as_ref().is_none_or(|t| t.is_finished())
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         self.shared.counts().clone()
     }
 
@@ -109,7 +109,7 @@ impl Crowd {
     }
 
     /// Ends the crowd; returns the counts until the end.
-    pub(super) fn end(mut self) -> Counts {
+    pub(crate) fn end(mut self) -> Counts {
         self.join();
         self.counts()
     }

@@ -82,9 +82,14 @@ impl Kind {
 
 /// The scripts of a crowd, each with its period.
 #[derive(Debug)]
-pub(super) struct Scripts(Vec<(usize, Arc<Script>)>);
+pub(crate) struct Scripts(Vec<(usize, Arc<Script>)>);
 
 impl Scripts {
+    /// Clients that connect and say nothing.
+    pub(crate) fn silent(address: SocketAddr) -> Self {
+        Self(vec![(1, Arc::new(Script::of(address, Vec::new())))])
+    }
+
     /// The script of client `number`.
     pub(super) fn of(&self, number: usize) -> Option<Arc<Script>> {
         let found = self
