@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{gateway, responder, sink, spool, store, trouble};
+use crate::{front, gateway, responder, sink, spool, store, trouble};
 use attack::AttackArgs;
 use pages::{CompletionsArgs, ManArgs};
 
@@ -31,6 +31,8 @@ enum Command {
     Store(store::StoreArgs),
     /// Open thousands of clients that do nothing; measure memory and honest clients.
     Trouble(trouble::TroubleArgs),
+    /// Sessions of unknown clients without mail, and good mail among them, beside Postfix and postscreen.
+    Front(front::FrontArgs),
     /// Run the bundled destination, which accepts mail for any recipient.
     Sink(sink::SinkArgs),
     /// Kill processes of a system under load, and count lost and doubled messages.
@@ -62,6 +64,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Spool(args) => spool::run(&args)?,
         Command::Store(args) => store::run(&args)?,
         Command::Trouble(args) => trouble::run(&args)?,
+        Command::Front(args) => front::run(&args)?,
         Command::Sink(args) => sink::run(&args)?,
         Command::Kill(args) => attack::run(&args)?,
         Command::Responder(args) => responder::run(&args)?,

@@ -4,11 +4,11 @@
 //! PIPELINING, SIZE, 8BITMIME; the sink also SMTPUTF8, CHUNKING, BINARYMIME), so that the judge of the product does
 //! not share the product's mistakes. [`noop`] shows the least cost of any relay, [`peer`] starts Postfix or the
 //! product, [`process`] accounts for their CPU time. [`gateway`] joins these modules as `vere-bench gateway`;
-//! [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing; [`responder`] is the least cost of any
-//! mail exchanger; [`kill`] kills processes under load.
+//! [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing; [`front`] has clients whose sessions end
+//! without mail, beside the bare [`responder`]; [`kill`] kills processes under load.
 //! [`cli`] has the commands of the program `vere-bench`; `vere` links nothing of this crate, save in its tests.
 //!
-//! Not covered: TLS and AUTH, several recipients per message, load at a fixed arrival rate.
+//! Not covered: TLS and AUTH. [`load`] has one recipient per message and no open loop; the clients of [`front`] have.
 //!
 //! ```
 //! use vere_bench::load::{self, LoadEnd, LoadOptions, LoadProgress};
@@ -26,6 +26,7 @@ mod arrivals;
 pub mod cli;
 mod corpus;
 mod error;
+pub mod front;
 pub mod gateway;
 mod ids;
 pub mod kill;
@@ -48,6 +49,7 @@ mod wire;
 
 pub use corpus::{Corpus, CorpusError};
 pub use error::BenchError;
+pub use front::FrontArgs;
 pub use gateway::GatewayArgs;
 pub use ids::{InvalidMessageId, MessageId};
 pub use output::{Common, WriteError};

@@ -38,6 +38,16 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
         "10,000 that park messages, 10,000 that do not read, and the figures as JSON.",
     ),
     (
+        "vere-bench-front",
+        "vere-bench front --quick",
+        "Every row and every system, with few connections and short loads.",
+    ),
+    (
+        "vere-bench-front",
+        "vere-bench front --only bounces,storm --system gateway,postfix",
+        "Bounced sessions, and good mail among bounces, beside Postfix alone.",
+    ),
+    (
         "vere-bench-kill",
         "vere-bench kill --vere /usr/bin/vere --victim gateway --victim spool",
         "Processes of a whole system killed 20 times during 10,000 messages.",
@@ -113,7 +123,9 @@ mod tests {
         };
         man(&args).unwrap();
         let mut pages = vec![args.folder.join("man1/vere-bench.1")];
-        for command in Cli::command().get_subcommands() {
+        let command = Cli::command();
+        let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+        for command in shown {
             let name = format!("man1/vere-bench-{}.1", command.get_name());
             pages.push(args.folder.join(name));
         }

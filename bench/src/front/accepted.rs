@@ -1,0 +1,114 @@
+//! Accepted mail on saturated systems, for one recipient and for several; and the combined workload of the paper on
+//! spam-aware servers (section 8).
+
+use std::time::Duration;
+
+use super::clients::{Load, Pace};
+use super::measure::{Results, Target, closed, load, run, unless_stopped};
+use super::plan::Plan;
+use super::visit::{Kind, Mix};
+use crate::error::BenchError;
+use crate::output::note;
+use crate::sink::RunningSink;
+
+/// Recipients of a message for several: the average of the paper's trace of spam.
+const SEVERAL: usize = 7;
+
+/// The delay of the paper's network.
+const DELAY: Duration = Duration::from_millis(30);
+
+/// Recipients of spam and their shares, after Figure 4 of the paper: mostly 5 to 15, 7 on average.
+const RECIPIENTS: [(usize, f64); 5] = [(1, 0.15), (5, 0.3), (7, 0.25), (10, 0.2), (15, 0.1)];
+
+/// Shares of bounced sessions and of each kind of unfinished session, after Figure 3 of the paper.
+const BOUNCED: f64 = 0.25;
+const UNFINISHED: f64 = 0.05;
+
+/// Accepted mail: seven tenths of the messages for one recipient.
+pub(super) fn measure(
+    plan: &Plan,
+    targets: &[Target],
+    sink: &RunningSink,
+    results: &mut Results,
+) -> Result<(), BenchError> {
+    for _ in 0..plan.rounds {
+        for target in targets.iter().filter(|target| target.system.delivers()) {
+            let mix = Mix::new([(Kind::Good(1), 0.7), (Kind::Good(SEVERAL), 0.3)]);
+            let load = closed(target, plan, mix);
+            let outcome = one(target, &load, sink, "accepted", results);
+            unless_stopped(outcome, target.system, &mut results.header)?;
+        }
+    }
+    Ok(())
+}
+
+/// The combined workload: the clients are far away, so that each reply takes its time.
+pub(super) fn combined(
+    plan: &Plan,
+    targets: &[Target],
+    sink: &RunningSink,
+    results: &mut Results,
+) -> Result<(), BenchError> {
+    // A session needs several delays: with less time no message would arrive.
+    let time = plan.storm.max(DELAY * 20);
+    for target in targets.iter().filter(|target| target.system.delivers()) {
+        let mut load = load(target, Pace::AtOnce(plan.distant), combined_mix(), time);
+        load.delay = DELAY;
+        let outcome = one(target, &load, sink, "combined", results);
+        unless_stopped(outcome, target.system, &mut results.header)?;
+    }
+    Ok(())
+}
+
+fn combined_mix() -> Mix {
+    let good = 1.0 - BOUNCED - 2.0 * UNFINISHED;
+    let mail = RECIPIENTS.map(|(recipients, share)| (Kind::Good(recipients), share * good));
+    let vain = [
+        (Kind::Bounce, BOUNCED),
+        (Kind::Hello, UNFINISHED),
+        (Kind::Connect, UNFINISHED),
+    ];
+    Mix::new(mail.into_iter().chain(vain))
+}
+
+fn one(
+    target: &Target,
+    load: &Load,
+    sink: &RunningSink,
+    what: &str,
+    results: &mut Results,
+) -> Result<(), BenchError> {
+    let run = run(target, load, sink, what, &mut results.troubles)?;
+    let (name, rate) = (target.system.name(), run.delivered_per_second());
+    let Some(cpu) = run.cpu_us_of(run.arrived) else {
+        return Ok(());
+    };
+    note(&format!(
+        "{name:<24} {what:<10} {rate:>7.0} messages/s, {cpu:.0} us CPU each"
+    ));
+    let figures = &mut results.figures;
+    figures.add(name, format!("{what}: delivered"), rate, "messages/s");
+    figures.add(name, format!("{what}: CPU"), cpu, "us/message");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_combined_workload_has_the_shares_of_the_paper() {
+        let mean: f64 = RECIPIENTS
+            .iter()
+            .map(|(count, share)| *count as f64 * share)
+            .sum();
+        assert!((mean - 7.0).abs() < 0.2, "{mean}");
+        let shares: f64 = RECIPIENTS.iter().map(|(_, share)| share).sum();
+        assert!((shares - 1.0).abs() < 1e-9);
+        let mut mix = combined_mix();
+        let kinds: Vec<Kind> = (0..2_000).map(|_| mix.next()).collect();
+        let count = |wanted: Kind| kinds.iter().filter(|kind| **kind == wanted).count();
+        assert_eq!((count(Kind::Bounce), count(Kind::Hello)), (500, 100));
+        assert_eq!(kinds.iter().filter(|kind| kind.is_good()).count(), 1_300);
+    }
+}

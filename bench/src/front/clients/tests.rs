@@ -1,0 +1,70 @@
+use super::*;
+use crate::sink::{RunningSink, SinkOptions};
+
+/// A sink accepts every recipient, and refuses bounces by a rule.
+fn load(sink: &RunningSink, pace: Pace, mix: Mix) -> Load {
+    Load {
+        target: sink.handle().address(),
+        pace,
+        mix,
+        messages: Messages::mix(),
+        time: Duration::from_millis(300),
+        delay: Duration::ZERO,
+        patience: Duration::from_secs(20),
+        run: MessageId::random_run(),
+    }
+}
+
+#[test]
+fn sessions_at_once_go_to_their_ends() {
+    let sink = RunningSink::faulty(&["rcpt:nobody=550 5.1.1 unknown"]);
+    let mix = Mix::new([
+        (Kind::Bounce, 1.0),
+        (Kind::Hello, 1.0),
+        (Kind::Connect, 1.0),
+        (Kind::Good(3), 1.0),
+    ]);
+    let visits = run(&load(&sink, Pace::AtOnce(8), mix)).unwrap();
+    assert_eq!(visits.failed, BTreeMap::new());
+    assert_eq!(visits.good.due, visits.good.done);
+    assert_eq!(visits.vain.due, visits.vain.done);
+    assert!(visits.good.done > 0 && visits.vain.done.abs_diff(3 * visits.good.done) <= 4);
+    assert_eq!(visits.acked.len() as u64, visits.good.done);
+    assert_eq!(sink.handle().counts().messages, visits.good.done);
+}
+
+#[test]
+fn a_rate_is_kept_however_late_the_replies_are() {
+    let sink = RunningSink::start(SinkOptions::default()).unwrap();
+    let mut load = load(&sink, Pace::PerSecond(100.0), Mix::only(Kind::Good(1)));
+    load.delay = Duration::from_millis(30);
+    let visits = run(&load).unwrap();
+    assert_eq!((visits.good.due, visits.good.done), (30, 30));
+    // Five replies come before the last one, each with its delay.
+    let least = visits.accepted_us.min();
+    assert!(least >= 140_000, "{least}");
+}
+
+#[test]
+fn failures_are_counted_by_their_causes() {
+    let sink = RunningSink::faulty(&["rcpt=450 4.2.0 later*3", "mail=close*2"]);
+    let mut load = load(&sink, Pace::PerSecond(100.0), Mix::only(Kind::Good(1)));
+    load.time = Duration::from_millis(100);
+    let visits = run(&load).unwrap();
+    assert_eq!(visits.failed.get("reply 450"), Some(&3));
+    assert_eq!(visits.failed.get("connection lost"), Some(&2));
+    assert_eq!((visits.good.due, visits.good.done), (10, 5));
+}
+
+#[test]
+fn a_silent_server_ends_in_time() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let sink = RunningSink::faulty(&[]);
+    let mut load = load(&sink, Pace::AtOnce(2), Mix::only(Kind::Connect));
+    load.target = silent.local_addr().unwrap();
+    load.time = Duration::from_millis(50);
+    load.patience = Duration::from_millis(200);
+    let visits = run(&load).unwrap();
+    assert_eq!(visits.vain, Counts { due: 2, done: 0 });
+    assert_eq!(visits.failed.get("no reply in time"), Some(&2));
+}

@@ -1,0 +1,154 @@
+//! The mail exchangers side by side.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::output::Header;
+use crate::peer::{Peer, PeerError, PostfixSetup};
+use crate::wire::Dialogue;
+
+/// A way to run Veredarius.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Setup {
+    /// The name of the system in results.
+    pub(super) name: &'static str,
+    /// Lines added to `vere.toml`: whole sections.
+    pub(super) lines: &'static str,
+    /// Whether the bars apply; without bars the figures stand alone.
+    pub(super) has_bars: bool,
+}
+
+/// Veredarius in each of its ways.
+pub(super) const OURS: &[Setup] = &[Setup {
+    name: "gateway",
+    lines: "",
+    has_bars: false,
+}];
+
+pub(super) const POSTFIX: &str = "postfix";
+pub(super) const POSTSCREEN: &str = "postfix with postscreen";
+pub(super) const RESPONDER: &str = "responder";
+
+/// The word of each system on the command line, with its name in results.
+const WORDS: [(&str, &str); 3] = [
+    ("postfix", POSTFIX),
+    ("postscreen", POSTSCREEN),
+    ("responder", RESPONDER),
+];
+
+/// Longest wait for the greeting of a system that has just started. A postscreen greets after six seconds.
+const GREETING_MAX: Duration = Duration::from_secs(20);
+
+/// A system to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum System {
+    /// Veredarius.
+    Ours(&'static Setup),
+    /// Postfix, whose smtpd serves the port.
+    Postfix,
+    /// Postfix, with postscreen before smtpd.
+    Postscreen,
+    /// The bare responder, which is no mail exchanger.
+    Responder,
+}
+
+/// The surroundings of the systems.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Site<'a> {
+    pub(super) vere: &'a Path,
+    pub(super) next_hop: SocketAddr,
+    pub(super) base: &'a Path,
+}
+
+impl System {
+    /// All systems, peers first.
+    pub(super) fn all() -> Vec<Self> {
+        let mut all = vec![Self::Responder, Self::Postfix, Self::Postscreen];
+        all.extend(OURS.iter().map(Self::Ours));
+        all
+    }
+
+    /// The system of a word.
+    pub(super) fn of(word: &str) -> Option<Self> {
+        let name = WORDS.iter().find(|(own, _)| *own == word);
+        let name = name.map_or(word, |(_, name)| *name);
+        Self::all().into_iter().find(|system| system.name() == name)
+    }
+
+    /// The words of all systems.
+    pub(super) fn words() -> Vec<&'static str> {
+        let ours = OURS.iter().map(|setup| setup.name);
+        ours.chain(WORDS.iter().map(|(word, _)| *word)).collect()
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Ours(setup) => setup.name,
+            Self::Postfix => POSTFIX,
+            Self::Postscreen => POSTSCREEN,
+            Self::Responder => RESPONDER,
+        }
+    }
+
+    /// Whether accepted mail arrives at the next hop.
+    pub(super) fn delivers(self) -> bool {
+        self != Self::Responder
+    }
+
+    fn start(self, site: &Site<'_>) -> Result<Peer, PeerError> {
+        let name = self.name();
+        let postfix = |setup| Peer::postfix_exchanger(name, setup, site.next_hop, site.base);
+        let peer = match self {
+            Self::Ours(setup) => {
+                Peer::vere_exchanger(name, site.vere, site.next_hop, setup.lines, site.base)
+            }
+            Self::Postfix => postfix(PostfixSetup::Tuned),
+            Self::Postscreen => postfix(PostfixSetup::Screened),
+            Self::Responder => Peer::responder(name, site.base),
+        }?;
+        // The address of the clients has then passed the tests of a greeting, as the address of a known client has.
+        let greeted = Dialogue::connect(peer.address(), GREETING_MAX)
+            .and_then(|mut client| client.ask("QUIT\r\n", "221"));
+        match greeted {
+            Ok(()) => Ok(peer),
+            Err(error) => Err(PeerError::NotReady {
+                name,
+                last_words: error.to_string(),
+            }),
+        }
+    }
+}
+
+/// Starts a system; a system that does not start is skipped, with its reason in the results.
+pub(super) fn started(system: System, site: &Site<'_>, header: &mut Header) -> Option<Peer> {
+    match system.start(site) {
+        Ok(peer) => Some(peer),
+        Err(error @ PeerError::Unavailable { .. }) => {
+            header.skip(error.to_string());
+            None
+        }
+        Err(error) => {
+            header.skip(format!("{} skipped: {error}", system.name()));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_a_system_and_names_differ() {
+        for word in System::words() {
+            assert!(System::of(word).is_some(), "{word}");
+        }
+        assert_eq!(System::of("postscreen"), Some(System::Postscreen));
+        assert_eq!(System::of("nothing"), None);
+        let mut names: Vec<_> = System::all().into_iter().map(System::name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), System::all().len());
+    }
+}
