@@ -216,3 +216,50 @@ fn clients_that_do_nothing_are_measured_beside_honest_ones() {
         );
     }
 }
+
+/// The smallest run of the front's benchmark: each row has the figures of the gateway, and no process is left.
+#[test]
+fn sessions_without_mail_are_measured_beside_good_mail() {
+    let folder = folder();
+    let (said, data) = (folder.path().join("said"), folder.path().join("data"));
+    let json = folder.path().join("json").display().to_string();
+    let arguments = [
+        &["front", "--quick", "--seconds", "0.1", "--connections"][..],
+        &["20", "--system", "gateway,responder", "--json", &json],
+    ]
+    .concat();
+    let mut child = start(&arguments, &data, &said);
+    let status = wait_for("its end", || child.try_wait().expect("a child"));
+    let text = fs::read_to_string(&said).expect("what it says");
+    assert!(status.success(), "{text}");
+    wait_nothing_left(&data);
+    let json = fs::read_to_string(json).expect("the figures");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["bench"], "front");
+    let rows = json["rows"].as_array().expect("rows");
+    let value = |name: &str| {
+        let row = rows.iter().find(|row| row["name"] == name);
+        row.and_then(|row| row["value"].as_f64())
+            .unwrap_or_else(|| panic!("no {name} in {json}: {text}"))
+    };
+    for name in [
+        "gateway: bounced: CPU",
+        "gateway: bounced: context switches",
+        "gateway: bounced: CPU, beside responder",
+        "gateway: closed after EHLO: CPU",
+        "gateway: closed after the greeting: CPU",
+        "gateway: capacity",
+        "gateway: bounces 0.95: delivered",
+        "gateway: closed loop, bounces 0.95: good mail",
+        "gateway: accepted: CPU",
+        "gateway: combined: CPU",
+        "gateway: open: memory",
+        "gateway: open: next greeting p99",
+    ] {
+        assert!(value(name) > 0.0, "{name}: {text}");
+    }
+    for system in ["gateway", "responder"] {
+        let held = value(&format!("{system}: open: held"));
+        assert!((held - 20.0).abs() < 0.5, "{text}");
+    }
+}
