@@ -334,14 +334,14 @@ pub(crate) fn await_ready(
     Ok(())
 }
 
-/// Whether an SMTP server at `address` greets with 220 within a second.
+/// Whether an SMTP server at `address` greets with 220 within five seconds: some servers let unknown clients wait.
 fn greets(address: SocketAddr) -> bool {
-    let second = Duration::from_secs(1);
-    let Ok(mut stream) = TcpStream::connect_timeout(&address, second) else {
+    let patience = Duration::from_secs(5);
+    let Ok(mut stream) = TcpStream::connect_timeout(&address, patience) else {
         return false;
     };
     let mut code = [0; 3];
-    stream.set_read_timeout(Some(second)).is_ok()
+    stream.set_read_timeout(Some(patience)).is_ok()
         && stream.read_exact(&mut code).is_ok()
         && code == *b"220"
 }

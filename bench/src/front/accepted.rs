@@ -80,15 +80,16 @@ fn one(
 ) -> Result<(), BenchError> {
     let run = run(target, load, sink, what, &mut results.troubles)?;
     let (name, rate) = (target.system.name(), run.delivered_per_second());
-    let Some(cpu) = run.cpu_us_of(run.arrived) else {
-        return Ok(());
-    };
-    note(&format!(
-        "{name:<24} {what:<10} {rate:>7.0} messages/s, {cpu:.0} us CPU each"
-    ));
     let figures = &mut results.figures;
     figures.add(name, format!("{what}: delivered"), rate, "messages/s");
-    figures.add(name, format!("{what}: CPU"), cpu, "us/message");
+    let cpu = run.cpu_us_of(run.arrived).filter(|_| run.is_whole());
+    if let Some(cpu) = cpu {
+        figures.add(name, format!("{what}: CPU"), cpu, "us/message");
+    }
+    let cpu = cpu.map_or_else(String::new, |cpu| format!(", {cpu:.0} us CPU each"));
+    note(&format!(
+        "{name:<24} {what:<10} {rate:>7.0} messages/s{cpu}"
+    ));
     Ok(())
 }
 

@@ -38,6 +38,7 @@ fn bars(connections: usize) -> Vec<Wanted> {
         wanted(bounces::CPU, Some(POSTSCREEN), RatioMax(0.083)),
         wanted(bounces::CPU, Some(RESPONDER), RatioMax(1.5)),
         wanted(bounces::SWITCHES, None, ValueMax(2.0)),
+        wanted(open::HELD, None, ValueMin(99.0)),
         wanted(open::GREETING, None, ValueMax(50.0)),
     ];
     if connections >= CONNECTIONS {

@@ -51,7 +51,7 @@ fn one(
     let switches = watch.end();
     let run = outcome?;
     let done = run.visits.vain.done;
-    let Some(cpu) = run.cpu_us_of(done) else {
+    let Some(cpu) = run.cpu_us_of(done).filter(|_| run.is_whole()) else {
         return Ok(());
     };
     let name = target.system.name();

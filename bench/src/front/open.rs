@@ -14,6 +14,7 @@ use crate::trouble::{Crowd, Scripts};
 use crate::wire::Dialogue;
 
 /// The figures with bars.
+pub(super) const HELD: &str = "open: held of those wanted";
 pub(super) const MEMORY: &str = "open: memory";
 pub(super) const GREETING: &str = "open: next greeting p99";
 
@@ -63,6 +64,8 @@ fn one(plan: &Plan, target: &Target, results: &mut Results) -> Result<(), BenchE
     let name = target.system.name();
     let figures = &mut results.figures;
     figures.add(name, "open: held", held as f64, "connections");
+    let part = held as f64 / plan.connections.max(1) as f64 * 100.0;
+    figures.add(name, HELD, part, "%");
     figures.add(name, MEMORY, most, "MB");
     let each = (most - before).max(0.0) * MB / held.max(1) as f64;
     figures.add(name, "open: memory of a connection", each, "bytes");

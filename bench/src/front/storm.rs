@@ -30,7 +30,16 @@ pub(super) fn measure(
     for target in targets.iter().filter(|target| target.system.delivers()) {
         let outcome = capacity(plan, target, sink, results);
         let rate = unless_stopped(outcome, target.system, &mut results.header)?;
-        rates.extend(rate.map(|rate| (target, rate * PART)));
+        match rate {
+            Some(rate) if rate * PART >= 1.0 => rates.push((target, rate * PART)),
+            Some(_) => {
+                let name = target.system.name();
+                let text =
+                    format!("{name}: bounces: it delivers less than 10 messages/s without them");
+                results.header.skip(text);
+            }
+            None => {}
+        }
     }
     for ratio in plan.ratios {
         for (target, good) in &rates {
@@ -102,8 +111,10 @@ fn open(
     ));
     let figures = &mut results.figures;
     figures.add(name, delivered(ratio), part, "%");
-    figures.add(name, format!("{what}: accepted p50"), p50, "ms");
-    figures.add(name, format!("{what}: accepted p99"), p99, "ms");
+    if !run.visits.acked.is_empty() {
+        figures.add(name, format!("{what}: accepted p50"), p50, "ms");
+        figures.add(name, format!("{what}: accepted p99"), p99, "ms");
+    }
     figures.add(name, format!("{what}: CPU"), busy, "% of a core");
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! The mail exchangers side by side.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::output::Header;
-use crate::peer::{Peer, PeerError, PostfixSetup};
+use crate::peer::{Peer, PeerError, PostfixSetup, mx};
 use crate::wire::Dialogue;
 
 /// A way to run Veredarius.
@@ -107,10 +108,7 @@ impl System {
             Self::Postscreen => postfix(PostfixSetup::Screened),
             Self::Responder => Peer::responder(name, site.base),
         }?;
-        // The address of the clients has then passed the tests of a greeting, as the address of a known client has.
-        let greeted = Dialogue::connect(peer.address(), GREETING_MAX)
-            .and_then(|mut client| client.ask("QUIT\r\n", "221"));
-        match greeted {
+        match introduce(&peer) {
             Ok(()) => Ok(peer),
             Err(error) => Err(PeerError::NotReady {
                 name,
@@ -118,6 +116,16 @@ impl System {
             }),
         }
     }
+}
+
+/// Makes the address of the clients known: a session that waits for its greeting and gets as far as an accepted
+/// recipient. Systems that test unknown addresses greet the address at once from then on.
+fn introduce(peer: &Peer) -> io::Result<()> {
+    let mut client = Dialogue::connect(peer.address(), GREETING_MAX)?;
+    client.ask("EHLO client.test\r\n", "250")?;
+    client.ask("MAIL FROM:<someone@bench.test>\r\n", "250")?;
+    client.ask(&format!("RCPT TO:<{}>\r\n", mx::recipient(0)), "250")?;
+    client.ask("QUIT\r\n", "221")
 }
 
 /// Starts a system; a system that does not start is skipped, with its reason in the results.
