@@ -21,11 +21,19 @@ pub(super) struct Setup {
 }
 
 /// Veredarius in each of its ways.
-pub(super) const OURS: &[Setup] = &[Setup {
-    name: "gateway",
-    lines: "",
-    has_bars: false,
-}];
+pub(super) const OURS: &[Setup] = &[
+    Setup {
+        name: "gateway",
+        lines: "",
+        has_bars: false,
+    },
+    Setup {
+        name: "front",
+        // All clients share one address, and their rates are no subject here.
+        lines: "[front]\ntasks_per_worker = 1000\nbanner_delay = \"0s\"\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n",
+        has_bars: true,
+    },
+];
 
 pub(super) const POSTFIX: &str = "postfix";
 pub(super) const POSTSCREEN: &str = "postfix with postscreen";
