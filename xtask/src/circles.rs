@@ -52,7 +52,6 @@ const AGREED: &[Agreed] = &[
     agreed("crates/base/ports", 2, 0),
     agreed("crates/check/script", 3, 0),
     agreed("crates/check/sim", 12, 0),
-    agreed("crates/check/targets", 12, 11),
     agreed("crates/engine/owner", 0, 7),
     agreed("crates/engine/queue", 14, 0),
     agreed("crates/engine/search", 3, 0),

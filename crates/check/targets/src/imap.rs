@@ -9,7 +9,7 @@ use vere_imap::server::{Answer, Peer, Refusal, Server, ServerConfig, Step};
 use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 use vere_units::{ByteSize, Timestamp};
 
-use crate::choice;
+use crate::choice::choice;
 
 pub(crate) const SERVER_SEEDS: &[&[u8]] = &[
     b"\x01a SELECT INBOX\r\nb APPEND x (\\Seen) {3+}\r\nabc\r\nc LOGOUT\r\n",

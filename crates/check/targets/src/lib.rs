@@ -10,6 +10,7 @@
 
 #![allow(clippy::panic, reason = "a panic is how a target reports")]
 
+mod choice;
 mod disk;
 mod envelope;
 mod handoff_question;
@@ -137,11 +138,4 @@ fn word(line: &str) -> Vec<u8> {
         }
     }
     octets
-}
-
-/// Takes the first octet as a choice, which the fuzzer learns soon enough.
-fn choice(octets: &[u8]) -> (u8, &[u8]) {
-    octets
-        .split_first()
-        .map_or((0, octets), |(first, rest)| (*first, rest))
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use vere_mime::text::{base64, encoded_words, in_charset, quoted_printable};
 use vere_mime::{Parsed, casemap};
 
-use super::choice;
+use super::choice::choice;
 
 /// The most octets of text per octet in any charset: a character of four octets, two of which come from one
 /// octet in some old charsets, with space to spare.

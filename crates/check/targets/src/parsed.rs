@@ -7,7 +7,7 @@ use vere_mime::wire::{
 };
 use vere_mime::{EnvelopeView, Parsed, addr_specs, fields, header, header_len};
 
-use super::choice;
+use super::choice::choice;
 
 /// The fewest octets of a message in a request.
 const ITEM_OCTETS: usize = 13;

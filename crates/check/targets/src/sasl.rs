@@ -6,7 +6,7 @@ use vere_sasl::{
     FakeKeys, Mechanism, NAME_LENGTH_MAX, NonceSource, PASSWORD_LENGTH_MAX, ScramKeys,
 };
 
-use crate::choice;
+use crate::choice::choice;
 
 pub(crate) const SERVER_SEEDS: &[&[u8]] = &[
     b"\x01\0tim\0secret",

@@ -5,7 +5,7 @@ use vere_ports::storage::Storage as _;
 use vere_search::{Builder, Document, Needle, Segment, merge};
 use vere_units::{LogId, MailboxId};
 
-use super::choice;
+use super::choice::choice;
 use crate::disk::{Disk, DiskFile};
 
 /// Octets of the head, and where it says how many octets of data there are.

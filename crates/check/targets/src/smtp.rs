@@ -14,7 +14,7 @@ use vere_smtp::reply::ReplyParser;
 use vere_smtp::server::{Message, Question, Role, Server, Step, TlsInfo};
 use vere_units::{ByteSize, Timestamp};
 
-use crate::choice;
+use crate::choice::choice;
 
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 

@@ -51,7 +51,7 @@ pub(crate) fn open(octets: &[u8]) {
 /// Whether the index was believed.
 fn is_believed(octets: &[u8]) -> bool {
     let (log, truth) = Sound::new();
-    let (how, rest) = crate::choice(octets);
+    let (how, rest) = crate::choice::choice(octets);
     let index = match how % 4 {
         0 => log.index(&edited(truth.clone(), rest)),
         1 => edited(log.index(&truth), rest),

@@ -63,7 +63,7 @@ pub(crate) fn replay(octets: &[u8]) {
 
 /// Number of records on the node; `None` when the node refused the log.
 fn records(octets: &[u8]) -> Option<u64> {
-    let (kind, octets) = crate::choice(octets);
+    let (kind, octets) = crate::choice::choice(octets);
     let mut node: Node<Log> = Node::new(config(), INCARNATION, Some(Log::default()));
     let restored = node.restore(GROUP, |replay| {
         let mut log = Log::default();

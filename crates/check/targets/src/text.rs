@@ -5,7 +5,7 @@ use vere_smtp::command::{Command, Workarounds};
 use vere_smtp::proxy::{self, Decoder, HEADER_LENGTH_MAX};
 use vere_smtp::reply::{Reply, ReplyParser};
 
-use crate::choice;
+use crate::choice::choice;
 
 pub(crate) const REPLY_SEEDS: &[&[u8]] = &[
     b"250-mx.example\r\n250-SIZE 100\r\n250 DSN\r\n",

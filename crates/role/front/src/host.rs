@@ -7,24 +7,19 @@ use std::time::{Duration, Instant};
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use vere_handoff::session::STATE_OCTETS_MAX;
 use vere_process::clock::steady;
 use vere_process::{secret, smtp};
-use vere_screen::{Answer, Decision, Due, Greeting, Recipient, Screen, Step as Asks, Ticket};
+use vere_screen::{Due, Greeting, Screen, Ticket};
 use vere_settings::{Front, Settings};
-use vere_smtp::refusal::Refusal;
-use vere_smtp::server::{
-    Answer as Reply, Peer, Question, Role, Server, ServerConfig, Step as Move,
-};
+use vere_smtp::server::{Peer, Role, Server, ServerConfig, Step as Move};
 use vere_units::Timestamp;
 
-use super::broker::{Answered, Broker};
+use super::broker::Broker;
 use super::gateway::Gateway;
 use super::guest::{Guest, Next, READ_OCTETS, token_of};
-use super::replies::{refusal, turned_away};
+use super::replies::turned_away;
 use super::terms::terms;
 use super::workers::Workers;
-use vere_process::refusals;
 
 /// Tokens from here on are no connections of clients.
 const LISTENERS: usize = usize::MAX - 0xFFFF;
@@ -41,7 +36,7 @@ const ALIVE: Duration = Duration::from_secs(1);
 /// How long sessions of workers may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// The name of the service in log lines.
-const SERVICE: &str = "smtp";
+pub(crate) const SERVICE: &str = "smtp";
 
 /// Orders from the thread of signals.
 #[derive(Debug, Default)]
@@ -54,17 +49,17 @@ pub(crate) struct Orders {
 
 /// The front.
 pub(crate) struct Host {
-    poll: Poll,
+    pub(crate) poll: Poll,
     orders: Arc<Orders>,
     settings: Arc<Settings>,
     config: Arc<ServerConfig>,
     listeners: Vec<TcpListener>,
-    screen: Screen,
+    pub(crate) screen: Screen,
     /// By the slot of the ticket.
-    guests: Vec<Option<Guest>>,
-    workers: Workers,
-    broker: Broker,
-    gateway: Gateway,
+    pub(crate) guests: Vec<Option<Guest>>,
+    pub(crate) workers: Workers,
+    pub(crate) broker: Broker,
+    pub(crate) gateway: Gateway,
     scratch: Vec<u8>,
     /// Listeners that may have more connections.
     accepting: bool,
@@ -317,13 +312,13 @@ impl Host {
         self.serve(ticket, now);
     }
 
-    fn guest(&mut self, ticket: Ticket) -> Option<&mut Guest> {
+    pub(crate) fn guest(&mut self, ticket: Ticket) -> Option<&mut Guest> {
         let guest = self.guests.get_mut(slot(ticket))?.as_mut();
         guest.filter(|guest| guest.ticket == ticket)
     }
 
     /// Moves a session on as far as it goes now.
-    fn serve(&mut self, ticket: Ticket, now: Timestamp) {
+    pub(crate) fn serve(&mut self, ticket: Ticket, now: Timestamp) {
         loop {
             let registry = self.poll.registry();
             let guest = self.guests.get_mut(slot(ticket)).and_then(Option::as_mut);
@@ -360,153 +355,6 @@ impl Host {
                     }
                 }
                 None => return,
-            }
-        }
-    }
-
-    /// Gives a session an answer. False: the session has left for a worker.
-    fn answer(&mut self, ticket: Ticket, answer: Result<(), Refusal>, now: Timestamp) -> bool {
-        let Some(guest) = self.guest(ticket) else {
-            return false;
-        };
-        guest.server.answer(Reply::Policy(answer), now);
-        let notes = guest.server.take_notes();
-        refusals::noted(SERVICE, &guest.server, &notes.refused);
-        if guest.server.has_recipient() {
-            self.hand_over(ticket, now);
-            return false;
-        }
-        true
-    }
-
-    /// Answers a question of a session, if the answer is known.
-    fn ask(
-        &mut self,
-        ticket: Ticket,
-        question: Question,
-        now: Timestamp,
-    ) -> Option<Result<(), Refusal>> {
-        match question {
-            Question::Mail(mail) => {
-                let sender = mail.reverse_path.as_str();
-                let answer = self.mail(ticket, sender, now);
-                self.log(ticket, sender, None, answer.as_ref().err());
-                Some(answer)
-            }
-            Question::Recipient(rcpt) => {
-                let address = rcpt.forward_path.as_str();
-                match self.recipient(ticket, address, now) {
-                    Ok(()) => None,
-                    Err(refusal) => {
-                        self.log_recipient(ticket, Some(address), &refusal);
-                        Some(Err(refusal))
-                    }
-                }
-            }
-            // Neither authentication nor XCLIENT is offered, and text goes to a worker.
-            _ => Some(Err(Refusal::LocalError)),
-        }
-    }
-
-    fn mail(&mut self, ticket: Ticket, sender: &str, now: Timestamp) -> Result<(), Refusal> {
-        if let Some(closed) = self.gateway.closed() {
-            return Err(closed.clone());
-        }
-        let helo = self
-            .guest(ticket)
-            .and_then(|guest| guest.server.helo().cloned());
-        if let Some(helo) = helo {
-            // A refusal comes with MAIL as well.
-            let _ = self.screen.said_helo(now, ticket, &helo.to_string());
-        }
-        match self.screen.mail(now, ticket, sender) {
-            Ok(Asks::Decided(decision)) => self.decided(ticket, decision),
-            Ok(Asks::Ask(_)) | Err(_) => Ok(()),
-        }
-    }
-
-    /// Asks about a recipient. The answer comes later.
-    fn recipient(&mut self, ticket: Ticket, address: &str, now: Timestamp) -> Result<(), Refusal> {
-        if !self.workers.has_room() {
-            return Err(Refusal::Busy);
-        }
-        let may_relay = self
-            .guest(ticket)
-            .is_some_and(|guest| guest.server.peer().may_relay);
-        match self.screen.recipient(now, ticket, address) {
-            Ok(Asks::Decided(decision)) => self.decided(ticket, decision),
-            Ok(Asks::Ask(questions)) => {
-                self.broker
-                    .ask((ticket, questions.round), address, may_relay)
-            }
-            Err(_) => Err(Refusal::Busy),
-        }
-    }
-
-    /// A decision as an answer; one that closes the connection ends the session behind the answer.
-    fn decided(&mut self, ticket: Ticket, decision: Decision) -> Result<(), Refusal> {
-        if matches!(decision, Decision::Close(_))
-            && let Some(guest) = self.guest(ticket)
-        {
-            guest.server.shut_down();
-        }
-        refusal(decision).map_or(Ok(()), Err)
-    }
-
-    /// Takes answers of the broker.
-    fn answers(&mut self, answers: Vec<Answered>, now: Timestamp) {
-        for ((ticket, round), answer) in answers {
-            let recipient = match &answer {
-                Ok(()) => Recipient::Accepted,
-                Err(Refusal::MailboxUnknown | Refusal::DomainUnknown) => Recipient::Unknown,
-                Err(refusal) if refusal.is_permanent() => Recipient::Refused,
-                Err(_) => Recipient::Deferred,
-            };
-            let decided = self
-                .screen
-                .answered(now, ticket, round, Answer::Recipient(recipient));
-            let Ok(Some(decision)) = decided else {
-                continue;
-            };
-            let decided = self.decided(ticket, decision);
-            // The broker knows the reason better than its kind.
-            let answer = match (decided, answer) {
-                (Err(_), Err(refusal)) if !matches!(decision, Decision::Close(_)) => Err(refusal),
-                (decided, _) => decided,
-            };
-            if let Err(refusal) = &answer {
-                self.log_recipient(ticket, None, refusal);
-            }
-            if self.answer(ticket, answer, now) {
-                self.serve(ticket, now);
-            }
-        }
-    }
-
-    /// Gives a session with an accepted recipient to a worker.
-    fn hand_over(&mut self, ticket: Ticket, now: Timestamp) {
-        let guest = self.guests.get_mut(slot(ticket)).and_then(Option::take);
-        let Some(guest) = guest else {
-            return;
-        };
-        let (server, mut stream, unread) = guest.into_parts();
-        let _ = self.poll.registry().deregister(&mut stream);
-        let _ = stream.set_nodelay(true);
-        match server.hand_over() {
-            Ok(handover) => {
-                let mut state = Vec::new();
-                handover.encode(&mut state);
-                if state.len() > STATE_OCTETS_MAX {
-                    tracing::warn!(octets = state.len(), "session too large for a worker");
-                    let _ = self.screen.left(ticket);
-                    return;
-                }
-                let _ = self.screen.trusted(now, ticket);
-                self.workers.give(ticket, stream, &state, &unread, now);
-            }
-            Err((_, refused)) => {
-                tracing::error!(%refused, "session cannot be handed over");
-                let _ = self.screen.left(ticket);
             }
         }
     }
@@ -562,7 +410,7 @@ impl Host {
     }
 
     /// Forgets a connection, which closes it.
-    fn leave(&mut self, ticket: Ticket) {
+    pub(crate) fn leave(&mut self, ticket: Ticket) {
         if self.guest(ticket).is_some()
             && let Some(place) = self.guests.get_mut(slot(ticket))
         {
@@ -570,33 +418,9 @@ impl Host {
             let _ = self.screen.left(ticket);
         }
     }
-
-    fn log_recipient(&mut self, ticket: Ticket, recipient: Option<&str>, refusal: &Refusal) {
-        let Some(guest) = self.guest(ticket) else {
-            return;
-        };
-        let sender = guest
-            .server
-            .mail_from()
-            .map(|mail| mail.reverse_path.as_str());
-        let sender = sender.unwrap_or_default().to_owned();
-        self.log(ticket, &sender, recipient, Some(refusal));
-    }
-
-    fn log(
-        &mut self,
-        ticket: Ticket,
-        sender: &str,
-        recipient: Option<&str>,
-        refusal: Option<&Refusal>,
-    ) {
-        if let (Some(guest), Some(refusal)) = (self.guest(ticket), refusal) {
-            refusals::log(SERVICE, &guest.server, sender, recipient, refusal);
-        }
-    }
 }
 
-fn slot(ticket: Ticket) -> usize {
+pub(crate) fn slot(ticket: Ticket) -> usize {
     (ticket.to_bits() & u64::from(u32::MAX)) as usize
 }
 

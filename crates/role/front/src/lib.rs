@@ -1,11 +1,12 @@
 //! The front of port 25: it answers every client until the first recipient is accepted, and then gives the session to a worker
 //! (`docs/internals/front.md`).
 //!
-//! One thread has a loop over sockets (`host`). The engine `vere_screen` decides who may go on, the machine of `vere_smtp` knows
+//! One thread has a loop over sockets (`host`), `dialogue` answers the questions of sessions. The engine `vere_screen` decides who may go on, the machine of `vere_smtp` knows
 //! the protocol, `guest` is a client that is not trusted yet, `workers` are the processes that sessions go to, `broker` knows
 //! recipients, `gateway` says whether mail is taken at all.
 
 mod broker;
+mod dialogue;
 mod error;
 mod gateway;
 mod guest;

@@ -328,7 +328,7 @@ fn workers_are_in_a_sandbox() {
         let files = std::fs::read_dir(links).expect("descriptors").flatten();
         let names = files.filter_map(|file| std::fs::read_link(file.path()).ok());
         let files: Vec<_> = names.filter(|name| name.starts_with("/tmp/vere")).collect();
-        assert_eq!(files, [Path::new(""); 0]);
+        assert!(files.is_empty(), "{files:?}");
     }
 }
 

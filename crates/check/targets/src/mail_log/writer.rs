@@ -8,7 +8,7 @@ use vere_store::{
     Target,
 };
 
-use crate::choice;
+use crate::choice::choice;
 use crate::disk::Disk;
 
 pub(super) const LOG_ID: u64 = 0x1122_3344_5566_7788;

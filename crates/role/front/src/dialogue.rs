@@ -1,0 +1,190 @@
+//! Questions of a session and their answers, until a worker gets the session.
+
+use vere_handoff::session::STATE_OCTETS_MAX;
+use vere_process::refusals;
+use vere_screen::{Answer, Decision, Recipient, Step, Ticket};
+use vere_smtp::refusal::Refusal;
+use vere_smtp::server::{Answer as Reply, Question};
+use vere_units::Timestamp;
+
+use super::broker::Answered;
+use super::host::{Host, SERVICE, slot};
+use super::replies::refusal;
+
+impl Host {
+    /// Gives a session an answer. False: the session has left for a worker.
+    pub(crate) fn answer(
+        &mut self,
+        ticket: Ticket,
+        answer: Result<(), Refusal>,
+        now: Timestamp,
+    ) -> bool {
+        let Some(guest) = self.guest(ticket) else {
+            return false;
+        };
+        guest.server.answer(Reply::Policy(answer), now);
+        let notes = guest.server.take_notes();
+        refusals::noted(SERVICE, &guest.server, &notes.refused);
+        if guest.server.has_recipient() {
+            self.hand_over(ticket, now);
+            return false;
+        }
+        true
+    }
+
+    /// Answers a question of a session, if the answer is known.
+    pub(crate) fn ask(
+        &mut self,
+        ticket: Ticket,
+        question: Question,
+        now: Timestamp,
+    ) -> Option<Result<(), Refusal>> {
+        match question {
+            Question::Mail(mail) => {
+                let sender = mail.reverse_path.as_str();
+                let answer = self.mail(ticket, sender, now);
+                self.log(ticket, sender, None, answer.as_ref().err());
+                Some(answer)
+            }
+            Question::Recipient(rcpt) => {
+                let address = rcpt.forward_path.as_str();
+                match self.recipient(ticket, address, now) {
+                    Ok(()) => None,
+                    Err(refusal) => {
+                        self.log_recipient(ticket, Some(address), &refusal);
+                        Some(Err(refusal))
+                    }
+                }
+            }
+            // Neither authentication nor XCLIENT is offered, and text goes to a worker.
+            _ => Some(Err(Refusal::LocalError)),
+        }
+    }
+
+    fn mail(&mut self, ticket: Ticket, sender: &str, now: Timestamp) -> Result<(), Refusal> {
+        if let Some(closed) = self.gateway.closed() {
+            return Err(closed.clone());
+        }
+        let helo = self
+            .guest(ticket)
+            .and_then(|guest| guest.server.helo().cloned());
+        if let Some(helo) = helo {
+            // A refusal comes with MAIL as well.
+            let _ = self.screen.said_helo(now, ticket, &helo.to_string());
+        }
+        match self.screen.mail(now, ticket, sender) {
+            Ok(Step::Decided(decision)) => self.decided(ticket, decision),
+            Ok(Step::Ask(_)) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Asks about a recipient. The answer comes later.
+    fn recipient(&mut self, ticket: Ticket, address: &str, now: Timestamp) -> Result<(), Refusal> {
+        if !self.workers.has_room() {
+            return Err(Refusal::Busy);
+        }
+        let may_relay = self
+            .guest(ticket)
+            .is_some_and(|guest| guest.server.peer().may_relay);
+        match self.screen.recipient(now, ticket, address) {
+            Ok(Step::Decided(decision)) => self.decided(ticket, decision),
+            Ok(Step::Ask(questions)) => {
+                self.broker
+                    .ask((ticket, questions.round), address, may_relay)
+            }
+            Err(_) => Err(Refusal::Busy),
+        }
+    }
+
+    /// A decision as an answer; one that closes the connection ends the session behind the answer.
+    pub(crate) fn decided(&mut self, ticket: Ticket, decision: Decision) -> Result<(), Refusal> {
+        if matches!(decision, Decision::Close(_))
+            && let Some(guest) = self.guest(ticket)
+        {
+            guest.server.shut_down();
+        }
+        refusal(decision).map_or(Ok(()), Err)
+    }
+
+    /// Takes answers of the broker.
+    pub(crate) fn answers(&mut self, answers: Vec<Answered>, now: Timestamp) {
+        for ((ticket, round), answer) in answers {
+            let recipient = match &answer {
+                Ok(()) => Recipient::Accepted,
+                Err(Refusal::MailboxUnknown | Refusal::DomainUnknown) => Recipient::Unknown,
+                Err(refusal) if refusal.is_permanent() => Recipient::Refused,
+                Err(_) => Recipient::Deferred,
+            };
+            let decided = self
+                .screen
+                .answered(now, ticket, round, Answer::Recipient(recipient));
+            let Ok(Some(decision)) = decided else {
+                continue;
+            };
+            let decided = self.decided(ticket, decision);
+            // The broker knows the reason better than its kind.
+            let answer = match (decided, answer) {
+                (Err(_), Err(refusal)) if !matches!(decision, Decision::Close(_)) => Err(refusal),
+                (decided, _) => decided,
+            };
+            if let Err(refusal) = &answer {
+                self.log_recipient(ticket, None, refusal);
+            }
+            if self.answer(ticket, answer, now) {
+                self.serve(ticket, now);
+            }
+        }
+    }
+
+    /// Gives a session with an accepted recipient to a worker.
+    fn hand_over(&mut self, ticket: Ticket, now: Timestamp) {
+        let guest = self.guests.get_mut(slot(ticket)).and_then(Option::take);
+        let Some(guest) = guest else {
+            return;
+        };
+        let (server, mut stream, unread) = guest.into_parts();
+        let _ = self.poll.registry().deregister(&mut stream);
+        let _ = stream.set_nodelay(true);
+        match server.hand_over() {
+            Ok(handover) => {
+                let mut state = Vec::new();
+                handover.encode(&mut state);
+                if state.len() > STATE_OCTETS_MAX {
+                    tracing::warn!(octets = state.len(), "session too large for a worker");
+                    let _ = self.screen.left(ticket);
+                    return;
+                }
+                let _ = self.screen.trusted(now, ticket);
+                self.workers.give(ticket, stream, &state, &unread, now);
+            }
+            Err((_, refused)) => {
+                tracing::error!(%refused, "session cannot be handed over");
+                let _ = self.screen.left(ticket);
+            }
+        }
+    }
+
+    fn log_recipient(&mut self, ticket: Ticket, recipient: Option<&str>, refusal: &Refusal) {
+        let Some(guest) = self.guest(ticket) else {
+            return;
+        };
+        let sender = guest
+            .server
+            .mail_from()
+            .map(|mail| mail.reverse_path.as_str());
+        let sender = sender.unwrap_or_default().to_owned();
+        self.log(ticket, &sender, recipient, Some(refusal));
+    }
+
+    fn log(
+        &mut self,
+        ticket: Ticket,
+        sender: &str,
+        recipient: Option<&str>,
+        refusal: Option<&Refusal>,
+    ) {
+        if let (Some(guest), Some(refusal)) = (self.guest(ticket), refusal) {
+            refusals::log(SERVICE, &guest.server, sender, recipient, refusal);
+        }
+    }
+}
