@@ -23,6 +23,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     };
     listeners(settings, &mut found);
     proxies(settings, &mut found);
+    front(settings, &mut found);
     certificates(settings, &mut found);
     limits(settings, &mut found);
     delivery(settings, &mut found);
@@ -103,6 +104,27 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
         if address.port() != 0 && !taken.insert(*address) {
             found.add(key, format!("{address} is listened on twice"));
         }
+    }
+}
+
+/// What the front does not know yet would be lost without a word.
+fn front(settings: &Settings, found: &mut Found<'_>) {
+    if settings.front.is_none() {
+        return;
+    }
+    for (key, networks) in [
+        ("proxy.networks", &settings.proxy),
+        ("xclient.networks", &settings.xclient),
+    ] {
+        if !networks.networks.is_empty() {
+            found.add(
+                key,
+                "is not understood by the front: leave out [front], or this",
+            );
+        }
+    }
+    if settings.smtp.listen.is_empty() {
+        found.add("front", "needs an address of port 25: smtp.listen");
     }
 }
 

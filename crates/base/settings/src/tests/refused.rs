@@ -78,6 +78,9 @@ authorities_of_a_web_server_need_one_that_encrypts: r#"
 "#
 
 contradictions: r#"
+[front]; [proxy]; networks = ["192.0.2.0/24"] => 5 proxy.networks => not understood by the front
+[front]; [xclient]; networks = ["192.0.2.0/24"] => 5 xclient.networks => not understood by the front
+[front]; [smtp]; listen = [] => 3 front => needs an address of port 25
 [submissions]; listen = ["[::]:465"] => 4 submissions.listen => needs a certificate
 [submission]; listen = ["[::]:587"] => 4 submission.listen => without a certificate no client can authenticate
 [tls]; key = "k" => 4 tls.key => needs tls.certificate
