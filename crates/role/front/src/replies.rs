@@ -45,3 +45,59 @@ pub(crate) fn turned_away(hostname: &str, reason: Reason) -> String {
     };
     format!("{code} {status} {hostname} {text}\r\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_decision_against_a_client_has_a_refusal_of_its_class() {
+        assert_eq!(refusal(Decision::Accept), None);
+        for reason in Reason::ALL {
+            let put_off = refusal(Decision::Defer(*reason)).map(|refusal| refusal.is_permanent());
+            let permanent = [
+                Reason::Access,
+                Reason::EarlyTalk,
+                Reason::RecipientUnknown,
+                Reason::RecipientRefused,
+            ];
+            assert_eq!(put_off, Some(permanent.contains(reason)), "{reason:?}");
+        }
+        for reason in [Reason::Listed, Reason::SpfFail, Reason::RecipientUnknown] {
+            let refused = refusal(Decision::Refuse(reason)).map(|refusal| refusal.is_permanent());
+            assert_eq!(refused, Some(true), "{reason:?}");
+        }
+        assert_eq!(
+            refusal(Decision::Close(Reason::Refusals)),
+            Some(Refusal::RateLimited)
+        );
+        assert_eq!(
+            refusal(Decision::Defer(Reason::Greylisted)),
+            Some(Refusal::TryLater)
+        );
+    }
+
+    #[test]
+    fn who_is_not_let_in_hears_why() {
+        for (reason, line) in [
+            (
+                Reason::ConnectionsOfAddress,
+                "421 4.7.0 mx.example.org too many connections, try again later\r\n",
+            ),
+            (
+                Reason::ConnectionsInAll,
+                "421 4.3.2 mx.example.org too many connections, try again later\r\n",
+            ),
+            (
+                Reason::Refusals,
+                "421 4.7.0 mx.example.org too many refused recipients, try again later\r\n",
+            ),
+            (
+                Reason::Access,
+                "554 5.7.1 mx.example.org client refused\r\n",
+            ),
+        ] {
+            assert_eq!(turned_away("mx.example.org", reason), line);
+        }
+    }
+}

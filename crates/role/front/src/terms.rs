@@ -59,3 +59,58 @@ const fn unlimited_if_zero(count: u32) -> u32 {
         count => count,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(rest: &str) -> Terms {
+        let text = format!("version = 1\nhostname = \"mx.example.org\"\n{rest}");
+        let settings = Settings::parse(&text, "vere.toml").unwrap();
+        terms(&settings, settings.front.unwrap())
+    }
+
+    #[test]
+    fn settings_become_terms() {
+        let terms = of(
+            "[front]\nbanner_delay = \"3s\"\nconnections_per_minute = 7\nrefused_recipients_max = 5\n\
+             refused_recipients_per_hour = 9\n[relay]\nnetworks = [\"192.0.2.0/24\", \"2001:db8::/32\"]\n\
+             [limits]\nconnections_max = 1000\nconnections_per_client_max = 11\n",
+        );
+        assert_eq!(terms.banner.delay, Duration::from_secs(3));
+        let limits = &terms.limits;
+        assert_eq!(limits.connections_max, 1_000);
+        assert_eq!(
+            (
+                limits.connections_per_address_max,
+                limits.connections_per_network_max
+            ),
+            (11, 44)
+        );
+        assert_eq!(limits.arrivals_per_address, Rate::per_minute(7));
+        assert_eq!(limits.arrivals_per_network, Rate::per_minute(28));
+        assert_eq!(limits.refused_per_address, Rate::per_hour(9));
+        assert_eq!(limits.refused_per_network, Rate::per_hour(36));
+        assert_eq!(
+            (limits.refusals_max, limits.addresses, limits.networks),
+            (5, 4_000, 4_000)
+        );
+        let network = |address: &str, bits| Network::new(address.parse().unwrap(), bits).unwrap();
+        let known = [network("192.0.2.0", 24), network("2001:db8::", 32)];
+        let rules = known.map(|network| Rule {
+            subject: Subject::Network(network),
+            access: Access::Allow,
+        });
+        assert_eq!(terms.access, rules);
+    }
+
+    #[test]
+    fn zero_is_no_limit() {
+        let terms = of("[front]\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n");
+        assert_eq!(
+            terms.limits.arrivals_per_address,
+            Rate::per_minute(u32::MAX)
+        );
+        assert_eq!(terms.limits.refused_per_network, Rate::per_hour(u32::MAX));
+    }
+}

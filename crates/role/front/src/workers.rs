@@ -314,3 +314,170 @@ impl Workers {
         ended
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::{TcpListener, TcpStream as StdTcpStream};
+
+    use mio::Poll;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    struct Bench {
+        workers: Workers,
+        poll: Poll,
+        folder: tempfile::TempDir,
+        port: TcpListener,
+    }
+
+    impl Bench {
+        fn new(tasks_max: u32) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let poll = Poll::new().unwrap();
+            let path = folder.path().join("workers");
+            let workers = Workers::new(&path, Token(100), tasks_max, poll.registry()).unwrap();
+            let port = TcpListener::bind("127.0.0.1:0").unwrap();
+            Self {
+                workers,
+                poll,
+                folder,
+                port,
+            }
+        }
+
+        fn worker(&mut self) -> PacketSocket {
+            let socket = PacketSocket::connect(&self.folder.path().join("workers")).unwrap();
+            self.workers.accept(self.poll.registry());
+            socket
+        }
+
+        /// Gives a session away, and returns its client.
+        fn give(&mut self, number: u64) -> StdTcpStream {
+            let client = StdTcpStream::connect(self.port.local_addr().unwrap()).unwrap();
+            let (here, _) = self.port.accept().unwrap();
+            let stream = TcpStream::from_std(here);
+            let ticket = Ticket::from_bits(number);
+            self.workers.give(ticket, stream, b"state", b"more", NOW);
+            client
+        }
+    }
+
+    /// The number of the next session that a worker has in its queue.
+    fn taken(worker: &PacketSocket) -> Option<u64> {
+        let mut packet = vec![0; PACKET_OCTETS_MAX];
+        let (length, descriptors) = worker.receive(&mut packet).ok()??;
+        assert_eq!(descriptors.len(), 1);
+        let task = Task::decode(&packet[..length]).unwrap();
+        assert_eq!((task.state, task.unread), (&b"state"[..], &b"more"[..]));
+        Some(task.number)
+    }
+
+    fn say(worker: &PacketSocket, notice: &Notice) {
+        let mut packet = Vec::new();
+        notice.encode(&mut packet);
+        worker.send(&packet, &[]).unwrap();
+    }
+
+    fn tickets(bits: &[u64]) -> Vec<Ticket> {
+        bits.iter().map(|bits| Ticket::from_bits(*bits)).collect()
+    }
+
+    #[test]
+    fn sessions_go_round_the_workers_until_all_are_full() {
+        let mut bench = Bench::new(2);
+        assert!(!bench.workers.has_room());
+        let workers = [bench.worker(), bench.worker()];
+        let clients: Vec<_> = (0..3).map(|number| bench.give(number)).collect();
+        assert!(bench.workers.has_room());
+        let _last = bench.give(3);
+        assert!(!bench.workers.has_room());
+        for worker in &workers {
+            assert!(taken(worker).is_some() && taken(worker).is_some());
+            assert_eq!(taken(worker), None);
+        }
+        // A session above that waits for the first that ends.
+        let _waits = bench.give(4);
+        assert_eq!(bench.workers.sessions(), 5);
+        say(&workers[0], &Notice::Begun(vec![1]));
+        say(&workers[0], &Notice::Done(vec![1]));
+        assert_eq!(bench.workers.read(0), tickets(&[0]));
+        assert_eq!(taken(&workers[0]), Some(5));
+        drop(clients);
+    }
+
+    #[test]
+    fn a_worker_speaks_for_its_own_sessions_alone() {
+        let mut bench = Bench::new(5);
+        let (first, second) = (bench.worker(), bench.worker());
+        let _clients = [bench.give(0), bench.give(1)];
+        say(&second, &Notice::Done(vec![1]));
+        assert_eq!(bench.workers.read(1), []);
+        say(&first, &Notice::Done(vec![1]));
+        assert_eq!(bench.workers.read(0), tickets(&[0]));
+    }
+
+    #[test]
+    fn of_a_dead_worker_begun_sessions_end_and_others_move() {
+        let mut bench = Bench::new(5);
+        let (first, second) = (bench.worker(), bench.worker());
+        let mut begun = bench.give(0);
+        let _other = bench.give(1);
+        let _unbegun = bench.give(2);
+        say(&first, &Notice::Begun(vec![1]));
+        assert_eq!(bench.workers.read(0), []);
+        drop(first);
+        assert_eq!(bench.workers.read(0), tickets(&[0]));
+        let mut said = String::new();
+        begun.read_to_string(&mut said).unwrap();
+        assert_eq!(said.as_bytes(), DIED);
+        assert_eq!((taken(&second), taken(&second)), (Some(2), Some(3)));
+        assert_eq!(taken(&second), None);
+    }
+
+    #[test]
+    fn a_worker_that_talks_nonsense_is_given_up() {
+        let mut bench = Bench::new(5);
+        let worker = bench.worker();
+        let _client = bench.give(0);
+        worker.send(b"\x01\x09", &[]).unwrap();
+        assert_eq!(bench.workers.read(0), []);
+        assert!(!bench.workers.has_room());
+        assert_eq!(bench.workers.sessions(), 1);
+        let next = bench.worker();
+        assert_eq!(taken(&next), Some(1));
+    }
+
+    #[test]
+    fn the_last_session_of_a_worker_closes_its_connection() {
+        let mut bench = Bench::new(5);
+        let worker = bench.worker();
+        let _client = bench.give(0);
+        assert_eq!(taken(&worker), Some(1));
+        say(&worker, &Notice::Last);
+        assert_eq!(bench.workers.read(0), []);
+        assert!(!bench.workers.has_room());
+        say(&worker, &Notice::Done(vec![1]));
+        assert_eq!(bench.workers.read(0), tickets(&[0]));
+        assert!(worker.receive(&mut [0; 8]).unwrap().is_none());
+        // Its place is free.
+        let _next = bench.worker();
+        assert_eq!(bench.workers.place(Token(101)), Some(0));
+        assert_eq!(bench.workers.place(Token(102)), None);
+        assert_eq!(bench.workers.place(Token(100)), None);
+    }
+
+    #[test]
+    fn a_session_waits_for_a_worker_for_a_while() {
+        let mut bench = Bench::new(5);
+        let mut client = bench.give(7);
+        let until = NOW + HOMELESS_PATIENCE;
+        assert_eq!(bench.workers.give_up(NOW), []);
+        assert_eq!(bench.workers.give_up(until), tickets(&[7]));
+        let mut said = String::new();
+        client.read_to_string(&mut said).unwrap();
+        assert_eq!(said.as_bytes(), DIED);
+    }
+}

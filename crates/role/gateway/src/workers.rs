@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixListener;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -28,6 +28,8 @@ use super::throttle;
 
 /// Messages of a worker that are being stored at once; the next frame is read when one of them is stored.
 const STORING_MAX: usize = 256;
+/// Octets that are read from a worker at once.
+const READ_OCTETS: usize = 64 * 1024;
 /// How often the workers are told whether messages are taken, if that has changed.
 const STATE_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a worker may leave answers unread.
@@ -89,9 +91,11 @@ pub(super) async fn serve(group: Rc<Group>, listener: UnixListener, stop: watch:
 async fn take(
     group: &Rc<Group>,
     intakes: &Rc<GatewayIntakes>,
-    mut from: OwnedReadHalf,
+    from: OwnedReadHalf,
     answers: &UnboundedSender<Answer>,
 ) -> Result<(), Broken> {
+    // A read has several short messages.
+    let mut from = BufReader::with_capacity(READ_OCTETS, from);
     let storing = Arc::new(Semaphore::new(STORING_MAX));
     loop {
         let mut prefix = [0; PREFIX_OCTETS];
@@ -129,7 +133,7 @@ async fn take(
 }
 
 /// Reads octets for which there is no room.
-async fn skip(from: &mut OwnedReadHalf, octets: usize) -> Result<(), Broken> {
+async fn skip(from: &mut BufReader<OwnedReadHalf>, octets: usize) -> Result<(), Broken> {
     let wanted = u64::try_from(octets).unwrap_or(u64::MAX);
     let skipped = tokio::io::copy(&mut from.take(wanted), &mut tokio::io::sink()).await?;
     match skipped == wanted {

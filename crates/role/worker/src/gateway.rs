@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -141,7 +141,8 @@ async fn send(mut to: OwnedWriteHalf, mut messages: UnboundedReceiver<Frame>) {
     }
 }
 
-async fn receive(mut from: OwnedReadHalf, state: &State) -> io::Result<()> {
+async fn receive(from: OwnedReadHalf, state: &State) -> io::Result<()> {
+    let mut from = BufReader::new(from);
     let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut octets = Vec::new();
     loop {
