@@ -137,7 +137,7 @@ pub(super) fn store(settings: &Settings) -> Vec<MemoryPart> {
 
 /// The keeper and its workers, which share a bound of messages that arrive.
 pub(super) fn workers(settings: &Settings) -> Vec<MemoryPart> {
-    let workers = settings.front.map_or(0, |front| front.workers);
+    let workers = settings.front.as_ref().map_or(0, |front| front.workers);
     let body = settings.limits.body_memory_max.as_u64();
     vec![
         program(KEEPER),

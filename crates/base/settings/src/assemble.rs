@@ -14,9 +14,10 @@ use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::model::{
     Acme, Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
-    Listen, LogBy, Networks, Priority, PriorityPolicy, Register, Resolver, Settings, Sni, Spool,
-    SpoolNode, SpoolTls, Tls,
+    Listen, LogBy, Priority, PriorityPolicy, Register, Resolver, Settings, Sni, Spool, SpoolNode,
+    SpoolTls, Tls,
 };
+use crate::network::Networks;
 use crate::outgoing::{Delivery, LocalDelivery, TlsMode};
 use crate::value::FromValue;
 use crate::watching::{Control, Log, LogFormat, LogLevel, Metrics};

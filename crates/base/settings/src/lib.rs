@@ -56,12 +56,12 @@ pub use mail_store::{BodySharing, MailStore, NewMailbox};
 pub use manual::manual;
 pub use model::{
     Acme, Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
-    Listen, LogBy, Networks, Priority, PriorityPolicy, Register, Resolver, Settings, Sni, Spool,
-    SpoolNode, SpoolTls, Tls,
+    Listen, LogBy, Priority, PriorityPolicy, Register, Resolver, Settings, Sni, Spool, SpoolNode,
+    SpoolTls, Tls,
 };
 pub use name::name as checked_name;
 pub use nearest::nearest;
-pub use network::{IpNetwork, ParseNetworkError};
+pub use network::{IpNetwork, Networks, ParseNetworkError};
 pub use outgoing::{
     Delivery, DestinationLimits, DestinationPriority, DestinationScope, LocalDelivery, NextHop,
     Protocol, Rate, Route, RoutePattern, Source, TlsMode,

@@ -1,14 +1,14 @@
 //! The settings in the form used by the parts of the system.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use vere_units::{ByteSize, Span};
 
 use crate::directory_store::DirectoryStore;
 use crate::mail_store::MailStore;
-use crate::network::IpNetwork;
+use crate::network::Networks;
 use crate::outgoing::{Delivery, DestinationLimits, Route, Source};
 use crate::quota::Quota;
 use crate::services::{Dkim, Front, Records, Sendmail};
@@ -170,28 +170,6 @@ pub struct Limits {
     pub octets_per_destination_max: ByteSize,
     /// Memory for the messages next in line.
     pub queue_memory_max: ByteSize,
-}
-
-/// A set of networks.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Networks {
-    /// The networks; an address belongs to the set when an entry contains the address.
-    pub networks: Vec<IpNetwork>,
-}
-
-impl Networks {
-    /// The networks.
-    pub fn iter(&self) -> impl Iterator<Item = &IpNetwork> {
-        self.networks.iter()
-    }
-
-    /// Whether a network contains `address`.
-    #[must_use]
-    pub fn contains(&self, address: IpAddr) -> bool {
-        self.networks
-            .iter()
-            .any(|network| network.contains(address))
-    }
 }
 
 /// Authentication.

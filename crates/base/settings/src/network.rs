@@ -51,6 +51,28 @@ impl IpNetwork {
     }
 }
 
+/// A set of networks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Networks {
+    /// The networks; an address belongs to the set when an entry contains the address.
+    pub networks: Vec<IpNetwork>,
+}
+
+impl Networks {
+    /// The networks.
+    pub fn iter(&self) -> impl Iterator<Item = &IpNetwork> {
+        self.networks.iter()
+    }
+
+    /// Whether a network contains `address`.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.networks
+            .iter()
+            .any(|network| network.contains(address))
+    }
+}
+
 fn mask_v4(prefix: u8) -> u32 {
     u32::MAX
         .checked_shl(32_u32.saturating_sub(u32::from(prefix)))

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use vere_units::{ByteSize, Span};
 
+use crate::network::Networks;
+
 /// Mail from programs and users of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sendmail {
@@ -14,7 +16,7 @@ pub struct Sendmail {
 }
 
 /// Processes for port 25: a front without mail, and workers that receive from clients that are trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Front {
     /// Processes that receive messages.
     pub workers: u32,
@@ -30,6 +32,12 @@ pub struct Front {
     pub refused_recipients_max: u32,
     /// Recipients of an address that may be refused in an hour; a network has four times as many. 0: no limit.
     pub refused_recipients_per_hour: u32,
+    /// Clients that nothing but the bounds of a session applies to.
+    pub allowed_networks: Networks,
+    /// Clients that are refused.
+    pub refused_networks: Networks,
+    /// How long an unknown client, sender and recipient are put off; `None` puts nobody off.
+    pub greylist_delay: Option<Span>,
 }
 
 /// DKIM signatures on local users' mail.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +12,9 @@ use tokio::task::spawn_local;
 
 /// Pause after a failed accept, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The permissions of a folder for its owner alone.
+const FOLDER_MODE: u32 = 0o700;
 
 /// Where connections come in.
 pub trait Listener {
@@ -63,6 +66,16 @@ pub async fn accept<L: Listener, F: Future<Output = ()> + 'static>(
             }
         }
     }
+}
+
+/// Makes a folder for its owner alone; one that exists becomes so.
+///
+/// # Errors
+/// When the folder cannot be made or changed.
+pub fn private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(FOLDER_MODE).create(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(FOLDER_MODE))
 }
 
 /// Opens the socket for its owner alone; a socket left by a dead process is replaced.

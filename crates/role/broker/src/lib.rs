@@ -13,9 +13,7 @@ mod tests;
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::fs::{self, DirBuilder, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,10 +35,8 @@ use vere_routing::Router;
 
 /// Permissions of the socket: any process that may connect can ask which mailboxes exist.
 const SOCKET_MODE: u32 = 0o600;
-/// Permissions of the socket's directory.
-const FOLDER_MODE: u32 = 0o700;
 /// Maximum of simultaneous connections: the front and each worker have one.
-const CONNECTIONS_MAX: usize = 64;
+const CONNECTIONS_MAX: usize = 1_024;
 
 /// Runs the role until it is told to stop.
 ///
@@ -73,20 +69,13 @@ async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(
 /// Opens the socket, in a directory of its owner alone.
 fn listen(settings: &Settings) -> Result<UnixListener, BrokerError> {
     let folder = settings.front_directory();
-    make_private(&folder).map_err(|source| BrokerError::Folder {
+    accept::private_folder(&folder).map_err(|source| BrokerError::Folder {
         path: folder,
         source,
     })?;
     let path = settings.broker_socket();
     let listener = bind_local(&path, SOCKET_MODE).and_then(UnixListener::from_std);
     listener.map_err(|source| BrokerError::Listen { path, source })
-}
-
-fn make_private(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(FOLDER_MODE).create(folder)?;
-    // A directory that existed before may have other permissions.
-    fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE))
 }
 
 /// Serves the connections of clients until `stopping` becomes true.

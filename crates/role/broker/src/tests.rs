@@ -1,5 +1,6 @@
 //! Questions over sockets, against directories in memory and in files.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -189,7 +190,7 @@ fn a_client_that_does_not_read_is_dropped_and_costs_bounded_memory() {
             match write.await {
                 Ok(Ok(count)) => written += count,
                 Ok(Err(error)) => {
-                    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+                    assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
                     break;
                 }
                 Err(_) => panic!("the broker keeps a client that does not read"),
@@ -211,7 +212,7 @@ fn the_socket_belongs_to_its_owner_alone() {
     std::fs::create_dir(settings.front_directory()).unwrap();
     let listener = listen(&settings).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&settings.front_directory()), FOLDER_MODE);
+    assert_eq!(mode(&settings.front_directory()), 0o700);
     assert_eq!(mode(&settings.broker_socket()), SOCKET_MODE);
     assert!(matches!(listen(&settings), Err(BrokerError::Listen { .. })));
     drop(listener);

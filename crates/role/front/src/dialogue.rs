@@ -1,5 +1,7 @@
 //! Questions of a session and their answers, until a worker gets the session.
 
+use std::io::Write as _;
+
 use vere_handoff::session::STATE_OCTETS_MAX;
 use vere_process::refusals;
 use vere_screen::{Answer, Decision, Recipient, Step, Ticket};
@@ -9,7 +11,7 @@ use vere_units::Timestamp;
 
 use super::broker::Answered;
 use super::host::{Host, SERVICE, slot};
-use super::replies::refusal;
+use super::replies::{LAST_WORDS, refusal};
 
 impl Host {
     /// Gives a session an answer. False: the session has left for a worker.
@@ -23,8 +25,6 @@ impl Host {
             return false;
         };
         guest.server.answer(Reply::Policy(answer), now);
-        let notes = guest.server.take_notes();
-        refusals::noted(SERVICE, &guest.server, &notes.refused);
         if guest.server.has_recipient() {
             self.hand_over(ticket, now);
             return false;
@@ -49,9 +49,14 @@ impl Host {
             Question::Recipient(rcpt) => {
                 let address = rcpt.forward_path.as_str();
                 match self.recipient(ticket, address, now) {
-                    Ok(()) => None,
+                    Ok(()) => {
+                        if let Some(guest) = self.guest(ticket) {
+                            guest.asked = address.to_owned();
+                        }
+                        None
+                    }
                     Err(refusal) => {
-                        self.log_recipient(ticket, Some(address), &refusal);
+                        self.log_recipient(ticket, address, &refusal);
                         Some(Err(refusal))
                     }
                 }
@@ -127,9 +132,7 @@ impl Host {
                 (Err(_), Err(refusal)) if !matches!(decision, Decision::Close(_)) => Err(refusal),
                 (decided, _) => decided,
             };
-            if let Err(refusal) = &answer {
-                self.log_recipient(ticket, None, refusal);
-            }
+            self.log_asked(ticket, answer.as_ref().err());
             if self.answer(ticket, answer, now) {
                 self.serve(ticket, now);
             }
@@ -151,6 +154,7 @@ impl Host {
                 handover.encode(&mut state);
                 if state.len() > STATE_OCTETS_MAX {
                     tracing::warn!(octets = state.len(), "session too large for a worker");
+                    let _ = stream.write(LAST_WORDS);
                     let _ = self.screen.left(ticket);
                     return;
                 }
@@ -159,12 +163,30 @@ impl Host {
             }
             Err((_, refused)) => {
                 tracing::error!(%refused, "session cannot be handed over");
+                let _ = stream.write(LAST_WORDS);
                 let _ = self.screen.left(ticket);
             }
         }
     }
 
-    fn log_recipient(&mut self, ticket: Ticket, recipient: Option<&str>, refusal: &Refusal) {
+    /// Writes lines about what the session's machine has refused.
+    pub(crate) fn note(&mut self, ticket: Ticket) {
+        if let Some(guest) = self.guest(ticket) {
+            let notes = guest.server.take_notes();
+            refusals::noted(SERVICE, &guest.server, &notes.refused);
+        }
+    }
+
+    /// Writes a line about the refusal of the recipient that was asked about.
+    pub(crate) fn log_asked(&mut self, ticket: Ticket, refusal: Option<&Refusal>) {
+        let guest = self.guest(ticket);
+        let asked = guest.map(|guest| std::mem::take(&mut guest.asked));
+        if let (Some(asked), Some(refusal)) = (asked, refusal) {
+            self.log_recipient(ticket, &asked, refusal);
+        }
+    }
+
+    fn log_recipient(&mut self, ticket: Ticket, recipient: &str, refusal: &Refusal) {
         let Some(guest) = self.guest(ticket) else {
             return;
         };
@@ -173,7 +195,7 @@ impl Host {
             .mail_from()
             .map(|mail| mail.reverse_path.as_str());
         let sender = sender.unwrap_or_default().to_owned();
-        self.log(ticket, &sender, recipient, Some(refusal));
+        self.log(ticket, &sender, Some(recipient), Some(refusal));
     }
 
     fn log(

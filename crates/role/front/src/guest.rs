@@ -21,6 +21,10 @@ pub(crate) struct Guest {
     unread: Vec<u8>,
     /// Whether octets may be there to be read.
     is_readable: bool,
+    /// Whether the client has closed its side.
+    is_closed: bool,
+    /// The recipient that is asked about.
+    pub(crate) asked: String,
     /// Whether the greeting may leave.
     pub(crate) is_greeted: bool,
     /// Whether the kernel tells when the client reads again.
@@ -46,21 +50,23 @@ impl Guest {
             stream,
             unread: Vec::new(),
             is_readable: false,
+            is_closed: false,
+            asked: String::new(),
             is_greeted: false,
             is_told_of_room: false,
         }
     }
 
-    /// The kernel says that octets are there.
-    pub(crate) const fn readable(&mut self) {
+    /// The kernel says that octets are there, and whether the client has closed its side behind them.
+    pub(crate) const fn readable(&mut self, is_closed: bool) {
         self.is_readable = true;
+        self.is_closed |= is_closed;
     }
 
     /// Moves the session on until a question, the end, or a wait.
     pub(crate) fn step(&mut self, scratch: &mut [u8], now: Timestamp, registry: &Registry) -> Next {
         loop {
             match self.server.step() {
-                Step::Send if !self.is_greeted => return Next::Wait,
                 Step::Send => match self.write() {
                     Ok(true) => {}
                     Ok(false) => return self.wait_for_room(registry),
@@ -127,8 +133,8 @@ impl Guest {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Fed::Some),
             read => read?,
         };
-        // Fewer octets than there was room for are all; the kernel tells of more.
-        self.is_readable = octets == scratch.len();
+        // Fewer octets than there was room for are all; the kernel tells of more. It has told of the end already.
+        self.is_readable = octets == scratch.len() || self.is_closed;
         let octets = scratch.get(..octets).unwrap_or_default();
         let taken = self.server.input(octets, now);
         self.unread = octets.get(taken..).unwrap_or_default().to_vec();

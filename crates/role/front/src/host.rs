@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use vere_process::clock::steady;
-use vere_process::{secret, smtp};
+use vere_process::{accept, smtp};
 use vere_screen::{Due, Greeting, Screen, Ticket};
 use vere_settings::{Front, Settings};
+use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Peer, Role, Server, ServerConfig, Step as Move};
 use vere_units::Timestamp;
 
 use super::broker::Broker;
 use super::gateway::Gateway;
+use super::greylist;
 use super::guest::{Guest, Next, READ_OCTETS, token_of};
 use super::replies::turned_away;
 use super::terms::terms;
@@ -30,9 +32,12 @@ const WORKERS: Token = Token(LISTENERS + 0x1003);
 
 /// Connections taken before other events have their turn.
 const ACCEPTS_MAX: usize = 64;
-/// How often the front looks for the other processes, and says that it is alive.
+/// How often the front looks for the other processes while one of them is missing, and while all are there; then it also says that it is
+/// alive.
 const TICK: Duration = Duration::from_millis(100);
 const ALIVE: Duration = Duration::from_secs(1);
+/// How often the greylist is kept.
+const KEEP: Duration = Duration::from_secs(600);
 /// How long sessions of workers may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// The name of the service in log lines.
@@ -65,6 +70,8 @@ pub(crate) struct Host {
     accepting: bool,
     /// The other processes were there once.
     is_ready: bool,
+    /// Descriptors were short at the last accept.
+    is_short: bool,
 }
 
 impl Host {
@@ -74,7 +81,7 @@ impl Host {
     /// When the system refuses.
     pub(crate) fn new(
         settings: Arc<Settings>,
-        front: Front,
+        front: &Front,
         listeners: Vec<std::net::TcpListener>,
         orders: Arc<Orders>,
     ) -> io::Result<(Self, Waker)> {
@@ -90,11 +97,11 @@ impl Host {
             sockets.push(listener);
         }
         let folder = settings.front_directory();
-        std::fs::create_dir_all(&folder)?;
+        accept::private_folder(&folder)?;
         let tasks = front.tasks_per_worker;
         let workers = Workers::new(&settings.workers_socket(), WORKERS, tasks, poll.registry())?;
         let host = Self {
-            screen: Screen::new(terms(&settings, front), secret::random()),
+            screen: greylist::screen(&settings, terms(&settings, front)),
             config: Arc::new(smtp::config(&settings, Role::Mx)),
             broker: Broker::new(settings.broker_socket(), BROKER),
             gateway: Gateway::new(settings.intake_socket(), GATEWAY),
@@ -107,6 +114,7 @@ impl Host {
             scratch: vec![0; READ_OCTETS],
             accepting: true,
             is_ready: false,
+            is_short: false,
         };
         Ok((host, waker))
     }
@@ -117,7 +125,7 @@ impl Host {
     /// When the system refuses to wait for sockets.
     pub(crate) fn run(mut self, ready: fn(), alive: fn()) -> io::Result<()> {
         let mut events = Events::with_capacity(1_024);
-        let (mut tick, mut told) = (Instant::now(), Instant::now());
+        let [mut tick, mut told, mut kept] = [Instant::now(); 3];
         self.look_around(steady());
         let mut stop_by = None;
         loop {
@@ -128,7 +136,8 @@ impl Host {
             }
             let now = steady();
             for event in &events {
-                self.event(event.token(), event.is_readable(), now);
+                let readable = (event.is_readable(), event.is_read_closed());
+                self.event(event.token(), readable, now);
             }
             if !self.is_ready && self.is_complete() {
                 self.is_ready = true;
@@ -136,7 +145,7 @@ impl Host {
             }
             self.accept(now);
             self.due(now);
-            if tick.elapsed() >= TICK {
+            if tick.elapsed() >= self.tick() {
                 tick = Instant::now();
                 self.look_around(now);
             }
@@ -146,12 +155,17 @@ impl Host {
                 told = Instant::now();
                 alive();
             }
+            if kept.elapsed() >= KEEP {
+                kept = Instant::now();
+                greylist::keep(&self.settings, &self.screen);
+            }
             if self.orders.stop.load(Ordering::Acquire) {
                 let by = *stop_by.get_or_insert_with(|| {
                     self.close_all();
                     Instant::now() + STOP_PATIENCE
                 });
                 if self.workers.sessions() == 0 || Instant::now() >= by {
+                    greylist::keep(&self.settings, &self.screen);
                     return Ok(());
                 }
             }
@@ -178,12 +192,20 @@ impl Host {
         if self.accepting && self.is_ready && !self.listeners.is_empty() {
             return Duration::ZERO;
         }
+        let longest = self.tick();
         let next = self.screen.next_due();
-        let due = next.map_or(TICK, |then| then.saturating_since(steady()));
-        due.min(TICK.saturating_sub(tick.elapsed()))
+        let due = next.map_or(longest, |then| then.saturating_since(steady()));
+        due.min(longest.saturating_sub(tick.elapsed()))
     }
 
-    fn event(&mut self, token: Token, is_readable: bool, now: Timestamp) {
+    fn tick(&self) -> Duration {
+        match self.is_complete() && !self.is_short {
+            true => ALIVE,
+            false => TICK,
+        }
+    }
+
+    fn event(&mut self, token: Token, (is_readable, is_closed): (bool, bool), now: Timestamp) {
         match token {
             WAKE => self.reload(),
             GATEWAY => self.gateway.read(),
@@ -202,7 +224,7 @@ impl Host {
             Token(number) => {
                 let ticket = Ticket::from_bits(number as u64);
                 if is_readable && let Some(guest) = self.guest(ticket) {
-                    guest.readable();
+                    guest.readable(is_closed);
                 }
                 self.serve(ticket, now);
             }
@@ -215,7 +237,7 @@ impl Host {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .take();
         if let Some(settings) = settings
-            && let Some(front) = settings.front
+            && let Some(front) = &settings.front
         {
             self.screen.set_terms(terms(&settings, front));
             self.config = Arc::new(smtp::config(&settings, Role::Mx));
@@ -245,6 +267,7 @@ impl Host {
             }
             self.accepting |= arrived.len() >= ACCEPTS_MAX;
         }
+        self.is_short = short;
         if short && let Some(ticket) = self.screen.evict() {
             self.leave(ticket);
         }
@@ -261,7 +284,7 @@ impl Host {
         now: Timestamp,
     ) -> io::Result<()> {
         let admitted = match self.gateway.closed() {
-            None => self.screen.arrive(now, address.ip()),
+            None | Some(Refusal::StorageFull) => self.screen.arrive(now, address.ip()),
             Some(_) => {
                 let hostname = &self.settings.hostname;
                 let shut =
@@ -278,12 +301,12 @@ impl Host {
             }
         };
         let ticket = admitted.ticket;
-        let peer = self.peer(address, stream.local_addr()?);
+        let registered = self.register(&mut stream, ticket);
+        if registered.is_err() {
+            let _ = self.screen.left(ticket);
+        }
+        let peer = self.peer(address, registered?);
         let server = Server::new(Arc::clone(&self.config), peer, now);
-        let token = Token(token_of(ticket));
-        self.poll
-            .registry()
-            .register(&mut stream, token, Interest::READABLE)?;
         let guest = Guest::new(ticket, server, stream);
         let slot = slot(ticket);
         if self.guests.len() <= slot {
@@ -296,6 +319,14 @@ impl Host {
             self.greet(ticket, now);
         }
         Ok(())
+    }
+
+    /// Has the kernel tell of the connection, and returns our address.
+    fn register(&self, stream: &mut TcpStream, ticket: Ticket) -> io::Result<std::net::SocketAddr> {
+        let token = Token(token_of(ticket));
+        let registry = self.poll.registry();
+        registry.register(stream, token, Interest::READABLE)?;
+        stream.local_addr()
     }
 
     fn peer(&self, address: std::net::SocketAddr, local: std::net::SocketAddr) -> Peer {
@@ -338,11 +369,9 @@ impl Host {
                     Err(_) => Next::Gone,
                 },
             };
+            self.note(ticket);
             let answer = match next {
-                Next::Wait => {
-                    let _ = self.screen.activity(now, ticket);
-                    return;
-                }
+                Next::Wait => return self.waits(ticket, now),
                 Next::Gone | Next::Step(Move::Close) => return self.leave(ticket),
                 Next::Step(Move::Ask(question)) => self.ask(ticket, question, now),
                 // An answer is awaited; neither TLS nor anything else is offered.
@@ -359,6 +388,20 @@ impl Host {
         }
     }
 
+    /// The client has to send or to read. One that the screen has given up is not waited for.
+    fn waits(&mut self, ticket: Ticket, now: Timestamp) {
+        let is_named = self
+            .guest(ticket)
+            .is_some_and(|guest| guest.server.helo().is_some());
+        let known = match is_named {
+            true => self.screen.command(now, ticket),
+            false => self.screen.activity(now, ticket),
+        };
+        if known.is_err() {
+            self.leave(ticket);
+        }
+    }
+
     /// Handles what the screen has waited for.
     fn due(&mut self, now: Timestamp) {
         while let Some((ticket, due)) = self.screen.due(now) {
@@ -366,6 +409,7 @@ impl Host {
                 Due::Greet => self.greet(ticket, now),
                 Due::Decided(decision) => {
                     let answer = self.decided(ticket, decision);
+                    self.log_asked(ticket, answer.as_ref().err());
                     if self.answer(ticket, answer, now) {
                         self.serve(ticket, now);
                     }

@@ -9,6 +9,7 @@ mod broker;
 mod dialogue;
 mod error;
 mod gateway;
+mod greylist;
 mod guest;
 mod host;
 mod replies;
@@ -40,12 +41,12 @@ pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), F
 }
 
 fn serve(settings: Arc<Settings>, config: PathBuf, level: Level) -> Result<(), FrontError> {
-    let front = settings.front.ok_or(FrontError::NoFront)?;
+    let front = settings.front.clone().ok_or(FrontError::NoFront)?;
     let mut inherited = Inherited::from_env()?;
     let options = ListenOptions::default();
     let listeners = inherited.take_or_bind("smtp", &settings.smtp.listen, options)?;
     let orders = Arc::new(Orders::default());
-    let (host, waker) = Host::new(settings, front, listeners, Arc::clone(&orders))?;
+    let (host, waker) = Host::new(settings, &front, listeners, Arc::clone(&orders))?;
     take_signals(orders, waker, config, level)?;
     host.run(entry::notify_ready, entry::notify_watchdog)?;
     Ok(())

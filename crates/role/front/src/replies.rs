@@ -3,6 +3,9 @@
 use vere_screen::{Decision, Reason};
 use vere_smtp::refusal::Refusal;
 
+/// The last words to a client whose session cannot go on.
+pub(crate) const LAST_WORDS: &[u8] = b"421 4.3.0 local error, closing connection\r\n";
+
 /// The refusal for a decision; none for an acceptance.
 pub(crate) fn refusal(decision: Decision) -> Option<Refusal> {
     let reason = decision.reason()?;

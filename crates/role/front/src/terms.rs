@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use vere_screen::{Access, Banner, Deadlines, Limits, Network, Rate, Rule, Subject, Terms};
-use vere_settings::{Front, Settings};
+use vere_screen::{
+    Access, Banner, Deadlines, Greylisting, Limits, Network, Rate, Rule, Subject, Terms,
+};
+use vere_settings::{Front, IpNetwork, Networks, Settings};
 
 /// A network may have so many times what an address may.
 const NETWORK_FACTOR: u32 = 4;
@@ -11,17 +13,15 @@ const NETWORK_FACTOR: u32 = 4;
 const REMEMBERED_FACTOR: u32 = 4;
 
 /// Returns the terms. Clients that may relay are known, and bound by nothing but the limits of a session.
-pub(crate) fn terms(settings: &Settings, front: Front) -> Terms {
+pub(crate) fn terms(settings: &Settings, front: &Front) -> Terms {
     let limits = &settings.limits;
     let per_address = limits.connections_per_client_max;
     let arrivals = unlimited_if_zero(front.connections_per_minute);
     let refused = unlimited_if_zero(front.refused_recipients_per_hour);
     let remembered = limits.connections_max.saturating_mul(REMEMBERED_FACTOR);
-    let known = settings.relay.iter().filter_map(|network| {
-        Some(Rule {
-            subject: Subject::Network(Network::new(network.address(), network.prefix())?),
-            access: Access::Allow,
-        })
+    let greylisting = front.greylist_delay.map(|delay| Greylisting {
+        delay: delay.duration(),
+        ..Greylisting::default()
     });
     Terms {
         banner: Banner {
@@ -48,9 +48,24 @@ pub(crate) fn terms(settings: &Settings, front: Front) -> Terms {
                 .max(Duration::from_secs(1)),
             ..Deadlines::default()
         },
-        access: known.collect(),
+        access: [
+            rules(&front.allowed_networks, Access::Allow),
+            rules(&front.refused_networks, Access::Refuse),
+            rules(&settings.relay, Access::Allow),
+        ]
+        .concat(),
+        greylisting,
         ..Terms::default()
     }
+}
+
+fn rules(networks: &Networks, access: Access) -> Vec<Rule> {
+    let rule = |network: &IpNetwork| {
+        let network = Network::new(network.address(), network.prefix())?;
+        let subject = Subject::Network(network);
+        Some(Rule { subject, access })
+    };
+    networks.iter().filter_map(rule).collect()
 }
 
 const fn unlimited_if_zero(count: u32) -> u32 {
@@ -67,7 +82,7 @@ mod tests {
     fn of(rest: &str) -> Terms {
         let text = format!("version = 1\nhostname = \"mx.example.org\"\n{rest}");
         let settings = Settings::parse(&text, "vere.toml").unwrap();
-        terms(&settings, settings.front.unwrap())
+        terms(&settings, settings.front.as_ref().unwrap())
     }
 
     #[test]
@@ -102,6 +117,19 @@ mod tests {
             access: Access::Allow,
         });
         assert_eq!(terms.access, rules);
+    }
+
+    #[test]
+    fn allowed_networks_stand_before_refused_ones() {
+        let terms = of(
+            "[front]\nallowed_networks = [\"192.0.2.7\"]\nrefused_networks = [\"192.0.2.0/24\"]\n\
+             greylist = \"on\"\ngreylist_delay = \"90s\"\n[relay]\nnetworks = [\"192.0.2.8\"]\n",
+        );
+        let rules: Vec<_> = terms.access.iter().map(|rule| rule.access).collect();
+        assert_eq!(rules, [Access::Allow, Access::Refuse, Access::Allow]);
+        let delay = terms.greylisting.map(|greylisting| greylisting.delay);
+        assert_eq!(delay, Some(Duration::from_secs(90)));
+        assert_eq!(of("[front]\ngreylist_delay = \"90s\"\n").greylisting, None);
     }
 
     #[test]

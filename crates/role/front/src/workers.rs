@@ -15,10 +15,12 @@ use vere_process::clock::steady;
 use vere_screen::Ticket;
 use vere_units::Timestamp;
 
+use super::replies::LAST_WORDS;
+
 /// How long a session waits for a worker after its own has died unbegun.
 const HOMELESS_PATIENCE: Duration = Duration::from_secs(10);
-/// The last words to a client whose worker has died.
-const DIED: &[u8] = b"421 4.3.0 local error, closing connection\r\n";
+/// Workers that may die with a session that they have not begun: the session may be the reason.
+const DEATHS_MAX: u8 = 2;
 
 /// A session in the hands of a worker; the front keeps a duplicate of the descriptor.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct Given {
     /// The packet, until the worker has begun.
     packet: Option<Vec<u8>>,
     worker: usize,
+    /// Workers that have died with the packet.
+    deaths: u8,
 }
 
 /// A session that waits for a worker.
@@ -44,6 +48,12 @@ struct Worker {
     tasks: u32,
     /// The worker takes no further session.
     is_last: bool,
+}
+
+impl Worker {
+    const fn takes(&self, tasks_max: u32) -> bool {
+        !self.is_last && self.tasks < tasks_max
+    }
 }
 
 /// The workers.
@@ -127,11 +137,7 @@ impl Workers {
                 .workers
                 .iter()
                 .flatten()
-                .any(|worker| self.takes(worker))
-    }
-
-    const fn takes(&self, worker: &Worker) -> bool {
-        !worker.is_last && worker.tasks < self.tasks_max
+                .any(|worker| worker.takes(self.tasks_max))
     }
 
     /// Number of sessions that workers have, or that wait for one.
@@ -161,6 +167,7 @@ impl Workers {
             stream,
             packet: Some(packet),
             worker: 0,
+            deaths: 0,
         };
         self.homeless.push_back(Homeless {
             number: self.number,
@@ -189,12 +196,14 @@ impl Workers {
         for _ in 0..self.workers.len() {
             let place = self.next % self.workers.len();
             self.next = self.next.wrapping_add(1);
-            let takes = |worker: &Worker| !worker.is_last && worker.tasks < self.tasks_max;
+            let tasks_max = self.tasks_max;
             let Some(worker) = self.workers.get_mut(place).and_then(Option::as_mut) else {
                 continue;
             };
             // A worker whose socket is full or broken is passed over; its end comes as an event.
-            if takes(worker) && worker.socket.send(packet, &[given.stream.as_fd()]).is_ok() {
+            if worker.takes(tasks_max)
+                && worker.socket.send(packet, &[given.stream.as_fd()]).is_ok()
+            {
                 worker.tasks = worker.tasks.saturating_add(1);
                 return Some(place);
             }
@@ -288,7 +297,8 @@ impl Workers {
             let Some(mut given) = self.given.remove(&number) else {
                 continue;
             };
-            match given.packet.is_some() {
+            given.deaths = given.deaths.saturating_add(1);
+            match given.packet.is_some() && given.deaths < DEATHS_MAX {
                 true => self.homeless.push_back(Homeless {
                     number,
                     given,
@@ -296,7 +306,7 @@ impl Workers {
                 }),
                 false => {
                     // The client has no other way to hear; it may be gone as well.
-                    let _ = given.stream.write(DIED);
+                    let _ = given.stream.write(LAST_WORDS);
                     ended.push(given.ticket);
                 }
             }
@@ -308,7 +318,7 @@ impl Workers {
         let mut ended = Vec::new();
         while let Some(waits) = self.homeless.pop_front_if(|waits| waits.until <= now) {
             let mut given = waits.given;
-            let _ = given.stream.write(DIED);
+            let _ = given.stream.write(LAST_WORDS);
             ended.push(given.ticket);
         }
         ended
@@ -432,7 +442,7 @@ mod tests {
         assert_eq!(bench.workers.read(0), tickets(&[0]));
         let mut said = String::new();
         begun.read_to_string(&mut said).unwrap();
-        assert_eq!(said.as_bytes(), DIED);
+        assert_eq!(said.as_bytes(), LAST_WORDS);
         assert_eq!((taken(&second), taken(&second)), (Some(2), Some(3)));
         assert_eq!(taken(&second), None);
     }
@@ -478,6 +488,6 @@ mod tests {
         assert_eq!(bench.workers.give_up(until), tickets(&[7]));
         let mut said = String::new();
         client.read_to_string(&mut said).unwrap();
-        assert_eq!(said.as_bytes(), DIED);
+        assert_eq!(said.as_bytes(), LAST_WORDS);
     }
 }

@@ -112,7 +112,10 @@ async fn serve(
         ListenOptions::default(),
     )?;
     let control = bind(&settings.control.socket)?;
-    let intake = settings.front.map(|_| settings.intake_socket());
+    let intake = settings.front.as_ref().map(|_| settings.intake_socket());
+    if intake.is_some() {
+        accept::private_folder(&settings.front_directory())?;
+    }
     let intake = intake.map(|path| bind(&path)).transpose()?;
     let local = inherited.take_local("sendmail");
     // The next steps may have to wait for the end of another gateway's lease.

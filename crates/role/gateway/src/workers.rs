@@ -1,7 +1,7 @@
 //! Messages that workers have received at port 25: the gateway's side of `vere_handoff::message`.
 //!
-//! A worker is not trusted: a frame that breaks the protocol ends the connection, and what a worker says of a client is
-//! no more than what a client of port 25 could say of itself, except that the client's network may relay.
+//! A worker is not trusted: a frame that breaks the protocol ends the connection. A worker that was taken over may say that a
+//! message came from any address, also from one of `relay.networks`, but not that it came from an account.
 
 use std::fmt;
 use std::io;
@@ -30,7 +30,9 @@ use super::throttle;
 const STORING_MAX: usize = 256;
 /// Octets that are read from a worker at once.
 const READ_OCTETS: usize = 64 * 1024;
-/// How often the workers are told whether messages are taken, if that has changed.
+/// The most octets of a message by the protocol.
+const MESSAGE_OCTETS_MAX: usize = u32::MAX as usize;
+/// How often it is looked whether messages are taken.
 const STATE_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a worker may leave answers unread.
 const UNREAD_PATIENCE: Duration = Duration::from_secs(30);
@@ -44,6 +46,8 @@ enum Broken {
     Frame(HandoffError),
     /// A head breaks the form of messages.
     Head(HandoverError),
+    /// A message is said to be of an account.
+    Account,
 }
 
 impl fmt::Display for Broken {
@@ -52,6 +56,7 @@ impl fmt::Display for Broken {
             Self::Connection(error) => error.fmt(f),
             Self::Frame(error) => error.fmt(f),
             Self::Head(error) => error.fmt(f),
+            Self::Account => f.write_str("expected a message of a stranger; found an account"),
         }
     }
 }
@@ -70,17 +75,25 @@ impl From<HandoffError> for Broken {
 
 /// Serves workers until the gateway stops.
 pub(super) async fn serve(group: Rc<Group>, listener: UnixListener, stop: watch::Receiver<bool>) {
+    let (state, states) = watch::channel(None);
+    spawn_local(follow_state(Rc::clone(&group), state));
     let intakes = Rc::new(GatewayIntakes::new(Rc::clone(&group)));
     let service = Service::Smtp.name();
     accept::accept(listener, service, stop, |stream| {
-        let (read, write) = stream.into_split();
-        let (answers, waiting) = unbounded_channel();
-        spawn_local(tell_state(Rc::clone(&group), answers.clone()));
-        spawn_local(send(write, waiting));
         let (group, intakes) = (Rc::clone(&group), Rc::clone(&intakes));
+        let states = states.clone();
         async move {
-            if let Err(broken) = take(&group, &intakes, read, &answers).await {
-                tracing::warn!(%broken, "connection of a worker ended");
+            let (read, write) = stream.into_split();
+            let (answers, waiting) = unbounded_channel();
+            // The connection is closed with the first of the three that ends.
+            tokio::select! {
+                taken = take(&group, &intakes, read, &answers) => if let Err(broken) = taken {
+                    tracing::warn!(%broken, "connection of a worker ended");
+                },
+                () = send(write, waiting) => {
+                    tracing::warn!("connection of a worker ended: it does not read answers");
+                }
+                () = tell_state(states, &answers) => {}
             }
         }
     })
@@ -104,12 +117,18 @@ async fn take(
             read => read?,
         };
         let settings = group.host.process.settings();
-        let prefix = Prefix::decode(&prefix, settings.limits.message_size_max.as_usize())?;
+        let prefix = Prefix::decode(&prefix, MESSAGE_OCTETS_MAX)?;
         let mut held = group.host.process.memory.share(None);
         let octets = prefix.head.saturating_add(prefix.body);
-        if !held.keep(octets, true) {
+        // A worker that began before the limit was lowered has the limit of then.
+        let is_too_big = prefix.body > settings.limits.message_size_max.as_usize();
+        if is_too_big || !held.keep(octets, true) {
             skip(&mut from, octets).await?;
-            let _ = answers.send(answer(prefix.number, Err(Refusal::StorageFull)));
+            let refusal = match is_too_big {
+                true => Refusal::MessageTooBig,
+                false => Refusal::StorageFull,
+            };
+            let _ = answers.send(answer(prefix.number, Err(refusal)));
             continue;
         }
         let mut head = vec![0; prefix.head];
@@ -117,6 +136,12 @@ async fn take(
         let mut body = vec![0; prefix.body];
         from.read_exact(&mut body).await?;
         let message = Message::decode(&head, body).map_err(Broken::Head)?;
+        // Nobody logs in at port 25, and mail of accounts is signed.
+        if message.session.account.is_some() || message.session.protocol.auth {
+            return Err(Broken::Account);
+        }
+        let client = message.session.address.ip();
+        let may_relay = prefix.may_relay && settings.relay.contains(client);
         // Never closed.
         let Ok(place) = Arc::clone(&storing).acquire_owned().await else {
             return Ok(());
@@ -124,7 +149,7 @@ async fn take(
         let intake = intakes.intake(Service::Smtp);
         let answers = answers.clone();
         spawn_local(async move {
-            let stored = intake.take(prefix.may_relay, message).await;
+            let stored = intake.take(may_relay, message).await;
             // The worker may have gone; then its client hears nothing, and sends the message again.
             let _ = answers.send(answer(prefix.number, stored));
             drop((place, held));
@@ -162,21 +187,25 @@ fn answer(number: u64, stored: Result<String, Refusal>) -> Answer {
     }
 }
 
-/// Tells a worker whether messages are taken: at once, and whenever that changes.
-async fn tell_state(group: Rc<Group>, answers: UnboundedSender<Answer>) {
-    let mut told = None;
+/// Looks whether messages are taken, for as long as the gateway lives.
+async fn follow_state(group: Rc<Group>, state: watch::Sender<Option<u8>>) {
     loop {
         let closed = throttle::closed(&group, false);
         let now = closed.and_then(|closed| closed.refusal().number());
-        if told != Some(now) {
-            told = Some(now);
-            if answers.send(Answer::State(now)).is_err() {
-                return;
-            }
+        state.send_if_modified(|known| std::mem::replace(known, now) != now);
+        tokio::time::sleep(STATE_INTERVAL).await;
+    }
+}
+
+/// Tells a worker whether messages are taken: at once, and whenever that changes.
+async fn tell_state(mut states: watch::Receiver<Option<u8>>, answers: &UnboundedSender<Answer>) {
+    loop {
+        let state = *states.borrow_and_update();
+        if answers.send(Answer::State(state)).is_err() {
+            return;
         }
-        tokio::select! {
-            () = answers.closed() => return,
-            () = tokio::time::sleep(STATE_INTERVAL) => {}
+        if states.changed().await.is_err() {
+            return;
         }
     }
 }
@@ -192,7 +221,6 @@ async fn send(mut to: OwnedWriteHalf, mut answers: UnboundedReceiver<Answer>) {
         }
         let written = tokio::time::timeout(UNREAD_PATIENCE, to.write_all(&octets)).await;
         if !matches!(written, Ok(Ok(()))) {
-            // The channel closes, and the connection is read no further than its next answer.
             return;
         }
     }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
 use vere_handoff::question::{Address, Answer, Question, Reader};
 use vere_smtp::refusal::Refusal;
@@ -24,6 +24,7 @@ pub(crate) struct Broker {
     questions: UnboundedSender<Vec<u8>>,
     waiting: Rc<Waiting>,
     next: Cell<u64>,
+    gone: watch::Receiver<bool>,
 }
 
 type Waiting = RefCell<HashMap<u64, oneshot::Sender<Answer>>>;
@@ -33,6 +34,7 @@ impl Broker {
     pub(crate) fn new(connection: UnixStream) -> Self {
         let (read, write) = connection.into_split();
         let (questions, asked) = unbounded_channel();
+        let (end, gone) = watch::channel(false);
         let waiting = Rc::<Waiting>::default();
         spawn_local(send(write, asked));
         let answers = Rc::clone(&waiting);
@@ -42,11 +44,21 @@ impl Broker {
             }
             // Who waits hears that there is no answer.
             answers.borrow_mut().clear();
+            end.send_replace(true);
         });
         Self {
             questions,
             waiting,
             next: Cell::new(0),
+            gone,
+        }
+    }
+
+    /// Waits until the connection is lost.
+    pub(crate) fn gone(&self) -> impl Future<Output = ()> + use<> {
+        let mut gone = self.gone.clone();
+        async move {
+            let _ = gone.wait_for(|gone| *gone).await;
         }
     }
 

@@ -5,7 +5,6 @@ use std::fmt;
 use std::io;
 
 use vere_handoff::HandoffError;
-use vere_smtp::server::HandoverError;
 
 /// Why the keeper of the workers ends.
 #[derive(Debug)]
@@ -25,8 +24,6 @@ pub enum WorkerError {
     Links,
     /// The front broke the protocol.
     Front(HandoffError),
-    /// The front handed over what is no session.
-    Session(HandoverError),
     /// The system refused something.
     System(io::Error),
 }
@@ -48,7 +45,6 @@ impl fmt::Display for WorkerError {
             Self::NoFront => f.write_str(NO_FRONT),
             Self::Links => f.write_str("expected a packet with three connections at the standard input; found none: the role `workers` starts workers"),
             Self::Front(error) => error.fmt(f),
-            Self::Session(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
         }
     }
@@ -70,7 +66,6 @@ impl Error for WorkerError {
         match self {
             Self::NoFront | Self::Links => None,
             Self::Front(error) => error.source(),
-            Self::Session(error) => error.source(),
             Self::System(error) => error.source(),
         }
     }

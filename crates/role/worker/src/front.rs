@@ -67,21 +67,22 @@ impl Front {
         self.socket.readable().await?;
         // From here on nothing waits: a caller that stops waiting loses no session.
         let mut sessions = Vec::new();
+        let mut is_over = false;
         loop {
             match self.receive() {
-                Ok(Some(session)) => sessions.push(session),
+                Ok(Some(session)) => sessions.extend(session),
                 // What came before the end is served first; the end comes again.
-                Ok(None) => break,
+                Ok(None) => {
+                    is_over = sessions.is_empty();
+                    break;
+                }
                 Err(WorkerError::System(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if sessions.is_empty() {
-                        return Ok(Some(sessions));
-                    }
                     break;
                 }
                 Err(error) => return Err(error),
             }
         }
-        if sessions.is_empty() {
+        if is_over {
             return Ok(None);
         }
         let numbers = sessions.iter().map(|session| session.number);
@@ -90,7 +91,8 @@ impl Front {
         Ok(Some(sessions))
     }
 
-    fn receive(&self) -> Result<Option<Session>, WorkerError> {
+    /// Receives a packet: a session, unless it cannot be gone on with; `None` at the end.
+    fn receive(&self) -> Result<Option<Option<Session>>, WorkerError> {
         let mut packet = self.packet.borrow_mut();
         let receive = || packets::receive(&self.socket, &mut packet);
         let Some((length, descriptors)) = self.socket.try_io(Interest::READABLE, receive)? else {
@@ -98,13 +100,19 @@ impl Front {
         };
         let task = Task::decode(packet.get(..length).unwrap_or_default())?;
         let [connection] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| WorkerError::Links)?;
-        let handover = Handover::decode(task.state).map_err(WorkerError::Session)?;
-        Ok(Some(Session {
+        let stream = TcpStream::from_std(StdTcpStream::from(connection))?;
+        let session = Handover::decode(task.state).map(|handover| Session {
             number: task.number,
-            stream: TcpStream::from_std(StdTcpStream::from(connection))?,
+            stream,
             handover,
             unread: task.unread.to_vec(),
-        }))
+        });
+        if let Err(error) = &session {
+            // The other sessions of this worker are no worse for it.
+            tracing::error!(%error, "session cannot be gone on with");
+            self.done(task.number);
+        }
+        Ok(Some(session.ok()))
     }
 
     /// Records that a session has ended.

@@ -113,7 +113,13 @@ impl Gateway {
             self.state.waiting.borrow_mut().remove(&number);
             return Err(Refusal::LocalError);
         }
-        answered.await.unwrap_or(Err(Refusal::LocalError))
+        let answer = tokio::select! {
+            answer = answered => answer.ok(),
+            // A message given to a connection that is lost has no answer.
+            () = self.gone() => None,
+        };
+        self.state.waiting.borrow_mut().remove(&number);
+        answer.unwrap_or(Err(Refusal::LocalError))
     }
 }
 

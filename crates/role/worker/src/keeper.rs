@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -27,9 +27,14 @@ use super::links::Links;
 
 /// The subcommand of `vere role` for a worker.
 const WORKER: &str = "worker";
-/// Pause before a worker is started again: where the last one has served, and the longest after failures in a row.
+/// Pause before a worker is started again: where the last one has lived and served, the longest where each has served for less, and where
+/// none has served.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
+const PAUSE_SERVED_MAX: Duration = Duration::from_millis(80);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+const LIVED: Duration = Duration::from_secs(1);
+/// Milliseconds for which a worker may be silent, at its start as well: it may be stuck in a message.
+const SILENCE: u16 = 15_000;
 /// How long workers may take to end their sessions.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -45,7 +50,7 @@ pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), F
 }
 
 async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), KeeperError> {
-    let front = settings.front.ok_or(KeeperError::NoFront)?;
+    let front = settings.front.as_ref().ok_or(KeeperError::NoFront)?;
     let count = usize::try_from(front.workers).unwrap_or(usize::MAX);
     let running = Running::default();
     let stopping = Arc::new(AtomicBool::new(false));
@@ -112,12 +117,15 @@ struct Started {
     child: Child,
     /// What the worker says; the end comes with the end of the process.
     says: PacketSocket,
+    /// Another was started in its place.
+    has_successor: bool,
 }
 
 impl Keeper {
     fn keep(&self) {
         let mut pause = PAUSE_MIN;
         while !self.stopping.load(Ordering::Relaxed) {
+            let began = Instant::now();
             let served = match self.start() {
                 Ok(started) => self.attend(started),
                 // The other processes start, or start again, at the same time as this one.
@@ -126,11 +134,16 @@ impl Keeper {
                     false
                 }
             };
-            pause = match served {
-                true => PAUSE_MIN,
-                false => pause.saturating_mul(2).min(PAUSE_MAX),
+            pause = match (served, began.elapsed() >= LIVED) {
+                (true, true) => PAUSE_MIN,
+                (true, false) => pause.saturating_mul(2).min(PAUSE_SERVED_MAX),
+                (false, _) => pause.saturating_mul(2).min(PAUSE_MAX),
             };
             std::thread::sleep(pause);
+        }
+        // The kernel ends workers with this thread.
+        while !locked(&self.running).is_empty() {
+            std::thread::sleep(PAUSE_MIN);
         }
     }
 
@@ -154,26 +167,37 @@ impl Keeper {
         if self.stopping.load(Ordering::Relaxed) {
             tell(&self.running, Signal::SIGTERM);
         }
-        Ok(Started { child, says })
+        Ok(Started {
+            child,
+            says,
+            has_successor: false,
+        })
     }
 
     /// Waits until a worker ends or wants a successor, and returns whether it has served.
-    fn attend(&self, Started { child, says }: Started) -> bool {
+    fn attend(&self, mut started: Started) -> bool {
         let mut served = false;
         loop {
-            match said(&says) {
+            match said(&started.says) {
                 Said::Ready => served = true,
+                Said::Last if started.has_successor => {}
                 Said::Last => {
+                    started.has_successor = true;
                     let keeper = self.clone();
                     // The kernel ends a worker with the thread that started it, and that is this one.
-                    let waits = std::thread::Builder::new().spawn(move || keeper.wait(child));
-                    if let Err(error) = waits {
-                        tracing::error!(%error, "no thread to wait for a worker");
+                    let attends = std::thread::Builder::new().spawn(move || keeper.attend(started));
+                    if let Err(error) = attends {
+                        tracing::error!(%error, "no thread to attend a worker");
                     }
                     return served;
                 }
+                Said::Nothing => {
+                    tracing::error!(place = self.place, "worker is silent, and is ended");
+                    // An error says that it has ended.
+                    let _ = started.child.kill();
+                }
                 Said::End => {
-                    self.wait(child);
+                    self.wait(started.child);
                     return served;
                 }
             }
@@ -201,6 +225,7 @@ impl Keeper {
 enum Said {
     Ready,
     Last,
+    Nothing,
     End,
 }
 
@@ -218,8 +243,10 @@ fn said(says: &PacketSocket) -> Said {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let mut wait = [PollFd::new(says.as_fd(), PollFlags::POLLIN)];
-                if poll(&mut wait, PollTimeout::NONE).is_err_and(|errno| errno != Errno::EINTR) {
-                    return Said::End;
+                match poll(&mut wait, PollTimeout::from(SILENCE)) {
+                    Ok(0) => return Said::Nothing,
+                    Ok(_) | Err(Errno::EINTR) => {}
+                    Err(_) => return Said::End,
                 }
             }
             Ok(None) | Err(_) => return Said::End,

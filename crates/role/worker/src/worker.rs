@@ -33,10 +33,13 @@ use super::links::{Links, Taken};
 
 /// How long sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// How often a worker tells its keeper that it serves; the keeper ends one that is silent.
+const BEAT: Duration = Duration::from_secs(2);
 /// How long a worker goes on after its successor was asked for.
 const RETIRE_DELAY: Duration = Duration::from_secs(1);
-/// Descriptors beside those of sessions: standard streams, links, those of the runtime.
-const FILES: u64 = 32;
+/// Descriptors that may be open: as many sessions as any settings allow, whatever the front has read, and some for streams, links and the
+/// runtime.
+const FILES: u64 = 10_100;
 
 /// Runs until the front or the gateway is gone, enough sessions were served, or a signal asks for the stop; then sessions under way end.
 ///
@@ -47,21 +50,26 @@ pub fn run(settings: Arc<Settings>) -> Result<(), Failure> {
 }
 
 async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
-    let plan = settings.front.ok_or(WorkerError::NoFront)?;
+    let plan = settings.front.clone().ok_or(WorkerError::NoFront)?;
     let Taken { links, keeper } = Links::take()?;
     let mut terminate = signal(SignalKind::terminate())?;
     // Ctrl-C reaches the whole foreground group; the keeper decides.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
     vere_telemetry::log::write_at_once();
-    confine(plan);
-    let worker = Rc::new(Worker::new(&settings, plan, links)?);
-    // A keeper that is gone takes the worker with it.
-    let _ = keeper.send(&READY, &[]);
+    confine();
+    let worker = Rc::new(Worker::new(&settings, &plan, links)?);
     let told = Rc::clone(&worker);
     spawn_local(async move { told.front.tell().await });
-    let gone = worker.gateway.gone();
+    let (gateway, broker) = (worker.gateway.gone(), worker.broker.gone());
+    let gone = async {
+        tokio::select! {
+            () = gateway => {}
+            () = broker => {}
+        }
+    };
     tokio::pin!(gone);
+    let mut beat = tokio::time::interval(BEAT);
     let mut retiring = Retiring::default();
     let ended = loop {
         tokio::select! {
@@ -73,6 +81,9 @@ async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
             () = &mut gone, if !retiring.is_told => {
                 retiring.begin(&keeper, Duration::ZERO);
                 retiring.tell(&worker.front).await;
+            }
+            _ = beat.tick() => {
+                let _ = keeper.send(&READY, &[]);
             }
             () = retiring.due() => retiring.tell(&worker.front).await,
             _ = terminate.recv() => break Ok(()),
@@ -89,9 +100,9 @@ async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
 }
 
 /// Gives up everything that sessions do not need, and logs what could not be given up.
-fn confine(plan: Plan) {
+fn confine() {
     let sandbox = Sandbox {
-        files: FILES.saturating_add(u64::from(plan.tasks_per_worker)),
+        files: FILES,
         calls: &[calls::ORDINARY, calls::STREAM, calls::EVENTS],
         refused: calls::LOOKING,
     };
@@ -148,7 +159,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(settings: &Settings, plan: Plan, links: Links) -> Result<Self, WorkerError> {
+    fn new(settings: &Settings, plan: &Plan, links: Links) -> Result<Self, WorkerError> {
         let memory = BodyMemory::new(MEMORY, MemoryFigures::default());
         let workers = usize::try_from(plan.workers).unwrap_or(usize::MAX);
         memory.set_max(settings.limits.body_memory_max.as_usize() / workers.max(1));

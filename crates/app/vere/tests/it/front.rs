@@ -11,8 +11,10 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::harness::{
-    Options, PATIENCE, Session, Sink, System, assert_has, is_full, signal, wait_for, wait_until,
+    Options, PATIENCE, Session, Sink, System, assert_has, descriptors, is_full, signal, wait_for,
+    wait_until,
 };
+use crate::logins::connect_from;
 use crate::{scripts, smuggling};
 
 /// The processes of port 25, without the delay before the greeting.
@@ -286,6 +288,116 @@ fn harvesters_are_turned_away() {
     stream.shutdown(Shutdown::Write).expect("shut");
     stream.read_to_string(&mut refused).expect("a reply");
     assert!(refused.starts_with("421 4.7.0"), "{refused}");
+}
+
+/// The first attempt is put off, a later one taken, and a restart forgets nothing.
+#[test]
+fn unknown_clients_are_put_off_once() {
+    let options = for_strangers()
+        .set("front.greylist", "\"on\"")
+        .set("front.greylist_delay", "\"1s\"");
+    let system = System::start(&options);
+    let attempt = |sender: &str| {
+        let mut session = Session::greeted(system.smtp);
+        session.command(&format!("MAIL FROM:<{sender}>"), "250");
+        session.send(b"RCPT TO:<alice@example.org>\r\n");
+        session.reply()
+    };
+    let first = attempt("a@example.net");
+    assert!(first.starts_with("451 4.7.1"), "{first}");
+    wait_until("the delay", || attempt("a@example.net").starts_with("250"));
+    let front = system.role_pids("front")[0];
+    signal(front, Signal::SIGTERM);
+    wait_until("another front", || {
+        system
+            .role_pids("front")
+            .first()
+            .is_some_and(|pid| *pid != front)
+    });
+    assert!(attempt("a@example.net").starts_with("250"));
+    let other = attempt("b@example.net");
+    assert!(other.starts_with("451 4.7.1"), "{other}");
+}
+
+#[test]
+fn refused_networks_get_no_greeting() {
+    let options = for_strangers().set("front.refused_networks", "[\"127.0.0.0/8\"]");
+    let system = System::start(&options.set("front.allowed_networks", "[\"127.0.0.1\"]"));
+    let mut said = String::new();
+    let mut stream = connect_from("127.0.0.9", system.smtp);
+    stream.read_to_string(&mut said).expect("a reply");
+    assert!(said.starts_with("554 5.7.1"), "{said}");
+    try_send(system.smtp, "allowed").expect("taken");
+}
+
+/// A client that closes its side behind its last command is answered, and its place is free at once.
+#[test]
+fn half_closed_clients_leave_at_once() {
+    let options = for_strangers().set("limits.connections_per_client_max", "2");
+    let system = System::start(&options);
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(system.smtp).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+        let mut greeting = [0; 4];
+        stream.read_exact(&mut greeting).expect("a greeting");
+        stream
+            .write_all(b"EHLO a.example\r\nMAIL FROM:<a@example.net>\r\n")
+            .expect("taken");
+        stream.shutdown(Shutdown::Write).expect("shut");
+        let mut said = String::new();
+        stream.read_to_string(&mut said).expect("the replies");
+        assert!(said.ends_with("250 2.1.0 sender ok\r\n"), "{said}");
+    }
+}
+
+/// The gateway dies while a client sends its text: the client hears of it, and no worker or descriptor is left behind.
+#[test]
+fn a_gateway_that_dies_amid_a_message_leaves_nothing_behind() {
+    let system = System::start(&for_strangers());
+    let mut session = Session::greeted(system.smtp);
+    session.envelope("a@example.net", &["alice@example.org"]);
+    session.send(b"Subject: lost\r\n");
+    let workers = system.role_pids("worker");
+    assert_eq!(system.signal_role("gateway", Signal::SIGKILL), 1);
+    std::thread::sleep(Duration::from_millis(100));
+    session.send(b"\r\n.\r\n");
+    let reply = session.reply();
+    assert!(reply.starts_with('4'), "{reply}");
+    drop(session);
+    wait_until("other workers", || {
+        let now = system.role_pids("worker");
+        now.len() == 2 && now.iter().all(|worker| !workers.contains(worker))
+    });
+    wait_until("mail again", || try_send(system.smtp, "behind").is_some());
+    let gateway = system.role_pids("gateway")[0];
+    let before = descriptors(gateway);
+    for _ in 0..3 {
+        for worker in system.role_pids("worker") {
+            signal(worker, Signal::SIGKILL);
+        }
+        wait_until("mail again", || try_send(system.smtp, "behind").is_some());
+    }
+    wait_until("descriptors that are closed", || {
+        system.role_pids("worker").len() == 2 && descriptors(gateway) <= before + 1
+    });
+}
+
+/// A worker that is stuck is ended, and its sessions hear of it.
+#[test]
+fn a_worker_that_stands_still_is_replaced() {
+    let system = System::start(&for_strangers());
+    let mut session = Session::greeted(system.smtp);
+    session.transaction("a@example.net", &["alice@example.org"]);
+    let workers = system.role_pids("worker");
+    for worker in &workers {
+        signal(*worker, Signal::SIGSTOP);
+    }
+    session.expect("421 4.3.0");
+    wait_until("other workers", || {
+        let now = system.role_pids("worker");
+        now.len() == 2 && now.iter().all(|worker| !workers.contains(worker))
+    });
+    try_send(system.smtp, "again").expect("taken");
 }
 
 /// Without a gateway the front takes no mail, and takes it again when there is one.

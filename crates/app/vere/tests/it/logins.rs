@@ -16,7 +16,7 @@ const WAITED: Duration = Duration::from_millis(250 + 500 + 1_000 + 2_000 + 4_000
 const GUESSES: usize = 6;
 
 /// Connects from an address of the machine.
-fn connect_from(source: &str, address: SocketAddr) -> TcpStream {
+pub(crate) fn connect_from(source: &str, address: SocketAddr) -> TcpStream {
     let source: IpAddr = source.parse().expect("an address");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()

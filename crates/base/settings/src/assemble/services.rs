@@ -48,6 +48,11 @@ impl Assembly {
             connections_per_minute: self.need("front.connections_per_minute"),
             refused_recipients_max: self.need("front.refused_recipients_max"),
             refused_recipients_per_hour: self.need("front.refused_recipients_per_hour"),
+            allowed_networks: self.networks("front.allowed_networks"),
+            refused_networks: self.networks("front.refused_networks"),
+            greylist_delay: self
+                .choice("front.greylist", |text| Some(text == "on"))
+                .then(|| self.need("front.greylist_delay")),
         })
     }
 

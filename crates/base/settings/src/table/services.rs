@@ -2,7 +2,7 @@
 
 use super::row::Fallback::{Is, Nothing};
 use super::row::{KIB, MIB, SECOND, TIB};
-use crate::kind::Kind::{Choice, HostName, Integer, Path, Size, Span, UrlHttp};
+use crate::kind::Kind::{Choice, HostName, Integer, NetworkList, Path, Size, Span, UrlHttp};
 
 sections! {
     "sendmail" Optional, "Mail from programs and users of this machine, through `vere sendmail`. Every user with an account on the machine may send, without a password; the trace shows the user's number." {
@@ -27,6 +27,14 @@ sections! {
             "Recipients that may be refused in a session; the session ends with the last of them.";
         live refused_recipients_per_hour: Integer(0, 1_000_000), Is("100"),
             "Recipients of an address that may be refused within an hour; then its connections get 421. A /24 of IPv4 and a /64 of IPv6 have four times as many. 0 is no limit; none applies to `relay.networks`.";
+        live allowed_networks: NetworkList, Is("[]"),
+            "Networks that are greeted at once and to which no limit of an address and no greylist applies, as to `relay.networks`; they may not relay for that. They count before `refused_networks`.";
+        live refused_networks: NetworkList, Is("[]"),
+            "Networks that get 554 in place of the greeting.";
+        live greylist: Choice(&["off", "on"]), Is("\"off\""),
+            "With `on`, a client that is not known gets 451 for the first attempt of a sender and a recipient, and passes when it tries again. Clients count by /24 of IPv4 and /64 of IPv6; after five such passes a network is known for 35 days.";
+        live greylist_delay: Span(0, 3_600 * SECOND), Is("\"5m\""),
+            "Time before another attempt is taken.";
     }
 
     "dkim" Optional, "DKIM signatures on local users' mail: sent after authentication, from `relay.networks`, or by `vere sendmail`. `vere dkim keygen` makes the keys; only the signer, a separate process, reads the keys. A message is signed by the key of the domain in the From field, or of the nearest parent domain with a key; without a key the message is sent unsigned." {
