@@ -31,8 +31,26 @@ fn roles_that_are_waited_for_exist_and_form_no_circle() {
     assert!(missing.is_empty(), "in a circle of `after`: {missing:?}");
     assert_eq!(
         order,
-        ["spool", "signer", "store", "parser", "broker", "gateway"]
+        [
+            "spool", "signer", "store", "parser", "broker", "gateway", "workers", "worker", "front"
+        ]
     );
+}
+
+/// Port 25 is opened once: for the front where there is one.
+#[test]
+fn the_front_has_port_25_in_place_of_the_gateway() {
+    let with_smtp = |rest: &str| {
+        let settings = settings(rest);
+        let instances = instances(&settings);
+        let has = instances.filter(|(_, instance)| {
+            let mut sockets = instance.sockets.iter();
+            sockets.any(|socket| socket.name == "smtp")
+        });
+        has.map(|(spec, _)| spec.name).collect::<Vec<_>>()
+    };
+    assert_eq!(with_smtp(""), ["gateway"]);
+    assert_eq!(with_smtp("[front]\n"), ["front"]);
 }
 
 #[test]
