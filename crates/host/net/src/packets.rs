@@ -49,7 +49,7 @@ impl PacketSocket {
     ///
     /// # Errors
     ///
-    /// When nobody listens there, or as many wait as may.
+    /// No process listens at the path, or the queue of the listener is full.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
         connect(&socket, &SocketAddrUnix::new(path)?)?;

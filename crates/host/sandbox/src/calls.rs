@@ -11,13 +11,13 @@ pub struct Call {
     pub name: &'static str,
     /// The number on this processor.
     pub number: i64,
-    /// What an argument has to be, if not every argument is allowed.
+    /// The condition on an argument; `None` allows every argument.
     pub only: Option<Only>,
     /// The caller, and the occasion.
     pub why: &'static str,
 }
 
-/// What an argument has to be. Arguments are counted from 0; their lower 32 bits are compared.
+/// A condition on an argument. Arguments are counted from 0; their lower 32 bits are compared.
 #[derive(Debug, Clone, Copy)]
 pub enum Only {
     /// This value.

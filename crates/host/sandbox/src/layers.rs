@@ -127,7 +127,7 @@ impl fmt::Display for Layers {
 pub enum Missing {
     /// The kernel refused.
     Refused(Errno),
-    /// The kernel has no such layer, or not this part of it.
+    /// The kernel lacks the layer, or the part of landlock that the layer needs.
     Unsupported,
     /// Only root can change its user.
     NotRoot,

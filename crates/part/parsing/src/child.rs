@@ -148,7 +148,7 @@ impl Limits {
         let _ = std::fs::write("/proc/self/oom_score_adj", "500");
         let before = memory()?;
         let mut limits = Self {
-            // From here on no file can be opened.
+            // The sandbox opens no files: the memory was read before.
             layers: SANDBOX.enter().held,
             seconds,
             text_seconds,

@@ -79,7 +79,9 @@ impl Host {
         }
         match self.screen.mail(now, ticket, sender) {
             Ok(Step::Decided(decision)) => self.decided(ticket, decision),
-            Ok(Step::Ask(_)) | Err(_) => Ok(()),
+            Ok(Step::Ask(_)) => Ok(()),
+            // The screen has given the connection up.
+            Err(_) => Err(Refusal::Busy),
         }
     }
 

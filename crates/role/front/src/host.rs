@@ -23,7 +23,7 @@ use super::replies::turned_away;
 use super::terms::terms;
 use super::workers::Workers;
 
-/// Tokens from here on are no connections of clients.
+/// The first token that belongs to no connection of a client.
 const LISTENERS: usize = usize::MAX - 0xFFFF;
 const WAKE: Token = Token(LISTENERS + 0x1000);
 const GATEWAY: Token = Token(LISTENERS + 0x1001);

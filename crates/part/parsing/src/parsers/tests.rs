@@ -15,7 +15,7 @@ mod decoders;
 
 /// Says to [`a_process`] what it is to be.
 const MANNER: &str = "VERE_TEST_PARSER";
-/// Says to it that others before it misbehaved.
+/// The variable that tells a process that earlier processes misbehaved.
 const TOLD: &str = "VERE_TEST_TOLD";
 /// A word and its octets that make some processes behave.
 const POISON: &[u8] = b"poison";
@@ -248,7 +248,7 @@ fn launch_dying_once() -> Launch {
     launch_until("dies once", 1)
 }
 
-/// After so many processes those that follow are told to be honest.
+/// The first `processes` processes have the manner; later processes are told to be honest.
 fn launch_until(manner: &str, processes: usize) -> Launch {
     let manner = manner.to_owned();
     let count = std::sync::atomic::AtomicUsize::new(0);
