@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write as _};
+use std::net::Shutdown;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use vere_units::Timestamp;
 
 use super::replies::LAST_WORDS;
 
+/// How long a worker may leave a session unbegun; the worker is given up then.
+const BEGIN_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a session waits for a worker after its own has died unbegun.
 const HOMELESS_PATIENCE: Duration = Duration::from_secs(10);
 /// Workers that may die with a session that they have not begun: the session may be the reason.
@@ -32,6 +35,8 @@ pub(crate) struct Given {
     worker: usize,
     /// Workers that have died with the packet.
     deaths: u8,
+    /// The time by which a worker has to begin the session.
+    until: Timestamp,
 }
 
 /// A session that waits for a worker.
@@ -54,6 +59,15 @@ impl Worker {
     const fn takes(&self, tasks_max: u32) -> bool {
         !self.is_last && self.tasks < tasks_max
     }
+}
+
+/// The state of a process that is lost as a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// The process has ended, and nobody reads its packets.
+    Dead,
+    /// The process lives, and may still read its packets: no other worker may have them.
+    Alive,
 }
 
 /// The workers.
@@ -168,6 +182,7 @@ impl Workers {
             packet: Some(packet),
             worker: 0,
             deaths: 0,
+            until: now + BEGIN_PATIENCE,
         };
         self.homeless.push_back(Homeless {
             number: self.number,
@@ -223,11 +238,11 @@ impl Workers {
                         Ok(notice) => self.heard(place, notice, &mut ended),
                         Err(error) => {
                             tracing::error!(place, %error, "a worker breaks the protocol");
-                            self.died(place, &mut ended);
+                            self.lost(place, Fate::Alive, &mut ended);
                         }
                     }
                 }
-                Ok(None) | Err(_) => self.died(place, &mut ended),
+                Ok(None) | Err(_) => self.lost(place, Fate::Dead, &mut ended),
             }
         }
         self.house();
@@ -281,8 +296,8 @@ impl Workers {
         }
     }
 
-    /// A worker has died: sessions that it has not begun go to others, the rest ends.
-    fn died(&mut self, place: usize, ended: &mut Vec<Ticket>) {
+    /// A worker is lost. Sessions that a dead worker has not begun go to others; the rest ends.
+    fn lost(&mut self, place: usize, fate: Fate, ended: &mut Vec<Ticket>) {
         if let Some(worker) = self.workers.get_mut(place) {
             *worker = None;
         }
@@ -298,24 +313,33 @@ impl Workers {
                 continue;
             };
             given.deaths = given.deaths.saturating_add(1);
-            match given.packet.is_some() && given.deaths < DEATHS_MAX {
+            given.until = now + BEGIN_PATIENCE;
+            let is_unbegun = fate == Fate::Dead && given.packet.is_some();
+            match is_unbegun && given.deaths < DEATHS_MAX {
                 true => self.homeless.push_back(Homeless {
                     number,
                     given,
                     until: now + HOMELESS_PATIENCE,
                 }),
                 false => {
-                    // The client has no other way to hear; it may be gone as well.
+                    // The client has no other way to hear; it may be gone as well. A worker that lives says nothing behind that.
                     let _ = given.stream.write(LAST_WORDS);
+                    let _ = given.stream.shutdown(Shutdown::Both);
                     ended.push(given.ticket);
                 }
             }
         }
     }
 
-    /// Ends the sessions that have waited for a worker for too long, and returns their tickets.
+    /// Gives up workers that do not begin their sessions, and sessions that have waited for a worker for too long. Returns the tickets of
+    /// sessions that have ended.
     pub(crate) fn give_up(&mut self, now: Timestamp) -> Vec<Ticket> {
         let mut ended = Vec::new();
+        let is_late = |given: &&Given| given.packet.is_some() && given.until <= now;
+        while let Some(place) = self.given.values().find(is_late).map(|given| given.worker) {
+            tracing::error!(place, "a worker does not begin its sessions");
+            self.lost(place, Fate::Alive, &mut ended);
+        }
         while let Some(waits) = self.homeless.pop_front_if(|waits| waits.until <= now) {
             let mut given = waits.given;
             let _ = given.stream.write(LAST_WORDS);
@@ -453,11 +477,12 @@ mod tests {
         let worker = bench.worker();
         let _client = bench.give(0);
         worker.send(b"\x01\x09", &[]).unwrap();
-        assert_eq!(bench.workers.read(0), []);
+        // The process lives, so that no other worker gets the session.
+        assert_eq!(bench.workers.read(0), tickets(&[0]));
         assert!(!bench.workers.has_room());
-        assert_eq!(bench.workers.sessions(), 1);
+        assert_eq!(bench.workers.sessions(), 0);
         let next = bench.worker();
-        assert_eq!(taken(&next), Some(1));
+        assert_eq!(taken(&next), None);
     }
 
     #[test]
@@ -477,6 +502,20 @@ mod tests {
         assert_eq!(bench.workers.place(Token(101)), Some(0));
         assert_eq!(bench.workers.place(Token(102)), None);
         assert_eq!(bench.workers.place(Token(100)), None);
+    }
+
+    #[test]
+    fn a_worker_that_does_not_begin_is_given_up() {
+        let mut bench = Bench::new(5);
+        let first = bench.worker();
+        let _client = bench.give(7);
+        assert_eq!(bench.workers.give_up(NOW), []);
+        let second = bench.worker();
+        let ended = bench.workers.give_up(NOW + BEGIN_PATIENCE);
+        assert_eq!(ended, tickets(&[7]));
+        // The packet is still in the queue of the first, whose connection is closed.
+        assert_eq!((taken(&first), taken(&second)), (Some(1), None));
+        assert!(first.receive(&mut [0; 8]).unwrap().is_none());
     }
 
     #[test]
