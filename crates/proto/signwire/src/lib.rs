@@ -6,6 +6,9 @@
 //! Requests may be pipelined; an answer carries the number of its request. Lengths are checked before
 //! memory is taken.
 //!
+//! The front of port 25 asks for the certificates that it shows to clients ([`Request::Certificate`]), one by one, and for the
+//! signatures of handshakes ([`Request::Handshake`]).
+//!
 //! Every frame, little endian; `str` is a u8 length and that many octets of ASCII:
 //!
 //! ```text
@@ -16,11 +19,18 @@
 //! 14      by kind:
 //!    1 KEYS       str domain
 //!    2 SIGN       u8 algorithm, str domain, str selector, octets to sign (the rest)
+//!    3 CERTIFICATE  u16 index
+//!    4 HANDSHAKE  u16 scheme, 32 octets fingerprint, octets to sign (the rest)
 //!    129 KEYS     u32 how long this holds in ms, u8 count, each: u8 algorithm, str selector
 //!    130 SIGNED   the signature (the rest)
+//!    131 CERTIFICATE  u64 revision, u16 number of certificates, and unless the index is beyond them:
+//!                 str server name (empty: for clients that ask for no known name), 32 octets fingerprint,
+//!                 u8 count, u16 scheme each; u8 count, each: u32 length and that many octets of DER,
+//!                 the server's own certificate first
 //!    255 REFUSED  u8 reason
 //! algorithm: 1 rsa-sha256 (RFC 6376 section 3.3.1), 2 ed25519-sha256 (RFC 8463)
 //! reason: 1 no such key, 2 not understood, 3 the signature failed
+//! scheme: a SignatureScheme (RFC 8446 section 4.2.3); fingerprint: SHA-256 of the server's own certificate in DER
 //! ```
 //!
 //! ```
@@ -42,8 +52,11 @@
     )
 )]
 
+mod certificate;
 #[cfg(test)]
 mod tests;
+
+pub use certificate::{CHAIN_MAX, Certificate, Fingerprint, SCHEMES_MAX};
 
 /// The protocol version of this code.
 pub const VERSION: u8 = 1;
@@ -59,8 +72,11 @@ const HEAD_OCTETS: usize = 10;
 
 const KEYS: u8 = 1;
 const SIGN: u8 = 2;
+const CERTIFICATE: u8 = 3;
+const HANDSHAKE: u8 = 4;
 const KEYS_ANSWER: u8 = 129;
 const SIGNED: u8 = 130;
+const CERTIFICATE_ANSWER: u8 = 131;
 const REFUSED: u8 = 255;
 
 /// A malformed frame: the other side's fault, after which the connection is unusable.
@@ -169,6 +185,20 @@ pub enum Request<'a> {
         /// The octets to sign, at most [`SIGN_OCTETS_MAX`].
         octets: &'a [u8],
     },
+    /// Asks for a certificate that clients may be shown.
+    Certificate {
+        /// From 0 on.
+        index: u16,
+    },
+    /// Sign these octets of a TLS handshake.
+    Handshake {
+        /// The scheme of the signature (RFC 8446 section 4.2.3).
+        scheme: u16,
+        /// The certificate whose key signs.
+        certificate: Fingerprint,
+        /// The octets to sign, at most [`SIGN_OCTETS_MAX`].
+        octets: &'a [u8],
+    },
 }
 
 impl<'a> Request<'a> {
@@ -185,6 +215,18 @@ impl<'a> Request<'a> {
                 out.push(algorithm.code());
                 text(out, domain);
                 text(out, selector);
+                out.extend_from_slice(octets);
+            }),
+            Self::Certificate { index } => frame(out, CERTIFICATE, number, |out| {
+                out.extend_from_slice(&index.to_le_bytes());
+            }),
+            Self::Handshake {
+                scheme,
+                certificate,
+                octets,
+            } => frame(out, HANDSHAKE, number, |out| {
+                out.extend_from_slice(&scheme.to_le_bytes());
+                out.extend_from_slice(certificate);
                 out.extend_from_slice(octets);
             }),
         }
@@ -206,6 +248,16 @@ impl<'a> Request<'a> {
                 algorithm: Algorithm::of(content.octet()?)?,
                 domain: content.text()?,
                 selector: content.text()?,
+                octets: content.0,
+            }),
+            CERTIFICATE => {
+                let index = u16::from_le_bytes(content.array()?);
+                content.end()?;
+                Ok(Self::Certificate { index })
+            }
+            HANDSHAKE => Ok(Self::Handshake {
+                scheme: u16::from_le_bytes(content.array()?),
+                certificate: content.array()?,
                 octets: content.0,
             }),
             other => Err(WireError::Kind(other)),
@@ -256,6 +308,15 @@ pub enum Answer {
     },
     /// The signature.
     Signed(Vec<u8>),
+    /// A certificate.
+    Certificate {
+        /// Another one for every other list of certificates.
+        revision: u64,
+        /// The length of the list.
+        count: u16,
+        /// None beyond the list.
+        certificate: Option<Certificate>,
+    },
     /// Not done.
     Refused(Reason),
 }
@@ -276,6 +337,17 @@ impl Answer {
             Self::Signed(signature) => {
                 frame(out, SIGNED, number, |out| out.extend_from_slice(signature));
             }
+            Self::Certificate {
+                revision,
+                count,
+                certificate,
+            } => frame(out, CERTIFICATE_ANSWER, number, |out| {
+                out.extend_from_slice(&revision.to_le_bytes());
+                out.extend_from_slice(&count.to_le_bytes());
+                if let Some(certificate) = certificate {
+                    certificate.encode(out);
+                }
+            }),
             Self::Refused(reason) => frame(out, REFUSED, number, |out| out.push(reason.code())),
         }
     }
@@ -304,6 +376,20 @@ impl Answer {
                 Ok(Self::Keys { holds_ms, keys })
             }
             SIGNED => Ok(Self::Signed(content.0.to_vec())),
+            CERTIFICATE_ANSWER => {
+                let revision = u64::from_le_bytes(content.array()?);
+                let count = u16::from_le_bytes(content.array()?);
+                let certificate = match content.0 {
+                    [] => None,
+                    _ => Some(Certificate::decode(&mut content)?),
+                };
+                content.end()?;
+                Ok(Self::Certificate {
+                    revision,
+                    count,
+                    certificate,
+                })
+            }
             REFUSED => {
                 let code = content.octet()?;
                 content.end()?;

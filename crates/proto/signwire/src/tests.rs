@@ -51,6 +51,116 @@ fn golden_octets_of_version_1() {
     assert_eq!(octets, expected);
 }
 
+fn certificate() -> Answer {
+    Answer::Certificate {
+        revision: 5,
+        count: 2,
+        certificate: Some(Certificate {
+            name: "a.b".to_owned(),
+            fingerprint: [7; 32],
+            schemes: vec![0x0403],
+            chain: vec![b"own".to_vec(), b"ca".to_vec()],
+        }),
+    }
+}
+
+#[test]
+fn golden_octets_of_certificates_and_handshakes() {
+    let mut octets = Vec::new();
+    Request::Certificate { index: 0x0102 }.encode(4, &mut octets);
+    assert_eq!(octets, [12, 0, 0, 0, 1, 3, 4, 0, 0, 0, 0, 0, 0, 0, 2, 1]);
+    octets.clear();
+    let handshake = Request::Handshake {
+        scheme: 0x0804,
+        certificate: [9; 32],
+        octets: b"xy",
+    };
+    handshake.encode(5, &mut octets);
+    let expected = [
+        &[46, 0, 0, 0, 1, 4, 5, 0, 0, 0, 0, 0, 0, 0, 4, 8][..],
+        &[9; 32],
+        b"xy",
+    ]
+    .concat();
+    assert_eq!(octets, expected);
+    octets.clear();
+    certificate().encode(6, &mut octets);
+    let expected = [
+        &[73, 0, 0, 0, 1, 131, 6, 0, 0, 0, 0, 0, 0, 0][..],
+        &[5, 0, 0, 0, 0, 0, 0, 0, 2, 0],
+        b"\x03a.b",
+        &[7; 32],
+        &[1, 3, 4],
+        b"\x02\x03\0\0\0own\x02\0\0\0ca",
+    ]
+    .concat();
+    assert_eq!(octets, expected);
+}
+
+#[test]
+fn certificates_decode_to_equal_ones_and_no_cut_one_does() {
+    let mut octets = Vec::new();
+    certificate().encode(6, &mut octets);
+    let frame = Frame::read(&octets).unwrap().unwrap();
+    assert_eq!(Answer::decode(&frame), Ok(certificate()));
+    for content in 11..frame.content.len() {
+        let cut = Frame {
+            content: &frame.content[..content],
+            ..frame
+        };
+        assert_eq!(Answer::decode(&cut), Err(WireError::Content), "{content}");
+    }
+    let beyond = Answer::Certificate {
+        revision: 1,
+        count: 0,
+        certificate: None,
+    };
+    octets.clear();
+    beyond.encode(6, &mut octets);
+    let frame = Frame::read(&octets).unwrap().unwrap();
+    assert_eq!(Answer::decode(&frame), Ok(beyond));
+}
+
+#[test]
+fn a_chain_has_a_bound() {
+    let mut octets = Vec::new();
+    let Answer::Certificate {
+        revision,
+        count,
+        certificate: Some(mut long),
+    } = certificate()
+    else {
+        unreachable!()
+    };
+    long.chain = vec![Vec::new(); CHAIN_MAX + 1];
+    long.schemes = vec![1; SCHEMES_MAX + 1];
+    let certificate = Some(long);
+    let answer = Answer::Certificate {
+        revision,
+        count,
+        certificate,
+    };
+    answer.encode(1, &mut octets);
+    let frame = Frame::read(&octets).unwrap().unwrap();
+    let Ok(Answer::Certificate {
+        certificate: Some(cut),
+        ..
+    }) = Answer::decode(&frame)
+    else {
+        panic!("expected a certificate")
+    };
+    assert_eq!(
+        (cut.chain.len(), cut.schemes.len()),
+        (CHAIN_MAX, SCHEMES_MAX)
+    );
+    // 14 octets of head, 10 of the list, 4 of the name, 32 of the fingerprint: the count of schemes.
+    for count in [SCHEMES_MAX as u8 + 1, u8::MAX] {
+        octets[60] = count;
+        let frame = Frame::read(&octets).unwrap().unwrap();
+        assert_eq!(Answer::decode(&frame), Err(WireError::Content));
+    }
+}
+
 #[test]
 fn every_cut_waits_for_more_and_every_length_is_checked() {
     let mut octets = Vec::new();
