@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use vere_net::acme::{Acme, AcmeError, AcmeOptions};
 use vere_net::tls::{
-    CertificateFiles, ServerStream, ServerTls as Server, ServerTlsOptions, TlsError,
+    CertificateFiles, Keyring, ServerStream, ServerTls as Server, ServerTlsOptions, TlsError,
 };
 use vere_settings::Settings;
 use vere_smtp::server::TlsInfo;
@@ -48,6 +48,22 @@ impl Error for ServerTlsError {
     }
 }
 
+/// Loads the certificates that the settings name, and their keys; there may be none.
+///
+/// # Errors
+/// When a file is missing or wrong, and none that could be used is kept.
+pub fn keyring(settings: &Settings) -> Result<Keyring, ServerTlsError> {
+    Ok(Keyring::new(options(settings)?)?)
+}
+
+/// Loads the certificates of other settings.
+///
+/// # Errors
+/// As [`keyring`]; then nothing changes.
+pub fn reload(keyring: &Keyring, settings: &Settings) -> Result<(), ServerTlsError> {
+    Ok(keyring.reload_with(options(settings)?)?)
+}
+
 impl From<TlsError> for ServerTlsError {
     fn from(error: TlsError) -> Self {
         Self::Certificates(error)
@@ -72,14 +88,12 @@ impl ServerTls {
     /// # Errors
     /// As [`new`](Self::new); then nothing changes.
     pub fn reload(&self, settings: &Settings) -> Result<(), ServerTlsError> {
-        Ok(self.0.reload_with(options(settings)?)?)
+        reload(self.0.keyring(), settings)
     }
 
     /// Takes over files that have changed now.
     pub fn look(&self) {
-        if let Err(error) = self.0.reload_if_changed() {
-            tracing::error!(%error, "certificates kept: the new ones cannot be used");
-        }
+        self.0.keyring().look();
     }
 
     /// Takes over files that change, for ever.
@@ -89,12 +103,12 @@ impl ServerTls {
 
     /// Whether there is a certificate to show.
     pub fn available(&self) -> bool {
-        self.0.has_certificate()
+        self.0.keyring().has_certificate()
     }
 
     /// When the certificates shown end, by the path of their file.
     pub fn certificate_ends(&self) -> Vec<(PathBuf, Timestamp)> {
-        self.0.certificate_ends()
+        self.0.keyring().certificate_ends()
     }
 
     /// Does the handshake as server.

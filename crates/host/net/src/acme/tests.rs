@@ -61,8 +61,11 @@ async fn a_certificate_is_ordered_stored_and_served() {
     })
     .expect("nothing there yet is no error");
     setup.acme.obtain().await.expect("a good authority");
-    server.reload().expect("chain and key in one file");
-    assert!(server.has_certificate());
+    server
+        .keyring()
+        .reload()
+        .expect("chain and key in one file");
+    assert!(server.keyring().has_certificate());
 
     let leaf = Leaf::of_file(&setup.certificate()).expect("a certificate");
     assert_eq!(leaf.names, ["mx.test", "mail.test"]);

@@ -12,10 +12,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
+use sha2::{Digest as _, Sha256};
 use vere_units::Timestamp;
 
 use super::server::{CertificateFiles, ServerTlsOptions};
-use super::{TlsError, Validity, provider};
+use super::{Fingerprint, TlsError, Validity, provider};
 use crate::aside::write_private;
 
 /// Octets read of one PEM file; the largest chains have some 20 KiB, root bundles some 300 KiB.
@@ -159,6 +160,7 @@ pub(super) type Loader = fn(&CertificateFiles) -> Result<CertifiedKey, TlsError>
 pub(super) struct Set {
     default: Option<Arc<CertifiedKey>>,
     by_name: HashMap<String, Arc<CertifiedKey>>,
+    by_fingerprint: HashMap<Fingerprint, Arc<CertifiedKey>>,
     /// When the certificate of each file ends.
     ends: Vec<(PathBuf, Timestamp)>,
 }
@@ -170,12 +172,14 @@ impl Set {
         if let Some(files) = &options.default {
             set.default = load_present(files, load)?;
             set.note_end(files, set.default.clone().as_deref());
+            set.note_fingerprint(set.default.clone().as_ref());
         }
         for (name, files) in &options.sni {
             let Some(certified) = load_present(files, load)? else {
                 continue;
             };
             set.note_end(files, Some(&certified));
+            set.note_fingerprint(Some(&certified));
             // Without a default the first certificate serves clients that request no known name.
             set.default.get_or_insert_with(|| Arc::clone(&certified));
             set.by_name.insert(name.to_ascii_lowercase(), certified);
@@ -194,6 +198,20 @@ impl Set {
         }
     }
 
+    fn note_fingerprint(&mut self, certified: Option<&Arc<CertifiedKey>>) {
+        if let Some(certified) = certified
+            && let Some(fingerprint) = fingerprint(certified)
+        {
+            self.by_fingerprint
+                .insert(fingerprint, Arc::clone(certified));
+        }
+    }
+
+    /// The certificate with this fingerprint.
+    pub(super) fn with(&self, fingerprint: &Fingerprint) -> Option<&Arc<CertifiedKey>> {
+        self.by_fingerprint.get(fingerprint)
+    }
+
     /// When the certificate of each file ends, each file once.
     pub(super) fn ends(&self) -> &[(PathBuf, Timestamp)] {
         &self.ends
@@ -201,6 +219,32 @@ impl Set {
 
     pub(super) fn is_empty(&self) -> bool {
         self.default.is_none()
+    }
+
+    /// The set of these certificates, each with its name or without one.
+    pub(super) fn of(
+        certificates: impl IntoIterator<Item = (Option<String>, CertifiedKey)>,
+    ) -> Self {
+        let mut set = Self::default();
+        for (name, certified) in certificates {
+            let certified = Arc::new(certified);
+            match name {
+                None => set.default = Some(certified),
+                Some(name) => {
+                    set.default.get_or_insert_with(|| Arc::clone(&certified));
+                    set.by_name.insert(name, certified);
+                }
+            }
+        }
+        set
+    }
+
+    /// Every certificate with its name; the default has none.
+    pub(super) fn named(&self) -> impl Iterator<Item = (Option<&str>, &Arc<CertifiedKey>)> {
+        let default = self.default.iter().map(|certified| (None, certified));
+        let named =
+            |(name, certified)| -> (Option<&str>, _) { (Some(String::as_str(name)), certified) };
+        default.chain(self.by_name.iter().map(named))
     }
 
     /// The certificate for a name: exactly, by a wildcard for its first label, or the default.
@@ -212,6 +256,11 @@ impl Set {
         };
         exact.or_else(wildcard).or(self.default.as_ref()).cloned()
     }
+}
+
+/// The fingerprint of the server's own certificate.
+pub(super) fn fingerprint(certified: &CertifiedKey) -> Option<Fingerprint> {
+    Some(Sha256::digest(certified.cert.first()?).into())
 }
 
 fn load_present(
@@ -226,19 +275,25 @@ fn load_present(
     }
 }
 
-/// The set in use; replaced whole.
+/// The set in use, replaced whole, and the one before.
 #[derive(Debug, Default)]
 pub(super) struct Certificates {
-    set: RwLock<Arc<Set>>,
+    sets: RwLock<(Arc<Set>, Arc<Set>)>,
 }
 
 impl Certificates {
     pub(super) fn current(&self) -> Arc<Set> {
-        Arc::clone(&self.set.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.sets.read().unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    pub(super) fn previous(&self) -> Arc<Set> {
+        Arc::clone(&self.sets.read().unwrap_or_else(PoisonError::into_inner).1)
     }
 
     pub(super) fn replace(&self, set: Set) {
-        *self.set.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
+        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
+        let previous = std::mem::replace(&mut sets.0, Arc::new(set));
+        sets.1 = previous;
     }
 }
 
@@ -250,9 +305,23 @@ impl ResolvesServerCert for Certificates {
 }
 
 /// Distinguishes contents of a file without reading the file; `None` for a missing file.
-pub(super) type Fingerprint = Option<(u64, i64, i64, u64)>;
+pub(super) type FileStamp = Option<(u64, i64, i64, u64)>;
 
-pub(super) fn fingerprint(path: &Path) -> Fingerprint {
+/// The same for several files.
+pub(super) type Stamp = Vec<FileStamp>;
+
+/// The stamp of all files of the options.
+pub(super) fn stamp(options: &ServerTlsOptions) -> Stamp {
+    let named = options.sni.iter().map(|(_, files)| files);
+    options
+        .default
+        .iter()
+        .chain(named)
+        .flat_map(|files| [file_stamp(&files.certificate), file_stamp(&files.key)])
+        .collect()
+}
+
+pub(super) fn file_stamp(path: &Path) -> FileStamp {
     let metadata = fs::metadata(path).ok()?;
     Some((
         metadata.ino(),

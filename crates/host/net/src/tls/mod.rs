@@ -6,6 +6,8 @@
 //! - [`ClientTls`] connects, either refusing a certificate that is not valid for the next hop's name, or
 //!   continuing and recording the result in [`TlsInfo`] (opportunistic TLS, RFC 7435).
 //! - [`Dane`] verifies a next hop by TLSA records that DNSSEC has proven, instead of by roots.
+//! - [`TlsProxy`] encrypts connections in threads of its own; the keys may be in another process
+//!   ([`Keyring`] there, [`RemoteCertificates`] here).
 //! - [`MutualTls`] is for connections between our own processes, where both sides show a certificate.
 //!
 //! TLS 1.2 and 1.3 with the ring provider; sessions are resumed by tickets. A handshake has a time limit of
@@ -18,7 +20,11 @@ mod certificates;
 mod client;
 mod dane;
 mod error;
+mod handshake;
+mod keyring;
 mod mutual;
+mod proxy;
+mod remote;
 mod server;
 mod validity;
 
@@ -32,7 +38,10 @@ pub use certificates::check as check_files;
 pub use client::{ClientTls, ConnectTlsError, Roots, Verification};
 pub use dane::{Dane, TLSA_RECORDS_MAX, Tlsa};
 pub use error::TlsError;
+pub use keyring::{Fingerprint, Keyring, NotSigned, Shown};
 pub use mutual::{Line, MutualTls, MutualTlsOptions};
+pub use proxy::{Job, ProxyOptions, Secured, TlsProxy};
+pub use remote::{KeyHolder, RemoteCertificates};
 pub use server::{CertificateFiles, Reload, ServerTls, ServerTlsOptions};
 pub use validity::{Leaf, Validity};
 

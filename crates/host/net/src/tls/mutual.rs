@@ -27,7 +27,7 @@ use rustls::{
 };
 use vere_units::Timestamp;
 
-use super::certificates::{Fingerprint, Loader, fingerprint, load, load_or_kept};
+use super::certificates::{FileStamp, Loader, file_stamp, load, load_or_kept};
 use super::{CertificateFiles, Roots, TlsError, Validity, provider};
 
 /// Octets of ciphertext read at once, and kept at most while the reader of the plaintext waits: two
@@ -62,7 +62,7 @@ struct Inner {
 struct State {
     keys: Keys,
     /// The fingerprints of the files at the last attempt to load, successful or not.
-    attempted: [Fingerprint; 3],
+    attempted: [FileStamp; 3],
 }
 
 #[derive(Clone)]
@@ -162,9 +162,9 @@ impl MutualTls {
 }
 
 impl MutualTlsOptions {
-    fn fingerprints(&self) -> [Fingerprint; 3] {
+    fn fingerprints(&self) -> [FileStamp; 3] {
         let files = &self.files;
-        [&files.certificate, &files.key, &self.ca].map(|path| fingerprint(path))
+        [&files.certificate, &files.key, &self.ca].map(|path| file_stamp(path))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ServerConfig;
@@ -11,12 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use vere_units::Timestamp;
 
-use super::certificates::{
-    Certificates, Fingerprint, Loader, Set, fingerprint, load, load_or_kept,
-};
-use super::{HANDSHAKE_TIMEOUT, PeerCertificate, TlsError, TlsInfo, provider};
+use super::certificates::Certificates;
+use super::{HANDSHAKE_TIMEOUT, Keyring, PeerCertificate, TlsError, TlsInfo, provider};
 
 /// A certificate chain, the server's own first, and its private key, both PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +64,7 @@ impl Default for ServerTlsOptions {
     }
 }
 
-/// Whether [`ServerTls::reload_if_changed`] did anything.
+/// Whether [`Keyring::reload_if_changed`] did anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload {
     /// No file has changed since the last attempt.
@@ -79,25 +76,14 @@ pub enum Reload {
 /// Accepts TLS connections; clones share certificates and tickets.
 #[derive(Clone)]
 pub struct ServerTls {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
     acceptor: TlsAcceptor,
-    certificates: Arc<Certificates>,
-    state: Mutex<State>,
-}
-
-struct State {
-    options: ServerTlsOptions,
-    /// The fingerprints of the files at the last attempt to load, successful or not.
-    attempted: Vec<Fingerprint>,
+    keyring: Arc<Keyring>,
 }
 
 impl std::fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerTls")
-            .field("options", &self.state().options)
+            .field("keyring", &self.keyring)
             .finish_non_exhaustive()
     }
 }
@@ -106,97 +92,26 @@ impl ServerTls {
     /// Loads all certificates.
     ///
     /// # Errors
-    /// A required file is missing or invalid, or a key does not fit its certificate, and there is no
-    /// copy of earlier files.
+    /// As [`Keyring::new`], or the TLS library refuses.
     pub fn new(options: ServerTlsOptions) -> Result<Self, TlsError> {
-        let library = |source| TlsError::Library { source };
-        let certificates = Arc::new(Certificates::default());
-        let resolver = Arc::clone(&certificates);
-        let mut config = ServerConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .map_err(library)?
-            .with_no_client_auth()
-            .with_cert_resolver(resolver);
-        config.ticketer = Ticketer::new().map_err(library)?;
-        let state = State {
-            options: options.clone(),
-            attempted: Vec::new(),
-        };
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let inner = Inner {
-            acceptor,
-            certificates,
-            state: Mutex::new(state),
-        };
-        let tls = Self {
-            inner: Arc::new(inner),
-        };
-        tls.replace(options, load_or_kept)?;
-        Ok(tls)
+        let keyring = Arc::new(Keyring::new(options)?);
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(config(keyring.certificates())?)),
+            keyring,
+        })
     }
 
-    /// Whether there is a certificate: without one STARTTLS must not be offered.
+    /// The certificates and their keys.
     #[must_use]
-    pub fn has_certificate(&self) -> bool {
-        !self.inner.certificates.current().is_empty()
-    }
-
-    /// When the certificates in use end, by the path of their file.
-    #[must_use]
-    pub fn certificate_ends(&self) -> Vec<(PathBuf, Timestamp)> {
-        self.inner.certificates.current().ends().to_vec()
-    }
-
-    /// Loads all files again; on an error the certificates in use stay.
-    ///
-    /// # Errors
-    /// As [`Self::reload_with`].
-    pub fn reload(&self) -> Result<(), TlsError> {
-        let options = self.state().options.clone();
-        self.reload_with(options)
-    }
-
-    /// Loads the files of other options; on an error the certificates and options in use stay.
-    ///
-    /// # Errors
-    /// As [`Self::new`]; copies do not serve.
-    pub fn reload_with(&self, options: ServerTlsOptions) -> Result<(), TlsError> {
-        self.replace(options, load)
-    }
-
-    fn replace(&self, options: ServerTlsOptions, load: Loader) -> Result<(), TlsError> {
-        let mut state = self.state();
-        // Taken before reading: a change in between shows at the next look.
-        state.attempted = fingerprints(&options);
-        let set = Set::load(&options, load)?;
-        state.options = options;
-        self.inner.certificates.replace(set);
-        Ok(())
-    }
-
-    /// Loads all files again when one has changed since the last attempt. Costs one `stat` a file;
-    /// meant to be called every minute or so.
-    ///
-    /// # Errors
-    /// As [`Self::reload_with`]; once for each change of the files.
-    pub fn reload_if_changed(&self) -> Result<Reload, TlsError> {
-        let state = self.state();
-        if fingerprints(&state.options) == state.attempted {
-            return Ok(Reload::Unchanged);
-        }
-        drop(state);
-        self.reload().map(|()| Reload::Loaded)
+    pub fn keyring(&self) -> &Keyring {
+        &self.keyring
     }
 
     /// Checks for changed files at each `interval`, for ever, and logs the result.
     pub async fn watch(&self, interval: Duration) {
         loop {
             tokio::time::sleep(interval).await;
-            match self.reload_if_changed() {
-                Ok(Reload::Unchanged) => {}
-                Ok(Reload::Loaded) => tracing::info!("certificates loaded"),
-                Err(error) => tracing::error!(%error, "old certificates stay in use"),
-            }
+            self.keyring.look();
         }
     }
 
@@ -209,8 +124,8 @@ impl ServerTls {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let limit = self.state().options.handshake_timeout;
-        let accepting = Box::pin(self.inner.acceptor.accept(stream));
+        let limit = self.keyring.handshake_timeout();
+        let accepting = Box::pin(self.acceptor.accept(stream));
         let stream = match timeout(limit, accepting).await {
             Ok(accepted) => accepted?,
             Err(_) => return Err(io::ErrorKind::TimedOut.into()),
@@ -220,20 +135,16 @@ impl ServerTls {
         let info = TlsInfo::new(connection, sni, PeerCertificate::NotAsked);
         Ok((stream, info))
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.inner
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-fn fingerprints(options: &ServerTlsOptions) -> Vec<Fingerprint> {
-    options
-        .default
-        .iter()
-        .chain(options.sni.iter().map(|(_, files)| files))
-        .flat_map(|files| [fingerprint(&files.certificate), fingerprint(&files.key)])
-        .collect()
+/// The configuration of a server that shows certificates; sessions are resumed by tickets.
+pub(super) fn config(certificates: Arc<Certificates>) -> Result<ServerConfig, TlsError> {
+    let library = |source| TlsError::Library { source };
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(library)?
+        .with_no_client_auth()
+        .with_cert_resolver(certificates);
+    config.ticketer = Ticketer::new().map_err(library)?;
+    Ok(config)
 }

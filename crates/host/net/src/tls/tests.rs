@@ -13,13 +13,13 @@ use super::{
 };
 
 /// A folder with a certificate authority in `ca.pem`.
-struct Authority {
+pub(super) struct Authority {
     dir: tempfile::TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("random");
@@ -29,12 +29,12 @@ impl Authority {
         Self { dir, issuer }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// Writes `file.pem` and `file.key` for a server name.
-    fn issue(&self, file: &str, name: &str) -> CertificateFiles {
+    pub(super) fn issue(&self, file: &str, name: &str) -> CertificateFiles {
         let files = CertificateFiles::new(
             self.path(&format!("{file}.pem")),
             self.path(&format!("{file}.key")),
@@ -284,24 +284,30 @@ async fn changed_files_are_loaded_and_wrong_ones_leave_the_old() {
     let server = server(files.clone(), Vec::new());
     let client = authority.client(Verification::Required);
     assert_eq!(
-        server.reload_if_changed().expect("nothing new"),
+        server.keyring().reload_if_changed().expect("nothing new"),
         Reload::Unchanged
     );
 
     let good = fs::read(&files.key).expect("written");
     let foreign = other.issue("mx", "mx.test");
     fs::copy(&foreign.key, &files.key).expect("room");
-    let error = server.reload_if_changed().expect_err("a key of another");
+    let error = server
+        .keyring()
+        .reload_if_changed()
+        .expect_err("a key of another");
     assert!(matches!(error, TlsError::Mismatch { .. }), "{error}");
     assert!(
         error.to_string().contains(&*files.key.to_string_lossy()),
         "{error}"
     );
     assert_eq!(
-        server.reload_if_changed().expect("said once"),
+        server.keyring().reload_if_changed().expect("said once"),
         Reload::Unchanged
     );
-    assert!(server.reload().is_err(), "on demand it is said again");
+    assert!(
+        server.keyring().reload().is_err(),
+        "on demand it is said again"
+    );
     meet(&server, &client, "mx.test")
         .await
         .expect("the old one serves");
@@ -309,7 +315,7 @@ async fn changed_files_are_loaded_and_wrong_ones_leave_the_old() {
     fs::write(&files.key, good).expect("room");
     authority.issue("mx", "new.test");
     assert_eq!(
-        server.reload_if_changed().expect("good files"),
+        server.keyring().reload_if_changed().expect("good files"),
         Reload::Loaded
     );
     meet(&server, &client, "new.test")
@@ -327,15 +333,15 @@ async fn files_may_be_missing_until_they_come() {
     let mut files = CertificateFiles::new(authority.path("mx.pem"), authority.path("mx.key"));
     files.may_be_missing = true;
     let server = server(files, Vec::new());
-    assert!(!server.has_certificate());
+    assert!(!server.keyring().has_certificate());
     let client = authority.client(Verification::Required);
     assert!(meet(&server, &client, "mx.test").await.is_err());
     authority.issue("mx", "mx.test");
     assert_eq!(
-        server.reload_if_changed().expect("good files"),
+        server.keyring().reload_if_changed().expect("good files"),
         Reload::Loaded
     );
-    assert!(server.has_certificate());
+    assert!(server.keyring().has_certificate());
     meet(&server, &client, "mx.test")
         .await
         .expect("now it serves");
@@ -426,14 +432,17 @@ fn a_start_takes_what_could_be_used_last_and_a_reload_does_not() {
     assert_eq!(mode(kept.parent().expect("a folder")), 0o700);
 
     fs::write(&files.key, "garbage").expect("room");
-    server.reload().expect_err("the key is no key");
-    let ends = server.certificate_ends();
+    server.keyring().reload().expect_err("the key is no key");
+    let ends = server.keyring().certificate_ends();
     let again = ServerTls::new(options.clone()).expect("the copy serves");
-    assert_eq!(again.certificate_ends(), ends);
+    assert_eq!(again.keyring().certificate_ends(), ends);
     // Once they are right again they are taken, and kept.
     let old = fs::read(&kept).expect("kept");
     authority.issue("mx", "mx.test");
-    assert_eq!(again.reload_if_changed().expect("right"), Reload::Loaded);
+    assert_eq!(
+        again.keyring().reload_if_changed().expect("right"),
+        Reload::Loaded
+    );
     assert_ne!(fs::read(&kept).expect("kept"), old);
     check_files(&CertificateFiles::new(&kept, &kept)).expect("a pair");
 }

@@ -1,0 +1,144 @@
+//! A TLS proxy in threads: the owner of a connection gives it away and has the plaintext at a socket pair.
+//!
+//! A few threads carry out handshakes and carry octets, each with a loop over its connections, so that a handshake delays only
+//! connections that are encrypted. The owner hears when a handshake is done; the end of a connection, also by a handshake that fails, is the end
+//! of the plaintext.
+
+mod session;
+mod thread;
+
+use std::fmt;
+use std::io;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use mio::{Poll, Waker};
+
+use super::server::config;
+use super::{HANDSHAKE_TIMEOUT, RemoteCertificates, TlsError, TlsInfo};
+use thread::{Thread, WAKE};
+
+/// How many threads there are, and how long a client may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxyOptions {
+    /// Threads, at least one.
+    pub threads: usize,
+    /// The longest time of a handshake.
+    pub handshake_timeout: Duration,
+    /// How long a client may take what the owner has said before it closed.
+    pub linger: Duration,
+}
+
+impl Default for ProxyOptions {
+    fn default() -> Self {
+        Self {
+            threads: 2,
+            handshake_timeout: HANDSHAKE_TIMEOUT,
+            linger: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A connection to be encrypted.
+#[derive(Debug)]
+pub struct Job {
+    /// The owner's name of the connection.
+    pub number: u64,
+    /// The client, whose next octet begins a handshake.
+    pub client: TcpStream,
+    /// The proxy's end of the socket pair, not blocking.
+    pub plain: UnixStream,
+}
+
+/// Hears of handshakes that are done, from any thread.
+pub type Secured = Arc<dyn Fn(u64, TlsInfo) + Send + Sync>;
+
+/// The threads.
+pub struct TlsProxy {
+    threads: Vec<Order>,
+    next: usize,
+    open: Arc<AtomicUsize>,
+}
+
+struct Order {
+    jobs: Sender<Job>,
+    waker: Waker,
+}
+
+impl fmt::Debug for TlsProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsProxy")
+            .field("threads", &self.threads.len())
+            .field("open", &self.open())
+            .finish_non_exhaustive()
+    }
+}
+
+impl TlsProxy {
+    /// Starts the threads, which end with the proxy.
+    ///
+    /// # Errors
+    /// When the system gives no thread, or the TLS library refuses ([`TlsError`]).
+    pub fn start(
+        certificates: &RemoteCertificates,
+        options: ProxyOptions,
+        secured: &Secured,
+    ) -> io::Result<Self> {
+        let refused = |error: TlsError| io::Error::other(error);
+        let config = Arc::new(config(certificates.certificates()).map_err(refused)?);
+        let open = Arc::new(AtomicUsize::new(0));
+        let start = |number: usize| {
+            let poll = Poll::new()?;
+            let waker = Waker::new(poll.registry(), WAKE)?;
+            let (jobs, taken) = std::sync::mpsc::channel();
+            let config = Arc::clone(&config);
+            let shared = (Arc::clone(secured), Arc::clone(&open));
+            let thread = Thread::new(poll, taken, config, options, shared);
+            std::thread::Builder::new()
+                .name(format!("tls-{number}"))
+                .spawn(move || thread.run())?;
+            Ok(Order { jobs, waker })
+        };
+        Ok(Self {
+            threads: (0..options.threads.max(1))
+                .map(start)
+                .collect::<io::Result<_>>()?,
+            next: 0,
+            open,
+        })
+    }
+
+    /// Gives the next thread a connection. A connection that no thread takes is closed, and so is its plaintext.
+    pub fn take(&mut self, job: Job) {
+        self.next = self.next.wrapping_add(1);
+        let place = self.next % self.threads.len().max(1);
+        if let Some(thread) = self.threads.get(place)
+            && thread.jobs.send(job).is_ok()
+        {
+            // The loop looks again by itself at the next event.
+            let _ = thread.waker.wake();
+        }
+    }
+
+    /// Number of connections that the threads have.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for TlsProxy {
+    fn drop(&mut self) {
+        for Order { jobs, waker } in self.threads.drain(..) {
+            drop(jobs);
+            let _ = waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

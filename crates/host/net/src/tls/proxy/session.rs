@@ -1,0 +1,267 @@
+//! One connection: octets of TLS on the side of the client, plaintext on the other.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::sync::Arc;
+
+use mio::net::{TcpStream, UnixStream};
+use rustls::{ServerConfig, ServerConnection};
+
+use super::super::{PeerCertificate, TlsInfo};
+
+/// Octets of plaintext that are carried at once.
+pub(super) const CHUNK_OCTETS: usize = 16 * 1024;
+/// Rounds before other connections have their turn.
+const ROUNDS_MAX: usize = 16;
+
+/// What a connection needs next.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// The kernel tells when more can be done.
+    Wait,
+    /// More can be done at once; others come first.
+    Again,
+    /// The connection is over.
+    Over,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) number: u64,
+    tls: ServerConnection,
+    pub(super) client: Side<TcpStream>,
+    pub(super) plain: Side<UnixStream>,
+    /// Plaintext for the owner, and how much of it was written.
+    received: Vec<u8>,
+    written: usize,
+    /// The owner knows that the handshake is done.
+    is_open: bool,
+    /// The connection goes on without an event.
+    pub(super) is_busy: bool,
+}
+
+/// A socket, and what the kernel has said about it.
+#[derive(Debug)]
+pub(super) struct Side<S> {
+    pub(super) socket: S,
+    can_read: bool,
+    can_write: bool,
+    /// The other end sends no more.
+    is_ended: bool,
+    /// Our end has said that no more comes.
+    is_shut: bool,
+}
+
+impl<S> Side<S> {
+    const fn new(socket: S) -> Self {
+        Self {
+            socket,
+            can_read: true,
+            can_write: true,
+            is_ended: false,
+            is_shut: false,
+        }
+    }
+
+    pub(super) const fn ready(&mut self, can_read: bool, can_write: bool) {
+        self.can_read |= can_read;
+        self.can_write |= can_write;
+    }
+}
+
+/// Whether anything was done, in one of the steps.
+type Progress = io::Result<bool>;
+
+impl Session {
+    /// # Errors
+    /// When the TLS library refuses.
+    pub(super) fn new(
+        number: u64,
+        config: Arc<ServerConfig>,
+        client: TcpStream,
+        plain: UnixStream,
+    ) -> Result<Self, rustls::Error> {
+        Ok(Self {
+            number,
+            tls: ServerConnection::new(config)?,
+            client: Side::new(client),
+            plain: Side::new(plain),
+            received: Vec::new(),
+            written: 0,
+            is_open: false,
+            is_busy: false,
+        })
+    }
+
+    /// Whether the handshake is under way.
+    pub(super) const fn is_shaking_hands(&self) -> bool {
+        !self.is_open
+    }
+
+    /// Carries octets in both directions as far as the sockets allow. `secured` hears when the handshake is done.
+    pub(super) fn turn(
+        &mut self,
+        scratch: &mut [u8; CHUNK_OCTETS],
+        secured: impl Fn(u64, TlsInfo),
+    ) -> Turn {
+        for _ in 0..ROUNDS_MAX {
+            let done = self.round(scratch, &secured);
+            match done {
+                Ok(true) => {}
+                Ok(false) if self.is_over() => return Turn::Over,
+                Ok(false) => return Turn::Wait,
+                Err(error) => {
+                    tracing::debug!(%error, "TLS connection broken");
+                    // The alert, if there is one, stands behind what was said before.
+                    while matches!(self.write_client(), Ok(true)) {}
+                    return Turn::Over;
+                }
+            }
+        }
+        Turn::Again
+    }
+
+    fn round(
+        &mut self,
+        scratch: &mut [u8; CHUNK_OCTETS],
+        secured: impl Fn(u64, TlsInfo),
+    ) -> Progress {
+        let mut done = self.read_client(scratch)?;
+        if !self.is_open && !self.tls.is_handshaking() {
+            self.is_open = true;
+            let sni = self.tls.server_name().map(str::to_owned);
+            let info = TlsInfo::new(&self.tls, sni, PeerCertificate::NotAsked);
+            secured(self.number, info);
+            done = true;
+        }
+        if self.is_open {
+            done |= self.write_plain()?;
+            done |= self.read_plain(scratch)?;
+        } else if self.plain.can_read {
+            // The owner writes nothing before it hears of the handshake; it may close.
+            done |= self.look_at_plain()?;
+        }
+        done |= self.write_client()?;
+        Ok(done)
+    }
+
+    /// Whether nothing more can come: the owner has ended, and the client has everything.
+    fn is_over(&self) -> bool {
+        let all_sent = self.plain.is_ended && !self.tls.wants_write();
+        all_sent || (self.client.is_ended && !self.is_open)
+    }
+
+    /// Reads from the client, unless the owner has not taken what came before.
+    fn read_client(&mut self, scratch: &mut [u8; CHUNK_OCTETS]) -> Progress {
+        if !self.received.is_empty() {
+            return Ok(false);
+        }
+        if self.take_plaintext(scratch)? {
+            return Ok(true);
+        }
+        if self.client.is_ended || !self.client.can_read {
+            return Ok(false);
+        }
+        match self.tls.read_tls(&mut self.client.socket) {
+            Ok(0) => self.client.is_ended = true,
+            Ok(_) => {}
+            Err(error) => return passed_over(error, &mut self.client.can_read),
+        }
+        let state = self.tls.process_new_packets().map_err(io::Error::other)?;
+        self.client.is_ended |= state.peer_has_closed();
+        self.take_plaintext(scratch)?;
+        Ok(true)
+    }
+
+    /// Takes plaintext that was decrypted.
+    fn take_plaintext(&mut self, scratch: &mut [u8; CHUNK_OCTETS]) -> Progress {
+        match self.tls.reader().read(scratch) {
+            Ok(octets) => {
+                let octets = scratch.get(..octets).unwrap_or_default();
+                self.received.extend_from_slice(octets);
+                Ok(!octets.is_empty())
+            }
+            // An end without notice of TLS is an end: SMTP has its own.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => passed_over(error, &mut true),
+        }
+    }
+
+    /// Writes plaintext to the owner, and the end behind it.
+    fn write_plain(&mut self) -> Progress {
+        let rest = self.received.get(self.written..).unwrap_or_default();
+        if rest.is_empty() {
+            let is_at_end = self.client.is_ended && !self.plain.is_shut;
+            if is_at_end {
+                self.plain.is_shut = true;
+                // The owner may be gone already.
+                let _ = self.plain.socket.shutdown(Shutdown::Write);
+            }
+            return Ok(is_at_end);
+        }
+        if !self.plain.can_write {
+            return Ok(false);
+        }
+        match self.plain.socket.write(rest) {
+            Ok(octets) => self.written = self.written.saturating_add(octets),
+            Err(error) => return passed_over(error, &mut self.plain.can_write),
+        }
+        if self.written >= self.received.len() {
+            // An idle connection holds no buffer.
+            (self.received, self.written) = (Vec::new(), 0);
+        }
+        Ok(true)
+    }
+
+    /// Reads plaintext of the owner, unless the client has not taken what came before.
+    fn read_plain(&mut self, scratch: &mut [u8; CHUNK_OCTETS]) -> Progress {
+        if !self.plain.can_read || self.plain.is_ended || self.tls.wants_write() {
+            return Ok(false);
+        }
+        match self.plain.socket.read(scratch) {
+            Ok(0) => {
+                self.plain.is_ended = true;
+                self.tls.send_close_notify();
+            }
+            Ok(octets) => {
+                let octets = scratch.get(..octets).unwrap_or_default();
+                self.tls.writer().write_all(octets)?;
+            }
+            Err(error) => return passed_over(error, &mut self.plain.can_read),
+        }
+        Ok(true)
+    }
+
+    fn look_at_plain(&mut self) -> Progress {
+        match self.plain.socket.read(&mut [0; 1]) {
+            Ok(0) => Err(io::Error::other("owner has closed amid the handshake")),
+            Ok(octets) => Err(io::Error::other(format!(
+                "expected silence of the owner amid the handshake; found {octets} octets"
+            ))),
+            Err(error) => passed_over(error, &mut self.plain.can_read),
+        }
+    }
+
+    fn write_client(&mut self) -> Progress {
+        if !self.tls.wants_write() || !self.client.can_write {
+            return Ok(false);
+        }
+        match self.tls.write_tls(&mut self.client.socket) {
+            Ok(_) => Ok(true),
+            Err(error) => passed_over(error, &mut self.client.can_write),
+        }
+    }
+}
+
+/// A socket that is not ready is waited for, an interrupted call is made again, and any other error ends the connection.
+fn passed_over(error: io::Error, ready: &mut bool) -> Progress {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            *ready = false;
+            Ok(false)
+        }
+        io::ErrorKind::Interrupted => Ok(true),
+        _ => Err(error),
+    }
+}

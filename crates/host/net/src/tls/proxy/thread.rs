@@ -1,0 +1,212 @@
+//! The loop of one thread over its connections.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use mio::event::Event;
+use mio::net::{TcpStream, UnixStream};
+use mio::{Events, Interest, Poll, Token};
+use rustls::ServerConfig;
+
+use super::session::{CHUNK_OCTETS, Session, Turn};
+use super::{Job, ProxyOptions, Secured};
+
+/// The token of the waker.
+pub(super) const WAKE: Token = Token(usize::MAX);
+/// Events of one wait.
+const EVENTS: usize = 256;
+
+/// A deadline of a connection; all of a queue have the same length, so that the first is the next.
+type Deadlines = VecDeque<(Instant, usize, u64)>;
+
+pub(super) struct Thread {
+    poll: Poll,
+    jobs: Receiver<Job>,
+    config: Arc<ServerConfig>,
+    options: ProxyOptions,
+    secured: Secured,
+    open: Arc<AtomicUsize>,
+    /// By place; the tokens of a connection are twice its place, and one more.
+    sessions: Vec<Option<Session>>,
+    vacant: Vec<usize>,
+    handshakes: Deadlines,
+    ends: Deadlines,
+    /// Places of connections that go on without an event.
+    busy: VecDeque<usize>,
+    scratch: Box<[u8; CHUNK_OCTETS]>,
+}
+
+impl Thread {
+    pub(super) fn new(
+        poll: Poll,
+        jobs: Receiver<Job>,
+        config: Arc<ServerConfig>,
+        options: ProxyOptions,
+        (secured, open): (Secured, Arc<AtomicUsize>),
+    ) -> Self {
+        Self {
+            poll,
+            jobs,
+            config,
+            options,
+            secured,
+            open,
+            sessions: Vec::new(),
+            vacant: Vec::new(),
+            handshakes: Deadlines::new(),
+            ends: Deadlines::new(),
+            busy: VecDeque::new(),
+            scratch: Box::new([0; CHUNK_OCTETS]),
+        }
+    }
+
+    /// Runs until the proxy is gone.
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS);
+        loop {
+            match self.poll.poll(&mut events, self.wait()) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    tracing::error!(%error, "a thread of TLS ends");
+                    return;
+                }
+                _ => {}
+            }
+            for event in &events {
+                self.event(event);
+            }
+            for _ in 0..self.busy.len() {
+                if let Some(place) = self.busy.pop_front() {
+                    self.turn(place);
+                }
+            }
+            self.expire(Instant::now());
+            if self.take_jobs().is_err() {
+                return;
+            }
+        }
+    }
+
+    fn wait(&self) -> Option<Duration> {
+        if !self.busy.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let first = |deadlines: &Deadlines| deadlines.front().map(|(at, ..)| *at);
+        let next = [first(&self.handshakes), first(&self.ends)];
+        let next = next.into_iter().flatten().min()?;
+        Some(next.saturating_duration_since(Instant::now()))
+    }
+
+    fn event(&mut self, event: &Event) {
+        let Token(number) = event.token();
+        let place = number / 2;
+        let Some(session) = self.sessions.get_mut(place).and_then(Option::as_mut) else {
+            return;
+        };
+        let (can_read, can_write) = (event.is_readable(), event.is_writable());
+        if number.is_multiple_of(2) {
+            session
+                .client
+                .ready(can_read || event.is_read_closed(), can_write);
+        } else {
+            session
+                .plain
+                .ready(can_read || event.is_read_closed(), can_write);
+            if event.is_write_closed() {
+                // Nobody waits for the client any longer.
+                self.ends
+                    .push_back((Instant::now() + self.options.linger, place, session.number));
+            }
+        }
+        if !session.is_busy {
+            self.turn(place);
+        }
+    }
+
+    /// Moves a connection on.
+    fn turn(&mut self, place: usize) {
+        let Some(session) = self.sessions.get_mut(place).and_then(Option::as_mut) else {
+            return;
+        };
+        let turn = session.turn(&mut self.scratch, &*self.secured);
+        session.is_busy = matches!(turn, Turn::Again);
+        match turn {
+            Turn::Wait => {}
+            Turn::Again => self.busy.push_back(place),
+            Turn::Over => self.end(place),
+        }
+    }
+
+    fn end(&mut self, place: usize) {
+        if let Some(session) = self.sessions.get_mut(place)
+            && session.take().is_some()
+        {
+            self.vacant.push(place);
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends connections whose time is over.
+    fn expire(&mut self, now: Instant) {
+        let due = |deadline: &mut (Instant, usize, u64)| deadline.0 <= now;
+        while let Some((_, place, number)) = self.handshakes.pop_front_if(due) {
+            let session = self.sessions.get(place).and_then(Option::as_ref);
+            if session.is_some_and(|it| it.number == number && it.is_shaking_hands()) {
+                tracing::debug!("client has not finished its handshake in time");
+                self.end(place);
+            }
+        }
+        while let Some((_, place, number)) = self.ends.pop_front_if(due) {
+            let session = self.sessions.get(place).and_then(Option::as_ref);
+            if session.is_some_and(|it| it.number == number) {
+                self.end(place);
+            }
+        }
+    }
+
+    /// Takes connections.
+    ///
+    /// # Errors
+    /// When the proxy is gone.
+    fn take_jobs(&mut self) -> Result<(), ()> {
+        loop {
+            match self.jobs.try_recv() {
+                Ok(job) => match self.begin(job) {
+                    Ok(place) => self.turn(place),
+                    Err(error) => tracing::warn!(%error, "connection cannot be encrypted"),
+                },
+                Err(TryRecvError::Empty) => return Ok(()),
+                Err(TryRecvError::Disconnected) => return Err(()),
+            }
+        }
+    }
+
+    fn begin(&mut self, job: Job) -> io::Result<usize> {
+        let number = job.number;
+        let mut client = TcpStream::from_std(job.client);
+        let mut plain = UnixStream::from_std(job.plain);
+        let place = self.vacant.last().copied().unwrap_or(self.sessions.len());
+        let both = Interest::READABLE | Interest::WRITABLE;
+        let token = place.saturating_mul(2);
+        let registry = self.poll.registry();
+        registry.register(&mut client, Token(token), both)?;
+        registry.register(&mut plain, Token(token.saturating_add(1)), both)?;
+        let until = Instant::now() + self.options.handshake_timeout;
+        let config = Arc::clone(&self.config);
+        let session = Session::new(number, config, client, plain).map_err(io::Error::other)?;
+        match self.vacant.pop() {
+            Some(vacant) => {
+                if let Some(slot) = self.sessions.get_mut(vacant) {
+                    *slot = Some(session);
+                }
+            }
+            None => self.sessions.push(Some(session)),
+        }
+        self.handshakes.push_back((until, place, number));
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Ok(place)
+    }
+}
