@@ -87,7 +87,7 @@ pub static ROLES: &[RoleSpec] = &[
     RoleSpec {
         name: "front",
         about: "The front, which answers at port 25 until a client is trusted",
-        after: &["workers"],
+        after: &["workers", "signer"],
         option: None,
         section: Some("front"),
         instances: front,
@@ -168,8 +168,8 @@ fn nodes(settings: &Settings) -> Vec<Instance> {
 }
 
 fn signer(settings: &Settings) -> Vec<Instance> {
-    let dkim = settings.dkim.as_ref();
-    dkim.map(|_| Instance::default()).into_iter().collect()
+    let needed = settings.dkim.is_some() || settings.front.is_some();
+    needed.then(Instance::default).into_iter().collect()
 }
 
 /// A process that runs where there is a front.

@@ -35,6 +35,13 @@ impl Settings {
         self.front_directory().join("broker")
     }
 
+    /// The socket of the signer, for gateway and front.
+    #[must_use]
+    pub fn signer_socket(&self) -> PathBuf {
+        let own = self.dkim.as_ref().map(|dkim| dkim.socket.clone());
+        own.unwrap_or_else(|| self.data.join("signer.sock"))
+    }
+
     /// The directory with the events of a drain while a gateway runs on the same machine.
     #[must_use]
     pub fn drain_trace_directory(&self) -> PathBuf {

@@ -28,6 +28,7 @@ pub mod proxy;
 pub mod refusals;
 pub mod secret;
 pub mod settings;
+pub mod signer;
 pub mod smtp;
 pub mod tls;
 pub mod upgrade;

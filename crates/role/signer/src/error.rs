@@ -7,12 +7,15 @@ use std::path::PathBuf;
 
 use nix::errno::Errno;
 use vere_dkim::KeyError;
+use vere_process::tls::ServerTlsError;
 
 /// Why the signer cannot begin, or go on.
 #[derive(Debug)]
 pub(crate) enum SignerError {
-    /// The settings have no section `[dkim]`.
+    /// The settings have neither a section `[dkim]` nor a section `[front]`.
     NothingToSign,
+    /// The certificates cannot be loaded.
+    Certificates(ServerTlsError),
     /// The kernel does not keep the memory of the process private.
     Memory(Errno),
     /// The folder of keys cannot be read.
@@ -32,8 +35,9 @@ impl fmt::Display for SignerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingToSign => {
-                f.write_str("the settings have no [dkim], so there is nothing to sign")
+                f.write_str("expected a section [dkim] or [front]; found neither")
             }
+            Self::Certificates(error) => error.fmt(f),
             Self::Memory(error) => error.fmt(f),
             Self::Keys(error) => error.fmt(f),
             Self::Listen { path, source } => {
@@ -49,6 +53,7 @@ impl Error for SignerError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::NothingToSign => None,
+            Self::Certificates(error) => error.source(),
             Self::Memory(error) => error.source(),
             Self::Keys(error) => error.source(),
             Self::Listen { source, .. } => source.source(),
@@ -66,6 +71,12 @@ impl From<Errno> for SignerError {
 impl From<KeyError> for SignerError {
     fn from(error: KeyError) -> Self {
         Self::Keys(error)
+    }
+}
+
+impl From<ServerTlsError> for SignerError {
+    fn from(error: ServerTlsError) -> Self {
+        Self::Certificates(error)
     }
 }
 

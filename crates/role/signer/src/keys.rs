@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use vere_dkim::{KeyAlgorithm, KeyError, KeyStore, PrivateKey, StoredKey};
-use vere_signwire::{ActiveKey, Algorithm, Answer, Reason, Request};
+use vere_signwire::{ActiveKey, Algorithm, Answer, Reason};
 use vere_units::Timestamp;
 
 /// Longest validity of an answer about keys: the gateway notices a new or ended key within this time.
@@ -80,28 +80,35 @@ impl Keys {
         Ok(())
     }
 
-    /// Answers one request.
-    pub(super) fn answer(&self, request: &Request<'_>) -> Answer {
-        let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
-        let entries = |domain: &str| keys.get(domain).map(Vec::as_slice).unwrap_or_default();
-        match request {
-            Request::Keys { domain } => active(entries(domain), now()),
-            Request::Sign {
-                algorithm,
-                domain,
-                selector,
-                octets,
-            } => {
-                let named = |entry: &&Entry| {
-                    entry.key.selector == *selector && wire(entry.key.algorithm) == *algorithm
-                };
-                match entries(domain).iter().find(named) {
-                    Some(entry) if entry.key.is_active(now()) => entry.sign(octets),
-                    _ => Answer::Refused(Reason::NoKey),
-                }
-            }
+    /// Answers which keys sign for a domain now.
+    pub(super) fn active(&self, domain: &str) -> Answer {
+        active(entries(&self.current(), domain), now())
+    }
+
+    /// Signs by the key with this name, if it signs now.
+    pub(super) fn sign(
+        &self,
+        algorithm: Algorithm,
+        domain: &str,
+        selector: &str,
+        octets: &[u8],
+    ) -> Answer {
+        let named = |entry: &&Entry| {
+            entry.key.selector == *selector && wire(entry.key.algorithm) == algorithm
+        };
+        match entries(&self.current(), domain).iter().find(named) {
+            Some(entry) if entry.key.is_active(now()) => entry.sign(octets),
+            _ => Answer::Refused(Reason::NoKey),
         }
     }
+
+    fn current(&self) -> Arc<ByDomain> {
+        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn entries<'a>(keys: &'a ByDomain, domain: &str) -> &'a [Entry] {
+    keys.get(domain).map(Vec::as_slice).unwrap_or_default()
 }
 
 impl Entry {
@@ -193,29 +200,20 @@ mod tests {
     fn keys_change_at_their_time_and_with_their_files() {
         let folder = tempfile::tempdir().expect("a folder");
         let keys = Keys::load(folder.path()).expect("an empty folder");
-        let ask = Request::Keys {
-            domain: "example.org",
-        };
-        assert_eq!(selectors(&keys.answer(&ask)), (1_000, vec![]));
+        let ask = "example.org";
+        assert_eq!(selectors(&keys.active(ask)), (1_000, vec![]));
         let store = KeyStore::new(folder.path());
         store.add(&key("first", now())).expect("written");
         keys.look();
-        assert_eq!(selectors(&keys.answer(&ask)).1, ["first"]);
-        let sign = |selector| Request::Sign {
-            algorithm: Algorithm::Ed25519Sha256,
-            domain: "example.org",
-            selector,
-            octets: b"x",
-        };
-        assert!(
-            matches!(keys.answer(&sign("first")), Answer::Signed(octets) if octets.len() == 64)
-        );
-        assert_eq!(keys.answer(&sign("other")), Answer::Refused(Reason::NoKey));
+        assert_eq!(selectors(&keys.active(ask)).1, ["first"]);
+        let sign = |selector| keys.sign(Algorithm::Ed25519Sha256, ask, selector, b"x");
+        assert!(matches!(sign("first"), Answer::Signed(octets) if octets.len() == 64));
+        assert_eq!(sign("other"), Answer::Refused(Reason::NoKey));
         // One that signs from tomorrow on does not sign today.
         store.add(&key("next", now() + DAY)).expect("written");
         keys.look();
-        assert_eq!(selectors(&keys.answer(&ask)).1, ["first"]);
-        assert_eq!(keys.answer(&sign("next")), Answer::Refused(Reason::NoKey));
+        assert_eq!(selectors(&keys.active(ask)).1, ["first"]);
+        assert_eq!(sign("next"), Answer::Refused(Reason::NoKey));
     }
 
     #[test]

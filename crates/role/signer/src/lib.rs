@@ -1,8 +1,9 @@
-//! The signer role: the only process with the private keys. The signer answers the gateway over a socket in the file
-//! system, in the protocol of `vere_signwire`. The signer opens no other socket, reads no message, and writes no file.
+//! The signer role: the process with the private keys of signatures and of the certificates at port 25. The signer answers gateway and front over a socket in the file
+//! system, in the protocol of `vere_signwire`. The signer opens no other socket and reads no message.
 //!
-//! Reading order: `keys` (the keys in memory, kept as they are on disk), `service` (a connection).
+//! Reading order: `keys` (the keys of DKIM in memory, kept as they are on disk), `certificates`, `service` (a connection).
 
+mod certificates;
 mod error;
 mod keys;
 mod service;
@@ -20,16 +21,18 @@ use nix::sys::resource::{Resource, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use vere_net::listen::bind_local;
 use vere_settings::Settings;
+use vere_signwire::{Answer, Reason, Request};
 
+use self::certificates::Certificates;
 use self::error::SignerError;
 use self::keys::Keys;
 use vere_process::failure::Failure;
 use vere_process::log::Level;
 use vere_process::{entry, life};
 
-/// Permissions of the socket: any process that may connect can have any message signed.
+/// Permissions of the socket: any process that may connect can have any message and any handshake signed.
 const SOCKET_MODE: u32 = 0o600;
-/// Maximum of simultaneous connections; a gateway has a few.
+/// Maximum of simultaneous connections; a gateway has a few, a front one for each of its threads.
 const CONNECTIONS_MAX: usize = 64;
 /// Interval between two checks of the folder for changes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -45,15 +48,11 @@ pub fn run(settings: &Settings, config: &Path, level: Level) -> Result<(), Failu
 }
 
 fn serve(settings: &Settings, config: &Path, level: &Level) -> Result<(), SignerError> {
-    let Some(dkim) = &settings.dkim else {
-        return Err(SignerError::NothingToSign);
-    };
     keep_memory_private()?;
-    let keys = Arc::new(Keys::load(&dkim.keys)?);
-    let listener = bind_local(&dkim.socket, SOCKET_MODE).map_err(|source| SignerError::Listen {
-        path: dkim.socket.clone(),
-        source,
-    })?;
+    let secrets = Arc::new(Secrets::load(settings)?);
+    let path = settings.signer_socket();
+    let listener =
+        bind_local(&path, SOCKET_MODE).map_err(|source| SignerError::Listen { path, source })?;
     listener.set_nonblocking(false)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -61,10 +60,79 @@ fn serve(settings: &Settings, config: &Path, level: &Level) -> Result<(), Signer
     std::thread::Builder::new()
         .name("accept".to_owned())
         .spawn({
-            let keys = Arc::clone(&keys);
-            move || accept(&listener, &keys)
+            let secrets = Arc::clone(&secrets);
+            move || accept(&listener, &secrets)
         })?;
-    Ok(runtime.block_on(watch(&keys, config, level))?)
+    Ok(runtime.block_on(watch(&secrets, config, level))?)
+}
+
+/// The private keys, of one kind at least.
+#[derive(Debug)]
+struct Secrets {
+    /// Of signatures on mail.
+    keys: Option<Keys>,
+    /// Of handshakes.
+    certificates: Option<Certificates>,
+}
+
+impl Secrets {
+    fn load(settings: &Settings) -> Result<Self, SignerError> {
+        let dkim = settings.dkim.as_ref();
+        let keys = dkim.map(|dkim| Keys::load(&dkim.keys)).transpose()?;
+        let front = settings.front.as_ref();
+        let certificates = front.map(|_| Certificates::load(settings)).transpose()?;
+        match (&keys, &certificates) {
+            (None, None) => Err(SignerError::NothingToSign),
+            _ => Ok(Self { keys, certificates }),
+        }
+    }
+
+    /// Takes over files that have changed.
+    fn look(&self) {
+        if let Some(keys) = &self.keys {
+            keys.look();
+        }
+        if let Some(certificates) = &self.certificates {
+            certificates.look();
+        }
+    }
+
+    /// Takes over other settings.
+    fn reload(&self, settings: &Settings) {
+        if let Some(certificates) = &self.certificates {
+            certificates.reload(settings);
+        }
+    }
+
+    fn answer(&self, request: &Request<'_>) -> Answer {
+        let answer = match (request, &self.keys, &self.certificates) {
+            (Request::Keys { domain }, Some(keys), _) => Some(keys.active(domain)),
+            (
+                Request::Sign {
+                    algorithm,
+                    domain,
+                    selector,
+                    octets,
+                },
+                Some(keys),
+                _,
+            ) => Some(keys.sign(*algorithm, domain, selector, octets)),
+            (Request::Certificate { index }, _, Some(certificates)) => {
+                Some(certificates.at(*index))
+            }
+            (
+                Request::Handshake {
+                    scheme,
+                    certificate,
+                    octets,
+                },
+                _,
+                Some(certificates),
+            ) => Some(certificates.sign(certificate, *scheme, octets)),
+            _ => None,
+        };
+        answer.unwrap_or(Answer::Refused(Reason::NoKey))
+    }
 }
 
 /// Hides the memory from other processes of the user, and keeps the memory out of core files.
@@ -75,8 +143,8 @@ fn keep_memory_private() -> nix::Result<()> {
     Ok(())
 }
 
-/// Follows changes of the keys on disk, and applies the log level of changed settings, until a signal stops the role.
-async fn watch(keys: &Keys, config: &Path, level: &Level) -> io::Result<()> {
+/// Follows changes of keys and certificates on disk, and applies the log level of changed settings, until a signal stops the role.
+async fn watch(secrets: &Secrets, config: &Path, level: &Level) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -88,11 +156,14 @@ async fn watch(keys: &Keys, config: &Path, level: &Level) -> io::Result<()> {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => {}
             _ = hangup.recv() => {
-                keys.look();
-                life::reload(config, level, |_| Ok::<_, Infallible>(()));
+                secrets.look();
+                life::reload(config, level, |settings| {
+                    secrets.reload(&settings);
+                    Ok::<_, Infallible>(())
+                });
             }
             _ = tick.tick() => {
-                keys.look();
+                secrets.look();
                 entry::notify_watchdog();
             }
         }
@@ -100,12 +171,12 @@ async fn watch(keys: &Keys, config: &Path, level: &Level) -> io::Result<()> {
 }
 
 /// Serves each connection on a thread of its own: a signature occupies a processor.
-fn accept(listener: &UnixListener, keys: &Arc<Keys>) {
+fn accept(listener: &UnixListener, secrets: &Arc<Secrets>) {
     let open = Arc::new(AtomicUsize::new(0));
     loop {
         let stream = match listener.accept() {
             Ok((stream, _)) if open.load(Ordering::Relaxed) < CONNECTIONS_MAX => stream,
-            // Over the maximum, the connection is closed at once: the gateway tries again.
+            // Over the maximum, the connection is closed at once: the other side tries again.
             Ok(_) => continue,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -114,12 +185,12 @@ fn accept(listener: &UnixListener, keys: &Arc<Keys>) {
             }
         };
         open.fetch_add(1, Ordering::Relaxed);
-        let (keys, count) = (Arc::clone(keys), Arc::clone(&open));
+        let (secrets, count) = (Arc::clone(secrets), Arc::clone(&open));
         let served = std::thread::Builder::new()
             .name("sign".to_owned())
             .spawn(move || {
-                if let Err(error) = service::serve(stream, &keys) {
-                    tracing::warn!(%error, "connection of a gateway ended");
+                if let Err(error) = service::serve(stream, &secrets) {
+                    tracing::warn!(%error, "connection ended");
                 }
                 count.fetch_sub(1, Ordering::Relaxed);
             });

@@ -1,19 +1,19 @@
-//! A connection of a gateway.
+//! A connection of a gateway or a front.
 
 use std::io::{self, ErrorKind, Read, Write};
 
 use vere_signwire::{Answer, Frame, Reason, Request};
 
-use super::keys::Keys;
+use super::Secrets;
 
 /// Maximum of octets per read.
 const READ_OCTETS: usize = 64 * 1024;
 
-/// Answers requests in their order until the gateway closes the connection.
+/// Answers requests in their order until the other side closes the connection.
 ///
 /// # Errors
 /// When the connection breaks, or the input breaks the protocol.
-pub(super) fn serve(mut stream: impl Read + Write, keys: &Keys) -> io::Result<()> {
+pub(super) fn serve(mut stream: impl Read + Write, secrets: &Secrets) -> io::Result<()> {
     let mut unread = Vec::new();
     let mut buffer = vec![0; READ_OCTETS];
     let mut answers = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn serve(mut stream: impl Read + Write, keys: &Keys) -> io::Result<()
         let mut taken = 0;
         while let Some(frame) = Frame::read(&unread[taken..]).map_err(wrong)? {
             let answer = match Request::decode(&frame) {
-                Ok(request) => keys.answer(&request),
+                Ok(request) => secrets.answer(&request),
                 Err(error) => {
                     tracing::warn!(%error, "request not understood");
                     Answer::Refused(Reason::NotUnderstood)

@@ -1,0 +1,106 @@
+//! The certificates that the front shows, and the signatures of its handshakes.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use sha2::{Digest as _, Sha256};
+use vere_net::tls::{Keyring, NotSigned, Reload, Shown};
+use vere_process::tls::{self, ServerTlsError};
+use vere_settings::Settings;
+use vere_signwire::{Answer, Certificate, Fingerprint, Reason};
+
+/// The certificates, with their private keys.
+#[derive(Debug)]
+pub(super) struct Certificates {
+    keyring: Keyring,
+    list: RwLock<Arc<List>>,
+}
+
+/// What is told of the certificates.
+#[derive(Debug)]
+struct List {
+    revision: u64,
+    certificates: Vec<Certificate>,
+}
+
+impl Certificates {
+    /// Loads the certificates of the settings.
+    ///
+    /// # Errors
+    /// When a file is missing or wrong, and none that could be used is kept.
+    pub(super) fn load(settings: &Settings) -> Result<Self, ServerTlsError> {
+        let keyring = tls::keyring(settings)?;
+        let list = RwLock::new(Arc::new(List::of(&keyring)));
+        Ok(Self { keyring, list })
+    }
+
+    /// Takes over files that have changed.
+    pub(super) fn look(&self) {
+        if self.keyring.look() == Reload::Loaded {
+            self.tell();
+        }
+    }
+
+    /// Loads the certificates of other settings; on an error those in use stay.
+    pub(super) fn reload(&self, settings: &Settings) {
+        match tls::reload(&self.keyring, settings) {
+            Ok(()) => self.tell(),
+            Err(error) => tracing::error!(%error, "old certificates stay in use"),
+        }
+    }
+
+    fn tell(&self) {
+        let list = Arc::new(List::of(&self.keyring));
+        *self.list.write().unwrap_or_else(PoisonError::into_inner) = list;
+    }
+
+    /// Answers with the certificate at a place.
+    pub(super) fn at(&self, index: u16) -> Answer {
+        let list = Arc::clone(&self.list.read().unwrap_or_else(PoisonError::into_inner));
+        Answer::Certificate {
+            revision: list.revision,
+            count: u16::try_from(list.certificates.len()).unwrap_or(u16::MAX),
+            certificate: list.certificates.get(usize::from(index)).cloned(),
+        }
+    }
+
+    /// Signs octets of a handshake.
+    pub(super) fn sign(&self, certificate: &Fingerprint, scheme: u16, octets: &[u8]) -> Answer {
+        match self.keyring.sign(certificate, scheme, octets) {
+            Ok(signature) => Answer::Signed(signature),
+            Err(NotSigned::NoCertificate) => Answer::Refused(Reason::NoKey),
+            Err(error) => {
+                tracing::error!(%error, "handshake not signed");
+                Answer::Refused(Reason::Failed)
+            }
+        }
+    }
+}
+
+impl List {
+    fn of(keyring: &Keyring) -> Self {
+        let certificates: Vec<_> = keyring.shown().into_iter().map(on_wire).collect();
+        // Equal lists have one revision, also across a restart.
+        let mut hash = Sha256::new();
+        for certificate in &certificates {
+            hash.update(certificate.name.as_bytes());
+            hash.update([0]);
+            for der in &certificate.chain {
+                hash.update(Sha256::digest(der));
+            }
+        }
+        let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(hash.finalize());
+        Self {
+            revision: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            certificates,
+        }
+    }
+}
+
+fn on_wire(shown: Shown) -> Certificate {
+    Certificate {
+        name: shown.name.unwrap_or_default(),
+        fingerprint: shown.fingerprint,
+        schemes: shown.schemes,
+        chain: shown.chain,
+    }
+}
