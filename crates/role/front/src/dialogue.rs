@@ -147,25 +147,25 @@ impl Host {
         let Some(guest) = guest else {
             return;
         };
-        let (server, mut stream, unread) = guest.into_parts();
-        let _ = self.poll.registry().deregister(&mut stream);
-        let _ = stream.set_nodelay(true);
+        let (server, mut link, unread) = guest.into_parts();
+        let _ = self.poll.registry().deregister(link.source());
+        link.set_nodelay();
         match server.hand_over() {
             Ok(handover) => {
                 let mut state = Vec::new();
                 handover.encode(&mut state);
                 if state.len() > STATE_OCTETS_MAX {
                     tracing::warn!(octets = state.len(), "session too large for a worker");
-                    let _ = stream.write(LAST_WORDS);
+                    let _ = link.write(LAST_WORDS);
                     let _ = self.screen.left(ticket);
                     return;
                 }
                 let _ = self.screen.trusted(now, ticket);
-                self.workers.give(ticket, stream, &state, &unread, now);
+                self.workers.give(ticket, link, &state, &unread, now);
             }
             Err((_, refused)) => {
                 tracing::error!(%refused, "session cannot be handed over");
-                let _ = stream.write(LAST_WORDS);
+                let _ = link.write(LAST_WORDS);
                 let _ = self.screen.left(ticket);
             }
         }

@@ -2,11 +2,13 @@
 
 use std::io::{self, Read as _, Write as _};
 
-use mio::net::TcpStream;
+use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use vere_screen::Ticket;
 use vere_smtp::server::{Server, Step};
 use vere_units::Timestamp;
+
+use super::link::Link;
 
 /// Octets read at once: several pipelined commands.
 pub(crate) const READ_OCTETS: usize = 4_096;
@@ -16,7 +18,7 @@ pub(crate) const READ_OCTETS: usize = 4_096;
 pub(crate) struct Guest {
     pub(crate) ticket: Ticket,
     pub(crate) server: Server,
-    stream: TcpStream,
+    link: Link,
     /// Octets that the session has not consumed, while a question is open.
     unread: Vec<u8>,
     /// Whether octets may be there to be read.
@@ -29,6 +31,8 @@ pub(crate) struct Guest {
     pub(crate) is_greeted: bool,
     /// Whether the kernel tells when the client reads again.
     is_told_of_room: bool,
+    /// Whether a handshake of TLS is under way.
+    pub(crate) is_securing: bool,
 }
 
 /// What a guest does next.
@@ -47,13 +51,14 @@ impl Guest {
         Self {
             ticket,
             server,
-            stream,
+            link: Link::Clear(stream),
             unread: Vec::new(),
             is_readable: false,
             is_closed: false,
             asked: String::new(),
             is_greeted: false,
             is_told_of_room: false,
+            is_securing: false,
         }
     }
 
@@ -61,6 +66,36 @@ impl Guest {
     pub(crate) const fn readable(&mut self, is_closed: bool) {
         self.is_readable = true;
         self.is_closed |= is_closed;
+    }
+
+    /// Whether the other side of the connection has closed it.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Puts plaintext in the place of the client, and returns the client; none if the connection is encrypted already. Octets that came
+    /// behind STARTTLS in the clear are dropped (RFC 3207 section 4.2).
+    ///
+    /// # Errors
+    /// When the readiness queue refuses.
+    pub(crate) fn encrypt(
+        &mut self,
+        mut plain: UnixStream,
+        registry: &Registry,
+    ) -> io::Result<Option<TcpStream>> {
+        let Link::Clear(client) = &mut self.link else {
+            return Ok(None);
+        };
+        registry.deregister(client)?;
+        self.link.set_nodelay();
+        registry.register(&mut plain, Token(token_of(self.ticket)), Interest::READABLE)?;
+        self.unread = Vec::new();
+        (self.is_securing, self.is_readable, self.is_closed) = (true, false, false);
+        self.is_told_of_room = false;
+        match std::mem::replace(&mut self.link, Link::Encrypted(plain)) {
+            Link::Clear(client) => Ok(Some(client)),
+            Link::Encrypted(_) => Ok(None),
+        }
     }
 
     /// Moves the session on until a question, the end, or a wait.
@@ -84,7 +119,7 @@ impl Guest {
 
     /// Writes replies. False: the client does not read.
     fn write(&mut self) -> io::Result<bool> {
-        match self.stream.write(self.server.output()) {
+        match self.link.write(self.server.output()) {
             Ok(octets) => {
                 self.server.sent(octets);
                 Ok(true)
@@ -102,7 +137,7 @@ impl Guest {
             let interest = Interest::READABLE | Interest::WRITABLE;
             let token = Token(token_of(self.ticket));
             if registry
-                .reregister(&mut self.stream, token, interest)
+                .reregister(self.link.source(), token, interest)
                 .is_err()
             {
                 return Next::Gone;
@@ -124,7 +159,7 @@ impl Guest {
         if !self.is_readable {
             return Ok(Fed::Nothing);
         }
-        let octets = match self.stream.read(scratch) {
+        let octets = match self.link.read(scratch) {
             Ok(0) => return Ok(Fed::End),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.is_readable = false;
@@ -147,8 +182,8 @@ impl Guest {
     }
 
     /// Takes the guest apart for a worker: the session, the connection, the octets not consumed.
-    pub(crate) fn into_parts(self) -> (Server, TcpStream, Vec<u8>) {
-        (self.server, self.stream, self.unread)
+    pub(crate) fn into_parts(self) -> (Server, Link, Vec<u8>) {
+        (self.server, self.link, self.unread)
     }
 }
 

@@ -21,6 +21,7 @@ use super::greylist;
 use super::guest::{Guest, Next, READ_OCTETS, token_of};
 use super::replies::turned_away;
 use super::terms::terms;
+use super::tls::Tls;
 use super::workers::Workers;
 
 /// The first token that belongs to no connection of a client.
@@ -65,6 +66,7 @@ pub(crate) struct Host {
     pub(crate) workers: Workers,
     pub(crate) broker: Broker,
     pub(crate) gateway: Gateway,
+    pub(crate) tls: Tls,
     scratch: Vec<u8>,
     /// Listeners that may have more connections.
     accepting: bool,
@@ -84,9 +86,9 @@ impl Host {
         front: &Front,
         listeners: Vec<std::net::TcpListener>,
         orders: Arc<Orders>,
-    ) -> io::Result<(Self, Waker)> {
+    ) -> io::Result<(Self, Arc<Waker>)> {
         let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), WAKE)?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
         let mut sockets = Vec::new();
         for (number, listener) in listeners.into_iter().enumerate() {
             listener.set_nonblocking(true)?;
@@ -105,6 +107,7 @@ impl Host {
             config: Arc::new(smtp::config(&settings, Role::Mx)),
             broker: Broker::new(settings.broker_socket(), BROKER),
             gateway: Gateway::new(settings.intake_socket(), GATEWAY),
+            tls: Tls::start(&settings, front, Arc::clone(&waker))?,
             poll,
             orders,
             settings,
@@ -185,7 +188,10 @@ impl Host {
 
     /// Whether all processes are there that a session may need. Clients wait until then, once.
     fn is_complete(&self) -> bool {
-        self.broker.is_there() && self.workers.has_room() && self.gateway.is_there()
+        self.broker.is_there()
+            && self.workers.has_room()
+            && self.gateway.is_there()
+            && self.tls.is_there()
     }
 
     fn wait(&self, tick: Instant) -> Duration {
@@ -207,7 +213,10 @@ impl Host {
 
     fn event(&mut self, token: Token, (is_readable, is_closed): (bool, bool), now: Timestamp) {
         match token {
-            WAKE => self.reload(),
+            WAKE => {
+                self.reload();
+                self.secured(now);
+            }
             GATEWAY => self.gateway.read(),
             BROKER => {
                 let answers = self.broker.read();
@@ -332,6 +341,7 @@ impl Host {
     fn peer(&self, address: std::net::SocketAddr, local: std::net::SocketAddr) -> Peer {
         let mut peer = Peer::new(address, local);
         peer.may_relay = self.settings.relay.contains(address.ip());
+        peer.tls_available = self.tls.is_offered();
         peer.may_prioritise = self.settings.priority.networks.contains(address.ip());
         peer
     }
@@ -374,7 +384,8 @@ impl Host {
                 Next::Wait => return self.waits(ticket, now),
                 Next::Gone | Next::Step(Move::Close) => return self.leave(ticket),
                 Next::Step(Move::Ask(question)) => self.ask(ticket, question, now),
-                // An answer is awaited; neither TLS nor anything else is offered.
+                Next::Step(Move::StartTls) => return self.secure(ticket, now),
+                // An answer is awaited.
                 Next::Step(_) => return,
             };
             match answer {
@@ -389,7 +400,7 @@ impl Host {
     }
 
     /// The client has to send or to read. One that the screen has given up is not waited for.
-    fn waits(&mut self, ticket: Ticket, now: Timestamp) {
+    pub(crate) fn waits(&mut self, ticket: Ticket, now: Timestamp) {
         let is_named = self
             .guest(ticket)
             .is_some_and(|guest| guest.server.helo().is_some());

@@ -3,7 +3,7 @@
 //!
 //! One thread has a loop over sockets (`host`), `dialogue` answers the questions of sessions. The engine `vere_screen` decides who may go on, the machine of `vere_smtp` knows
 //! the protocol, `guest` is a client that is not trusted yet, `workers` are the processes that sessions go to, `broker` knows
-//! recipients, `gateway` says whether mail is taken at all.
+//! recipients, `gateway` says whether mail is taken at all, `tls` has the threads for clients that say STARTTLS (`securing`).
 
 mod broker;
 mod dialogue;
@@ -12,8 +12,11 @@ mod gateway;
 mod greylist;
 mod guest;
 mod host;
+mod link;
 mod replies;
+mod securing;
 mod terms;
+mod tls;
 mod workers;
 
 use std::convert::Infallible;
@@ -42,29 +45,35 @@ pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), F
 
 fn serve(settings: Arc<Settings>, config: PathBuf, level: Level) -> Result<(), FrontError> {
     let front = settings.front.clone().ok_or(FrontError::NoFront)?;
+    let signals = block_signals()?;
     let mut inherited = Inherited::from_env()?;
     let options = ListenOptions::default();
     let listeners = inherited.take_or_bind("smtp", &settings.smtp.listen, options)?;
     let orders = Arc::new(Orders::default());
     let (host, waker) = Host::new(settings, &front, listeners, Arc::clone(&orders))?;
-    take_signals(orders, waker, config, level)?;
+    hear(signals, orders, waker, config, level)?;
     host.run(entry::notify_ready, entry::notify_watchdog)?;
     Ok(())
 }
 
-/// Starts the thread that hears signals.
-fn take_signals(
-    orders: Arc<Orders>,
-    waker: Waker,
-    config: PathBuf,
-    level: Level,
-) -> Result<(), FrontError> {
+/// Blocks the signals of the supervisor, before any other thread starts, so that only one thread takes them.
+fn block_signals() -> Result<SigSet, FrontError> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         signals.add(signal);
     }
-    // Blocked before any other thread starts, so that only the thread below takes them.
     signals.thread_block().map_err(FrontError::Signals)?;
+    Ok(signals)
+}
+
+/// Starts the thread that hears signals.
+fn hear(
+    signals: SigSet,
+    orders: Arc<Orders>,
+    waker: Arc<Waker>,
+    config: PathBuf,
+    level: Level,
+) -> Result<(), FrontError> {
     let hear = move || {
         loop {
             match signals.wait() {

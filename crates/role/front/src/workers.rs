@@ -2,12 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write as _};
-use std::net::Shutdown;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::time::Duration;
 
-use mio::net::TcpStream;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use vere_handoff::session::{Notice, PACKET_OCTETS_MAX, Task};
@@ -16,6 +14,7 @@ use vere_process::clock::steady;
 use vere_screen::Ticket;
 use vere_units::Timestamp;
 
+use super::link::Link;
 use super::replies::LAST_WORDS;
 
 /// How long a worker may leave a session unbegun; the worker is given up then.
@@ -29,7 +28,7 @@ const DEATHS_MAX: u8 = 2;
 #[derive(Debug)]
 pub(crate) struct Given {
     pub(crate) ticket: Ticket,
-    stream: TcpStream,
+    link: Link,
     /// The packet, until the worker has begun.
     packet: Option<Vec<u8>>,
     worker: usize,
@@ -163,7 +162,7 @@ impl Workers {
     pub(crate) fn give(
         &mut self,
         ticket: Ticket,
-        stream: TcpStream,
+        link: Link,
         state: &[u8],
         unread: &[u8],
         now: Timestamp,
@@ -178,7 +177,7 @@ impl Workers {
         task.encode(&mut packet);
         let given = Given {
             ticket,
-            stream,
+            link,
             packet: Some(packet),
             worker: 0,
             deaths: 0,
@@ -216,8 +215,7 @@ impl Workers {
                 continue;
             };
             // A worker whose socket is full or broken is passed over; its end comes as an event.
-            if worker.takes(tasks_max)
-                && worker.socket.send(packet, &[given.stream.as_fd()]).is_ok()
+            if worker.takes(tasks_max) && worker.socket.send(packet, &[given.link.as_fd()]).is_ok()
             {
                 worker.tasks = worker.tasks.saturating_add(1);
                 return Some(place);
@@ -323,8 +321,8 @@ impl Workers {
                 }),
                 false => {
                     // The client has no other way to hear; it may be gone as well. A worker that lives says nothing behind that.
-                    let _ = given.stream.write(LAST_WORDS);
-                    let _ = given.stream.shutdown(Shutdown::Both);
+                    let _ = given.link.write(LAST_WORDS);
+                    given.link.shutdown();
                     ended.push(given.ticket);
                 }
             }
@@ -342,7 +340,7 @@ impl Workers {
         }
         while let Some(waits) = self.homeless.pop_front_if(|waits| waits.until <= now) {
             let mut given = waits.given;
-            let _ = given.stream.write(LAST_WORDS);
+            let _ = given.link.write(LAST_WORDS);
             ended.push(given.ticket);
         }
         ended
@@ -355,6 +353,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream as StdTcpStream};
 
     use mio::Poll;
+    use mio::net::TcpStream;
 
     use super::*;
 
@@ -392,9 +391,9 @@ mod tests {
         fn give(&mut self, number: u64) -> StdTcpStream {
             let client = StdTcpStream::connect(self.port.local_addr().unwrap()).unwrap();
             let (here, _) = self.port.accept().unwrap();
-            let stream = TcpStream::from_std(here);
+            let link = Link::Clear(TcpStream::from_std(here));
             let ticket = Ticket::from_bits(number);
-            self.workers.give(ticket, stream, b"state", b"more", NOW);
+            self.workers.give(ticket, link, b"state", b"more", NOW);
             client
         }
     }

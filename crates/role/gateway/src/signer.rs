@@ -127,7 +127,9 @@ impl Signer {
             match answer {
                 Answer::Signed(value) => fields.extend_from_slice(&draft.field(value)),
                 Answer::Refused(Reason::NoKey) => return Ok(None),
-                Answer::Refused(_) | Answer::Keys { .. } => return Err(Unavailable),
+                Answer::Refused(_) | Answer::Keys { .. } | Answer::Certificate { .. } => {
+                    return Err(Unavailable);
+                }
             }
         }
         Ok(Some(fields))

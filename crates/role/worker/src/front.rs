@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::io;
 use std::net::TcpStream as StdTcpStream;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixDatagram as StdUnixDatagram;
+use std::os::unix::net::{UnixDatagram as StdUnixDatagram, UnixStream as StdUnixStream};
 use std::rc::Rc;
 
 use tokio::io::Interest;
-use tokio::net::{TcpStream, UnixDatagram};
+use tokio::net::{TcpStream, UnixDatagram, UnixStream};
 use tokio::sync::Notify;
 use vere_handoff::session::{NOTICE_MAX, Notice, PACKET_OCTETS_MAX, Task};
 use vere_net::packets::{self, PacketSocket};
@@ -22,11 +22,29 @@ pub(crate) struct Session {
     /// The front's number.
     pub(crate) number: u64,
     /// The connection of the client.
-    pub(crate) stream: TcpStream,
+    pub(crate) client: Client,
     /// What the client has said so far.
     pub(crate) handover: Handover,
     /// Octets of the client that nobody has consumed.
     pub(crate) unread: Vec<u8>,
+}
+
+/// The connection of a client.
+#[derive(Debug)]
+pub(crate) enum Client {
+    /// The client's own.
+    Clear(TcpStream),
+    /// The plaintext of a connection that the front encrypts.
+    Encrypted(UnixStream),
+}
+
+impl Client {
+    fn new(connection: OwnedFd, is_encrypted: bool) -> io::Result<Self> {
+        Ok(match is_encrypted {
+            true => Self::Encrypted(UnixStream::from_std(StdUnixStream::from(connection))?),
+            false => Self::Clear(TcpStream::from_std(StdTcpStream::from(connection))?),
+        })
+    }
 }
 
 /// The connection to the front.
@@ -100,19 +118,22 @@ impl Front {
         };
         let task = Task::decode(packet.get(..length).unwrap_or_default())?;
         let [connection] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| WorkerError::Links)?;
-        let stream = TcpStream::from_std(StdTcpStream::from(connection))?;
-        let session = Handover::decode(task.state).map(|handover| Session {
+        let handover = match Handover::decode(task.state) {
+            // The front carries out the handshakes.
+            Ok(handover) => handover.without_starttls(),
+            Err(error) => {
+                // The other sessions of this worker are no worse for it.
+                tracing::error!(%error, "session cannot be gone on with");
+                self.done(task.number);
+                return Ok(Some(None));
+            }
+        };
+        Ok(Some(Some(Session {
             number: task.number,
-            stream,
+            client: Client::new(connection, handover.is_encrypted())?,
             handover,
             unread: task.unread.to_vec(),
-        });
-        if let Err(error) = &session {
-            // The other sessions of this worker are no worse for it.
-            tracing::error!(%error, "session cannot be gone on with");
-            self.done(task.number);
-        }
-        Ok(Some(session.ok()))
+        })))
     }
 
     /// Records that a session has ended.

@@ -20,13 +20,14 @@ use vere_process::life;
 use vere_process::memory::{BodyMemory, MEMORY, MemoryFigures};
 use vere_process::places::Client;
 use vere_process::smtp;
+use vere_process::wire::Connection;
 use vere_sandbox::{Sandbox, calls};
 use vere_settings::{Front as Plan, Settings};
 use vere_smtp::server::{Role, Server, ServerConfig};
 
 use super::broker::Broker;
 use super::error::WorkerError;
-use super::front::{Front, Session};
+use super::front::{Client as Connected, Front, Session};
 use super::gateway::Gateway;
 use super::host::SessionHost;
 use super::links::{Links, Taken};
@@ -193,18 +194,25 @@ impl Worker {
 
     async fn session(&self, session: Session) {
         let Session {
-            mut stream,
+            client: connection,
             handover,
             unread,
             ..
         } = session;
         let config = Arc::clone(&self.config);
         let patience = config.limits.command_timeout;
-        let mut server = Server::resume(config, handover, steady());
+        let server = Server::resume(config, handover, steady());
         let client = Client::at(server.peer().address.ip());
         let held = self.memory.share(Some(client));
         let mut line = Line::new(held, self.stop.subscribe(), patience);
         line.give(unread);
+        match connection {
+            Connected::Clear(stream) => self.converse(stream, server, line).await,
+            Connected::Encrypted(stream) => self.converse(stream, server, line).await,
+        }
+    }
+
+    async fn converse(&self, mut stream: impl Connection, mut server: Server, mut line: Line) {
         let mut host = SessionHost {
             gateway: Rc::clone(&self.gateway),
             broker: Rc::clone(&self.broker),

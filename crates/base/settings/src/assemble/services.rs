@@ -43,6 +43,7 @@ impl Assembly {
         self.section("front").then(|| Front {
             workers: self.need("front.workers"),
             tasks_per_worker: self.need("front.tasks_per_worker"),
+            tls_threads: self.need("front.tls_threads"),
             sessions_per_worker: self.need("front.sessions_per_worker"),
             banner_delay: self.need("front.banner_delay"),
             connections_per_minute: self.need("front.connections_per_minute"),

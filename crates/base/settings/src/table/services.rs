@@ -12,13 +12,15 @@ sections! {
             "The domain for addresses given without a domain, such as `root`.";
     }
 
-    "front" Optional, "Processes of their own for port 25. The front answers every client until its first recipient is accepted; a worker, in a sandbox, receives the messages of those that got so far. Without the section the gateway does all of it. STARTTLS is not offered at port 25 with this section yet." {
+    "front" Optional, "Processes of their own for port 25. The front answers every client until its first recipient is accepted; a worker, in a sandbox, receives the messages of those that got so far. Without the section the gateway does all of it." {
         fixed workers: Integer(1, 256), Is("2"),
             "Processes that receive messages.";
         fixed tasks_per_worker: Integer(1, 10_000), Is("28"),
             "Sessions that a worker has at once. Where all workers have so many, further clients are told to try again later.";
         fixed sessions_per_worker: Integer(1, 1_000_000_000), Is("10000"),
             "Sessions after which a worker ends and a fresh one takes its place.";
+        fixed tls_threads: Integer(1, 256), Is("2"),
+            "Threads for clients that say STARTTLS: handshakes, and the octets behind them. The signer, a separate process, has the private keys.";
         live banner_delay: Span(0, 60 * SECOND), Is("\"2s\""),
             "Pause before the greeting. Programs that send unwanted mail often speak before, and are refused (554). An address whose session got as far as a recipient within a day, and `relay.networks`, are greeted at once.";
         live connections_per_minute: Integer(0, 1_000_000), Is("300"),

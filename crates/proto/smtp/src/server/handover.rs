@@ -125,6 +125,19 @@ pub struct Handover {
 }
 
 impl Handover {
+    /// Whether the connection is encrypted.
+    #[must_use]
+    pub const fn is_encrypted(&self) -> bool {
+        self.peer.tls.is_some()
+    }
+
+    /// The session in a process that cannot carry out handshakes: STARTTLS is not offered any longer.
+    #[must_use]
+    pub const fn without_starttls(mut self) -> Self {
+        self.peer.tls_available = false;
+        self
+    }
+
     /// A contradiction between parts of the session, which no client and no settings can bring about.
     fn contradiction(&self) -> Option<&'static str> {
         let mail = &self.mail;
