@@ -33,7 +33,7 @@ pub struct Target {
     pub submission: Option<SocketAddr>,
     /// The address for IMAP.
     pub imap: Option<SocketAddr>,
-    /// The rights of this client, as in `@peer`: `relay`, `auth-in-clear`, `xclient`, `proxy`, `tls`.
+    /// The rights of this client, as in `@peer`: `relay`, `auth-in-clear`, `xclient`, `proxy`, `tls`, `auth`.
     pub rights: Vec<String>,
     /// The known limits, as in `@limit`.
     pub limits: BTreeMap<String, u64>,
@@ -48,7 +48,7 @@ impl From<SocketAddr> for Target {
             smtp,
             submission: None,
             imap: None,
-            rights: vec!["tls".to_owned()],
+            rights: vec!["tls".to_owned(), "auth".to_owned()],
             limits: BTreeMap::new(),
             patience: Duration::from_secs(10),
         }

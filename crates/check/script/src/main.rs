@@ -21,12 +21,12 @@ struct Arguments {
     /// Where the daemon speaks IMAP.
     #[arg(long, value_name = "ADDRESS")]
     imap: Option<SocketAddr>,
-    /// What the daemon grants to us: relay, priority, auth-in-clear, xclient, proxy, tls.
+    /// What the daemon grants to us: relay, priority, auth-in-clear, xclient, proxy, tls, auth.
     #[arg(
         long,
         value_name = "RIGHTS",
         value_delimiter = ',',
-        default_value = "tls"
+        default_value = "tls,auth"
     )]
     rights: Vec<String>,
     /// A limit of the daemon, under the name used in scripts; may be repeated.

@@ -183,6 +183,7 @@ fn requirement(directive: &str) -> Result<Requirement, String> {
                 "xclient",
                 "proxy",
                 "tls",
+                "auth",
             ]
             .contains(&right)
             {

@@ -34,8 +34,9 @@ use vere_process::{entry, life};
 const SOCKET_MODE: u32 = 0o600;
 /// Maximum of simultaneous connections; a gateway has a few, a front one for each of its threads.
 const CONNECTIONS_MAX: usize = 64;
-/// Interval between two checks of the folder for changes.
+/// Interval between two checks of the folder of keys for changes, and of the files of certificates.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const CERTIFICATES_INTERVAL: Duration = Duration::from_secs(60);
 /// Pause after a failed accept, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -87,11 +88,15 @@ impl Secrets {
         }
     }
 
-    /// Takes over files that have changed.
-    fn look(&self) {
+    /// Takes over keys that have changed.
+    fn look_at_keys(&self) {
         if let Some(keys) = &self.keys {
             keys.look();
         }
+    }
+
+    /// Takes over certificates that have changed.
+    fn look_at_certificates(&self) {
         if let Some(certificates) = &self.certificates {
             certificates.look();
         }
@@ -150,20 +155,22 @@ async fn watch(secrets: &Secrets, config: &Path, level: &Level) -> io::Result<()
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
     let mut tick = tokio::time::interval(LOOK_INTERVAL);
+    let mut certificates = tokio::time::interval(CERTIFICATES_INTERVAL);
     entry::notify_ready();
     loop {
         tokio::select! {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => {}
             _ = hangup.recv() => {
-                secrets.look();
+                secrets.look_at_keys();
                 life::reload(config, level, |settings| {
                     secrets.reload(&settings);
                     Ok::<_, Infallible>(())
                 });
             }
+            _ = certificates.tick() => secrets.look_at_certificates(),
             _ = tick.tick() => {
-                secrets.look();
+                secrets.look_at_keys();
                 entry::notify_watchdog();
             }
         }

@@ -11,27 +11,27 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::harness::{
-    Options, PATIENCE, Session, Sink, System, assert_has, descriptors, is_full, signal, wait_for,
-    wait_until,
+    Authority, Options, PATIENCE, Session, Sink, System, assert_has, descriptors, is_full, signal,
+    wait_for, wait_until,
 };
 use crate::logins::connect_from;
 use crate::{scripts, smuggling};
 
 /// The processes of port 25, without the delay before the greeting.
-fn with_front(options: Options) -> Options {
+pub(crate) fn with_front(options: Options) -> Options {
     options
         .set("front.workers", "2")
         .set("front.banner_delay", "\"0s\"")
 }
 
-fn without_rates(options: Options) -> Options {
+pub(crate) fn without_rates(options: Options) -> Options {
     options
         .set("front.connections_per_minute", "0")
         .set("front.refused_recipients_per_hour", "0")
 }
 
 /// A system for strangers: nobody may relay.
-fn for_strangers() -> Options {
+pub(crate) fn for_strangers() -> Options {
     with_front(Options::default()).set("relay.networks", "[]")
 }
 
@@ -61,24 +61,25 @@ fn mail_comes_in_through_front_and_worker() {
 }
 
 /// What a client of ours may say, in one piece: pipelined commands, dots, a chunk, a refusal in between.
-const TALK: &[u8] = b"EHLO client.example\r\nNOOP\r\nMAIL FROM:<a@example.net> BODY=8BITMIME\r\n\
+pub(crate) const TALK: &[u8] = b"EHLO client.example\r\nNOOP\r\nMAIL FROM:<a@example.net> BODY=8BITMIME\r\n\
     RCPT TO:<nobody@example.org>\r\nRCPT TO:<alice@example.org>\r\nRCPT TO:<bob@example.com>\r\nDATA\r\n\
     Subject: cut\r\n\r\n..dots\r\n.\r\nMAIL FROM:<>\r\nRCPT TO:<alice@example.org>\r\n\
     BDAT 5\r\nSubjeBDAT 9 LAST\r\nct: x\r\n\r\nRSET\r\nQUIT\r\n";
 
 /// Says the talk in two pieces, and returns all replies without the names of messages.
 fn talk(address: SocketAddr, split: usize) -> String {
-    let mut stream = TcpStream::connect(address).expect("a connection");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
-    stream.set_nodelay(true).expect("no delay");
-    let mut greeting = [0; 4];
-    stream.read_exact(&mut greeting).expect("a greeting");
+    let session = Session::connect(address);
+    session.socket().set_nodelay(true).expect("no delay");
+    say_in_two(session, split)
+}
+
+/// Says the talk in two pieces behind a greeting.
+pub(crate) fn say_in_two(mut session: Session, split: usize) -> String {
     let (first, second) = TALK.split_at(split);
-    stream.write_all(first).expect("taken");
+    session.send(first);
     std::thread::sleep(Duration::from_millis(5));
-    stream.write_all(second).expect("taken");
-    let mut replies = String::new();
-    stream.read_to_string(&mut replies).expect("the replies");
+    session.send(second);
+    let replies = session.rest();
     let line = |line: &str| match line.split_once("queued as ") {
         Some((before, _)) => format!("{before}queued"),
         None => line.to_owned(),
@@ -96,6 +97,11 @@ fn a_session_cut_at_any_octet_says_the_same() {
     assert_has(&expected, &["550 5.1.1", "550 5.7.1", "queued", "221"]);
     drop(plain);
     let system = System::start(&without_rates(for_strangers()));
+    cut_everywhere(&expected, |split| talk(system.smtp, split));
+}
+
+/// Says the talk cut at each octet.
+pub(crate) fn cut_everywhere(expected: &str, talk: impl Fn(usize) -> String + Sync) {
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(BTreeSet::new()));
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -105,7 +111,7 @@ fn a_session_cut_at_any_octet_says_the_same() {
                     if split > TALK.len() {
                         return;
                     }
-                    let said = talk(system.smtp, split);
+                    let said = talk(split);
                     if said != expected {
                         wrong.lock().expect("no panic").insert((split, said));
                     }
@@ -121,7 +127,7 @@ fn a_session_cut_at_any_octet_says_the_same() {
 }
 
 /// Sends one message; returns whether it was acknowledged.
-fn try_send(address: SocketAddr, subject: &str) -> Option<()> {
+pub(crate) fn try_send(address: SocketAddr, subject: &str) -> Option<()> {
     let mut session = Session::try_connect(address).ok()?;
     session.set_patience(PATIENCE);
     let mut say = |line: &str, code: &str| {
@@ -447,10 +453,12 @@ fn workers_are_in_a_sandbox() {
 #[test]
 fn scripts_pass_through_the_front() {
     let sink = Sink::start();
+    let authority = Authority::new();
+    let files = authority.sign("mx", &["mx.example.org"]);
     let options = Options::to(sink.address).set("priority.networks", "[\"127.0.0.0/8\"]");
-    let system = System::start(&with_front(options));
+    let system = System::start(&with_front(options).certificate(&files));
     system.add_script_accounts();
-    let passed = scripts::run_all(&scripts::target(&system, &["relay", "priority"]));
+    let passed = scripts::run_all(&scripts::target(&system, &["relay", "priority", "tls"]));
     assert!(passed.len() > 15, "only {passed:?} ran");
 }
 

@@ -56,7 +56,7 @@ fn scripts_pass_for_a_client_that_may_relay() {
     let options = Options::to(sink.address).set("priority.networks", "[\"127.0.0.0/8\"]");
     let system = System::start(&options.certificate(&files));
     system.add_script_accounts();
-    let rights = ["relay", "priority", "auth-in-clear", "tls"];
+    let rights = ["relay", "priority", "auth-in-clear", "tls", "auth"];
     let passed = run_all(&target(&system, &rights));
     assert!(passed.len() > 25, "only {passed:?} ran");
 }

@@ -61,7 +61,9 @@ impl World {
             "auth-in-clear" => self.peer.may_auth_in_clear = has,
             "xclient" => self.peer.may_xclient = has,
             "proxy" => self.proxy = has,
-            _ => self.peer.tls_available = has,
+            "tls" => self.peer.tls_available = has,
+            // The configuration of the bare machine has it.
+            _ => {}
         }
     }
 

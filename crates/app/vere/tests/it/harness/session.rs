@@ -80,6 +80,11 @@ impl Session {
     /// Makes a handshake as a client that asks for `name` and checks the certificate for the name.
     pub(crate) fn handshake(self, trust: &Authority, name: &str) -> Self {
         assert!(self.reader.buffer().is_empty(), "octets before TLS");
+        self.try_handshake(trust, name).expect("a handshake")
+    }
+
+    /// As [`handshake`](Self::handshake), where the server may end the connection.
+    pub(crate) fn try_handshake(self, trust: &Authority, name: &str) -> io::Result<Self> {
         let Stream::Plain(stream) = self.reader.into_inner() else {
             panic!("TLS within TLS");
         };
@@ -87,11 +92,11 @@ impl Session {
         let client = ClientConnection::new(Arc::clone(&trust.client), name);
         let mut tls = StreamOwned::new(client.expect("a client"), stream);
         while tls.conn.is_handshaking() {
-            tls.conn.complete_io(&mut tls.sock).expect("a handshake");
+            tls.conn.complete_io(&mut tls.sock)?;
         }
-        Self {
+        Ok(Self {
             reader: BufReader::with_capacity(4096, Stream::Tls(Box::new(tls))),
-        }
+        })
     }
 
     /// Ends TLS properly and keeps the connection.
