@@ -1,6 +1,6 @@
 //! What the settings say to a machine that receives mail by SMTP.
 
-use vere_settings::{PriorityPolicy, Settings};
+use vere_settings::{Front, PriorityPolicy, Settings};
 use vere_smtp::limits::Limits;
 use vere_smtp::server::{Role, ServerConfig};
 
@@ -15,6 +15,18 @@ pub fn config(settings: &Settings, role: Role) -> ServerConfig {
         PriorityPolicy::Stanag4406 => "STANAG4406",
         PriorityPolicy::Nsep => "NSEP",
     });
+    config
+}
+
+/// Returns the configuration of the two machines of a session at port 25, in the front and in a worker.
+///
+/// The front's screen refuses and ends by the same number, so that the number holds for the whole session.
+#[must_use]
+pub fn at_port_25(settings: &Settings, front: &Front) -> ServerConfig {
+    let mut config = config(settings, Role::Mx);
+    // The machine ends the session at the refusal above its limit, the setting names the last one.
+    let refused = usize::try_from(front.refused_recipients_max).unwrap_or(usize::MAX);
+    config.limits.refusals_max = refused.saturating_sub(1);
     config
 }
 

@@ -94,13 +94,17 @@ impl<'a> Reader<'a> {
         self.array(field).map(u64::from_le_bytes)
     }
 
+    pub(super) fn count(&mut self, field: &'static str) -> Result<u32, HandoffError> {
+        self.array(field).map(u32::from_le_bytes)
+    }
+
     /// A length or number of at most `max`.
     pub(super) fn length(
         &mut self,
         field: &'static str,
         max: usize,
     ) -> Result<usize, HandoffError> {
-        let found = self.array(field).map(u32::from_le_bytes)?;
+        let found = self.count(field)?;
         let found = usize::try_from(found).unwrap_or(usize::MAX);
         match found <= max {
             true => Ok(found),

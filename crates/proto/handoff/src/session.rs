@@ -1,7 +1,7 @@
 //! Packets between the front and a worker, over a SOCK_SEQPACKET socket (unix(7)): one packet per read and write.
 //!
 //! The front gives a worker sessions, each with the descriptor of its connection (SCM_RIGHTS). The worker says which of them it has
-//! begun and which have ended, many at once, and in the end that it takes no more.
+//! begun, which have ended and how many recipients it has refused in each, many at once, and in the end that it takes no more.
 //!
 //! ```text
 //! 0   u8   version = 1
@@ -12,7 +12,7 @@
 //!              u32 octets of the client that were read behind the state, at most 65,536
 //!              state, octets of the client
 //!   2 BEGUN    u32 count, at most 1,024; u64 number of each session
-//!   3 DONE     the same
+//!   3 DONE     u32 count, at most 1,024; for each session u64 number, u32 recipients that the worker has refused for good
 //!   4 LAST     nothing
 //!   5 LINKS    nothing
 //!   6 READY    nothing
@@ -90,13 +90,22 @@ impl<'a> Task<'a> {
     }
 }
 
+/// The end of a session in a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// The number of the session.
+    pub number: u64,
+    /// Number of recipients that the worker has refused for good in the session.
+    pub refused: u32,
+}
+
 /// What a worker says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// These sessions are the worker's from now on.
     Begun(Vec<u64>),
     /// These sessions have ended.
-    Done(Vec<u64>),
+    Done(Vec<Done>),
     /// The worker takes no further session. Sessions that are on their way to the worker are served.
     Last,
 }
@@ -104,15 +113,23 @@ pub enum Notice {
 impl Notice {
     /// Appends the packet. A notice has [`NOTICE_MAX`] sessions at most.
     pub fn encode(&self, to: &mut Vec<u8>) {
-        let (kind, numbers) = match self {
-            Self::Begun(numbers) => (BEGUN, numbers),
-            Self::Done(numbers) => (DONE, numbers),
-            Self::Last => return to.extend_from_slice(&[VERSION, LAST]),
-        };
-        to.extend_from_slice(&[VERSION, kind]);
-        put_length(to, numbers.len());
-        for number in numbers {
-            to.extend_from_slice(&number.to_le_bytes());
+        match self {
+            Self::Begun(numbers) => {
+                to.extend_from_slice(&[VERSION, BEGUN]);
+                put_length(to, numbers.len());
+                for number in numbers {
+                    to.extend_from_slice(&number.to_le_bytes());
+                }
+            }
+            Self::Done(sessions) => {
+                to.extend_from_slice(&[VERSION, DONE]);
+                put_length(to, sessions.len());
+                for session in sessions {
+                    to.extend_from_slice(&session.number.to_le_bytes());
+                    to.extend_from_slice(&session.refused.to_le_bytes());
+                }
+            }
+            Self::Last => to.extend_from_slice(&[VERSION, LAST]),
         }
     }
 
@@ -124,8 +141,8 @@ impl Notice {
     pub fn decode(packet: &[u8]) -> Result<Self, HandoffError> {
         let mut reader = Reader(packet);
         let notice = match head(&mut reader)? {
-            BEGUN => Self::Begun(numbers(&mut reader)?),
-            DONE => Self::Done(numbers(&mut reader)?),
+            BEGUN => Self::Begun(many(&mut reader, number)?),
+            DONE => Self::Done(many(&mut reader, done)?),
             LAST => Self::Last,
             other => return Err(HandoffError::Kind(other)),
         };
@@ -134,11 +151,23 @@ impl Notice {
     }
 }
 
-fn numbers(reader: &mut Reader<'_>) -> Result<Vec<u64>, HandoffError> {
+fn many<T>(
+    reader: &mut Reader<'_>,
+    one: fn(&mut Reader<'_>) -> Result<T, HandoffError>,
+) -> Result<Vec<T>, HandoffError> {
     let count = reader.length("number of sessions", NOTICE_MAX)?;
-    (0..count)
-        .map(|_| reader.long("number of a session"))
-        .collect()
+    (0..count).map(|_| one(reader)).collect()
+}
+
+fn number(reader: &mut Reader<'_>) -> Result<u64, HandoffError> {
+    reader.long("number of a session")
+}
+
+fn done(reader: &mut Reader<'_>) -> Result<Done, HandoffError> {
+    Ok(Done {
+        number: number(reader)?,
+        refused: reader.count("refused recipients of a session")?,
+    })
 }
 
 fn head(reader: &mut Reader<'_>) -> Result<u8, HandoffError> {

@@ -12,7 +12,7 @@ use vere_process::{accept, smtp};
 use vere_screen::{Due, Greeting, Screen, Ticket};
 use vere_settings::{Front, Settings};
 use vere_smtp::refusal::Refusal;
-use vere_smtp::server::{Peer, Role, Server, ServerConfig, Step as Move};
+use vere_smtp::server::{Peer, Server, ServerConfig, Step as Move};
 use vere_units::Timestamp;
 
 use super::broker::Broker;
@@ -22,7 +22,7 @@ use super::guest::{Guest, Next, READ_OCTETS, token_of};
 use super::replies::turned_away;
 use super::terms::terms;
 use super::tls::Tls;
-use super::workers::Workers;
+use super::workers::{Ended, Workers};
 
 /// The first token that belongs to no connection of a client.
 const LISTENERS: usize = usize::MAX - 0xFFFF;
@@ -104,7 +104,7 @@ impl Host {
         let workers = Workers::new(&settings.workers_socket(), WORKERS, tasks, poll.registry())?;
         let host = Self {
             screen: greylist::screen(&settings, terms(&settings, front)),
-            config: Arc::new(smtp::config(&settings, Role::Mx)),
+            config: Arc::new(smtp::at_port_25(&settings, front)),
             broker: Broker::new(settings.broker_socket(), BROKER),
             gateway: Gateway::new(settings.intake_socket(), GATEWAY),
             tls: Tls::start(&settings, front, Arc::clone(&waker))?,
@@ -249,7 +249,7 @@ impl Host {
             && let Some(front) = &settings.front
         {
             self.screen.set_terms(terms(&settings, front));
-            self.config = Arc::new(smtp::config(&settings, Role::Mx));
+            self.config = Arc::new(smtp::at_port_25(&settings, front));
             self.settings = settings;
         }
     }
@@ -439,9 +439,9 @@ impl Host {
     }
 
     /// Sessions of workers have ended.
-    fn ended(&mut self, ended: Vec<Ticket>, now: Timestamp) {
-        for ticket in ended {
-            let _ = self.screen.done(now, ticket, 0);
+    fn ended(&mut self, ended: Vec<Ended>, now: Timestamp) {
+        for Ended { ticket, refused } in ended {
+            let _ = self.screen.done(now, ticket, refused);
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
-use vere_handoff::session::{Notice, PACKET_OCTETS_MAX, Task};
+use vere_handoff::session::{Done, Notice, PACKET_OCTETS_MAX, Task};
 use vere_net::packets::{PacketListener, PacketSocket};
 use vere_process::clock::steady;
 use vere_screen::Ticket;
@@ -36,6 +36,24 @@ pub(crate) struct Given {
     deaths: u8,
     /// The time by which a worker has to begin the session.
     until: Timestamp,
+}
+
+/// A session that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) ticket: Ticket,
+    /// Number of recipients that the worker has refused for good.
+    pub(crate) refused: u32,
+}
+
+impl From<Given> for Ended {
+    /// The end of a session whose worker has not told of it.
+    fn from(given: Given) -> Self {
+        Self {
+            ticket: given.ticket,
+            refused: 0,
+        }
+    }
 }
 
 /// A session that waits for a worker.
@@ -225,7 +243,7 @@ impl Workers {
     }
 
     /// Reads what a worker says, and returns the sessions that have ended.
-    pub(crate) fn read(&mut self, place: usize) -> Vec<Ticket> {
+    pub(crate) fn read(&mut self, place: usize) -> Vec<Ended> {
         let mut ended = Vec::new();
         while let Some(worker) = self.workers.get_mut(place).and_then(Option::as_mut) {
             match worker.socket.receive(&mut self.packet) {
@@ -247,7 +265,7 @@ impl Workers {
         ended
     }
 
-    fn heard(&mut self, place: usize, notice: Notice, ended: &mut Vec<Ticket>) {
+    fn heard(&mut self, place: usize, notice: Notice, ended: &mut Vec<Ended>) {
         let own = |given: &&mut Given| given.worker == place;
         match notice {
             Notice::Begun(numbers) => {
@@ -257,14 +275,15 @@ impl Workers {
                     }
                 }
             }
-            Notice::Done(numbers) => {
-                for number in numbers {
+            Notice::Done(sessions) => {
+                for Done { number, refused } in sessions {
                     if self
                         .given
                         .get(&number)
                         .is_some_and(|given| given.worker == place)
+                        && let Some(Given { ticket, .. }) = self.given.remove(&number)
                     {
-                        ended.extend(self.given.remove(&number).map(|given| given.ticket));
+                        ended.push(Ended { ticket, refused });
                         self.free(place);
                     }
                 }
@@ -295,7 +314,7 @@ impl Workers {
     }
 
     /// A worker is lost. Sessions that a dead worker has not begun go to others; the rest ends.
-    fn lost(&mut self, place: usize, fate: Fate, ended: &mut Vec<Ticket>) {
+    fn lost(&mut self, place: usize, fate: Fate, ended: &mut Vec<Ended>) {
         if let Some(worker) = self.workers.get_mut(place) {
             *worker = None;
         }
@@ -323,15 +342,15 @@ impl Workers {
                     // The client has no other way to hear; it may be gone as well. A worker that lives says nothing behind that.
                     let _ = given.link.write(LAST_WORDS);
                     given.link.shutdown();
-                    ended.push(given.ticket);
+                    ended.push(given.into());
                 }
             }
         }
     }
 
-    /// Gives up workers that do not begin their sessions, and sessions that have waited for a worker for too long. Returns the tickets of
+    /// Gives up workers that do not begin their sessions, and sessions that have waited for a worker for too long. Returns the
     /// sessions that have ended.
-    pub(crate) fn give_up(&mut self, now: Timestamp) -> Vec<Ticket> {
+    pub(crate) fn give_up(&mut self, now: Timestamp) -> Vec<Ended> {
         let mut ended = Vec::new();
         let is_late = |given: &&Given| given.packet.is_some() && given.until <= now;
         while let Some(place) = self.given.values().find(is_late).map(|given| given.worker) {
@@ -341,7 +360,7 @@ impl Workers {
         while let Some(waits) = self.homeless.pop_front_if(|waits| waits.until <= now) {
             let mut given = waits.given;
             let _ = given.link.write(LAST_WORDS);
-            ended.push(given.ticket);
+            ended.push(given.into());
         }
         ended
     }
@@ -414,8 +433,22 @@ mod tests {
         worker.send(&packet, &[]).unwrap();
     }
 
-    fn tickets(bits: &[u64]) -> Vec<Ticket> {
-        bits.iter().map(|bits| Ticket::from_bits(*bits)).collect()
+    fn done(number: u64) -> Notice {
+        let refused = 7;
+        Notice::Done(vec![Done { number, refused }])
+    }
+
+    /// Sessions whose workers have told of their end.
+    fn told(bits: &[u64]) -> Vec<Ended> {
+        let mut ended = lost(bits);
+        ended.iter_mut().for_each(|ended| ended.refused = 7);
+        ended
+    }
+
+    fn lost(bits: &[u64]) -> Vec<Ended> {
+        let tickets = bits.iter().map(|bits| Ticket::from_bits(*bits));
+        let ended = |ticket| Ended { ticket, refused: 0 };
+        tickets.map(ended).collect()
     }
 
     #[test]
@@ -435,8 +468,8 @@ mod tests {
         let _waits = bench.give(4);
         assert_eq!(bench.workers.sessions(), 5);
         say(&workers[0], &Notice::Begun(vec![1]));
-        say(&workers[0], &Notice::Done(vec![1]));
-        assert_eq!(bench.workers.read(0), tickets(&[0]));
+        say(&workers[0], &done(1));
+        assert_eq!(bench.workers.read(0), told(&[0]));
         assert_eq!(taken(&workers[0]), Some(5));
         drop(clients);
     }
@@ -446,10 +479,10 @@ mod tests {
         let mut bench = Bench::new(5);
         let (first, second) = (bench.worker(), bench.worker());
         let _clients = [bench.give(0), bench.give(1)];
-        say(&second, &Notice::Done(vec![1]));
+        say(&second, &done(1));
         assert_eq!(bench.workers.read(1), []);
-        say(&first, &Notice::Done(vec![1]));
-        assert_eq!(bench.workers.read(0), tickets(&[0]));
+        say(&first, &done(1));
+        assert_eq!(bench.workers.read(0), told(&[0]));
     }
 
     #[test]
@@ -462,7 +495,7 @@ mod tests {
         say(&first, &Notice::Begun(vec![1]));
         assert_eq!(bench.workers.read(0), []);
         drop(first);
-        assert_eq!(bench.workers.read(0), tickets(&[0]));
+        assert_eq!(bench.workers.read(0), lost(&[0]));
         let mut said = String::new();
         begun.read_to_string(&mut said).unwrap();
         assert_eq!(said.as_bytes(), LAST_WORDS);
@@ -477,7 +510,7 @@ mod tests {
         let _client = bench.give(0);
         worker.send(b"\x01\x09", &[]).unwrap();
         // The process lives, so that no other worker gets the session.
-        assert_eq!(bench.workers.read(0), tickets(&[0]));
+        assert_eq!(bench.workers.read(0), lost(&[0]));
         assert!(!bench.workers.has_room());
         assert_eq!(bench.workers.sessions(), 0);
         let next = bench.worker();
@@ -493,8 +526,8 @@ mod tests {
         say(&worker, &Notice::Last);
         assert_eq!(bench.workers.read(0), []);
         assert!(!bench.workers.has_room());
-        say(&worker, &Notice::Done(vec![1]));
-        assert_eq!(bench.workers.read(0), tickets(&[0]));
+        say(&worker, &done(1));
+        assert_eq!(bench.workers.read(0), told(&[0]));
         assert!(worker.receive(&mut [0; 8]).unwrap().is_none());
         // Its place is free.
         let _next = bench.worker();
@@ -511,7 +544,7 @@ mod tests {
         assert_eq!(bench.workers.give_up(NOW), []);
         let second = bench.worker();
         let ended = bench.workers.give_up(NOW + BEGIN_PATIENCE);
-        assert_eq!(ended, tickets(&[7]));
+        assert_eq!(ended, lost(&[7]));
         // The packet is still in the queue of the first, whose connection is closed.
         assert_eq!((taken(&first), taken(&second)), (Some(1), None));
         assert!(first.receive(&mut [0; 8]).unwrap().is_none());
@@ -523,7 +556,7 @@ mod tests {
         let mut client = bench.give(7);
         let until = NOW + HOMELESS_PATIENCE;
         assert_eq!(bench.workers.give_up(NOW), []);
-        assert_eq!(bench.workers.give_up(until), tickets(&[7]));
+        assert_eq!(bench.workers.give_up(until), lost(&[7]));
         let mut said = String::new();
         client.read_to_string(&mut said).unwrap();
         assert_eq!(said.as_bytes(), LAST_WORDS);

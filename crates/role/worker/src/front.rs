@@ -10,7 +10,7 @@ use std::rc::Rc;
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixDatagram, UnixStream};
 use tokio::sync::Notify;
-use vere_handoff::session::{NOTICE_MAX, Notice, PACKET_OCTETS_MAX, Task};
+use vere_handoff::session::{Done, NOTICE_MAX, Notice, PACKET_OCTETS_MAX, Task};
 use vere_net::packets::{self, PacketSocket};
 use vere_smtp::server::Handover;
 
@@ -60,7 +60,7 @@ pub(crate) struct Front {
 #[derive(Debug, Default)]
 struct Notices {
     begun: RefCell<Vec<u64>>,
-    done: RefCell<Vec<u64>>,
+    done: RefCell<Vec<Done>>,
     changed: Notify,
 }
 
@@ -124,7 +124,7 @@ impl Front {
             Err(error) => {
                 // The other sessions of this worker are no worse for it.
                 tracing::error!(%error, "session cannot be gone on with");
-                self.done(task.number);
+                self.done(task.number, 0);
                 return Ok(Some(None));
             }
         };
@@ -136,9 +136,10 @@ impl Front {
         })))
     }
 
-    /// Records that a session has ended.
-    pub(crate) fn done(&self, number: u64) {
-        self.notices.done.borrow_mut().push(number);
+    /// Records that a session has ended, with the number of recipients that were refused here.
+    pub(crate) fn done(&self, number: u64, refused: u32) {
+        let mut done = self.notices.done.borrow_mut();
+        done.push(Done { number, refused });
         self.notices.changed.notify_one();
     }
 

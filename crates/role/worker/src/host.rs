@@ -15,11 +15,13 @@ use super::gateway::Gateway;
 /// The service in log lines.
 const SERVICE: &str = "smtp";
 
-/// What the sessions of a worker share.
+/// What the sessions of a worker share, and what is counted in this one.
 #[derive(Debug)]
 pub(crate) struct SessionHost {
     pub(crate) gateway: Rc<Gateway>,
     pub(crate) broker: Rc<Broker>,
+    /// Number of recipients refused for good.
+    pub(crate) refused: u32,
 }
 
 impl Host<Server> for SessionHost {
@@ -54,6 +56,9 @@ impl Host<Server> for SessionHost {
                     .broker
                     .recipient(address, server.peer().may_relay)
                     .await;
+                if answer.as_ref().is_err_and(Refusal::is_permanent) {
+                    self.refused = self.refused.saturating_add(1);
+                }
                 let sender = server.mail_from().map(|mail| mail.reverse_path.as_str());
                 let sender = sender.unwrap_or_default();
                 self.log(server, sender, Some(address), answer.as_ref().err());

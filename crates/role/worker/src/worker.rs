@@ -23,7 +23,7 @@ use vere_process::smtp;
 use vere_process::wire::Connection;
 use vere_sandbox::{Sandbox, calls};
 use vere_settings::{Front as Plan, Settings};
-use vere_smtp::server::{Role, Server, ServerConfig};
+use vere_smtp::server::{Server, ServerConfig};
 
 use super::broker::Broker;
 use super::error::WorkerError;
@@ -165,7 +165,7 @@ impl Worker {
         let workers = usize::try_from(plan.workers).unwrap_or(usize::MAX);
         memory.set_max(settings.limits.body_memory_max.as_usize() / workers.max(1));
         Ok(Self {
-            config: Arc::new(smtp::config(settings, Role::Mx)),
+            config: Arc::new(smtp::at_port_25(settings, plan)),
             front: Front::new(links.front)?,
             gateway: Rc::new(Gateway::new(UnixStream::from_std(links.gateway)?)),
             broker: Rc::new(Broker::new(UnixStream::from_std(links.broker)?)),
@@ -184,15 +184,16 @@ impl Worker {
             let worker = Rc::clone(self);
             spawn_local(async move {
                 let number = session.number;
-                worker.session(session).await;
-                worker.front.done(number);
+                let refused = worker.session(session).await;
+                worker.front.done(number, refused);
                 worker.open.set(worker.open.get().saturating_sub(1));
                 worker.idle.notify_one();
             });
         }
     }
 
-    async fn session(&self, session: Session) {
+    /// Serves a session to its end, and returns the number of recipients refused for good.
+    async fn session(&self, session: Session) -> u32 {
         let Session {
             client: connection,
             handover,
@@ -212,10 +213,16 @@ impl Worker {
         }
     }
 
-    async fn converse(&self, mut stream: impl Connection, mut server: Server, mut line: Line) {
+    async fn converse(
+        &self,
+        mut stream: impl Connection,
+        mut server: Server,
+        mut line: Line,
+    ) -> u32 {
         let mut host = SessionHost {
             gateway: Rc::clone(&self.gateway),
             broker: Rc::clone(&self.broker),
+            refused: 0,
         };
         let driven = Box::pin(drive(&mut stream, &mut server, &mut host, &mut line)).await;
         if let Err(error) = driven {
@@ -223,6 +230,7 @@ impl Worker {
         }
         // The front has a duplicate of the descriptor: closing this one would not end the connection.
         let _ = stream.shutdown().await;
+        host.refused
     }
 
     /// Waits until the sessions have ended; those that go on for too long end with the process.

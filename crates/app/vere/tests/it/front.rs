@@ -296,6 +296,39 @@ fn harvesters_are_turned_away() {
     assert!(refused.starts_with("421 4.7.0"), "{refused}");
 }
 
+/// A recipient that exists buys a harvester nothing: one count holds in front and worker, and the address is charged for both.
+#[test]
+fn harvesters_are_turned_away_behind_a_recipient_that_exists() {
+    let options = for_strangers()
+        .set("front.refused_recipients_max", "4")
+        .set("front.refused_recipients_per_hour", "6");
+    let system = System::start(&options);
+    let mut session = Session::greeted(system.smtp);
+    session.command("MAIL FROM:<a@example.net>", "250");
+    session.command("RCPT TO:<n1@example.org>", "550 5.1.1");
+    session.command("RCPT TO:<alice@example.org>", "250");
+    session.command("RCPT TO:<n2@example.org>", "550 5.1.1");
+    session.command("RSET", "250");
+    session.command("MAIL FROM:<a@example.net>", "250");
+    session.command("RCPT TO:<n3@example.org>", "550 5.1.1");
+    session.command("RCPT TO:<n4@example.org>", "550 5.1.1");
+    session.expect("421 4.7.0");
+    drop(session);
+    let mut session = Session::greeted(system.smtp);
+    session.transaction("a@example.net", &["alice@example.org"]);
+    session.command("RCPT TO:<n5@example.org>", "550 5.1.1");
+    session.command("RCPT TO:<n6@example.org>", "550 5.1.1");
+    drop(session);
+    // The end of a session is told behind the last reply.
+    wait_until("an address that is turned away", || {
+        let mut said = String::new();
+        let mut stream = TcpStream::connect(system.smtp).expect("a connection");
+        stream.shutdown(Shutdown::Write).expect("shut");
+        stream.read_to_string(&mut said).expect("a reply");
+        said.starts_with("421 4.7.0")
+    });
+}
+
 /// The first attempt is put off, a later one taken, and a restart forgets nothing.
 #[test]
 fn unknown_clients_are_put_off_once() {

@@ -26,9 +26,9 @@ sections! {
         live connections_per_minute: Integer(0, 1_000_000), Is("300"),
             "Connections of an address in a minute; further ones get 421. A /24 of IPv4 and a /64 of IPv6 have four times as many. 0 is no limit; none applies to `relay.networks`.";
         live refused_recipients_max: Integer(1, 1000), Is("10"),
-            "Recipients that may be refused in a session; the session ends with the last of them.";
+            "Recipients and senders that may be refused for good in a session, in the front and later in a worker; the session ends with the last of them.";
         live refused_recipients_per_hour: Integer(0, 1_000_000), Is("100"),
-            "Recipients of an address that may be refused within an hour; then its connections get 421. A /24 of IPv4 and a /64 of IPv6 have four times as many. 0 is no limit; none applies to `relay.networks`.";
+            "Recipients of an address that may be refused within an hour, those that a worker refuses included; then its connections get 421. A /24 of IPv4 and a /64 of IPv6 have four times as many. 0 is no limit; none applies to `relay.networks`.";
         live allowed_networks: NetworkList, Is("[]"),
             "Networks that are greeted at once and to which no limit of an address and no greylist applies, as to `relay.networks`; they may not relay for that. They count before `refused_networks`.";
         live refused_networks: NetworkList, Is("[]"),

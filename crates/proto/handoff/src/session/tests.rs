@@ -14,6 +14,10 @@ fn packet(task: &Task<'_>) -> Vec<u8> {
     packet
 }
 
+const fn done(number: u64, refused: u32) -> Done {
+    Done { number, refused }
+}
+
 fn said(notice: &Notice) -> Vec<u8> {
     let mut packet = Vec::new();
     notice.encode(&mut packet);
@@ -28,9 +32,12 @@ fn golden_octets_of_version_1() {
     let begun = Notice::Begun(vec![1, 0x0200]);
     let expected = b"\x01\x02\x02\0\0\0\x01\0\0\0\0\0\0\0\0\x02\0\0\0\0\0\0";
     assert_eq!(said(&begun), expected);
+    let ended = Notice::Done(vec![done(1, 0), done(0x0200, 0x0304)]);
+    let expected = b"\x01\x03\x02\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\x04\x03\0\0";
+    assert_eq!(said(&ended), expected);
     assert_eq!(said(&Notice::Done(Vec::new())), b"\x01\x03\0\0\0\0");
     assert_eq!(said(&Notice::Last), b"\x01\x04");
-    for notice in [begun, Notice::Done(vec![7]), Notice::Last] {
+    for notice in [begun, ended, Notice::Last] {
         assert_eq!(Notice::decode(&said(&notice)), Ok(notice));
     }
 }
@@ -59,9 +66,9 @@ fn the_longest_packet_fits() {
 
 #[test]
 fn a_notice_has_a_bound() {
-    let most = Notice::Done((0..1_024).collect());
+    let most = Notice::Done((0..1_024).map(|number| done(number, 7)).collect());
     assert_eq!(Notice::decode(&said(&most)), Ok(most));
-    let error = Notice::decode(&said(&Notice::Done(vec![0; 1_025]))).unwrap_err();
+    let error = Notice::decode(&said(&Notice::Done(vec![done(0, 0); 1_025]))).unwrap_err();
     assert_eq!(
         error.to_string(),
         "expected at most 1024 in number of sessions; found 1025"
@@ -73,6 +80,7 @@ fn every_cut_and_every_more_is_an_error() {
     let packets = [
         packet(&TASK),
         said(&Notice::Begun(vec![1, 2])),
+        said(&Notice::Done(vec![done(1, 2), done(3, 4)])),
         said(&Notice::Last),
     ];
     for packet in packets {
