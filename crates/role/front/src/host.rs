@@ -142,6 +142,8 @@ impl Host {
                 let readable = (event.is_readable(), event.is_read_closed());
                 self.event(event.token(), readable, now);
             }
+            let ended = self.workers.read();
+            self.ended(ended, now);
             if !self.is_ready && self.is_complete() {
                 self.is_ready = true;
                 ready();
@@ -195,7 +197,8 @@ impl Host {
     }
 
     fn wait(&self, tick: Instant) -> Duration {
-        if self.accepting && self.is_ready && !self.listeners.is_empty() {
+        let may_accept = self.accepting && self.is_ready && !self.listeners.is_empty();
+        if may_accept || self.workers.is_readable() {
             return Duration::ZERO;
         }
         let longest = self.tick();
@@ -224,10 +227,7 @@ impl Host {
             }
             WORKERS => self.workers.accept(self.poll.registry()),
             Token(number) if number >= LISTENERS => match self.workers.place(token) {
-                Some(place) => {
-                    let ended = self.workers.read(place);
-                    self.ended(ended, now);
-                }
+                Some(place) => self.workers.readable(place),
                 None => self.accepting = true,
             },
             Token(number) => {

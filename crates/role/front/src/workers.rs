@@ -23,6 +23,8 @@ const BEGIN_PATIENCE: Duration = Duration::from_secs(30);
 const HOMELESS_PATIENCE: Duration = Duration::from_secs(10);
 /// Workers that may die with a session that they have not begun: the session may be the reason.
 const DEATHS_MAX: u8 = 2;
+/// Packets of a worker that are read before others have their turn: a worker that speaks without end holds nobody up.
+const PACKETS_MAX: usize = 64;
 
 /// A session in the hands of a worker; the front keeps a duplicate of the descriptor.
 #[derive(Debug)]
@@ -70,6 +72,8 @@ struct Worker {
     tasks: u32,
     /// The worker takes no further session.
     is_last: bool,
+    /// Packets may be there. The kernel says so once.
+    is_readable: bool,
 }
 
 impl Worker {
@@ -146,6 +150,7 @@ impl Workers {
                 socket,
                 tasks: 0,
                 is_last: false,
+                is_readable: false,
             });
             match self.workers.get_mut(place) {
                 Some(vacant) => *vacant = worker,
@@ -242,27 +247,52 @@ impl Workers {
         None
     }
 
-    /// Reads what a worker says, and returns the sessions that have ended.
-    pub(crate) fn read(&mut self, place: usize) -> Vec<Ended> {
+    /// The kernel says that a worker has packets to read.
+    pub(crate) fn readable(&mut self, place: usize) {
+        if let Some(Some(worker)) = self.workers.get_mut(place) {
+            worker.is_readable = true;
+        }
+    }
+
+    /// Whether packets of workers may be left to read.
+    pub(crate) fn is_readable(&self) -> bool {
+        let mut workers = self.workers.iter().flatten();
+        workers.any(|worker| worker.is_readable)
+    }
+
+    /// Reads what workers say, a bounded part of it, and returns the sessions that have ended.
+    pub(crate) fn read(&mut self) -> Vec<Ended> {
         let mut ended = Vec::new();
-        while let Some(worker) = self.workers.get_mut(place).and_then(Option::as_mut) {
-            match worker.socket.receive(&mut self.packet) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Ok(Some((length, _))) => {
-                    let packet = self.packet.get(..length).unwrap_or_default();
-                    match Notice::decode(packet) {
-                        Ok(notice) => self.heard(place, notice, &mut ended),
-                        Err(error) => {
-                            tracing::error!(place, %error, "a worker breaks the protocol");
-                            self.lost(place, Fate::Alive, &mut ended);
-                        }
-                    }
-                }
-                Ok(None) | Err(_) => self.lost(place, Fate::Dead, &mut ended),
-            }
+        for place in 0..self.workers.len() {
+            self.read_some(place, &mut ended);
         }
         self.house();
         ended
+    }
+
+    fn read_some(&mut self, place: usize, ended: &mut Vec<Ended>) {
+        for _ in 0..PACKETS_MAX {
+            let worker = self.workers.get_mut(place).and_then(Option::as_mut);
+            let Some(worker) = worker.filter(|worker| worker.is_readable) else {
+                return;
+            };
+            match worker.socket.receive(&mut self.packet) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    worker.is_readable = false;
+                }
+                Ok(Some((length, _))) => {
+                    let packet = self.packet.get(..length).unwrap_or_default();
+                    match Notice::decode(packet) {
+                        Ok(notice) => self.heard(place, notice, ended),
+                        Err(error) => {
+                            tracing::error!(place, %error, "a worker breaks the protocol");
+                            self.lost(place, Fate::Alive, ended);
+                        }
+                    }
+                }
+                Ok(None) | Err(_) => self.lost(place, Fate::Dead, ended),
+            }
+        }
     }
 
     fn heard(&mut self, place: usize, notice: Notice, ended: &mut Vec<Ended>) {
@@ -417,6 +447,14 @@ mod tests {
         }
     }
 
+    impl Bench {
+        /// Reads what the worker at a place says, as after an event.
+        fn read(&mut self, place: usize) -> Vec<Ended> {
+            self.workers.readable(place);
+            self.workers.read()
+        }
+    }
+
     /// The number of the next session that a worker has in its queue.
     fn taken(worker: &PacketSocket) -> Option<u64> {
         let mut packet = vec![0; PACKET_OCTETS_MAX];
@@ -469,7 +507,7 @@ mod tests {
         assert_eq!(bench.workers.sessions(), 5);
         say(&workers[0], &Notice::Begun(vec![1]));
         say(&workers[0], &done(1));
-        assert_eq!(bench.workers.read(0), told(&[0]));
+        assert_eq!(bench.read(0), told(&[0]));
         assert_eq!(taken(&workers[0]), Some(5));
         drop(clients);
     }
@@ -480,9 +518,9 @@ mod tests {
         let (first, second) = (bench.worker(), bench.worker());
         let _clients = [bench.give(0), bench.give(1)];
         say(&second, &done(1));
-        assert_eq!(bench.workers.read(1), []);
+        assert_eq!(bench.read(1), []);
         say(&first, &done(1));
-        assert_eq!(bench.workers.read(0), told(&[0]));
+        assert_eq!(bench.read(0), told(&[0]));
     }
 
     #[test]
@@ -493,14 +531,33 @@ mod tests {
         let _other = bench.give(1);
         let _unbegun = bench.give(2);
         say(&first, &Notice::Begun(vec![1]));
-        assert_eq!(bench.workers.read(0), []);
+        assert_eq!(bench.read(0), []);
         drop(first);
-        assert_eq!(bench.workers.read(0), lost(&[0]));
+        assert_eq!(bench.read(0), lost(&[0]));
         let mut said = String::new();
         begun.read_to_string(&mut said).unwrap();
         assert_eq!(said.as_bytes(), LAST_WORDS);
         assert_eq!((taken(&second), taken(&second)), (Some(2), Some(3)));
         assert_eq!(taken(&second), None);
+    }
+
+    /// The kernel tells of packets once, however many are left.
+    #[test]
+    fn a_worker_that_speaks_without_end_has_its_turn_and_loses_nothing() {
+        let mut bench = Bench::new(5);
+        let (first, second) = (bench.worker(), bench.worker());
+        let _clients = [bench.give(0), bench.give(1)];
+        for _ in 0..PACKETS_MAX {
+            say(&first, &Notice::Begun(vec![1]));
+        }
+        say(&first, &done(1));
+        say(&second, &done(2));
+        bench.workers.readable(0);
+        bench.workers.readable(1);
+        assert_eq!(bench.workers.read(), told(&[1]));
+        assert!(bench.workers.is_readable());
+        assert_eq!(bench.workers.read(), told(&[0]));
+        assert!(!bench.workers.is_readable());
     }
 
     #[test]
@@ -510,7 +567,7 @@ mod tests {
         let _client = bench.give(0);
         worker.send(b"\x01\x09", &[]).unwrap();
         // The process lives, so that no other worker gets the session.
-        assert_eq!(bench.workers.read(0), lost(&[0]));
+        assert_eq!(bench.read(0), lost(&[0]));
         assert!(!bench.workers.has_room());
         assert_eq!(bench.workers.sessions(), 0);
         let next = bench.worker();
@@ -524,10 +581,10 @@ mod tests {
         let _client = bench.give(0);
         assert_eq!(taken(&worker), Some(1));
         say(&worker, &Notice::Last);
-        assert_eq!(bench.workers.read(0), []);
+        assert_eq!(bench.read(0), []);
         assert!(!bench.workers.has_room());
         say(&worker, &done(1));
-        assert_eq!(bench.workers.read(0), told(&[0]));
+        assert_eq!(bench.read(0), told(&[0]));
         assert!(worker.receive(&mut [0; 8]).unwrap().is_none());
         // Its place is free.
         let _next = bench.worker();
