@@ -181,7 +181,10 @@ fn beside_front(settings: &Settings) -> Vec<Instance> {
 fn front(settings: &Settings) -> Vec<Instance> {
     let front = settings.front.as_ref();
     let instance = |_| Instance {
-        sockets: vec![smtp(settings)],
+        sockets: vec![
+            smtp(settings),
+            Socket::internet("metrics-front", settings.metrics.front.as_slice()),
+        ],
         ..Instance::default()
     };
     front.map(instance).into_iter().collect()

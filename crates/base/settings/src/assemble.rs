@@ -124,6 +124,7 @@ impl Assembly {
             metrics: Metrics {
                 listen: self.maybe("metrics.listen"),
                 store: self.maybe("metrics.store"),
+                front: self.maybe("metrics.front"),
             },
             log: Log {
                 level: self.choice("log.level", log_level),

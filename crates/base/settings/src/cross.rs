@@ -93,11 +93,14 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
     let mail = services
         .into_iter()
         .flat_map(|(key, on)| on.listen.iter().map(move |a| (key, a)));
-    let metrics = settings
-        .metrics
-        .listen
-        .iter()
-        .map(|address| ("metrics.listen", address));
+    let metrics = [
+        ("metrics.listen", &settings.metrics.listen),
+        ("metrics.store", &settings.metrics.store),
+        ("metrics.front", &settings.metrics.front),
+    ];
+    let metrics = metrics
+        .into_iter()
+        .flat_map(|(key, address)| address.iter().map(move |address| (key, address)));
     let mut taken = BTreeSet::new();
     for (key, address) in mail.chain(acme).chain(metrics) {
         // Port 0 requests a free port, so that several listeners may use port 0.

@@ -10,6 +10,8 @@ pub struct Metrics {
     pub listen: Option<SocketAddr>,
     /// The address of the mail store's metrics listener.
     pub store: Option<SocketAddr>,
+    /// The address of the front's metrics listener.
+    pub front: Option<SocketAddr>,
 }
 
 /// The log.

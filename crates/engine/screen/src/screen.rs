@@ -110,7 +110,7 @@ impl Screen {
         let now = self.clock.at(now);
         self.tally.arrived += 1;
         self.admit(now, Place::of(client)).map_err(|reason| {
-            self.tally.count(Decision::Close(reason));
+            self.tally.turn_away(reason);
             TurnedAway(reason)
         })
     }

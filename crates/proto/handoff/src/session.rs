@@ -1,6 +1,6 @@
 //! Packets between the front and a worker, over a SOCK_SEQPACKET socket (unix(7)): one packet per read and write.
 //!
-//! The front gives a worker sessions, each with the descriptor of its connection (SCM_RIGHTS). The worker says which of them it has
+//! The front gives a worker sessions, each with the descriptor of its connection (SCM_RIGHTS). The worker says which layers of its sandbox hold, which sessions it has
 //! begun, which have ended and how many recipients it has refused in each, many at once, and in the end that it takes no more.
 //!
 //! ```text
@@ -16,6 +16,7 @@
 //!   4 LAST     nothing
 //!   5 LINKS    nothing
 //!   6 READY    nothing
+//!   7 CONFINED u8 layers of the sandbox that hold, a bit for each (`docs/internals/sandbox.md`)
 //! ```
 //!
 //! LINKS, READY and LAST go over another such socket, the standard input of a worker: the keeper that has started the worker sends LINKS with three
@@ -37,6 +38,7 @@ const SESSION: u8 = 1;
 const BEGUN: u8 = 2;
 const DONE: u8 = 3;
 const LAST: u8 = 4;
+const CONFINED: u8 = 7;
 
 /// The packet with the connections of a worker.
 pub const LINKS: [u8; 2] = [VERSION, 5];
@@ -106,6 +108,8 @@ pub enum Notice {
     Begun(Vec<u64>),
     /// These sessions have ended.
     Done(Vec<Done>),
+    /// These layers of the worker's sandbox hold, a bit for each.
+    Confined(u8),
     /// The worker takes no further session. Sessions that are on their way to the worker are served.
     Last,
 }
@@ -129,6 +133,7 @@ impl Notice {
                     to.extend_from_slice(&session.refused.to_le_bytes());
                 }
             }
+            Self::Confined(layers) => to.extend_from_slice(&[VERSION, CONFINED, *layers]),
             Self::Last => to.extend_from_slice(&[VERSION, LAST]),
         }
     }
@@ -143,6 +148,7 @@ impl Notice {
         let notice = match head(&mut reader)? {
             BEGUN => Self::Begun(many(&mut reader, number)?),
             DONE => Self::Done(many(&mut reader, done)?),
+            CONFINED => Self::Confined(reader.octet("layers")?),
             LAST => Self::Last,
             other => return Err(HandoffError::Kind(other)),
         };

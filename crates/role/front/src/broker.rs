@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
+use std::time::Instant;
 
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 use vere_handoff::question::{Address, Answer, Question, Reader};
 use vere_screen::Ticket;
 use vere_smtp::refusal::Refusal;
+
+use super::metrics::Figures;
 
 /// Octets of questions that may wait for the broker to read; then no further question is asked.
 const WAITING_MAX: usize = 1 << 20;
@@ -23,8 +26,9 @@ pub(crate) struct Broker {
     /// Questions that were not written yet.
     waiting: Vec<u8>,
     /// Who asked, and in which round.
-    asked: HashMap<u64, Asked>,
+    asked: HashMap<u64, (Asked, Instant)>,
     next: u64,
+    figures: Figures,
 }
 
 /// A question that waits for its answer: the connection, and the round of its session.
@@ -34,7 +38,7 @@ pub(crate) type Asked = (Ticket, u32);
 pub(crate) type Answered = (Asked, Result<(), Refusal>);
 
 impl Broker {
-    pub(crate) fn new(path: PathBuf, token: Token) -> Self {
+    pub(crate) fn new(path: PathBuf, token: Token, figures: Figures) -> Self {
         Self {
             path,
             token,
@@ -43,6 +47,7 @@ impl Broker {
             waiting: Vec::new(),
             asked: HashMap::new(),
             next: 0,
+            figures,
         }
     }
 
@@ -80,7 +85,7 @@ impl Broker {
         }
         self.next = self.next.wrapping_add(1);
         Question::Recipient { address, may_relay }.encode(self.next, &mut self.waiting);
-        self.asked.insert(self.next, asked);
+        self.asked.insert(self.next, (asked, Instant::now()));
         Ok(())
     }
 
@@ -136,7 +141,8 @@ impl Broker {
                     }
                     Answer::Unknown => Err(Refusal::LocalError),
                 };
-                if let Some(asked) = self.asked.remove(&frame.id) {
+                if let Some((asked, at)) = self.asked.remove(&frame.id) {
+                    self.figures.answered(&answer, at.elapsed());
                     answers.push((asked, answer));
                 }
             }
@@ -152,8 +158,10 @@ impl Broker {
         self.reader = Reader::default();
         self.waiting.clear();
         let asked = self.asked.drain();
-        asked
-            .map(|(_, asked)| (asked, Err(Refusal::LocalError)))
-            .collect()
+        let unanswered = |(_, (asked, _))| {
+            self.figures.unanswered();
+            (asked, Err(Refusal::LocalError))
+        };
+        asked.map(unanswered).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Questions of a session and their answers, until a worker gets the session.
 
 use std::io::Write as _;
+use std::time::Instant;
 
 use vere_handoff::session::STATE_OCTETS_MAX;
 use vere_process::refusals;
@@ -52,6 +53,7 @@ impl Host {
                     Ok(()) => {
                         if let Some(guest) = self.guest(ticket) {
                             guest.asked = address.to_owned();
+                            guest.asked_at = Instant::now();
                         }
                         None
                     }
@@ -147,6 +149,7 @@ impl Host {
         let Some(guest) = guest else {
             return;
         };
+        let since = guest.asked_at;
         let (server, mut link, unread) = guest.into_parts();
         let _ = self.poll.registry().deregister(link.source());
         link.set_nodelay();
@@ -161,7 +164,8 @@ impl Host {
                     return;
                 }
                 let _ = self.screen.trusted(now, ticket);
-                self.workers.give(ticket, link, &state, &unread, now);
+                let parts = (&state[..], &unread[..]);
+                self.workers.give(ticket, link, parts, since, now);
             }
             Err((_, refused)) => {
                 tracing::error!(%refused, "session cannot be handed over");

@@ -1,6 +1,7 @@
 //! A client that is not trusted yet.
 
 use std::io::{self, Read as _, Write as _};
+use std::time::Instant;
 
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
@@ -27,6 +28,8 @@ pub(crate) struct Guest {
     is_closed: bool,
     /// The recipient that is asked about.
     pub(crate) asked: String,
+    /// The time of that question.
+    pub(crate) asked_at: Instant,
     /// Whether the greeting may leave.
     pub(crate) is_greeted: bool,
     /// Whether the kernel tells when the client reads again.
@@ -56,6 +59,7 @@ impl Guest {
             is_readable: false,
             is_closed: false,
             asked: String::new(),
+            asked_at: Instant::now(),
             is_greeted: false,
             is_told_of_room: false,
             is_securing: false,

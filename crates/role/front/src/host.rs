@@ -19,6 +19,7 @@ use super::broker::Broker;
 use super::gateway::Gateway;
 use super::greylist;
 use super::guest::{Guest, Next, READ_OCTETS, token_of};
+use super::metrics::Figures;
 use super::replies::turned_away;
 use super::terms::terms;
 use super::tls::Tls;
@@ -67,6 +68,7 @@ pub(crate) struct Host {
     pub(crate) broker: Broker,
     pub(crate) gateway: Gateway,
     pub(crate) tls: Tls,
+    figures: Figures,
     scratch: Vec<u8>,
     /// Listeners that may have more connections.
     accepting: bool,
@@ -86,6 +88,7 @@ impl Host {
         front: &Front,
         listeners: Vec<std::net::TcpListener>,
         orders: Arc<Orders>,
+        figures: Figures,
     ) -> io::Result<(Self, Arc<Waker>)> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
@@ -101,13 +104,15 @@ impl Host {
         let folder = settings.front_directory();
         accept::private_folder(&folder)?;
         let tasks = front.tasks_per_worker;
-        let workers = Workers::new(&settings.workers_socket(), WORKERS, tasks, poll.registry())?;
+        let path = settings.workers_socket();
+        let workers = Workers::new(&path, WORKERS, tasks, poll.registry(), figures.clone())?;
         let host = Self {
             screen: greylist::screen(&settings, terms(&settings, front)),
             config: Arc::new(smtp::at_port_25(&settings, front)),
-            broker: Broker::new(settings.broker_socket(), BROKER),
+            broker: Broker::new(settings.broker_socket(), BROKER, figures.clone()),
             gateway: Gateway::new(settings.intake_socket(), GATEWAY),
             tls: Tls::start(&settings, front, Arc::clone(&waker))?,
+            figures,
             poll,
             orders,
             settings,
@@ -126,7 +131,7 @@ impl Host {
     ///
     /// # Errors
     /// When the system refuses to wait for sockets.
-    pub(crate) fn run(mut self, ready: fn(), alive: fn()) -> io::Result<()> {
+    pub(crate) fn run(mut self, ready: impl Fn(), alive: fn()) -> io::Result<()> {
         let mut events = Events::with_capacity(1_024);
         let [mut tick, mut told, mut kept] = [Instant::now(); 3];
         self.look_around(steady());
@@ -159,6 +164,8 @@ impl Host {
             if told.elapsed() >= ALIVE {
                 told = Instant::now();
                 alive();
+                let occupancy = self.workers.occupancy();
+                self.figures.look(&mut self.screen, occupancy);
             }
             if kept.elapsed() >= KEEP {
                 kept = Instant::now();
@@ -295,6 +302,7 @@ impl Host {
         let admitted = match self.gateway.closed() {
             None | Some(Refusal::StorageFull) => self.screen.arrive(now, address.ip()),
             Some(_) => {
+                self.figures.closed();
                 let hostname = &self.settings.hostname;
                 let shut =
                     format!("421 4.3.2 {hostname} takes no mail for now, try again later\r\n");

@@ -2,7 +2,7 @@
 //! (`docs/internals/front.md`).
 //!
 //! One thread has a loop over sockets (`host`), `dialogue` answers the questions of sessions. The engine `vere_screen` decides who may go on, the machine of `vere_smtp` knows
-//! the protocol, `guest` is a client that is not trusted yet, `workers` are the processes that sessions go to, `broker` knows
+//! the protocol, `guest` is a client that is not trusted yet, `workers` are the processes that sessions go to, `metrics` counts, `broker` knows
 //! recipients, `gateway` says whether mail is taken at all, `tls` has the threads for clients that say STARTTLS (`securing`).
 
 mod broker;
@@ -13,6 +13,7 @@ mod greylist;
 mod guest;
 mod host;
 mod link;
+mod metrics;
 mod replies;
 mod securing;
 mod terms;
@@ -26,14 +27,17 @@ use std::sync::atomic::Ordering;
 
 use mio::Waker;
 use nix::sys::signal::{SigSet, Signal};
+use tokio::sync::watch;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_process::failure::Failure;
 use vere_process::log::Level;
 use vere_process::{entry, life};
 use vere_settings::Settings;
+use vere_telemetry::metrics::Health;
 
 pub use error::FrontError;
 use host::{Host, Orders};
+use metrics::Figures;
 
 /// Runs the role until it is told to stop.
 ///
@@ -49,10 +53,21 @@ fn serve(settings: Arc<Settings>, config: PathBuf, level: Level) -> Result<(), F
     let mut inherited = Inherited::from_env()?;
     let options = ListenOptions::default();
     let listeners = inherited.take_or_bind("smtp", &settings.smtp.listen, options)?;
+    let shown =
+        inherited.take_or_bind("metrics-front", settings.metrics.front.as_slice(), options)?;
     let orders = Arc::new(Orders::default());
-    let (host, waker) = Host::new(settings, &front, listeners, Arc::clone(&orders))?;
+    let figures = Figures::default();
+    let shows = figures.clone();
+    let (host, waker) = Host::new(settings, &front, listeners, Arc::clone(&orders), figures)?;
     hear(signals, orders, waker, config, level)?;
-    host.run(entry::notify_ready, entry::notify_watchdog)?;
+    // Behind the signals, which are blocked in threads that start later.
+    let health = watch::Sender::new(Health::Starting);
+    shows.serve(shown, health.subscribe())?;
+    let ready = move || {
+        health.send_replace(Health::Ready);
+        entry::notify_ready();
+    };
+    host.run(ready, entry::notify_watchdog)?;
     Ok(())
 }
 

@@ -4,17 +4,20 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use vere_handoff::session::{Done, Notice, PACKET_OCTETS_MAX, Task};
 use vere_net::packets::{PacketListener, PacketSocket};
 use vere_process::clock::steady;
+use vere_sandbox::Layers;
 use vere_screen::Ticket;
+use vere_telemetry::metrics::{WorkerLoss, WorkerSessionEnd};
 use vere_units::Timestamp;
 
 use super::link::Link;
+use super::metrics::{Figures, Occupancy};
 use super::replies::LAST_WORDS;
 
 /// How long a worker may leave a session unbegun; the worker is given up then.
@@ -31,6 +34,8 @@ const PACKETS_MAX: usize = 64;
 pub(crate) struct Given {
     pub(crate) ticket: Ticket,
     link: Link,
+    /// The time of the command with the recipient.
+    since: Instant,
     /// The packet, until the worker has begun.
     packet: Option<Vec<u8>>,
     worker: usize,
@@ -74,21 +79,14 @@ struct Worker {
     is_last: bool,
     /// Packets may be there. The kernel says so once.
     is_readable: bool,
+    /// Layers of its sandbox, once the worker has reported them.
+    layers: Option<Layers>,
 }
 
 impl Worker {
     const fn takes(&self, tasks_max: u32) -> bool {
         !self.is_last && self.tasks < tasks_max
     }
-}
-
-/// The state of a process that is lost as a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// The process has ended, and nobody reads its packets.
-    Dead,
-    /// The process lives, and may still read its packets: no other worker may have them.
-    Alive,
 }
 
 /// The workers.
@@ -101,6 +99,7 @@ pub(crate) struct Workers {
     /// The worker that is asked first.
     next: usize,
     given: HashMap<u64, Given>,
+    figures: Figures,
     homeless: VecDeque<Homeless>,
     number: u64,
     packet: Vec<u8>,
@@ -116,6 +115,7 @@ impl Workers {
         token: Token,
         tasks_max: u32,
         registry: &Registry,
+        figures: Figures,
     ) -> io::Result<Self> {
         let listener = PacketListener::bind(path)?;
         let descriptor = listener.as_raw_fd();
@@ -127,6 +127,7 @@ impl Workers {
             tasks_max,
             next: 0,
             given: HashMap::new(),
+            figures,
             homeless: VecDeque::new(),
             number: 0,
             packet: vec![0; PACKET_OCTETS_MAX],
@@ -151,6 +152,7 @@ impl Workers {
                 tasks: 0,
                 is_last: false,
                 is_readable: false,
+                layers: None,
             });
             match self.workers.get_mut(place) {
                 Some(vacant) => *vacant = worker,
@@ -181,13 +183,30 @@ impl Workers {
         self.given.len().saturating_add(self.homeless.len())
     }
 
+    /// Counts workers and sessions.
+    pub(crate) fn occupancy(&self) -> Occupancy {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let workers = || self.workers.iter().flatten();
+        let layers = workers().filter_map(|worker| worker.layers.map(Layers::count));
+        Occupancy {
+            workers: number(workers().filter(|worker| !worker.is_last).count()),
+            sessions: number(self.given.len()),
+            most: workers()
+                .map(|worker| worker.tasks.into())
+                .max()
+                .unwrap_or(0),
+            layers: layers.min().map_or(0, i64::from),
+            waiting: number(self.homeless.len()),
+        }
+    }
+
     /// Gives a session to the next worker that takes one. Without any the session waits.
     pub(crate) fn give(
         &mut self,
         ticket: Ticket,
         link: Link,
-        state: &[u8],
-        unread: &[u8],
+        (state, unread): (&[u8], &[u8]),
+        since: Instant,
         now: Timestamp,
     ) {
         self.number = self.number.wrapping_add(1);
@@ -201,6 +220,7 @@ impl Workers {
         let given = Given {
             ticket,
             link,
+            since,
             packet: Some(packet),
             worker: 0,
             deaths: 0,
@@ -286,11 +306,11 @@ impl Workers {
                         Ok(notice) => self.heard(place, notice, ended),
                         Err(error) => {
                             tracing::error!(place, %error, "a worker breaks the protocol");
-                            self.lost(place, Fate::Alive, ended);
+                            self.lost(place, WorkerLoss::Protocol, ended);
                         }
                     }
                 }
-                Ok(None) | Err(_) => self.lost(place, Fate::Dead, ended),
+                Ok(None) | Err(_) => self.lost(place, WorkerLoss::Dead, ended),
             }
         }
     }
@@ -300,8 +320,10 @@ impl Workers {
         match notice {
             Notice::Begun(numbers) => {
                 for number in numbers {
-                    if let Some(given) = self.given.get_mut(&number).filter(own) {
-                        given.packet = None;
+                    if let Some(given) = self.given.get_mut(&number).filter(own)
+                        && given.packet.take().is_some()
+                    {
+                        self.figures.begun(given.since.elapsed());
                     }
                 }
             }
@@ -314,8 +336,14 @@ impl Workers {
                         && let Some(Given { ticket, .. }) = self.given.remove(&number)
                     {
                         ended.push(Ended { ticket, refused });
+                        self.figures.ended(WorkerSessionEnd::Done);
                         self.free(place);
                     }
+                }
+            }
+            Notice::Confined(layers) => {
+                if let Some(Some(worker)) = self.workers.get_mut(place) {
+                    worker.layers = Some(Layers::of_octet(layers));
                 }
             }
             Notice::Last => {
@@ -344,10 +372,11 @@ impl Workers {
     }
 
     /// A worker is lost. Sessions that a dead worker has not begun go to others; the rest ends.
-    fn lost(&mut self, place: usize, fate: Fate, ended: &mut Vec<Ended>) {
+    fn lost(&mut self, place: usize, loss: WorkerLoss, ended: &mut Vec<Ended>) {
         if let Some(worker) = self.workers.get_mut(place) {
             *worker = None;
         }
+        self.figures.worker_lost(loss);
         let numbers: Vec<u64> = self
             .given
             .iter()
@@ -361,7 +390,8 @@ impl Workers {
             };
             given.deaths = given.deaths.saturating_add(1);
             given.until = now + BEGIN_PATIENCE;
-            let is_unbegun = fate == Fate::Dead && given.packet.is_some();
+            // A process that lives may still read its packets: no other worker may have them.
+            let is_unbegun = loss == WorkerLoss::Dead && given.packet.is_some();
             match is_unbegun && given.deaths < DEATHS_MAX {
                 true => self.homeless.push_back(Homeless {
                     number,
@@ -372,6 +402,7 @@ impl Workers {
                     // The client has no other way to hear; it may be gone as well. A worker that lives says nothing behind that.
                     let _ = given.link.write(LAST_WORDS);
                     given.link.shutdown();
+                    self.figures.ended(WorkerSessionEnd::Lost);
                     ended.push(given.into());
                 }
             }
@@ -385,11 +416,12 @@ impl Workers {
         let is_late = |given: &&Given| given.packet.is_some() && given.until <= now;
         while let Some(place) = self.given.values().find(is_late).map(|given| given.worker) {
             tracing::error!(place, "a worker does not begin its sessions");
-            self.lost(place, Fate::Alive, &mut ended);
+            self.lost(place, WorkerLoss::Unbegun, &mut ended);
         }
         while let Some(waits) = self.homeless.pop_front_if(|waits| waits.until <= now) {
             let mut given = waits.given;
             let _ = given.link.write(LAST_WORDS);
+            self.figures.ended(WorkerSessionEnd::Unserved);
             ended.push(given.into());
         }
         ended
@@ -420,7 +452,14 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let poll = Poll::new().unwrap();
             let path = folder.path().join("workers");
-            let workers = Workers::new(&path, Token(100), tasks_max, poll.registry()).unwrap();
+            let workers = Workers::new(
+                &path,
+                Token(100),
+                tasks_max,
+                poll.registry(),
+                Figures::default(),
+            )
+            .unwrap();
             let port = TcpListener::bind("127.0.0.1:0").unwrap();
             Self {
                 workers,
@@ -442,7 +481,8 @@ mod tests {
             let (here, _) = self.port.accept().unwrap();
             let link = Link::Clear(TcpStream::from_std(here));
             let ticket = Ticket::from_bits(number);
-            self.workers.give(ticket, link, b"state", b"more", NOW);
+            let parts = (&b"state"[..], &b"more"[..]);
+            self.workers.give(ticket, link, parts, Instant::now(), NOW);
             client
         }
     }

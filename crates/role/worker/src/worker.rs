@@ -21,7 +21,7 @@ use vere_process::memory::{BodyMemory, MEMORY, MemoryFigures};
 use vere_process::places::Client;
 use vere_process::smtp;
 use vere_process::wire::Connection;
-use vere_sandbox::{Sandbox, calls};
+use vere_sandbox::{Layers, Sandbox, calls};
 use vere_settings::{Front as Plan, Settings};
 use vere_smtp::server::{Server, ServerConfig};
 
@@ -58,8 +58,9 @@ async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
     vere_telemetry::log::write_at_once();
-    confine();
+    let layers = confine();
     let worker = Rc::new(Worker::new(&settings, &plan, links)?);
+    let _ = worker.front.send(&Notice::Confined(layers.octet())).await;
     let told = Rc::clone(&worker);
     spawn_local(async move { told.front.tell().await });
     let (gateway, broker) = (worker.gateway.gone(), worker.broker.gone());
@@ -100,8 +101,8 @@ async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
     ended
 }
 
-/// Gives up everything that sessions do not need, and logs what could not be given up.
-fn confine() {
+/// Gives up everything that sessions do not need, logs what could not be given up, and returns the layers that hold.
+fn confine() -> Layers {
     let sandbox = Sandbox {
         files: FILES,
         calls: &[calls::ORDINARY, calls::STREAM, calls::EVENTS],
@@ -112,6 +113,7 @@ fn confine() {
         true => tracing::debug!(%standing, "worker is confined"),
         false => tracing::warn!(%standing, "worker is confined in part"),
     }
+    standing.held
 }
 
 /// The end of a worker's service: first the keeper starts another, then the front gives this one no further session.

@@ -54,6 +54,15 @@ fn the_front_has_port_25_in_place_of_the_gateway() {
 }
 
 #[test]
+fn the_front_has_the_sockets_of_its_own_metrics() {
+    let settings = settings("[front]\n[metrics]\nfront = \"127.0.0.1:9102\"\n");
+    let front = instances(&settings).find(|(spec, _)| spec.name == "front");
+    let sockets = front.unwrap().1.sockets;
+    let names: Vec<_> = sockets.iter().map(|socket| socket.name).collect();
+    assert_eq!(names, ["smtp", "metrics-front"]);
+}
+
+#[test]
 fn the_reference_of_the_settings_has_the_section_of_each_role() {
     let reference = vere_settings::reference();
     for section in ROLES.iter().filter_map(|spec| spec.section) {

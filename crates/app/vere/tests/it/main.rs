@@ -33,6 +33,7 @@ mod extensions;
 mod fetch_memory;
 mod filing;
 mod front;
+mod front_metrics;
 mod front_tls;
 mod gateways;
 mod harness;

@@ -126,6 +126,8 @@ sections! {
             "Address and port, such as `127.0.0.1:2080`. There is no authentication: keep the endpoint on loopback or a management network.";
         fixed store: Address, Nothing("no endpoint"),
             "Address and port for the metrics of the mail store, which is a separate process.";
+        fixed front: Address, Nothing("no endpoint"),
+            "Address and port for the metrics of the front, its workers and the broker; applies with `[front]`.";
     }
 
     "log" Always, "The log, written to standard error." {

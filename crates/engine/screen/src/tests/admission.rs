@@ -46,9 +46,9 @@ fn open_connections_are_limited_in_all_per_address_and_per_network() {
     assert_eq!(bench.screen.open(), 5);
     let tally = bench.screen.take_tally();
     assert_eq!((tally.arrived, tally.trusted), (9, 0));
-    assert_eq!(tally.of(Reason::ConnectionsOfAddress), 1);
-    assert_eq!(tally.of(Reason::ConnectionsOfNetwork), 1);
-    assert_eq!(tally.of(Reason::ConnectionsInAll), 1);
+    assert_eq!(tally.turned_away(Reason::ConnectionsOfAddress), 1);
+    assert_eq!(tally.turned_away(Reason::ConnectionsOfNetwork), 1);
+    assert_eq!(tally.turned_away(Reason::ConnectionsInAll), 1);
     assert_eq!(bench.screen.take_tally().arrived, 0);
 }
 

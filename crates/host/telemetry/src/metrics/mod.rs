@@ -19,6 +19,7 @@
 mod declarations;
 mod delivery;
 mod endpoint;
+mod front;
 mod process;
 mod queue;
 mod records;
@@ -37,6 +38,10 @@ use prometheus_client::registry::Registry;
 use declarations::Declarations;
 pub use delivery::{ConnectionResult, DeliveryMetrics, DeliveryResult, DsnAction};
 pub use endpoint::{CONNECTIONS_MAX, Health, serve};
+pub use front::{
+    BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontMetrics, FrontReason, FrontTable,
+    WorkerLoss, WorkerSessionEnd,
+};
 pub use prometheus_client::metrics::counter::Counter;
 pub use prometheus_client::metrics::family::Family;
 pub use prometheus_client::metrics::gauge::Gauge;
@@ -59,6 +64,8 @@ pub use tls::{
 pub struct Metrics {
     /// Receiving mail.
     pub smtp: SmtpMetrics,
+    /// Port 25 in processes of its own.
+    pub front: FrontMetrics,
     /// Signing.
     pub sign: SignMetrics,
     /// What waits.
@@ -98,6 +105,7 @@ impl Metrics {
     fn declare() -> (Self, String) {
         let mut declarations = Declarations::default();
         let smtp = SmtpMetrics::declare(&mut declarations);
+        let front = FrontMetrics::declare(&mut declarations);
         let sign = SignMetrics::declare(&mut declarations);
         let queue = QueueMetrics::declare(&mut declarations);
         let delivery = DeliveryMetrics::declare(&mut declarations);
@@ -110,6 +118,7 @@ impl Metrics {
         (
             Self {
                 smtp,
+                front,
                 sign,
                 queue,
                 delivery,

@@ -37,7 +37,8 @@ fn golden_octets_of_version_1() {
     assert_eq!(said(&ended), expected);
     assert_eq!(said(&Notice::Done(Vec::new())), b"\x01\x03\0\0\0\0");
     assert_eq!(said(&Notice::Last), b"\x01\x04");
-    for notice in [begun, ended, Notice::Last] {
+    assert_eq!(said(&Notice::Confined(0x7f)), b"\x01\x07\x7f");
+    for notice in [begun, ended, Notice::Confined(3), Notice::Last] {
         assert_eq!(Notice::decode(&said(&notice)), Ok(notice));
     }
 }
@@ -81,6 +82,7 @@ fn every_cut_and_every_more_is_an_error() {
         packet(&TASK),
         said(&Notice::Begun(vec![1, 2])),
         said(&Notice::Done(vec![done(1, 2), done(3, 4)])),
+        said(&Notice::Confined(1)),
         said(&Notice::Last),
     ];
     for packet in packets {
