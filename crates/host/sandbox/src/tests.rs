@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::sched::CloneFlags;
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::prctl;
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -83,6 +84,13 @@ fn attempt(deed: &str) -> io::Result<()> {
         "unshare" => Ok(nix::sched::unshare(CloneFlags::CLONE_FS)?),
         "code" => memmap2::MmapMut::map_anon(4096)?.make_exec().map(drop),
         "memory file" => Ok(memfd_create(c"vere", MFdFlags::empty()).map(drop)?),
+        "name memory" => {
+            let memory = vec![0_u8; 4_096];
+            let place = std::ptr::NonNull::from(memory.as_slice()).cast();
+            let length = std::num::NonZeroUsize::new(memory.len()).unwrap();
+            Ok(prctl::set_vma_anon_name(place, length, Some(c"vere"))?)
+        }
+        "change itself" => Ok(prctl::set_dumpable(true)?),
         other => panic!("no deed {other}"),
     }
 }
@@ -227,6 +235,22 @@ fn the_filter_alone_ends_a_process_that_does_anything_else() {
         .filter(|deed| !["open", "create", "list"].contains(deed))
         .collect();
     assert_eq!(with(&ends, is_killed), rest);
+}
+
+/// An allocator that needs new memory gives it a name (mimalloc), and goes on without one. It ended processes with many long messages.
+#[test]
+fn a_process_that_names_its_memory_goes_on() {
+    let (named, said) = Target::new().attacked("calls", "name memory");
+    if named.code() == Some(NO_LAYER) {
+        println!("skipped: this machine has no filter of system calls: {said}");
+        return;
+    }
+    assert!(
+        is_refused(&named) && said.contains("Permission denied"),
+        "{said}"
+    );
+    let (changed, said) = Target::new().attacked("calls", "change itself");
+    assert!(is_killed(&changed), "{said}");
 }
 
 #[test]
