@@ -116,7 +116,7 @@ impl Dns {
     }
 
     /// Looks up records of a type; `pick` skips the CNAME records on the way, which the proof covers.
-    async fn lookup<T>(
+    pub(super) async fn lookup<T>(
         &self,
         name: &str,
         record: RecordType,
@@ -204,7 +204,7 @@ fn query_name(name: &str) -> Option<Name> {
 }
 
 /// The name as text without the trailing dot; empty for the root.
-fn host_name(name: &Name) -> String {
+pub(super) fn host_name(name: &Name) -> String {
     let mut text = name.to_lowercase().to_ascii();
     if text.ends_with('.') {
         text.pop();

@@ -11,6 +11,7 @@
 //! Not covered: encrypted DNS, service records.
 
 mod dns;
+mod records;
 mod zone;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dns::Dns;
+pub use records::{RECORDS_MAX, Record, RecordKind, RecordsAnswer, reverse_name};
 use tokio::task::JoinSet;
 pub use zone::{Zone, ZoneError};
 

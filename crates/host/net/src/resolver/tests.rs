@@ -12,8 +12,8 @@ use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::net::UdpSocket;
 
 use super::{
-    AddressAnswer, LookupFailure, MX_HOSTS_MAX, MxAnswer, Resolver, ResolverOptions, TxtAnswer,
-    Zone,
+    AddressAnswer, LookupFailure, MX_HOSTS_MAX, MxAnswer, Record as Found, RecordKind,
+    RecordsAnswer, Resolver, ResolverOptions, TxtAnswer, Zone, reverse_name,
 };
 
 const ZONE: &str = "
@@ -31,6 +31,8 @@ demo.test         TXT    \"v=spf1 -all; # all of it\"
 down.test         FAIL
 loop.test         CNAME  loop.test
 deep.below.test   A      192.0.2.9
+1.2.0.192.in-addr.arpa PTR mx.demo.test
+2.0.0.127.list.test A   127.0.0.2
 *.wild.test       MX     0 mx.demo.test
 ";
 
@@ -95,6 +97,45 @@ async fn the_zone_answers_for_addresses_and_texts() {
     assert_eq!(resolver.txt("plain.test").await, TxtAnswer::None);
 }
 
+#[tokio::test]
+async fn the_zone_answers_for_records_of_each_type() {
+    let resolver = zone();
+    let client = reverse_name("192.0.2.1".parse().expect("an address"));
+    let address = Found::A([192, 0, 2, 1].into());
+    for (name, kind, record) in [
+        ("mx.demo.test", RecordKind::A, address.clone()),
+        ("backup.demo.test", RecordKind::A, address),
+        (
+            "2.0.0.127.list.test",
+            RecordKind::A,
+            Found::A([127, 0, 0, 2].into()),
+        ),
+        (
+            &client,
+            RecordKind::Ptr,
+            Found::Ptr("mx.demo.test".to_owned()),
+        ),
+        (
+            "a.wild.test",
+            RecordKind::Mx,
+            Found::Mx(0, "mx.demo.test".to_owned()),
+        ),
+        (
+            "demo.test",
+            RecordKind::Txt,
+            Found::Txt(b"v=spf1 -all; # all of it".to_vec()),
+        ),
+    ] {
+        let found = RecordsAnswer::Found(vec![record]);
+        assert_eq!(resolver.records(name, kind).await, found, "{name}");
+    }
+    let of = async |name| resolver.records(name, RecordKind::Txt).await;
+    assert_eq!(of("plain.test").await, RecordsAnswer::None);
+    assert_eq!(of("none.test").await, RecordsAnswer::NoSuchName);
+    let failed = RecordsAnswer::TempFail(LookupFailure::Code(2));
+    assert_eq!(of("down.test").await, failed);
+}
+
 #[test]
 fn a_wrong_line_is_named() {
     let cases = [
@@ -108,11 +149,12 @@ fn a_wrong_line_is_named() {
             "MX needs a preference and a host",
         ),
         ("x.test CNAME", 1, "CNAME needs a name"),
+        ("x.test PTR", 1, "PTR needs a name"),
         ("x.test FAIL yes", 1, "FAIL has no value"),
         (
             "x.test SRV 1",
             1,
-            "the type must be A, AAAA, MX, TXT, CNAME or FAIL",
+            "the type must be A, AAAA, MX, PTR, TXT, CNAME or FAIL",
         ),
     ];
     for (text, line, problem) in cases {
@@ -281,6 +323,24 @@ async fn a_name_server_is_asked_for_addresses_and_texts() {
     let spf = TxtAnswer::Found(vec!["v=spf1 -all".to_owned()]);
     assert_eq!(resolver.txt("demo.test").await, spf);
     assert_eq!(resolver.txt("none.test").await, TxtAnswer::NoSuchName);
+}
+
+#[tokio::test]
+async fn a_name_server_is_asked_for_records_of_each_type() {
+    let (server, _) = server().await;
+    let resolver = asking(server);
+    let address = RecordsAnswer::Found(vec![Found::A([192, 0, 2, 1].into())]);
+    assert_eq!(resolver.records("alias.test", RecordKind::A).await, address);
+    let text = RecordsAnswer::Found(vec![Found::Txt(b"v=spf1 -all".to_vec())]);
+    assert_eq!(resolver.records("demo.test", RecordKind::Txt).await, text);
+    let of = async |name| resolver.records(name, RecordKind::Ptr).await;
+    assert_eq!(of("a.test").await, RecordsAnswer::None);
+    assert_eq!(
+        of("1.2.0.192.in-addr.arpa").await,
+        RecordsAnswer::NoSuchName
+    );
+    let failed = RecordsAnswer::TempFail(LookupFailure::Code(2));
+    assert_eq!(of("broken.test").await, failed);
 }
 
 /// One broken family must not stop mail that the other can carry.

@@ -4,7 +4,7 @@
 //! zone   = *( line LF )
 //! line   = [ name type [ value ] ] [ ( "#" / ";" ) comment ]
 //! name   = DNS name, "*." name for all below it without records of their own, or "*" for all
-//! type   = "A" / "AAAA" / "MX" / "TXT" / "CNAME" / "FAIL"
+//! type   = "A" / "AAAA" / "MX" / "PTR" / "TXT" / "CNAME" / "FAIL"
 //! ```
 //!
 //! The value of MX is a preference and a host (`0 .` is the null MX), the value of TXT may be
@@ -16,7 +16,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use super::{Lookup, LookupFailure};
+use super::{Lookup, LookupFailure, Record, RecordKind};
 
 /// Octets read of a zone file: it is for tests, not for serving.
 const FILE_OCTETS_MAX: u64 = 16 * 1024 * 1024;
@@ -36,6 +36,7 @@ enum Data {
     A(Ipv4Addr),
     Aaaa(Ipv6Addr),
     Mx(u16, String),
+    Ptr(String),
     Txt(String),
     Cname(String),
     Fail,
@@ -146,6 +147,19 @@ impl Zone {
         })
     }
 
+    pub(super) fn records(&self, name: &str, kind: RecordKind) -> Lookup<Record> {
+        self.lookup(name, |data| match (data, kind) {
+            (Data::A(address), RecordKind::A) => Some(Record::A(*address)),
+            (Data::Aaaa(address), RecordKind::Aaaa) => Some(Record::Aaaa(*address)),
+            (Data::Mx(preference, host), RecordKind::Mx) => {
+                Some(Record::Mx(*preference, host.clone()))
+            }
+            (Data::Ptr(name), RecordKind::Ptr) => Some(Record::Ptr(name.clone())),
+            (Data::Txt(text), RecordKind::Txt) => Some(Record::Txt(text.as_bytes().to_vec())),
+            _ => None,
+        })
+    }
+
     fn lookup<T>(&self, name: &str, pick: impl Fn(&Data) -> Option<T>) -> Lookup<T> {
         let mut name = canonical(name);
         for _ in 0..ALIASES_MAX {
@@ -237,10 +251,11 @@ fn data(kind: &str, value: &str) -> Result<Data, &'static str> {
             .map(Data::Aaaa)
             .map_err(|_| "AAAA needs an IPv6 address"),
         "CNAME" => one_name(value).map(Data::Cname).ok_or("CNAME needs a name"),
+        "PTR" => one_name(value).map(Data::Ptr).ok_or("PTR needs a name"),
         "FAIL" if value.is_empty() => Ok(Data::Fail),
         "FAIL" => Err("FAIL has no value"),
         "MX" => mx(value).ok_or("MX needs a preference and a host"),
-        _ => Err("the type must be A, AAAA, MX, TXT, CNAME or FAIL"),
+        _ => Err("the type must be A, AAAA, MX, PTR, TXT, CNAME or FAIL"),
     }
 }
 

@@ -1,0 +1,135 @@
+//! Records of one type of a name, as they are, for questions that have no meaning of their own here.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hickory_resolver::proto::rr::{RData, RecordType};
+
+use super::dns::host_name;
+use super::{Lookup, LookupFailure, Resolver, Source};
+
+/// The most records kept of an answer.
+pub const RECORDS_MAX: usize = 64;
+
+/// The type of the records that are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecordKind {
+    /// IPv4 addresses.
+    A,
+    /// IPv6 addresses.
+    Aaaa,
+    /// Exchangers.
+    Mx,
+    /// Names of an address.
+    Ptr,
+    /// Texts.
+    Txt,
+}
+
+impl RecordKind {
+    const fn of_dns(self) -> RecordType {
+        match self {
+            Self::A => RecordType::A,
+            Self::Aaaa => RecordType::AAAA,
+            Self::Mx => RecordType::MX,
+            Self::Ptr => RecordType::PTR,
+            Self::Txt => RecordType::TXT,
+        }
+    }
+}
+
+/// A record. Names have lower case and no trailing dot; the root is empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// An IPv4 address.
+    A(Ipv4Addr),
+    /// An IPv6 address.
+    Aaaa(Ipv6Addr),
+    /// Preference and host of an exchanger.
+    Mx(u16, String),
+    /// A name of an address.
+    Ptr(String),
+    /// The strings of a text, joined.
+    Txt(Vec<u8>),
+}
+
+impl Record {
+    fn of_dns(data: &RData, kind: RecordKind) -> Option<Self> {
+        match (data, kind) {
+            (RData::A(address), RecordKind::A) => Some(Self::A(address.0)),
+            (RData::AAAA(address), RecordKind::Aaaa) => Some(Self::Aaaa(address.0)),
+            (RData::MX(mx), RecordKind::Mx) => {
+                Some(Self::Mx(mx.preference, host_name(&mx.exchange)))
+            }
+            (RData::PTR(name), RecordKind::Ptr) => Some(Self::Ptr(host_name(name))),
+            (RData::TXT(text), RecordKind::Txt) => Some(Self::Txt(text.txt_data.concat())),
+            _ => None,
+        }
+    }
+}
+
+/// The records of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordsAnswer {
+    /// At least one, in no certain order.
+    Found(Vec<Record>),
+    /// The name exists, without such records.
+    None,
+    /// The name does not exist.
+    NoSuchName,
+    /// The lookup failed temporarily.
+    TempFail(LookupFailure),
+}
+
+impl Resolver {
+    /// Looks up the records of a type.
+    pub async fn records(&self, name: &str, kind: RecordKind) -> RecordsAnswer {
+        let lookup = match &*self.source {
+            Source::Dns(dns) => {
+                let found = dns.lookup(name, kind.of_dns(), |data| Record::of_dns(data, kind));
+                found.await.0
+            }
+            Source::Zone(zone) => zone.records(name, kind),
+        };
+        match lookup {
+            Lookup::Found(mut records) => {
+                records.truncate(RECORDS_MAX);
+                RecordsAnswer::Found(records)
+            }
+            Lookup::None => RecordsAnswer::None,
+            Lookup::NoSuchName => RecordsAnswer::NoSuchName,
+            Lookup::Failed(failure) => RecordsAnswer::TempFail(failure),
+        }
+    }
+}
+
+/// Returns the name under which the DNS has the names of an address (RFC 1035 section 3.5, RFC 3596 section 2.5).
+#[must_use]
+pub fn reverse_name(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, d] = address.octets();
+            format!("{d}.{c}.{b}.{a}.in-addr.arpa")
+        }
+        IpAddr::V6(address) => {
+            let mut octets = address.octets();
+            octets.reverse();
+            let nibbles = |octet: u8| format!("{:x}.{:x}", octet & 15, octet >> 4);
+            format!("{}.ip6.arpa", octets.map(nibbles).join("."))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_names_in_the_dns() {
+        let name = |address: &str| reverse_name(address.parse().unwrap());
+        assert_eq!(name("192.0.2.1"), "1.2.0.192.in-addr.arpa");
+        assert_eq!(
+            name("2001:db8::567:89ab"),
+            "b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"
+        );
+    }
+}
