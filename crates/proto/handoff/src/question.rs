@@ -1,7 +1,8 @@
 //! Questions to the broker and its answers, version 1.
 //!
 //! A client (front, worker) sends questions in any number, without waiting for answers; an answer carries the id of its
-//! question, which the client chose. Answers may come in another order than the questions. Lengths are checked before
+//! question, which the client chose. Answers come in another order than the questions: RECIPIENT is answered at once, SPF
+//! and RESOLVE when the DNS has answered, or after [`LOOKUP_SECONDS_MAX`]. Lengths are checked before
 //! memory is taken, and a malformed frame ends the connection. A question of an unknown kind is answered UNKNOWN, so
 //! that a newer client learns that the broker is older.
 //!
@@ -14,12 +15,26 @@
 //! 6  u64  id of the question
 //! 14      by kind:
 //!    1 RECIPIENT   u8 flags, u16 octets of the address, the address
+//!    2 SPF         u8 family: 4 or 6, 4 or 16 octets of the client's address,
+//!                  u8 octets of the HELO name, the HELO name,
+//!                  u16 octets of the reverse-path, the reverse-path
+//!    3 RESOLVE     u8 type, u8 octets of the name, the name
 //!    129 ACCEPTED  nothing
 //!    130 REFUSED   u8 number of the refusal (vere_smtp, Refusal::number)
 //!    131 UNKNOWN   nothing
+//!    132 SPF       u8: 0 none, 1 neutral, 2 pass, 3 fail, 4 softfail, 5 temperror, 6 permerror
+//!    133 RECORDS   u8: 1 if there are more records, otherwise 0; u8 number of records, at most 32; each:
+//!                  u8 type, and by type: A 4 octets; AAAA 16 octets; PTR u8 octets, a host;
+//!                  MX u16 preference, u8 octets, a host; TXT u16 octets, the text
+//!    134 NOTHING   u8: 0 no such name, 1 no such records, 2 unavailable
 //! flags: bit 0, the client of the session may relay; the other bits are zero
 //! address: the path of RCPT without angle brackets, 1 to ADDRESS_OCTETS_MAX octets of UTF-8;
 //!    "postmaster" without a domain is possible (RFC 5321 section 4.1.1.3)
+//! HELO name, reverse-path: up to 255 and up to ADDRESS_OCTETS_MAX octets of UTF-8; the null reverse-path is empty
+//! type: that of the DNS: 1 A, 12 PTR, 15 MX, 16 TXT, 28 AAAA
+//! name: 1 to NAME_OCTETS_MAX visible characters of ASCII, with or without a trailing dot
+//! host: up to NAME_OCTETS_MAX visible characters of ASCII without a trailing dot; empty for the root
+//! records have 4,000 octets in all at most
 //! ```
 //!
 //! ```
@@ -39,25 +54,37 @@
 //! ```
 
 mod reader;
+mod resolve;
+mod spf;
 #[cfg(test)]
 mod tests;
 
 pub use reader::{BUFFER_OCTETS, Reader};
+pub use resolve::{NAME_OCTETS_MAX, Name, NoRecords, RECORDS_MAX, Record, RecordType, Records};
+pub use spf::{HELO_OCTETS_MAX, Sender, Spf};
 
 /// The protocol version of this code.
 pub const VERSION: u8 = 1;
-/// Maximum octets of a frame behind the length; the longest frame of today has 1,037.
+/// Maximum octets of a frame behind the length; the longest frame of today has 4,012.
 pub const FRAME_OCTETS_MAX: usize = 4_096;
 /// Maximum octets of an address.
 pub const ADDRESS_OCTETS_MAX: usize = 1_024;
+/// The longest time from a question to an answer that needs the DNS. RFC 7208 section 4.6.4 grants a check of SPF 20 seconds
+/// at least, and a client of SMTP waits 5 minutes for the reply to RCPT (RFC 5321 section 4.5.3.2.3).
+pub const LOOKUP_SECONDS_MAX: u64 = 20;
 
 const LENGTH_OCTETS: usize = 4;
 const HEAD_OCTETS: usize = 10;
 
 const RECIPIENT: u8 = 1;
+const SPF: u8 = 2;
+const RESOLVE: u8 = 3;
 const ACCEPTED: u8 = 129;
 const REFUSED: u8 = 130;
 const UNKNOWN: u8 = 131;
+const SPF_RESULT: u8 = 132;
+const RECORDS: u8 = 133;
+const NOTHING: u8 = 134;
 
 const MAY_RELAY: u8 = 1;
 
@@ -77,8 +104,8 @@ pub enum WireError {
     /// The content ends early, goes on too long, or has a value that is not allowed.
     #[error("malformed content of a frame")]
     Content,
-    /// The address has this many octets.
-    #[error("address of {0} octets")]
+    /// The address or name has this many octets.
+    #[error("address or name of {0} octets")]
     Address(usize),
 }
 
@@ -157,6 +184,15 @@ pub enum Question<'a> {
         /// Whether the client of the session may send to any domain.
         may_relay: bool,
     },
+    /// Asks whether the domain of the sender allows the client.
+    Spf(Sender<'a>),
+    /// Asks for the records of a name.
+    Resolve {
+        /// The name.
+        name: Name<'a>,
+        /// The type of the records.
+        kind: RecordType,
+    },
 }
 
 impl<'a> Question<'a> {
@@ -169,6 +205,11 @@ impl<'a> Question<'a> {
                 out.extend_from_slice(&octets.to_le_bytes());
                 out.extend_from_slice(address.0.as_bytes());
             }),
+            Self::Spf(sender) => frame(out, SPF, id, |out| sender.encode(out)),
+            Self::Resolve { name, kind } => frame(out, RESOLVE, id, |out| {
+                out.push(kind.number());
+                name.encode(out);
+            }),
         }
     }
 
@@ -178,7 +219,7 @@ impl<'a> Question<'a> {
     /// [`WireError::Kind`] for an unknown kind, otherwise [`WireError`] for malformed content.
     pub fn decode(frame: &Frame<'a>) -> Result<Self, WireError> {
         let mut content = Content(frame.content);
-        match frame.kind {
+        let question = match frame.kind {
             RECIPIENT => {
                 let may_relay = match content.array()? {
                     [0] => false,
@@ -186,20 +227,28 @@ impl<'a> Question<'a> {
                     _ => return Err(WireError::Content),
                 };
                 let octets = u16::from_le_bytes(content.array()?);
-                let text = std::str::from_utf8(content.take(usize::from(octets))?);
-                content.end()?;
-                Ok(Self::Recipient {
-                    address: Address::new(text.map_err(|_| WireError::Content)?)?,
+                Self::Recipient {
+                    address: Address::new(content.text(octets.into())?)?,
                     may_relay,
-                })
+                }
             }
-            other => Err(WireError::Kind(other)),
-        }
+            SPF => Self::Spf(Sender::decode(&mut content)?),
+            RESOLVE => {
+                let [kind] = content.array()?;
+                Self::Resolve {
+                    kind: RecordType::of_number(kind).ok_or(WireError::Content)?,
+                    name: Name::decode(&mut content)?,
+                }
+            }
+            other => return Err(WireError::Kind(other)),
+        };
+        content.end()?;
+        Ok(question)
     }
 }
 
 /// An answer of the broker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Mail for the recipient is accepted.
     Accepted,
@@ -208,15 +257,24 @@ pub enum Answer {
     Refused(u8),
     /// The broker does not know the kind of the question.
     Unknown,
+    /// The result of SPF.
+    Spf(Spf),
+    /// The records of the name.
+    Records(Records),
+    /// The name has no records, or cannot be looked up.
+    Nothing(NoRecords),
 }
 
 impl Answer {
     /// Appends the frame.
-    pub fn encode(self, id: u64, out: &mut Vec<u8>) {
+    pub fn encode(&self, id: u64, out: &mut Vec<u8>) {
         match self {
             Self::Accepted => frame(out, ACCEPTED, id, |_| {}),
-            Self::Refused(number) => frame(out, REFUSED, id, |out| out.push(number)),
+            Self::Refused(number) => frame(out, REFUSED, id, |out| out.push(*number)),
             Self::Unknown => frame(out, UNKNOWN, id, |_| {}),
+            Self::Spf(result) => frame(out, SPF_RESULT, id, |out| out.push(result.number())),
+            Self::Records(records) => frame(out, RECORDS, id, |out| records.encode(out)),
+            Self::Nothing(why) => frame(out, NOTHING, id, |out| out.push(why.number())),
         }
     }
 
@@ -233,6 +291,15 @@ impl Answer {
                 Self::Refused(number)
             }
             UNKNOWN => Self::Unknown,
+            SPF_RESULT => {
+                let [number] = content.array()?;
+                Self::Spf(Spf::of_number(number).ok_or(WireError::Content)?)
+            }
+            RECORDS => Self::Records(Records::decode(&mut content)?),
+            NOTHING => {
+                let [number] = content.array()?;
+                Self::Nothing(NoRecords::of_number(number).ok_or(WireError::Content)?)
+            }
             other => return Err(WireError::Kind(other)),
         };
         content.end()?;
@@ -267,6 +334,10 @@ impl<'a> Content<'a> {
         let (taken, rest) = self.0.split_first_chunk().ok_or(WireError::Content)?;
         self.0 = rest;
         Ok(*taken)
+    }
+
+    fn text(&mut self, octets: usize) -> Result<&'a str, WireError> {
+        std::str::from_utf8(self.take(octets)?).map_err(|_| WireError::Content)
     }
 
     const fn end(&self) -> Result<(), WireError> {

@@ -9,6 +9,11 @@ fn recipient(text: &str, may_relay: bool) -> Question<'_> {
     Question::Recipient { address, may_relay }
 }
 
+fn resolve(name: &str, kind: RecordType) -> Question<'_> {
+    let name = Name::new(name).unwrap();
+    Question::Resolve { name, kind }
+}
+
 fn encoded(question: &Question<'_>, id: u64) -> Vec<u8> {
     let mut octets = Vec::new();
     question.encode(id, &mut octets);
@@ -52,21 +57,52 @@ fn golden_octets_of_version_1() {
     let expected = [&head(11, 130)[..], &[27]].concat();
     assert_eq!(answered(Answer::Refused(27), 0x0102), expected);
     assert_eq!(answered(Answer::Unknown, 0x0102), head(10, 131));
+    let sender = Sender::new([192, 0, 2, 1].into(), "mx.a", "a@b").unwrap();
+    let expected = [
+        &head(25, 2)[..],
+        &[4, 192, 0, 2, 1, 4],
+        b"mx.a",
+        &[3, 0],
+        b"a@b",
+    ]
+    .concat();
+    assert_eq!(encoded(&Question::Spf(sender), 0x0102), expected);
+    let expected = [&head(16, 3)[..], &[1, 4], b"2.a."].concat();
+    assert_eq!(encoded(&resolve("2.a.", RecordType::A), 0x0102), expected);
+    let expected = [&head(11, 132)[..], &[5]].concat();
+    assert_eq!(answered(Answer::Spf(Spf::TempError), 0x0102), expected);
+    let records = Records::new([Record::A([127, 0, 0, 2].into()), Record::Txt(b"x".to_vec())]);
+    let expected = [&head(21, 133)[..], &[0, 2, 1, 127, 0, 0, 2, 16, 1, 0], b"x"].concat();
+    assert_eq!(answered(Answer::Records(records), 0x0102), expected);
+    let expected = [&head(11, 134)[..], &[2]].concat();
+    assert_eq!(
+        answered(Answer::Nothing(NoRecords::Unavailable), 0x0102),
+        expected
+    );
 }
 
 #[test]
 fn every_cut_waits_for_more_and_every_length_is_checked() {
-    let whole = encoded(&recipient("ann@example.org", false), 1);
-    for end in 0..whole.len() {
-        assert_eq!(Frame::read(&whole[..end]), Ok(None), "cut at {end}");
-        // A frame that ends where its length says, and too early for its content.
-        let mut cut = whole[..end].to_vec();
-        if end >= 14 {
-            cut[..4].copy_from_slice(&u32::try_from(end - 4).unwrap().to_le_bytes());
-            let frame = Frame::read(&cut).unwrap().expect("whole");
-            assert_eq!(Question::decode(&frame), Err(WireError::Content), "{end}");
+    let sender = Sender::new(std::net::Ipv6Addr::LOCALHOST.into(), "mx.a", "a@b").unwrap();
+    let questions = [
+        resolve("2.0.0.127.list.example", RecordType::Txt),
+        Question::Spf(sender),
+        recipient("ann@example.org", false),
+    ];
+    let wholes = questions.map(|question| encoded(&question, 1));
+    for whole in &wholes {
+        for end in 0..whole.len() {
+            assert_eq!(Frame::read(&whole[..end]), Ok(None), "cut at {end}");
+            // A frame that ends where its length says, and too early for its content.
+            let mut cut = whole[..end].to_vec();
+            if end >= 14 {
+                cut[..4].copy_from_slice(&u32::try_from(end - 4).unwrap().to_le_bytes());
+                let frame = Frame::read(&cut).unwrap().expect("whole");
+                assert_eq!(Question::decode(&frame), Err(WireError::Content), "{end}");
+            }
         }
     }
+    let [.., whole] = wholes;
     for length in [
         0,
         9,
@@ -95,7 +131,7 @@ fn only_what_the_protocol_draws_is_understood() {
         octets[at] = octet;
         octets
     };
-    assert_eq!(decode(&with(5, 2)), Err(WireError::Kind(2)));
+    assert_eq!(decode(&with(5, 4)), Err(WireError::Kind(4)));
     assert_eq!(decode(&with(5, 129)), Err(WireError::Kind(129)));
     assert_eq!(decode(&with(14, 2)), Err(WireError::Content), "a flag");
     assert_eq!(decode(&with(15, 2)), Err(WireError::Content), "behind");
@@ -123,10 +159,91 @@ fn an_address_has_bounds() {
 }
 
 #[test]
+fn names_and_senders_have_bounds() {
+    let name = "a".repeat(NAME_OCTETS_MAX);
+    let question = resolve(&name, RecordType::Ptr);
+    let octets = encoded(&question, 1);
+    let frame = Frame::read(&octets).unwrap().expect("whole");
+    assert_eq!(Question::decode(&frame), Ok(question));
+    assert_eq!(Name::new(&format!("{name}a")), Err(WireError::Address(255)));
+    assert_eq!(Name::new(""), Err(WireError::Address(0)));
+    assert_eq!(Name::new("a b"), Err(WireError::Content));
+    assert_eq!(Name::new("\u{e9}.example"), Err(WireError::Content));
+    let client = [192, 0, 2, 1].into();
+    let (helo, path) = ("a".repeat(HELO_OCTETS_MAX), "a".repeat(ADDRESS_OCTETS_MAX));
+    let question = Question::Spf(Sender::new(client, &helo, &path).unwrap());
+    let octets = encoded(&question, 1);
+    let frame = Frame::read(&octets).unwrap().expect("whole");
+    assert_eq!(Question::decode(&frame), Ok(question));
+    assert_eq!(
+        Sender::new(client, &format!("{helo}a"), ""),
+        Err(WireError::Address(256))
+    );
+    assert_eq!(
+        Sender::new(client, "", &format!("{path}a")),
+        Err(WireError::Address(1_025))
+    );
+}
+
+#[test]
+fn records_that_an_answer_has_no_room_for_are_left_off() {
+    let kept = |records: Vec<Record>| {
+        let records = Records::new(records);
+        let octets = answered(Answer::Records(records.clone()), 1);
+        assert!(octets.len() <= FRAME_OCTETS_MAX);
+        let frame = Frame::read(&octets).unwrap().expect("whole");
+        assert_eq!(Answer::decode(&frame), Ok(Answer::Records(records.clone())));
+        (records.as_slice().len(), records.is_cut())
+    };
+    let address = Record::A([127, 0, 0, 2].into());
+    assert_eq!(kept(Vec::new()), (0, false));
+    assert_eq!(
+        kept(vec![address.clone(); RECORDS_MAX]),
+        (RECORDS_MAX, false)
+    );
+    assert_eq!(kept(vec![address; RECORDS_MAX + 1]), (RECORDS_MAX, true));
+    assert_eq!(kept(vec![Record::Txt(vec![0; 3_997])]), (1, false));
+    assert_eq!(kept(vec![Record::Txt(vec![0; 3_998])]), (0, true));
+    let hosts = vec![Record::Mx(1, String::new()), Record::Ptr("a b".to_owned())];
+    assert_eq!(kept(hosts), (1, true));
+}
+
+#[test]
+fn records_beyond_the_bounds_are_malformed() {
+    let records = Records::new(vec![Record::A([127, 0, 0, 2].into()); RECORDS_MAX]);
+    let mut octets = answered(Answer::Records(records), 1);
+    octets[15] += 1;
+    octets.extend([1, 127, 0, 0, 2]);
+    octets[0] += 5;
+    let frame = Frame::read(&octets).unwrap().expect("whole");
+    assert_eq!(Answer::decode(&frame), Err(WireError::Content));
+    for (answer, at, wrong) in [
+        (Answer::Spf(Spf::None), 14, 7),
+        (Answer::Nothing(NoRecords::NoData), 14, 3),
+        (Answer::Records(Records::new([])), 14, 2),
+        (Answer::Records(Records::new([])), 15, 1),
+    ] {
+        let mut octets = answered(answer, 1);
+        octets[at] = wrong;
+        let frame = Frame::read(&octets).unwrap().expect("whole");
+        assert_eq!(Answer::decode(&frame), Err(WireError::Content));
+    }
+}
+
+#[test]
 fn no_flipped_bit_makes_a_reader_panic() {
     let frames = [
         encoded(&recipient("änn@example.org", true), 77),
         answered(Answer::Refused(9), 77),
+        encoded(&resolve("2.0.0.127.list.example", RecordType::A), 77),
+        encoded(
+            &Question::Spf(Sender::new([192, 0, 2, 1].into(), "mx.a", "a@b").unwrap()),
+            77,
+        ),
+        answered(
+            Answer::Records(Records::new([Record::Mx(5, "mx.a".to_owned())])),
+            77,
+        ),
     ];
     for whole in &frames {
         for bit in 0..whole.len() * 8 {
@@ -175,11 +292,26 @@ fn a_reader_has_space_whenever_its_whole_frames_are_taken() {
     assert_eq!(reader.space().len(), 0);
 }
 
+fn record() -> impl Strategy<Value = Record> {
+    let host = || "[!-~]{0,60}";
+    prop_oneof![
+        any::<[u8; 4]>().prop_map(|octets| Record::A(octets.into())),
+        any::<[u8; 16]>().prop_map(|octets| Record::Aaaa(octets.into())),
+        host().prop_map(Record::Ptr),
+        (any::<u16>(), host()).prop_map(|(preference, host)| Record::Mx(preference, host)),
+        prop::collection::vec(any::<u8>(), 0..600).prop_map(Record::Txt),
+    ]
+}
+
 fn answer() -> impl Strategy<Value = Answer> {
     prop_oneof![
         Just(Answer::Accepted),
         any::<u8>().prop_map(Answer::Refused),
-        Just(Answer::Unknown)
+        Just(Answer::Unknown),
+        prop::sample::select(Spf::ALL).prop_map(Answer::Spf),
+        prop::sample::select(NoRecords::ALL).prop_map(Answer::Nothing),
+        prop::collection::vec(record(), 0..40)
+            .prop_map(|records| Answer::Records(Records::new(records))),
     ]
 }
 
@@ -194,8 +326,24 @@ proptest! {
     }
 
     #[test]
+    fn questions_about_the_dns_survive(
+        client in any::<std::net::IpAddr>(),
+        helo in "\\PC{0,60}",
+        path in "\\PC{0,250}",
+        name in "[!-~]{1,254}",
+        kind in prop::sample::select(RecordType::ALL),
+    ) {
+        let sender = Sender::new(client, &helo, &path).unwrap();
+        for question in [Question::Spf(sender), resolve(&name, kind)] {
+            let octets = encoded(&question, 7);
+            let frame = Frame::read(&octets).unwrap().unwrap();
+            prop_assert_eq!(Question::decode(&frame), Ok(question));
+        }
+    }
+
+    #[test]
     fn answers_survive(id in any::<u64>(), answer in answer()) {
-        let octets = answered(answer, id);
+        let octets = answered(answer.clone(), id);
         let frame = Frame::read(&octets).unwrap().unwrap();
         prop_assert_eq!((frame.id, frame.octets), (id, octets.len()));
         prop_assert_eq!(Answer::decode(&frame), Ok(answer));
