@@ -1,15 +1,18 @@
-//! The answers, from the directory and the routes of the settings.
+//! The answers: at once from the directory and the routes of the settings, later from the DNS.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use vere_handoff::question::{Address, Answer, Frame, Question, Reader, WireError};
+use vere_net::resolver::{Resolver, ResolverError};
 use vere_routing::Router;
 use vere_settings::Settings;
 use vere_smtp::address::ForwardPath;
 use vere_smtp::refusal::Refusal;
 
 use super::known::{Known, Verdict};
+use super::lookups::{Lookups, Pending};
 
 /// Answers questions. All tasks run on one thread, so no locks are needed.
 #[derive(Debug)]
@@ -17,49 +20,69 @@ pub(super) struct Answers {
     router: Router,
     settings: RefCell<Arc<Settings>>,
     known: RefCell<Known>,
+    pub(super) lookups: Rc<Lookups>,
 }
 
 impl Answers {
-    pub(super) fn new(router: Router, settings: Arc<Settings>) -> Self {
+    pub(super) fn new(router: Router, settings: Arc<Settings>, resolver: Resolver) -> Self {
         Self {
             router,
             settings: RefCell::new(settings),
             known: RefCell::default(),
+            lookups: Rc::new(Lookups::new(resolver)),
         }
     }
 
     /// Applies other settings, from the next question on.
-    pub(super) fn set_settings(&self, settings: Settings) {
+    ///
+    /// # Errors
+    /// When the names of the DNS cannot be looked up by the settings; then the settings before stay.
+    pub(super) fn set_settings(&self, settings: Settings) -> Result<(), ResolverError> {
+        self.lookups
+            .set_resolver(vere_outbound::resolver(&settings)?);
         self.settings.replace(Arc::new(settings));
         self.known.borrow_mut().forget();
+        Ok(())
     }
 
-    /// Appends the answers to all whole questions of a reader.
+    /// Appends the answers that are known at once to all whole questions of a reader, and adds the others to `pending`.
     ///
     /// # Errors
     /// [`WireError`] for a malformed frame, behind which nothing is read: the connection is unusable.
-    pub(super) fn batch(&self, reader: &mut Reader, out: &mut Vec<u8>) -> Result<(), WireError> {
+    pub(super) fn batch(
+        &self,
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+        pending: &mut Vec<Pending>,
+    ) -> Result<(), WireError> {
         // A change that was reported as done before these questions were read is seen by their answers.
         let revision = self.router.directory().store().revision();
         self.known.borrow_mut().follow(revision.ok());
         while let Some(frame) = reader.frame()? {
-            self.answer(&frame)?.encode(frame.id, out);
+            match self.answer(&frame)? {
+                Ok(answer) => answer.encode(frame.id, out),
+                Err(lookup) => pending.push(lookup),
+            }
         }
         Ok(())
     }
 
-    fn answer(&self, frame: &Frame<'_>) -> Result<Answer, WireError> {
+    fn answer(&self, frame: &Frame<'_>) -> Result<Result<Answer, Pending>, WireError> {
         match Question::decode(frame) {
             Ok(Question::Recipient { address, may_relay }) => {
                 let verdict = self.recipient(address);
-                Ok(match may_relay {
+                Ok(Ok(match may_relay {
                     true => verdict.relaying,
                     false => verdict.stranger,
-                })
+                }))
+            }
+            Ok(Question::Spf(sender)) => Ok(self.lookups.ask(frame.id, sender.into())),
+            Ok(Question::Resolve { name, kind }) => {
+                Ok(self.lookups.ask(frame.id, (name, kind).into()))
             }
             Err(WireError::Kind(kind)) => {
                 tracing::debug!(kind, "question of an unknown kind");
-                Ok(Answer::Unknown)
+                Ok(Ok(Answer::Unknown))
             }
             Err(error) => Err(error),
         }
@@ -86,7 +109,7 @@ impl Answers {
         // What fails now may succeed with the next question.
         let is_lasting = !matches!(&found, Err(refusal) if !refusal.is_permanent());
         if is_lasting {
-            known.keep(address.as_str(), verdict);
+            known.keep(address.as_str(), verdict.clone());
         }
         verdict
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use vere_net::resolver::ResolverError;
 use vere_ports::directory::StoreError;
 
 /// Why the broker cannot begin.
@@ -26,6 +27,8 @@ pub(crate) enum BrokerError {
         /// The error of the system.
         source: io::Error,
     },
+    /// Names cannot be looked up: the zone file or the system's list of name servers.
+    Resolver(ResolverError),
     /// The system refused a signal.
     System(io::Error),
 }
@@ -40,6 +43,7 @@ impl fmt::Display for BrokerError {
             Self::Listen { path, source } => {
                 write!(f, "cannot listen on {}: {source}", path.display())
             }
+            Self::Resolver(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
         }
     }
@@ -51,6 +55,7 @@ impl Error for BrokerError {
         match self {
             Self::Accounts(error) => error.source(),
             Self::Folder { source, .. } | Self::Listen { source, .. } => source.source(),
+            Self::Resolver(error) => error.source(),
             Self::System(error) => error.source(),
         }
     }
@@ -59,6 +64,12 @@ impl Error for BrokerError {
 impl From<StoreError> for BrokerError {
     fn from(error: StoreError) -> Self {
         Self::Accounts(error)
+    }
+}
+
+impl From<ResolverError> for BrokerError {
+    fn from(error: ResolverError) -> Self {
+        Self::Resolver(error)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Answers that are known already: a question about a recipient that comes again costs no lookup in the directory.
 
-use std::collections::HashMap;
-use std::mem;
-
 use vere_handoff::question::Answer;
+
+use super::recent::Recent;
 
 /// Maximum of answers in each of the two halves.
 const ANSWERS_MAX: usize = 16_384;
@@ -11,7 +10,7 @@ const ANSWERS_MAX: usize = 16_384;
 const ADDRESS_OCTETS_MAX: usize = 254;
 
 /// What clients are told of one recipient.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Verdict {
     /// The answer for a client that may send to local recipients only.
     pub(super) stranger: Answer,
@@ -20,15 +19,20 @@ pub(super) struct Verdict {
 }
 
 /// The answers of one revision of the directory, at most 2 x `ANSWERS_MAX`.
-///
-/// A full half becomes the older half, whose answers end unless they are asked for again: an attacker with very many
-/// addresses drives out the answers that nobody else needs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Known {
     /// The revision of the directory; `None` while the directory cannot be read.
     revision: Option<u64>,
-    newer: HashMap<Box<str>, Verdict>,
-    older: HashMap<Box<str>, Verdict>,
+    verdicts: Recent<Box<str>, Verdict>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            revision: None,
+            verdicts: Recent::new(ANSWERS_MAX),
+        }
+    }
 }
 
 impl Known {
@@ -42,32 +46,19 @@ impl Known {
 
     /// Forgets all answers.
     pub(super) fn forget(&mut self) {
-        self.newer.clear();
-        self.older.clear();
+        self.verdicts.forget();
     }
 
     /// Returns what is known of an address.
     pub(super) fn find(&mut self, address: &str) -> Option<Verdict> {
-        if let Some(verdict) = self.newer.get(address) {
-            return Some(*verdict);
-        }
-        let (address, verdict) = self.older.remove_entry(address)?;
-        self.insert(address, verdict);
-        Some(verdict)
+        self.verdicts.find(address)
     }
 
     /// Keeps the answers about an address.
     pub(super) fn keep(&mut self, address: &str, verdict: Verdict) {
         if self.revision.is_some() && address.len() <= ADDRESS_OCTETS_MAX {
-            self.insert(address.into(), verdict);
+            self.verdicts.keep(address.into(), verdict);
         }
-    }
-
-    fn insert(&mut self, address: Box<str>, verdict: Verdict) {
-        if self.newer.len() >= ANSWERS_MAX {
-            self.older = mem::take(&mut self.newer);
-        }
-        self.newer.insert(address, verdict);
     }
 }
 
@@ -91,21 +82,8 @@ mod tests {
         assert_eq!(known.find("a"), Some(ACCEPTED));
         known.follow(Some(2));
         assert_eq!(known.find("a"), None);
-        known.keep(&"a".repeat(ADDRESS_OCTETS_MAX + 1), ACCEPTED);
-        assert_eq!(known.newer.len(), 0);
-    }
-
-    #[test]
-    fn answers_that_are_asked_for_outlive_many_others() {
-        let mut known = Known::default();
-        known.follow(Some(1));
-        known.keep("ann", ACCEPTED);
-        known.keep("bob", ACCEPTED);
-        for number in 0..3 * ANSWERS_MAX {
-            known.keep(&number.to_string(), ACCEPTED);
-            assert_eq!(known.find("ann"), Some(ACCEPTED));
-        }
-        assert_eq!(known.find("bob"), None);
-        assert!(known.newer.len() + known.older.len() <= 2 * ANSWERS_MAX);
+        let long = "a".repeat(ADDRESS_OCTETS_MAX + 1);
+        known.keep(&long, ACCEPTED);
+        assert_eq!(known.find(&long), None);
     }
 }

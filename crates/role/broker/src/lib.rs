@@ -1,19 +1,21 @@
 //! The broker role: answers the front and its workers, which must not read the directory of accounts, whether mail for a
-//! recipient is accepted. The broker answers over a socket in the file system, in the protocol of
-//! [`vere_handoff::question`]. The broker opens no other socket and reads no message.
+//! recipient is accepted, and asks the DNS for them: SPF and single records. The broker answers over a socket in the file
+//! system, in the protocol of [`vere_handoff::question`]. The broker opens no other socket but to name servers, and reads no
+//! message.
 //!
-//! Reading order: `answers` (directory and routes), `known` (answers that are kept), `service` (a connection).
+//! Reading order: `answers` (directory and routes), `known` (answers that are kept), `lookups` (the DNS), `service` (a
+//! connection).
 
 mod answers;
 mod error;
 mod known;
+mod lookups;
+mod recent;
 mod service;
 #[cfg(test)]
 mod tests;
 
 use std::cell::Cell;
-use std::convert::Infallible;
-
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -50,16 +52,14 @@ async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(
     let store = vere_disk::directory::create(&settings.directory.store)?;
     let directory = Directory::new(store, settings.directory.subaddress_separator);
     let listener = listen(&settings)?;
-    let answers = Rc::new(Answers::new(Router::new(directory), settings));
+    let resolver = vere_outbound::resolver(&settings)?;
+    let answers = Rc::new(Answers::new(Router::new(directory), settings, resolver));
     let (stop, stopping) = watch::channel(false);
     spawn_local(clients(listener, Rc::clone(&answers), stopping));
     spawn_local(life::beat());
     let mut signals = Signals::new()?;
     entry::notify_ready();
-    let apply = |settings| {
-        answers.set_settings(settings);
-        Ok::<_, Infallible>(())
-    };
+    let apply = |settings| answers.set_settings(settings);
     signals.wait_for_stop(config, &level, apply).await;
     // Connections end with the process: a client asks again when the next broker listens.
     let _ = stop.send(true);

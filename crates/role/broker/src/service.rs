@@ -1,39 +1,63 @@
 //! A connection of a client.
 
 use std::io::{self, ErrorKind};
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use vere_handoff::question::{BUFFER_OCTETS, Reader};
+use tokio::task::JoinSet;
+use vere_handoff::question::{Answer, BUFFER_OCTETS, Reader};
 
 use super::answers::Answers;
 
 /// How long a client may leave the answers to one read unread.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Answers questions until the client closes the connection. All questions of one read are answered by one write, and the
-/// next questions are read after that: a client that does not read its answers costs one buffer in each direction.
+/// Answers questions until the client closes the connection. The questions of one read that need no lookup are answered by
+/// one write, and the next questions are read after that: a client that does not read its answers costs one buffer in each
+/// direction, and its lookups. Lookups end with the connection.
 ///
 /// # Errors
 /// When the connection breaks, the client breaks the protocol, or the client does not read its answers in time.
 pub(super) async fn serve(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     answers: &Answers,
 ) -> io::Result<()> {
+    let (mut from, mut to) = tokio::io::split(stream);
     let mut reader = Reader::default();
     let mut out = Vec::with_capacity(BUFFER_OCTETS);
+    let mut pending = Vec::new();
+    let mut lookups: JoinSet<(u64, Answer)> = JoinSet::new();
     loop {
-        let octets = stream.read(reader.space()).await?;
-        if octets == 0 {
-            return match reader.has_rest() {
-                true => Err(ErrorKind::UnexpectedEof.into()),
-                false => Ok(()),
-            };
+        let mut taken = Ok(());
+        tokio::select! {
+            read = from.read(reader.space()) => {
+                let octets = read?;
+                if octets == 0 {
+                    return match reader.has_rest() {
+                        true => Err(ErrorKind::UnexpectedEof.into()),
+                        false => Ok(()),
+                    };
+                }
+                reader.filled(octets);
+                taken = answers.batch(&mut reader, &mut out, &mut pending);
+                for lookup in pending.drain(..) {
+                    lookups.spawn_local(Rc::clone(&answers.lookups).answer(lookup));
+                }
+            }
+            Some(answered) = lookups.join_next() => {
+                let mut answered = Some(answered);
+                while let Some(Ok((id, answer))) = answered {
+                    answer.encode(id, &mut out);
+                    answered = match out.len() < BUFFER_OCTETS {
+                        true => lookups.try_join_next(),
+                        false => None,
+                    };
+                }
+            }
         }
-        reader.filled(octets);
-        let taken = answers.batch(&mut reader, &mut out);
         // The questions before a malformed frame have their answers still.
-        tokio::time::timeout(WRITE_PATIENCE, stream.write_all(&out)).await??;
+        tokio::time::timeout(WRITE_PATIENCE, to.write_all(&out)).await??;
         taken.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
         out.clear();
     }

@@ -1,0 +1,267 @@
+//! Answers that need the DNS: SPF, and records as they are.
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+use vere_handoff::question::{
+    Answer, LOOKUP_SECONDS_MAX, Name, NoRecords, Record, RecordType, Records, Sender, Spf,
+};
+use vere_net::resolver::{Record as Found, RecordKind, RecordsAnswer, Resolver, reverse_name};
+use vere_spf::{Dns, Family, Session, SpfResult, Unavailable};
+
+use super::recent::Recent;
+
+/// Questions that wait for the DNS or for their turn; further ones are answered "unavailable" at once. A question has some
+/// KiB: 4,096 stay below 32 MiB.
+pub(super) const PENDING_MAX: usize = 4_096;
+/// Questions for which the DNS is asked at once: each has some sockets, beside 1,024 connections of clients.
+const RUNNING_MAX: usize = 256;
+/// Results of SPF in each of the two halves that are kept; one has 1.5 KiB at most.
+const RESULTS_MAX: usize = 4_096;
+/// How long a result of SPF is kept: a client sends several messages or tries again within it. The records behind a result
+/// are kept by the resolver for their time to live.
+const RESULT_LIFE: Duration = Duration::from_secs(60);
+/// How long a question waits for the DNS.
+const PATIENCE: Duration = Duration::from_secs(LOOKUP_SECONDS_MAX);
+
+/// A question that needs the DNS.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Lookup {
+    Spf {
+        client: IpAddr,
+        helo: Box<str>,
+        reverse_path: Box<str>,
+    },
+    Records {
+        name: Box<str>,
+        kind: RecordType,
+    },
+}
+
+impl From<Sender<'_>> for Lookup {
+    fn from(sender: Sender<'_>) -> Self {
+        Self::Spf {
+            client: sender.client(),
+            helo: sender.helo().into(),
+            reverse_path: sender.reverse_path().into(),
+        }
+    }
+}
+
+impl From<(Name<'_>, RecordType)> for Lookup {
+    fn from((name, kind): (Name<'_>, RecordType)) -> Self {
+        Self::Records {
+            name: name.as_str().into(),
+            kind,
+        }
+    }
+}
+
+impl Lookup {
+    const fn unavailable(&self) -> Answer {
+        match self {
+            Self::Spf { .. } => Answer::Spf(Spf::TempError),
+            Self::Records { .. } => Answer::Nothing(NoRecords::Unavailable),
+        }
+    }
+
+    async fn answer(&self, resolver: Resolver) -> Answer {
+        match self {
+            Self::Spf {
+                client,
+                helo,
+                reverse_path,
+            } => {
+                let session = Session {
+                    client: *client,
+                    helo,
+                    reverse_path,
+                };
+                Answer::Spf(result(vere_spf::check(&Names(resolver), session).await))
+            }
+            Self::Records { name, kind } => match resolver.records(name, kind_of(*kind)).await {
+                RecordsAnswer::Found(records) => {
+                    Answer::Records(Records::new(records.into_iter().map(record)))
+                }
+                RecordsAnswer::None => Answer::Nothing(NoRecords::NoData),
+                RecordsAnswer::NoSuchName => Answer::Nothing(NoRecords::NoSuchName),
+                RecordsAnswer::TempFail(failure) => {
+                    tracing::debug!(name, %failure, "lookup failed");
+                    Answer::Nothing(NoRecords::Unavailable)
+                }
+            },
+        }
+    }
+}
+
+/// A question that was taken and has no answer yet.
+#[derive(Debug)]
+pub(super) struct Pending {
+    id: u64,
+    lookup: Lookup,
+    by: Instant,
+    /// Gives the place back when the question is answered or given up.
+    _place: OwnedSemaphorePermit,
+}
+
+/// What lookups share.
+#[derive(Debug)]
+pub(super) struct Lookups {
+    resolver: RefCell<Resolver>,
+    places: Arc<Semaphore>,
+    running: Semaphore,
+    results: RefCell<Recent<Lookup, (Instant, Spf)>>,
+}
+
+impl Lookups {
+    pub(super) fn new(resolver: Resolver) -> Self {
+        Self {
+            resolver: RefCell::new(resolver),
+            places: Arc::new(Semaphore::new(PENDING_MAX)),
+            running: Semaphore::new(RUNNING_MAX),
+            results: RefCell::new(Recent::new(RESULTS_MAX)),
+        }
+    }
+
+    /// Asks by another resolver from the next question on.
+    pub(super) fn set_resolver(&self, resolver: Resolver) {
+        self.resolver.replace(resolver);
+        self.results.borrow_mut().forget();
+    }
+
+    /// Takes a question: an answer that is known, or the question that waits.
+    pub(super) fn ask(&self, id: u64, lookup: Lookup) -> Result<Answer, Pending> {
+        let now = Instant::now();
+        if let Some((until, result)) = self.results.borrow_mut().find(&lookup)
+            && now < until
+        {
+            return Ok(Answer::Spf(result));
+        }
+        match Arc::clone(&self.places).try_acquire_owned() {
+            Ok(place) => Err(Pending {
+                id,
+                lookup,
+                by: now + PATIENCE,
+                _place: place,
+            }),
+            Err(_) => Ok(lookup.unavailable()),
+        }
+    }
+
+    /// Answers a question: in its turn, and in time.
+    pub(super) async fn answer(self: Rc<Self>, pending: Pending) -> (u64, Answer) {
+        let asked = async {
+            let _turn = self.running.acquire().await;
+            let resolver = self.resolver.borrow().clone();
+            pending.lookup.answer(resolver).await
+        };
+        let answered = timeout_at(pending.by, asked).await;
+        let answer = answered.unwrap_or_else(|_| pending.lookup.unavailable());
+        if let Answer::Spf(result) = answer
+            && result != Spf::TempError
+        {
+            let until = Instant::now() + RESULT_LIFE;
+            let mut results = self.results.borrow_mut();
+            results.keep(pending.lookup, (until, result));
+        }
+        (pending.id, answer)
+    }
+}
+
+/// The DNS as SPF needs it.
+struct Names(Resolver);
+
+impl Names {
+    async fn records<T>(
+        &self,
+        name: &str,
+        kind: RecordKind,
+        pick: impl Fn(Found) -> Option<T>,
+    ) -> Result<Vec<T>, Unavailable> {
+        match self.0.records(name, kind).await {
+            RecordsAnswer::Found(records) => Ok(records.into_iter().filter_map(pick).collect()),
+            RecordsAnswer::None | RecordsAnswer::NoSuchName => Ok(Vec::new()),
+            RecordsAnswer::TempFail(failure) => {
+                tracing::debug!(name, %failure, "lookup for SPF failed");
+                Err(Unavailable)
+            }
+        }
+    }
+}
+
+impl Dns for Names {
+    async fn texts(&self, name: &str) -> Result<Vec<Vec<u8>>, Unavailable> {
+        let pick = |record| match record {
+            Found::Txt(text) => Some(text),
+            _ => None,
+        };
+        self.records(name, RecordKind::Txt, pick).await
+    }
+
+    async fn addresses(&self, name: &str, family: Family) -> Result<Vec<IpAddr>, Unavailable> {
+        let kind = match family {
+            Family::V4 => RecordKind::A,
+            Family::V6 => RecordKind::Aaaa,
+        };
+        let pick = |record| match record {
+            Found::A(address) => Some(address.into()),
+            Found::Aaaa(address) => Some(address.into()),
+            _ => None,
+        };
+        self.records(name, kind, pick).await
+    }
+
+    async fn exchangers(&self, name: &str) -> Result<Vec<String>, Unavailable> {
+        let pick = |record| match record {
+            Found::Mx(_, host) => Some(host),
+            _ => None,
+        };
+        self.records(name, RecordKind::Mx, pick).await
+    }
+
+    async fn names(&self, address: IpAddr) -> Result<Vec<String>, Unavailable> {
+        let pick = |record| match record {
+            Found::Ptr(name) => Some(name),
+            _ => None,
+        };
+        self.records(&reverse_name(address), RecordKind::Ptr, pick)
+            .await
+    }
+}
+
+const fn result(result: SpfResult) -> Spf {
+    match result {
+        SpfResult::None => Spf::None,
+        SpfResult::Neutral => Spf::Neutral,
+        SpfResult::Pass => Spf::Pass,
+        SpfResult::Fail => Spf::Fail,
+        SpfResult::SoftFail => Spf::SoftFail,
+        SpfResult::TempError => Spf::TempError,
+        SpfResult::PermError => Spf::PermError,
+    }
+}
+
+const fn kind_of(kind: RecordType) -> RecordKind {
+    match kind {
+        RecordType::A => RecordKind::A,
+        RecordType::Aaaa => RecordKind::Aaaa,
+        RecordType::Mx => RecordKind::Mx,
+        RecordType::Ptr => RecordKind::Ptr,
+        RecordType::Txt => RecordKind::Txt,
+    }
+}
+
+fn record(record: Found) -> Record {
+    match record {
+        Found::A(address) => Record::A(address),
+        Found::Aaaa(address) => Record::Aaaa(address),
+        Found::Mx(preference, host) => Record::Mx(preference, host),
+        Found::Ptr(name) => Record::Ptr(name),
+        Found::Txt(text) => Record::Txt(text),
+    }
+}

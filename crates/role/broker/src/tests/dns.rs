@@ -1,0 +1,191 @@
+//! Questions that need the DNS: from a zone, and from a name server that says nothing.
+
+use std::net::UdpSocket;
+
+use vere_handoff::question::{Name, NoRecords, Record, RecordType, Records, Sender, Spf};
+use vere_net::resolver::ResolverOptions;
+
+use super::*;
+use crate::lookups::{Lookup, Lookups};
+
+const ZONE: &str = "
+example.org             TXT  v=spf1 a:mx.example.org ip4:198.51.100.0/24 ~all
+strict.example          TXT  v=spf1 -all
+wrong.example           TXT  v=spf1 what
+down.example            FAIL
+mx.example.org          A    192.0.2.1
+helo.example            TXT  v=spf1 ip4:192.0.2.1 -all
+1.2.0.192.list.example  A    127.0.0.2
+1.2.0.192.list.example  TXT  listed, see https://list.example
+";
+
+fn zone() -> Resolver {
+    Resolver::from_zone(Zone::parse(ZONE).unwrap())
+}
+
+fn spf(client: &str, helo: &str, path: &str, id: u64, out: &mut Vec<u8>) {
+    let sender = Sender::new(client.parse().unwrap(), helo, path).unwrap();
+    Question::Spf(sender).encode(id, out);
+}
+
+fn resolve(name: &str, kind: RecordType, id: u64, out: &mut Vec<u8>) {
+    let name = Name::new(name).unwrap();
+    Question::Resolve { name, kind }.encode(id, out);
+}
+
+/// A resolver that asks a name server of this test, which never answers while the socket lives.
+fn silent() -> (UdpSocket, Resolver) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let options = ResolverOptions {
+        servers: vec![socket.local_addr().unwrap()],
+        ..ResolverOptions::default()
+    };
+    (socket, Resolver::new(&options).unwrap())
+}
+
+#[test]
+fn spf_has_every_result() {
+    let answers = asking(filled(Arc::new(MemoryStore::default())), zone());
+    let cases = [
+        ("192.0.2.1", "a@example.org", Spf::Pass),
+        ("::ffff:192.0.2.1", "a@example.org", Spf::Pass),
+        ("198.51.100.7", "a@example.org", Spf::Pass),
+        ("192.0.2.2", "a@example.org", Spf::SoftFail),
+        ("192.0.2.1", "a@strict.example", Spf::Fail),
+        ("192.0.2.1", "a@wrong.example", Spf::PermError),
+        ("192.0.2.1", "a@down.example", Spf::TempError),
+        ("192.0.2.1", "a@nowhere.example", Spf::None),
+        ("192.0.2.1", "", Spf::Pass),
+        ("192.0.2.2", "", Spf::Fail),
+    ];
+    connected(&answers, async move |mut stream| {
+        let mut octets = Vec::new();
+        for (id, (client, path, _)) in (0..).zip(&cases) {
+            spf(client, "helo.example", path, id, &mut octets);
+        }
+        stream.write_all(&octets).await.unwrap();
+        let mut read = read(&mut stream, cases.len()).await;
+        read.sort_by_key(|(id, _)| *id);
+        let expected = (0..).zip(cases.map(|(.., result)| Answer::Spf(result)));
+        assert_eq!(read, expected.collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn records_are_found_absent_or_unavailable() {
+    let answers = asking(filled(Arc::new(MemoryStore::default())), zone());
+    let found = |record| Answer::Records(Records::new([record]));
+    let text = b"listed, see https://list.example".to_vec();
+    let cases = [
+        (
+            "1.2.0.192.list.example",
+            RecordType::A,
+            found(Record::A([127, 0, 0, 2].into())),
+        ),
+        (
+            "1.2.0.192.list.example.",
+            RecordType::Txt,
+            found(Record::Txt(text)),
+        ),
+        (
+            "1.2.0.192.list.example",
+            RecordType::Aaaa,
+            Answer::Nothing(NoRecords::NoData),
+        ),
+        (
+            "2.2.0.192.list.example",
+            RecordType::A,
+            Answer::Nothing(NoRecords::NoSuchName),
+        ),
+        (
+            "down.example",
+            RecordType::Mx,
+            Answer::Nothing(NoRecords::Unavailable),
+        ),
+    ];
+    connected(&answers, async move |mut stream| {
+        let mut octets = Vec::new();
+        for (id, (name, kind, _)) in (0..).zip(&cases) {
+            resolve(name, *kind, id, &mut octets);
+        }
+        stream.write_all(&octets).await.unwrap();
+        let mut read = read(&mut stream, cases.len()).await;
+        read.sort_by_key(|(id, _)| *id);
+        let expected = (0..).zip(cases.map(|(.., answer)| answer));
+        assert_eq!(read, expected.collect::<Vec<_>>());
+    });
+}
+
+/// Questions about recipients do not wait for the DNS, and a name server that is silent costs one answer.
+#[test]
+fn recipients_are_answered_before_the_dns() {
+    let (_socket, resolver) = silent();
+    let answers = asking(filled(Arc::new(MemoryStore::default())), resolver);
+    connected(&answers, async move |mut stream| {
+        let mut octets = Vec::new();
+        spf("192.0.2.1", "mx.example", "a@example.org", 1, &mut octets);
+        resolve("1.2.0.192.list.example", RecordType::A, 2, &mut octets);
+        for id in 3..100 {
+            recipient("ann@example.org", false, id, &mut octets);
+        }
+        stream.write_all(&octets).await.unwrap();
+        let first = read(&mut stream, 97).await;
+        let expected = (3..100).map(|id| (id, Answer::Accepted));
+        assert_eq!(first, expected.collect::<Vec<_>>());
+        // Nobody waits for the patience itself.
+        tokio::time::pause();
+        let mut last = read(&mut stream, 2).await;
+        last.sort_by_key(|(id, _)| *id);
+        let expected = [
+            (1, Answer::Spf(Spf::TempError)),
+            (2, Answer::Nothing(NoRecords::Unavailable)),
+        ];
+        assert_eq!(last, expected);
+    });
+}
+
+/// Questions beyond the bound are answered at once; those of a connection that is closed make room.
+#[test]
+fn questions_that_wait_are_bounded() {
+    let (_socket, resolver) = silent();
+    let answers = asking(filled(Arc::new(MemoryStore::default())), resolver);
+    let shared = Rc::clone(&answers);
+    connected(&answers, async move |mut stream| {
+        let mut octets = Vec::new();
+        let full = lookups::PENDING_MAX as u64;
+        for id in 0..full + 3 {
+            resolve("list.example", RecordType::A, id, &mut octets);
+        }
+        stream.write_all(&octets).await.unwrap();
+        let unavailable = |id| (id, Answer::Nothing(NoRecords::Unavailable));
+        let expected: Vec<_> = (full..full + 3).map(unavailable).collect();
+        assert_eq!(read(&mut stream, 3).await, expected);
+        drop(stream);
+        let lookup = || Lookup::from((Name::new("x.example").unwrap(), RecordType::A));
+        while shared.lookups.ask(0, lookup()).is_ok() {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_of_spf_are_kept_for_a_while_and_failures_are_not() {
+    let lookups = Rc::new(Lookups::new(zone()));
+    let of = |path| Lookup::from(Sender::new([192, 0, 2, 1].into(), "mx.example", path).unwrap());
+    let answer = async |path| {
+        let pending = lookups.ask(7, of(path)).expect_err("unknown");
+        Rc::clone(&lookups).answer(pending).await
+    };
+    let pass = Answer::Spf(Spf::Pass);
+    assert_eq!(answer("a@example.org").await, (7, pass.clone()));
+    assert_eq!(lookups.ask(8, of("a@example.org")).ok(), Some(pass.clone()));
+    assert!(lookups.ask(8, of("b@example.org")).is_err());
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(answer("a@example.org").await, (7, pass));
+    lookups.set_resolver(Resolver::from_zone(Zone::default()));
+    assert_eq!(answer("a@example.org").await, (7, Answer::Spf(Spf::None)));
+    lookups.set_resolver(zone());
+    let failed = Answer::Spf(Spf::TempError);
+    assert_eq!(answer("a@down.example").await, (7, failed));
+    assert!(lookups.ask(8, of("a@down.example")).is_err());
+}
