@@ -88,6 +88,12 @@ pub enum Refusal {
     /// Policy: the account that the client logged in to is gone, or has another password; the connection is closed.
     /// `421 4.7.0`
     LoginOver,
+    /// Policy: by SPF, the sender's domain does not send from the client. `550 5.7.23` (RFC 7372)
+    SpfFailed,
+    /// Local: SPF has no result because the DNS does not answer. `451 4.7.24` (RFC 7372)
+    SpfUnavailable,
+    /// Peer: the SPF record of the sender's domain is wrong. `550 5.7.24` (RFC 7372)
+    SpfMalformed,
     /// Policy: a rule of the site, with the site's own words.
     /// `550 5.7.1` or `450 4.7.1`
     Site {
@@ -140,6 +146,19 @@ impl Refusal {
                 0,
                 "account or password changed, log in again, closing connection",
             ),
+            Self::SpfFailed => row(
+                550,
+                7,
+                23,
+                "by SPF, the sender's domain does not send from this client",
+            ),
+            Self::SpfUnavailable => row(
+                451,
+                7,
+                24,
+                "SPF of the sender's domain cannot be looked up now",
+            ),
+            Self::SpfMalformed => row(550, 7, 24, "the SPF record of the sender's domain is wrong"),
             Self::Site {
                 permanent: true,
                 text,
@@ -228,6 +247,9 @@ numbers! {
     27 => LocalError,
     28 => ServiceUnavailable,
     29 => LoginOver,
+    30 => SpfFailed,
+    31 => SpfUnavailable,
+    32 => SpfMalformed,
 }
 
 impl fmt::Display for Refusal {
