@@ -1,5 +1,7 @@
 //! Rules of access: networks, names of clients and senders that are always allowed or refused.
 
+use std::net::IpAddr;
+
 use crate::place::{Network, Place};
 
 /// The number of no rule: as an end, all rules are looked at.
@@ -64,6 +66,17 @@ pub(crate) fn first_match(
         .zip(0..end)
         .find(|(rule, _)| matches(&rule.subject, known))
         .map_or((end, standing), |(rule, number)| (number, rule.access))
+}
+
+/// Returns the access of a session outside an engine, by everything that is known of the session.
+#[must_use]
+pub fn access(rules: &[Rule], client: IpAddr, helo: &str, sender: Option<&str>) -> Access {
+    let known = Known {
+        client: Place::of(client),
+        helo: Some(helo),
+        sender,
+    };
+    first_match(rules, NO_RULE, Access::Ordinary, known).1
 }
 
 fn matches(subject: &Subject, known: Known<'_>) -> bool {

@@ -5,9 +5,9 @@
 
 use crate::access::Access;
 use crate::connection::Connection;
-use crate::decision::Reason;
+use crate::decision::{Decision, Reason};
 use crate::question::{Inquiry, Recipient, Score, Spf};
-use crate::terms::{ListPolicy, SpfPolicy, Terms, Treatment, WhenUnavailable};
+use crate::terms::{ListPolicy, SpfPolicy, Terms, WhenUnavailable};
 
 /// The judgement of a recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ fn by_lists(lists: Inquiry<Score>, policy: &ListPolicy) -> Judgement {
         Inquiry::Unasked => Judgement::Pass,
         Inquiry::Pending => Judgement::Wait,
         Inquiry::Known(score) if score.sum >= policy.threshold && score.worst.is_some() => {
-            by_treatment(policy.listed, Reason::Listed)
+            judgement(policy.listed.decide(Reason::Listed))
         }
         Inquiry::Known(score)
             if !score.complete && policy.when_unavailable == WhenUnavailable::Defer =>
@@ -57,12 +57,9 @@ fn by_lists(lists: Inquiry<Score>, policy: &ListPolicy) -> Judgement {
 
 const fn by_spf(spf: Inquiry<Spf>, policy: &SpfPolicy) -> Judgement {
     match spf {
+        Inquiry::Unasked => Judgement::Pass,
         Inquiry::Pending => Judgement::Wait,
-        Inquiry::Known(Spf::Fail) => by_treatment(policy.fail, Reason::SpfFail),
-        Inquiry::Known(Spf::SoftFail) => by_treatment(policy.softfail, Reason::SpfFail),
-        Inquiry::Known(Spf::TempError) => by_treatment(policy.temperror, Reason::SpfError),
-        Inquiry::Known(Spf::PermError) => by_treatment(policy.permerror, Reason::SpfError),
-        Inquiry::Unasked | Inquiry::Known(Spf::None | Spf::Neutral | Spf::Pass) => Judgement::Pass,
+        Inquiry::Known(result) => judgement(policy.decide(result)),
     }
 }
 
@@ -76,10 +73,10 @@ const fn by_recipient(recipient: Inquiry<Recipient>) -> Judgement {
     }
 }
 
-const fn by_treatment(treatment: Treatment, reason: Reason) -> Judgement {
-    match treatment {
-        Treatment::Refuse => Judgement::Refuse(reason),
-        Treatment::Defer => Judgement::Defer(reason),
-        Treatment::Note => Judgement::Pass,
+const fn judgement(decision: Decision) -> Judgement {
+    match decision {
+        Decision::Refuse(reason) | Decision::Close(reason) => Judgement::Refuse(reason),
+        Decision::Defer(reason) => Judgement::Defer(reason),
+        Decision::Accept => Judgement::Pass,
     }
 }

@@ -66,7 +66,7 @@ mod tally;
 mod terms;
 mod wheel;
 
-pub use access::{Access, Rule, Subject};
+pub use access::{Access, Rule, Subject, access};
 pub use decision::{Decision, Reason, TurnedAway};
 pub use dialogue::Step;
 pub use greylist::snapshot::SnapshotError;

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use crate::access::Rule;
+use crate::decision::{Decision, Reason};
+use crate::question::Spf;
 use crate::rate::Rate;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -172,6 +174,16 @@ pub enum Treatment {
     Note,
 }
 
+impl Treatment {
+    pub(crate) const fn decide(self, reason: Reason) -> Decision {
+        match self {
+            Self::Refuse => Decision::Refuse(reason),
+            Self::Defer => Decision::Defer(reason),
+            Self::Note => Decision::Accept,
+        }
+    }
+}
+
 /// Treatment of the results of SPF (RFC 7208 section 2.6) that are not in favour of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpfPolicy {
@@ -192,6 +204,20 @@ impl Default for SpfPolicy {
             softfail: Treatment::Note,
             temperror: Treatment::Note,
             permerror: Treatment::Note,
+        }
+    }
+}
+
+impl SpfPolicy {
+    /// Returns the decision about a recipient of a client with this result alone.
+    #[must_use]
+    pub const fn decide(&self, result: Spf) -> Decision {
+        match result {
+            Spf::Fail => self.fail.decide(Reason::SpfFail),
+            Spf::SoftFail => self.softfail.decide(Reason::SpfFail),
+            Spf::TempError => self.temperror.decide(Reason::SpfError),
+            Spf::PermError => self.permerror.decide(Reason::SpfError),
+            Spf::None | Spf::Neutral | Spf::Pass => Decision::Accept,
         }
     }
 }
