@@ -44,6 +44,8 @@ pub(crate) enum Kind {
     Address,
     Addresses,
     NetworkList,
+    HeloPatterns,
+    SenderPatterns,
     UrlHttps,
     UrlHttp,
     /// URLs that begin with this text.
@@ -87,6 +89,10 @@ impl Kind {
             Self::Address => "an address with port such as \"127.0.0.1:2525\"",
             Self::Addresses => "a list of addresses with ports such as [\"[::]:25\"]",
             Self::NetworkList => "a list of networks such as [\"127.0.0.0/8\", \"::1\"]",
+            Self::HeloPatterns => "a list of names such as [\"mx.example.net\", \".example.net\"]",
+            Self::SenderPatterns => {
+                "a list of senders such as [\"bob@example.net\", \"example.net\", \".example.net\", \"<>\"]"
+            }
             Self::UrlHttps => "an address that begins with \"https://\"",
             Self::UrlHttp => "an address that begins with \"https://\" or \"http://\"",
             Self::Urls(start) => return format!("a list of texts that begin with \"{start}\""),
@@ -112,6 +118,8 @@ impl Kind {
                 let network = |text: &str| text.parse().map_err(|error| format!("{error}"));
                 self.list(value, network).map(Value::Networks)
             }
+            Self::HeloPatterns => self.list(value, domains).map(Value::Texts),
+            Self::SenderPatterns => self.list(value, senders).map(Value::Texts),
             Self::Urls(start) => self.list(value, |text| url(text, start)).map(Value::Texts),
             _ => {
                 let text = self.text(value)?;
@@ -310,6 +318,26 @@ fn host_name(text: &str) -> Result<String, String> {
         return Err("expected a host name; found the form of an IP address".to_owned());
     }
     Ok(text.to_ascii_lowercase())
+}
+
+/// Checks a domain, or a dot and a domain for those below it.
+fn domains(text: &str) -> Result<String, String> {
+    match text.strip_prefix('.') {
+        Some(above) => host_name(above).map(|above| format!(".{above}")),
+        None => host_name(text),
+    }
+}
+
+/// Checks a pattern of senders; the null reverse-path becomes the empty text.
+fn senders(text: &str) -> Result<String, String> {
+    match text.rsplit_once('@') {
+        _ if text == "<>" => Ok(String::new()),
+        Some((local, domain)) if !local.is_empty() && !text.contains(['<', '>', ' ']) => {
+            host_name(domain).map(|domain| format!("{local}@{domain}"))
+        }
+        Some(_) => Err("expected an address without angle brackets".to_owned()),
+        None => domains(text),
+    }
 }
 
 /// Checks the name of a mailbox, with or without a special use.

@@ -68,7 +68,7 @@ pub use outgoing::{
 };
 pub use quota::{AccountQuota, OverQuota, Quota};
 pub use reference::reference;
-pub use services::{Dkim, Front, RecordSink, Records, Sendmail, WhenUnavailable};
+pub use services::{Dkim, Front, RecordSink, Records, Sendmail, SpfTreatment, WhenUnavailable};
 pub use spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
 

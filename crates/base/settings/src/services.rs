@@ -38,8 +38,28 @@ pub struct Front {
     pub allowed_networks: Networks,
     /// Clients that are refused.
     pub refused_networks: Networks,
+    /// Names in HELO that are refused: a domain, or with a leading dot every domain below it.
+    pub refused_helo: Vec<String>,
+    /// Senders that are refused: an address, a domain, with a leading dot every domain below it, or empty for the null
+    /// reverse-path.
+    pub refused_senders: Vec<String>,
+    /// Exceptions from the refused senders.
+    pub allowed_senders: Vec<String>,
+    /// The treatment of results of SPF; `None` asks for none.
+    pub spf: Option<SpfTreatment>,
     /// How long an unknown client, sender and recipient are put off; `None` puts nobody off.
     pub greylist_delay: Option<Span>,
+}
+
+/// The treatment of results of SPF that are not in favour of the client; *fail* is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpfTreatment {
+    /// Whether *softfail* is refused.
+    pub refuses_softfail: bool,
+    /// Whether clients are told to try again while the DNS does not answer.
+    pub defers_unavailable: bool,
+    /// Whether a wrong record of the sender's domain is a reason to refuse.
+    pub refuses_permerror: bool,
 }
 
 /// DKIM signatures on local users' mail.

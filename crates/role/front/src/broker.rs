@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
-use vere_handoff::question::{Address, Answer, Question, Reader};
+use vere_handoff::question::{Address, Answer, Question, Reader, Sender, Spf};
 use vere_screen::Ticket;
 use vere_smtp::refusal::Refusal;
 
@@ -25,8 +25,8 @@ pub(crate) struct Broker {
     reader: Reader,
     /// Questions that were not written yet.
     waiting: Vec<u8>,
-    /// Who asked, and in which round.
-    asked: HashMap<u64, (Asked, Instant)>,
+    /// Who asked, in which round, what, and when.
+    asked: HashMap<u64, (Asked, Topic, Instant)>,
     next: u64,
     figures: Figures,
 }
@@ -34,8 +34,46 @@ pub(crate) struct Broker {
 /// A question that waits for its answer: the connection, and the round of its session.
 pub(crate) type Asked = (Ticket, u32);
 
+/// What a question is about.
+#[derive(Debug, Clone, Copy)]
+enum Topic {
+    Recipient,
+    Spf,
+}
+
 /// An answer: to whom, and what.
-pub(crate) type Answered = (Asked, Result<(), Refusal>);
+pub(crate) type Answered = (Asked, Told);
+
+/// What the broker says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Whether mail for the recipient is accepted.
+    Recipient(Result<(), Refusal>),
+    /// The result of SPF.
+    Spf(Spf),
+}
+
+impl Topic {
+    /// What counts as said where the broker says nothing of use.
+    const fn silence(self) -> Told {
+        match self {
+            Self::Recipient => Told::Recipient(Err(Refusal::LocalError)),
+            Self::Spf => Told::Spf(Spf::TempError),
+        }
+    }
+
+    fn told(self, answer: &Answer) -> Told {
+        match (self, answer) {
+            (Self::Recipient, Answer::Accepted) => Told::Recipient(Ok(())),
+            (Self::Recipient, Answer::Refused(number)) => Told::Recipient(Err(Refusal::of_number(
+                *number,
+            )
+            .unwrap_or(Refusal::LocalError))),
+            (Self::Spf, Answer::Spf(result)) => Told::Spf(*result),
+            _ => self.silence(),
+        }
+    }
+}
 
 impl Broker {
     pub(crate) fn new(path: PathBuf, token: Token, figures: Figures) -> Self {
@@ -69,6 +107,11 @@ impl Broker {
         self.connection = connected.ok();
     }
 
+    /// Asks whether the sender's domain allows the client, as [`ask`](Self::ask) does. False: nobody can be asked.
+    pub(crate) fn ask_spf(&mut self, asked: Asked, sender: Sender<'_>) -> bool {
+        self.put(&Question::Spf(sender), (asked, Topic::Spf))
+    }
+
     /// Asks whether mail for a recipient is taken; the question leaves with the next [`flush`](Self::flush).
     ///
     /// # Errors
@@ -80,13 +123,22 @@ impl Broker {
         may_relay: bool,
     ) -> Result<(), Refusal> {
         let address = Address::new(address).map_err(|_| Refusal::MailboxUnknown)?;
-        if self.connection.is_none() || self.waiting.len() > WAITING_MAX {
-            return Err(Refusal::LocalError);
+        let question = Question::Recipient { address, may_relay };
+        match self.put(&question, (asked, Topic::Recipient)) {
+            true => Ok(()),
+            false => Err(Refusal::LocalError),
         }
-        self.next = self.next.wrapping_add(1);
-        Question::Recipient { address, may_relay }.encode(self.next, &mut self.waiting);
-        self.asked.insert(self.next, (asked, Instant::now()));
-        Ok(())
+    }
+
+    fn put(&mut self, question: &Question<'_>, asked: (Asked, Topic)) -> bool {
+        let can_ask = self.connection.is_some() && self.waiting.len() <= WAITING_MAX;
+        if can_ask {
+            self.next = self.next.wrapping_add(1);
+            question.encode(self.next, &mut self.waiting);
+            let (asked, topic) = asked;
+            self.asked.insert(self.next, (asked, topic, Instant::now()));
+        }
+        can_ask
     }
 
     /// Writes the questions that wait, and returns who gets no answer because the connection is lost.
@@ -134,16 +186,11 @@ impl Broker {
             };
             self.reader.filled(octets);
             while let Some(frame) = self.reader.frame().map_err(wrong)? {
-                let answer = match Answer::decode(&frame).map_err(wrong)? {
-                    Answer::Accepted => Ok(()),
-                    Answer::Refused(number) => {
-                        Err(Refusal::of_number(number).unwrap_or(Refusal::LocalError))
-                    }
-                    Answer::Unknown => Err(Refusal::LocalError),
-                };
-                if let Some((asked, at)) = self.asked.remove(&frame.id) {
-                    self.figures.answered(&answer, at.elapsed());
-                    answers.push((asked, answer));
+                let answer = Answer::decode(&frame).map_err(wrong)?;
+                if let Some((asked, topic, at)) = self.asked.remove(&frame.id) {
+                    let told = topic.told(&answer);
+                    self.figures.answered(&told, at.elapsed());
+                    answers.push((asked, told));
                 }
             }
             // Fewer octets than there was room for are all; more will be told.
@@ -158,9 +205,10 @@ impl Broker {
         self.reader = Reader::default();
         self.waiting.clear();
         let asked = self.asked.drain();
-        let unanswered = |(_, (asked, _))| {
-            self.figures.unanswered();
-            (asked, Err(Refusal::LocalError))
+        let unanswered = |(_, (asked, topic, _)): (u64, (Asked, Topic, Instant))| {
+            let told = topic.silence();
+            self.figures.unanswered(&told);
+            (asked, told)
         };
         asked.map(unanswered).collect()
     }

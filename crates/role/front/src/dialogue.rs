@@ -3,16 +3,18 @@
 use std::io::Write as _;
 use std::time::Instant;
 
+use vere_handoff::question::{Sender, Spf};
 use vere_handoff::session::STATE_OCTETS_MAX;
 use vere_process::refusals;
-use vere_screen::{Answer, Decision, Recipient, Step, Ticket};
+use vere_screen::{Answer, Decision, Reason, Recipient, Step, Ticket};
+use vere_screening::{refusal, result};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Answer as Reply, Question};
 use vere_units::Timestamp;
 
-use super::broker::Answered;
+use super::broker::{Answered, Asked, Told};
 use super::host::{Host, SERVICE, slot};
-use super::replies::{LAST_WORDS, refusal};
+use super::replies::LAST_WORDS;
 
 impl Host {
     /// Gives a session an answer. False: the session has left for a worker.
@@ -75,15 +77,40 @@ impl Host {
         let helo = self
             .guest(ticket)
             .and_then(|guest| guest.server.helo().cloned());
-        if let Some(helo) = helo {
-            // A refusal comes with MAIL as well.
-            let _ = self.screen.said_helo(now, ticket, &helo.to_string());
+        let helo = helo.map(|helo| helo.to_string()).unwrap_or_default();
+        // A name that is refused is refused with MAIL.
+        if let Ok(Some(decision)) = self.screen.said_helo(now, ticket, &helo) {
+            return self.decided(ticket, decision);
         }
         match self.screen.mail(now, ticket, sender) {
-            Ok(Step::Decided(decision)) => self.decided(ticket, decision),
-            Ok(Step::Ask(_)) => Ok(()),
+            Ok(Step::Decided(decision)) => match decision {
+                Decision::Refuse(Reason::Access) => Err(Refusal::SenderRefused),
+                decision => self.decided(ticket, decision),
+            },
+            Ok(Step::Ask(questions)) => {
+                if questions.spf {
+                    self.ask_spf((ticket, questions.round), &helo, sender, now);
+                }
+                Ok(())
+            }
             // The screen has given the connection up.
             Err(_) => Err(Refusal::Busy),
+        }
+    }
+
+    /// Asks for SPF, whose result a recipient waits for.
+    fn ask_spf(&mut self, asked: Asked, helo: &str, sender: &str, now: Timestamp) {
+        let (ticket, round) = asked;
+        let client = self.guest(ticket).map(|guest| guest.server.peer().address);
+        let Some(client) = client else {
+            return;
+        };
+        let question = Sender::new(client.ip(), helo, sender);
+        let is_asked = question.is_ok_and(|sender| self.broker.ask_spf(asked, sender));
+        if !is_asked {
+            let answer = Answer::Spf(result(Spf::TempError));
+            // No recipient waits yet.
+            let _ = self.screen.answered(now, ticket, round, answer);
         }
     }
 
@@ -98,6 +125,9 @@ impl Host {
         match self.screen.recipient(now, ticket, address) {
             Ok(Step::Decided(decision)) => self.decided(ticket, decision),
             Ok(Step::Ask(questions)) => {
+                if let Some(guest) = self.guest(ticket) {
+                    (guest.round, guest.refusal) = (questions.round, None);
+                }
                 self.broker
                     .ask((ticket, questions.round), address, may_relay)
             }
@@ -117,29 +147,42 @@ impl Host {
 
     /// Takes answers of the broker.
     pub(crate) fn answers(&mut self, answers: Vec<Answered>, now: Timestamp) {
-        for ((ticket, round), answer) in answers {
-            let recipient = match &answer {
-                Ok(()) => Recipient::Accepted,
-                Err(Refusal::MailboxUnknown | Refusal::DomainUnknown) => Recipient::Unknown,
-                Err(refusal) if refusal.is_permanent() => Recipient::Refused,
-                Err(_) => Recipient::Deferred,
+        for ((ticket, round), told) in answers {
+            let answer = match &told {
+                Told::Spf(told) => Answer::Spf(result(*told)),
+                Told::Recipient(Ok(())) => Answer::Recipient(Recipient::Accepted),
+                Told::Recipient(Err(refusal)) => Answer::Recipient(kind(refusal)),
             };
-            let decided = self
-                .screen
-                .answered(now, ticket, round, Answer::Recipient(recipient));
-            let Ok(Some(decision)) = decided else {
-                continue;
-            };
-            let decided = self.decided(ticket, decision);
-            // The broker knows the reason better than its kind.
-            let answer = match (decided, answer) {
-                (Err(_), Err(refusal)) if !matches!(decision, Decision::Close(_)) => Err(refusal),
-                (decided, _) => decided,
-            };
-            self.log_asked(ticket, answer.as_ref().err());
-            if self.answer(ticket, answer, now) {
-                self.serve(ticket, now);
+            let decided = self.screen.answered(now, ticket, round, answer);
+            if let Told::Recipient(Err(refusal)) = told
+                && let Some(guest) = self.guest(ticket)
+                && guest.round == round
+            {
+                guest.refusal = Some(refusal);
             }
+            if let Ok(Some(decision)) = decided {
+                self.conclude(ticket, decision, now);
+            }
+        }
+    }
+
+    /// Tells the client the decision about its recipient.
+    pub(crate) fn conclude(&mut self, ticket: Ticket, decision: Decision, now: Timestamp) {
+        let answer = self.decided(ticket, decision);
+        let known = self.guest(ticket).and_then(|guest| guest.refusal.take());
+        // The broker knows the reason better than its kind.
+        let answer = match (decision.reason(), known) {
+            (
+                Some(
+                    Reason::RecipientUnknown | Reason::RecipientRefused | Reason::RecipientDeferred,
+                ),
+                Some(refusal),
+            ) => Err(refusal),
+            _ => answer,
+        };
+        self.log_asked(ticket, answer.as_ref().err());
+        if self.answer(ticket, answer, now) {
+            self.serve(ticket, now);
         }
     }
 
@@ -214,5 +257,14 @@ impl Host {
         if let (Some(guest), Some(refusal)) = (self.guest(ticket), refusal) {
             refusals::log(SERVICE, &guest.server, sender, recipient, refusal);
         }
+    }
+}
+
+/// The kind of a broker's refusal.
+fn kind(refusal: &Refusal) -> Recipient {
+    match refusal {
+        Refusal::MailboxUnknown | Refusal::DomainUnknown => Recipient::Unknown,
+        refusal if refusal.is_permanent() => Recipient::Refused,
+        _ => Recipient::Deferred,
     }
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use vere_screen::Ticket;
+use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Server, Step};
 use vere_units::Timestamp;
 
@@ -30,6 +31,10 @@ pub(crate) struct Guest {
     pub(crate) asked: String,
     /// The time of that question.
     pub(crate) asked_at: Instant,
+    /// The round of the question about it.
+    pub(crate) round: u32,
+    /// The broker's refusal of the recipient, while the decision waits for other answers.
+    pub(crate) refusal: Option<Refusal>,
     /// Whether the greeting may leave.
     pub(crate) is_greeted: bool,
     /// Whether the kernel tells when the client reads again.
@@ -60,6 +65,8 @@ impl Guest {
             is_closed: false,
             asked: String::new(),
             asked_at: Instant::now(),
+            round: 0,
+            refusal: None,
             is_greeted: false,
             is_told_of_room: false,
             is_securing: false,

@@ -426,13 +426,7 @@ impl Host {
         while let Some((ticket, due)) = self.screen.due(now) {
             match due {
                 Due::Greet => self.greet(ticket, now),
-                Due::Decided(decision) => {
-                    let answer = self.decided(ticket, decision);
-                    self.log_asked(ticket, answer.as_ref().err());
-                    if self.answer(ticket, answer, now) {
-                        self.serve(ticket, now);
-                    }
-                }
+                Due::Decided(decision) => self.conclude(ticket, decision, now),
                 Due::Close(reason) => {
                     tracing::debug!(reason = reason.name(), "connection closed");
                     if let Some(guest) = self.guest(ticket) {

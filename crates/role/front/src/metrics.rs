@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use vere_handoff::question::Spf;
 use vere_screen::{Reason, Screen};
-use vere_smtp::refusal::Refusal;
 use vere_telemetry::metrics::{
     BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontMetrics, FrontReason, FrontTable, Health,
     Metrics, WorkerLoss, WorkerSessionEnd, serve,
 };
+
+use super::broker::Told;
 
 /// Numbers of workers and their sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -138,23 +140,32 @@ impl Figures {
         self.of.workers_lost.get_or_create(&loss).inc();
     }
 
-    /// The broker has answered whether mail for a recipient is accepted.
-    pub(crate) fn answered(&self, answer: &Result<(), Refusal>, took: Duration) {
-        self.count_question(match answer {
-            Ok(()) => BrokerAnswer::Accepted,
-            Err(refusal) if refusal.is_permanent() => BrokerAnswer::Refused,
-            Err(_) => BrokerAnswer::Deferred,
-        });
+    /// The broker has answered.
+    pub(crate) fn answered(&self, told: &Told, took: Duration) {
+        self.count_question(
+            told,
+            match told {
+                Told::Recipient(Ok(())) | Told::Spf(Spf::Pass | Spf::None | Spf::Neutral) => {
+                    BrokerAnswer::Accepted
+                }
+                Told::Recipient(Err(refusal)) if refusal.is_permanent() => BrokerAnswer::Refused,
+                Told::Spf(Spf::Fail | Spf::SoftFail | Spf::PermError) => BrokerAnswer::Refused,
+                Told::Recipient(Err(_)) | Told::Spf(Spf::TempError) => BrokerAnswer::Deferred,
+            },
+        );
         self.of.question_seconds.observe(took.as_secs_f64());
     }
 
-    /// A question has no answer because the connection to the broker is lost.
-    pub(crate) fn unanswered(&self) {
-        self.count_question(BrokerAnswer::Lost);
+    /// A question has no answer because the connection to the broker is lost; `told` counts as said.
+    pub(crate) fn unanswered(&self, told: &Told) {
+        self.count_question(told, BrokerAnswer::Lost);
     }
 
-    fn count_question(&self, result: BrokerAnswer) {
-        let kind = BrokerQuestion::Recipient;
+    fn count_question(&self, told: &Told, result: BrokerAnswer) {
+        let kind = match told {
+            Told::Recipient(_) => BrokerQuestion::Recipient,
+            Told::Spf(_) => BrokerQuestion::Spf,
+        };
         let label = BrokerAnswered { kind, result };
         self.of.questions.get_or_create(&label).inc();
     }

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use vere_screen::{
-    Access, Banner, Deadlines, Greylisting, Limits, Network, Rate, Rule, Subject, Terms,
-};
-use vere_settings::{Front, IpNetwork, Networks, Settings};
+use vere_screen::{Banner, Deadlines, Greylisting, Limits, Rate, Terms};
+use vere_settings::{Front, Settings};
 
 /// A network may have so many times what an address may.
 const NETWORK_FACTOR: u32 = 4;
@@ -48,24 +46,11 @@ pub(crate) fn terms(settings: &Settings, front: &Front) -> Terms {
                 .max(Duration::from_secs(1)),
             ..Deadlines::default()
         },
-        access: [
-            rules(&front.allowed_networks, Access::Allow),
-            rules(&front.refused_networks, Access::Refuse),
-            rules(&settings.relay, Access::Allow),
-        ]
-        .concat(),
+        access: vere_screening::rules(settings, front),
+        spf: vere_screening::spf(front),
         greylisting,
         ..Terms::default()
     }
-}
-
-fn rules(networks: &Networks, access: Access) -> Vec<Rule> {
-    let rule = |network: &IpNetwork| {
-        let network = Network::new(network.address(), network.prefix())?;
-        let subject = Subject::Network(network);
-        Some(Rule { subject, access })
-    };
-    networks.iter().filter_map(rule).collect()
 }
 
 const fn unlimited_if_zero(count: u32) -> u32 {
@@ -77,6 +62,8 @@ const fn unlimited_if_zero(count: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use vere_screen::{Access, Network, Rule, Subject};
+
     use super::*;
 
     fn of(rest: &str) -> Terms {

@@ -1,8 +1,9 @@
-//! Questions about recipients.
+//! Questions to the broker.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,11 +13,13 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
-use vere_handoff::question::{Address, Answer, Question, Reader};
+use vere_handoff::question::{Address, Answer, LOOKUP_SECONDS_MAX, Question, Reader, Sender, Spf};
 use vere_smtp::refusal::Refusal;
 
-/// How long an answer is awaited.
+/// How long an answer about a recipient is awaited.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a result of SPF is awaited.
+const LOOKUP_PATIENCE: Duration = Duration::from_secs(LOOKUP_SECONDS_MAX + 5);
 
 /// The connection to the broker.
 #[derive(Debug)]
@@ -65,25 +68,40 @@ impl Broker {
     /// Asks whether mail for a recipient is taken.
     pub(crate) async fn recipient(&self, address: &str, may_relay: bool) -> Result<(), Refusal> {
         let address = Address::new(address).map_err(|_| Refusal::MailboxUnknown)?;
-        let number = self.next.get();
-        self.next.set(number.wrapping_add(1));
-        let mut question = Vec::new();
-        Question::Recipient { address, may_relay }.encode(number, &mut question);
-        let (answer, answered) = oneshot::channel();
-        self.waiting.borrow_mut().insert(number, answer);
-        let sent = self.questions.send(question);
-        let answer = match sent {
-            Ok(()) => tokio::time::timeout(PATIENCE, answered).await.ok(),
-            Err(_) => None,
-        };
-        self.waiting.borrow_mut().remove(&number);
-        match answer {
-            Some(Ok(Answer::Accepted)) => Ok(()),
-            Some(Ok(Answer::Refused(number))) => {
+        let question = Question::Recipient { address, may_relay };
+        match self.ask(question, PATIENCE).await {
+            Some(Answer::Accepted) => Ok(()),
+            Some(Answer::Refused(number)) => {
                 Err(Refusal::of_number(number).unwrap_or(Refusal::LocalError))
             }
             _ => Err(Refusal::LocalError),
         }
+    }
+
+    /// Asks whether the domain of a sender allows the client.
+    pub(crate) async fn spf(&self, client: IpAddr, helo: &str, sender: &str) -> Spf {
+        let Ok(sender) = Sender::new(client, helo, sender) else {
+            return Spf::TempError;
+        };
+        match self.ask(Question::Spf(sender), LOOKUP_PATIENCE).await {
+            Some(Answer::Spf(result)) => result,
+            _ => Spf::TempError,
+        }
+    }
+
+    async fn ask(&self, question: Question<'_>, patience: Duration) -> Option<Answer> {
+        let number = self.next.get();
+        self.next.set(number.wrapping_add(1));
+        let mut octets = Vec::new();
+        question.encode(number, &mut octets);
+        let (answer, answered) = oneshot::channel();
+        self.waiting.borrow_mut().insert(number, answer);
+        let answer = match self.questions.send(octets) {
+            Ok(()) => tokio::time::timeout(patience, answered).await.ok(),
+            Err(_) => None,
+        };
+        self.waiting.borrow_mut().remove(&number);
+        answer?.ok()
     }
 }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use vere_process::drive::{Host, Line};
 use vere_process::refusals;
 use vere_process::wire::Connection;
+use vere_screening::{Screening, Transaction};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Answer, Message, Question, Server};
 
@@ -22,6 +23,7 @@ pub(crate) struct SessionHost {
     pub(crate) broker: Rc<Broker>,
     /// Number of recipients refused for good.
     pub(crate) refused: u32,
+    pub(crate) screening: Rc<Screening>,
 }
 
 impl Host<Server> for SessionHost {
@@ -41,13 +43,9 @@ impl Host<Server> for SessionHost {
     ) -> io::Result<Option<Answer>> {
         let answer = match question {
             Question::Mail(mail) => {
-                let answer = self.gateway.is_open();
-                self.log(
-                    server,
-                    mail.reverse_path.as_str(),
-                    None,
-                    answer.as_ref().err(),
-                );
+                let sender = mail.reverse_path.as_str();
+                let answer = self.mail(server, sender).await;
+                self.log(server, sender, None, answer.as_ref().err());
                 Answer::Policy(answer)
             }
             Question::Recipient(rcpt) => {
@@ -80,6 +78,23 @@ impl Host<Server> for SessionHost {
 }
 
 impl SessionHost {
+    /// Answers MAIL of a further transaction by the rules that the front has applied to the first one.
+    async fn mail(&self, server: &Server, sender: &str) -> Result<(), Refusal> {
+        self.gateway.is_open()?;
+        let helo = server.helo().map(ToString::to_string).unwrap_or_default();
+        let client = server.peer().address.ip();
+        let transaction = Transaction {
+            client,
+            helo: &helo,
+            sender,
+        };
+        if self.screening.begin(transaction)? {
+            let result = self.broker.spf(client, &helo, sender).await;
+            self.screening.judge(result)?;
+        }
+        Ok(())
+    }
+
     async fn store(
         &self,
         line: &mut Line,

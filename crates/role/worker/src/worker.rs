@@ -22,6 +22,7 @@ use vere_process::places::Client;
 use vere_process::smtp;
 use vere_process::wire::Connection;
 use vere_sandbox::{Layers, Sandbox, calls};
+use vere_screening::Screening;
 use vere_settings::{Front as Plan, Settings};
 use vere_smtp::server::{Server, ServerConfig};
 
@@ -153,6 +154,7 @@ struct Worker {
     front: Front,
     gateway: Rc<Gateway>,
     broker: Rc<Broker>,
+    screening: Rc<Screening>,
     memory: Rc<BodyMemory>,
     /// Becomes true when sessions have to end at their next command.
     stop: watch::Sender<bool>,
@@ -171,6 +173,7 @@ impl Worker {
             front: Front::new(links.front)?,
             gateway: Rc::new(Gateway::new(UnixStream::from_std(links.gateway)?)),
             broker: Rc::new(Broker::new(UnixStream::from_std(links.broker)?)),
+            screening: Rc::new(Screening::new(settings, plan)),
             memory: Rc::new(memory),
             stop: watch::Sender::new(false),
             begun: Cell::default(),
@@ -225,6 +228,7 @@ impl Worker {
             gateway: Rc::clone(&self.gateway),
             broker: Rc::clone(&self.broker),
             refused: 0,
+            screening: Rc::clone(&self.screening),
         };
         let driven = Box::pin(drive(&mut stream, &mut server, &mut host, &mut line)).await;
         if let Err(error) = driven {

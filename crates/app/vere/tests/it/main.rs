@@ -34,6 +34,7 @@ mod fetch_memory;
 mod filing;
 mod front;
 mod front_metrics;
+mod front_screening;
 mod front_tls;
 mod gateways;
 mod harness;

@@ -1,7 +1,7 @@
 //! Sections of further services.
 
 use super::Assembly;
-use crate::services::{Dkim, Front, RecordSink, Records, Sendmail, WhenUnavailable};
+use crate::services::{Dkim, Front, RecordSink, Records, Sendmail, SpfTreatment, WhenUnavailable};
 
 impl Assembly {
     /// Which of file and webhook is missing, the check of contradictions says.
@@ -51,9 +51,27 @@ impl Assembly {
             refused_recipients_per_hour: self.need("front.refused_recipients_per_hour"),
             allowed_networks: self.networks("front.allowed_networks"),
             refused_networks: self.networks("front.refused_networks"),
+            refused_helo: self.need("front.refused_helo"),
+            refused_senders: self.need("front.refused_senders"),
+            allowed_senders: self.need("front.allowed_senders"),
+            spf: self.spf(),
             greylist_delay: self
                 .choice("front.greylist", |text| Some(text == "on"))
                 .then(|| self.need("front.greylist_delay")),
+        })
+    }
+
+    fn spf(&self) -> Option<SpfTreatment> {
+        let refuses_softfail = self.choice("front.spf", |text| match text {
+            "off" => Some(None),
+            "fail" => Some(Some(false)),
+            "softfail" => Some(Some(true)),
+            _ => None,
+        })?;
+        Some(SpfTreatment {
+            refuses_softfail,
+            defers_unavailable: self.choice("front.spf_unavailable", |text| Some(text == "defer")),
+            refuses_permerror: self.choice("front.spf_permerror", |text| Some(text == "refuse")),
         })
     }
 

@@ -2,7 +2,9 @@
 
 use super::row::Fallback::{Is, Nothing};
 use super::row::{KIB, MIB, SECOND, TIB};
-use crate::kind::Kind::{Choice, HostName, Integer, NetworkList, Path, Size, Span, UrlHttp};
+use crate::kind::Kind::{
+    Choice, HeloPatterns, HostName, Integer, NetworkList, Path, SenderPatterns, Size, Span, UrlHttp,
+};
 
 sections! {
     "sendmail" Optional, "Mail from programs and users of this machine, through `vere sendmail`. Every user with an account on the machine may send, without a password; the trace shows the user's number." {
@@ -32,7 +34,19 @@ sections! {
         live allowed_networks: NetworkList, Is("[]"),
             "Networks that are greeted at once and to which no limit of an address and no greylist applies, as to `relay.networks`; they may not relay for that. They count before `refused_networks`.";
         live refused_networks: NetworkList, Is("[]"),
-            "Networks that get 554 in place of the greeting.";
+            "Networks that get 554 in place of the greeting. They count before `relay.networks`.";
+        live refused_helo: HeloPatterns, Is("[]"),
+            "Names in HELO or EHLO whose clients get 554 for MAIL: `mx.example.net`, or `.example.net` for every name below it. Neither these names nor the senders below concern `allowed_networks` and `relay.networks`.";
+        live refused_senders: SenderPatterns, Is("[]"),
+            "Senders that get 550: `bob@example.net`, `example.net` for every address of a domain, `.example.net` for those of the domains below it, `<>` for reports, which come from no sender.";
+        live allowed_senders: SenderPatterns, Is("[]"),
+            "Exceptions from `refused_senders`. Nothing else is allowed to them: any client can claim to be any sender.";
+        live spf: Choice(&["off", "fail", "softfail"]), Is("\"off\""),
+            "With `fail`, a recipient gets 550 5.7.23 where the sender's domain states by SPF that it does not send from the client (fail); with `softfail` also where the domain probably does not (softfail). Mail that is forwarded without a new sender fails as well, so that this is off unless set. Domain names are looked up as for outgoing mail, see `[resolver]`.";
+        live spf_unavailable: Choice(&["accept", "defer"]), Is("\"accept\""),
+            "Treatment of recipients while SPF has no result because the DNS does not answer within 20 s (temperror): `defer` answers 451 4.7.24.";
+        live spf_permerror: Choice(&["accept", "refuse"]), Is("\"accept\""),
+            "Treatment of recipients where the SPF record of the sender's domain is wrong (permerror): `refuse` answers 550 5.7.24.";
         live greylist: Choice(&["off", "on"]), Is("\"off\""),
             "With `on`, a client that is not known gets 451 for the first attempt of a sender and a recipient, and passes when it tries again. Clients count by /24 of IPv4 and /64 of IPv6; after five such passes a network is known for 35 days.";
         live greylist_delay: Span(0, 3_600 * SECOND), Is("\"5m\""),

@@ -56,6 +56,11 @@ values_out_of_range_say_what_is_allowed: r#"
 [limits]; command_timeout = "5" => 4 limits.command_timeout => has no unit
 [delivery]; retry = [] => 4 delivery.retry => at least one
 [delivery]; tls = "on" => 4 delivery.tls => "off", "opportunistic", "required"
+[front]; refused_helo = ["."] => 4 front.refused_helo => expected a host name
+[front]; refused_senders = ["<bob@example.net>"] => 4 front.refused_senders => without angle brackets
+[front]; refused_senders = ["@example.net"] => 4 front.refused_senders => without angle brackets
+[front]; allowed_senders = ["bob@.example.net"] => 4 front.allowed_senders => expected a host name
+[front]; spf = "on" => 4 front.spf => "off", "fail", "softfail"
 [relay]; networks = ["10.1.0.0/8"] => 4 relay.networks => the network is 10.0.0.0/8
 [smtp]; listen = ["localhost:25"] => 4 smtp.listen => not a name
 user = "../root" => 3 user => must not hold a slash

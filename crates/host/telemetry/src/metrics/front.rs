@@ -93,15 +93,17 @@ label! {
     BrokerQuestion("kind") {
         /// Whether mail for a recipient is accepted.
         Recipient = "recipient",
+        /// Whether the sender's domain lets the client send (RFC 7208).
+        Spf = "spf",
     }
 }
 
 label! {
     /// The answer to a question.
     BrokerAnswer("result") {
-        /// Yes.
+        /// Yes; of SPF also `none` and `neutral`.
         Accepted = "accepted",
-        /// No, for good.
+        /// No, for good; of SPF also `softfail` and `permerror`, whatever the policy.
         Refused = "refused",
         /// Not now.
         Deferred = "deferred",

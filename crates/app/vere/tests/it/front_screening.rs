@@ -1,0 +1,193 @@
+//! What the front and its workers ask about a sender before they accept recipients: SPF, and the operator's rules.
+
+use crate::harness::{Options, Session, System};
+
+/// The processes of port 25 for strangers, with a zone of senders.
+fn with_senders() -> Options {
+    Options::default()
+        .set("relay.networks", "[]")
+        .set("front.workers", "2")
+        .set("front.banner_delay", "\"0s\"")
+        .set("front.connections_per_minute", "0")
+        .set("front.refused_recipients_per_hour", "0")
+        .record("pass.test TXT v=spf1 a:mx.pass.test -all")
+        .record("mx.pass.test A 127.0.0.1")
+        .record("fail.test TXT v=spf1 ip4:192.0.2.1 -all")
+        .record("soft.test TXT v=spf1 ip4:192.0.2.1 ~all")
+        .record("wrong.test TXT v=spf1 what")
+        .record("down.test FAIL")
+}
+
+fn connected(system: &System, helo: &str) -> Session {
+    let mut session = Session::connect(system.smtp);
+    session.command(&format!("EHLO {helo}"), "250");
+    session
+}
+
+/// Offers a message; the reply to RCPT is `expected`.
+fn offer(session: &mut Session, sender: &str, recipient: &str, expected: &str) {
+    session.command(&format!("MAIL FROM:<{sender}>"), "250 2.1.0");
+    session.command(&format!("RCPT TO:<{recipient}>"), expected);
+    session.command("RSET", "250");
+}
+
+#[test]
+fn spf_decides_before_the_first_recipient() {
+    let options = with_senders().set("front.spf", "\"fail\"");
+    let system = System::start(&options);
+    let mut session = connected(&system, "mx.client.test");
+    offer(
+        &mut session,
+        "a@fail.test",
+        "alice@example.org",
+        "550 5.7.23",
+    );
+    // A client that SPF is against does not learn who is here.
+    offer(
+        &mut session,
+        "a@fail.test",
+        "nobody@example.org",
+        "550 5.7.23",
+    );
+    offer(
+        &mut session,
+        "a@pass.test",
+        "nobody@example.org",
+        "550 5.1.1",
+    );
+    offer(&mut session, "a@pass.test", "x@example.com", "550 5.7.1");
+    for sender in [
+        "a@soft.test",
+        "a@wrong.test",
+        "a@down.test",
+        "a@none.test",
+        "",
+    ] {
+        let mut session = connected(&system, "mx.client.test");
+        session.command(&format!("MAIL FROM:<{sender}>"), "250");
+        session.command("RCPT TO:<alice@example.org>", "250 2.1.5");
+    }
+    // The null reverse-path has the policy of the name in EHLO.
+    let mut session = connected(&system, "fail.test");
+    offer(&mut session, "", "alice@example.org", "550 5.7.23");
+    system.wait_log(&["front refused", "service=smtp", "5.7.23"]);
+}
+
+#[test]
+fn results_without_a_policy_are_treated_by_the_settings() {
+    let options = with_senders()
+        .set("front.spf", "\"softfail\"")
+        .set("front.spf_unavailable", "\"defer\"")
+        .set("front.spf_permerror", "\"refuse\"");
+    let system = System::start(&options);
+    let mut session = connected(&system, "mx.client.test");
+    for (sender, expected) in [
+        ("a@soft.test", "550 5.7.23"),
+        ("a@wrong.test", "550 5.7.24"),
+        ("a@down.test", "451 4.7.24"),
+    ] {
+        offer(&mut session, sender, "alice@example.org", expected);
+    }
+    session.command("MAIL FROM:<a@none.test>", "250");
+    session.command("RCPT TO:<alice@example.org>", "250 2.1.5");
+}
+
+/// A worker asks about every further sender, so that one good sender opens no door for others.
+#[test]
+fn workers_ask_about_further_senders() {
+    let options = with_senders()
+        .set("front.spf", "\"fail\"")
+        .set("front.spf_unavailable", "\"defer\"")
+        .set("front.refused_helo", "[\".bad.test\"]")
+        .set("front.refused_senders", "[\"spam.test\", \"<>\"]")
+        .set("front.allowed_senders", "[\"good@spam.test\"]");
+    let system = System::start(&options);
+    let mut session = connected(&system, "mx.client.test");
+    session.command("MAIL FROM:<a@pass.test>", "250");
+    session.command("RCPT TO:<alice@example.org>", "250 2.1.5");
+    session.command("DATA", "354");
+    session.send(b"Subject: first\r\n\r\none\r\n.\r\n");
+    session.expect("250 2.0.0");
+    session.command("MAIL FROM:<a@fail.test>", "550 5.7.23");
+    session.command("MAIL FROM:<a@down.test>", "451 4.7.24");
+    session.command("MAIL FROM:<a@spam.test>", "550 5.7.1");
+    session.command("MAIL FROM:<>", "550 5.7.1");
+    session.command("MAIL FROM:<good@spam.test>", "250 2.1.0");
+    session.command("RCPT TO:<alice@example.org>", "250 2.1.5");
+    session.command("EHLO mx.bad.test", "250");
+    session.command("MAIL FROM:<a@pass.test>", "554 5.7.1");
+    session.command("EHLO mx.client.test", "250");
+    session.command("MAIL FROM:<b@pass.test>", "250 2.1.0");
+    session.command("QUIT", "221");
+    assert_eq!(system.wait_mail("alice", 1).len(), 1);
+    system.wait_log(&["worker refused", "service=smtp", "5.7.23"]);
+}
+
+#[test]
+fn known_networks_are_not_asked_about() {
+    for known in ["relay.networks", "front.allowed_networks"] {
+        let options = with_senders()
+            .set("front.spf", "\"softfail\"")
+            .set("front.spf_unavailable", "\"defer\"")
+            .set("front.refused_helo", "[\"mx.client.test\"]")
+            .set("front.refused_senders", "[\"fail.test\"]")
+            .set(known, "[\"127.0.0.0/8\"]");
+        let system = System::start(&options);
+        let mut session = connected(&system, "mx.client.test");
+        for sender in ["a@fail.test", "a@down.test"] {
+            offer(&mut session, sender, "alice@example.org", "250 2.1.5");
+        }
+    }
+}
+
+#[test]
+fn names_and_senders_are_refused_until_the_settings_change() {
+    let options = with_senders()
+        .set("front.refused_helo", "[\"bad.test\", \".bad.test\"]")
+        .set(
+            "front.refused_senders",
+            "[\"bob@one.test\", \".spam.test\"]",
+        );
+    let system = System::start(&options);
+    for helo in ["bad.test", "MX.bad.test"] {
+        let mut session = connected(&system, helo);
+        session.command("MAIL FROM:<a@pass.test>", "554 5.7.1");
+        // The name that counts is the last one.
+        session.command("EHLO mx.client.test", "250");
+        offer(
+            &mut session,
+            "a@pass.test",
+            "nobody@example.org",
+            "550 5.1.1",
+        );
+    }
+    let mut session = connected(&system, "mx.client.test");
+    session.command("MAIL FROM:<Bob@one.test>", "550 5.7.1");
+    session.command("MAIL FROM:<a@sub.spam.test>", "550 5.7.1");
+    offer(
+        &mut session,
+        "a@one.test",
+        "nobody@example.org",
+        "550 5.1.1",
+    );
+    offer(
+        &mut session,
+        "a@spam.test",
+        "nobody@example.org",
+        "550 5.1.1",
+    );
+    let changed = with_senders().set("front.refused_senders", "[\"one.test\"]");
+    system.reconfigure(&changed);
+    crate::harness::wait_until("other rules", || {
+        let mut session = connected(&system, "bad.test");
+        session.send(b"MAIL FROM:<a@one.test>\r\n");
+        session.reply().starts_with("550 5.7.1")
+    });
+    let mut session = connected(&system, "bad.test");
+    offer(
+        &mut session,
+        "a@sub.spam.test",
+        "nobody@example.org",
+        "550 5.1.1",
+    );
+}
