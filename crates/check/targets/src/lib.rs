@@ -24,6 +24,7 @@ mod search_segment;
 mod signwire;
 mod smtp;
 mod smtp_handover;
+mod spf;
 mod spool_index;
 mod spool_log;
 mod spool_replay;
@@ -72,6 +73,7 @@ targets! {
     spoolwire: spoolwire::frames, spoolwire::SEEDS;
     signwire: signwire::frames, signwire::SEEDS;
     handoff_question: handoff_question::frames, handoff_question::SEEDS;
+    spf: spf::policies, spf::SEEDS;
     envelope: envelope::record, envelope::SEEDS;
     order: order::record, order::SEEDS;
     parsed: parsed::parsed, parsed::SEEDS;
