@@ -9,6 +9,7 @@ mod accepted;
 mod bars;
 mod bounces;
 mod clients;
+mod encrypted;
 mod figures;
 mod measure;
 mod open;
@@ -18,6 +19,7 @@ mod storm;
 mod switches;
 mod systems;
 mod talk;
+mod tls;
 mod visit;
 
 use std::path::Path;
@@ -122,9 +124,10 @@ fn measure_all(
         vere,
         next_hop: sink.handle().address(),
         base,
+        certificate: None,
     };
-    let (alone, together): (Vec<Part>, Vec<Part>) =
-        plan.parts.iter().partition(|part| **part == Part::Open);
+    let is_alone = |part: &&Part| matches!(part, Part::Open | Part::Encrypted);
+    let (alone, together): (Vec<Part>, Vec<Part>) = plan.parts.iter().partition(is_alone);
     if !together.is_empty() {
         let systems = plan.systems.iter().copied();
         let targets = measure::start(systems, &site, &mut results.header);
@@ -132,7 +135,10 @@ fn measure_all(
             side_by_side(part, plan, &targets, &sink, results)?;
         }
     }
-    if !alone.is_empty() {
+    if alone.contains(&Part::Encrypted) {
+        encrypted::measure(plan, site, &sink, results)?;
+    }
+    if alone.contains(&Part::Open) {
         open::measure(plan, &site, results)?;
     }
     Ok(())
@@ -151,6 +157,7 @@ fn side_by_side(
         Part::Storm => storm::measure(plan, targets, sink, results),
         Part::Accepted => accepted::measure(plan, targets, sink, results),
         Part::Combined => accepted::combined(plan, targets, sink, results),
-        Part::Open => Ok(()),
+        // These have systems of their own.
+        Part::Open | Part::Encrypted => Ok(()),
     }
 }

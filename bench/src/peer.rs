@@ -181,13 +181,14 @@ impl Peer {
         name: &'static str,
         setup: PostfixSetup,
         next_hop: SocketAddr,
+        lines: &str,
         base: &Path,
     ) -> Result<Self, PeerError> {
         let destination = Destination::Exchanged {
             addresses: mx::recipients(),
             next_hop,
         };
-        postfix::start(name, setup, &destination, base)
+        postfix::start_with(name, setup, &destination, lines, base)
     }
 
     /// Starts a mail exchanger by Veredarius, with further lines in its settings: accepted mail goes to the next hop.

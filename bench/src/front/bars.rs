@@ -3,7 +3,7 @@
 use super::figures::Figures;
 use super::plan::CONNECTIONS;
 use super::systems::{OURS, POSTFIX, POSTSCREEN, RESPONDER, Setup};
-use super::{bounces, open, storm};
+use super::{bounces, encrypted, open, storm};
 use crate::row::Bar::{self, RatioMax, ValueMax, ValueMin};
 use crate::row::Row;
 
@@ -38,6 +38,9 @@ fn bars(connections: usize) -> Vec<Wanted> {
         wanted(bounces::CPU, Some(POSTSCREEN), RatioMax(0.083)),
         wanted(bounces::CPU, Some(RESPONDER), RatioMax(1.5)),
         wanted(bounces::SWITCHES, None, ValueMax(2.0)),
+        // A third.
+        wanted(encrypted::FULL, Some(POSTFIX), RatioMax(0.333)),
+        wanted(encrypted::RESUMED, Some(POSTFIX), RatioMax(0.333)),
         wanted(open::HELD, None, ValueMin(99.0)),
         wanted(open::GREETING, None, ValueMax(50.0)),
     ];

@@ -14,6 +14,7 @@ use mio::net::TcpStream;
 use mio::{Events, Poll, Token};
 
 use super::talk::{Said, Talk};
+use super::tls::Tls;
 use super::visit::{Kind, Mix, talk};
 use crate::ids::MessageId;
 use crate::load::{Ack, LoadError, Messages};
@@ -57,6 +58,8 @@ pub(super) struct Load {
     pub(super) patience: Duration,
     /// The run of the messages' ids.
     pub(super) run: u32,
+    /// Sessions go on behind STARTTLS.
+    pub(super) tls: Option<Tls>,
 }
 
 /// The sessions of a kind.
@@ -85,6 +88,8 @@ pub(super) struct Visits {
     pub(super) late_us: Histogram<u64>,
     /// Failed sessions by their causes.
     pub(super) failed: BTreeMap<String, u64>,
+    /// Sessions that took up a session of TLS.
+    pub(super) resumed: u64,
 }
 
 impl Visits {
@@ -159,6 +164,7 @@ impl<'a> Engine<'a> {
                 accepted_us: histogram()?,
                 late_us: histogram()?,
                 failed: BTreeMap::new(),
+                resumed: 0,
             },
         })
     }
@@ -236,7 +242,10 @@ impl<'a> Engine<'a> {
         self.open += 1;
         self.clients[index] = Some(Client {
             link,
-            talk: Talk::new(talk(kind, id, &self.load.messages)),
+            talk: match self.load.tls {
+                Some(_) => Talk::encrypted(talk(kind, id, &self.load.messages)),
+                None => Talk::new(talk(kind, id, &self.load.messages)),
+            },
             kind,
             id,
             due,
@@ -335,6 +344,12 @@ impl<'a> Engine<'a> {
         if client.talk.is_over() {
             return self.end(index, None);
         }
+        if client.talk.wants_handshake()
+            && let Some(tls) = &self.load.tls
+            && client.link.start_tls(tls.config(), tls.name()).is_err()
+        {
+            return self.end(index, Some("no handshake"));
+        }
         match delay.is_zero() {
             true => client.talk.send(),
             false => {
@@ -349,6 +364,7 @@ impl<'a> Engine<'a> {
         let Some(client) = self.clients.get_mut(index).and_then(Option::take) else {
             return;
         };
+        self.visits.resumed += u64::from(client.link.is_resumed() == Some(true));
         client.link.close(self.poll.registry());
         self.free.push(index);
         self.open -= 1;

@@ -70,6 +70,7 @@ pub(super) fn load(target: &Target, pace: Pace, mix: Mix, time: Duration) -> Loa
         delay: Duration::ZERO,
         patience: PATIENCE,
         run: MessageId::random_run(),
+        tls: None,
     }
 }
 

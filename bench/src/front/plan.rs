@@ -9,6 +9,8 @@ use super::systems::System;
 pub enum Part {
     /// CPU time and context switches of bounced and unfinished sessions.
     Bounces,
+    /// CPU time of bounced sessions behind STARTTLS, with full handshakes and with sessions of TLS taken up again.
+    Encrypted,
     /// Good mail at a fixed rate while bounces rise.
     Storm,
     /// Accepted mail for one recipient and for several.
@@ -20,8 +22,9 @@ pub enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Bounces,
+        Self::Encrypted,
         Self::Storm,
         Self::Accepted,
         Self::Open,

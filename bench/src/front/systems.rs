@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use super::tls::Certificate;
 use crate::output::Header;
 use crate::peer::{Peer, PeerError, PostfixSetup, mx};
 use crate::wire::Dialogue;
@@ -68,6 +69,8 @@ pub(super) struct Site<'a> {
     pub(super) vere: &'a Path,
     pub(super) next_hop: SocketAddr,
     pub(super) base: &'a Path,
+    /// The certificate that systems show behind STARTTLS; none is offered without it.
+    pub(super) certificate: Option<&'a Certificate>,
 }
 
 impl System {
@@ -100,6 +103,11 @@ impl System {
         }
     }
 
+    /// Whether the system has TLS.
+    pub(super) fn encrypts(self) -> bool {
+        self != Self::Responder
+    }
+
     /// Whether accepted mail arrives at the next hop.
     pub(super) fn delivers(self) -> bool {
         self != Self::Responder
@@ -107,10 +115,15 @@ impl System {
 
     fn start(self, site: &Site<'_>) -> Result<Peer, PeerError> {
         let name = self.name();
-        let postfix = |setup| Peer::postfix_exchanger(name, setup, site.next_hop, site.base);
+        let certificate = site.certificate;
+        let lines = certificate.map_or_else(String::new, Certificate::postfix);
+        let postfix =
+            |setup| Peer::postfix_exchanger(name, setup, site.next_hop, &lines, site.base);
         let peer = match self {
             Self::Ours(setup) => {
-                Peer::vere_exchanger(name, site.vere, site.next_hop, setup.lines, site.base)
+                let tls = certificate.map_or_else(String::new, Certificate::vere);
+                let lines = format!("{}{tls}", setup.lines);
+                Peer::vere_exchanger(name, site.vere, site.next_hop, &lines, site.base)
             }
             Self::Postfix => postfix(PostfixSetup::Tuned),
             Self::Postscreen => postfix(PostfixSetup::Screened),

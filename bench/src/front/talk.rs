@@ -1,5 +1,6 @@
 //! The dialogue of a client that follows its steps.
 
+use std::borrow::Cow;
 use std::io;
 
 use memchr::memchr;
@@ -29,6 +30,8 @@ pub(super) struct Talk {
     steps: Vec<Step>,
     /// Replies received.
     step: usize,
+    /// The number of replies behind which a handshake of TLS is due.
+    handshake: Option<usize>,
     input: Buffer,
     output: Output,
 }
@@ -38,9 +41,28 @@ impl Talk {
         Self {
             steps,
             step: 0,
+            handshake: None,
             input: Buffer::default(),
             output: Output::default(),
         }
+    }
+
+    /// The same dialogue behind STARTTLS.
+    pub(super) fn encrypted(mut steps: Vec<Step>) -> Self {
+        let hello = steps
+            .first()
+            .map_or(Cow::Borrowed(&b""[..]), |(_, text)| text.clone());
+        let starttls = Cow::Borrowed(&b"STARTTLS\r\n"[..]);
+        steps.splice(1..1, [("250", starttls), ("220", hello)]);
+        Self {
+            handshake: Some(3),
+            ..Self::new(steps)
+        }
+    }
+
+    /// Whether a handshake of TLS is due now.
+    pub(super) fn wants_handshake(&self) -> bool {
+        self.handshake == Some(self.step)
     }
 
     /// Number of replies that have not come.

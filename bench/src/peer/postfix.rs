@@ -211,6 +211,17 @@ pub(super) fn start(
     destination: &Destination,
     base: &Path,
 ) -> Result<Peer, PeerError> {
+    start_with(name, setup, destination, "", base)
+}
+
+/// As [`start`], with further lines in `main.cf`; the last line of a name counts.
+pub(super) fn start_with(
+    name: &'static str,
+    setup: PostfixSetup,
+    destination: &Destination,
+    lines: &str,
+    base: &Path,
+) -> Result<Peer, PeerError> {
     let unavailable = |reason| PeerError::unavailable(name, reason);
     let program = program().ok_or_else(|| {
         unavailable("not installed (apt-get install -y --no-install-recommends postfix)")
@@ -228,7 +239,7 @@ pub(super) fn start(
     };
     let folder = folder(base, "vere-bench-postfix-")?;
     let address = free_address()?;
-    write_files(folder.path(), setup, address, destination)?;
+    write_files(folder.path(), setup, address, destination, lines)?;
     let settings = folder.path().join("conf");
     let command = [
         program.into(),
@@ -276,13 +287,14 @@ fn write_files(
     setup: PostfixSetup,
     address: SocketAddr,
     destination: &Destination,
+    more: &str,
 ) -> io::Result<()> {
     let tuned = if setup.is_tuned() { TUNED } else { "" };
     let screened = match setup {
         PostfixSetup::Screened => SCREENED,
         _ => "",
     };
-    let lines = destination.settings(folder) + tuned + screened;
+    let lines = destination.settings(folder) + tuned + screened + more;
     write_postfix(folder, address, "postfix.bench.test", &lines)?;
     let master = format!("{address}{}{MASTER_CF}", setup.entrance());
     fs::write(folder.join("conf/master.cf"), master)?;

@@ -1,10 +1,13 @@
 //! A non-blocking connection: edge-triggered reads and writes between a socket and a machine.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 
 use super::{Buffer, Output};
 
@@ -27,6 +30,8 @@ pub(crate) struct Link {
     readable: bool,
     /// An edge reported the peer's close; a short read then proves nothing.
     hung_up: bool,
+    /// TLS as a client.
+    tls: Option<Box<ClientConnection>>,
 }
 
 impl Link {
@@ -44,7 +49,25 @@ impl Link {
             stream,
             readable: false,
             hung_up: false,
+            tls: None,
         })
+    }
+
+    /// Begins a handshake; what is written from now on follows it.
+    pub(crate) fn start_tls(
+        &mut self,
+        config: &Arc<ClientConfig>,
+        name: &ServerName<'static>,
+    ) -> io::Result<()> {
+        let connection = ClientConnection::new(Arc::clone(config), name.clone());
+        self.tls = Some(Box::new(connection.map_err(io::Error::other)?));
+        self.flush().map(drop)
+    }
+
+    /// Whether a session of TLS was taken up again; none before the end of the handshake.
+    pub(crate) fn is_resumed(&self) -> Option<bool> {
+        let kind = self.tls.as_deref()?.handshake_kind()?;
+        Some(kind == HandshakeKind::Resumed)
     }
 
     /// Records what an event reported about input.
@@ -59,6 +82,9 @@ impl Link {
     /// A read that did not fill the space has emptied the socket (epoll(7), question 9), so no second call is spent,
     /// unless an end of stream is announced.
     pub(crate) fn read(&mut self, input: &mut Buffer) -> io::Result<Readiness> {
+        if self.tls.is_some() {
+            return self.read_tls(input);
+        }
         while self.readable {
             let space = input.space();
             let room = space.len();
@@ -77,8 +103,55 @@ impl Link {
         Ok(Readiness::Drained)
     }
 
+    fn read_tls(&mut self, input: &mut Buffer) -> io::Result<Readiness> {
+        while let Some(tls) = &mut self.tls {
+            match tls.reader().read(input.space()) {
+                Ok(0) => return Ok(Readiness::Closed),
+                Ok(count) => {
+                    input.filled(count);
+                    return Ok(Readiness::More);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            if !self.readable {
+                break;
+            }
+            match tls.read_tls(&mut self.stream) {
+                Ok(0) => return Ok(Readiness::Closed),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            tls.process_new_packets().map_err(io::Error::other)?;
+            self.flush()?;
+        }
+        Ok(Readiness::Drained)
+    }
+
+    /// Sends encrypted octets; returns true when nothing is left.
+    fn flush(&mut self) -> io::Result<bool> {
+        while let Some(tls) = &mut self.tls
+            && tls.wants_write()
+        {
+            match tls.write_tls(&mut self.stream) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
     /// Writes as much of `output` as the socket accepts; returns true when nothing is left.
     pub(crate) fn write(&mut self, output: &mut Output) -> io::Result<bool> {
+        if let Some(tls) = &mut self.tls {
+            let octets = tls.writer().write(output.pending())?;
+            output.sent(octets);
+            return Ok(self.flush()? && output.pending().is_empty());
+        }
         while !output.pending().is_empty() {
             match self.stream.write(output.pending()) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

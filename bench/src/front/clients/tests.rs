@@ -12,6 +12,7 @@ fn load(sink: &RunningSink, pace: Pace, mix: Mix) -> Load {
         delay: Duration::ZERO,
         patience: Duration::from_secs(20),
         run: MessageId::random_run(),
+        tls: None,
     }
 }
 
