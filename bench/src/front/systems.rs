@@ -34,6 +34,12 @@ pub(super) const OURS: &[Setup] = &[
         lines: "[front]\ntasks_per_worker = 1000\nbanner_delay = \"0s\"\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n",
         has_bars: true,
     },
+    // As many processes as sessions at once.
+    Setup {
+        name: "processes",
+        lines: "[front]\nhand_over = \"connected\"\nworkers = 100\ntasks_per_worker = 1\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n",
+        has_bars: false,
+    },
 ];
 
 pub(super) const POSTFIX: &str = "postfix";

@@ -216,6 +216,12 @@ pub const EVENTS: &[Call] = &list([
     .only(Only::Is(1, bits(libc::F_GETFL))),
 ]);
 
+/// What a process needs that is given connections of clients and has to know whose they are.
+pub const ADDRESSES: &[Call] = &list([
+    Call::new("getpeername", libc::SYS_getpeername, "whose connection"),
+    Call::new("getsockname", libc::SYS_getsockname, "at which address"),
+]);
+
 /// What libraries try and can do without.
 pub const LOOKING: &[Call] = &list([
     Call::new(

@@ -1,8 +1,10 @@
 //! What the settings say to a machine that receives mail by SMTP.
 
+use std::net::SocketAddr;
+
 use vere_settings::{Front, PriorityPolicy, Settings};
 use vere_smtp::limits::Limits;
-use vere_smtp::server::{Role, ServerConfig};
+use vere_smtp::server::{Peer, Role, ServerConfig};
 
 /// Returns the configuration of a listener that offers no authentication.
 #[must_use]
@@ -28,6 +30,15 @@ pub fn at_port_25(settings: &Settings, front: &Front) -> ServerConfig {
     let refused = usize::try_from(front.refused_recipients_max).unwrap_or(usize::MAX);
     config.limits.refusals_max = refused.saturating_sub(1);
     config
+}
+
+/// Returns a client at port 25, with the rights of its address.
+#[must_use]
+pub fn peer(settings: &Settings, address: SocketAddr, local: SocketAddr) -> Peer {
+    let mut peer = Peer::new(address, local);
+    peer.may_relay = settings.relay.contains(address.ip());
+    peer.may_prioritise = settings.priority.networks.contains(address.ip());
+    peer
 }
 
 fn limits(settings: &Settings) -> Limits {

@@ -51,7 +51,7 @@ pub const READY: [u8; 2] = [VERSION, 6];
 pub struct Task<'a> {
     /// The number by which the worker speaks of the session.
     pub number: u64,
-    /// The state: a hand-over of `vere_smtp`.
+    /// The state: a hand-over of `vere_smtp`. Empty: nothing was said, and the worker greets the client.
     pub state: &'a [u8],
     /// Octets of the client behind the last command of the state.
     pub unread: &'a [u8],

@@ -1,8 +1,9 @@
 //! Questions of a session and their answers, until a worker gets the session.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::time::Instant;
 
+use mio::net::TcpStream;
 use vere_handoff::question::{Sender, Spf};
 use vere_handoff::session::STATE_OCTETS_MAX;
 use vere_process::refusals;
@@ -14,7 +15,8 @@ use vere_units::Timestamp;
 
 use super::broker::{Answered, Asked, Told};
 use super::host::{Host, SERVICE, slot};
-use super::replies::LAST_WORDS;
+use super::link::Link;
+use super::replies::{BUSY, LAST_WORDS};
 
 impl Host {
     /// Gives a session an answer. False: the session has left for a worker.
@@ -216,6 +218,29 @@ impl Host {
                 let _ = self.screen.left(ticket);
             }
         }
+    }
+
+    /// Gives a worker a client that has said nothing.
+    ///
+    /// # Errors
+    /// When the client is gone.
+    pub(crate) fn give_at_once(
+        &mut self,
+        ticket: Ticket,
+        mut stream: TcpStream,
+        now: Timestamp,
+    ) -> io::Result<()> {
+        if !self.workers.has_room() {
+            let _ = self.screen.left(ticket);
+            return stream.write_all(BUSY);
+        }
+        let _ = self.screen.trusted(now, ticket);
+        let nothing = (&[][..], &[][..]);
+        let link = Link::Clear(stream);
+        link.set_nodelay();
+        self.workers
+            .give(ticket, link, nothing, Instant::now(), now);
+        Ok(())
     }
 
     /// Writes lines about what the session's machine has refused.

@@ -72,6 +72,8 @@ pub(crate) struct Host {
     scratch: Vec<u8>,
     /// Listeners that may have more connections.
     accepting: bool,
+    /// Sessions go to workers before any command.
+    hands_over_at_once: bool,
     /// The other processes were there once.
     is_ready: bool,
     /// Descriptors were short at the last accept.
@@ -121,6 +123,7 @@ impl Host {
             workers,
             scratch: vec![0; READ_OCTETS],
             accepting: true,
+            hands_over_at_once: front.hands_over_at_once,
             is_ready: false,
             is_short: false,
         };
@@ -318,6 +321,9 @@ impl Host {
             }
         };
         let ticket = admitted.ticket;
+        if self.hands_over_at_once {
+            return self.give_at_once(ticket, stream, now);
+        }
         let registered = self.register(&mut stream, ticket);
         if registered.is_err() {
             let _ = self.screen.left(ticket);
@@ -347,10 +353,8 @@ impl Host {
     }
 
     fn peer(&self, address: std::net::SocketAddr, local: std::net::SocketAddr) -> Peer {
-        let mut peer = Peer::new(address, local);
-        peer.may_relay = self.settings.relay.contains(address.ip());
+        let mut peer = smtp::peer(&self.settings, address, local);
         peer.tls_available = self.tls.is_offered();
-        peer.may_prioritise = self.settings.priority.networks.contains(address.ip());
         peer
     }
 

@@ -5,6 +5,9 @@ use vere_screen::{Decision, Reason};
 /// The last words to a client whose session cannot go on.
 pub(crate) const LAST_WORDS: &[u8] = b"421 4.3.0 local error, closing connection\r\n";
 
+/// The words to a client for whom no worker has room.
+pub(crate) const BUSY: &[u8] = b"421 4.3.2 too many connections, try again later\r\n";
+
 /// The line for a client that is not let in.
 pub(crate) fn turned_away(hostname: &str, reason: Reason) -> String {
     let status = Decision::Close(reason).status();

@@ -12,7 +12,9 @@ use tokio::net::{TcpStream, UnixDatagram, UnixStream};
 use tokio::sync::Notify;
 use vere_handoff::session::{Done, NOTICE_MAX, Notice, PACKET_OCTETS_MAX, Task};
 use vere_net::packets::{self, PacketSocket};
-use vere_smtp::server::Handover;
+use vere_process::smtp;
+use vere_settings::Settings;
+use vere_smtp::server::{Handover, Peer};
 
 use super::error::WorkerError;
 
@@ -23,8 +25,8 @@ pub(crate) struct Session {
     pub(crate) number: u64,
     /// The connection of the client.
     pub(crate) client: Client,
-    /// What the client has said so far.
-    pub(crate) handover: Handover,
+    /// What the client has said so far; nothing of a client that waits for its greeting.
+    pub(crate) handover: Option<Handover>,
     /// Octets of the client that nobody has consumed.
     pub(crate) unread: Vec<u8>,
 }
@@ -44,6 +46,21 @@ impl Client {
             true => Self::Encrypted(UnixStream::from_std(StdUnixStream::from(connection))?),
             false => Self::Clear(TcpStream::from_std(StdTcpStream::from(connection))?),
         })
+    }
+
+    /// The addresses of a connection that the front has not looked at.
+    ///
+    /// # Errors
+    /// When the client is gone.
+    pub(crate) fn peer(&self, settings: &Settings) -> io::Result<Peer> {
+        match self {
+            Self::Clear(stream) => Ok(smtp::peer(
+                settings,
+                stream.peer_addr()?,
+                stream.local_addr()?,
+            )),
+            Self::Encrypted(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 }
 
@@ -118,19 +135,23 @@ impl Front {
         };
         let task = Task::decode(packet.get(..length).unwrap_or_default())?;
         let [connection] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| WorkerError::Links)?;
-        let handover = match Handover::decode(task.state) {
-            // The front carries out the handshakes.
-            Ok(handover) => handover.without_starttls(),
-            Err(error) => {
-                // The other sessions of this worker are no worse for it.
-                tracing::error!(%error, "session cannot be gone on with");
-                self.done(task.number, 0);
-                return Ok(Some(None));
-            }
+        let handover = match task.state {
+            [] => None,
+            state => match Handover::decode(state) {
+                // The front carries out the handshakes.
+                Ok(handover) => Some(handover.without_starttls()),
+                Err(error) => {
+                    // The other sessions of this worker are no worse for it.
+                    tracing::error!(%error, "session cannot be gone on with");
+                    self.done(task.number, 0);
+                    return Ok(Some(None));
+                }
+            },
         };
+        let is_encrypted = handover.as_ref().is_some_and(Handover::is_encrypted);
         Ok(Some(Some(Session {
             number: task.number,
-            client: Client::new(connection, handover.is_encrypted())?,
+            client: Client::new(connection, is_encrypted)?,
             handover,
             unread: task.unread.to_vec(),
         })))

@@ -106,7 +106,12 @@ async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
 fn confine() -> Layers {
     let sandbox = Sandbox {
         files: FILES,
-        calls: &[calls::ORDINARY, calls::STREAM, calls::EVENTS],
+        calls: &[
+            calls::ORDINARY,
+            calls::STREAM,
+            calls::EVENTS,
+            calls::ADDRESSES,
+        ],
         refused: calls::LOOKING,
     };
     let standing = sandbox.enter();
@@ -150,6 +155,7 @@ impl Retiring {
 
 /// What the sessions share.
 struct Worker {
+    settings: Arc<Settings>,
     config: Arc<ServerConfig>,
     front: Front,
     gateway: Rc<Gateway>,
@@ -164,11 +170,12 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(settings: &Settings, plan: &Plan, links: Links) -> Result<Self, WorkerError> {
+    fn new(settings: &Arc<Settings>, plan: &Plan, links: Links) -> Result<Self, WorkerError> {
         let memory = BodyMemory::new(MEMORY, MemoryFigures::default());
         let workers = usize::try_from(plan.workers).unwrap_or(usize::MAX);
         memory.set_max(settings.limits.body_memory_max.as_usize() / workers.max(1));
         Ok(Self {
+            settings: Arc::clone(settings),
             config: Arc::new(smtp::at_port_25(settings, plan)),
             front: Front::new(links.front)?,
             gateway: Rc::new(Gateway::new(UnixStream::from_std(links.gateway)?)),
@@ -207,7 +214,14 @@ impl Worker {
         } = session;
         let config = Arc::clone(&self.config);
         let patience = config.limits.command_timeout;
-        let server = Server::resume(config, handover, steady());
+        let server = match handover {
+            Some(handover) => Server::resume(config, handover, steady()),
+            None => match connection.peer(&self.settings) {
+                Ok(peer) => Server::new(config, peer, steady()),
+                // The client is gone already.
+                Err(_) => return 0,
+            },
+        };
         let client = Client::at(server.peer().address.ip());
         let held = self.memory.share(Some(client));
         let mut line = Line::new(held, self.stop.subscribe(), patience);

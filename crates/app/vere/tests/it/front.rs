@@ -271,6 +271,32 @@ fn full_workers_put_recipients_off() {
     });
 }
 
+/// The mode for comparison: a process for each connection, from the greeting on.
+#[test]
+fn a_worker_may_have_a_connection_from_its_greeting_on() {
+    let options = for_strangers()
+        .set("front.hand_over", "\"connected\"")
+        .set("front.tasks_per_worker", "1");
+    let system = System::start(&options);
+    let mut sessions: Vec<Session> = (0..2).map(|_| Session::greeted(system.smtp)).collect();
+    let mut third = String::new();
+    let mut stream = TcpStream::connect(system.smtp).expect("a connection");
+    stream.read_to_string(&mut third).expect("a reply");
+    assert!(third.starts_with("421 4.3.2"), "{third}");
+    for session in &mut sessions {
+        session.command("MAIL FROM:<a@example.net>", "250");
+        session.command("RCPT TO:<nobody@example.org>", "550 5.1.1");
+        session.submit(
+            "a@example.net",
+            &["alice@example.org"],
+            "Subject: x\r\n\r\ny",
+        );
+    }
+    system.wait_mail("alice", 2);
+    drop(sessions);
+    wait_until("room", || try_send(system.smtp, "again").is_some());
+}
+
 /// Refused recipients end a session, and an address that harvests hears no more.
 #[test]
 fn harvesters_are_turned_away() {

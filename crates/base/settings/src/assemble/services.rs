@@ -43,6 +43,11 @@ impl Assembly {
         self.section("front").then(|| Front {
             workers: self.need("front.workers"),
             tasks_per_worker: self.need("front.tasks_per_worker"),
+            hands_over_at_once: self.choice("front.hand_over", |text| match text {
+                "trusted" => Some(false),
+                "connected" => Some(true),
+                _ => None,
+            }),
             tls_threads: self.need("front.tls_threads"),
             sessions_per_worker: self.need("front.sessions_per_worker"),
             banner_delay: self.need("front.banner_delay"),
