@@ -32,6 +32,7 @@ use super::front::{Client as Connected, Front, Session};
 use super::gateway::Gateway;
 use super::host::SessionHost;
 use super::links::{Links, Taken};
+use super::peak::Peak;
 
 /// How long sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -73,7 +74,7 @@ async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
     };
     tokio::pin!(gone);
     let mut beat = tokio::time::interval(BEAT);
-    let mut retiring = Retiring::default();
+    let (mut retiring, mut peak) = (Retiring::default(), Peak::default());
     let ended = loop {
         tokio::select! {
             sessions = worker.front.sessions() => match sessions {
@@ -87,6 +88,9 @@ async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
             }
             _ = beat.tick() => {
                 let _ = keeper.send(&READY, &[]);
+                if peak.is_over(worker.open.get(), worker.memory.held()) {
+                    retiring.begin(&keeper, RETIRE_DELAY);
+                }
             }
             () = retiring.due() => retiring.tell(&worker.front).await,
             _ = terminate.recv() => break Ok(()),

@@ -1,11 +1,12 @@
-//! The metrics of front, workers and broker.
+//! The metrics of front, workers and broker, and memory that a worker returns.
 
 use std::io::Read as _;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use crate::front::for_strangers;
-use crate::harness::{Session, System, free_address, signal, wait_until};
+use crate::harness::{Session, System, free_address, signal, wait_for, wait_until};
 use crate::logins::connect_from;
 use crate::metrics::{read, wait_lines};
 
@@ -77,4 +78,32 @@ fn port_25_is_counted() {
             "vere_front_workers 2",
         ],
     );
+}
+
+/// A process cannot return all memory of many long messages; another takes its place.
+#[test]
+fn a_worker_ends_behind_a_peak_of_memory() {
+    const OCTETS: usize = 20 << 20;
+    // One client has a quarter of the memory for messages.
+    let options = for_strangers()
+        .set("front.workers", "1")
+        .set("limits.body_memory_max", "\"512 MiB\"");
+    let system = System::start(&options);
+    let before = wait_for("a worker", || system.role_pids("worker").first().copied());
+    let line = [&b"x".repeat(998)[..], b"\r\n"].concat();
+    let mut sessions: Vec<Session> = (0..4).map(|_| Session::greeted(system.smtp)).collect();
+    for session in &mut sessions {
+        session.envelope("a@example.net", &["alice@example.org"]);
+        session.send(&line.repeat(OCTETS / line.len()));
+    }
+    // The worker looks every two seconds.
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(system.role_pids("worker"), [before]);
+    drop(sessions);
+    wait_until("another worker", || {
+        let now = system.role_pids("worker");
+        now.len() == 1 && now[0] != before
+    });
+    let log = system.log();
+    assert!(!log.contains("worker ended"), "{log}");
 }
