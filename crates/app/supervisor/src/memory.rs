@@ -137,7 +137,11 @@ pub(super) fn store(settings: &Settings) -> Vec<MemoryPart> {
 
 /// The keeper and its workers, which share a bound of messages that arrive.
 pub(super) fn workers(settings: &Settings) -> Vec<MemoryPart> {
-    let workers = settings.front.as_ref().map_or(0, |front| front.workers);
+    let front = settings.front.as_ref();
+    let (workers, tasks) = front.map_or((0, 0), |front| (front.workers, front.tasks_per_worker));
+    let sessions = workers
+        .saturating_mul(tasks)
+        .min(settings.limits.connections_max);
     let body = settings.limits.body_memory_max.as_u64();
     vec![
         program(KEEPER),
@@ -145,6 +149,11 @@ pub(super) fn workers(settings: &Settings) -> Vec<MemoryPart> {
             "front.workers",
             "the programs of the workers",
             u64::from(workers).saturating_mul(WORKER),
+        ),
+        part(
+            "front.tasks_per_worker",
+            "sessions of the workers",
+            u64::from(sessions).saturating_mul(CONNECTION),
         ),
         part("limits.body_memory_max", "messages that arrive", body),
     ]
