@@ -61,6 +61,9 @@ pub struct TroubleArgs {
     /// Connections of each kind.
     #[arg(long, value_name = "COUNT")]
     pub connections: Option<usize>,
+    /// Measure with front and two workers at port 25, each with this many sessions at once.
+    #[arg(long, value_name = "TASKS", num_args = 0..=1, default_missing_value = "28")]
+    pub front: Option<u32>,
 }
 
 /// Runs the benchmark, prints its table, and writes the requested files.
@@ -79,6 +82,7 @@ pub fn run(args: &TroubleArgs) -> Result<(), BenchError> {
     let mut report = Report {
         header: Header::new("trouble", quick, &base),
         troubles: Vec::new(),
+        front: args.front,
     };
     let clients = possible(wanted);
     if clients < wanted {
@@ -94,7 +98,7 @@ pub fn run(args: &TroubleArgs) -> Result<(), BenchError> {
     let honest = if quick { HONEST_QUICK } else { HONEST };
     for kind in kinds {
         // Each kind meets a fresh system, without leftovers of the kind before.
-        let system = System::start(&program, &base, quick)?;
+        let system = System::start(&program, &base, quick, args.front)?;
         let trouble = measure(&system, kind, clients, honest);
         if guard::is_stopped() {
             return Err(BenchError::Stopped);

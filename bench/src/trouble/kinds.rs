@@ -19,6 +19,9 @@ const BODIES: [(usize, usize); 3] = [(100, 4 << 20), (10, 256 << 10), (1, 16 << 
 const ANNOUNCED: usize = 1_500_000;
 const SENT: usize = 64 << 10;
 
+/// Commands whose replies are not read; more would end the session.
+const UNREAD: usize = 90;
+
 /// Octets of half a command.
 const HALF: usize = 4 << 10;
 
@@ -36,6 +39,10 @@ pub enum Kind {
     Fetch,
     /// Clients in IDLE.
     Idle,
+    /// Connections to the port of SMTP that say nothing.
+    Silent,
+    /// Commands by SMTP whose replies are not read.
+    Unread,
     /// Commands without an end, by SMTP and IMAP.
     Half,
     /// TLS handshakes without an end, by SMTP and IMAP.
@@ -43,11 +50,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Data,
         Self::Append,
         Self::Fetch,
         Self::Idle,
+        Self::Silent,
+        Self::Unread,
         Self::Half,
         Self::Tls,
     ];
@@ -59,6 +68,8 @@ impl Kind {
             Self::Append => "APPEND parked",
             Self::Fetch => "FETCH not read",
             Self::Idle => "IDLE",
+            Self::Silent => "SMTP without a word",
+            Self::Unread => "SMTP replies not read",
             Self::Half => "half a command",
             Self::Tls => "TLS handshake not finished",
         }
@@ -73,6 +84,8 @@ impl Kind {
             Self::Append => vec![(2, append(system, SENT)), (1, append(system, 1))],
             Self::Fetch => vec![(1, fetch(system))],
             Self::Idle => vec![(1, idle(system))],
+            Self::Silent => return Scripts::silent(system.smtp),
+            Self::Unread => vec![(1, unread(system))],
             Self::Half => vec![(2, half_smtp(system)), (1, half_imap(system))],
             Self::Tls => vec![(2, tls(system.submissions)), (1, tls(system.imaps))],
         };
@@ -174,6 +187,13 @@ fn idle(system: &System) -> Arc<Script> {
     talk.push(("b OK", b"c IDLE\r\n".to_vec()));
     talk.push(("+ ", Vec::new()));
     Arc::new(Script::of(system.imap, talk))
+}
+
+fn unread(system: &System) -> Arc<Script> {
+    let talk = vec![("220 ", b"EHLO crowd.test\r\n".repeat(UNREAD))];
+    let mut script = Script::of(system.smtp, talk);
+    script.reads = false;
+    Arc::new(script)
 }
 
 fn half_smtp(system: &System) -> Arc<Script> {

@@ -22,7 +22,7 @@ const BOUNDS_MAX: f64 = 1.2;
 const P99_MAX: f64 = 3.0;
 
 /// The roles with a row for memory: the roles within reach of clients.
-const ROLES: [&str; 2] = ["gateway", "store"];
+const ROLES: [&str; 4] = ["front", "workers", "gateway", "store"];
 
 const MIB_KIB: f64 = 1024.0;
 
@@ -67,7 +67,8 @@ impl Trouble {
         let mut rows = vec![self.count("held", self.held)];
         rows.push(self.count("ended by the server", self.counts.all_ended()));
         rows.push(self.memory("all roles", self.most.total(), self.bounds.total()));
-        for role in ROLES {
+        let runs = |role: &&str| self.bounds.of(role) > 0;
+        for role in ROLES.into_iter().filter(runs) {
             rows.push(self.memory(role, self.most.of(role), self.bounds.of(role)));
         }
         rows.push(self.row(
@@ -139,6 +140,8 @@ impl Trouble {
 pub(super) struct Report {
     pub(super) header: Header,
     pub(super) troubles: Vec<Trouble>,
+    /// Sessions of each worker, with a front before the gateway.
+    pub(super) front: Option<u32>,
 }
 
 impl Report {
@@ -149,6 +152,12 @@ impl Report {
     /// All results as a table.
     pub(super) fn table(&self) -> String {
         let mut text = format!("{}\n", self.header.machine.line());
+        if let Some(tasks) = self.front {
+            let _ = writeln!(
+                text,
+                "front and two workers at port 25, {tasks} sessions each"
+            );
+        }
         for trouble in &self.troubles {
             let _ = writeln!(text, "\n{}", trouble.kind.name());
             for row in trouble.rows() {

@@ -73,7 +73,12 @@ pub(super) struct System {
 
 impl System {
     /// Starts a system of the program `vere` below `base`.
-    pub(super) fn start(vere: &Path, base: &Path, quick: bool) -> Result<Self, BenchError> {
+    pub(super) fn start(
+        vere: &Path,
+        base: &Path,
+        quick: bool,
+        front: Option<u32>,
+    ) -> Result<Self, BenchError> {
         let io = BenchError::io;
         let folder = folder(base, "vere-bench-trouble-").map_err(io("make a folder"))?;
         let port = || free_address().map_err(io("find a port"));
@@ -88,7 +93,7 @@ impl System {
         certificate(vere, folder.path()).map_err(io("make a certificate"))?;
         let file = fs::write(folder.path().join("directory.toml"), directory())
             .and_then(|()| fs::write(folder.path().join("zone"), "trouble.test MX 0 .\n"))
-            .and_then(|()| write_settings(folder.path(), &listen, quick))
+            .and_then(|()| write_settings(folder.path(), &listen, (quick, front)))
             .map_err(io("write settings"))?;
         let bounds = bounds(vere, &file).map_err(io("ask for the bounds of memory"))?;
         let command = [vere.into(), "serve".into(), "-c".into(), file.into()];
@@ -160,6 +165,7 @@ fn role(command: &str) -> &str {
     match words.next() {
         None => "supervisor",
         Some("parser") => "store",
+        Some("worker") => "workers",
         Some("spool") => "spool",
         Some(role) => role,
     }
@@ -200,13 +206,18 @@ fn directory() -> String {
 fn write_settings(
     folder: &Path,
     listen: &[(&str, SocketAddr)],
-    quick: bool,
+    (quick, front): (bool, Option<u32>),
 ) -> io::Result<PathBuf> {
     // So a tenth of the clients reaches the bound as well.
     let bodies = match quick {
         true => "message_size_max = \"10 MiB\"\nbody_memory_max = \"32 MiB\"\n",
         false => "",
     };
+    // Without the pauses and rates of single clients: all clients are on this machine.
+    let front = front.map(|tasks| {
+        format!("[front]\nbanner_delay = \"0s\"\nconnections_per_minute = 0\ntasks_per_worker = {tasks}\n")
+    });
+    let front = front.unwrap_or_default();
     let own = folder.display();
     let sections = format!(
         "[directory]\nstore = \"file:{own}/directory.toml\"\n[delivery]\nlocal = \"store\"\n\
@@ -214,7 +225,7 @@ fn write_settings(
          [tls]\ncertificate = \"{own}/made/tls/cert.pem\"\nkey = \"{own}/made/tls/key.pem\"\n\
          [resolver]\nzone = \"{own}/zone\"\n\
          [limits]\nqueued_messages_max = 100000\nqueue_memory_max = \"32 MiB\"\n{bodies}\
-         [spool]\nmemory_max = \"64 MiB\"\n"
+         [spool]\nmemory_max = \"64 MiB\"\n{front}"
     );
     let settings = Settings::new(&folder.join("data"), listen).with(&sections);
     settings.nodes(&["a", "b"])?.write(folder)
@@ -229,6 +240,7 @@ mod tests {
         assert_eq!(role("/usr/bin/vere serve -c x"), "supervisor");
         assert_eq!(role("/usr/bin/vere role store -c x"), "store");
         assert_eq!(role("/usr/bin/vere role parser"), "store");
+        assert_eq!(role("/usr/bin/vere role worker -c x"), "workers");
         assert_eq!(role("/usr/bin/vere role spool --node a -c x"), "spool");
     }
 }
