@@ -39,7 +39,7 @@ pub enum Kind {
     Fetch,
     /// Clients in IDLE.
     Idle,
-    /// Connections to the port of SMTP that say nothing.
+    /// Silent connections to the port of SMTP.
     Silent,
     /// Commands by SMTP whose replies are not read.
     Unread,

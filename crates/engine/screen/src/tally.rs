@@ -28,13 +28,13 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Number of decisions for a reason about connections that were admitted.
+    /// Number of decisions for a reason about admitted connections.
     #[must_use]
     pub const fn of(&self, reason: Reason) -> u64 {
         self.reasons[reason as usize]
     }
 
-    /// Number of connections that were turned away for a reason.
+    /// Number of connections turned away for a reason.
     #[must_use]
     pub const fn turned_away(&self, reason: Reason) -> u64 {
         self.turned_away[reason as usize]

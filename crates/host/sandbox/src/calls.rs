@@ -251,7 +251,7 @@ pub const LOOKING: &[Call] = &list([
         libc::SYS_getcpu,
         "the allocator looks for its NUMA node",
     ),
-    // Without it a process ends as soon as its allocator needs more memory than at its start.
+    // Without the entry a process ends at the first growth of memory.
     Call::new("prctl", libc::SYS_prctl, "the allocator names new memory")
         .only(Only::Is(0, bits(libc::PR_SET_VMA))),
     #[cfg(target_arch = "x86_64")]

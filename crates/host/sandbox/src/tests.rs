@@ -237,7 +237,7 @@ fn the_filter_alone_ends_a_process_that_does_anything_else() {
     assert_eq!(with(&ends, is_killed), rest);
 }
 
-/// An allocator that needs new memory gives it a name (mimalloc), and goes on without one. It ended processes with many long messages.
+/// The allocator (mimalloc) names new memory, and goes on without a name. Processes with many long messages ended by the call.
 #[test]
 fn a_process_that_names_its_memory_goes_on() {
     let (named, said) = Target::new().attacked("calls", "name memory");

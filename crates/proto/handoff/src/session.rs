@@ -97,7 +97,7 @@ impl<'a> Task<'a> {
 pub struct Done {
     /// The number of the session.
     pub number: u64,
-    /// Number of recipients that the worker has refused for good in the session.
+    /// Number of recipients refused for good by the worker.
     pub refused: u32,
 }
 
@@ -108,7 +108,7 @@ pub enum Notice {
     Begun(Vec<u64>),
     /// These sessions have ended.
     Done(Vec<Done>),
-    /// These layers of the worker's sandbox hold, a bit for each.
+    /// The layers of the worker's sandbox, a bit for each.
     Confined(u8),
     /// The worker takes no further session. Sessions that are on their way to the worker are served.
     Last,

@@ -29,7 +29,7 @@ pub(crate) struct Guest {
     is_closed: bool,
     /// The recipient that is asked about.
     pub(crate) asked: String,
-    /// The time of that question.
+    /// The time of the question.
     pub(crate) asked_at: Instant,
     /// The round of the question about it.
     pub(crate) round: u32,

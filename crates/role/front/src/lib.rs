@@ -2,7 +2,7 @@
 //! (`docs/internals/front.md`).
 //!
 //! One thread has a loop over sockets (`host`), `dialogue` answers the questions of sessions. The engine `vere_screen` decides who may go on, the machine of `vere_smtp` knows
-//! the protocol, `guest` is a client that is not trusted yet, `workers` are the processes that sessions go to, `metrics` counts, `broker` knows
+//! the protocol, `guest` is a client that is not trusted yet, `workers` are the processes with the sessions, `metrics` counts, `broker` knows
 //! recipients, `gateway` says whether mail is taken at all, `tls` has the threads for clients that say STARTTLS (`securing`).
 
 mod broker;
@@ -60,7 +60,6 @@ fn serve(settings: Arc<Settings>, config: PathBuf, level: Level) -> Result<(), F
     let shows = figures.clone();
     let (host, waker) = Host::new(settings, &front, listeners, Arc::clone(&orders), figures)?;
     hear(signals, orders, waker, config, level)?;
-    // Behind the signals, which are blocked in threads that start later.
     let health = watch::Sender::new(Health::Starting);
     shows.serve(shown, health.subscribe())?;
     let ready = move || {

@@ -19,15 +19,15 @@ use super::broker::Told;
 /// Numbers of workers and their sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Occupancy {
-    /// Workers that take sessions.
+    /// Workers with further sessions to come.
     pub(crate) workers: i64,
-    /// Sessions that workers have.
+    /// Sessions of workers.
     pub(crate) sessions: i64,
-    /// Sessions of the worker that has most.
+    /// Sessions of the worker with the most.
     pub(crate) most: i64,
-    /// Layers of the sandbox of the worker that has fewest.
+    /// Layers of the sandbox of the worker with the fewest.
     pub(crate) layers: i64,
-    /// Sessions that wait for a worker.
+    /// Sessions in wait of a worker.
     pub(crate) waiting: i64,
 }
 
@@ -125,7 +125,7 @@ impl Figures {
         self.of.connections_turned_away.get_or_create(&label).inc();
     }
 
-    /// A session that was given away has ended.
+    /// A session of a worker has ended.
     pub(crate) fn ended(&self, end: WorkerSessionEnd) {
         self.of.sessions_ended.get_or_create(&end).inc();
     }

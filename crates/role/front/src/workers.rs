@@ -26,7 +26,7 @@ const BEGIN_PATIENCE: Duration = Duration::from_secs(30);
 const HOMELESS_PATIENCE: Duration = Duration::from_secs(10);
 /// Workers that may die with a session that they have not begun: the session may be the reason.
 const DEATHS_MAX: u8 = 2;
-/// Packets of a worker that are read before others have their turn: a worker that speaks without end holds nobody up.
+/// Packets of a worker in one turn: a worker that speaks without end holds nobody up.
 const PACKETS_MAX: usize = 64;
 
 /// A session in the hands of a worker; the front keeps a duplicate of the descriptor.
@@ -49,12 +49,12 @@ pub(crate) struct Given {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) ticket: Ticket,
-    /// Number of recipients that the worker has refused for good.
+    /// Number of recipients refused for good by the worker.
     pub(crate) refused: u32,
 }
 
 impl From<Given> for Ended {
-    /// The end of a session whose worker has not told of it.
+    /// The end of a session without a report of the worker.
     fn from(given: Given) -> Self {
         Self {
             ticket: given.ticket,
@@ -79,7 +79,7 @@ struct Worker {
     is_last: bool,
     /// Packets may be there. The kernel says so once.
     is_readable: bool,
-    /// Layers of its sandbox, once the worker has reported them.
+    /// Layers of the sandbox, once reported.
     layers: Option<Layers>,
 }
 
@@ -280,7 +280,7 @@ impl Workers {
         workers.any(|worker| worker.is_readable)
     }
 
-    /// Reads what workers say, a bounded part of it, and returns the sessions that have ended.
+    /// Reads packets of workers, a bounded number, and returns ended sessions.
     pub(crate) fn read(&mut self) -> Vec<Ended> {
         let mut ended = Vec::new();
         for place in 0..self.workers.len() {
@@ -390,7 +390,7 @@ impl Workers {
             };
             given.deaths = given.deaths.saturating_add(1);
             given.until = now + BEGIN_PATIENCE;
-            // A process that lives may still read its packets: no other worker may have them.
+            // A living process may still read the packets: no other worker may have them.
             let is_unbegun = loss == WorkerLoss::Dead && given.packet.is_some();
             match is_unbegun && given.deaths < DEATHS_MAX {
                 true => self.homeless.push_back(Homeless {
@@ -488,7 +488,7 @@ mod tests {
     }
 
     impl Bench {
-        /// Reads what the worker at a place says, as after an event.
+        /// Reads the packets of the worker at a place, as after an event.
         fn read(&mut self, place: usize) -> Vec<Ended> {
             self.workers.readable(place);
             self.workers.read()
@@ -516,7 +516,7 @@ mod tests {
         Notice::Done(vec![Done { number, refused }])
     }
 
-    /// Sessions whose workers have told of their end.
+    /// Ended sessions with a report of the worker.
     fn told(bits: &[u64]) -> Vec<Ended> {
         let mut ended = lost(bits);
         ended.iter_mut().for_each(|ended| ended.refused = 7);

@@ -157,7 +157,7 @@ impl Front {
         })))
     }
 
-    /// Records that a session has ended, with the number of recipients that were refused here.
+    /// Records the end of a session, with the number of recipients refused here.
     pub(crate) fn done(&self, number: u64, refused: u32) {
         let mut done = self.notices.done.borrow_mut();
         done.push(Done { number, refused });

@@ -16,7 +16,7 @@ use super::gateway::Gateway;
 /// The service in log lines.
 const SERVICE: &str = "smtp";
 
-/// What the sessions of a worker share, and what is counted in this one.
+/// The links shared by the sessions of a worker, and the counts of one session.
 #[derive(Debug)]
 pub(crate) struct SessionHost {
     pub(crate) gateway: Rc<Gateway>,

@@ -3,7 +3,7 @@
 //! Two roles: `workers` starts workers and replaces those that end (`keeper`); a `worker` gets sessions from the front, receives their
 //! messages and gives these to the gateway (`worker`). A worker opens nothing itself: it finds its connections in a packet at its standard input
 //! (`links`) and enters a sandbox before it reads anything else. `host` answers the questions of a session, `front`, `gateway` and
-//! `broker` are the other ends of the connections. `peak` knows when a worker keeps memory that it does not need.
+//! `broker` are the other ends of the connections. `peak` notices memory without use.
 
 mod broker;
 mod error;

@@ -1,4 +1,4 @@
-//! Memory that a worker has needed and needs no more.
+//! Memory of a worker behind a peak.
 
 /// Octets from which on a peak matters: above one long message.
 const PEAK_MIN: usize = 64 << 20;
@@ -7,15 +7,15 @@ const OVER_DIVISOR: usize = 8;
 /// Octets of a session beside its message.
 const SESSION: usize = 16 << 10;
 
-/// The most memory that the sessions of a worker have needed at once.
+/// The most memory needed at once by the sessions of a worker.
 ///
-/// The allocator returns freed pages only while further pages are freed, or when a thread ends, and a worker cannot start threads: the end of
-/// the process is what returns them.
+/// The allocator returns freed pages only while further pages are freed, or when a thread ends, and a worker cannot start threads: only the end of
+/// the process returns all pages.
 #[derive(Debug, Default)]
 pub(crate) struct Peak(usize);
 
 impl Peak {
-    /// Notes what the sessions need now, and says whether a peak is over.
+    /// Notes the present need of the sessions, and says whether a peak is over.
     pub(crate) fn is_over(&mut self, sessions: u32, messages: usize) -> bool {
         let sessions = usize::try_from(sessions).unwrap_or(usize::MAX);
         let now = sessions.saturating_mul(SESSION).saturating_add(messages);

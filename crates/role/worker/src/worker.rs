@@ -106,7 +106,7 @@ async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
     ended
 }
 
-/// Gives up everything that sessions do not need, logs what could not be given up, and returns the layers that hold.
+/// Gives up everything without use for sessions, logs the missing layers, and returns the others.
 fn confine() -> Layers {
     let sandbox = Sandbox {
         files: FILES,

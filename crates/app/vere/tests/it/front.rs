@@ -322,7 +322,7 @@ fn harvesters_are_turned_away() {
     assert!(refused.starts_with("421 4.7.0"), "{refused}");
 }
 
-/// A recipient that exists buys a harvester nothing: one count holds in front and worker, and the address is charged for both.
+/// An existing recipient buys a harvester nothing: one count holds in front and worker, and the address is charged for both.
 #[test]
 fn harvesters_are_turned_away_behind_a_recipient_that_exists() {
     let options = for_strangers()

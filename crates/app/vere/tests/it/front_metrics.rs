@@ -1,4 +1,4 @@
-//! The metrics of front, workers and broker, and memory that a worker returns.
+//! The metrics of front, workers and broker; the memory of a worker.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn port_25_is_counted() {
         endpoint,
         &["vere_front_workers 2", "vere_front_connections 0"],
     );
-    // A sandbox that is whole has six layers at least.
+    // A whole sandbox has six layers at least.
     wait_until("layers of the sandboxes", || {
         let text = read(endpoint);
         let layers = text

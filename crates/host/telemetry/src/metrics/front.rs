@@ -13,7 +13,7 @@ use super::declarations::{Declarations, Label, label};
 pub struct FrontReason(pub &'static str);
 
 impl FrontReason {
-    /// Every reason: those of the engine, and a gateway that takes no mail.
+    /// Every reason: the reasons of the engine, and a gateway without room for mail.
     pub const NAMES: [&'static str; 22] = [
         "connections",
         "address_connections",
@@ -53,7 +53,7 @@ impl Label for FrontReason {
 }
 
 label! {
-    /// The end of a session that a worker was to serve.
+    /// The end of a session in the hands of workers.
     WorkerSessionEnd("end") {
         /// The worker reported the end.
         Done = "done",
@@ -144,19 +144,19 @@ impl Label for BrokerAnswered {
 /// Port 25 in processes of its own.
 #[derive(Clone, Debug)]
 pub struct FrontMetrics {
-    /// Open connections, those of workers included.
+    /// Open connections, with the connections of workers.
     pub connections: Gauge,
     /// Connections that came.
     pub connections_arrived: Counter,
     /// Connections closed without a greeting.
     pub connections_turned_away: Family<FrontReason, Counter>,
-    /// Decisions against clients that were let in.
+    /// Decisions against admitted clients.
     pub decisions: Family<FrontReason, Counter>,
     /// Recipients accepted by the front.
     pub recipients_accepted: Counter,
     /// Sessions given to workers.
     pub sessions_handed_over: Counter,
-    /// Sessions that wait for a worker.
+    /// Sessions in wait of a worker.
     pub sessions_waiting: Gauge,
     /// Ends of sessions that were given to workers.
     pub sessions_ended: Family<WorkerSessionEnd, Counter>,
@@ -164,9 +164,9 @@ pub struct FrontMetrics {
     pub begin_seconds: Histogram,
     /// Entries of tables.
     pub table_entries: Family<FrontTable, Gauge>,
-    /// Workers that the front knows.
+    /// Number of workers.
     pub workers: Gauge,
-    /// Sessions that workers have.
+    /// Sessions of workers.
     pub worker_sessions: Gauge,
     /// Sessions of the worker with the most.
     pub worker_sessions_most: Gauge,
