@@ -58,17 +58,16 @@ mod resolve;
 mod spf;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 pub use reader::{BUFFER_OCTETS, Reader};
 pub use resolve::{NAME_OCTETS_MAX, Name, NoRecords, RECORDS_MAX, Record, RecordType, Records};
 pub use spf::{HELO_OCTETS_MAX, Sender, Spf};
+use wire::Content;
+pub use wire::{ADDRESS_OCTETS_MAX, VERSION, WireError};
 
-/// The protocol version of this code.
-pub const VERSION: u8 = 1;
 /// Maximum octets of a frame behind the length; the longest frame of today has 4,012.
 pub const FRAME_OCTETS_MAX: usize = 4_096;
-/// Maximum octets of an address.
-pub const ADDRESS_OCTETS_MAX: usize = 1_024;
 /// The longest time from a question to an answer that needs the DNS. RFC 7208 section 4.6.4 grants a check of SPF 20 seconds
 /// at least, and a client of SMTP waits 5 minutes for the reply to RCPT (RFC 5321 section 4.5.3.2.3).
 pub const LOOKUP_SECONDS_MAX: u64 = 20;
@@ -87,27 +86,6 @@ const RECORDS: u8 = 133;
 const NOTHING: u8 = 134;
 
 const MAY_RELAY: u8 = 1;
-
-/// A malformed frame: the other side's fault, after which the connection is unusable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WireError {
-    /// The frame announces this many octets.
-    #[error("frame of {0} octets")]
-    Length(usize),
-    /// The frame has this unknown version.
-    #[error("frame of version {0}, this program speaks {VERSION}")]
-    Version(u8),
-    /// The frame has this unknown kind. A question of such a kind is answered [`Answer::Unknown`]; the connection is
-    /// usable still.
-    #[error("frame of unknown kind {0}")]
-    Kind(u8),
-    /// The content ends early, goes on too long, or has a value that is not allowed.
-    #[error("malformed content of a frame")]
-    Content,
-    /// The address or name has this many octets.
-    #[error("address or name of {0} octets")]
-    Address(usize),
-}
 
 /// A whole frame with unparsed content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -317,33 +295,5 @@ fn frame(out: &mut Vec<u8>, kind: u8, id: u64, content: impl FnOnce(&mut Vec<u8>
     let behind = u32::try_from(whole.saturating_sub(LENGTH_OCTETS)).unwrap_or(u32::MAX);
     if let Some(place) = out.get_mut(start..start.saturating_add(LENGTH_OCTETS)) {
         place.copy_from_slice(&behind.to_le_bytes());
-    }
-}
-
-/// The unread content of a frame.
-struct Content<'a>(&'a [u8]);
-
-impl<'a> Content<'a> {
-    fn take(&mut self, octets: usize) -> Result<&'a [u8], WireError> {
-        let (taken, rest) = self.0.split_at_checked(octets).ok_or(WireError::Content)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(WireError::Content)?;
-        self.0 = rest;
-        Ok(*taken)
-    }
-
-    fn text(&mut self, octets: usize) -> Result<&'a str, WireError> {
-        std::str::from_utf8(self.take(octets)?).map_err(|_| WireError::Content)
-    }
-
-    const fn end(&self) -> Result<(), WireError> {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => Err(WireError::Content),
-        }
     }
 }

@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn every_number_is_of_one_refusal_and_comes_back() {
         let refusals: Vec<Refusal> = (0..=u8::MAX).filter_map(Refusal::of_number).collect();
-        assert_eq!(refusals.len(), 29);
+        assert_eq!(refusals.len(), 32);
         for (number, refusal) in (1..).zip(&refusals) {
             assert_eq!(refusal.number(), Some(number), "{refusal:?}");
             let same = refusals.iter().filter(|other| *other == refusal);
@@ -297,6 +297,9 @@ mod tests {
             Refusal::MailboxFullForGood,
             Refusal::NullMx,
             Refusal::ServiceUnavailable,
+            Refusal::SpfFailed,
+            Refusal::SpfUnavailable,
+            Refusal::SpfMalformed,
             Refusal::StorageFull,
             site(true),
             site(false),

@@ -15,7 +15,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::time::timeout;
 
-use super::{Alias, Lookup, LookupFailure, Proof, ResolverOptions};
+use super::{Alias, Lookup, LookupFailure, Proof, Record as Plain, RecordKind, ResolverOptions};
 use crate::tls::{Roots, Tlsa};
 
 /// A record is asked again after a day whatever its time to live says.
@@ -102,6 +102,11 @@ impl Dns {
         found.await.0
     }
 
+    pub(super) async fn records(&self, name: &str, kind: RecordKind) -> Lookup<Plain> {
+        let found = self.lookup(name, type_of(kind), |data| plain(data, kind));
+        found.await.0
+    }
+
     pub(super) async fn tlsa(&self, name: &str) -> (Lookup<Tlsa>, Proof) {
         self.lookup(name, RecordType::TLSA, |data| match data {
             RData::TLSA(tlsa) => Some(Tlsa {
@@ -116,7 +121,7 @@ impl Dns {
     }
 
     /// Looks up records of a type; `pick` skips the CNAME records on the way, which the proof covers.
-    pub(super) async fn lookup<T>(
+    async fn lookup<T>(
         &self,
         name: &str,
         record: RecordType,
@@ -172,6 +177,27 @@ fn proof(asked: &Name, answers: &[Record]) -> Proof {
     proof
 }
 
+const fn type_of(kind: RecordKind) -> RecordType {
+    match kind {
+        RecordKind::A => RecordType::A,
+        RecordKind::Aaaa => RecordType::AAAA,
+        RecordKind::Mx => RecordType::MX,
+        RecordKind::Ptr => RecordType::PTR,
+        RecordKind::Txt => RecordType::TXT,
+    }
+}
+
+fn plain(data: &RData, kind: RecordKind) -> Option<Plain> {
+    match (data, kind) {
+        (RData::A(address), RecordKind::A) => Some(Plain::A(address.0)),
+        (RData::AAAA(address), RecordKind::Aaaa) => Some(Plain::Aaaa(address.0)),
+        (RData::MX(mx), RecordKind::Mx) => Some(Plain::Mx(mx.preference, host_name(&mx.exchange))),
+        (RData::PTR(name), RecordKind::Ptr) => Some(Plain::Ptr(host_name(name))),
+        (RData::TXT(text), RecordKind::Txt) => Some(Plain::Txt(text.txt_data.concat())),
+        _ => None,
+    }
+}
+
 fn with_port(mut connection: ConnectionConfig, port: u16) -> ConnectionConfig {
     connection.port = port;
     connection
@@ -204,7 +230,7 @@ fn query_name(name: &str) -> Option<Name> {
 }
 
 /// The name as text without the trailing dot; empty for the root.
-pub(super) fn host_name(name: &Name) -> String {
+fn host_name(name: &Name) -> String {
     let mut text = name.to_lowercase().to_ascii();
     if text.ends_with('.') {
         text.pop();

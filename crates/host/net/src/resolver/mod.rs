@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dns::Dns;
-pub use records::{RECORDS_MAX, Record, RecordKind, RecordsAnswer, reverse_name};
+pub use records::{Record, RecordKind, reverse_name};
 use tokio::task::JoinSet;
 pub use zone::{Zone, ZoneError};
 
@@ -33,6 +33,8 @@ pub const MX_HOSTS_MAX: usize = 32;
 pub const ADDRESSES_MAX: usize = 32;
 /// The most strings kept of a TXT answer.
 pub const TXT_STRINGS_MAX: usize = 64;
+/// The most records kept of an answer without a meaning of its own.
+pub const RECORDS_MAX: usize = 64;
 
 /// The sources and time limits of the resolver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +141,19 @@ pub enum TxtAnswer {
     /// The strings of each record, joined; octets outside UTF-8 are replaced.
     Found(Vec<String>),
     /// The name exists, without a text record.
+    None,
+    /// The name does not exist.
+    NoSuchName,
+    /// The lookup failed temporarily.
+    TempFail(LookupFailure),
+}
+
+/// The records of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordsAnswer {
+    /// At least one, in no certain order.
+    Found(Vec<Record>),
+    /// The name exists, without such records.
     None,
     /// The name does not exist.
     NoSuchName,
@@ -316,6 +331,23 @@ impl Resolver {
             }
         }
         answers
+    }
+
+    /// The records of a type.
+    pub async fn records(&self, name: &str, kind: RecordKind) -> RecordsAnswer {
+        let lookup = match &*self.source {
+            Source::Dns(dns) => dns.records(name, kind).await,
+            Source::Zone(zone) => zone.records(name, kind),
+        };
+        match lookup {
+            Lookup::Found(mut records) => {
+                records.truncate(RECORDS_MAX);
+                RecordsAnswer::Found(records)
+            }
+            Lookup::None => RecordsAnswer::None,
+            Lookup::NoSuchName => RecordsAnswer::NoSuchName,
+            Lookup::Failed(failure) => RecordsAnswer::TempFail(failure),
+        }
     }
 
     /// The text records of `name`.

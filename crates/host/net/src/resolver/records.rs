@@ -2,14 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hickory_resolver::proto::rr::{RData, RecordType};
-
-use super::dns::host_name;
-use super::{Lookup, LookupFailure, Resolver, Source};
-
-/// The most records kept of an answer.
-pub const RECORDS_MAX: usize = 64;
-
 /// The type of the records that are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordKind {
@@ -25,18 +17,6 @@ pub enum RecordKind {
     Txt,
 }
 
-impl RecordKind {
-    const fn of_dns(self) -> RecordType {
-        match self {
-            Self::A => RecordType::A,
-            Self::Aaaa => RecordType::AAAA,
-            Self::Mx => RecordType::MX,
-            Self::Ptr => RecordType::PTR,
-            Self::Txt => RecordType::TXT,
-        }
-    }
-}
-
 /// A record. Names have lower case and no trailing dot; the root is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
@@ -50,56 +30,6 @@ pub enum Record {
     Ptr(String),
     /// The strings of a text, joined.
     Txt(Vec<u8>),
-}
-
-impl Record {
-    fn of_dns(data: &RData, kind: RecordKind) -> Option<Self> {
-        match (data, kind) {
-            (RData::A(address), RecordKind::A) => Some(Self::A(address.0)),
-            (RData::AAAA(address), RecordKind::Aaaa) => Some(Self::Aaaa(address.0)),
-            (RData::MX(mx), RecordKind::Mx) => {
-                Some(Self::Mx(mx.preference, host_name(&mx.exchange)))
-            }
-            (RData::PTR(name), RecordKind::Ptr) => Some(Self::Ptr(host_name(name))),
-            (RData::TXT(text), RecordKind::Txt) => Some(Self::Txt(text.txt_data.concat())),
-            _ => None,
-        }
-    }
-}
-
-/// The records of a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RecordsAnswer {
-    /// At least one, in no certain order.
-    Found(Vec<Record>),
-    /// The name exists, without such records.
-    None,
-    /// The name does not exist.
-    NoSuchName,
-    /// The lookup failed temporarily.
-    TempFail(LookupFailure),
-}
-
-impl Resolver {
-    /// Looks up the records of a type.
-    pub async fn records(&self, name: &str, kind: RecordKind) -> RecordsAnswer {
-        let lookup = match &*self.source {
-            Source::Dns(dns) => {
-                let found = dns.lookup(name, kind.of_dns(), |data| Record::of_dns(data, kind));
-                found.await.0
-            }
-            Source::Zone(zone) => zone.records(name, kind),
-        };
-        match lookup {
-            Lookup::Found(mut records) => {
-                records.truncate(RECORDS_MAX);
-                RecordsAnswer::Found(records)
-            }
-            Lookup::None => RecordsAnswer::None,
-            Lookup::NoSuchName => RecordsAnswer::NoSuchName,
-            Lookup::Failed(failure) => RecordsAnswer::TempFail(failure),
-        }
-    }
 }
 
 /// Returns the name under which the DNS has the names of an address (RFC 1035 section 3.5, RFC 3596 section 2.5).

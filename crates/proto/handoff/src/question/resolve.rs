@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::{Content, WireError};
+use super::wire::{Content, WireError};
 
 /// Maximum octets of a name as text (RFC 1035 section 2.3.4), with a trailing dot.
 pub const NAME_OCTETS_MAX: usize = 254;

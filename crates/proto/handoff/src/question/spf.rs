@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{ADDRESS_OCTETS_MAX, Content, WireError};
+use super::wire::{ADDRESS_OCTETS_MAX, Content, WireError};
 
 /// Maximum octets of a HELO name (RFC 5321 section 4.5.3.1.2).
 pub const HELO_OCTETS_MAX: usize = 255;

@@ -1,0 +1,55 @@
+//! The fields of frames, and what may be wrong with them.
+
+/// The protocol version of this code.
+pub const VERSION: u8 = 1;
+/// Maximum octets of an address.
+pub const ADDRESS_OCTETS_MAX: usize = 1_024;
+
+/// A malformed frame: the other side's fault, after which the connection is unusable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// The frame announces this many octets.
+    #[error("frame of {0} octets")]
+    Length(usize),
+    /// The frame has this unknown version.
+    #[error("frame of version {0}, this program speaks {VERSION}")]
+    Version(u8),
+    /// The frame has this unknown kind. A question of such a kind is answered [`Answer::Unknown`](super::Answer::Unknown); the connection is
+    /// usable still.
+    #[error("frame of unknown kind {0}")]
+    Kind(u8),
+    /// The content ends early, goes on too long, or has a value that is not allowed.
+    #[error("malformed content of a frame")]
+    Content,
+    /// The address or name has this many octets.
+    #[error("address or name of {0} octets")]
+    Address(usize),
+}
+
+/// The unread content of a frame.
+pub(super) struct Content<'a>(pub(super) &'a [u8]);
+
+impl<'a> Content<'a> {
+    pub(super) fn take(&mut self, octets: usize) -> Result<&'a [u8], WireError> {
+        let (taken, rest) = self.0.split_at_checked(octets).ok_or(WireError::Content)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(WireError::Content)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    pub(super) fn text(&mut self, octets: usize) -> Result<&'a str, WireError> {
+        std::str::from_utf8(self.take(octets)?).map_err(|_| WireError::Content)
+    }
+
+    pub(super) const fn end(&self) -> Result<(), WireError> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(WireError::Content),
+        }
+    }
+}
