@@ -62,7 +62,7 @@ pub struct TroubleArgs {
     #[arg(long, value_name = "COUNT")]
     pub connections: Option<usize>,
     /// Measure with front and two workers at port 25, each with this many sessions at once.
-    #[arg(long, value_name = "TASKS", num_args = 0..=1, default_missing_value = "28")]
+    #[arg(long, value_name = "TASKS", num_args = 0..=1, default_missing_value = "10000")]
     pub front: Option<u32>,
 }
 

@@ -346,7 +346,10 @@ impl<'a> Engine<'a> {
         }
         if client.talk.wants_handshake()
             && let Some(tls) = &self.load.tls
-            && client.link.start_tls(tls.config(), tls.name()).is_err()
+            && client
+                .link
+                .start_tls(tls.config(index), tls.name())
+                .is_err()
         {
             return self.end(index, Some("no handshake"));
         }

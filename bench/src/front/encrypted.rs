@@ -24,7 +24,7 @@ pub(super) fn measure(
     let certificate = Certificate::new(site.base).map_err(made)?;
     let clients = |resumes| {
         let made = BenchError::io("make clients of TLS");
-        certificate.clients(resumes).map_err(made)
+        certificate.clients(plan.sessions, resumes).map_err(made)
     };
     let loads = [(FULL, clients(false)?), (RESUMED, clients(true)?)];
     let site = Site {

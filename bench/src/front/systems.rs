@@ -31,13 +31,13 @@ pub(super) const OURS: &[Setup] = &[
     Setup {
         name: "front",
         // All clients share one address, and their rates are no subject here.
-        lines: "[front]\ntasks_per_worker = 1000\nbanner_delay = \"0s\"\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n",
+        lines: "[front]\nbanner_delay = \"0s\"\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n",
         has_bars: true,
     },
     // As many processes as sessions at once.
     Setup {
         name: "processes",
-        lines: "[front]\nhand_over = \"connected\"\nworkers = 100\ntasks_per_worker = 1\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n",
+        lines: "[front]\nhand_over = \"connected\"\nworkers = 100\nsessions_at_once = 1\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n",
         has_bars: false,
     },
 ];

@@ -23,7 +23,8 @@ pub(super) struct Certificate {
 /// What the clients of a load have in common.
 #[derive(Debug, Clone)]
 pub(super) struct Tls {
-    config: Arc<ClientConfig>,
+    /// A client keeps a few tickets of a server: each place has a client of its own.
+    configs: Vec<Arc<ClientConfig>>,
     name: ServerName<'static>,
 }
 
@@ -78,8 +79,8 @@ impl Certificate {
         )
     }
 
-    /// Clients that verify the certificate; with `resumes` they take up sessions of each other.
-    pub(super) fn clients(&self, resumes: bool) -> io::Result<Tls> {
+    /// Clients that verify the certificate, for so many places; with `resumes` each takes up the session before.
+    pub(super) fn clients(&self, places: usize, resumes: bool) -> io::Result<Tls> {
         let mut roots = RootCertStore::empty();
         roots
             .add(self.authority.clone())
@@ -90,19 +91,24 @@ impl Certificate {
             .map_err(io::Error::other)?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        if !resumes {
-            config.resumption = Resumption::disabled();
-        }
+        let place = |_| {
+            config.resumption = match resumes {
+                true => Resumption::in_memory_sessions(1),
+                false => Resumption::disabled(),
+            };
+            Arc::new(config.clone())
+        };
         Ok(Tls {
-            config: Arc::new(config),
+            configs: (0..places.max(1)).map(place).collect(),
             name: ServerName::try_from(NAME).map_err(io::Error::other)?,
         })
     }
 }
 
 impl Tls {
-    pub(super) const fn config(&self) -> &Arc<ClientConfig> {
-        &self.config
+    /// The client of a place.
+    pub(super) fn config(&self, place: usize) -> &Arc<ClientConfig> {
+        &self.configs[place % self.configs.len()]
     }
 
     pub(super) const fn name(&self) -> &ServerName<'static> {

@@ -215,7 +215,7 @@ fn write_settings(
     };
     // Without the pauses and rates of single clients: all clients are on this machine.
     let front = front.map(|tasks| {
-        format!("[front]\nbanner_delay = \"0s\"\nconnections_per_minute = 0\ntasks_per_worker = {tasks}\n")
+        format!("[front]\nbanner_delay = \"0s\"\nconnections_per_minute = 0\nsessions_at_once = {tasks}\n")
     });
     let front = front.unwrap_or_default();
     let own = folder.display();

@@ -138,9 +138,9 @@ pub(super) fn store(settings: &Settings) -> Vec<MemoryPart> {
 /// The keeper and its workers, which share a bound of messages that arrive.
 pub(super) fn workers(settings: &Settings) -> Vec<MemoryPart> {
     let front = settings.front.as_ref();
-    let (workers, tasks) = front.map_or((0, 0), |front| (front.workers, front.tasks_per_worker));
+    let (workers, each) = front.map_or((0, 0), |front| (front.workers, front.sessions_at_once));
     let sessions = workers
-        .saturating_mul(tasks)
+        .saturating_mul(each)
         .min(settings.limits.connections_max);
     let body = settings.limits.body_memory_max.as_u64();
     vec![
@@ -151,7 +151,7 @@ pub(super) fn workers(settings: &Settings) -> Vec<MemoryPart> {
             u64::from(workers).saturating_mul(WORKER),
         ),
         part(
-            "front.tasks_per_worker",
+            "limits.connections_max",
             "sessions of the workers",
             u64::from(sessions).saturating_mul(CONNECTION),
         ),

@@ -22,6 +22,8 @@ pub struct Front {
     pub workers: u32,
     /// Sessions of a worker at once.
     pub tasks_per_worker: u32,
+    /// Sessions of a worker at once.
+    pub sessions_at_once: u32,
     /// Workers get sessions before any command.
     pub hands_over_at_once: bool,
     /// Threads that encrypt connections.

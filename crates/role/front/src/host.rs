@@ -23,7 +23,7 @@ use super::metrics::Figures;
 use super::replies::turned_away;
 use super::terms::terms;
 use super::tls::Tls;
-use super::workers::{Ended, Workers};
+use super::workers::{Ended, Room, Workers};
 
 /// The first token that belongs to no connection of a client.
 const LISTENERS: usize = usize::MAX - 0xFFFF;
@@ -105,9 +105,12 @@ impl Host {
         }
         let folder = settings.front_directory();
         accept::private_folder(&folder)?;
-        let tasks = front.tasks_per_worker;
+        let room = Room {
+            waiting: front.tasks_per_worker,
+            sessions: front.sessions_at_once,
+        };
         let path = settings.workers_socket();
-        let workers = Workers::new(&path, WORKERS, tasks, poll.registry(), figures.clone())?;
+        let workers = Workers::new(&path, WORKERS, room, poll.registry(), figures.clone())?;
         let host = Self {
             screen: greylist::screen(&settings, terms(&settings, front)),
             config: Arc::new(smtp::at_port_25(&settings, front)),

@@ -74,7 +74,10 @@ struct Homeless {
 #[derive(Debug)]
 struct Worker {
     socket: PacketSocket,
+    /// Sessions, waiting ones among them.
     tasks: u32,
+    /// Sessions that wait until the worker begins them.
+    waiting: u32,
     /// The worker takes no further session.
     is_last: bool,
     /// Packets may be there. The kernel says so once.
@@ -84,9 +87,18 @@ struct Worker {
 }
 
 impl Worker {
-    const fn takes(&self, tasks_max: u32) -> bool {
-        !self.is_last && self.tasks < tasks_max
+    const fn takes(&self, room: Room) -> bool {
+        !self.is_last && self.waiting < room.waiting && self.tasks < room.sessions
     }
+}
+
+/// How much a worker takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Sessions that it has not begun.
+    pub(crate) waiting: u32,
+    /// Sessions in all.
+    pub(crate) sessions: u32,
 }
 
 /// The workers.
@@ -95,7 +107,7 @@ pub(crate) struct Workers {
     listener: PacketListener,
     token: Token,
     workers: Vec<Option<Worker>>,
-    tasks_max: u32,
+    room: Room,
     /// The worker that is asked first.
     next: usize,
     given: HashMap<u64, Given>,
@@ -113,7 +125,7 @@ impl Workers {
     pub(crate) fn new(
         path: &Path,
         token: Token,
-        tasks_max: u32,
+        room: Room,
         registry: &Registry,
         figures: Figures,
     ) -> io::Result<Self> {
@@ -124,7 +136,7 @@ impl Workers {
             listener,
             token,
             workers: Vec::new(),
-            tasks_max,
+            room,
             next: 0,
             given: HashMap::new(),
             figures,
@@ -150,6 +162,7 @@ impl Workers {
             let worker = Some(Worker {
                 socket,
                 tasks: 0,
+                waiting: 0,
                 is_last: false,
                 is_readable: false,
                 layers: None,
@@ -175,7 +188,7 @@ impl Workers {
                 .workers
                 .iter()
                 .flatten()
-                .any(|worker| worker.takes(self.tasks_max))
+                .any(|worker| worker.takes(self.room))
     }
 
     /// Number of sessions that workers have, or that wait for one.
@@ -253,14 +266,14 @@ impl Workers {
         for _ in 0..self.workers.len() {
             let place = self.next % self.workers.len();
             self.next = self.next.wrapping_add(1);
-            let tasks_max = self.tasks_max;
             let Some(worker) = self.workers.get_mut(place).and_then(Option::as_mut) else {
                 continue;
             };
             // A worker whose socket is full or broken is passed over; its end comes as an event.
-            if worker.takes(tasks_max) && worker.socket.send(packet, &[given.link.as_fd()]).is_ok()
+            if worker.takes(self.room) && worker.socket.send(packet, &[given.link.as_fd()]).is_ok()
             {
                 worker.tasks = worker.tasks.saturating_add(1);
+                worker.waiting = worker.waiting.saturating_add(1);
                 return Some(place);
             }
         }
@@ -324,6 +337,7 @@ impl Workers {
                         && given.packet.take().is_some()
                     {
                         self.figures.begun(given.since.elapsed());
+                        self.begun(place);
                     }
                 }
             }
@@ -333,8 +347,11 @@ impl Workers {
                         .given
                         .get(&number)
                         .is_some_and(|given| given.worker == place)
-                        && let Some(Given { ticket, .. }) = self.given.remove(&number)
+                        && let Some(Given { ticket, packet, .. }) = self.given.remove(&number)
                     {
+                        if packet.is_some() {
+                            self.begun(place);
+                        }
                         ended.push(Ended { ticket, refused });
                         self.figures.ended(WorkerSessionEnd::Done);
                         self.free(place);
@@ -353,6 +370,12 @@ impl Workers {
             }
         }
         self.dismiss(place);
+    }
+
+    fn begun(&mut self, place: usize) {
+        if let Some(Some(worker)) = self.workers.get_mut(place) {
+            worker.waiting = worker.waiting.saturating_sub(1);
+        }
     }
 
     fn free(&mut self, place: usize) {
@@ -448,18 +471,19 @@ mod tests {
     }
 
     impl Bench {
-        fn new(tasks_max: u32) -> Self {
+        fn new(waiting: u32) -> Self {
+            Self::with(Room {
+                waiting,
+                sessions: 100,
+            })
+        }
+
+        fn with(room: Room) -> Self {
             let folder = tempfile::tempdir().unwrap();
             let poll = Poll::new().unwrap();
             let path = folder.path().join("workers");
-            let workers = Workers::new(
-                &path,
-                Token(100),
-                tasks_max,
-                poll.registry(),
-                Figures::default(),
-            )
-            .unwrap();
+            let workers =
+                Workers::new(&path, Token(100), room, poll.registry(), Figures::default()).unwrap();
             let port = TcpListener::bind("127.0.0.1:0").unwrap();
             Self {
                 workers,
@@ -527,6 +551,45 @@ mod tests {
         let tickets = bits.iter().map(|bits| Ticket::from_bits(*bits));
         let ended = |ticket| Ended { ticket, refused: 0 };
         tickets.map(ended).collect()
+    }
+
+    #[test]
+    fn sessions_that_were_begun_leave_room_up_to_the_bound_of_all() {
+        let mut bench = Bench::with(Room {
+            waiting: 1,
+            sessions: 3,
+        });
+        let worker = bench.worker();
+        let mut clients = Vec::new();
+        let mut begun = Vec::new();
+        for number in 0..3 {
+            assert!(bench.workers.has_room());
+            clients.push(bench.give(number));
+            assert!(!bench.workers.has_room());
+            begun.extend(taken(&worker));
+            say(&worker, &Notice::Begun(begun.clone()));
+            bench.read(0);
+        }
+        assert!(!bench.workers.has_room());
+        let done = Notice::Done(vec![Done {
+            number: begun[0],
+            refused: 0,
+        }]);
+        say(&worker, &done);
+        bench.read(0);
+        assert!(bench.workers.has_room());
+        // One that was not begun, and has ended, waits no longer.
+        clients.push(bench.give(3));
+        let number = taken(&worker).unwrap();
+        let done = Notice::Done(
+            vec![begun[1], number]
+                .into_iter()
+                .map(|number| Done { number, refused: 0 })
+                .collect(),
+        );
+        say(&worker, &done);
+        bench.read(0);
+        assert!(bench.workers.has_room());
     }
 
     #[test]

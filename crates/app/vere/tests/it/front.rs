@@ -255,7 +255,7 @@ fn who_speaks_before_the_greeting_is_refused() {
 fn full_workers_put_recipients_off() {
     let options = for_strangers()
         .set("front.workers", "1")
-        .set("front.tasks_per_worker", "2");
+        .set("front.sessions_at_once", "2");
     let system = System::start(&options);
     let mut sessions: Vec<Session> = (0..2).map(|_| Session::greeted(system.smtp)).collect();
     for session in &mut sessions {
@@ -276,7 +276,7 @@ fn full_workers_put_recipients_off() {
 fn a_worker_may_have_a_connection_from_its_greeting_on() {
     let options = for_strangers()
         .set("front.hand_over", "\"connected\"")
-        .set("front.tasks_per_worker", "1");
+        .set("front.sessions_at_once", "1");
     let system = System::start(&options);
     let mut sessions: Vec<Session> = (0..2).map(|_| Session::greeted(system.smtp)).collect();
     let mut third = String::new();

@@ -43,6 +43,7 @@ impl Assembly {
         self.section("front").then(|| Front {
             workers: self.need("front.workers"),
             tasks_per_worker: self.need("front.tasks_per_worker"),
+            sessions_at_once: self.need("front.sessions_at_once"),
             hands_over_at_once: self.choice("front.hand_over", |text| match text {
                 "trusted" => Some(false),
                 "connected" => Some(true),

@@ -18,9 +18,11 @@ sections! {
         fixed workers: Integer(1, 256), Is("2"),
             "Processes that receive messages.";
         fixed tasks_per_worker: Integer(1, 10_000), Is("28"),
+            "Sessions that wait at a worker, which begins them at once unless it is busy. Where so many wait at all workers, further clients are told to try again later.";
+        fixed sessions_at_once: Integer(1, 10_000), Is("10000"),
             "Sessions that a worker has at once. Where all workers have so many, further clients are told to try again later.";
         fixed hand_over: Choice(&["trusted", "connected"]), Is("\"trusted\""),
-            "The time at which a worker gets a session: `trusted` with its first accepted recipient, `connected` at once. With `connected` and `tasks_per_worker = 1` a process serves one connection at a time, as in servers without a front; the front's checks behind the greeting and STARTTLS are missing then. For comparison only.";
+            "The time at which a worker gets a session: `trusted` with its first accepted recipient, `connected` at once. With `connected` and `sessions_at_once = 1` a process serves one connection at a time, as in servers without a front; the front's checks behind the greeting and STARTTLS are missing then. For comparison only.";
         fixed sessions_per_worker: Integer(1, 1_000_000_000), Is("10000"),
             "Sessions after which a worker ends and a fresh one takes its place.";
         fixed tls_threads: Integer(1, 256), Is("2"),

@@ -225,7 +225,7 @@ impl FrontMetrics {
             worker_sessions: to.gauge("front_worker_sessions", "Sessions that workers have"),
             worker_sessions_most: to.gauge(
                 "front_worker_sessions_most",
-                "Sessions of the worker that has most; front.tasks_per_worker is the limit",
+                "Sessions of the worker that has most; front.sessions_at_once is the limit",
             ),
             workers_lost: to.counters(
                 "front_workers_lost",
