@@ -11,6 +11,7 @@ mod bounces;
 mod clients;
 mod encrypted;
 mod figures;
+mod handover;
 mod measure;
 mod open;
 mod plan;
@@ -155,6 +156,7 @@ fn side_by_side(
     match part {
         Part::Bounces => bounces::measure(plan, targets, sink, results),
         Part::Storm => storm::measure(plan, targets, sink, results),
+        Part::Handover => handover::measure(plan, targets, sink, results),
         Part::Accepted => accepted::measure(plan, targets, sink, results),
         Part::Combined => accepted::combined(plan, targets, sink, results),
         // These have systems of their own.

@@ -3,7 +3,7 @@
 use super::figures::Figures;
 use super::plan::CONNECTIONS;
 use super::systems::{OURS, POSTFIX, POSTSCREEN, RESPONDER, Setup};
-use super::{bounces, encrypted, open, storm};
+use super::{bounces, encrypted, handover, open, storm};
 use crate::row::Bar::{self, RatioMax, ValueMax, ValueMin};
 use crate::row::Row;
 
@@ -41,6 +41,7 @@ fn bars(connections: usize) -> Vec<Wanted> {
         // A third.
         wanted(encrypted::FULL, Some(POSTFIX), RatioMax(0.333)),
         wanted(encrypted::RESUMED, Some(POSTFIX), RatioMax(0.333)),
+        wanted(handover::CPU, None, ValueMax(handover::CPU_MAX)),
         wanted(open::HELD, None, ValueMin(99.0)),
         wanted(open::GREETING, None, ValueMax(50.0)),
     ];

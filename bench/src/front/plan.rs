@@ -11,6 +11,8 @@ pub enum Part {
     Bounces,
     /// CPU time of bounced sessions behind STARTTLS, with full handshakes and with sessions of TLS taken up again.
     Encrypted,
+    /// CPU time and time of a hand-over alone.
+    Handover,
     /// Good mail at a fixed rate while bounces rise.
     Storm,
     /// Accepted mail for one recipient and for several.
@@ -22,9 +24,10 @@ pub enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Bounces,
         Self::Encrypted,
+        Self::Handover,
         Self::Storm,
         Self::Accepted,
         Self::Open,

@@ -11,6 +11,8 @@ use crate::peer::mx;
 pub(super) enum Kind {
     /// EHLO, MAIL, RCPT of an unknown user, QUIT.
     Bounce,
+    /// EHLO, MAIL, RCPT of a known user, QUIT.
+    Trusted,
     /// EHLO; the client closes after the reply.
     Hello,
     /// The client closes after the greeting.
@@ -46,6 +48,16 @@ pub(super) fn talk(kind: Kind, id: MessageId, messages: &Messages) -> Vec<Step> 
                 ("250", sender),
                 ("250", recipient(&unknown)),
                 ("550", quit),
+                ("221", end),
+            ]
+        }
+        Kind::Trusted => {
+            let known = mx::recipient(id.sequence() as usize);
+            vec![
+                hello,
+                ("250", sender),
+                ("250", recipient(&known)),
+                ("250", quit),
                 ("221", end),
             ]
         }
@@ -179,6 +191,7 @@ mod tests {
             (Kind::Connect, 1),
             (Kind::Hello, 2),
             (Kind::Bounce, 5),
+            (Kind::Trusted, 5),
             (Kind::Good(1), 7),
             (Kind::Good(7), 13),
         ] {

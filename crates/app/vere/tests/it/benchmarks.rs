@@ -248,6 +248,7 @@ fn sessions_without_mail_are_measured_beside_good_mail() {
         "gateway: bounced: CPU, beside responder",
         "gateway: closed after EHLO: CPU",
         "gateway: closed after the greeting: CPU",
+        "gateway: trusted: CPU",
         "gateway: capacity",
         "gateway: bounces 0.95: delivered",
         "gateway: closed loop, bounces 0.95: good mail",
