@@ -70,10 +70,11 @@ soak: ## the long daemon tests (kills, floods, expiry), then simulated spools un
 fmt: ## format all code
 	@$(CARGO) fmt --all
 
-bench: build build-bench ## gateway, spool node, clients that do nothing and, given MAIL=FILE (mbox), mail store; installs peers
+bench: build build-bench ## gateway, spool node, port 25, clients that do nothing and, given MAIL=FILE (mbox), mail store; installs peers
 	@scripts/install-bench-peers.sh
 	@target/release/vere-bench gateway --quick
 	@target/release/vere-bench spool --quick
+	@target/release/vere-bench front --quick
 	@target/release/vere-bench trouble --quick
 	@[[ -z "$(MAIL)" ]] || target/release/vere-bench store --quick --mail "$(MAIL)"
 
