@@ -9,6 +9,7 @@ mod accepted;
 mod bars;
 mod bounces;
 mod clients;
+mod distance;
 mod encrypted;
 mod figures;
 mod handover;

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::clients::{Load, Pace};
+use super::distance::Distance;
 use super::measure::{Results, Target, closed, load, run, unless_stopped};
 use super::plan::Plan;
 use super::visit::{Kind, Mix};
@@ -14,7 +15,7 @@ use crate::sink::RunningSink;
 /// Recipients of a message for several: the average of the paper's trace of spam.
 const SEVERAL: usize = 7;
 
-/// The delay of the paper's network.
+/// The delay of the paper's network, in each direction.
 const DELAY: Duration = Duration::from_millis(30);
 
 /// Recipients of spam and their shares, after Figure 4 of the paper: mostly 5 to 15, 7 on average.
@@ -42,18 +43,20 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// The combined workload: the clients are far away, so that each reply takes its time.
+/// The combined workload: the clients are far away, so that each command and each reply takes its time.
 pub(super) fn combined(
     plan: &Plan,
     targets: &[Target],
     sink: &RunningSink,
     results: &mut Results,
 ) -> Result<(), BenchError> {
-    // A session needs several delays: with less time no message would arrive.
-    let time = plan.storm.max(DELAY * 20);
+    // A session has a dozen round trips: with less time no message would arrive.
+    let time = plan.storm.max(DELAY * 40);
     for target in targets.iter().filter(|target| target.system.delivers()) {
         let mut load = load(target, Pace::AtOnce(plan.distant), combined_mix(), time);
-        load.delay = DELAY;
+        let address = target.peer.address();
+        let distance = Distance::to(address, DELAY).map_err(BenchError::io("relay"))?;
+        load.target = distance.address();
         let outcome = one(target, &load, sink, "combined", results);
         unless_stopped(outcome, target.system, &mut results.header)?;
     }

@@ -52,8 +52,6 @@ pub(super) struct Load {
     pub(super) messages: Messages,
     /// No session begins after this time.
     pub(super) time: Duration,
-    /// How much later a client reacts to each reply: the round trip of a long way.
-    pub(super) delay: Duration,
     /// Limit of the time of a session; the client then closes.
     pub(super) patience: Duration,
     /// The run of the messages' ids.
@@ -118,8 +116,6 @@ struct Engine<'a> {
     ends_at: Instant,
     /// Clients in the order of their deadlines.
     deadlines: VecDeque<(Instant, usize, MessageId)>,
-    /// Clients whose next text is under way, in the order of its times.
-    delayed: VecDeque<(Instant, usize, MessageId)>,
     /// Ends of the rests after failed sessions.
     resting: VecDeque<Instant>,
     visits: Visits,
@@ -153,7 +149,6 @@ impl<'a> Engine<'a> {
             next: 0,
             ends_at: began + load.time,
             deadlines: VecDeque::new(),
-            delayed: VecDeque::new(),
             resting: VecDeque::new(),
             visits: Visits {
                 began,
@@ -171,12 +166,13 @@ impl<'a> Engine<'a> {
 
     fn run(&mut self) -> Result<(), LoadError> {
         let mut events = Events::with_capacity(1024);
-        let is_timed = matches!(self.load.pace, Pace::PerSecond(_)) || !self.load.delay.is_zero();
-        let tick = if is_timed { PACED_TICK } else { TICK };
+        let tick = match self.load.pace {
+            Pace::PerSecond(_) => PACED_TICK,
+            Pace::AtOnce(_) => TICK,
+        };
         loop {
             let now = Instant::now();
             self.begin_due(now);
-            self.go_on_delayed(now);
             self.give_up(now);
             let is_over = now >= self.ends_at && self.open == 0;
             if is_over || guard::is_stopped() {
@@ -276,20 +272,6 @@ impl<'a> Engine<'a> {
         self.drive(index);
     }
 
-    /// Lets clients send whose text has been under way for long enough.
-    fn go_on_delayed(&mut self, now: Instant) {
-        while let Some((at, index, id)) = self.delayed.front().copied() {
-            if at > now {
-                return;
-            }
-            self.delayed.pop_front();
-            if let Some(client) = self.client(index, id) {
-                client.talk.send();
-                self.drive(index);
-            }
-        }
-    }
-
     /// Ends the sessions beyond their time.
     fn give_up(&mut self, now: Instant) {
         while let Some((until, index, id)) = self.deadlines.front().copied() {
@@ -326,7 +308,6 @@ impl<'a> Engine<'a> {
 
     /// Takes note of an expected reply, and lets the client react.
     fn step(&mut self, index: usize) {
-        let delay = self.load.delay;
         let Some(Some(client)) = self.clients.get_mut(index) else {
             return;
         };
@@ -353,13 +334,7 @@ impl<'a> Engine<'a> {
         {
             return self.end(index, Some("no handshake"));
         }
-        match delay.is_zero() {
-            true => client.talk.send(),
-            false => {
-                let id = client.id;
-                self.delayed.push_back((now + delay, index, id));
-            }
-        }
+        client.talk.send();
     }
 
     /// Ends a session, which failed if there is a cause.

@@ -67,7 +67,6 @@ pub(super) fn load(target: &Target, pace: Pace, mix: Mix, time: Duration) -> Loa
         mix,
         messages: Messages::mix(),
         time,
-        delay: Duration::ZERO,
         patience: PATIENCE,
         run: MessageId::random_run(),
         tls: None,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::front::distance::Distance;
 use crate::sink::{RunningSink, SinkOptions};
 
 /// A sink accepts every recipient, and refuses bounces by a rule.
@@ -9,7 +10,6 @@ fn load(sink: &RunningSink, pace: Pace, mix: Mix) -> Load {
         mix,
         messages: Messages::mix(),
         time: Duration::from_millis(300),
-        delay: Duration::ZERO,
         patience: Duration::from_secs(20),
         run: MessageId::random_run(),
         tls: None,
@@ -38,12 +38,13 @@ fn sessions_at_once_go_to_their_ends() {
 fn a_rate_is_kept_however_late_the_replies_are() {
     let sink = RunningSink::start(SinkOptions::default()).unwrap();
     let mut load = load(&sink, Pace::PerSecond(100.0), Mix::only(Kind::Good(1)));
-    load.delay = Duration::from_millis(30);
+    let distance = Distance::to(load.target, Duration::from_millis(15)).unwrap();
+    load.target = distance.address();
     let visits = run(&load).unwrap();
     assert_eq!((visits.good.due, visits.good.done), (30, 30));
-    // Five replies come before the last one, each with its delay.
+    // Six replies come, each after a way there and a way back.
     let least = visits.accepted_us.min();
-    assert!(least >= 140_000, "{least}");
+    assert!(least >= 170_000, "{least}");
 }
 
 #[test]
