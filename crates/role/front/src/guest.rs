@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use vere_net::last::write_last;
 use vere_screen::Ticket;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Server, Step};
@@ -130,7 +131,12 @@ impl Guest {
 
     /// Writes replies. False: the client does not read.
     fn write(&mut self) -> io::Result<bool> {
-        match self.link.write(self.server.output()) {
+        let output = self.server.output();
+        let written = match self.server.is_closing() {
+            true => write_last(&self.link, output),
+            false => self.link.write(output),
+        };
+        match written {
             Ok(octets) => {
                 self.server.sent(octets);
                 Ok(true)

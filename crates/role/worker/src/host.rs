@@ -1,5 +1,6 @@
 //! Answers the questions of a session.
 
+use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
@@ -24,6 +25,8 @@ pub(crate) struct SessionHost {
     /// Number of recipients refused for good.
     pub(crate) refused: u32,
     pub(crate) screening: Rc<Screening>,
+    /// Whether the session ends behind its replies.
+    pub(crate) is_closing: Rc<Cell<bool>>,
 }
 
 impl Host<Server> for SessionHost {
@@ -32,6 +35,7 @@ impl Host<Server> for SessionHost {
     async fn follow(&mut self, server: &mut Server) {
         let notes = server.take_notes();
         refusals::noted(SERVICE, server, &notes.refused);
+        self.is_closing.set(server.is_closing());
     }
 
     async fn answer(

@@ -6,6 +6,7 @@
 //! `broker` are the other ends of the connections. `peak` notices memory without use.
 
 mod broker;
+mod client;
 mod error;
 mod front;
 mod gateway;

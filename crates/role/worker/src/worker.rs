@@ -27,6 +27,7 @@ use vere_settings::{Front as Plan, Settings};
 use vere_smtp::server::{Server, ServerConfig};
 
 use super::broker::Broker;
+use super::client::ClientStream;
 use super::error::WorkerError;
 use super::front::{Client as Connected, Front, Session};
 use super::gateway::Gateway;
@@ -230,23 +231,28 @@ impl Worker {
         let held = self.memory.share(Some(client));
         let mut line = Line::new(held, self.stop.subscribe(), patience);
         line.give(unread);
+        let is_closing = Rc::default();
+        let session = (server, line, Rc::clone(&is_closing));
         match connection {
-            Connected::Clear(stream) => self.converse(stream, server, line).await,
-            Connected::Encrypted(stream) => self.converse(stream, server, line).await,
+            Connected::Clear(stream) => {
+                let stream = ClientStream::new(stream, is_closing);
+                self.converse(stream, session).await
+            }
+            Connected::Encrypted(stream) => self.converse(stream, session).await,
         }
     }
 
     async fn converse(
         &self,
         mut stream: impl Connection,
-        mut server: Server,
-        mut line: Line,
+        (mut server, mut line, is_closing): (Server, Line, Rc<Cell<bool>>),
     ) -> u32 {
         let mut host = SessionHost {
             gateway: Rc::clone(&self.gateway),
             broker: Rc::clone(&self.broker),
             refused: 0,
             screening: Rc::clone(&self.screening),
+            is_closing,
         };
         let driven = Box::pin(drive(&mut stream, &mut server, &mut host, &mut line)).await;
         if let Err(error) = driven {

@@ -209,6 +209,12 @@ impl Server {
         self.output.pending()
     }
 
+    /// Whether the connection ends behind the replies to be sent.
+    #[must_use]
+    pub const fn is_closing(&self) -> bool {
+        matches!(self.phase, Phase::Closing)
+    }
+
     /// Takes note that the first `octets` of the output were sent.
     pub fn sent(&mut self, octets: usize) {
         self.output.sent(octets);

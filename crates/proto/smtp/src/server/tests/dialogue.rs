@@ -109,7 +109,9 @@ fn a_message_goes_through() {
         host.say("Subject: x\r\n\r\n..dot\r\n.\r\n"),
         "250 2.0.0 queued as ID1\r\n"
     );
+    assert!(!host.server.is_closing());
     assert_eq!(host.say("QUIT\r\n"), "221 2.0.0 closing connection\r\n");
+    assert!(host.server.is_closing());
     assert!(host.closed);
     let message = &host.messages[0];
     assert_eq!(message.body, b"Subject: x\r\n\r\n.dot\r\n");
