@@ -197,7 +197,6 @@ impl Host {
         let since = guest.asked_at;
         let (server, mut link, unread) = guest.into_parts();
         let _ = self.poll.registry().deregister(link.source());
-        link.set_nodelay();
         match server.hand_over() {
             Ok(handover) => {
                 let mut state = Vec::new();
@@ -237,7 +236,6 @@ impl Host {
         let _ = self.screen.trusted(now, ticket);
         let nothing = (&[][..], &[][..]);
         let link = Link::Clear(stream);
-        link.set_nodelay();
         self.workers
             .give(ticket, link, nothing, Instant::now(), now);
         Ok(())

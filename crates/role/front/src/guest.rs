@@ -99,7 +99,6 @@ impl Guest {
             return Ok(None);
         };
         registry.deregister(client)?;
-        self.link.set_nodelay();
         registry.register(&mut plain, Token(token_of(self.ticket)), Interest::READABLE)?;
         self.unread = Vec::new();
         (self.is_securing, self.is_readable, self.is_closed) = (true, false, false);

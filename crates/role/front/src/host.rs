@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
+use vere_net::listen::send_at_once;
 use vere_process::clock::steady;
 use vere_process::{accept, smtp};
 use vere_screen::{Due, Greeting, Screen, Ticket};
@@ -97,6 +98,8 @@ impl Host {
         let mut sockets = Vec::new();
         for (number, listener) in listeners.into_iter().enumerate() {
             listener.set_nonblocking(true)?;
+            // A reply of a worker waits for no acknowledgement of the reply before.
+            send_at_once(&listener)?;
             let mut listener = TcpListener::from_std(listener);
             let token = Token(LISTENERS.saturating_add(number));
             poll.registry()

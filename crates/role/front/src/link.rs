@@ -25,14 +25,6 @@ impl Link {
         }
     }
 
-    /// Sends each reply at once.
-    pub(crate) fn set_nodelay(&self) {
-        if let Self::Clear(stream) = self {
-            // A reply that is late is no error.
-            let _ = stream.set_nodelay(true);
-        }
-    }
-
     /// Ends both directions, whoever else has the connection.
     pub(crate) fn shutdown(&self) {
         // The client may be gone.

@@ -11,7 +11,7 @@ mod owner;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 pub use inherited::Inherited;
 pub use local::bind_local;
@@ -96,6 +96,15 @@ pub fn bind(
         .iter()
         .map(|address| bind_one(*address, addresses, options))
         .collect()
+}
+
+/// Lets the connections of a listening socket inherit that each write leaves at once (tcp(7), `TCP_NODELAY`), so that no
+/// connection costs a call for that.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn send_at_once(listener: &TcpListener) -> io::Result<()> {
+    SockRef::from(listener).set_tcp_nodelay(true)
 }
 
 fn bind_one(

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use command_fds::{CommandFdExt as _, FdMapping};
 
-use super::{Inherited, ListenError, ListenOptions, PortOwner, bind};
+use super::{Inherited, ListenError, ListenOptions, PortOwner, bind, send_at_once};
 
 fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
@@ -126,6 +126,16 @@ fn said(address: SocketAddr) -> String {
         .read_to_string(&mut text)
         .expect("text");
     text
+}
+
+#[test]
+fn connections_inherit_that_writes_leave_at_once() {
+    let listener = TcpListener::bind(loopback()).expect("loopback");
+    send_at_once(&listener).expect("a listener");
+    let client = TcpStream::connect(listener.local_addr().expect("bound")).expect("listening");
+    let (server, _) = listener.accept().expect("a client");
+    assert!(server.nodelay().expect("connected"));
+    drop(client);
 }
 
 #[test]
