@@ -91,11 +91,6 @@ pub(super) fn warnings(settings: &Settings) -> Vec<Fault> {
     });
     let mut warnings: Vec<Fault> = exposed.collect();
     warnings.extend(no_roots(settings));
-    let certificate = settings.tls.default.is_some() || settings.acme.is_some();
-    if settings.front.is_some() && certificate {
-        let text = "port 25 does not offer STARTTLS with this section: mail comes in clear text";
-        warnings.push(Fault::new("front", &text));
-    }
     let open = settings.relay.networks.iter().find(|network| {
         // Both halves of all addresses: one half alone is an open relay as well.
         let far = |first: u8| network.contains(IpAddr::V4(Ipv4Addr::new(first, 0, 0, 1)));
@@ -148,16 +143,6 @@ mod tests {
         assert!(found[1].text.contains("acount"), "{found:?}");
         assert!(found[2].text.contains("missing: No such file"), "{found:?}");
         assert!(faults(&parsed(folder.path(), "data = \"elsewhere\"\n")).is_empty());
-    }
-
-    #[test]
-    fn a_front_without_starttls_is_warned_of() {
-        let folder = tempfile::tempdir().unwrap();
-        let warned = |rest: &str| warnings(&parsed(folder.path(), rest));
-        let tls = "[tls]\ncertificate = \"c\"\nkey = \"k\"\n";
-        assert_eq!(keys(&warned(&format!("[front]\n{tls}"))), ["front"]);
-        assert_eq!(warned("[front]\n"), []);
-        assert_eq!(warned(tls), []);
     }
 
     #[test]

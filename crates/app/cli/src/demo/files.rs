@@ -28,7 +28,9 @@ pub(super) const PASSWORD: &str = "demo";
 const CERTIFICATE_NAMES: [&str; 5] = ["mx.demo.test", "demo.test", "localhost", "127.0.0.1", "::1"];
 
 /// Ports before the offset, in the order of [`config_text`].
-const PORTS: [u16; 10] = [2525, 2587, 2465, 2143, 2993, 2424, 2080, 2600, 2601, 2526];
+const PORTS: [u16; 11] = [
+    2525, 2587, 2465, 2143, 2993, 2424, 2080, 2081, 2600, 2601, 2526,
+];
 
 /// Where the sink keeps mail.
 pub(super) fn sink_folder(dir: &Path) -> PathBuf {
@@ -71,6 +73,7 @@ fn config_text(offset: u16) -> Result<String, Failure> {
         imaps,
         lmtp,
         metrics,
+        metrics_front,
         node_a,
         node_b,
         sink,
@@ -84,6 +87,8 @@ data = "data"
 
 [smtp]
 listen = ["127.0.0.1:{smtp}"]
+# A front answers there, and workers in a sandbox receive the messages.
+[front]
 [submission]
 listen = ["127.0.0.1:{submission}"]
 [submissions]
@@ -108,6 +113,7 @@ key = "server.key"
 
 [metrics]
 listen = "127.0.0.1:{metrics}"
+front = "127.0.0.1:{metrics_front}"
 # Every message is in the memory and the log of both before it is acknowledged.
 [[spool.node]]
 name = "a"
