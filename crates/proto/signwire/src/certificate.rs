@@ -1,6 +1,7 @@
 //! A certificate that clients of port 25 are shown.
 
-use super::{Content, WireError, text};
+use super::content::{Content, text};
+use super::error::WireError;
 
 /// SHA-256 of a certificate in DER.
 pub type Fingerprint = [u8; 32];

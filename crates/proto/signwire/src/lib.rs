@@ -53,13 +53,16 @@
 )]
 
 mod certificate;
+mod content;
+mod error;
 #[cfg(test)]
 mod tests;
 
 pub use certificate::{CHAIN_MAX, Certificate, Fingerprint, SCHEMES_MAX};
+use content::{Content, text};
+pub use error::WireError;
 
-/// The protocol version of this code.
-pub const VERSION: u8 = 1;
+pub use error::VERSION;
 /// The most octets of a frame behind the length: enough for the largest signed header.
 pub const FRAME_OCTETS_MAX: usize = 1 << 20;
 /// The most octets to sign.
@@ -78,23 +81,6 @@ const KEYS_ANSWER: u8 = 129;
 const SIGNED: u8 = 130;
 const CERTIFICATE_ANSWER: u8 = 131;
 const REFUSED: u8 = 255;
-
-/// A malformed frame: the other side's fault, after which the connection is unusable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WireError {
-    /// The frame announces this many octets.
-    #[error("frame of {0} octets")]
-    Length(usize),
-    /// The frame has this unknown version.
-    #[error("frame of version {0}, this program speaks {VERSION}")]
-    Version(u8),
-    /// The frame has this unknown kind.
-    #[error("frame of unknown kind {0}")]
-    Kind(u8),
-    /// Its content ends early, goes on too long, or is no text where text must be.
-    #[error("malformed content of a frame")]
-    Content,
-}
 
 /// How octets are signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -416,51 +402,5 @@ fn frame(out: &mut Vec<u8>, kind: u8, number: u64, content: impl FnOnce(&mut Vec
     let length = u32::try_from(behind).unwrap_or(u32::MAX).to_le_bytes();
     if let Some(place) = out.get_mut(start..start.saturating_add(LENGTH_OCTETS)) {
         place.copy_from_slice(&length);
-    }
-}
-
-fn text(out: &mut Vec<u8>, text: &str) {
-    let octets = text.as_bytes();
-    let kept = octets.get(..usize::from(u8::MAX)).unwrap_or(octets);
-    out.push(u8::try_from(kept.len()).unwrap_or(u8::MAX));
-    out.extend_from_slice(kept);
-}
-
-/// The unread content of a frame.
-struct Content<'a>(&'a [u8]);
-
-impl<'a> Content<'a> {
-    fn take(&mut self, octets: usize) -> Result<&'a [u8], WireError> {
-        let (taken, rest) = self.0.split_at_checked(octets).ok_or(WireError::Content)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
-        self.take(N)?.try_into().map_err(|_| WireError::Content)
-    }
-
-    fn octet(&mut self) -> Result<u8, WireError> {
-        let [octet] = self.array()?;
-        Ok(octet)
-    }
-
-    fn text(&mut self) -> Result<&'a str, WireError> {
-        let length = self.octet()?;
-        let octets = self.take(usize::from(length))?;
-        let text = std::str::from_utf8(octets).map_err(|_| WireError::Content)?;
-        if text.is_ascii() {
-            Ok(text)
-        } else {
-            Err(WireError::Content)
-        }
-    }
-
-    fn end(&self) -> Result<(), WireError> {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            Err(WireError::Content)
-        }
     }
 }

@@ -10,6 +10,7 @@ use mio::{Interest, Registry, Token};
 use vere_handoff::question::{Address, Answer, Question, Reader, Sender, Spf};
 use vere_screen::Ticket;
 use vere_smtp::refusal::Refusal;
+use vere_telemetry::metrics::{BrokerAnswer, BrokerQuestion};
 
 use super::metrics::Figures;
 
@@ -53,7 +54,29 @@ pub(crate) enum Told {
     Spf(Spf),
 }
 
+impl Told {
+    /// The label of the answer in the metrics.
+    fn result(&self) -> BrokerAnswer {
+        match self {
+            Self::Recipient(Ok(())) | Self::Spf(Spf::Pass | Spf::None | Spf::Neutral) => {
+                BrokerAnswer::Accepted
+            }
+            Self::Recipient(Err(refusal)) if refusal.is_permanent() => BrokerAnswer::Refused,
+            Self::Spf(Spf::Fail | Spf::SoftFail | Spf::PermError) => BrokerAnswer::Refused,
+            Self::Recipient(Err(_)) | Self::Spf(Spf::TempError) => BrokerAnswer::Deferred,
+        }
+    }
+}
+
 impl Topic {
+    /// The label of the question in the metrics.
+    const fn kind(self) -> BrokerQuestion {
+        match self {
+            Self::Recipient => BrokerQuestion::Recipient,
+            Self::Spf => BrokerQuestion::Spf,
+        }
+    }
+
     /// What counts as said where the broker says nothing of use.
     const fn silence(self) -> Told {
         match self {
@@ -189,7 +212,8 @@ impl Broker {
                 let answer = Answer::decode(&frame).map_err(wrong)?;
                 if let Some((asked, topic, at)) = self.asked.remove(&frame.id) {
                     let told = topic.told(&answer);
-                    self.figures.answered(&told, at.elapsed());
+                    self.figures
+                        .answered(topic.kind(), told.result(), at.elapsed());
                     answers.push((asked, told));
                 }
             }
@@ -207,7 +231,7 @@ impl Broker {
         let asked = self.asked.drain();
         let unanswered = |(_, (asked, topic, _)): (u64, (Asked, Topic, Instant))| {
             let told = topic.silence();
-            self.figures.unanswered(&told);
+            self.figures.unanswered(topic.kind());
             (asked, told)
         };
         asked.map(unanswered).collect()

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mio::net::{TcpListener, TcpStream};
@@ -21,6 +21,7 @@ use super::gateway::Gateway;
 use super::greylist;
 use super::guest::{Guest, Next, READ_OCTETS, token_of};
 use super::metrics::Figures;
+use super::orders::Orders;
 use super::replies::turned_away;
 use super::terms::terms;
 use super::tls::Tls;
@@ -45,15 +46,6 @@ const KEEP: Duration = Duration::from_secs(600);
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// The name of the service in log lines.
 pub(crate) const SERVICE: &str = "smtp";
-
-/// Orders from the thread of signals.
-#[derive(Debug, Default)]
-pub(crate) struct Orders {
-    /// The front has to end.
-    pub(crate) stop: AtomicBool,
-    /// Other settings are in force.
-    pub(crate) settings: std::sync::Mutex<Option<Arc<Settings>>>,
-}
 
 /// The front.
 pub(crate) struct Host {

@@ -14,6 +14,7 @@ mod guest;
 mod host;
 mod link;
 mod metrics;
+mod orders;
 mod replies;
 mod securing;
 mod terms;
@@ -36,8 +37,9 @@ use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
 pub use error::FrontError;
-use host::{Host, Orders};
+use host::Host;
 use metrics::Figures;
+use orders::Orders;
 
 /// Runs the role until it is told to stop.
 ///

@@ -7,14 +7,11 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use vere_handoff::question::Spf;
 use vere_screen::{Reason, Screen};
 use vere_telemetry::metrics::{
     BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontMetrics, FrontReason, FrontTable, Health,
     Metrics, WorkerLoss, WorkerSessionEnd, serve,
 };
-
-use super::broker::Told;
 
 /// Numbers of workers and their sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -141,31 +138,17 @@ impl Figures {
     }
 
     /// The broker has answered.
-    pub(crate) fn answered(&self, told: &Told, took: Duration) {
-        self.count_question(
-            told,
-            match told {
-                Told::Recipient(Ok(())) | Told::Spf(Spf::Pass | Spf::None | Spf::Neutral) => {
-                    BrokerAnswer::Accepted
-                }
-                Told::Recipient(Err(refusal)) if refusal.is_permanent() => BrokerAnswer::Refused,
-                Told::Spf(Spf::Fail | Spf::SoftFail | Spf::PermError) => BrokerAnswer::Refused,
-                Told::Recipient(Err(_)) | Told::Spf(Spf::TempError) => BrokerAnswer::Deferred,
-            },
-        );
+    pub(crate) fn answered(&self, kind: BrokerQuestion, result: BrokerAnswer, took: Duration) {
+        self.count_question(kind, result);
         self.of.question_seconds.observe(took.as_secs_f64());
     }
 
-    /// A question has no answer because the connection to the broker is lost; `told` counts as said.
-    pub(crate) fn unanswered(&self, told: &Told) {
-        self.count_question(told, BrokerAnswer::Lost);
+    /// A question has no answer because the connection to the broker is lost.
+    pub(crate) fn unanswered(&self, kind: BrokerQuestion) {
+        self.count_question(kind, BrokerAnswer::Lost);
     }
 
-    fn count_question(&self, told: &Told, result: BrokerAnswer) {
-        let kind = match told {
-            Told::Recipient(_) => BrokerQuestion::Recipient,
-            Told::Spf(_) => BrokerQuestion::Spf,
-        };
+    fn count_question(&self, kind: BrokerQuestion, result: BrokerAnswer) {
         let label = BrokerAnswered { kind, result };
         self.of.questions.get_or_create(&label).inc();
     }

@@ -1,11 +1,12 @@
 //! The signer role: the process with the private keys of signatures and of the certificates at port 25. The signer answers gateway and front over a socket in the file
 //! system, in the protocol of `vere_signwire`. The signer opens no other socket and reads no message.
 //!
-//! Reading order: `keys` (the keys of DKIM in memory, kept as they are on disk), `certificates`, `service` (a connection).
+//! Reading order: `keys` (the keys of DKIM in memory, kept as they are on disk), `certificates`, `secrets` (both), `service` (a connection).
 
 mod certificates;
 mod error;
 mod keys;
+mod secrets;
 mod service;
 
 use std::convert::Infallible;
@@ -21,11 +22,9 @@ use nix::sys::resource::{Resource, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use vere_net::listen::bind_local;
 use vere_settings::Settings;
-use vere_signwire::{Answer, Reason, Request};
 
-use self::certificates::Certificates;
 use self::error::SignerError;
-use self::keys::Keys;
+use self::secrets::Secrets;
 use vere_process::failure::Failure;
 use vere_process::log::Level;
 use vere_process::{entry, life};
@@ -65,79 +64,6 @@ fn serve(settings: &Settings, config: &Path, level: &Level) -> Result<(), Signer
             move || accept(&listener, &secrets)
         })?;
     Ok(runtime.block_on(watch(&secrets, config, level))?)
-}
-
-/// The private keys, of one kind at least.
-#[derive(Debug)]
-struct Secrets {
-    /// Of signatures on mail.
-    keys: Option<Keys>,
-    /// Of handshakes.
-    certificates: Option<Certificates>,
-}
-
-impl Secrets {
-    fn load(settings: &Settings) -> Result<Self, SignerError> {
-        let dkim = settings.dkim.as_ref();
-        let keys = dkim.map(|dkim| Keys::load(&dkim.keys)).transpose()?;
-        let front = settings.front.as_ref();
-        let certificates = front.map(|_| Certificates::load(settings)).transpose()?;
-        match (&keys, &certificates) {
-            (None, None) => Err(SignerError::NothingToSign),
-            _ => Ok(Self { keys, certificates }),
-        }
-    }
-
-    /// Takes over keys that have changed.
-    fn look_at_keys(&self) {
-        if let Some(keys) = &self.keys {
-            keys.look();
-        }
-    }
-
-    /// Takes over certificates that have changed.
-    fn look_at_certificates(&self) {
-        if let Some(certificates) = &self.certificates {
-            certificates.look();
-        }
-    }
-
-    /// Takes over other settings.
-    fn reload(&self, settings: &Settings) {
-        if let Some(certificates) = &self.certificates {
-            certificates.reload(settings);
-        }
-    }
-
-    fn answer(&self, request: &Request<'_>) -> Answer {
-        let answer = match (request, &self.keys, &self.certificates) {
-            (Request::Keys { domain }, Some(keys), _) => Some(keys.active(domain)),
-            (
-                Request::Sign {
-                    algorithm,
-                    domain,
-                    selector,
-                    octets,
-                },
-                Some(keys),
-                _,
-            ) => Some(keys.sign(*algorithm, domain, selector, octets)),
-            (Request::Certificate { index }, _, Some(certificates)) => {
-                Some(certificates.at(*index))
-            }
-            (
-                Request::Handshake {
-                    scheme,
-                    certificate,
-                    octets,
-                },
-                _,
-                Some(certificates),
-            ) => Some(certificates.sign(certificate, *scheme, octets)),
-            _ => None,
-        };
-        answer.unwrap_or(Answer::Refused(Reason::NoKey))
-    }
 }
 
 /// Hides the memory from other processes of the user, and keeps the memory out of core files.

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use vere_signwire::{Answer, Frame, Reason, Request};
 
-use super::Secrets;
+use super::secrets::Secrets;
 
 /// Maximum of octets per read.
 const READ_OCTETS: usize = 64 * 1024;

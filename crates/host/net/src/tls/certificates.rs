@@ -15,8 +15,8 @@ use rustls::{Error, InconsistentKeys};
 use sha2::{Digest as _, Sha256};
 use vere_units::Timestamp;
 
-use super::server::{CertificateFiles, ServerTlsOptions};
-use super::{Fingerprint, TlsError, Validity, provider};
+use super::options::{CertificateFiles, Fingerprint, ServerTlsOptions};
+use super::{TlsError, Validity, provider};
 use crate::aside::write_private;
 
 /// Octets read of one PEM file; the largest chains have some 20 KiB, root bundles some 300 KiB.

@@ -8,14 +8,12 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, SignatureScheme};
 use vere_units::Timestamp;
 
+use super::TlsError;
 use super::certificates::{
     Certificates, Loader, Set, Stamp, fingerprint, load, load_or_kept, stamp,
 };
 use super::handshake::is_of_a_server;
-use super::{Reload, ServerTlsOptions, TlsError};
-
-/// SHA-256 of a certificate in DER.
-pub type Fingerprint = [u8; 32];
+use super::options::{Fingerprint, ServerTlsOptions};
 
 /// Every scheme that a key of a server may sign with, best first (RFC 8446 section 4.2.3).
 const SCHEMES: [SignatureScheme; 10] = [
@@ -59,6 +57,15 @@ pub enum NotSigned {
     /// The library could not sign.
     #[error("the TLS library refuses: {0}")]
     Library(Error),
+}
+
+/// Whether [`Keyring::reload_if_changed`] did anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reload {
+    /// No file has changed since the last attempt.
+    Unchanged,
+    /// All files were loaded and are in use for new connections.
+    Loaded,
 }
 
 /// The certificates of a server and their keys.

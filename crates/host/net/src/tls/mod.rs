@@ -23,6 +23,7 @@ mod error;
 mod handshake;
 mod keyring;
 mod mutual;
+mod options;
 mod proxy;
 mod remote;
 mod server;
@@ -38,11 +39,12 @@ pub use certificates::check as check_files;
 pub use client::{ClientTls, ConnectTlsError, Roots, Verification};
 pub use dane::{Dane, TLSA_RECORDS_MAX, Tlsa};
 pub use error::TlsError;
-pub use keyring::{Fingerprint, Keyring, NotSigned, Shown};
+pub use keyring::{Keyring, NotSigned, Reload, Shown};
 pub use mutual::{Line, MutualTls, MutualTlsOptions};
+pub use options::{CertificateFiles, Fingerprint, ServerTlsOptions};
 pub use proxy::{Job, ProxyOptions, Secured, TlsProxy};
 pub use remote::{KeyHolder, RemoteCertificates};
-pub use server::{CertificateFiles, Reload, ServerTls, ServerTlsOptions};
+pub use server::ServerTls;
 pub use validity::{Leaf, Validity};
 
 /// The TLS streams returned by [`ServerTls::accept`] and [`ClientTls::connect`].
