@@ -1,4 +1,4 @@
-//! The signer, asked by threads that wait for the answer: certificates, and signatures of handshakes.
+//! A client of the signer for threads: certificates, and signatures of handshakes.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use vere_net::tls::{Fingerprint, KeyHolder, Shown};
 use vere_signwire::{Answer, Certificate, Frame, Reason, Request};
 
-/// Longest wait for an answer; other connections of the thread wait as well.
+/// Longest wait for an answer; all connections of the thread wait as well.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long no question is asked once a signer has not answered in time.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -18,13 +18,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The certificates of a signer at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificates {
-    /// Another one for every other list.
+    /// Different for different lists.
     pub revision: u64,
     /// Perhaps none.
     pub shown: Vec<Shown>,
 }
 
-/// Connections to the signer: one for each thread that asks at the same time.
+/// Connections to the signer: one for each simultaneous question.
 #[derive(Debug)]
 pub struct SignerClient {
     socket: PathBuf,
@@ -139,7 +139,7 @@ impl KeyHolder for SignerClient {
     }
 }
 
-/// Sends a request, and reads until its answer is whole.
+/// Sends a request, and reads a whole answer.
 fn exchange(line: &mut UnixStream, number: u64, request: &Request<'_>) -> io::Result<Answer> {
     let mut octets = Vec::new();
     request.encode(number, &mut octets);
@@ -185,7 +185,7 @@ fn unexpected(answer: &Answer) -> io::Error {
     })
 }
 
-/// Whether the signer has closed a connection that was idle.
+/// Whether the signer has closed an idle connection.
 fn is_lost(error: &io::Error) -> bool {
     matches!(
         error.kind(),

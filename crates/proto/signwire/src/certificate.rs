@@ -1,4 +1,4 @@
-//! A certificate that clients of port 25 are shown.
+//! A certificate for clients of port 25.
 
 use super::content::{Content, text};
 use super::error::WireError;
@@ -11,12 +11,12 @@ pub const CHAIN_MAX: usize = 16;
 /// The most schemes of a key.
 pub const SCHEMES_MAX: usize = 32;
 
-/// A certificate chain, and what its key can sign.
+/// A certificate chain, and the schemes of the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
-    /// The server name of the clients that are shown the chain, or `*.` and a domain; at most 255 octets of ASCII. Empty: all others.
+    /// The server name, or `*.` and a domain, for which clients see the chain; at most 255 octets of ASCII. Empty: the default.
     pub name: String,
-    /// The fingerprint of the server's own certificate, by which signatures are asked for.
+    /// The fingerprint of the server's own certificate, named in requests for signatures.
     pub fingerprint: Fingerprint,
     /// The schemes of signatures, best first (RFC 8446 section 4.2.3).
     pub schemes: Vec<u16>,

@@ -28,7 +28,7 @@ pub(crate) struct Guest {
     is_readable: bool,
     /// Whether the client has closed its side.
     is_closed: bool,
-    /// The recipient that is asked about.
+    /// The recipient of the open question.
     pub(crate) asked: String,
     /// The time of the question.
     pub(crate) asked_at: Instant,
@@ -74,19 +74,19 @@ impl Guest {
         }
     }
 
-    /// The kernel says that octets are there, and whether the client has closed its side behind them.
+    /// The kernel reports octets, perhaps with the end of the client behind the octets.
     pub(crate) const fn readable(&mut self, is_closed: bool) {
         self.is_readable = true;
         self.is_closed |= is_closed;
     }
 
-    /// Whether the other side of the connection has closed it.
+    /// Whether the client, or the thread of TLS, has closed the connection.
     pub(crate) const fn has_ended(&self) -> bool {
         self.is_closed
     }
 
-    /// Puts plaintext in the place of the client, and returns the client; none if the connection is encrypted already. Octets that came
-    /// behind STARTTLS in the clear are dropped (RFC 3207 section 4.2).
+    /// Puts plaintext in the place of the client, and returns the client, once. Clear octets behind STARTTLS are dropped
+    /// (RFC 3207 section 4.2).
     ///
     /// # Errors
     /// When the readiness queue refuses.

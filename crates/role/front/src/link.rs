@@ -1,4 +1,4 @@
-//! The connection of a client: the client's own, or the plaintext of one that is encrypted.
+//! The connection of a client: the client's own, or the plaintext of an encrypted connection.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -25,7 +25,7 @@ impl Link {
         }
     }
 
-    /// Ends both directions, whoever else has the connection.
+    /// Ends both directions, also of duplicates.
     pub(crate) fn shutdown(&self) {
         // The client may be gone.
         let _ = match self {

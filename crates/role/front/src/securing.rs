@@ -43,7 +43,7 @@ impl Host {
         Ok(())
     }
 
-    /// Goes on with the sessions whose handshakes are done.
+    /// Goes on with the sessions of finished handshakes.
     pub(crate) fn secured(&mut self, now: Timestamp) {
         for (ticket, info) in self.tls.secured() {
             if let Some(guest) = self.guest(ticket) {

@@ -1,4 +1,4 @@
-//! STARTTLS: the threads that carry TLS, and the certificates, whose keys the signer has.
+//! STARTTLS: the threads of TLS, and the certificates; the signer has the keys.
 
 use std::io;
 use std::net::TcpStream as StdTcpStream;
@@ -18,7 +18,7 @@ use vere_screen::Ticket;
 use vere_settings::{Front, Settings};
 use vere_smtp::server::TlsInfo;
 
-/// How often the signer is asked for its certificates, before it has answered and behind that.
+/// How often the signer is asked for certificates, before the first answer and after that.
 const CALL: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_secs(2);
 pub(crate) struct Tls {
     proxy: TlsProxy,
     certificates: Arc<RemoteCertificates>,
-    /// The signer has told its certificates, perhaps none.
+    /// The signer has answered.
     is_told: Arc<AtomicBool>,
     done: Receiver<(u64, Handshake)>,
 }
@@ -43,7 +43,7 @@ impl Tls {
         let is_told = Arc::new(AtomicBool::new(false));
         let (tell, done) = channel();
         let secured: Secured = Arc::new(move |number, info| {
-            // The front ends with its threads.
+            // Without a receiver the front is at an end.
             let _ = tell.send((number, info));
             let _ = waker.wake();
         });
@@ -64,7 +64,7 @@ impl Tls {
         })
     }
 
-    /// Whether it is known which certificates there are.
+    /// Whether the certificates are known.
     pub(crate) fn is_there(&self) -> bool {
         self.is_told.load(Ordering::Acquire)
     }
@@ -74,8 +74,8 @@ impl Tls {
         self.certificates.has_certificate()
     }
 
-    /// Gives a thread a client whose next octets begin a handshake, and the end of a pair for the plaintext. Nothing comes from there
-    /// before the handshake is done; a handshake that fails is an end.
+    /// Gives a thread a client before a handshake, and the end of a pair for the plaintext. The first plaintext comes behind the
+    /// handshake; a failed handshake closes the pair.
     pub(crate) fn take(&mut self, ticket: Ticket, client: TcpStream, plain: StdUnixStream) {
         self.proxy.take(Job {
             number: ticket.to_bits(),
@@ -84,7 +84,7 @@ impl Tls {
         });
     }
 
-    /// The clients whose handshakes are done.
+    /// The clients with finished handshakes.
     pub(crate) fn secured(&self) -> Vec<(Ticket, TlsInfo)> {
         let of = |(number, info): (u64, Handshake)| {
             let info = TlsInfo {
@@ -109,7 +109,7 @@ pub(crate) fn pair() -> io::Result<(UnixStream, StdUnixStream)> {
     Ok((UnixStream::from_std(here), plain))
 }
 
-/// Shows the signer's certificates, for ever. While the signer is away, those that it told last are shown.
+/// Shows the signer's certificates, for ever. While the signer is away, the last known certificates are shown.
 fn follow(signer: &SignerClient, shown: &RemoteCertificates, is_told: &AtomicBool) {
     let mut revision = None;
     loop {

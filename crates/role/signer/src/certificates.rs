@@ -1,4 +1,4 @@
-//! The certificates that the front shows, and the signatures of its handshakes.
+//! The certificates of the front, and the signatures of handshakes.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,7 +8,7 @@ use vere_process::tls::{self, ServerTlsError};
 use vere_settings::Settings;
 use vere_signwire::{Answer, Certificate, Fingerprint, Reason};
 
-/// The certificates, with their private keys.
+/// The certificates, with private keys.
 #[derive(Debug)]
 pub(super) struct Certificates {
     keyring: Keyring,
@@ -33,14 +33,14 @@ impl Certificates {
         Ok(Self { keyring, list })
     }
 
-    /// Takes over files that have changed.
+    /// Takes over changed files.
     pub(super) fn look(&self) {
         if self.keyring.look() == Reload::Loaded {
             self.tell();
         }
     }
 
-    /// Loads the certificates of other settings; on an error those in use stay.
+    /// Loads the certificates of changed settings; on an error the old certificates stay.
     pub(super) fn reload(&self, settings: &Settings) {
         match tls::reload(&self.keyring, settings) {
             Ok(()) => self.tell(),

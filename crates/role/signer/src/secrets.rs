@@ -28,21 +28,21 @@ impl Secrets {
         }
     }
 
-    /// Takes over keys that have changed.
+    /// Takes over changed keys.
     pub(super) fn look_at_keys(&self) {
         if let Some(keys) = &self.keys {
             keys.look();
         }
     }
 
-    /// Takes over certificates that have changed.
+    /// Takes over changed certificates.
     pub(super) fn look_at_certificates(&self) {
         if let Some(certificates) = &self.certificates {
             certificates.look();
         }
     }
 
-    /// Takes over other settings.
+    /// Takes over changed settings.
     pub(super) fn reload(&self, settings: &Settings) {
         if let Some(certificates) = &self.certificates {
             certificates.reload(settings);

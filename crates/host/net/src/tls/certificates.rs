@@ -221,7 +221,7 @@ impl Set {
         self.default.is_none()
     }
 
-    /// The set of these certificates, each with its name or without one.
+    /// A set of certificates, each with a name or as the default.
     pub(super) fn of(
         certificates: impl IntoIterator<Item = (Option<String>, CertifiedKey)>,
     ) -> Self {
@@ -239,7 +239,7 @@ impl Set {
         set
     }
 
-    /// Every certificate with its name; the default has none.
+    /// Every certificate with a name, and the default.
     pub(super) fn named(&self) -> impl Iterator<Item = (Option<&str>, &Arc<CertifiedKey>)> {
         let default = self.default.iter().map(|certified| (None, certified));
         let named =
@@ -307,7 +307,7 @@ impl ResolvesServerCert for Certificates {
 /// Distinguishes contents of a file without reading the file; `None` for a missing file.
 pub(super) type FileStamp = Option<(u64, i64, i64, u64)>;
 
-/// The same for several files.
+/// Stamps of several files.
 pub(super) type Stamp = Vec<FileStamp>;
 
 /// The stamp of all files of the options.

@@ -11,7 +11,7 @@ const RANDOMS: usize = 64;
 /// RFC 8422 section 5.4: `named_curve`, the group, the length of the point.
 const NAMED_CURVE: u8 = 3;
 
-/// Whether a server signs such octets in a handshake of TLS 1.3 or 1.2, so that the key of a certificate signs nothing else.
+/// Whether the octets belong to a handshake of TLS 1.3 or 1.2. The key of a certificate signs handshakes only.
 pub(super) fn is_of_a_server(octets: &[u8]) -> bool {
     is_certificate_verify(octets) || is_server_key_exchange(octets)
 }

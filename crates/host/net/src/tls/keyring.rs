@@ -29,7 +29,7 @@ const SCHEMES: [SignatureScheme; 10] = [
     SignatureScheme::RSA_PKCS1_SHA512,
 ];
 
-/// A certificate chain as clients see it, and what its key can sign.
+/// A certificate chain as clients see the chain, and the schemes of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The server name, or `*.` and a domain; `None` for clients that request no known name.
@@ -51,7 +51,7 @@ pub enum NotSigned {
     /// The key has no such scheme.
     #[error("the key does not sign by scheme {0:#06x}")]
     Scheme(u16),
-    /// The octets are not what a server signs in a handshake.
+    /// The octets do not belong to a handshake.
     #[error("expected octets of a handshake; found others")]
     NoHandshake,
     /// The library could not sign.
@@ -68,7 +68,7 @@ pub enum Reload {
     Loaded,
 }
 
-/// The certificates of a server and their keys.
+/// The certificates and keys of a server.
 #[derive(Debug)]
 pub struct Keyring {
     certificates: Arc<Certificates>,
@@ -153,7 +153,7 @@ impl Keyring {
         self.reload().map(|()| Reload::Loaded)
     }
 
-    /// Takes over files that have changed, and logs the result.
+    /// Takes over changed files, and logs the result.
     pub fn look(&self) -> Reload {
         match self.reload_if_changed() {
             Ok(Reload::Unchanged) => Reload::Unchanged,
@@ -184,11 +184,11 @@ impl Keyring {
             .collect()
     }
 
-    /// Signs for a handshake in another process. The certificates before the last change still sign, so that a process that has not heard
-    /// of the change goes on.
+    /// Signs for a handshake in another process. The certificates before the last change still sign, for a process without news
+    /// of the change.
     ///
     /// # Errors
-    /// [`NotSigned`]. Octets that are no part of a handshake are not signed.
+    /// [`NotSigned`]. Only octets of a handshake are signed.
     pub fn sign(
         &self,
         certificate: &Fingerprint,

@@ -1,4 +1,4 @@
-//! Certificates whose keys another process has.
+//! Certificates with keys in another process.
 
 use std::fmt::Debug;
 use std::io;
@@ -20,7 +20,7 @@ pub trait KeyHolder: Debug + Send + Sync {
     fn sign(&self, certificate: &Fingerprint, scheme: u16, octets: &[u8]) -> io::Result<Vec<u8>>;
 }
 
-/// Certificates that are shown here, with keys elsewhere.
+/// Certificates for handshakes here, with keys in another process.
 #[derive(Debug)]
 pub struct RemoteCertificates {
     certificates: Arc<Certificates>,

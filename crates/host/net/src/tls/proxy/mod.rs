@@ -1,7 +1,7 @@
-//! A TLS proxy in threads: the owner of a connection gives it away and has the plaintext at a socket pair.
+//! A TLS proxy in threads: the owner of a connection gives the connection away and has the plaintext at a socket pair.
 //!
-//! A few threads carry out handshakes and carry octets, each with a loop over its connections, so that a handshake delays only
-//! connections that are encrypted. The owner hears when a handshake is done; the end of a connection, also by a handshake that fails, is the end
+//! A few threads carry out handshakes and carry octets, each with a loop over connections; a handshake delays encrypted
+//! connections only. The owner hears when a handshake is done; the end of a connection, also by a handshake that fails, is the end
 //! of the plaintext.
 
 mod session;
@@ -29,7 +29,7 @@ pub struct ProxyOptions {
     pub threads: usize,
     /// The longest time of a handshake.
     pub handshake_timeout: Duration,
-    /// How long a client may take what the owner has said before it closed.
+    /// How long a client may read the last octets of an owner after the owner's close.
     pub linger: Duration,
 }
 
@@ -54,7 +54,7 @@ pub struct Job {
     pub plain: UnixStream,
 }
 
-/// Hears of handshakes that are done, from any thread.
+/// Hears of finished handshakes, from any thread.
 pub type Secured = Arc<dyn Fn(u64, TlsInfo) + Send + Sync>;
 
 /// The threads.
@@ -79,7 +79,7 @@ impl fmt::Debug for TlsProxy {
 }
 
 impl TlsProxy {
-    /// Starts the threads, which end with the proxy.
+    /// Starts the threads; the end of the proxy ends the threads.
     ///
     /// # Errors
     /// When the system gives no thread, or the TLS library refuses ([`TlsError`]).
@@ -112,7 +112,7 @@ impl TlsProxy {
         })
     }
 
-    /// Gives the next thread a connection. A connection that no thread takes is closed, and so is its plaintext.
+    /// Gives the next thread a connection. A connection without a thread is closed, and so is the plaintext.
     pub fn take(&mut self, job: Job) {
         self.next = self.next.wrapping_add(1);
         let place = self.next % self.threads.len().max(1);
@@ -124,7 +124,7 @@ impl TlsProxy {
         }
     }
 
-    /// Number of connections that the threads have.
+    /// Number of connections of the threads.
     #[must_use]
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)

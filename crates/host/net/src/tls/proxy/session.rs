@@ -1,4 +1,4 @@
-//! One connection: octets of TLS on the side of the client, plaintext on the other.
+//! One connection: octets of TLS on the side of the client, plaintext on the side of the owner.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -9,7 +9,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use super::super::{PeerCertificate, TlsInfo};
 
-/// Octets of plaintext that are carried at once.
+/// Octets of plaintext carried at once.
 pub(super) const CHUNK_OCTETS: usize = 16 * 1024;
 /// Rounds before other connections have their turn.
 const ROUNDS_MAX: usize = 16;
@@ -19,7 +19,7 @@ const ROUNDS_MAX: usize = 16;
 pub(super) enum Turn {
     /// The kernel tells when more can be done.
     Wait,
-    /// More can be done at once; others come first.
+    /// More can be done at once, after a turn of the remaining connections.
     Again,
     /// The connection is over.
     Over,
@@ -32,24 +32,24 @@ pub(super) struct Session {
     tls: ServerConnection,
     pub(super) client: Side<TcpStream>,
     pub(super) plain: Side<UnixStream>,
-    /// Plaintext for the owner, and how much of it was written.
+    /// Plaintext for the owner, and the number of written octets.
     received: Vec<u8>,
     written: usize,
-    /// The owner knows that the handshake is done.
+    /// The owner knows of the finished handshake.
     is_open: bool,
     /// The connection goes on without an event.
     pub(super) is_busy: bool,
 }
 
-/// A socket, and what the kernel has said about it.
+/// A socket with the last notices of the kernel.
 #[derive(Debug)]
 pub(super) struct Side<S> {
     pub(super) socket: S,
     can_read: bool,
     can_write: bool,
-    /// The other end sends no more.
+    /// The far end sends no more.
     is_ended: bool,
-    /// Our end has said that no more comes.
+    /// Our end has been shut down.
     is_shut: bool,
 }
 
@@ -113,7 +113,7 @@ impl Session {
                 Ok(false) => return Turn::Wait,
                 Err(error) => {
                     tracing::debug!(%error, "TLS connection broken");
-                    // The alert, if there is one, stands behind what was said before.
+                    // An alert stands behind the octets before the error.
                     while matches!(self.write_client(), Ok(true)) {}
                     return Turn::Over;
                 }
@@ -139,20 +139,20 @@ impl Session {
             done |= self.write_plain()?;
             done |= self.read_plain(scratch)?;
         } else if self.plain.can_read {
-            // The owner writes nothing before it hears of the handshake; it may close.
+            // The owner may close, and writes only after the handshake.
             done |= self.look_at_plain()?;
         }
         done |= self.write_client()?;
         Ok(done)
     }
 
-    /// Whether nothing more can come: the owner has ended, and the client has everything.
+    /// Whether the connection is over: the owner has ended, and the client has every octet.
     fn is_over(&self) -> bool {
         let all_sent = self.plain.is_ended && !self.tls.wants_write();
         all_sent || (self.client.is_ended && !self.is_open)
     }
 
-    /// Reads from the client, unless the owner has not taken what came before.
+    /// Reads from the client once the owner has taken all octets before.
     fn read_client(&mut self, scratch: &mut [u8; CHUNK_OCTETS]) -> Progress {
         if !self.received.is_empty() {
             return Ok(false);
@@ -174,7 +174,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Takes plaintext that was decrypted.
+    /// Takes decrypted plaintext.
     fn take_plaintext(&mut self, scratch: &mut [u8; CHUNK_OCTETS]) -> Progress {
         match self.tls.reader().read(scratch) {
             Ok(octets) => {
@@ -182,7 +182,7 @@ impl Session {
                 self.received.extend_from_slice(octets);
                 Ok(!octets.is_empty())
             }
-            // An end without notice of TLS is an end: SMTP has its own.
+            // SMTP has an end of its own, and needs no notice of TLS.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(error) => passed_over(error, &mut true),
         }
@@ -214,7 +214,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Reads plaintext of the owner, unless the client has not taken what came before.
+    /// Reads plaintext of the owner once the client has taken all octets before.
     fn read_plain(&mut self, scratch: &mut [u8; CHUNK_OCTETS]) -> Progress {
         if !self.plain.can_read || self.plain.is_ended || self.tls.wants_write() {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! The loop of one thread over its connections.
+//! The loop of one thread over connections.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,7 +20,7 @@ pub(super) const WAKE: Token = Token(usize::MAX);
 /// Events of one wait.
 const EVENTS: usize = 256;
 
-/// A deadline of a connection; all of a queue have the same length, so that the first is the next.
+/// A deadline of a connection. The deadlines of a queue have equal lengths, so that the first is the next.
 type Deadlines = VecDeque<(Instant, usize, u64)>;
 
 pub(super) struct Thread {
@@ -30,7 +30,7 @@ pub(super) struct Thread {
     options: ProxyOptions,
     secured: Secured,
     open: Arc<AtomicUsize>,
-    /// By place; the tokens of a connection are twice its place, and one more.
+    /// By place; the tokens of a connection are twice the place, and twice the place plus one.
     sessions: Vec<Option<Session>>,
     vacant: Vec<usize>,
     handshakes: Deadlines,
@@ -149,7 +149,7 @@ impl Thread {
         }
     }
 
-    /// Ends connections whose time is over.
+    /// Ends connections beyond a deadline.
     fn expire(&mut self, now: Instant) {
         let due = |deadline: &mut (Instant, usize, u64)| deadline.0 <= now;
         while let Some((_, place, number)) = self.handshakes.pop_front_if(due) {
