@@ -286,6 +286,7 @@ fn a_worker_may_have_a_connection_from_its_greeting_on() {
     for session in &mut sessions {
         session.command("MAIL FROM:<a@example.net>", "250");
         session.command("RCPT TO:<nobody@example.org>", "550 5.1.1");
+        session.command("RSET", "250");
         session.submit(
             "a@example.net",
             &["alice@example.org"],
