@@ -97,11 +97,13 @@ mod tests {
             name: "gateway",
             lines: "",
             has_bars: false,
+            has_tls: true,
         },
         Setup {
             name: "front",
             lines: "[front]\n",
             has_bars: true,
+            has_tls: true,
         },
     ];
 

@@ -19,6 +19,8 @@ pub(super) struct Setup {
     pub(super) lines: &'static str,
     /// Whether the bars apply; without bars the figures stand alone.
     pub(super) has_bars: bool,
+    /// Whether clients are offered STARTTLS.
+    pub(super) has_tls: bool,
 }
 
 /// Veredarius in each of its ways.
@@ -27,18 +29,21 @@ pub(super) const OURS: &[Setup] = &[
         name: "gateway",
         lines: "",
         has_bars: false,
+        has_tls: true,
     },
     Setup {
         name: "front",
         // All clients share one address, and their rates are no subject here.
         lines: "[front]\nbanner_delay = \"0s\"\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n",
         has_bars: true,
+        has_tls: true,
     },
     // As many processes as sessions at once.
     Setup {
         name: "processes",
         lines: "[front]\nhand_over = \"connected\"\nworkers = 100\nsessions_at_once = 1\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n",
         has_bars: false,
+        has_tls: false,
     },
 ];
 
@@ -110,8 +115,12 @@ impl System {
     }
 
     /// Whether the system has TLS.
-    pub(super) fn encrypts(self) -> bool {
-        self != Self::Responder
+    pub(super) const fn encrypts(self) -> bool {
+        match self {
+            Self::Ours(setup) => setup.has_tls,
+            Self::Postfix | Self::Postscreen => true,
+            Self::Responder => false,
+        }
     }
 
     /// Whether accepted mail arrives at the next hop.
