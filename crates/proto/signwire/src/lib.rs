@@ -1,4 +1,4 @@
-//! The signer protocol, version 1: frames between a gateway and the role that has the private keys.
+//! The signer protocol, version 1: frames between a gateway or a front and the role with the private keys.
 //!
 //! The protocol is small on purpose: the signer parses no other input from outside, so input refused by
 //! this code never reaches a key. A gateway asks for the keys that sign for a domain now

@@ -177,7 +177,9 @@ impl Host {
                     self.close_all();
                     Instant::now() + STOP_PATIENCE
                 });
-                if self.workers.sessions() == 0 || Instant::now() >= by {
+                // The last replies may be with the threads of TLS.
+                let is_quiet = self.workers.sessions() == 0 && self.tls.open() == 0;
+                if is_quiet || Instant::now() >= by {
                     greylist::keep(&self.settings, &self.screen);
                     return Ok(());
                 }
@@ -216,7 +218,8 @@ impl Host {
     }
 
     fn tick(&self) -> Duration {
-        match self.is_complete() && !self.is_short {
+        let is_stopping = self.orders.stop.load(Ordering::Relaxed);
+        match self.is_complete() && !self.is_short && !is_stopping {
             true => ALIVE,
             false => TICK,
         }

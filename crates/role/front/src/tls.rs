@@ -69,6 +69,11 @@ impl Tls {
         self.is_told.load(Ordering::Acquire)
     }
 
+    /// Number of connections of the threads.
+    pub(crate) fn open(&self) -> usize {
+        self.proxy.open()
+    }
+
     /// Whether clients are offered STARTTLS.
     pub(crate) fn is_offered(&self) -> bool {
         self.certificates.has_certificate()
@@ -118,7 +123,10 @@ fn follow(signer: &SignerClient, shown: &RemoteCertificates, is_told: &AtomicBoo
                 revision = Some(now);
                 is_told.store(true, Ordering::Release);
             }
-            Err(error) => tracing::debug!(%error, "the signer tells no certificates"),
+            Err(error) if revision.is_some() => {
+                tracing::warn!(%error, "the signer tells no certificates; the last ones are shown");
+            }
+            Err(error) => tracing::debug!(%error, "the signer tells no certificates yet"),
         }
         std::thread::sleep(match revision {
             Some(_) => LOOK,

@@ -78,7 +78,9 @@ impl Certificates {
 
 impl List {
     fn of(keyring: &Keyring) -> Self {
-        let certificates: Vec<_> = keyring.shown().into_iter().map(on_wire).collect();
+        let mut certificates: Vec<_> = keyring.shown().into_iter().map(on_wire).collect();
+        // The default, without a name, first.
+        certificates.sort_by(|one, other| one.name.cmp(&other.name));
         // Equal lists have one revision, also across a restart.
         let mut hash = Sha256::new();
         for certificate in &certificates {

@@ -32,7 +32,7 @@ use vere_process::{entry, life};
 /// Permissions of the socket: any process that may connect can have any message and any handshake signed.
 const SOCKET_MODE: u32 = 0o600;
 /// Maximum of simultaneous connections; a gateway has a few, a front one for each thread.
-const CONNECTIONS_MAX: usize = 64;
+const CONNECTIONS_MAX: usize = 512;
 /// Interval between two checks of the folder of keys for changes, and of the files of certificates.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const CERTIFICATES_INTERVAL: Duration = Duration::from_secs(60);

@@ -207,6 +207,14 @@ impl Set {
         }
     }
 
+    fn has_certificates_of(&self, other: &Self) -> bool {
+        let (own, others) = (&self.by_fingerprint, &other.by_fingerprint);
+        own.len() == others.len()
+            && own
+                .keys()
+                .all(|fingerprint| others.contains_key(fingerprint))
+    }
+
     /// The certificate with this fingerprint.
     pub(super) fn with(&self, fingerprint: &Fingerprint) -> Option<&Arc<CertifiedKey>> {
         self.by_fingerprint.get(fingerprint)
@@ -292,8 +300,12 @@ impl Certificates {
 
     pub(super) fn replace(&self, set: Set) {
         let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
+        let is_equal = sets.0.has_certificates_of(&set);
         let previous = std::mem::replace(&mut sets.0, Arc::new(set));
-        sets.1 = previous;
+        // A second reload in a row changes nothing.
+        if !is_equal {
+            sets.1 = previous;
+        }
     }
 }
 

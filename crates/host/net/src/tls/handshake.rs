@@ -8,8 +8,10 @@ const HASHES: [usize; 2] = [32, 48];
 
 /// RFC 5246 section 7.4.3: both random values stand before the parameters.
 const RANDOMS: usize = 64;
-/// RFC 8422 section 5.4: `named_curve`, the group, the length of the point.
+/// RFC 8422 section 5.4: `named_curve`.
 const NAMED_CURVE: u8 = 3;
+/// The groups of the library, with the length of a point and its first octet, if that is fixed: X25519, P-256, P-384.
+const GROUPS: [(u8, u8, Option<u8>); 3] = [(29, 32, None), (23, 65, Some(4)), (24, 97, Some(4))];
 
 /// Whether the octets belong to a handshake of TLS 1.3 or 1.2. The key of a certificate signs handshakes only.
 pub(super) fn is_of_a_server(octets: &[u8]) -> bool {
@@ -27,12 +29,15 @@ fn is_certificate_verify(octets: &[u8]) -> bool {
 
 fn is_server_key_exchange(octets: &[u8]) -> bool {
     let parameters = octets.get(RANDOMS..).unwrap_or_default();
-    match parameters {
-        [NAMED_CURVE, _, _, length, point @ ..] => {
-            !point.is_empty() && point.len() == usize::from(*length)
-        }
-        _ => false,
-    }
+    let [NAMED_CURVE, 0, group, length, point @ ..] = parameters else {
+        return false;
+    };
+    GROUPS.iter().any(|(known, octets, first)| {
+        group == known
+            && length == octets
+            && point.len() == usize::from(*octets)
+            && first.is_none_or(|first| point.first() == Some(&first))
+    })
 }
 
 #[cfg(test)]
@@ -43,12 +48,12 @@ mod tests {
         [&[b' '; SPACES][..], CONTEXT, &vec![7; hash]].concat()
     }
 
-    fn exchange(point: usize) -> Vec<u8> {
+    fn exchange(group: u8, point: usize) -> Vec<u8> {
         let length = u8::try_from(point).unwrap();
         [
             &[9; RANDOMS][..],
-            &[NAMED_CURVE, 0, 29, length],
-            &vec![7; point],
+            &[NAMED_CURVE, 0, group, length],
+            &vec![4; point],
         ]
         .concat()
     }
@@ -58,9 +63,9 @@ mod tests {
         for octets in [
             verify(32),
             verify(48),
-            exchange(32),
-            exchange(65),
-            exchange(97),
+            exchange(29, 32),
+            exchange(23, 65),
+            exchange(24, 97),
         ] {
             assert!(is_of_a_server(&octets), "{}", octets.len());
         }
@@ -72,20 +77,25 @@ mod tests {
         client[SPACES + 9..SPACES + 15].copy_from_slice(b"client");
         let mut unspaced = verify(32);
         unspaced[SPACES - 1] = b'x';
-        let mut other_curve = exchange(32);
+        let mut other_curve = exchange(29, 32);
         other_curve[RANDOMS] = 1;
-        let long = [exchange(32), vec![0]].concat();
-        let cut = exchange(32)[..RANDOMS + 35].to_vec();
+        let mut compressed = exchange(23, 65);
+        compressed[RANDOMS + 4] = 2;
+        let long = [exchange(29, 32), vec![0]].concat();
+        let cut = exchange(29, 32)[..RANDOMS + 35].to_vec();
         for octets in [
             client,
             unspaced,
+            compressed,
+            exchange(29, 65),
+            exchange(25, 133),
             other_curve,
             long,
             cut,
             verify(0),
             verify(31),
-            exchange(0),
-            exchange(32)[..RANDOMS + 3].to_vec(),
+            exchange(29, 0),
+            exchange(29, 32)[..RANDOMS + 3].to_vec(),
             b"From: a@example.org".to_vec(),
             Vec::new(),
         ] {

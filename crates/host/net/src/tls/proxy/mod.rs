@@ -113,14 +113,24 @@ impl TlsProxy {
     }
 
     /// Gives the next thread a connection. A connection without a thread is closed, and so is the plaintext.
-    pub fn take(&mut self, job: Job) {
-        self.next = self.next.wrapping_add(1);
-        let place = self.next % self.threads.len().max(1);
-        if let Some(thread) = self.threads.get(place)
-            && thread.jobs.send(job).is_ok()
-        {
-            // The loop looks again by itself at the next event.
-            let _ = thread.waker.wake();
+    pub fn take(&mut self, mut job: Job) {
+        for _ in 0..self.threads.len() {
+            self.next = self.next.wrapping_add(1);
+            let place = self.next % self.threads.len().max(1);
+            let Some(thread) = self.threads.get(place) else {
+                continue;
+            };
+            match thread.jobs.send(job) {
+                Ok(()) => {
+                    // The loop looks again by itself at the next event.
+                    let _ = thread.waker.wake();
+                    return;
+                }
+                Err(refused) => {
+                    tracing::error!(place, "a thread of TLS has ended");
+                    job = refused.0;
+                }
+            }
         }
     }
 

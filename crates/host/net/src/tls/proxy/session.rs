@@ -51,6 +51,8 @@ pub(super) struct Side<S> {
     is_ended: bool,
     /// Our end has been shut down.
     is_shut: bool,
+    /// The far end reads no more.
+    is_deaf: bool,
 }
 
 impl<S> Side<S> {
@@ -61,6 +63,7 @@ impl<S> Side<S> {
             can_write: true,
             is_ended: false,
             is_shut: false,
+            is_deaf: false,
         }
     }
 
@@ -154,7 +157,7 @@ impl Session {
 
     /// Reads from the client once the owner has taken all octets before.
     fn read_client(&mut self, scratch: &mut [u8; CHUNK_OCTETS]) -> Progress {
-        if !self.received.is_empty() {
+        if self.plain.is_deaf || !self.received.is_empty() {
             return Ok(false);
         }
         if self.take_plaintext(scratch)? {
@@ -205,6 +208,11 @@ impl Session {
         }
         match self.plain.socket.write(rest) {
             Ok(octets) => self.written = self.written.saturating_add(octets),
+            // The owner has closed; its last words may still wait.
+            Err(error) if is_of_a_closed_end(&error) => {
+                (self.received, self.written) = (Vec::new(), 0);
+                (self.plain.is_deaf, self.plain.can_read) = (true, true);
+            }
             Err(error) => return passed_over(error, &mut self.plain.can_write),
         }
         if self.written >= self.received.len() {
@@ -227,6 +235,11 @@ impl Session {
             Ok(octets) => {
                 let octets = scratch.get(..octets).unwrap_or_default();
                 self.tls.writer().write_all(octets)?;
+            }
+            // An owner that left octets unread has ended too.
+            Err(error) if is_of_a_closed_end(&error) => {
+                (self.plain.is_ended, self.plain.is_deaf) = (true, true);
+                self.tls.send_close_notify();
             }
             Err(error) => return passed_over(error, &mut self.plain.can_read),
         }
@@ -252,6 +265,14 @@ impl Session {
             Err(error) => passed_over(error, &mut self.client.can_write),
         }
     }
+}
+
+/// Whether the far end of a socket pair has been closed.
+fn is_of_a_closed_end(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
 }
 
 /// A socket that is not ready is waited for, an interrupted call is made again, and any other error ends the connection.
