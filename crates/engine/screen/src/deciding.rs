@@ -85,7 +85,9 @@ impl Screen {
     ) -> Result<Decision, StaleTicket> {
         let connection = self.crowd.held(ticket)?;
         let (address, network) = (connection.address, connection.network);
-        if matches!(reason, Reason::RecipientUnknown | Reason::RecipientRefused)
+        let is_bound = connection.access != Access::Allow;
+        if is_bound
+            && matches!(reason, Reason::RecipientUnknown | Reason::RecipientRefused)
             && self.count_refusal(now, address, network)
         {
             self.close(ticket, Reason::Refusals);

@@ -283,7 +283,12 @@ impl Screen {
         let now = self.clock.at(now);
         let connection = self.crowd.held(ticket)?;
         let (address, network) = (connection.address, connection.network);
-        for _ in 0..refused.min(REFUSED_MAX) {
+        let counted = match connection.access {
+            // No bound of address and network applies.
+            Access::Allow => 0,
+            _ => refused.min(REFUSED_MAX),
+        };
+        for _ in 0..counted {
             self.count_refusal(now, address, network);
         }
         self.left(ticket)

@@ -73,9 +73,15 @@ pub(super) fn is_policy(text: &[u8]) -> bool {
     })
 }
 
+/// The most octets of a policy; RFC 7208 section 3.4 asks for 450 at most.
+const POLICY_OCTETS_MAX: usize = 8_192;
+
 impl Policy {
     /// Parses a text for which [`is_policy`] is true.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Malformed> {
+        if text.len() > POLICY_OCTETS_MAX {
+            return Err(Malformed);
+        }
         let text = std::str::from_utf8(text).map_err(|_| Malformed)?;
         let terms = text.split(' ').skip(1).filter(|term| !term.is_empty());
         let mut policy = Self::default();
@@ -263,5 +269,31 @@ mod tests {
             assert_eq!(Policy::parse(text.as_bytes()), Err(Malformed), "{text}");
         }
         assert_eq!(Policy::parse(b"v=spf1 \xff"), Err(Malformed));
+    }
+
+    #[test]
+    fn policies_that_cost_too_much_are_wrong() {
+        let of = |term: &str, count: usize| format!("v=spf1 {}", term.repeat(count));
+        for (text, is_right) in [
+            (of("ip4:192.0.2.1 ", 500), true),
+            (of("ip4:192.0.2.1 ", 600), false),
+            (
+                format!("v=spf1 include:{}.example", "%{s}".repeat(32)),
+                true,
+            ),
+            (
+                format!("v=spf1 include:{}.example", "%{s}".repeat(33)),
+                false,
+            ),
+            (format!("v=spf1 exists:{}example", "a.".repeat(508)), true),
+            (format!("v=spf1 exists:{}example", "a.".repeat(509)), false),
+        ] {
+            assert_eq!(
+                Policy::parse(text.as_bytes()).is_ok(),
+                is_right,
+                "{}",
+                text.len()
+            );
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What the front and the workers of port 25 have in common: the front decides about a client's first recipient, and a
 //! worker about the transactions that follow, by the same rules of access, the same treatment of SPF, and in the same words.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use vere_handoff::question::Spf as Told;
@@ -57,6 +58,21 @@ pub fn spf(front: &Front) -> Option<SpfPolicy> {
         temperror: if_so(treatment.defers_unavailable, Treatment::Defer),
         permerror: if_so(treatment.refuses_permerror, Treatment::Refuse),
     })
+}
+
+/// Returns a sender with its domain in A-labels, in which the rules have domains. A domain that has no such form stays as it is.
+#[must_use]
+pub fn ascii_sender(sender: &str) -> Cow<'_, str> {
+    let Some((local, domain)) = sender
+        .rsplit_once('@')
+        .filter(|(_, domain)| !domain.is_ascii())
+    else {
+        return Cow::Borrowed(sender);
+    };
+    match idna::domain_to_ascii(domain) {
+        Ok(domain) => Cow::Owned(format!("{local}@{domain}")),
+        Err(_) => Cow::Borrowed(sender),
+    }
 }
 
 /// Returns the result as the engine has it.
@@ -137,7 +153,7 @@ impl Screening {
         if access(&self.rules, client, helo, None) == Access::Refuse {
             return Err(Refusal::ClientRefused);
         }
-        match access(&self.rules, client, helo, Some(sender)) {
+        match access(&self.rules, client, helo, Some(&ascii_sender(sender))) {
             Access::Refuse => Err(Refusal::SenderRefused),
             Access::Allow => Ok(false),
             Access::Ordinary => Ok(self.spf.is_some()),
@@ -163,6 +179,26 @@ mod tests {
         let text = format!("version = 1\nhostname = \"mx.example.org\"\n{rest}");
         let settings = Settings::parse(&text, "vere.toml").unwrap();
         Screening::new(&settings, settings.front.as_ref().unwrap())
+    }
+
+    #[test]
+    fn a_sender_is_known_in_both_forms_of_its_domain() {
+        let rules = of("[front]\nrefused_senders = [\"xn--bcher-kva.example\"]\n");
+        for (sender, is_refused) in [
+            ("a@xn--bcher-kva.example", true),
+            ("a@b\u{fc}cher.example", true),
+            ("\u{fc}@b\u{fc}cher.example", true),
+            ("a@bucher.example", false),
+            ("b\u{fc}cher.example", false),
+            ("", false),
+        ] {
+            let transaction = Transaction {
+                client: "192.0.2.1".parse().unwrap(),
+                helo: "mx.example.net",
+                sender,
+            };
+            assert_eq!(rules.begin(transaction).is_err(), is_refused, "{sender}");
+        }
     }
 
     #[test]

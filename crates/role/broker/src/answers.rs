@@ -53,7 +53,7 @@ impl Answers {
         &self,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-        pending: &mut Vec<Pending>,
+        pending: &mut Vec<Box<Pending>>,
     ) -> Result<(), WireError> {
         // A change that was reported as done before these questions were read is seen by their answers.
         let revision = self.router.directory().store().revision();
@@ -67,7 +67,7 @@ impl Answers {
         Ok(())
     }
 
-    fn answer(&self, frame: &Frame<'_>) -> Result<Result<Answer, Pending>, WireError> {
+    fn answer(&self, frame: &Frame<'_>) -> Result<Result<Answer, Box<Pending>>, WireError> {
         match Question::decode(frame) {
             Ok(Question::Recipient { address, may_relay }) => {
                 let verdict = self.recipient(address);

@@ -1,6 +1,8 @@
 //! Answers that need the DNS: SPF, and records as they are.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,6 +21,9 @@ use super::recent::Recent;
 /// Questions that wait for the DNS or for their turn; further ones are answered "unavailable" at once. A question has some
 /// KiB: 4,096 stay below 32 MiB.
 pub(super) const PENDING_MAX: usize = 4_096;
+/// Questions for SPF that wait for the clients of one /24 (IPv4) or /64 (IPv6); the names are theirs, and the name servers may be slow on
+/// purpose.
+pub(super) const SHARE_MAX: u32 = 32;
 /// Questions for which the DNS is asked at once: each has some sockets, beside 1,024 connections of clients.
 const RUNNING_MAX: usize = 256;
 /// Results of SPF in each of the two halves that are kept; one has 1.5 KiB at most.
@@ -107,6 +112,52 @@ pub(super) struct Pending {
     by: Instant,
     /// Gives the place back when the question is answered or given up.
     _place: OwnedSemaphorePermit,
+    _share: Option<Share>,
+}
+
+/// Questions under way by the network of the client.
+type Shares = Rc<RefCell<HashMap<u128, u32>>>;
+
+/// A question among those of its network.
+#[derive(Debug)]
+struct Share {
+    shares: Shares,
+    network: u128,
+}
+
+impl Share {
+    /// Takes a share; none where the network has all of its own.
+    fn take(shares: &Shares, client: IpAddr) -> Option<Self> {
+        let network = network(client);
+        let mut counts = shares.borrow_mut();
+        let count = counts.entry(network).or_default();
+        if *count >= SHARE_MAX {
+            return None;
+        }
+        *count += 1;
+        let shares = Rc::clone(shares);
+        Some(Self { shares, network })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut counts = self.shares.borrow_mut();
+        if let Entry::Occupied(mut count) = counts.entry(self.network) {
+            match count.get().saturating_sub(1) {
+                0 => drop(count.remove()),
+                left => *count.get_mut() = left,
+            }
+        }
+    }
+}
+
+/// The /24 of an address of IPv4, as a mapped one, and the /64 of an address of IPv6.
+fn network(client: IpAddr) -> u128 {
+    match client.to_canonical() {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits() >> 8 << 8,
+        IpAddr::V6(address) => address.to_bits() >> 64 << 64,
+    }
 }
 
 /// What lookups share.
@@ -115,6 +166,9 @@ pub(super) struct Lookups {
     resolver: RefCell<Resolver>,
     places: Arc<Semaphore>,
     running: Semaphore,
+    shares: Shares,
+    /// The number of resolvers so far: results of an older one are not kept.
+    resolvers: Cell<u64>,
     results: RefCell<Recent<Lookup, (Instant, Spf)>>,
 }
 
@@ -124,6 +178,8 @@ impl Lookups {
             resolver: RefCell::new(resolver),
             places: Arc::new(Semaphore::new(PENDING_MAX)),
             running: Semaphore::new(RUNNING_MAX),
+            shares: Shares::default(),
+            resolvers: Cell::new(0),
             results: RefCell::new(Recent::new(RESULTS_MAX)),
         }
     }
@@ -131,39 +187,51 @@ impl Lookups {
     /// Asks by another resolver from the next question on.
     pub(super) fn set_resolver(&self, resolver: Resolver) {
         self.resolver.replace(resolver);
+        self.resolvers.set(self.resolvers.get().wrapping_add(1));
         self.results.borrow_mut().forget();
     }
 
     /// Takes a question: an answer that is known, or the question that waits.
-    pub(super) fn ask(&self, id: u64, lookup: Lookup) -> Result<Answer, Pending> {
+    pub(super) fn ask(&self, id: u64, lookup: Lookup) -> Result<Answer, Box<Pending>> {
         let now = Instant::now();
         if let Some((until, result)) = self.results.borrow_mut().find(&lookup)
             && now < until
         {
             return Ok(Answer::Spf(result));
         }
+        let share = match &lookup {
+            Lookup::Spf { client, .. } => match Share::take(&self.shares, *client) {
+                Some(share) => Some(share),
+                None => return Ok(lookup.unavailable()),
+            },
+            Lookup::Records { .. } => None,
+        };
         match Arc::clone(&self.places).try_acquire_owned() {
-            Ok(place) => Err(Pending {
+            Ok(place) => Err(Box::new(Pending {
                 id,
                 lookup,
                 by: now + PATIENCE,
                 _place: place,
-            }),
+                _share: share,
+            })),
             Err(_) => Ok(lookup.unavailable()),
         }
     }
 
     /// Answers a question: in its turn, and in time.
-    pub(super) async fn answer(self: Rc<Self>, pending: Pending) -> (u64, Answer) {
+    pub(super) async fn answer(self: Rc<Self>, pending: Box<Pending>) -> (u64, Answer) {
         let asked = async {
             let _turn = self.running.acquire().await;
             let resolver = self.resolver.borrow().clone();
-            pending.lookup.answer(resolver).await
+            let number = self.resolvers.get();
+            (pending.lookup.answer(resolver).await, number)
         };
         let answered = timeout_at(pending.by, asked).await;
-        let answer = answered.unwrap_or_else(|_| pending.lookup.unavailable());
+        let (answer, resolver) =
+            answered.unwrap_or_else(|_| (pending.lookup.unavailable(), u64::MAX));
         if let Answer::Spf(result) = answer
             && result != Spf::TempError
+            && resolver == self.resolvers.get()
         {
             let until = Instant::now() + RESULT_LIFE;
             let mut results = self.results.borrow_mut();

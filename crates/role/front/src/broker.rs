@@ -154,12 +154,15 @@ impl Broker {
     }
 
     fn put(&mut self, question: &Question<'_>, asked: (Asked, Topic)) -> bool {
+        let (asked, topic) = asked;
         let can_ask = self.connection.is_some() && self.waiting.len() <= WAITING_MAX;
-        if can_ask {
-            self.next = self.next.wrapping_add(1);
-            question.encode(self.next, &mut self.waiting);
-            let (asked, topic) = asked;
-            self.asked.insert(self.next, (asked, topic, Instant::now()));
+        match can_ask {
+            true => {
+                self.next = self.next.wrapping_add(1);
+                question.encode(self.next, &mut self.waiting);
+                self.asked.insert(self.next, (asked, topic, Instant::now()));
+            }
+            false => self.figures.unanswered(topic.kind()),
         }
         can_ask
     }

@@ -8,12 +8,12 @@ use vere_handoff::question::{Sender, Spf};
 use vere_handoff::session::STATE_OCTETS_MAX;
 use vere_process::refusals;
 use vere_screen::{Answer, Decision, Reason, Recipient, Step, Ticket};
-use vere_screening::{refusal, result};
+use vere_screening::{ascii_sender, refusal, result};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Answer as Reply, Question};
 use vere_units::Timestamp;
 
-use super::broker::{Answered, Asked, Told};
+use super::broker::{Answered, Told};
 use super::host::{Host, SERVICE, slot};
 use super::link::Link;
 use super::replies::{BUSY, LAST_WORDS};
@@ -84,14 +84,14 @@ impl Host {
         if let Ok(Some(decision)) = self.screen.said_helo(now, ticket, &helo) {
             return self.decided(ticket, decision);
         }
-        match self.screen.mail(now, ticket, sender) {
+        match self.screen.mail(now, ticket, &ascii_sender(sender)) {
             Ok(Step::Decided(decision)) => match decision {
                 Decision::Refuse(Reason::Access) => Err(Refusal::SenderRefused),
                 decision => self.decided(ticket, decision),
             },
             Ok(Step::Ask(questions)) => {
-                if questions.spf {
-                    self.ask_spf((ticket, questions.round), &helo, sender, now);
+                if let Some(guest) = self.guest(ticket) {
+                    guest.spf_round = questions.spf.then_some(questions.round);
                 }
                 Ok(())
             }
@@ -100,20 +100,24 @@ impl Host {
         }
     }
 
-    /// Asks for SPF, whose result a recipient waits for.
-    fn ask_spf(&mut self, asked: Asked, helo: &str, sender: &str, now: Timestamp) {
-        let (ticket, round) = asked;
-        let client = self.guest(ticket).map(|guest| guest.server.peer().address);
-        let Some(client) = client else {
-            return;
-        };
-        let question = Sender::new(client.ip(), helo, sender);
-        let is_asked = question.is_ok_and(|sender| self.broker.ask_spf(asked, sender));
-        if !is_asked {
-            let answer = Answer::Spf(result(Spf::TempError));
-            // No recipient waits yet.
-            let _ = self.screen.answered(now, ticket, round, answer);
+    /// Asks for SPF, once for a sender and with the first recipient: a client has one question at a time, however many senders it
+    /// names. Returns the decision that needs no answer.
+    fn ask_spf(&mut self, ticket: Ticket, now: Timestamp) -> Option<Decision> {
+        let guest = self.guest(ticket)?;
+        let round = guest.spf_round.take()?;
+        let client = guest.server.peer().address.ip();
+        let helo = guest.server.helo().map(ToString::to_string);
+        let sender = guest.server.mail_from();
+        let sender = sender.map(|mail| mail.reverse_path.as_str().to_owned());
+        let (helo, sender) = (helo.unwrap_or_default(), sender.unwrap_or_default());
+        let question = Sender::new(client, &helo, &sender);
+        let is_asked = question.is_ok_and(|sender| self.broker.ask_spf((ticket, round), sender));
+        if is_asked {
+            return None;
         }
+        let answer = Answer::Spf(result(Spf::TempError));
+        let decided = self.screen.answered(now, ticket, round, answer);
+        decided.ok().flatten()
     }
 
     /// Asks about a recipient. The answer comes later.
@@ -127,6 +131,9 @@ impl Host {
         match self.screen.recipient(now, ticket, address) {
             Ok(Step::Decided(decision)) => self.decided(ticket, decision),
             Ok(Step::Ask(questions)) => {
+                if let Some(decision) = self.ask_spf(ticket, now) {
+                    return self.decided(ticket, decision);
+                }
                 if let Some(guest) = self.guest(ticket) {
                     (guest.round, guest.refusal) = (questions.round, None);
                 }
@@ -176,7 +183,11 @@ impl Host {
         let answer = match (decision.reason(), known) {
             (
                 Some(
-                    Reason::RecipientUnknown | Reason::RecipientRefused | Reason::RecipientDeferred,
+                    Reason::RecipientUnknown
+                    | Reason::RecipientRefused
+                    | Reason::RecipientDeferred
+                    // The session ends behind the last of the refusals.
+                    | Reason::Refusals,
                 ),
                 Some(refusal),
             ) => Err(refusal),

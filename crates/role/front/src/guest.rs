@@ -32,6 +32,8 @@ pub(crate) struct Guest {
     pub(crate) asked: String,
     /// The time of the question.
     pub(crate) asked_at: Instant,
+    /// The round in which SPF has to be asked for, until a recipient comes.
+    pub(crate) spf_round: Option<u32>,
     /// The round of the question about it.
     pub(crate) round: u32,
     /// The broker's refusal of the recipient, while the decision waits for other answers.
@@ -66,6 +68,7 @@ impl Guest {
             is_closed: false,
             asked: String::new(),
             asked_at: Instant::now(),
+            spf_round: None,
             round: 0,
             refusal: None,
             is_greeted: false,

@@ -220,7 +220,9 @@ fn tune(resolver: &mut ResolverOpts, options: &ResolverOptions) {
 /// The name as a question, never completed by a search list.
 fn query_name(name: &str) -> Option<Name> {
     let parsed = if name.is_ascii() {
-        Name::from_ascii(name)
+        // Octets as they are: macros of SPF put local parts into names.
+        let name = name.strip_suffix('.').unwrap_or(name);
+        Name::from_labels(name.split('.').map(str::as_bytes))
     } else {
         Name::from_utf8(name)
     };
@@ -260,5 +262,32 @@ fn failed<T>(error: &NetError) -> Lookup<T> {
         NetError::Dns(DnsError::Nsec { .. }) => Lookup::Failed(LookupFailure::Bogus),
         NetError::Timeout => Lookup::Failed(LookupFailure::Timeout),
         other => Lookup::Failed(LookupFailure::Server(other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::query_name;
+
+    /// Macros of SPF (RFC 7208 section 7) put local parts and address literals into names.
+    #[test]
+    fn names_have_the_octets_of_their_text() {
+        for (name, first) in [
+            ("ann+tag.example", Some("ann+tag")),
+            ("srs0=x=y.example.", Some("srs0=x=y")),
+            ("a@b.example", Some("a@b")),
+            ("[192.0.2.1].example", Some("[192")),
+            (r"a\032.example", Some(r"a\032")),
+            ("-x.example", Some("-x")),
+            ("b\u{fc}cher.example", Some("xn--bcher-kva")),
+            ("", None),
+            (".", None),
+            ("a..example", None),
+        ] {
+            let asked = query_name(name);
+            let label = asked.as_ref().and_then(|name| name.iter().next());
+            assert_eq!(label, first.map(str::as_bytes), "{name}");
+        }
+        assert!(query_name(&"a".repeat(64)).is_none());
     }
 }

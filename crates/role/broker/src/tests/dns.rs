@@ -168,6 +168,32 @@ fn questions_that_wait_are_bounded() {
     });
 }
 
+#[test]
+fn one_network_does_not_take_the_places_of_all() {
+    let lookups = Lookups::new(zone());
+    let of = |client: &str, number: u32| {
+        let path = format!("a@{number}.example");
+        Lookup::from(Sender::new(client.parse().unwrap(), "mx.example", &path).unwrap())
+    };
+    for (near, far) in [
+        (["192.0.2.1", "192.0.2.254"], "192.0.3.1"),
+        (["2001:db8::1", "2001:db8::ffff:1"], "2001:db8:0:1::1"),
+    ] {
+        let mut pending = Vec::new();
+        for number in 0..lookups::SHARE_MAX {
+            let client = near[number as usize % 2];
+            pending.extend(lookups.ask(0, of(client, number)).err());
+        }
+        assert_eq!(pending.len() as u32, lookups::SHARE_MAX);
+        let more = lookups.ask(0, of(near[0], lookups::SHARE_MAX)).ok();
+        assert_eq!(more, Some(Answer::Spf(Spf::TempError)));
+        assert!(lookups.ask(0, of(far, 0)).is_err());
+        // An answered question leaves its place to the next.
+        pending.pop();
+        assert!(lookups.ask(0, of(near[1], lookups::SHARE_MAX)).is_err());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn results_of_spf_are_kept_for_a_while_and_failures_are_not() {
     let lookups = Rc::new(Lookups::new(zone()));
