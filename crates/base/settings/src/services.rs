@@ -20,7 +20,7 @@ pub struct Sendmail {
 pub struct Front {
     /// Processes that receive messages.
     pub workers: u32,
-    /// Sessions of a worker at once.
+    /// Sessions that wait at a worker.
     pub tasks_per_worker: u32,
     /// Sessions of a worker at once.
     pub sessions_at_once: u32,

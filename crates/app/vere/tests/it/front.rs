@@ -309,7 +309,7 @@ fn harvesters_are_turned_away() {
     session.command("MAIL FROM:<a@example.net>", "250");
     session.command("RCPT TO:<n1@example.org>", "550 5.1.1");
     session.command("RCPT TO:<n2@example.org>", "550 5.1.1");
-    session.command("RCPT TO:<n3@example.org>", "450 4.7.1");
+    session.command("RCPT TO:<n3@example.org>", "550 5.1.1");
     session.expect("421");
     let mut session = Session::greeted(system.smtp);
     session.command("MAIL FROM:<a@example.net>", "250");

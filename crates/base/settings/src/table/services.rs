@@ -22,7 +22,7 @@ sections! {
         fixed sessions_at_once: Integer(1, 10_000), Is("10000"),
             "Sessions that a worker has at once. Where all workers have so many, further clients are told to try again later.";
         fixed hand_over: Choice(&["trusted", "connected"]), Is("\"trusted\""),
-            "The time at which a worker gets a session: `trusted` with its first accepted recipient, `connected` at once. With `connected` and `sessions_at_once = 1` a process serves one connection at a time, as in servers without a front; the front's checks behind the greeting and STARTTLS are missing then. For comparison only.";
+            "The time at which a worker gets a session: `trusted` with its first accepted recipient, `connected` at once. With `connected` and `sessions_at_once = 1` a process serves one connection at a time, as in servers without a front; greylisting, the front's counts and STARTTLS are missing then. For comparison only.";
         fixed sessions_per_worker: Integer(1, 1_000_000_000), Is("10000"),
             "Sessions after which a worker ends and a fresh one takes its place.";
         fixed tls_threads: Integer(1, 256), Is("2"),
@@ -36,7 +36,7 @@ sections! {
         live refused_recipients_per_hour: Integer(0, 1_000_000), Is("100"),
             "Recipients of an address that may be refused within an hour, those that a worker refuses included; then its connections get 421. A /24 of IPv4 and a /64 of IPv6 have four times as many. 0 is no limit; none applies to `relay.networks`.";
         live allowed_networks: NetworkList, Is("[]"),
-            "Networks that are greeted at once and to which no limit of an address and no greylist applies, as to `relay.networks`; they may not relay for that. They count before `refused_networks`.";
+            "Networks that are greeted at once and to which no limit of an address, no SPF and no greylist applies, as to `relay.networks`; they may not relay for that. They count before `refused_networks`.";
         live refused_networks: NetworkList, Is("[]"),
             "Networks that get 554 in place of the greeting. They count before `relay.networks`.";
         live refused_helo: HeloPatterns, Is("[]"),

@@ -107,7 +107,7 @@ label! {
         Refused = "refused",
         /// Not now.
         Deferred = "deferred",
-        /// No answer: the connection to the broker was lost.
+        /// No answer: the broker is away, or has too many questions.
         Lost = "lost",
     }
 }
