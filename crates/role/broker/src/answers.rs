@@ -53,7 +53,7 @@ impl Answers {
         &self,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-        pending: &mut Vec<Box<Pending>>,
+        pending: &mut Vec<Pending>,
     ) -> Result<(), WireError> {
         // A change that was reported as done before these questions were read is seen by their answers.
         let revision = self.router.directory().store().revision();
@@ -61,7 +61,7 @@ impl Answers {
         while let Some(frame) = reader.frame()? {
             match self.answer(&frame)? {
                 Ok(answer) => answer.encode(frame.id, out),
-                Err(lookup) => pending.push(lookup),
+                Err(lookup) => pending.push(*lookup),
             }
         }
         Ok(())

@@ -219,7 +219,7 @@ impl Lookups {
     }
 
     /// Answers a question: in its turn, and in time.
-    pub(super) async fn answer(self: Rc<Self>, pending: Box<Pending>) -> (u64, Answer) {
+    pub(super) async fn answer(self: Rc<Self>, pending: Pending) -> (u64, Answer) {
         let asked = async {
             let _turn = self.running.acquire().await;
             let resolver = self.resolver.borrow().clone();

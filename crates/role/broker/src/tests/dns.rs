@@ -200,7 +200,7 @@ async fn results_of_spf_are_kept_for_a_while_and_failures_are_not() {
     let of = |path| Lookup::from(Sender::new([192, 0, 2, 1].into(), "mx.example", path).unwrap());
     let answer = async |path| {
         let pending = lookups.ask(7, of(path)).expect_err("unknown");
-        Rc::clone(&lookups).answer(pending).await
+        Rc::clone(&lookups).answer(*pending).await
     };
     let pass = Answer::Spf(Spf::Pass);
     assert_eq!(answer("a@example.org").await, (7, pass.clone()));
