@@ -97,7 +97,7 @@ struct Pair {
 struct End {
     stream: TcpStream,
     is_readable: bool,
-    /// What is on its way to this end.
+    /// Octets under way to this end of the connection.
     coming: Coming,
 }
 

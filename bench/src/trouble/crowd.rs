@@ -415,7 +415,7 @@ fn open(number: usize, script: &Script) -> io::Result<TcpStream> {
         setsockopt(&descriptor, sockopt::RcvBuf, &octets)?;
     }
     let place = u8::try_from(number % ADDRESSES).unwrap_or(u8::MAX);
-    // Each client has its /24, as strangers to each other.
+    // Unrelated clients come from different networks: every client has a /24 of its own.
     let own = SocketAddrV4::new(Ipv4Addr::new(127, place + 1, 1, 1), 0);
     bind(descriptor.as_raw_fd(), &SockaddrIn::from(own))?;
     let SocketAddr::V4(server) = script.address else {

@@ -26,7 +26,7 @@ pub(crate) struct Broker {
     reader: Reader,
     /// Questions that were not written yet.
     waiting: Vec<u8>,
-    /// Who asked, in which round, what, and when.
+    /// The session and round of each open question, its topic, and the time of the question.
     asked: HashMap<u64, (Asked, Topic, Instant)>,
     next: u64,
     figures: Figures,

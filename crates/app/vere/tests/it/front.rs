@@ -185,16 +185,20 @@ fn workers_that_are_killed_lose_nothing() {
     try_send(system.smtp, "the last").expect("it goes on");
 }
 
-/// Sessions that a dead worker has not begun go to another, and the client notices nothing.
 #[test]
 fn a_session_that_was_not_begun_goes_to_another_worker() {
     let system = System::start(&for_strangers().set("front.workers", "1"));
+    saved_from_a_dead_worker(&system, || Session::greeted(system.smtp));
+}
+
+/// Sessions that a dead worker has not begun go to another, and the client notices nothing. The system has one worker.
+pub(crate) fn saved_from_a_dead_worker(system: &System, greeted: impl Fn() -> Session) {
     let worker = wait_for("a worker", || system.role_pids("worker").first().copied());
     signal(worker, Signal::SIGSTOP);
-    let mut session = Session::greeted(system.smtp);
+    let mut session = greeted();
     session.command("MAIL FROM:<a@example.net>", "250");
     session.send(b"RCPT TO:<alice@example.org>\r\nDATA\r\n");
-    // The stopped worker has it in its queue.
+    // The stopped worker has the session in its queue.
     std::thread::sleep(Duration::from_millis(300));
     signal(worker, Signal::SIGKILL);
     session.expect("250 2.1.5");

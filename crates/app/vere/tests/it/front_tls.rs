@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::front::{cut_everywhere, for_strangers, say_in_two, try_send, without_rates};
+use crate::front::{
+    cut_everywhere, for_strangers, saved_from_a_dead_worker, say_in_two, try_send, without_rates,
+};
 use crate::harness::{
-    Authority, Files, Options, Session, System, assert_has, program, run, signal, unfold, wait_for,
+    Authority, Files, Options, Session, System, assert_has, program, run, unfold, wait_for,
     wait_until,
 };
 
@@ -202,23 +204,15 @@ fn a_worker_that_dies_says_421_within_tls() {
     assert_eq!(session.rest(), "");
 }
 
-/// A session that a dead worker has not begun goes to another one, encrypted or not.
 #[test]
 fn an_encrypted_session_that_was_not_begun_goes_to_another_worker() {
     let setup = Setup::new();
     let system = System::start(&setup.options().set("front.workers", "1"));
-    let worker = wait_for("a worker", || system.role_pids("worker").first().copied());
-    signal(worker, Signal::SIGSTOP);
-    let mut session = setup.secured(&system);
-    session.command("EHLO client.example.net", "250");
-    session.command("MAIL FROM:<a@example.net>", "250");
-    session.send(b"RCPT TO:<alice@example.org>\r\nDATA\r\n");
-    std::thread::sleep(Duration::from_millis(300));
-    signal(worker, Signal::SIGKILL);
-    session.expect("250 2.1.5");
-    session.expect("354");
-    session.send(b"Subject: saved\r\n\r\n.\r\n");
-    session.expect("250 2.0.0");
+    saved_from_a_dead_worker(&system, || {
+        let mut session = setup.secured(&system);
+        session.command("EHLO client.example.net", "250");
+        session
+    });
 }
 
 /// Clients that hold still amid the handshake hold nobody else, and are gone in the end with their descriptors.

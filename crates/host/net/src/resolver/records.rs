@@ -1,4 +1,4 @@
-//! Records of one type of a name, as they are, for questions that have no meaning of their own here.
+//! Records of one name and type without interpretation: SPF and lists of clients read the records themselves.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -73,7 +73,7 @@ impl<S> Side<S> {
     }
 }
 
-/// Whether anything was done, in one of the steps.
+/// Whether a step moved octets or changed the state of the connection.
 type Progress = io::Result<bool>;
 
 impl Session {
