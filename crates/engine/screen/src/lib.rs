@@ -21,6 +21,9 @@
 //! address and network, 40 and the index for each entry of the greylist. No event searches a table, but rules
 //! of access are compared one by one. An operation on the timers costs the same for any number of connections.
 //!
+//! A host with several threads has an engine for each, and gives each client to the engine that [`Partition`] says: all clients of a
+//! network have the same one, so that the counts of address and network need nothing of the others.
+//!
 //! Not covered: content, DKIM and DMARC, the queries themselves, replies as text.
 //!
 //! ```
@@ -55,6 +58,7 @@ mod decision;
 mod dialogue;
 mod greylist;
 mod judge;
+mod partition;
 mod place;
 mod question;
 mod rate;
@@ -69,7 +73,8 @@ mod wheel;
 pub use access::{Access, Rule, Subject, access};
 pub use decision::{Decision, Reason, TurnedAway};
 pub use dialogue::Step;
-pub use greylist::snapshot::SnapshotError;
+pub use greylist::snapshot::{GreylistSnapshot, SnapshotError};
+pub use partition::{Part, Partition};
 pub use place::Network;
 pub use question::{Answer, Listing, Questions, Recipient, Spf};
 pub use rate::Rate;

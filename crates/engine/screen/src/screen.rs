@@ -10,7 +10,8 @@ use crate::connection::{Connection, End, Phase};
 use crate::crowd::Crowd;
 use crate::decision::{Decision, Reason, TurnedAway};
 use crate::greylist::Greylist;
-use crate::greylist::snapshot::SnapshotError;
+use crate::greylist::snapshot::GreylistSnapshot;
+use crate::partition::Part;
 use crate::place::Place;
 use crate::question::Spf;
 use crate::secret::Secret;
@@ -99,6 +100,12 @@ impl Screen {
     /// until its next event.
     pub fn set_terms(&mut self, terms: Terms) {
         self.terms = terms;
+    }
+
+    /// Changes the number of connections that may be open, until the next change of the terms: several engines may share one bound.
+    /// The tables keep the sizes that they were made with.
+    pub const fn set_connections_max(&mut self, connections_max: u32) {
+        self.terms.limits.connections_max = connections_max;
     }
 
     /// Admits a new connection or turns it away. A connection that is turned away is in no table.
@@ -348,15 +355,10 @@ impl Screen {
         self.greylist.export(&self.secret)
     }
 
-    /// Replaces the greylist by a snapshot, of which a smaller table keeps the newest entries.
-    ///
-    /// # Errors
-    ///
-    /// [`SnapshotError`]; the greylist is as before.
-    pub fn import_greylist(&mut self, octets: &[u8]) -> Result<(), SnapshotError> {
+    /// Replaces the greylist by the entries of this part in snapshots, of which a smaller table keeps the newest.
+    pub fn restore_greylist(&mut self, snapshots: &[GreylistSnapshot], part: Part) {
         // A reload may switch on greylisting later.
         let greylisting = self.terms.greylisting.clone().unwrap_or_default();
-        self.greylist = Greylist::import(octets, &self.secret, greylisting.entries)?;
-        Ok(())
+        self.greylist = Greylist::of_snapshots(snapshots, part, greylisting.entries);
     }
 }

@@ -2,8 +2,12 @@
 
 use crate::place::Place;
 
-/// A key of the greylist: 128 bits of a hash.
+/// A key of the greylist: 32 bits of the hash of the client's network, so that an entry tells its [`Part`](crate::Part), then 96
+/// bits of the hash of all that the entry stands for.
 pub(crate) type Mark = [u8; 16];
+
+/// Octets of a mark that the client's network decides alone.
+pub(crate) const NETWORK_OCTETS: usize = 4;
 
 /// The first octet of the hashed text, so that hashes for different purposes never meet.
 mod purpose {
@@ -42,10 +46,12 @@ impl Secret {
     /// The mark of a client's network, the mark of a sender, and a recipient, in which letter case does not count.
     pub(crate) fn triplet(&self, network: Place, sender: &Mark, recipient: &str) -> Mark {
         let recipient = recipient.to_ascii_lowercase();
-        first_mark(&self.hash(
+        let mut mark = first_mark(&self.hash(
             purpose::TRIPLET,
             &[&network.0, sender, recipient.as_bytes()],
-        ))
+        ));
+        mark[..NETWORK_OCTETS].copy_from_slice(&self.client(network)[..NETWORK_OCTETS]);
+        mark
     }
 
     /// The mark of a client's network.
@@ -107,6 +113,8 @@ mod tests {
             triplet,
             one.triplet(place, &one.sender(""), "c@example.org")
         );
+        assert_eq!(triplet[..4], one.client(place)[..4]);
+        assert_ne!(triplet[4..], one.client(place)[4..]);
     }
 
     #[test]

@@ -18,6 +18,8 @@ mod model;
 
 const START: u64 = 1_800_000_000_000;
 
+const SECRET: [u8; 32] = [42; 32];
+
 /// An engine with a clock of its own.
 struct Bench {
     screen: Screen,
@@ -27,7 +29,7 @@ struct Bench {
 impl Bench {
     fn new(terms: Terms) -> Self {
         Self {
-            screen: Screen::new(terms, [42; 32]),
+            screen: Screen::new(terms, SECRET),
             now: Timestamp::from_millis(START),
         }
     }

@@ -1,60 +1,194 @@
 //! The greylist on disk, so that a restart puts nobody off a second time. A list that is lost costs a delay, and nothing else.
+//!
+//! Each loop has a file. The loops divide all files anew at the start, since there may have been another number of loops.
 
 use std::fs;
 use std::io;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use vere_process::secret;
-use vere_screen::{Screen, Terms};
+use vere_screen::{GreylistSnapshot, Partition, Screen, Terms};
 use vere_settings::Settings;
 
-/// Names of the files in the folder of the front: the list, the list as it is written, the key of its entries.
-const LIST: &str = "greylist";
-const NEW: &str = "greylist.new";
+/// Names in the directory of the front: the list of a loop has the loop's number behind the dot.
+const LIST: &str = "greylist.";
+/// The ending of a list as it is written.
+const NEW: &str = ".new";
+/// The key of the entries. The partition has the same key, so that a network keeps its loop.
 const KEY: &str = "greylist.key";
 
-/// Makes the engine with the list that was kept. Without the key or the list the engine begins with none.
-pub(crate) fn screen(settings: &Settings, terms: Terms) -> Screen {
+/// Makes an engine for each loop, with its part of the lists that were kept, and the partition of the networks. Without the key or
+/// the lists the engines begin with none.
+pub(crate) fn screens(
+    settings: &Settings,
+    terms: &Terms,
+    loops: NonZeroU32,
+) -> (Partition, Vec<Screen>) {
     let folder = settings.front_directory();
     let key = secret::load_or_make(&folder.join(KEY));
     let key = key.map(|key| *key.expose()).unwrap_or_else(|error| {
         tracing::warn!(%error, "the greylist begins anew");
         secret::random()
     });
-    let mut screen = Screen::new(terms, key);
-    let path = folder.join(LIST);
-    match read(&path) {
-        Ok(Some(octets)) => {
-            if let Err(error) = screen.import_greylist(&octets) {
-                tracing::warn!(%error, path = %path.display(), "the greylist begins anew");
+    let partition = Partition::new(key, loops);
+    let found = lists(&folder).unwrap_or_else(|error| {
+        tracing::warn!(%error, path = %folder.display(), "the greylist begins anew");
+        Vec::new()
+    });
+    let snapshots: Vec<_> = found
+        .iter()
+        .filter_map(|(_, path)| read(path, key))
+        .collect();
+    let of_part = |part| {
+        let mut screen = Screen::new(terms.clone(), key);
+        screen.restore_greylist(&snapshots, part);
+        screen
+    };
+    let screens: Vec<Screen> = partition.parts().map(of_part).collect();
+    let is_foreign = |(number, _): &&(usize, PathBuf)| *number >= screens.len();
+    let mut foreign = found.iter().filter(is_foreign).peekable();
+    // The entries stand in a list of this number of loops before their old list goes.
+    if foreign.peek().is_some() && (0..).zip(&screens).all(|(at, one)| keep(settings, at, one)) {
+        for (_, path) in foreign {
+            if let Err(error) = fs::remove_file(path) {
+                tracing::warn!(%error, path = %path.display(), "an old greylist cannot be removed");
             }
         }
-        Ok(None) => {}
-        Err(error) => tracing::warn!(%error, path = %path.display(), "the greylist begins anew"),
     }
-    screen
+    (partition, screens)
 }
 
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        read => read.map(Some),
+/// The lists in the directory, with the numbers of their loops.
+fn lists(folder: &Path) -> io::Result<Vec<(usize, PathBuf)>> {
+    let mut lists = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(LIST));
+        if let Some(number) = number.and_then(|number| number.parse().ok()) {
+            lists.push((number, entry.path()));
+        }
     }
+    Ok(lists)
 }
 
-/// Writes the list, if there is one.
-pub(crate) fn keep(settings: &Settings, screen: &Screen) {
+fn read(path: &Path, key: [u8; 32]) -> Option<GreylistSnapshot> {
+    let snapshot = fs::read(path)
+        .and_then(|octets| GreylistSnapshot::read(&octets, key).map_err(io::Error::other));
+    if let Err(error) = &snapshot {
+        tracing::warn!(%error, path = %path.display(), "entries of the greylist are lost");
+    }
+    snapshot.ok()
+}
+
+/// Writes the list of a loop, and returns whether the list is there. Without greylisting nothing is written.
+pub(crate) fn keep(settings: &Settings, number: usize, screen: &Screen) -> bool {
     if settings
         .front
         .as_ref()
         .is_none_or(|front| front.greylist_delay.is_none())
     {
-        return;
+        return false;
     }
     let folder = settings.front_directory();
-    let (new, list): (PathBuf, PathBuf) = (folder.join(NEW), folder.join(LIST));
+    let list = folder.join(format!("{LIST}{number}"));
+    let new = folder.join(format!("{LIST}{number}{NEW}"));
     let written = fs::write(&new, screen.export_greylist()).and_then(|()| fs::rename(&new, &list));
-    if let Err(error) = written {
+    if let Err(error) = &written {
         tracing::warn!(%error, path = %list.display(), "the greylist cannot be kept");
+    }
+    written.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use vere_screen::{Answer, Recipient, Step};
+    use vere_units::Timestamp;
+
+    use super::*;
+    use crate::terms::terms;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+    fn settings(data: &Path) -> Settings {
+        let text = format!(
+            "version = 1\nhostname = \"mx.example.org\"\ndata = \"{}\"\n[front]\nbanner_delay = \"0s\"\n\
+             greylist = \"on\"\n",
+            data.display()
+        );
+        Settings::parse(&text, "vere.toml").unwrap()
+    }
+
+    fn screens(settings: &Settings, loops: u32) -> (Partition, Vec<Screen>) {
+        let terms = terms(settings, settings.front.as_ref().unwrap());
+        super::screens(settings, &terms, NonZeroU32::new(loops).unwrap())
+    }
+
+    /// An attempt of a client, which is put off.
+    fn attempt(screen: &mut Screen, client: &str) {
+        let ticket = screen.arrive(NOW, client.parse().unwrap()).unwrap().ticket;
+        screen.said_helo(NOW, ticket, "mx.example.net").unwrap();
+        screen.mail(NOW, ticket, "a@example.net").unwrap();
+        let Step::Ask(questions) = screen.recipient(NOW, ticket, "b@example.org").unwrap() else {
+            panic!("no question");
+        };
+        let answer = Answer::Recipient(Recipient::Accepted);
+        screen
+            .answered(NOW, ticket, questions.round, answer)
+            .unwrap();
+        screen.left(ticket).unwrap();
+    }
+
+    fn names(settings: &Settings) -> Vec<String> {
+        let files = fs::read_dir(settings.front_directory()).unwrap();
+        let mut names: Vec<_> = files
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn another_number_of_loops_keeps_every_entry() {
+        let data = tempfile::tempdir().unwrap();
+        let settings = settings(data.path());
+        fs::create_dir(settings.front_directory()).unwrap();
+        let (partition, mut first) = screens(&settings, 3);
+        for network in 0..100 {
+            let client = format!("198.51.{network}.7");
+            attempt(
+                &mut first[partition.part_of(client.parse().unwrap())],
+                &client,
+            );
+        }
+        for (number, screen) in (0..).zip(&first) {
+            assert!(keep(&settings, number, screen));
+        }
+        for loops in [3, 2, 1, 4] {
+            let (_, again) = screens(&settings, loops);
+            let entries: Vec<_> = again.iter().map(|screen| screen.remembered().2).collect();
+            assert_eq!(entries.iter().sum::<usize>(), 100, "{entries:?}");
+            for (number, screen) in (0..).zip(&again) {
+                assert!(keep(&settings, number, screen));
+            }
+            let lists = (0..loops).map(|number| format!("{LIST}{number}"));
+            let expected: Vec<_> = lists.chain([KEY.to_owned()]).collect();
+            assert_eq!(names(&settings), expected);
+        }
+    }
+
+    /// A damaged list costs its entries, not the start.
+    #[test]
+    fn damaged_lists_and_other_files_are_left_alone() {
+        let data = tempfile::tempdir().unwrap();
+        let settings = settings(data.path());
+        fs::create_dir(settings.front_directory()).unwrap();
+        for name in ["greylist.0", "greylist.new", "greylist.1.new", "broker"] {
+            fs::write(settings.front_directory().join(name), "damaged").unwrap();
+        }
+        let (_, screens) = screens(&settings, 1);
+        assert_eq!(screens[0].remembered().2, 0);
+        assert_eq!(names(&settings).len(), 5);
     }
 }

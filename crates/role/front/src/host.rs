@@ -1,6 +1,7 @@
 //! The loop: sockets on one side, the screen and the machines of SMTP on the other.
 
 use std::io::{self, Write as _};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -104,10 +105,13 @@ impl Host {
             waiting: front.tasks_per_worker,
             sessions: front.sessions_at_once,
         };
+        let terms = terms(&settings, front);
+        let (_, mut screens) = greylist::screens(&settings, &terms, NonZeroU32::MIN);
+        let screen = screens.pop().ok_or(io::ErrorKind::NotFound)?;
         let path = settings.workers_socket();
         let workers = Workers::new(&path, WORKERS, room, poll.registry(), figures.clone())?;
         let host = Self {
-            screen: greylist::screen(&settings, terms(&settings, front)),
+            screen,
             config: Arc::new(smtp::at_port_25(&settings, front)),
             broker: Broker::new(settings.broker_socket(), BROKER, figures.clone()),
             gateway: Gateway::new(settings.intake_socket(), GATEWAY),
@@ -170,7 +174,7 @@ impl Host {
             }
             if kept.elapsed() >= KEEP {
                 kept = Instant::now();
-                greylist::keep(&self.settings, &self.screen);
+                greylist::keep(&self.settings, 0, &self.screen);
             }
             if self.orders.stop.load(Ordering::Acquire) {
                 let by = *stop_by.get_or_insert_with(|| {
@@ -180,7 +184,7 @@ impl Host {
                 // The last replies may be with the threads of TLS.
                 let is_quiet = self.workers.sessions() == 0 && self.tls.open() == 0;
                 if is_quiet || Instant::now() >= by {
-                    greylist::keep(&self.settings, &self.screen);
+                    greylist::keep(&self.settings, 0, &self.screen);
                     return Ok(());
                 }
             }

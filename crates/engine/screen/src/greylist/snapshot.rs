@@ -5,7 +5,7 @@
 //! | offset | octets | content |
 //! |---|---|---|
 //! | 0 | 4 | `VGRY` |
-//! | 4 | 2 | version, 1 |
+//! | 4 | 2 | version, 2 |
 //! | 6 | 2 | zero |
 //! | 8 | 4 | number n of entries |
 //! | 12 | 8 | check of the secret: another secret cannot read the marks |
@@ -16,20 +16,24 @@
 //!
 //! | offset | octets | content |
 //! |---|---|---|
-//! | 0 | 16 | mark of the triplet or client |
+//! | 0 | 4 | hash of the client's network |
+//! | 4 | 12 | hash of the triplet or client |
 //! | 16 | 8 | milliseconds since 1970: first attempt if it waits, else last pass |
 //! | 24 | 4 | passes; 0: the triplet waits |
 //!
 //! Entries that wait come first. Both parts are in the order in which the entries make room. No mark comes twice.
 
+use std::collections::{HashMap, HashSet};
+
 use vere_checksum::crc32c;
 use vere_units::Timestamp;
 
 use super::{Entry, Greylist};
+use crate::partition::Part;
 use crate::secret::{Mark, Secret};
 
 const MAGIC: [u8; 4] = *b"VGRY";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Octets before the entries.
 const HEAD: usize = 20;
 /// Octets of an entry.
@@ -43,8 +47,8 @@ pub enum SnapshotError {
     /// The octets are no snapshot of a greylist.
     #[error("not a snapshot of a greylist")]
     NotASnapshot,
-    /// The snapshot is of a later version of the program.
-    #[error("expected a snapshot of version 1; found version {0}")]
+    /// The snapshot is of another version of the program.
+    #[error("expected a snapshot of version 2; found version {0}")]
     Version(u16),
     /// The length does not fit the number of entries, or the checksum does not fit the octets.
     #[error("the snapshot is damaged")]
@@ -76,24 +80,59 @@ impl Greylist {
         out
     }
 
-    /// Reads a snapshot into a table of `entries_max`, which keeps the newest entries.
-    pub(crate) fn import(
-        octets: &[u8],
-        secret: &Secret,
+    /// Makes a table of `entries_max` with the entries of `part`, of which a table without room keeps the newest. Of a mark that
+    /// several snapshots have, the newest entry counts.
+    pub(crate) fn of_snapshots(
+        snapshots: &[GreylistSnapshot],
+        part: Part,
         entries_max: u32,
-    ) -> Result<Self, SnapshotError> {
-        let entries = checked(octets, secret)?;
+    ) -> Self {
+        let own = |entry: &&Entry| part.has(&entry.mark);
+        let all = || snapshots.iter().flat_map(|one| one.0.iter().filter(own));
+        let mut entries: Vec<Entry> = all().copied().collect();
+        if snapshots.len() > 1 {
+            let mut newest: HashMap<Mark, Entry> = HashMap::new();
+            for entry in &entries {
+                let kept = newest.entry(entry.mark).or_insert(*entry);
+                if (entry.since, entry.passes) > (kept.since, kept.passes) {
+                    *kept = *entry;
+                }
+            }
+            entries = newest.into_values().collect();
+            entries.sort_unstable_by_key(|entry| (entry.passes > 0, entry.since, entry.mark));
+        }
         let mut greylist = Self::new();
+        for entry in entries {
+            greylist.add(entry, entries_max);
+        }
+        greylist
+    }
+}
+
+/// A snapshot that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GreylistSnapshot(Vec<Entry>);
+
+impl GreylistSnapshot {
+    /// Reads the octets that [`Screen::export_greylist`](crate::Screen::export_greylist) has written with the same secret.
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError`]
+    pub fn read(octets: &[u8], secret: [u8; 32]) -> Result<Self, SnapshotError> {
+        let octets = checked(octets, &Secret::new(secret))?;
+        let mut entries = Vec::with_capacity(octets.len() / ENTRY);
+        let mut marks = HashSet::with_capacity(octets.len() / ENTRY);
         let mut passed = false;
-        for (number, octets) in (0..).zip(entries.chunks_exact(ENTRY)) {
+        for (number, octets) in (0..).zip(octets.chunks_exact(ENTRY)) {
             let entry = read(octets);
-            if greylist.find(&entry.mark).is_some() || passed && entry.passes == 0 {
+            if !marks.insert(entry.mark) || passed && entry.passes == 0 {
                 return Err(SnapshotError::Entry(number));
             }
             passed = entry.passes > 0;
-            greylist.add(entry, entries_max);
+            entries.push(entry);
         }
-        Ok(greylist)
+        Ok(Self(entries))
     }
 }
 

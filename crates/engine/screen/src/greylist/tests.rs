@@ -1,11 +1,14 @@
+use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::snapshot::SnapshotError;
+use super::snapshot::{GreylistSnapshot, SnapshotError};
 use super::*;
+use crate::partition::{Part, Partition};
 use crate::secret::Secret;
 
 const CLIENT: Mark = [0xC1; 16];
-const SECRET: Secret = Secret::new([9; 32]);
+const SECRET_OCTETS: [u8; 32] = [9; 32];
+const SECRET: Secret = Secret::new(SECRET_OCTETS);
 
 fn terms() -> Greylisting {
     Greylisting {
@@ -179,7 +182,7 @@ fn the_octets_of_a_snapshot_are_fixed() {
     let entry = |mark: &str, since: &str, passes: &str| mark.repeat(16) + since + passes;
     let expected = [
         "56475259".to_owned(),
-        "0100".to_owned(),
+        "0200".to_owned(),
         "0000".to_owned(),
         "04000000".to_owned(),
         "0cdaf9eb4a4e7ad2".to_owned(),
@@ -187,7 +190,7 @@ fn the_octets_of_a_snapshot_are_fixed() {
         entry("03", "d0575c18a3010000", "00000000"),
         entry("01", "e07e5c18a3010000", "01000000"),
         entry("c1", "e07e5c18a3010000", "01000000"),
-        "b69aa296".to_owned(),
+        "50c9152c".to_owned(),
     ];
     assert_eq!(hex, expected.concat());
 }
@@ -196,44 +199,43 @@ fn the_octets_of_a_snapshot_are_fixed() {
 fn a_snapshot_comes_back_in_its_order() {
     let table = sample();
     let octets = table.0.export(&SECRET);
-    let back = Greylist::import(&octets, &SECRET, 8).unwrap();
+    let back = import(&octets, 8).unwrap();
     assert!(back.iter().eq(table.0.iter()));
     assert_eq!(back.export(&SECRET), octets);
     let mut back = Table(back, terms());
     assert!(back.try_at(at(13), 1));
     assert!(back.try_at(at(13), 2), "waited long enough");
-    let small = Greylist::import(&octets, &SECRET, 3).unwrap();
+    let small = import(&octets, 3).unwrap();
     assert_eq!(Table(small, terms()).marks(), [3, 1, 0xC1]);
     let empty = Greylist::new().export(&SECRET);
-    assert_eq!(Greylist::import(&empty, &SECRET, 3).unwrap().len(), 0);
+    assert_eq!(import(&empty, 3).unwrap().len(), 0);
 }
 
 #[test]
 fn damage_is_found() {
     let octets = sample().0.export(&SECRET);
     for length in 0..octets.len() {
-        assert!(Greylist::import(&octets[..length], &SECRET, 8).is_err());
+        assert!(read(&octets[..length]).is_err());
     }
     for bit in 0..octets.len() * 8 {
         let mut damaged = octets.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        assert!(Greylist::import(&damaged, &SECRET, 8).is_err(), "bit {bit}");
+        assert!(read(&damaged).is_err(), "bit {bit}");
     }
     let mut longer = octets.clone();
     longer.push(0);
-    assert_eq!(import(&longer), Err(SnapshotError::Damaged));
-    assert_eq!(import(&octets[..19]), Err(SnapshotError::NotASnapshot));
-    assert_eq!(import(&octets[..23]), Err(SnapshotError::Damaged));
+    assert_eq!(read(&longer), Err(SnapshotError::Damaged));
+    assert_eq!(read(&octets[..19]), Err(SnapshotError::NotASnapshot));
+    assert_eq!(read(&octets[..23]), Err(SnapshotError::Damaged));
     let mut later = octets.clone();
-    later[4] = 2;
-    assert_eq!(import(&later), Err(SnapshotError::Version(2)));
-    let other = Greylist::import(&octets, &Secret::new([8; 32]), 8);
+    later[4] = 3;
+    assert_eq!(read(&later), Err(SnapshotError::Version(3)));
+    let other = GreylistSnapshot::read(&octets, [8; 32]);
     assert_eq!(other.unwrap_err(), SnapshotError::OtherSecret);
 }
 
-/// Imports; only the error is of interest.
-fn import(octets: &[u8]) -> Result<(), SnapshotError> {
-    Greylist::import(octets, &SECRET, 8).map(drop)
+fn read(octets: &[u8]) -> Result<(), SnapshotError> {
+    GreylistSnapshot::read(octets, SECRET_OCTETS).map(drop)
 }
 
 /// The sample with changed entries or head and a right checksum.
@@ -249,11 +251,78 @@ fn changed(change: impl FnOnce(&mut [u8])) -> Vec<u8> {
 #[test]
 fn snapshots_that_no_export_writes_are_refused() {
     let twice = changed(|octets| octets.copy_within(20..36, 48));
-    assert_eq!(import(&twice), Err(SnapshotError::Entry(1)));
+    assert_eq!(read(&twice), Err(SnapshotError::Entry(1)));
     let order = changed(|octets| octets[20 + 24] = 1);
-    assert_eq!(import(&order), Err(SnapshotError::Entry(1)));
+    assert_eq!(read(&order), Err(SnapshotError::Entry(1)));
     let reserved = changed(|octets| octets[6] = 1);
-    assert_eq!(import(&reserved), Err(SnapshotError::Damaged));
+    assert_eq!(read(&reserved), Err(SnapshotError::Damaged));
     let count = changed(|octets| octets[8] = 3);
-    assert_eq!(import(&count), Err(SnapshotError::Damaged));
+    assert_eq!(read(&count), Err(SnapshotError::Damaged));
+}
+
+fn import(octets: &[u8], entries_max: u32) -> Result<Greylist, SnapshotError> {
+    let snapshot = GreylistSnapshot::read(octets, SECRET_OCTETS)?;
+    Ok(Greylist::of_snapshots(&[snapshot], whole(), entries_max))
+}
+
+fn whole() -> Part {
+    parts(1).next().unwrap()
+}
+
+fn parts(number: u32) -> impl Iterator<Item = Part> {
+    Partition::new(SECRET_OCTETS, NonZeroU32::new(number).unwrap()).parts()
+}
+
+/// Lists of any number of engines are divided among any other number, and nothing is lost or comes twice.
+#[test]
+fn lists_are_divided_anew() {
+    let mut table = Table::new();
+    table.1.entries = 1_000;
+    table.1.known_after = 0;
+    for number in 0..60 {
+        table.try_at(at(u64::from(number)), number);
+    }
+    for number in 0..60 {
+        assert!(table.try_at(at(60 + u64::from(number)), number));
+    }
+    for number in 60..200 {
+        table.try_at(at(120 + u64::from(number)), number);
+    }
+    let all = |lists: &[Greylist]| {
+        let mut all: Vec<Entry> = lists.iter().flat_map(|one| one.iter().copied()).collect();
+        all.sort_by_key(|entry| entry.mark);
+        all
+    };
+    let mut lists = vec![table.0];
+    let before = all(&lists);
+    for number in [3, 2, 5, 5, 1] {
+        let octets = lists.iter().map(|list| list.export(&SECRET));
+        let snapshots: Vec<GreylistSnapshot> = octets
+            .map(|octets| GreylistSnapshot::read(&octets, SECRET_OCTETS).unwrap())
+            .collect();
+        let of = |part| Greylist::of_snapshots(&snapshots, part, 1_000);
+        lists = parts(number).map(of).collect();
+        assert_eq!(all(&lists), before, "{number}");
+        for list in &lists {
+            let kept: Vec<_> = list
+                .iter()
+                .map(|entry| (entry.passes > 0, entry.since))
+                .collect();
+            assert!(kept.is_sorted());
+        }
+        assert!(number == 1 || lists.iter().filter(|list| list.len() > 0).count() > 1);
+    }
+}
+
+/// A crash amid the division may leave an entry in two lists.
+#[test]
+fn the_newest_of_two_entries_counts() {
+    let older = sample();
+    let octets = older.0.export(&SECRET);
+    let mut newer = Table(import(&octets, 8).unwrap(), terms());
+    assert!(newer.try_at(at(13), 2));
+    let snapshots = [newer.0.export(&SECRET), octets]
+        .map(|octets| GreylistSnapshot::read(&octets, SECRET_OCTETS).unwrap());
+    let both = Greylist::of_snapshots(&snapshots, whole(), 8);
+    assert_eq!(both.export(&SECRET), newer.0.export(&SECRET));
 }

@@ -42,13 +42,19 @@ fn open_connections_are_limited_in_all_per_address_and_per_network() {
         Reason::ConnectionsInAll
     );
     bench.screen.left(first).unwrap();
+    bench.screen.set_connections_max(4);
+    assert_eq!(
+        turned_away(&mut bench, "192.0.2.1"),
+        Reason::ConnectionsInAll
+    );
+    bench.screen.set_connections_max(5);
     bench.ticket("192.0.2.1");
     assert_eq!(bench.screen.open(), 5);
     let tally = bench.screen.take_tally();
-    assert_eq!((tally.arrived, tally.trusted), (9, 0));
+    assert_eq!((tally.arrived, tally.trusted), (10, 0));
     assert_eq!(tally.turned_away(Reason::ConnectionsOfAddress), 1);
     assert_eq!(tally.turned_away(Reason::ConnectionsOfNetwork), 1);
-    assert_eq!(tally.turned_away(Reason::ConnectionsInAll), 1);
+    assert_eq!(tally.turned_away(Reason::ConnectionsInAll), 2);
     assert_eq!(bench.screen.take_tally().arrived, 0);
 }
 

@@ -1,11 +1,13 @@
 //! Questions, answers and decisions about recipients.
 
+use std::num::NonZeroU32;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Greylisting, ListPolicy, Listing, Reason, Spf, SpfPolicy, StaleTicket, Treatment,
-    WhenUnavailable,
+    GreylistSnapshot, Greylisting, ListPolicy, Listing, Partition, Reason, Spf, SpfPolicy,
+    StaleTicket, Treatment, WhenUnavailable,
 };
 
 const LISTED: &[Listing] = &[
@@ -385,8 +387,10 @@ fn the_greylist_survives_a_restart() {
                 terms(now);
             }
         });
-        after.screen.import_greylist(&octets).unwrap();
-        let damaged = after.screen.import_greylist(&octets[1..]);
+        let snapshot = GreylistSnapshot::read(&octets, SECRET).unwrap();
+        let whole = Partition::new(SECRET, NonZeroU32::MIN).parts().next();
+        after.screen.restore_greylist(&[snapshot], whole.unwrap());
+        let damaged = GreylistSnapshot::read(&octets[1..], SECRET);
         assert_eq!(damaged, Err(crate::SnapshotError::NotASnapshot));
         assert_eq!(after.screen.remembered().2, 1);
         assert_eq!(after.screen.export_greylist(), octets);
