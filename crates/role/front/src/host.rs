@@ -106,6 +106,8 @@ impl Host {
             sessions: front.sessions_at_once,
         };
         let terms = terms(&settings, front);
+        let mut tls = Tls::start(&settings, front, &[Arc::clone(&waker)])?;
+        let tls = tls.pop().ok_or(io::ErrorKind::NotFound)?;
         let (_, mut screens) = greylist::screens(&settings, &terms, NonZeroU32::MIN);
         let screen = screens.pop().ok_or(io::ErrorKind::NotFound)?;
         let path = settings.workers_socket();
@@ -115,7 +117,7 @@ impl Host {
             config: Arc::new(smtp::at_port_25(&settings, front)),
             broker: Broker::new(settings.broker_socket(), BROKER, figures.clone()),
             gateway: Gateway::new(settings.intake_socket(), GATEWAY),
-            tls: Tls::start(&settings, front, Arc::clone(&waker))?,
+            tls,
             figures,
             poll,
             orders,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use mio::Waker;
 use mio::net::{TcpStream, UnixStream};
 use vere_net::tls::{
-    Job, ProxyOptions, RemoteCertificates, Secured, TlsInfo as Handshake, TlsProxy,
+    Job, JobName, ProxyOptions, RemoteCertificates, Secured, TlsInfo as Handshake, TlsProxy,
 };
 use vere_process::signer::SignerClient;
 use vere_screen::Ticket;
@@ -22,68 +22,93 @@ use vere_smtp::server::TlsInfo;
 const CALL: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(2);
 
-/// The threads and the certificates.
+/// The threads and the certificates, for all loops.
 #[derive(Debug)]
-pub(crate) struct Tls {
+struct Threads {
     proxy: TlsProxy,
     certificates: Arc<RemoteCertificates>,
     /// The signer has answered.
-    is_told: Arc<AtomicBool>,
+    is_told: AtomicBool,
+}
+
+/// What a loop knows of the threads.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    threads: Arc<Threads>,
+    /// The number of the loop.
+    number: usize,
     done: Receiver<(u64, Handshake)>,
 }
 
 impl Tls {
-    /// Starts the threads. `waker` wakes the loop when a handshake is done.
+    /// Starts the threads for the loops with these wakers; a loop is woken when a handshake of its client is done.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub(crate) fn start(settings: &Settings, front: &Front, waker: Arc<Waker>) -> io::Result<Self> {
+    pub(crate) fn start(
+        settings: &Settings,
+        front: &Front,
+        wakers: &[Arc<Waker>],
+    ) -> io::Result<Vec<Self>> {
         let signer = Arc::new(SignerClient::new(&settings.signer_socket()));
         let certificates = Arc::new(RemoteCertificates::new(signer.clone()));
-        let is_told = Arc::new(AtomicBool::new(false));
-        let (tell, done) = channel();
-        let secured: Secured = Arc::new(move |number, info| {
-            // Without a receiver the front is at an end.
-            let _ = tell.send((number, info));
-            let _ = waker.wake();
+        let (mut homes, mut receivers) = (Vec::new(), Vec::new());
+        for waker in wakers {
+            let (tell, done) = channel();
+            homes.push((tell, Arc::clone(waker)));
+            receivers.push(done);
+        }
+        let secured: Secured = Arc::new(move |name: JobName, info| {
+            if let Some((tell, waker)) = homes.get(name.owner) {
+                // Without a receiver the front is at an end.
+                let _ = tell.send((name.number, info));
+                let _ = waker.wake();
+            }
         });
         let options = ProxyOptions {
             threads: usize::try_from(front.tls_threads).unwrap_or(usize::MAX),
             ..ProxyOptions::default()
         };
-        let proxy = TlsProxy::start(&certificates, options, &secured)?;
-        let (shown, told) = (Arc::clone(&certificates), Arc::clone(&is_told));
+        let threads = Arc::new(Threads {
+            proxy: TlsProxy::start(&certificates, options, &secured)?,
+            certificates,
+            is_told: AtomicBool::new(false),
+        });
+        let shared = Arc::clone(&threads);
         std::thread::Builder::new()
             .name("certificates".to_owned())
-            .spawn(move || follow(&signer, &shown, &told))?;
-        Ok(Self {
-            proxy,
-            certificates,
-            is_told,
+            .spawn(move || follow(&signer, &shared.certificates, &shared.is_told))?;
+        let of_loop = |(number, done)| Self {
+            threads: Arc::clone(&threads),
+            number,
             done,
-        })
+        };
+        Ok(receivers.into_iter().enumerate().map(of_loop).collect())
     }
 
     /// Whether the certificates are known.
     pub(crate) fn is_there(&self) -> bool {
-        self.is_told.load(Ordering::Acquire)
+        self.threads.is_told.load(Ordering::Acquire)
     }
 
-    /// Number of connections of the threads.
+    /// Number of connections of the threads, those of other loops included.
     pub(crate) fn open(&self) -> usize {
-        self.proxy.open()
+        self.threads.proxy.open()
     }
 
     /// Whether clients are offered STARTTLS.
     pub(crate) fn is_offered(&self) -> bool {
-        self.certificates.has_certificate()
+        self.threads.certificates.has_certificate()
     }
 
     /// Gives a thread a client before a handshake, and the end of a pair for the plaintext. The first plaintext comes behind the
     /// handshake; a failed handshake closes the pair.
-    pub(crate) fn take(&mut self, ticket: Ticket, client: TcpStream, plain: StdUnixStream) {
-        self.proxy.take(Job {
-            number: ticket.to_bits(),
+    pub(crate) fn take(&self, ticket: Ticket, client: TcpStream, plain: StdUnixStream) {
+        self.threads.proxy.take(Job {
+            name: JobName {
+                owner: self.number,
+                number: ticket.to_bits(),
+            },
             client: StdTcpStream::from(client),
             plain,
         });

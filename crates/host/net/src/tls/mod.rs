@@ -42,7 +42,7 @@ pub use error::TlsError;
 pub use keyring::{Keyring, NotSigned, Reload, Shown};
 pub use mutual::{Line, MutualTls, MutualTlsOptions};
 pub use options::{CertificateFiles, Fingerprint, ServerTlsOptions};
-pub use proxy::{Job, ProxyOptions, Secured, TlsProxy};
+pub use proxy::{Job, JobName, ProxyOptions, Secured, TlsProxy};
 pub use remote::{KeyHolder, RemoteCertificates};
 pub use server::ServerTls;
 pub use validity::{Leaf, Validity};

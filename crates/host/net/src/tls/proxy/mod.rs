@@ -1,4 +1,5 @@
-//! A TLS proxy in threads: the owner of a connection gives the connection away and has the plaintext at a socket pair.
+//! A TLS proxy in threads: the owner of a connection gives the connection away and has the plaintext at a socket pair. Several
+//! owners may share the threads.
 //!
 //! A few threads carry out handshakes and carry octets, each with a loop over connections; a handshake delays encrypted
 //! connections only. The owner hears when a handshake is done; the end of a connection, also by a handshake that fails, is the end
@@ -43,11 +44,20 @@ impl Default for ProxyOptions {
     }
 }
 
+/// The name of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobName {
+    /// The owner of the connection, where several share the threads.
+    pub owner: usize,
+    /// The owner's number of the connection.
+    pub number: u64,
+}
+
 /// A connection to be encrypted.
 #[derive(Debug)]
 pub struct Job {
-    /// The owner's name of the connection.
-    pub number: u64,
+    /// Its name.
+    pub name: JobName,
     /// The client, whose next octet begins a handshake.
     pub client: TcpStream,
     /// The proxy's end of the socket pair, not blocking.
@@ -55,12 +65,12 @@ pub struct Job {
 }
 
 /// Hears of finished handshakes, from any thread.
-pub type Secured = Arc<dyn Fn(u64, TlsInfo) + Send + Sync>;
+pub type Secured = Arc<dyn Fn(JobName, TlsInfo) + Send + Sync>;
 
 /// The threads.
 pub struct TlsProxy {
     threads: Vec<Order>,
-    next: usize,
+    next: AtomicUsize,
     open: Arc<AtomicUsize>,
 }
 
@@ -107,16 +117,15 @@ impl TlsProxy {
             threads: (0..options.threads.max(1))
                 .map(start)
                 .collect::<io::Result<_>>()?,
-            next: 0,
+            next: AtomicUsize::new(0),
             open,
         })
     }
 
     /// Gives the next thread a connection. A connection without a thread is closed, and so is the plaintext.
-    pub fn take(&mut self, mut job: Job) {
+    pub fn take(&self, mut job: Job) {
         for _ in 0..self.threads.len() {
-            self.next = self.next.wrapping_add(1);
-            let place = self.next % self.threads.len().max(1);
+            let place = self.next.fetch_add(1, Ordering::Relaxed) % self.threads.len().max(1);
             let Some(thread) = self.threads.get(place) else {
                 continue;
             };

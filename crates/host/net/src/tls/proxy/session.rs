@@ -8,6 +8,7 @@ use mio::net::{TcpStream, UnixStream};
 use rustls::{ServerConfig, ServerConnection};
 
 use super::super::{PeerCertificate, TlsInfo};
+use super::JobName;
 
 /// Octets of plaintext carried at once.
 pub(super) const CHUNK_OCTETS: usize = 16 * 1024;
@@ -28,7 +29,7 @@ pub(super) enum Turn {
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) number: u64,
+    pub(super) name: JobName,
     tls: ServerConnection,
     pub(super) client: Side<TcpStream>,
     pub(super) plain: Side<UnixStream>,
@@ -80,13 +81,13 @@ impl Session {
     /// # Errors
     /// When the TLS library refuses.
     pub(super) fn new(
-        number: u64,
+        name: JobName,
         config: Arc<ServerConfig>,
         client: TcpStream,
         plain: UnixStream,
     ) -> Result<Self, rustls::Error> {
         Ok(Self {
-            number,
+            name,
             tls: ServerConnection::new(config)?,
             client: Side::new(client),
             plain: Side::new(plain),
@@ -106,7 +107,7 @@ impl Session {
     pub(super) fn turn(
         &mut self,
         scratch: &mut [u8; CHUNK_OCTETS],
-        secured: impl Fn(u64, TlsInfo),
+        secured: impl Fn(JobName, TlsInfo),
     ) -> Turn {
         for _ in 0..ROUNDS_MAX {
             let done = self.round(scratch, &secured);
@@ -128,14 +129,14 @@ impl Session {
     fn round(
         &mut self,
         scratch: &mut [u8; CHUNK_OCTETS],
-        secured: impl Fn(u64, TlsInfo),
+        secured: impl Fn(JobName, TlsInfo),
     ) -> Progress {
         let mut done = self.read_client(scratch)?;
         if !self.is_open && !self.tls.is_handshaking() {
             self.is_open = true;
             let sni = self.tls.server_name().map(str::to_owned);
             let info = TlsInfo::new(&self.tls, sni, PeerCertificate::NotAsked);
-            secured(self.number, info);
+            secured(self.name, info);
             done = true;
         }
         if self.is_open {

@@ -40,12 +40,20 @@ impl KeyHolder for Holder {
     }
 }
 
+/// Neighbouring numbers belong to different owners, and some owners have the same number.
+const fn name(number: u64) -> JobName {
+    JobName {
+        owner: (number % 2) as usize,
+        number: number / 2,
+    }
+}
+
 struct Bench {
     authority: Authority,
     holder: Arc<Holder>,
     certificates: RemoteCertificates,
     proxy: TlsProxy,
-    secured: Receiver<(u64, TlsInfo)>,
+    secured: Receiver<(JobName, TlsInfo)>,
     port: TcpListener,
     clients: Arc<ClientConfig>,
 }
@@ -66,8 +74,8 @@ impl Bench {
         assert!(certificates.has_certificate());
         let (told, secured) = channel();
         let told: Mutex<Sender<_>> = Mutex::new(told);
-        let tell: Secured = Arc::new(move |number, info| {
-            let _ = told.lock().unwrap().send((number, info));
+        let tell: Secured = Arc::new(move |name, info| {
+            let _ = told.lock().unwrap().send((name, info));
         });
         let proxy = TlsProxy::start(&certificates, options, &tell).unwrap();
         let mut roots = RootCertStore::empty();
@@ -99,7 +107,7 @@ impl Bench {
         plain.set_nonblocking(true).unwrap();
         owner.set_read_timeout(Some(PATIENCE)).unwrap();
         self.proxy.take(Job {
-            number,
+            name: name(number),
             client: here,
             plain,
         });
@@ -118,7 +126,7 @@ impl Bench {
         let mut client = self.client(socket);
         client.write_all(b"x").unwrap();
         let (named, info) = self.secured.recv_timeout(PATIENCE).unwrap();
-        assert_eq!(named, number);
+        assert_eq!(named, name(number));
         let mut octet = [0];
         owner.read_exact(&mut octet).unwrap();
         owner.write_all(b"y").unwrap();

@@ -13,7 +13,7 @@ use mio::{Events, Interest, Poll, Token};
 use rustls::ServerConfig;
 
 use super::session::{CHUNK_OCTETS, Session, Turn};
-use super::{Job, ProxyOptions, Secured};
+use super::{Job, JobName, ProxyOptions, Secured};
 
 /// The token of the waker.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -21,7 +21,7 @@ pub(super) const WAKE: Token = Token(usize::MAX);
 const EVENTS: usize = 256;
 
 /// A deadline of a connection. The deadlines of a queue have equal lengths, so that the first is the next.
-type Deadlines = VecDeque<(Instant, usize, u64)>;
+type Deadlines = VecDeque<(Instant, usize, JobName)>;
 
 pub(super) struct Thread {
     poll: Poll,
@@ -118,7 +118,7 @@ impl Thread {
             if event.is_write_closed() {
                 // Nobody waits for the client any longer.
                 self.ends
-                    .push_back((Instant::now() + self.options.linger, place, session.number));
+                    .push_back((Instant::now() + self.options.linger, place, session.name));
             }
         }
         if !session.is_busy {
@@ -151,17 +151,17 @@ impl Thread {
 
     /// Ends connections beyond a deadline.
     fn expire(&mut self, now: Instant) {
-        let due = |deadline: &mut (Instant, usize, u64)| deadline.0 <= now;
-        while let Some((_, place, number)) = self.handshakes.pop_front_if(due) {
+        let due = |deadline: &mut (Instant, usize, JobName)| deadline.0 <= now;
+        while let Some((_, place, name)) = self.handshakes.pop_front_if(due) {
             let session = self.sessions.get(place).and_then(Option::as_ref);
-            if session.is_some_and(|it| it.number == number && it.is_shaking_hands()) {
+            if session.is_some_and(|it| it.name == name && it.is_shaking_hands()) {
                 tracing::debug!("client has not finished its handshake in time");
                 self.end(place);
             }
         }
-        while let Some((_, place, number)) = self.ends.pop_front_if(due) {
+        while let Some((_, place, name)) = self.ends.pop_front_if(due) {
             let session = self.sessions.get(place).and_then(Option::as_ref);
-            if session.is_some_and(|it| it.number == number) {
+            if session.is_some_and(|it| it.name == name) {
                 self.end(place);
             }
         }
@@ -185,7 +185,7 @@ impl Thread {
     }
 
     fn begin(&mut self, job: Job) -> io::Result<usize> {
-        let number = job.number;
+        let name = job.name;
         let mut client = TcpStream::from_std(job.client);
         let mut plain = UnixStream::from_std(job.plain);
         let place = self.vacant.last().copied().unwrap_or(self.sessions.len());
@@ -196,7 +196,7 @@ impl Thread {
         registry.register(&mut plain, Token(token.saturating_add(1)), both)?;
         let until = Instant::now() + self.options.handshake_timeout;
         let config = Arc::clone(&self.config);
-        let session = Session::new(number, config, client, plain).map_err(io::Error::other)?;
+        let session = Session::new(name, config, client, plain).map_err(io::Error::other)?;
         match self.vacant.pop() {
             Some(vacant) => {
                 if let Some(slot) = self.sessions.get_mut(vacant) {
@@ -205,7 +205,7 @@ impl Thread {
             }
             None => self.sessions.push(Some(session)),
         }
-        self.handshakes.push_back((until, place, number));
+        self.handshakes.push_back((until, place, name));
         self.open.fetch_add(1, Ordering::Relaxed);
         Ok(place)
     }
