@@ -41,7 +41,7 @@ pub(super) const OURS: &[Setup] = &[
     // As many processes as sessions at once.
     Setup {
         name: "processes",
-        lines: "[front]\nhand_over = \"connected\"\nworkers = 100\nsessions_at_once = 1\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n",
+        lines: "[front]\nhand_over = \"connected\"\nworkers = 100\nloops = 1\nsessions_at_once = 1\nconnections_per_minute = 0\nrefused_recipients_per_hour = 0\n",
         has_bars: false,
         has_tls: false,
     },

@@ -112,8 +112,17 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
 
 /// What the front does not know yet would be lost without a word.
 fn front(settings: &Settings, found: &mut Found<'_>) {
-    if settings.front.is_none() {
+    let Some(front) = &settings.front else {
         return;
+    };
+    if let Some(loops) = front.loops
+        && loops > front.workers
+    {
+        let workers = front.workers;
+        found.add(
+            "front.loops",
+            format!("expected at most front.workers, which is {workers}; found {loops}"),
+        );
     }
     for (key, networks) in [
         ("proxy.networks", &settings.proxy),

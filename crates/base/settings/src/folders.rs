@@ -17,10 +17,10 @@ impl Settings {
         self.data.join("front")
     }
 
-    /// The socket of the front for its workers.
+    /// The socket of the front for the worker at a place, from 0 on.
     #[must_use]
-    pub fn workers_socket(&self) -> PathBuf {
-        self.front_directory().join("workers")
+    pub fn worker_socket(&self, place: usize) -> PathBuf {
+        self.front_directory().join(format!("worker.{place}"))
     }
 
     /// The socket of the gateway for messages that workers have received.

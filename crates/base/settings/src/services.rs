@@ -20,6 +20,8 @@ pub struct Sendmail {
 pub struct Front {
     /// Processes that receive messages.
     pub workers: u32,
+    /// Threads that serve clients; `None` for a number that fits the machine.
+    pub loops: Option<u32>,
     /// Sessions that wait at a worker.
     pub tasks_per_worker: u32,
     /// Sessions of a worker at once.

@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn screens(settings: &Settings, loops: u32) -> (Partition, Vec<Screen>) {
-        let terms = terms(settings, settings.front.as_ref().unwrap());
+        let terms = terms(settings, settings.front.as_ref().unwrap(), loops as usize);
         super::screens(settings, &terms, NonZeroU32::new(loops).unwrap())
     }
 

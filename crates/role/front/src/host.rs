@@ -1,42 +1,34 @@
 //! The loop: sockets on one side, the screen and the machines of SMTP on the other.
 
-use std::io::{self, Write as _};
-use std::num::NonZeroU32;
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token, Waker};
-use vere_net::listen::send_at_once;
+use mio::{Events, Poll, Token};
 use vere_process::clock::steady;
-use vere_process::{accept, smtp};
-use vere_screen::{Due, Greeting, Screen, Ticket};
+use vere_process::smtp;
+use vere_screen::{Due, Screen, Ticket};
 use vere_settings::{Front, Settings};
-use vere_smtp::refusal::Refusal;
-use vere_smtp::server::{Peer, Server, ServerConfig, Step as Move};
+use vere_smtp::server::{ServerConfig, Step as Move};
 use vere_units::Timestamp;
 
+use super::accepting::Door;
 use super::broker::Broker;
 use super::gateway::Gateway;
 use super::greylist;
-use super::guest::{Guest, Next, READ_OCTETS, token_of};
+use super::guest::{Guest, Next, READ_OCTETS};
+use super::loops::{Loops, Share, WAKE};
 use super::metrics::Figures;
-use super::orders::Orders;
-use super::replies::turned_away;
 use super::terms::terms;
 use super::tls::Tls;
 use super::workers::{Ended, Room, Workers};
 
 /// The first token that belongs to no connection of a client.
-const LISTENERS: usize = usize::MAX - 0xFFFF;
-const WAKE: Token = Token(LISTENERS + 0x1000);
+pub(crate) const LISTENERS: usize = usize::MAX - 0xFFFF;
 const GATEWAY: Token = Token(LISTENERS + 0x1001);
 const BROKER: Token = Token(LISTENERS + 0x1002);
 const WORKERS: Token = Token(LISTENERS + 0x1003);
 
-/// Connections taken before other events have their turn.
-const ACCEPTS_MAX: usize = 64;
 /// How often the front looks for the other processes while one of them is missing, and while all are there; then it also says that it is
 /// alive.
 const TICK: Duration = Duration::from_millis(100);
@@ -48,13 +40,16 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// The name of the service in log lines.
 pub(crate) const SERVICE: &str = "smtp";
 
-/// The front.
+/// A loop of the front with all that its clients need.
 pub(crate) struct Host {
     pub(crate) poll: Poll,
-    orders: Arc<Orders>,
-    settings: Arc<Settings>,
-    config: Arc<ServerConfig>,
-    listeners: Vec<TcpListener>,
+    /// The place of the loop.
+    pub(crate) number: usize,
+    pub(crate) loops: Arc<Loops>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) door: Door,
+    pub(crate) share: Share,
     pub(crate) screen: Screen,
     /// By the slot of the ticket.
     pub(crate) guests: Vec<Option<Guest>>,
@@ -62,16 +57,24 @@ pub(crate) struct Host {
     pub(crate) broker: Broker,
     pub(crate) gateway: Gateway,
     pub(crate) tls: Tls,
-    figures: Figures,
+    pub(crate) figures: Figures,
     scratch: Vec<u8>,
-    /// Listeners that may have more connections.
-    accepting: bool,
     /// Sessions go to workers before any command.
-    hands_over_at_once: bool,
+    pub(crate) hands_over_at_once: bool,
     /// The other processes were there once.
     is_ready: bool,
-    /// Descriptors were short at the last accept.
-    is_short: bool,
+}
+
+/// What a loop is made of.
+pub(crate) struct Parts {
+    /// The place of the loop.
+    pub(crate) number: usize,
+    pub(crate) loops: Arc<Loops>,
+    pub(crate) poll: Poll,
+    pub(crate) door: Door,
+    pub(crate) screen: Screen,
+    pub(crate) tls: Tls,
+    pub(crate) figures: Figures,
 }
 
 impl Host {
@@ -79,66 +82,54 @@ impl Host {
     ///
     /// # Errors
     /// When the system refuses.
-    pub(crate) fn new(
-        settings: Arc<Settings>,
-        front: &Front,
-        listeners: Vec<std::net::TcpListener>,
-        orders: Arc<Orders>,
-        figures: Figures,
-    ) -> io::Result<(Self, Arc<Waker>)> {
-        let poll = Poll::new()?;
-        let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
-        let mut sockets = Vec::new();
-        for (number, listener) in listeners.into_iter().enumerate() {
-            listener.set_nonblocking(true)?;
-            // A reply of a worker waits for no acknowledgement of the reply before.
-            send_at_once(&listener)?;
-            let mut listener = TcpListener::from_std(listener);
-            let token = Token(LISTENERS.saturating_add(number));
-            poll.registry()
-                .register(&mut listener, token, Interest::READABLE)?;
-            sockets.push(listener);
-        }
-        let folder = settings.front_directory();
-        accept::private_folder(&folder)?;
+    pub(crate) fn new(settings: Arc<Settings>, front: &Front, parts: Parts) -> io::Result<Self> {
+        let Parts {
+            number,
+            loops,
+            poll,
+            door,
+            screen,
+            tls,
+            figures,
+        } = parts;
         let room = Room {
             waiting: front.tasks_per_worker,
             sessions: front.sessions_at_once,
         };
-        let terms = terms(&settings, front);
-        let mut tls = Tls::start(&settings, front, &[Arc::clone(&waker)])?;
-        let tls = tls.pop().ok_or(io::ErrorKind::NotFound)?;
-        let (_, mut screens) = greylist::screens(&settings, &terms, NonZeroU32::MIN);
-        let screen = screens.pop().ok_or(io::ErrorKind::NotFound)?;
-        let path = settings.workers_socket();
-        let workers = Workers::new(&path, WORKERS, room, poll.registry(), figures.clone())?;
-        let host = Self {
-            screen,
+        // The workers of the other places are those of the other loops.
+        let paths: Vec<_> = (number..front.workers as usize)
+            .step_by(loops.len())
+            .map(|place| settings.worker_socket(place))
+            .collect();
+        Ok(Self {
             config: Arc::new(smtp::at_port_25(&settings, front)),
             broker: Broker::new(settings.broker_socket(), BROKER, figures.clone()),
             gateway: Gateway::new(settings.intake_socket(), GATEWAY),
+            workers: Workers::new(&paths, WORKERS, room, poll.registry(), figures.clone())?,
+            share: Share::new(Arc::clone(&loops)),
             tls,
             figures,
             poll,
-            orders,
+            number,
+            loops,
             settings,
-            listeners: sockets,
+            door,
+            screen,
             guests: Vec::new(),
-            workers,
             scratch: vec![0; READ_OCTETS],
-            accepting: true,
             hands_over_at_once: front.hands_over_at_once,
             is_ready: false,
-            is_short: false,
-        };
-        Ok((host, waker))
+        })
     }
 
-    /// Runs until the stop is ordered. `ready` is called when the other processes are there, `alive` each second.
+    /// Runs until the stop is ordered.
     ///
     /// # Errors
     /// When the system refuses to wait for sockets.
-    pub(crate) fn run(mut self, ready: impl Fn(), alive: fn()) -> io::Result<()> {
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let has_others = self.loops.len() > 1;
+        let within = || tracing::error_span!("loop", front_loop = self.number).entered();
+        let _within = has_others.then(within);
         let mut events = Events::with_capacity(1_024);
         let [mut tick, mut told, mut kept] = [Instant::now(); 3];
         self.look_around(steady());
@@ -158,7 +149,7 @@ impl Host {
             self.ended(ended, now);
             if !self.is_ready && self.is_complete() {
                 self.is_ready = true;
-                ready();
+                self.loops.complete(self.number);
             }
             self.accept(now);
             self.due(now);
@@ -170,15 +161,16 @@ impl Host {
             self.answers(unanswered, now);
             if told.elapsed() >= ALIVE {
                 told = Instant::now();
-                alive();
+                self.loops.beat(self.number);
                 let occupancy = self.workers.occupancy();
                 self.figures.look(&mut self.screen, occupancy);
             }
             if kept.elapsed() >= KEEP {
                 kept = Instant::now();
-                greylist::keep(&self.settings, 0, &self.screen);
+                greylist::keep(&self.settings, self.number, &self.screen);
             }
-            if self.orders.stop.load(Ordering::Acquire) {
+            self.share.settle(self.screen.open());
+            if self.loops.is_stopping(self.number) {
                 let by = *stop_by.get_or_insert_with(|| {
                     self.close_all();
                     Instant::now() + STOP_PATIENCE
@@ -186,7 +178,7 @@ impl Host {
                 // The last replies may be with the threads of TLS.
                 let is_quiet = self.workers.sessions() == 0 && self.tls.open() == 0;
                 if is_quiet || Instant::now() >= by {
-                    greylist::keep(&self.settings, 0, &self.screen);
+                    greylist::keep(&self.settings, self.number, &self.screen);
                     return Ok(());
                 }
             }
@@ -200,8 +192,7 @@ impl Host {
         self.reload();
         let ended = self.workers.give_up(now);
         self.ended(ended, now);
-        // A connection that could not be accepted is no event again.
-        self.accepting = true;
+        self.door.look();
     }
 
     /// Whether all processes are there that a session may need. Clients wait until then, once.
@@ -213,7 +204,7 @@ impl Host {
     }
 
     fn wait(&self, tick: Instant) -> Duration {
-        let may_accept = self.accepting && self.is_ready && !self.listeners.is_empty();
+        let may_accept = self.door.has_more() && self.loops.is_complete();
         if may_accept || self.workers.is_readable() {
             return Duration::ZERO;
         }
@@ -224,8 +215,8 @@ impl Host {
     }
 
     fn tick(&self) -> Duration {
-        let is_stopping = self.orders.stop.load(Ordering::Relaxed);
-        match self.is_complete() && !self.is_short && !is_stopping {
+        let is_stopping = self.loops.is_stopping(self.number);
+        match self.is_complete() && !self.door.is_short() && !is_stopping {
             true => ALIVE,
             false => TICK,
         }
@@ -234,6 +225,7 @@ impl Host {
     fn event(&mut self, token: Token, (is_readable, is_closed): (bool, bool), now: Timestamp) {
         match token {
             WAKE => {
+                self.door.look();
                 self.reload();
                 self.secured(now);
             }
@@ -245,7 +237,7 @@ impl Host {
             WORKERS => self.workers.accept(self.poll.registry()),
             Token(number) if number >= LISTENERS => match self.workers.place(token) {
                 Some(place) => self.workers.readable(place),
-                None => self.accepting = true,
+                None => self.door.look(),
             },
             Token(number) => {
                 let ticket = Ticket::from_bits(number as u64);
@@ -258,114 +250,17 @@ impl Host {
     }
 
     fn reload(&mut self) {
-        let settings = self.orders.settings.lock();
-        let settings = settings
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .take();
-        if let Some(settings) = settings
+        if let Some(settings) = self.loops.settings(self.number)
             && let Some(front) = &settings.front
         {
-            self.screen.set_terms(terms(&settings, front));
+            self.screen
+                .set_terms(terms(&settings, front, self.loops.len()));
             self.config = Arc::new(smtp::at_port_25(&settings, front));
             self.settings = settings;
         }
     }
 
-    /// Takes connections, a bounded number at once.
-    fn accept(&mut self, now: Timestamp) {
-        if !self.accepting || !self.is_ready {
-            return;
-        }
-        self.accepting = false;
-        let (mut arrived, mut short) = (Vec::new(), false);
-        for listener in &self.listeners {
-            for _ in 0..ACCEPTS_MAX {
-                match listener.accept() {
-                    Ok(connection) => arrived.push(connection),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if is_of_one_connection(&error) => {}
-                    Err(error) => {
-                        tracing::warn!(%error, service = SERVICE, "cannot accept a connection");
-                        short = true;
-                        break;
-                    }
-                }
-            }
-            self.accepting |= arrived.len() >= ACCEPTS_MAX;
-        }
-        self.is_short = short;
-        if short && let Some(ticket) = self.screen.evict() {
-            self.leave(ticket);
-        }
-        for (stream, address) in arrived {
-            // A client that is gone already costs nothing further.
-            let _ = self.arrive(stream, address, now);
-        }
-    }
-
-    fn arrive(
-        &mut self,
-        mut stream: TcpStream,
-        address: std::net::SocketAddr,
-        now: Timestamp,
-    ) -> io::Result<()> {
-        let admitted = match self.gateway.closed() {
-            None | Some(Refusal::StorageFull) => self.screen.arrive(now, address.ip()),
-            Some(_) => {
-                self.figures.closed();
-                let hostname = &self.settings.hostname;
-                let shut =
-                    format!("421 4.3.2 {hostname} takes no mail for now, try again later\r\n");
-                return stream.write_all(shut.as_bytes());
-            }
-        };
-        let admitted = match admitted {
-            Ok(admitted) => admitted,
-            Err(away) => {
-                tracing::debug!(peer = %address, reason = away.0.name(), "turned away");
-                let line = turned_away(&self.settings.hostname, away.0);
-                return stream.write_all(line.as_bytes());
-            }
-        };
-        let ticket = admitted.ticket;
-        if self.hands_over_at_once {
-            return self.give_at_once(ticket, stream, now);
-        }
-        let registered = self.register(&mut stream, ticket);
-        if registered.is_err() {
-            let _ = self.screen.left(ticket);
-        }
-        let peer = self.peer(address, registered?);
-        let server = Server::new(Arc::clone(&self.config), peer, now);
-        let guest = Guest::new(ticket, server, stream);
-        let slot = slot(ticket);
-        if self.guests.len() <= slot {
-            self.guests.resize_with(slot.saturating_add(1), || None);
-        }
-        if let Some(place) = self.guests.get_mut(slot) {
-            *place = Some(guest);
-        }
-        if admitted.greeting == Greeting::Now {
-            self.greet(ticket, now);
-        }
-        Ok(())
-    }
-
-    /// Has the kernel tell of the connection, and returns our address.
-    fn register(&self, stream: &mut TcpStream, ticket: Ticket) -> io::Result<std::net::SocketAddr> {
-        let token = Token(token_of(ticket));
-        let registry = self.poll.registry();
-        registry.register(stream, token, Interest::READABLE)?;
-        stream.local_addr()
-    }
-
-    fn peer(&self, address: std::net::SocketAddr, local: std::net::SocketAddr) -> Peer {
-        let mut peer = smtp::peer(&self.settings, address, local);
-        peer.tls_available = self.tls.is_offered();
-        peer
-    }
-
-    fn greet(&mut self, ticket: Ticket, now: Timestamp) {
+    pub(crate) fn greet(&mut self, ticket: Ticket, now: Timestamp) {
         if let Some(guest) = self.guest(ticket) {
             guest.is_greeted = true;
         }
@@ -460,7 +355,7 @@ impl Host {
 
     /// Ends every session that is not trusted, and takes no further one.
     fn close_all(&mut self) {
-        self.listeners.clear();
+        self.door.close();
         let now = steady();
         let tickets: Vec<Ticket> = self
             .guests
@@ -490,14 +385,4 @@ impl Host {
 
 pub(crate) fn slot(ticket: Ticket) -> usize {
     (ticket.to_bits() & u64::from(u32::MAX)) as usize
-}
-
-/// Whether accept(2) failed for the one connection only.
-fn is_of_one_connection(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::Interrupted
-    )
 }

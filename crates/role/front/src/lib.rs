@@ -1,10 +1,12 @@
 //! The front of port 25: it answers every client until the first recipient is accepted, and then gives the session to a worker
 //! (`docs/internals/front.md`).
 //!
-//! One thread has a loop over sockets (`host`), `dialogue` answers the questions of sessions. The engine `vere_screen` decides who may go on, the machine of `vere_smtp` knows
+//! `front.loops` threads have a loop over sockets each (`host`); `loops` has what a loop tells the others, `accepting` brings each client to
+//! the loop of its network. `dialogue` answers the questions of sessions. The engine `vere_screen` decides who may go on, the machine of `vere_smtp` knows
 //! the protocol, `guest` is a client that is not trusted yet, `workers` are the processes with the sessions, `metrics` counts, `broker` knows
 //! recipients, `gateway` says whether mail is taken at all, `tls` has the threads for clients that say STARTTLS (`securing`).
 
+mod accepting;
 mod broker;
 mod dialogue;
 mod error;
@@ -13,8 +15,8 @@ mod greylist;
 mod guest;
 mod host;
 mod link;
+mod loops;
 mod metrics;
-mod orders;
 mod replies;
 mod securing;
 mod terms;
@@ -22,54 +24,110 @@ mod tls;
 mod workers;
 
 use std::convert::Infallible;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::thread::{Builder, JoinHandle};
 
-use mio::Waker;
 use nix::sys::signal::{SigSet, Signal};
 use tokio::sync::watch;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_process::failure::Failure;
 use vere_process::log::Level;
-use vere_process::{entry, life};
+use vere_process::{accept, life};
 use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
+use accepting::Door;
 pub use error::FrontError;
-use host::Host;
+use host::{Host, Parts};
+use loops::{ARRIVALS_MAX, Loops};
 use metrics::Figures;
-use orders::Orders;
+use terms::terms;
+use tls::Tls;
 
 /// Runs the role until it is told to stop.
 ///
 /// # Errors
 /// When the front cannot start: ports, settings.
 pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), Failure> {
-    Ok(serve(settings, config.to_owned(), level)?)
+    Ok(serve(&settings, config.to_owned(), level)?)
 }
 
-fn serve(settings: Arc<Settings>, config: PathBuf, level: Level) -> Result<(), FrontError> {
-    let front = settings.front.clone().ok_or(FrontError::NoFront)?;
+fn serve(settings: &Arc<Settings>, config: PathBuf, level: Level) -> Result<(), FrontError> {
     let signals = block_signals()?;
     let mut inherited = Inherited::from_env()?;
     let options = ListenOptions::default();
     let listeners = inherited.take_or_bind("smtp", &settings.smtp.listen, options)?;
     let shown =
         inherited.take_or_bind("metrics-front", settings.metrics.front.as_slice(), options)?;
-    let orders = Arc::new(Orders::default());
     let figures = Figures::default();
-    let shows = figures.clone();
-    let (host, waker) = Host::new(settings, &front, listeners, Arc::clone(&orders), figures)?;
-    hear(signals, orders, waker, config, level)?;
     let health = watch::Sender::new(Health::Starting);
-    shows.serve(shown, health.subscribe())?;
-    let ready = move || {
-        health.send_replace(Health::Ready);
-        entry::notify_ready();
-    };
-    host.run(ready, entry::notify_watchdog)?;
+    figures.serve(shown, health.subscribe())?;
+    let (loops, mut hosts) = hosts(settings, listeners, &figures, health)?;
+    hear(signals, Arc::clone(&loops), config, level)?;
+    let others = hosts.split_off(1);
+    let others = others.into_iter().map(|host| start(host, &loops));
+    let others = others.collect::<io::Result<Vec<_>>>()?;
+    for host in hosts {
+        host.run()?;
+    }
+    for other in others {
+        let ended = other.join();
+        ended.map_err(|_| io::Error::other("a loop has panicked"))??;
+    }
     Ok(())
+}
+
+/// Makes the loops, the first one with the listening sockets.
+fn hosts(
+    settings: &Arc<Settings>,
+    mut listeners: Vec<std::net::TcpListener>,
+    figures: &Figures,
+    health: watch::Sender<Health>,
+) -> Result<(Arc<Loops>, Vec<Host>), FrontError> {
+    let front = settings.front.as_ref().ok_or(FrontError::NoFront)?;
+    accept::private_folder(&settings.front_directory())?;
+    let number = loops::number(front);
+    let (loops, ears) = Loops::new(number, ARRIVALS_MAX, health)?;
+    let loops = Arc::new(loops);
+    tracing::info!(loops = number, workers = front.workers, "loops started");
+    let terms = terms(settings, front, loops.len());
+    let (partition, screens) = greylist::screens(settings, &terms, number);
+    let threads = Tls::start(settings, front, &loops.wakers())?;
+    let mut hosts = Vec::new();
+    for (number, ((ear, screen), tls)) in ears.into_iter().zip(screens).zip(threads).enumerate() {
+        let sockets = std::mem::take(&mut listeners);
+        let parts = Parts {
+            number,
+            loops: Arc::clone(&loops),
+            door: Door::new(sockets, ear.arrivals, partition, ear.poll.registry())?,
+            poll: ear.poll,
+            screen,
+            tls,
+            figures: figures.of_loop(number),
+        };
+        hosts.push(Host::new(Arc::clone(settings), front, parts)?);
+    }
+    Ok((loops, hosts))
+}
+
+/// Starts a thread for a loop. The end of one loop, by an error or a panic, is the end of all.
+fn start(host: Host, loops: &Arc<Loops>) -> io::Result<JoinHandle<io::Result<()>>> {
+    struct EndsAll(Arc<Loops>);
+    impl Drop for EndsAll {
+        fn drop(&mut self) {
+            self.0.stop();
+        }
+    }
+    let ends_all = EndsAll(Arc::clone(loops));
+    let number = host.number;
+    Builder::new()
+        .name(format!("loop-{number}"))
+        .spawn(move || {
+            let _ends_all = ends_all;
+            host.run()
+        })
 }
 
 /// Blocks the signals of the supervisor, before any other thread starts, so that only one thread takes them.
@@ -85,32 +143,23 @@ fn block_signals() -> Result<SigSet, FrontError> {
 /// Starts the thread that hears signals.
 fn hear(
     signals: SigSet,
-    orders: Arc<Orders>,
-    waker: Arc<Waker>,
+    loops: Arc<Loops>,
     config: PathBuf,
     level: Level,
 ) -> Result<(), FrontError> {
     let hear = move || {
         loop {
             match signals.wait() {
-                Ok(Signal::SIGTERM) => orders.stop.store(true, Ordering::Release),
+                Ok(Signal::SIGTERM) => loops.stop(),
                 Ok(Signal::SIGHUP) => life::reload(&config, &level, |settings| {
-                    let mut place = orders
-                        .settings
-                        .lock()
-                        .unwrap_or_else(std::sync::PoisonError::into_inner);
-                    *place = Some(Arc::new(settings));
+                    loops.reload(&Arc::new(settings));
                     Ok::<_, Infallible>(())
                 }),
                 // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
                 Ok(_) | Err(_) => {}
             }
-            // The loop looks ten times a second anyway.
-            let _ = waker.wake();
         }
     };
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(hear)?;
+    Builder::new().name("signals".to_owned()).spawn(hear)?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::TcpListener as StdListener;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use vere_screen::{Reason, Screen};
 use vere_telemetry::metrics::{
-    BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontMetrics, FrontReason, FrontTable, Health,
-    Metrics, WorkerLoss, WorkerSessionEnd, serve,
+    BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontLoop, FrontMetrics, FrontReason, FrontTable,
+    Health, Metrics, WorkerLoss, WorkerSessionEnd, serve,
 };
 
 /// Numbers of workers and their sessions.
@@ -28,22 +29,78 @@ pub(crate) struct Occupancy {
     pub(crate) waiting: i64,
 }
 
-/// Counters of the front. Clones share them.
+/// The present state of a loop.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sight {
+    connections: i64,
+    addresses: usize,
+    networks: usize,
+    greylist: usize,
+    workers: Occupancy,
+}
+
+impl Sight {
+    /// Both together.
+    fn and(self, other: Self) -> Self {
+        Self {
+            connections: self.connections.saturating_add(other.connections),
+            addresses: self.addresses.saturating_add(other.addresses),
+            networks: self.networks.saturating_add(other.networks),
+            greylist: self.greylist.saturating_add(other.greylist),
+            workers: self.workers.and(other.workers),
+        }
+    }
+}
+
+impl Occupancy {
+    fn and(self, other: Self) -> Self {
+        Self {
+            workers: self.workers.saturating_add(other.workers),
+            sessions: self.sessions.saturating_add(other.sessions),
+            most: self.most.max(other.most),
+            // A loop without a worker knows of no layers.
+            layers: match (self.layers, other.layers) {
+                (0, layers) | (layers, 0) => layers,
+                (one, two) => one.min(two),
+            },
+            waiting: self.waiting.saturating_add(other.waiting),
+        }
+    }
+}
+
+/// Counters of the front. Clones share them, and so do the figures of all loops.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
     all: Metrics,
     of: FrontMetrics,
+    /// The last state of each loop.
+    sights: Arc<Mutex<Vec<Sight>>>,
+    /// The loop of these figures.
+    number: usize,
 }
 
 impl Default for Figures {
     fn default() -> Self {
         let all = Metrics::new();
         let of = all.front.clone();
-        Self { all, of }
+        Self {
+            all,
+            of,
+            sights: Arc::default(),
+            number: 0,
+        }
     }
 }
 
 impl Figures {
+    /// The figures for a loop.
+    pub(crate) fn of_loop(&self, number: usize) -> Self {
+        Self {
+            number,
+            ..self.clone()
+        }
+    }
+
     /// Serves the endpoint on these sockets, in a thread of its own: the loop of the front has no runtime.
     ///
     /// # Errors
@@ -98,21 +155,51 @@ impl Figures {
                 of.decisions.get_or_create(&label).inc_by(tally.of(*reason));
             }
         }
-        of.connections.set(screen.open().into());
+        let label = FrontLoop(self.number);
+        let by_loop = of.loop_connections_arrived.get_or_create(&label);
+        by_loop.inc_by(tally.arrived);
         let (addresses, networks, greylist) = screen.remembered();
+        self.show(Sight {
+            connections: screen.open().into(),
+            addresses,
+            networks,
+            greylist,
+            workers,
+        });
+    }
+
+    /// Shows the state of this loop and the last one of the others.
+    fn show(&self, sight: Sight) {
+        let of = &self.of;
+        let mut sights = self.sights.lock().unwrap_or_else(PoisonError::into_inner);
+        if sights.len() <= self.number {
+            sights.resize_with(self.number.saturating_add(1), Sight::default);
+        }
+        if let Some(own) = sights.get_mut(self.number) {
+            *own = sight;
+        }
+        let all = sights.iter().copied().fold(Sight::default(), Sight::and);
+        of.connections.set(all.connections);
         for (table, entries) in [
-            (FrontTable::Addresses, addresses),
-            (FrontTable::Networks, networks),
-            (FrontTable::Greylist, greylist),
+            (FrontTable::Addresses, all.addresses),
+            (FrontTable::Networks, all.networks),
+            (FrontTable::Greylist, all.greylist),
         ] {
             let gauge = of.table_entries.get_or_create(&table);
             gauge.set(i64::try_from(entries).unwrap_or(i64::MAX));
         }
-        of.workers.set(workers.workers);
-        of.worker_sessions.set(workers.sessions);
-        of.worker_sessions_most.set(workers.most);
-        of.worker_layers.set(workers.layers);
-        of.sessions_waiting.set(workers.waiting);
+        of.workers.set(all.workers.workers);
+        of.worker_sessions.set(all.workers.sessions);
+        of.worker_sessions_most.set(all.workers.most);
+        of.worker_layers.set(all.workers.layers);
+        of.sessions_waiting.set(all.workers.waiting);
+    }
+
+    /// A connection got no greeting because its loop has too many that wait.
+    pub(crate) fn shed(&self) {
+        self.of.connections_arrived.inc();
+        let label = FrontReason(Reason::ConnectionsInAll.name());
+        self.of.connections_turned_away.get_or_create(&label).inc();
     }
 
     /// A connection got no greeting because the gateway takes no mail.
@@ -197,5 +284,47 @@ mod tests {
         figures.look(&mut screen, Occupancy::default());
         let again = "vere_front_connections_arrived_total 2\n";
         assert!(figures.all.encode().contains(again));
+    }
+
+    #[test]
+    fn the_loops_are_shown_together() {
+        let figures = Figures::default();
+        let mut screens = [(), (), ()].map(|()| Screen::new(Terms::default(), [7; 32]));
+        let now = Timestamp::from_millis(1_000_000);
+        let occupancies = [
+            (1, 5, 5, 7, 0),
+            (2, 9, 6, 6, 4),
+            // The worker of this loop is starting.
+            (0, 0, 0, 0, 1),
+        ];
+        for _ in 0..2 {
+            for (number, (screen, of)) in screens.iter_mut().zip(occupancies).enumerate() {
+                let client = std::net::Ipv4Addr::new(192, 0, 2, number as u8);
+                screen.arrive(now, client.into()).unwrap();
+                let (workers, sessions, most, layers, waiting) = of;
+                let occupancy = Occupancy {
+                    workers,
+                    sessions,
+                    most,
+                    layers,
+                    waiting,
+                };
+                figures.of_loop(number).look(screen, occupancy);
+            }
+        }
+        let text = figures.all.encode();
+        for line in [
+            "vere_front_connections 6",
+            "vere_front_connections_arrived_total 6",
+            "vere_front_loop_connections_arrived_total{front_loop=\"1\"} 2",
+            "vere_front_table_entries{table=\"addresses\"} 3",
+            "vere_front_workers 3",
+            "vere_front_worker_sessions 14",
+            "vere_front_worker_sessions_most 6",
+            "vere_front_worker_layers 6",
+            "vere_front_sessions_waiting 5",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
     }
 }

@@ -10,16 +10,23 @@ const NETWORK_FACTOR: u32 = 4;
 /// Entries of the tables for each connection that may be open.
 const REMEMBERED_FACTOR: u32 = 4;
 
-/// Returns the terms. Clients that may relay are known, and bound by nothing but the limits of a session.
-pub(crate) fn terms(settings: &Settings, front: &Front) -> Terms {
+/// Of each table the loops together may have so many times the entries, since the networks of one may be busier than those of
+/// another.
+const UNEVENNESS: u32 = 2;
+
+/// Returns the terms of each of so many loops. Clients that may relay are known, and bound by nothing but the limits of a session.
+pub(crate) fn terms(settings: &Settings, front: &Front, loops: usize) -> Terms {
     let limits = &settings.limits;
     let per_address = limits.connections_per_client_max;
     let arrivals = unlimited_if_zero(front.connections_per_minute);
     let refused = unlimited_if_zero(front.refused_recipients_per_hour);
     let remembered = limits.connections_max.saturating_mul(REMEMBERED_FACTOR);
+    let remembered = of_loop(remembered, loops);
+    let usual = Greylisting::default();
     let greylisting = front.greylist_delay.map(|delay| Greylisting {
         delay: delay.duration(),
-        ..Greylisting::default()
+        entries: of_loop(usual.entries, loops),
+        ..usual
     });
     Terms {
         banner: Banner {
@@ -53,6 +60,12 @@ pub(crate) fn terms(settings: &Settings, front: &Front) -> Terms {
     }
 }
 
+/// The entries of a loop's table, where the table of a single loop has `entries`.
+fn of_loop(entries: u32, loops: usize) -> u32 {
+    let loops = u32::try_from(loops).unwrap_or(u32::MAX).max(1);
+    (entries / loops).saturating_mul(UNEVENNESS).min(entries)
+}
+
 const fn unlimited_if_zero(count: u32) -> u32 {
     match count {
         0 => u32::MAX,
@@ -69,7 +82,7 @@ mod tests {
     fn of(rest: &str) -> Terms {
         let text = format!("version = 1\nhostname = \"mx.example.org\"\n{rest}");
         let settings = Settings::parse(&text, "vere.toml").unwrap();
-        terms(&settings, settings.front.as_ref().unwrap())
+        terms(&settings, settings.front.as_ref().unwrap(), 1)
     }
 
     #[test]
@@ -104,6 +117,28 @@ mod tests {
             access: Access::Allow,
         });
         assert_eq!(terms.access, rules);
+    }
+
+    /// Clients of one network come to one loop, and no loop may count less than one alone.
+    #[test]
+    fn loops_share_entries_but_no_limit() {
+        let text = "version = 1\nhostname = \"mx.example.org\"\n[front]\ngreylist = \"on\"\n";
+        let settings = Settings::parse(text, "vere.toml").unwrap();
+        let of = |loops| terms(&settings, settings.front.as_ref().unwrap(), loops);
+        let entries = |terms: &Terms| {
+            let greylisting = terms.greylisting.as_ref().unwrap();
+            let limits = &terms.limits;
+            (limits.addresses, limits.networks, greylisting.entries)
+        };
+        let single = of(1);
+        let (addresses, networks, greylist) = entries(&single);
+        assert_eq!(entries(&of(2)), (addresses, networks, greylist));
+        assert_eq!(entries(&of(8)), (addresses / 4, networks / 4, greylist / 4));
+        let mut eight = of(8);
+        eight.limits.addresses = addresses;
+        eight.limits.networks = networks;
+        eight.greylisting.clone_from(&single.greylisting);
+        assert_eq!(eight, single);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
@@ -104,7 +104,7 @@ pub(crate) struct Room {
 /// The workers.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    listener: PacketListener,
+    listeners: Vec<PacketListener>,
     token: Token,
     workers: Vec<Option<Worker>>,
     room: Room,
@@ -118,22 +118,26 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Listens for workers, whose tokens follow `token`.
+    /// Listens for workers, one at each path, whose tokens follow `token`.
     ///
     /// # Errors
-    /// When the path cannot be used.
+    /// When a path cannot be used.
     pub(crate) fn new(
-        path: &Path,
+        paths: &[PathBuf],
         token: Token,
         room: Room,
         registry: &Registry,
         figures: Figures,
     ) -> io::Result<Self> {
-        let listener = PacketListener::bind(path)?;
-        let descriptor = listener.as_raw_fd();
-        registry.register(&mut SourceFd(&descriptor), token, Interest::READABLE)?;
+        let mut listeners = Vec::new();
+        for path in paths {
+            let listener = PacketListener::bind(path)?;
+            let descriptor = listener.as_raw_fd();
+            registry.register(&mut SourceFd(&descriptor), token, Interest::READABLE)?;
+            listeners.push(listener);
+        }
         Ok(Self {
-            listener,
+            listeners,
             token,
             workers: Vec::new(),
             room,
@@ -148,7 +152,8 @@ impl Workers {
 
     /// Takes the workers that want to be given sessions.
     pub(crate) fn accept(&mut self, registry: &Registry) {
-        while let Ok(socket) = self.listener.accept() {
+        let next = |listener: &PacketListener| listener.accept().ok();
+        while let Some(socket) = self.listeners.iter().find_map(next) {
             let vacant = self.workers.iter().position(Option::is_none);
             let place = vacant.unwrap_or(self.workers.len());
             let token = Token(self.token.0.saturating_add(1).saturating_add(place));
@@ -482,8 +487,14 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let poll = Poll::new().unwrap();
             let path = folder.path().join("workers");
-            let workers =
-                Workers::new(&path, Token(100), room, poll.registry(), Figures::default()).unwrap();
+            let workers = Workers::new(
+                &[path],
+                Token(100),
+                room,
+                poll.registry(),
+                Figures::default(),
+            )
+            .unwrap();
             let port = TcpListener::bind("127.0.0.1:0").unwrap();
             Self {
                 workers,

@@ -148,7 +148,7 @@ impl Keeper {
     }
 
     fn start(&self) -> io::Result<Started> {
-        let links = Links::connect(&self.settings)?;
+        let links = Links::connect(&self.settings, self.place)?;
         let (says, there) = PacketSocket::pair()?;
         links.send(&says)?;
         // This very program, even if its file was replaced meanwhile.

@@ -34,13 +34,13 @@ pub(crate) struct Taken {
 }
 
 impl Links {
-    /// Connects to the processes. The keeper does it for each worker.
+    /// Connects to the processes. The keeper does it for the worker at each place.
     ///
     /// # Errors
     /// When one of the processes does not listen now.
-    pub(crate) fn connect(settings: &Settings) -> io::Result<Self> {
+    pub(crate) fn connect(settings: &Settings, place: usize) -> io::Result<Self> {
         let links = Self {
-            front: PacketSocket::connect(&settings.workers_socket())?,
+            front: PacketSocket::connect(&settings.worker_socket(place))?,
             gateway: UnixStream::connect(settings.intake_socket())?,
             broker: UnixStream::connect(settings.broker_socket())?,
         };

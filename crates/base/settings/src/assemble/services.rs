@@ -42,6 +42,7 @@ impl Assembly {
     pub(super) fn front(&self) -> Option<Front> {
         self.section("front").then(|| Front {
             workers: self.need("front.workers"),
+            loops: self.maybe("front.loops"),
             tasks_per_worker: self.need("front.tasks_per_worker"),
             sessions_at_once: self.need("front.sessions_at_once"),
             hands_over_at_once: self.choice("front.hand_over", |text| match text {

@@ -17,6 +17,8 @@ sections! {
     "front" Optional, "Processes of their own for port 25. The front answers every client until its first recipient is accepted; a worker, in a sandbox, receives the messages of those that got so far. Without the section the gateway does all of it." {
         fixed workers: Integer(1, 256), Is("2"),
             "Processes that receive messages.";
+        fixed loops: Integer(1, 16), Nothing("half of the processor cores, at least 1, at most 16 and at most `workers`"),
+            "Threads of the front that serve clients; none may be without a worker. All clients of a /24 of IPv4 and a /64 of IPv6 have the same thread, and a thread has workers of its own, so that a site whose mail comes from few networks gains little by more than one.";
         fixed tasks_per_worker: Integer(1, 10_000), Is("28"),
             "Sessions that wait at a worker, which begins them at once unless it is busy. Where so many wait at all workers, further clients are told to try again later.";
         fixed sessions_at_once: Integer(1, 10_000), Is("10000"),

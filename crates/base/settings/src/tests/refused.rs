@@ -60,6 +60,9 @@ values_out_of_range_say_what_is_allowed: r#"
 [front]; refused_senders = ["<bob@example.net>"] => 4 front.refused_senders => without angle brackets
 [front]; refused_senders = ["@example.net"] => 4 front.refused_senders => without angle brackets
 [front]; allowed_senders = ["bob@.example.net"] => 4 front.allowed_senders => expected a host name
+[front]; loops = 3 => 4 front.loops => at most front.workers, which is 2; found 3
+[front]; workers = 16; loops = 17 => 5 front.loops => 16
+[front]; loops = 0 => 4 front.loops => 16
 [front]; spf = "on" => 4 front.spf => "off", "fail", "softfail"
 [relay]; networks = ["10.1.0.0/8"] => 4 relay.networks => the network is 10.0.0.0/8
 [smtp]; listen = ["localhost:25"] => 4 smtp.listen => not a name

@@ -52,6 +52,22 @@ impl Label for FrontReason {
     }
 }
 
+/// The number of a loop of the front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FrontLoop(pub usize);
+
+impl EncodeLabelSet for FrontLoop {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
+        [("front_loop", self.0)].encode(encoder)
+    }
+}
+
+impl Label for FrontLoop {
+    fn describe() -> String {
+        "`front_loop`: 0 and on".to_owned()
+    }
+}
+
 label! {
     /// The end of a session in the hands of workers.
     WorkerSessionEnd("end") {
@@ -148,6 +164,8 @@ pub struct FrontMetrics {
     pub connections: Gauge,
     /// Connections that came.
     pub connections_arrived: Counter,
+    /// Connections that came, by the loop that serves them.
+    pub loop_connections_arrived: Family<FrontLoop, Counter>,
     /// Connections closed without a greeting.
     pub connections_turned_away: Family<FrontReason, Counter>,
     /// Decisions against admitted clients.
@@ -191,6 +209,10 @@ impl FrontMetrics {
             connections_arrived: to.counter(
                 "front_connections_arrived",
                 "Connections to port 25, those that were turned away included",
+            ),
+            loop_connections_arrived: to.counters(
+                "front_loop_connections_arrived",
+                "Connections to port 25 by the loop of the front that serves them",
             ),
             connections_turned_away: to.counters(
                 "front_connections_turned_away",

@@ -39,7 +39,7 @@ use declarations::Declarations;
 pub use delivery::{ConnectionResult, DeliveryMetrics, DeliveryResult, DsnAction};
 pub use endpoint::{CONNECTIONS_MAX, Health, serve};
 pub use front::{
-    BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontMetrics, FrontReason, FrontTable,
+    BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontLoop, FrontMetrics, FrontReason, FrontTable,
     WorkerLoss, WorkerSessionEnd,
 };
 pub use prometheus_client::metrics::counter::Counter;

@@ -39,7 +39,11 @@ impl Session {
 
     /// Connects and reads nothing.
     pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        Self::over(TcpStream::connect_timeout(&address, PATIENCE)?)
+    }
+
+    /// A session over a connection of which nothing was read.
+    pub(crate) fn over(stream: TcpStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
