@@ -208,8 +208,8 @@ const fn passed(mark: Mark, now: Timestamp, passes: u32) -> Entry {
     }
 }
 
-/// The hash of a mark, which is a keyed hash itself. The first octets are those of the network: a client with many senders would
-/// have all its entries in one place of the index.
+/// The hash of a mark, from the octets behind the hash of the network: by the first octets a client with many senders would have
+/// all entries in a single place of the index.
 fn hash(mark: &Mark) -> u64 {
     let mut octets = [0; 8];
     octets.copy_from_slice(&mark[8..]);

@@ -22,7 +22,7 @@
 //! of access are compared one by one. An operation on the timers costs the same for any number of connections.
 //!
 //! A host with several threads has an engine for each, and gives each client to the engine that [`Partition`] says: all clients of a
-//! network have the same one, so that the counts of address and network need nothing of the others.
+//! network have the same engine, so that engines share no count of an address or a network.
 //!
 //! Not covered: content, DKIM and DMARC, the queries themselves, replies as text.
 //!

@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 use crate::place::Place;
 use crate::secret::{Mark, NETWORK_OCTETS, Secret};
 
-/// Says which engine has a client: the same one for all addresses of a /24 of IPv4 and a /64 of IPv6. Without the secret nobody
-/// can choose networks that all go to one engine.
+/// Finds the engine of a client. All addresses of a /24 of IPv4 and a /64 of IPv6 have the same engine. Clients without the secret
+/// cannot choose networks of a single engine.
 #[derive(Debug, Clone, Copy)]
 pub struct Partition {
     secret: Secret,

@@ -103,7 +103,7 @@ impl Screen {
     }
 
     /// Changes the number of connections that may be open, until the next change of the terms: several engines may share one bound.
-    /// The tables keep the sizes that they were made with.
+    /// The tables keep the sizes of their making.
     pub const fn set_connections_max(&mut self, connections_max: u32) {
         self.terms.limits.connections_max = connections_max;
     }
@@ -355,7 +355,7 @@ impl Screen {
         self.greylist.export(&self.secret)
     }
 
-    /// Replaces the greylist by the entries of this part in snapshots, of which a smaller table keeps the newest.
+    /// Replaces the greylist by the snapshots' entries of a part; a smaller table keeps the newest entries.
     pub fn restore_greylist(&mut self, snapshots: &[GreylistSnapshot], part: Part) {
         // A reload may switch on greylisting later.
         let greylisting = self.terms.greylisting.clone().unwrap_or_default();

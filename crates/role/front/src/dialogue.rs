@@ -14,7 +14,8 @@ use vere_smtp::server::{Answer as Reply, Question};
 use vere_units::Timestamp;
 
 use super::broker::{Answered, Told};
-use super::host::{Host, SERVICE, slot};
+use super::door::SERVICE;
+use super::host::{Host, slot};
 use super::link::Link;
 use super::replies::{BUSY, LAST_WORDS};
 

@@ -1,6 +1,6 @@
 //! The greylist on disk, so that a restart puts nobody off a second time. A list that is lost costs a delay, and nothing else.
 //!
-//! Each loop has a file. The loops divide all files anew at the start, since there may have been another number of loops.
+//! Each loop has a file. The loops divide all files anew at the start, since the number of loops may have changed.
 
 use std::fs;
 use std::io;
@@ -48,7 +48,7 @@ pub(crate) fn screens(
     let screens: Vec<Screen> = partition.parts().map(of_part).collect();
     let is_foreign = |(number, _): &&(usize, PathBuf)| *number >= screens.len();
     let mut foreign = found.iter().filter(is_foreign).peekable();
-    // The entries stand in a list of this number of loops before their old list goes.
+    // New lists have all entries before an old list goes.
     if foreign.peek().is_some() && (0..).zip(&screens).all(|(at, one)| keep(settings, at, one)) {
         for (_, path) in foreign {
             if let Err(error) = fs::remove_file(path) {
@@ -82,7 +82,7 @@ fn read(path: &Path, key: [u8; 32]) -> Option<GreylistSnapshot> {
     snapshot.ok()
 }
 
-/// Writes the list of a loop, and returns whether the list is there. Without greylisting nothing is written.
+/// Writes the list of a loop, unless greylisting is off, and returns whether a file was written.
 pub(crate) fn keep(settings: &Settings, number: usize, screen: &Screen) -> bool {
     if settings
         .front

@@ -12,8 +12,8 @@ use vere_settings::{Front, Settings};
 use vere_smtp::server::{ServerConfig, Step as Move};
 use vere_units::Timestamp;
 
-use super::accepting::Door;
 use super::broker::Broker;
+use super::door::{Door, LISTENERS};
 use super::gateway::Gateway;
 use super::greylist;
 use super::guest::{Guest, Next, READ_OCTETS};
@@ -23,8 +23,6 @@ use super::terms::terms;
 use super::tls::Tls;
 use super::workers::{Ended, Room, Workers};
 
-/// The first token that belongs to no connection of a client.
-pub(crate) const LISTENERS: usize = usize::MAX - 0xFFFF;
 const GATEWAY: Token = Token(LISTENERS + 0x1001);
 const BROKER: Token = Token(LISTENERS + 0x1002);
 const WORKERS: Token = Token(LISTENERS + 0x1003);
@@ -37,8 +35,6 @@ const ALIVE: Duration = Duration::from_secs(1);
 const KEEP: Duration = Duration::from_secs(600);
 /// How long sessions of workers may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
-/// The name of the service in log lines.
-pub(crate) const SERVICE: &str = "smtp";
 
 /// A loop of the front with all that its clients need.
 pub(crate) struct Host {
@@ -96,7 +92,7 @@ impl Host {
             waiting: front.tasks_per_worker,
             sessions: front.sessions_at_once,
         };
-        // The workers of the other places are those of the other loops.
+        // Further loops have the workers of the places between.
         let paths: Vec<_> = (number..front.workers as usize)
             .step_by(loops.len())
             .map(|place| settings.worker_socket(place))

@@ -1,14 +1,15 @@
 //! The front of port 25: it answers every client until the first recipient is accepted, and then gives the session to a worker
 //! (`docs/internals/front.md`).
 //!
-//! `front.loops` threads have a loop over sockets each (`host`); `loops` has what a loop tells the others, `accepting` brings each client to
-//! the loop of its network. `dialogue` answers the questions of sessions. The engine `vere_screen` decides who may go on, the machine of `vere_smtp` knows
+//! `front.loops` threads have a loop over sockets each (`host`); `loops` has what a loop tells the others, `door` has the connections that come, `accepting` brings each
+//! client to the loop of its network. `dialogue` answers the questions of sessions. The engine `vere_screen` decides who may go on, the machine of `vere_smtp` knows
 //! the protocol, `guest` is a client that is not trusted yet, `workers` are the processes with the sessions, `metrics` counts, `broker` knows
 //! recipients, `gateway` says whether mail is taken at all, `tls` has the threads for clients that say STARTTLS (`securing`).
 
 mod accepting;
 mod broker;
 mod dialogue;
+mod door;
 mod error;
 mod gateway;
 mod greylist;
@@ -38,7 +39,7 @@ use vere_process::{accept, life};
 use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
-use accepting::Door;
+use door::Door;
 pub use error::FrontError;
 use host::{Host, Parts};
 use loops::{ARRIVALS_MAX, Loops};
@@ -79,7 +80,7 @@ fn serve(settings: &Arc<Settings>, config: PathBuf, level: Level) -> Result<(), 
     Ok(())
 }
 
-/// Makes the loops, the first one with the listening sockets.
+/// Makes the loops and gives the first loop the listening sockets.
 fn hosts(
     settings: &Arc<Settings>,
     mut listeners: Vec<std::net::TcpListener>,
@@ -112,7 +113,7 @@ fn hosts(
     Ok((loops, hosts))
 }
 
-/// Starts a thread for a loop. The end of one loop, by an error or a panic, is the end of all.
+/// Starts a thread for a loop. A loop that ends, by an error or a panic, ends the front.
 fn start(host: Host, loops: &Arc<Loops>) -> io::Result<JoinHandle<io::Result<()>>> {
     struct EndsAll(Arc<Loops>);
     impl Drop for EndsAll {

@@ -1,7 +1,7 @@
-//! The loops, and what one of them tells the others: connections of their clients, orders, readiness, signs of life.
+//! The loops, and messages between loops: connections of clients, orders, readiness, signs of life.
 //!
-//! A loop serves its clients with what is its own. Two numbers are shared on the way of a connection where there are several loops: the
-//! queue of the client's loop, and the count of all open connections.
+//! A loop shares no table with another loop. On the way of a connection several loops share the queue of the client's loop and the
+//! count of all open connections.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -19,18 +19,18 @@ use vere_telemetry::metrics::Health;
 pub(crate) const WAKE: Token = Token(usize::MAX);
 /// The most loops of any machine, unless the settings say a number.
 const LOOPS_MAX: usize = 16;
-/// Connections that may wait for a loop: as many as may wait for the process in the kernel. A loop with more is stuck, or has too
-/// much to do.
+/// Connections that may wait for a loop: as many as may wait for the process in the kernel. A longer queue means that the loop is
+/// stuck or overloaded.
 pub(crate) const ARRIVALS_MAX: usize = 1_024;
 
 /// A connection that was accepted, and the client's address.
 pub(crate) type Arrival = (TcpStream, std::net::SocketAddr);
 
-/// All loops. One is the first: it accepts the connections of all.
+/// All loops. The first loop accepts the connections of every loop.
 #[derive(Debug)]
 pub(crate) struct Loops {
     homes: Vec<Home>,
-    /// A bit for each loop that had all the processes once that its sessions need.
+    /// A bit for each loop that had broker, gateway, signer and a worker once.
     complete: AtomicU32,
     /// A bit for each loop that was alive since the supervisor was told the last time.
     alive: AtomicU32,
@@ -125,7 +125,7 @@ impl Loops {
         bits.fetch_or(bit, Ordering::AcqRel) | bit == self.all()
     }
 
-    /// A loop has all processes, for the first time. The last loop makes the front ready, and the first one accept.
+    /// A loop has all processes, for the first time. The last loop makes the front ready, and the first loop begins to accept.
     pub(crate) fn complete(&self, number: usize) {
         if self.mark(&self.complete, number) {
             self.health.send_replace(Health::Ready);
@@ -139,7 +139,7 @@ impl Loops {
         self.complete.load(Ordering::Acquire) == self.all()
     }
 
-    /// A loop is alive. The supervisor hears when each loop has said so: a loop that is stuck must not be hidden by the others.
+    /// A loop is alive. The supervisor hears of the front once every loop has called: living loops must not hide a stuck loop.
     pub(crate) fn beat(&self, number: usize) {
         if self.mark(&self.alive, number) {
             self.alive.store(0, Ordering::Release);
@@ -176,7 +176,7 @@ impl Loops {
         place.unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Gives a loop a connection; the loop has to be woken for it.
+    /// Gives a loop a connection; the caller wakes the loop.
     ///
     /// # Errors
     /// The connection, when too many wait for the loop.
@@ -227,12 +227,11 @@ impl Loops {
 
 /// A loop's part in the number of open connections, of which all loops together may have `limits.connections_max`.
 ///
-/// The number is exact at any time and divided in no way: a client is turned away when all places are taken, never while other loops
-/// have free ones.
+/// The number is exact and not divided: a client is turned away when all places are taken, and never while places are free.
 #[derive(Debug)]
 pub(crate) struct Share {
     loops: Arc<Loops>,
-    /// Places that this loop has taken.
+    /// Places that the loop has taken.
     taken: u32,
 }
 
@@ -241,8 +240,8 @@ impl Share {
         Self { loops, taken: 0 }
     }
 
-    /// The number of connections that this loop may have with one that arrives, where it has `open` and all loops may have
-    /// `connections_max`.
+    /// Reserves a place for a connection that arrives. Returns the connections that the loop may have, where `open` are open and all
+    /// loops may have `connections_max`.
     pub(crate) fn with_another(&mut self, open: u32, connections_max: u32) -> u32 {
         if self.loops.len() == 1 {
             return connections_max;
@@ -279,7 +278,6 @@ mod tests {
         (Arc::new(loops), ears)
     }
 
-    /// The places that each of two loops could take of a number in all, one after another and as they give back.
     #[test]
     fn all_places_may_be_those_of_one_loop_and_no_place_is_taken_twice() {
         let (loops, _ears) = loops(2);

@@ -68,7 +68,7 @@ impl Occupancy {
     }
 }
 
-/// Counters of the front. Clones share them, and so do the figures of all loops.
+/// Counters of the front, shared by clones and by the figures of all loops.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
     all: Metrics,
@@ -168,7 +168,7 @@ impl Figures {
         });
     }
 
-    /// Shows the state of this loop and the last one of the others.
+    /// Shows the sum of the loop's state and the last state of every other loop.
     fn show(&self, sight: Sight) {
         let of = &self.of;
         let mut sights = self.sights.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,7 +195,7 @@ impl Figures {
         of.sessions_waiting.set(all.workers.waiting);
     }
 
-    /// A connection got no greeting because its loop has too many that wait.
+    /// A connection got no greeting because too many connections wait for the loop.
     pub(crate) fn shed(&self) {
         self.of.connections_arrived.inc();
         let label = FrontReason(Reason::ConnectionsInAll.name());
@@ -294,7 +294,7 @@ mod tests {
         let occupancies = [
             (1, 5, 5, 7, 0),
             (2, 9, 6, 6, 4),
-            // The worker of this loop is starting.
+            // A loop whose worker is starting.
             (0, 0, 0, 0, 1),
         ];
         for _ in 0..2 {

@@ -10,8 +10,7 @@ const NETWORK_FACTOR: u32 = 4;
 /// Entries of the tables for each connection that may be open.
 const REMEMBERED_FACTOR: u32 = 4;
 
-/// Of each table the loops together may have so many times the entries, since the networks of one may be busier than those of
-/// another.
+/// Factor by which the tables of all loops together may be larger than the tables of a single loop: some networks are busier.
 const UNEVENNESS: u32 = 2;
 
 /// Returns the terms of each of so many loops. Clients that may relay are known, and bound by nothing but the limits of a session.
@@ -119,7 +118,7 @@ mod tests {
         assert_eq!(terms.access, rules);
     }
 
-    /// Clients of one network come to one loop, and no loop may count less than one alone.
+    /// Clients of a network come to a single loop, whose limits are the limits of the front.
     #[test]
     fn loops_share_entries_but_no_limit() {
         let text = "version = 1\nhostname = \"mx.example.org\"\n[front]\ngreylist = \"on\"\n";

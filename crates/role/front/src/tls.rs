@@ -41,7 +41,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Starts the threads for the loops with these wakers; a loop is woken when a handshake of its client is done.
+    /// Starts the threads for the loops of the wakers; a finished handshake wakes the loop of the client.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -91,7 +91,7 @@ impl Tls {
         self.threads.is_told.load(Ordering::Acquire)
     }
 
-    /// Number of connections of the threads, those of other loops included.
+    /// Number of connections of the threads, for all loops.
     pub(crate) fn open(&self) -> usize {
         self.threads.proxy.open()
     }
