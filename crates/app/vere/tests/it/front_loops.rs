@@ -295,7 +295,7 @@ fn a_loop_that_is_stuck_ends_the_front() {
     };
     let traced = wait_for("strace", || {
         let ended = tracer.try_wait().expect("a child").is_some();
-        (ended || is_traced()).then(|| !ended)
+        (ended || is_traced()).then_some(!ended)
     });
     if !traced {
         return skip("a stuck loop", "strace may not attach");
