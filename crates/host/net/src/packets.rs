@@ -19,7 +19,7 @@ use rustix::net::{
 };
 
 /// The most descriptors beside a packet.
-pub const DESCRIPTORS_MAX: usize = 4;
+pub const DESCRIPTORS_MAX: usize = 16;
 
 /// Connections that may wait for [`PacketListener::accept`].
 const BACKLOG: i32 = 64;
@@ -65,6 +65,19 @@ impl PacketSocket {
         send(self, octets, descriptors)
     }
 
+    /// Sends a packet whose octets are in several parts; see [`send`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`send`].
+    pub fn send_parts(
+        &self,
+        parts: &[IoSlice<'_>],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        send_parts(self, parts, descriptors)
+    }
+
     /// Receives a packet; see [`receive`].
     ///
     /// # Errors
@@ -81,6 +94,14 @@ impl PacketSocket {
 ///
 /// When the other end is closed, and when it has as many packets to read as may wait.
 pub fn send(socket: impl AsFd, octets: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    send_parts(socket, &[IoSlice::new(octets)], descriptors)
+}
+
+fn send_parts(
+    socket: impl AsFd,
+    parts: &[IoSlice<'_>],
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     let found = descriptors.len();
@@ -89,12 +110,7 @@ pub fn send(socket: impl AsFd, octets: &[u8], descriptors: &[BorrowedFd<'_>]) ->
         let text = format!("expected at most {DESCRIPTORS_MAX} descriptors; found {found}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    sendmsg(
-        socket,
-        &[IoSlice::new(octets)],
-        &mut beside,
-        SendFlags::NOSIGNAL,
-    )?;
+    sendmsg(socket, parts, &mut beside, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
@@ -230,8 +246,11 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         let (length, _) = there.receive(&mut into).unwrap().unwrap();
         assert_eq!(&into[..length], b"fits");
-        let error = here.send(b"x", &[here.as_fd(); 5]).unwrap_err();
-        assert_eq!(error.to_string(), "expected at most 4 descriptors; found 5");
+        let error = here.send(b"x", &[here.as_fd(); 17]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "expected at most 16 descriptors; found 17"
+        );
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! Packets between the front and a worker, over a SOCK_SEQPACKET socket (unix(7)): one packet per read and write.
 //!
-//! The front gives a worker sessions, each with the descriptor of its connection (SCM_RIGHTS). The worker says which layers of its sandbox hold, which sessions it has
-//! begun, which have ended and how many recipients it has refused in each, many at once, and in the end that it takes no more.
+//! The front gives a worker sessions, several in a packet, with the descriptors of their connections beside the packet, in the order of the
+//! sessions (SCM_RIGHTS). The worker says which layers of its sandbox hold, which sessions it has begun, which have ended and how many
+//! recipients it has refused in each, many at once, and in the end that it takes no more.
 //!
 //! ```text
 //! 0   u8   version = 1
 //! 1   u8   kind
 //! 2        by kind:
-//!   1 SESSION  u64 number of the session, chosen by the front
+//!   1 SESSIONS until the end of the packet, 1 to 16 times:
+//!              u64 number of the session, chosen by the front
 //!              u32 octets of the state, at most 65,536
 //!              u32 octets of the client that were read behind the state, at most 65,536
 //!              state, octets of the client
-//!   2 BEGUN    u32 count, at most 1,024; u64 number of each session
-//!   3 DONE     u32 count, at most 1,024; for each session u64 number, u32 recipients that the worker has refused for good
+//!   2 PROGRESS u32 count, at most 1,024; u64 number of each session that the worker has begun
+//!              u32 count, at most 1,024; for each session that has ended u64 number, u32 recipients that the worker has refused for good
 //!   4 LAST     nothing
 //!   5 LINKS    nothing
 //!   6 READY    nothing
@@ -29,14 +31,17 @@ use crate::octets::{HandoffError, Reader, put_length};
 pub const VERSION: u8 = 1;
 /// The most octets of a state, and of octets that were read and not consumed.
 pub const STATE_OCTETS_MAX: usize = 65_536;
-/// The most sessions in a notice.
+/// The most sessions in a packet.
+pub const SESSIONS_MAX: usize = 16;
+/// The most sessions of each kind in a notice.
 pub const NOTICE_MAX: usize = 1_024;
-/// The most octets of a packet.
-pub const PACKET_OCTETS_MAX: usize = 18 + 2 * STATE_OCTETS_MAX;
+/// The most octets of a packet: one session of the largest size fits.
+pub const PACKET_OCTETS_MAX: usize = SESSIONS.len() + 16 + 2 * STATE_OCTETS_MAX;
 
-const SESSION: u8 = 1;
-const BEGUN: u8 = 2;
-const DONE: u8 = 3;
+/// What begins a packet with sessions.
+pub const SESSIONS: [u8; 2] = [VERSION, 1];
+
+const PROGRESS: u8 = 2;
 const LAST: u8 = 4;
 const CONFINED: u8 = 7;
 
@@ -58,9 +63,8 @@ pub struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// Appends the packet.
+    /// Appends the session. A packet is [`SESSIONS`] and one session or several.
     pub fn encode(&self, to: &mut Vec<u8>) {
-        to.extend_from_slice(&[VERSION, SESSION]);
         to.extend_from_slice(&self.number.to_le_bytes());
         put_length(to, self.state.len());
         put_length(to, self.unread.len());
@@ -68,27 +72,34 @@ impl<'a> Task<'a> {
         to.extend_from_slice(self.unread);
     }
 
-    /// Decodes the packet.
+    /// Decodes a packet: 1 to [`SESSIONS_MAX`] sessions.
     ///
     /// # Errors
     ///
-    /// [`HandoffError`] for octets that are no session.
-    pub fn decode(packet: &'a [u8]) -> Result<Self, HandoffError> {
+    /// [`HandoffError`] for octets that are no sessions.
+    pub fn decode_all(packet: &'a [u8]) -> Result<Vec<Self>, HandoffError> {
         let mut reader = Reader(packet);
         match head(&mut reader)? {
-            SESSION => {}
+            kind if kind == SESSIONS[1] => {}
             other => return Err(HandoffError::Kind(other)),
         }
+        let mut tasks = vec![Self::read(&mut reader)?];
+        while tasks.len() < SESSIONS_MAX && reader.end().is_err() {
+            tasks.push(Self::read(&mut reader)?);
+        }
+        reader.end()?;
+        Ok(tasks)
+    }
+
+    fn read(reader: &mut Reader<'a>) -> Result<Self, HandoffError> {
         let number = reader.long("number of the session")?;
         let state = reader.length("length of the state", STATE_OCTETS_MAX)?;
         let unread = reader.length("length of unread octets", STATE_OCTETS_MAX)?;
-        let task = Self {
+        Ok(Self {
             number,
             state: reader.take("state", state)?,
             unread: reader.take("unread octets", unread)?,
-        };
-        reader.end()?;
-        Ok(task)
+        })
     }
 }
 
@@ -104,10 +115,13 @@ pub struct Done {
 /// What a worker says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// These sessions are the worker's from now on.
-    Begun(Vec<u64>),
-    /// These sessions have ended.
-    Done(Vec<Done>),
+    /// Sessions that are the worker's from now on, and sessions that have ended.
+    Progress {
+        /// The numbers of the sessions that the worker has begun.
+        begun: Vec<u64>,
+        /// The sessions that have ended.
+        done: Vec<Done>,
+    },
     /// The layers of the worker's sandbox, a bit for each.
     Confined(u8),
     /// The worker takes no further session. Sessions that are on their way to the worker are served.
@@ -115,20 +129,17 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Appends the packet. A notice has [`NOTICE_MAX`] sessions at most.
+    /// Appends the packet. A notice has [`NOTICE_MAX`] sessions of each kind at most.
     pub fn encode(&self, to: &mut Vec<u8>) {
         match self {
-            Self::Begun(numbers) => {
-                to.extend_from_slice(&[VERSION, BEGUN]);
-                put_length(to, numbers.len());
-                for number in numbers {
+            Self::Progress { begun, done } => {
+                to.extend_from_slice(&[VERSION, PROGRESS]);
+                put_length(to, begun.len());
+                for number in begun {
                     to.extend_from_slice(&number.to_le_bytes());
                 }
-            }
-            Self::Done(sessions) => {
-                to.extend_from_slice(&[VERSION, DONE]);
-                put_length(to, sessions.len());
-                for session in sessions {
+                put_length(to, done.len());
+                for session in done {
                     to.extend_from_slice(&session.number.to_le_bytes());
                     to.extend_from_slice(&session.refused.to_le_bytes());
                 }
@@ -146,8 +157,10 @@ impl Notice {
     pub fn decode(packet: &[u8]) -> Result<Self, HandoffError> {
         let mut reader = Reader(packet);
         let notice = match head(&mut reader)? {
-            BEGUN => Self::Begun(many(&mut reader, number)?),
-            DONE => Self::Done(many(&mut reader, done)?),
+            PROGRESS => Self::Progress {
+                begun: many(&mut reader, number)?,
+                done: many(&mut reader, done)?,
+            },
             CONFINED => Self::Confined(reader.octet("layers")?),
             LAST => Self::Last,
             other => return Err(HandoffError::Kind(other)),

@@ -155,6 +155,7 @@ impl Host {
             }
             let unanswered = self.broker.flush();
             self.answers(unanswered, now);
+            self.workers.house();
             if told.elapsed() >= ALIVE {
                 told = Instant::now();
                 self.loops.beat(self.number);

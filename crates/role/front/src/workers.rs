@@ -1,14 +1,14 @@
 //! The workers and the sessions that they have.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, Write as _};
-use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::io::{self, IoSlice, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
-use vere_handoff::session::{Done, Notice, PACKET_OCTETS_MAX, Task};
+use vere_handoff::session::{Done, Notice, PACKET_OCTETS_MAX, SESSIONS, SESSIONS_MAX, Task};
 use vere_net::packets::{PacketListener, PacketSocket};
 use vere_process::clock::steady;
 use vere_sandbox::Layers;
@@ -36,10 +36,10 @@ pub(crate) struct Given {
     link: Link,
     /// The time of the command with the recipient.
     since: Instant,
-    /// The packet, until the worker has begun.
+    /// The session in its packet, until the worker has begun.
     packet: Option<Vec<u8>>,
     worker: usize,
-    /// Workers that have died with the packet.
+    /// Workers that have died before they began the session.
     deaths: u8,
     /// The time by which a worker has to begin the session.
     until: Timestamp,
@@ -87,8 +87,14 @@ struct Worker {
 }
 
 impl Worker {
-    const fn takes(&self, room: Room) -> bool {
-        !self.is_last && self.waiting < room.waiting && self.tasks < room.sessions
+    /// Number of sessions that the worker takes now.
+    fn room(&self, room: Room) -> usize {
+        let waiting = room.waiting.saturating_sub(self.waiting);
+        let room = room.sessions.saturating_sub(self.tasks).min(waiting);
+        match self.is_last {
+            true => 0,
+            false => usize::try_from(room).unwrap_or(usize::MAX),
+        }
     }
 }
 
@@ -177,7 +183,6 @@ impl Workers {
                 None => self.workers.push(worker),
             }
         }
-        self.house();
     }
 
     /// The place of the worker with this token.
@@ -186,14 +191,15 @@ impl Workers {
         (place < self.workers.len()).then_some(place)
     }
 
-    /// Whether a session can be given away now.
+    /// Whether a further session can be given away now.
     pub(crate) fn has_room(&self) -> bool {
-        self.homeless.is_empty()
-            && self
-                .workers
-                .iter()
-                .flatten()
-                .any(|worker| worker.takes(self.room))
+        let mut wanted = self.homeless.len();
+        self.workers.iter().flatten().any(|worker| {
+            let room = worker.room(self.room);
+            let is_left = room > wanted;
+            wanted = wanted.saturating_sub(room);
+            is_left
+        })
     }
 
     /// Number of sessions that workers have, or that wait for one.
@@ -218,7 +224,7 @@ impl Workers {
         }
     }
 
-    /// Gives a session to the next worker that takes one. Without any the session waits.
+    /// Has a session wait for the next [`house`](Self::house).
     pub(crate) fn give(
         &mut self,
         ticket: Ticket,
@@ -249,40 +255,41 @@ impl Workers {
             given,
             until: now + HOMELESS_PATIENCE,
         });
-        self.house();
     }
 
-    /// Gives the sessions that wait to workers with room.
-    fn house(&mut self) {
-        while let Some(mut waits) = self.homeless.pop_front() {
-            match self.send(&waits.given) {
-                Some(place) => {
-                    waits.given.worker = place;
-                    self.given.insert(waits.number, waits.given);
-                }
-                None => return self.homeless.push_front(waits),
-            }
-        }
-    }
-
-    /// Sends a session to a worker, and returns the worker's place.
-    fn send(&mut self, given: &Given) -> Option<usize> {
-        let packet = given.packet.as_deref().unwrap_or_default();
-        for _ in 0..self.workers.len() {
+    /// Gives the sessions that wait to workers with room, at the end of a turn: the sessions of a turn share packets.
+    pub(crate) fn house(&mut self) {
+        // Workers in turn that took nothing.
+        let mut passed = 0;
+        while !self.homeless.is_empty() && passed < self.workers.len() {
             let place = self.next % self.workers.len();
             self.next = self.next.wrapping_add(1);
-            let Some(worker) = self.workers.get_mut(place).and_then(Option::as_mut) else {
-                continue;
+            passed = match self.send(place) {
+                0 => passed.saturating_add(1),
+                _ => 0,
             };
-            // A worker whose socket is full or broken is passed over; its end comes as an event.
-            if worker.takes(self.room) && worker.socket.send(packet, &[given.link.as_fd()]).is_ok()
-            {
-                worker.tasks = worker.tasks.saturating_add(1);
-                worker.waiting = worker.waiting.saturating_add(1);
-                return Some(place);
-            }
         }
-        None
+    }
+
+    /// Sends a worker a packet of the sessions that wait, and returns their number. A worker whose socket is full or broken takes
+    /// none; its end comes as an event.
+    fn send(&mut self, place: usize) -> usize {
+        let Some(worker) = self.workers.get_mut(place).and_then(Option::as_mut) else {
+            return 0;
+        };
+        let (parts, links) = packet(&self.homeless, worker.room(self.room));
+        let count = links.len();
+        if count == 0 || worker.socket.send_parts(&parts, &links).is_err() {
+            return 0;
+        }
+        let number = u32::try_from(count).unwrap_or(u32::MAX);
+        worker.tasks = worker.tasks.saturating_add(number);
+        worker.waiting = worker.waiting.saturating_add(number);
+        for mut waits in self.homeless.drain(..count) {
+            waits.given.worker = place;
+            self.given.insert(waits.number, waits.given);
+        }
+        count
     }
 
     /// The kernel says that a worker has packets to read.
@@ -304,7 +311,6 @@ impl Workers {
         for place in 0..self.workers.len() {
             self.read_some(place, &mut ended);
         }
-        self.house();
         ended
     }
 
@@ -334,34 +340,12 @@ impl Workers {
     }
 
     fn heard(&mut self, place: usize, notice: Notice, ended: &mut Vec<Ended>) {
-        let own = |given: &&mut Given| given.worker == place;
         match notice {
-            Notice::Begun(numbers) => {
-                for number in numbers {
-                    if let Some(given) = self.given.get_mut(&number).filter(own)
-                        && given.packet.take().is_some()
-                    {
-                        self.figures.begun(given.since.elapsed());
-                        self.begun(place);
-                    }
+            Notice::Progress { begun, done } => {
+                for number in begun {
+                    self.begun(place, number);
                 }
-            }
-            Notice::Done(sessions) => {
-                for Done { number, refused } in sessions {
-                    if self
-                        .given
-                        .get(&number)
-                        .is_some_and(|given| given.worker == place)
-                        && let Some(Given { ticket, packet, .. }) = self.given.remove(&number)
-                    {
-                        if packet.is_some() {
-                            self.begun(place);
-                        }
-                        ended.push(Ended { ticket, refused });
-                        self.figures.ended(WorkerSessionEnd::Done);
-                        self.free(place);
-                    }
-                }
+                ended.extend(done.into_iter().filter_map(|done| self.done(place, done)));
             }
             Notice::Confined(layers) => {
                 if let Some(Some(worker)) = self.workers.get_mut(place) {
@@ -377,15 +361,37 @@ impl Workers {
         self.dismiss(place);
     }
 
-    fn begun(&mut self, place: usize) {
-        if let Some(Some(worker)) = self.workers.get_mut(place) {
-            worker.waiting = worker.waiting.saturating_sub(1);
+    /// A worker has begun a session.
+    fn begun(&mut self, place: usize, number: u64) {
+        let given = self.given.get_mut(&number);
+        if let Some(given) = given.filter(|given| given.worker == place)
+            && given.packet.take().is_some()
+        {
+            self.figures.begun(given.since.elapsed());
+            self.waits_no_longer(place);
         }
     }
 
-    fn free(&mut self, place: usize) {
+    /// A worker has ended a session.
+    fn done(&mut self, place: usize, done: Done) -> Option<Ended> {
+        let Done { number, refused } = done;
+        self.given
+            .get(&number)
+            .filter(|given| given.worker == place)?;
+        let Given { ticket, packet, .. } = self.given.remove(&number)?;
+        if packet.is_some() {
+            self.waits_no_longer(place);
+        }
         if let Some(Some(worker)) = self.workers.get_mut(place) {
             worker.tasks = worker.tasks.saturating_sub(1);
+        }
+        self.figures.ended(WorkerSessionEnd::Done);
+        Some(Ended { ticket, refused })
+    }
+
+    fn waits_no_longer(&mut self, place: usize) {
+        if let Some(Some(worker)) = self.workers.get_mut(place) {
+            worker.waiting = worker.waiting.saturating_sub(1);
         }
     }
 
@@ -456,6 +462,27 @@ impl Workers {
     }
 }
 
+/// The parts of a packet with the first of the sessions that wait, and their connections. A session that was with a dead worker goes alone: it may
+/// be the reason.
+fn packet(waits: &VecDeque<Homeless>, room: usize) -> (Vec<IoSlice<'_>>, Vec<BorrowedFd<'_>>) {
+    let mut parts = vec![IoSlice::new(&SESSIONS)];
+    let mut links = Vec::new();
+    let mut octets = SESSIONS.len();
+    for Homeless { given, .. } in waits.iter().take(room.min(SESSIONS_MAX)) {
+        let session = given.packet.as_deref().unwrap_or_default();
+        octets = octets.saturating_add(session.len());
+        if octets > PACKET_OCTETS_MAX || given.deaths > 0 && !links.is_empty() {
+            break;
+        }
+        parts.push(IoSlice::new(session));
+        links.push(given.link.as_fd());
+        if given.deaths > 0 {
+            break;
+        }
+    }
+    (parts, links)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
@@ -510,8 +537,8 @@ mod tests {
             socket
         }
 
-        /// Gives a session away, and returns its client.
-        fn give(&mut self, number: u64) -> StdTcpStream {
+        /// Has a session wait for the end of the turn, and returns its client.
+        fn give_later(&mut self, number: u64) -> StdTcpStream {
             let client = StdTcpStream::connect(self.port.local_addr().unwrap()).unwrap();
             let (here, _) = self.port.accept().unwrap();
             let link = Link::Clear(TcpStream::from_std(here));
@@ -520,24 +547,42 @@ mod tests {
             self.workers.give(ticket, link, parts, Instant::now(), NOW);
             client
         }
+
+        /// Gives a session away in a turn of its own.
+        fn give(&mut self, number: u64) -> StdTcpStream {
+            let client = self.give_later(number);
+            self.workers.house();
+            client
+        }
     }
 
     impl Bench {
         /// Reads the packets of the worker at a place, as after an event.
         fn read(&mut self, place: usize) -> Vec<Ended> {
             self.workers.readable(place);
-            self.workers.read()
+            let ended = self.workers.read();
+            self.workers.house();
+            ended
         }
     }
 
     /// The number of the next session that a worker has in its queue.
     fn taken(worker: &PacketSocket) -> Option<u64> {
+        let numbers = packet_of(worker)?;
+        assert_eq!(numbers.len(), 1);
+        Some(numbers[0])
+    }
+
+    /// The numbers of the sessions in the next packet that a worker has in its queue.
+    fn packet_of(worker: &PacketSocket) -> Option<Vec<u64>> {
         let mut packet = vec![0; PACKET_OCTETS_MAX];
         let (length, descriptors) = worker.receive(&mut packet).ok()??;
-        assert_eq!(descriptors.len(), 1);
-        let task = Task::decode(&packet[..length]).unwrap();
-        assert_eq!((task.state, task.unread), (&b"state"[..], &b"more"[..]));
-        Some(task.number)
+        let tasks = Task::decode_all(&packet[..length]).unwrap();
+        assert_eq!(descriptors.len(), tasks.len());
+        for task in &tasks {
+            assert_eq!((task.state, task.unread), (&b"state"[..], &b"more"[..]));
+        }
+        Some(tasks.iter().map(|task| task.number).collect())
     }
 
     fn say(worker: &PacketSocket, notice: &Notice) {
@@ -546,9 +591,23 @@ mod tests {
         worker.send(&packet, &[]).unwrap();
     }
 
+    fn has_begun(numbers: &[u64]) -> Notice {
+        Notice::Progress {
+            begun: numbers.to_vec(),
+            done: Vec::new(),
+        }
+    }
+
+    fn all_done(numbers: &[u64]) -> Notice {
+        let done = numbers.iter().map(|&number| Done { number, refused: 7 });
+        Notice::Progress {
+            begun: Vec::new(),
+            done: done.collect(),
+        }
+    }
+
     fn done(number: u64) -> Notice {
-        let refused = 7;
-        Notice::Done(vec![Done { number, refused }])
+        all_done(&[number])
     }
 
     /// Ended sessions with a report of the worker.
@@ -572,35 +631,98 @@ mod tests {
         });
         let worker = bench.worker();
         let mut clients = Vec::new();
-        let mut begun = Vec::new();
+        let mut numbers = Vec::new();
         for number in 0..3 {
             assert!(bench.workers.has_room());
             clients.push(bench.give(number));
             assert!(!bench.workers.has_room());
-            begun.extend(taken(&worker));
-            say(&worker, &Notice::Begun(begun.clone()));
+            numbers.extend(taken(&worker));
+            say(&worker, &has_begun(&numbers));
             bench.read(0);
         }
         assert!(!bench.workers.has_room());
-        let done = Notice::Done(vec![Done {
-            number: begun[0],
-            refused: 0,
-        }]);
-        say(&worker, &done);
+        say(&worker, &done(numbers[0]));
         bench.read(0);
         assert!(bench.workers.has_room());
         // One that was not begun, and has ended, waits no longer.
         clients.push(bench.give(3));
         let number = taken(&worker).unwrap();
-        let done = Notice::Done(
-            vec![begun[1], number]
-                .into_iter()
-                .map(|number| Done { number, refused: 0 })
-                .collect(),
-        );
-        say(&worker, &done);
+        say(&worker, &all_done(&[numbers[1], number]));
         bench.read(0);
         assert!(bench.workers.has_room());
+    }
+
+    #[test]
+    fn the_sessions_of_a_turn_share_packets() {
+        let mut bench = Bench::new(28);
+        let workers = [bench.worker(), bench.worker()];
+        let mut clients: Vec<_> = (0..40).map(|number| bench.give_later(number)).collect();
+        assert_eq!(
+            (packet_of(&workers[0]), bench.workers.sessions()),
+            (None, 40)
+        );
+        bench.workers.house();
+        let numbers = |range: std::ops::Range<u64>| Some(range.collect::<Vec<u64>>());
+        assert_eq!(packet_of(&workers[0]), numbers(1..17));
+        assert_eq!(packet_of(&workers[1]), numbers(17..33));
+        assert_eq!(packet_of(&workers[0]), numbers(33..41));
+        assert_eq!(
+            (packet_of(&workers[0]), packet_of(&workers[1])),
+            (None, None)
+        );
+        // 4 places are left at the first, and 12 at the second.
+        for number in 40..56 {
+            assert!(bench.workers.has_room());
+            clients.push(bench.give_later(number));
+        }
+        assert!(!bench.workers.has_room());
+        bench.workers.house();
+        assert_eq!(packet_of(&workers[1]), numbers(41..53));
+        assert_eq!(packet_of(&workers[0]), numbers(53..57));
+        assert!(!bench.workers.has_room());
+    }
+
+    #[test]
+    fn a_session_of_a_dead_worker_goes_alone() {
+        let mut bench = Bench::new(28);
+        let dead = bench.worker();
+        let _clients: Vec<_> = (0..3).map(|number| bench.give_later(number)).collect();
+        bench.workers.house();
+        assert_eq!(packet_of(&dead), Some(vec![1, 2, 3]));
+        drop(dead);
+        assert_eq!(bench.read(0), lost(&[]));
+        let worker = bench.worker();
+        let _more: Vec<_> = (3..5).map(|number| bench.give_later(number)).collect();
+        bench.workers.house();
+        let mut numbers: Vec<u64> = (0..3).filter_map(|_| taken(&worker)).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [1, 2, 3]);
+        assert_eq!(packet_of(&worker), Some(vec![4, 5]));
+    }
+
+    #[test]
+    fn long_sessions_share_a_packet_up_to_its_bound() {
+        let mut bench = Bench::new(28);
+        let worker = bench.worker();
+        let state = vec![b's'; 50_000];
+        let mut clients = Vec::new();
+        for number in 0..3 {
+            let client = StdTcpStream::connect(bench.port.local_addr().unwrap()).unwrap();
+            let (here, _) = bench.port.accept().unwrap();
+            let link = Link::Clear(TcpStream::from_std(here));
+            let ticket = Ticket::from_bits(number);
+            let parts = (&state[..], &b""[..]);
+            bench.workers.give(ticket, link, parts, Instant::now(), NOW);
+            clients.push(client);
+        }
+        bench.workers.house();
+        let mut packet = vec![0; PACKET_OCTETS_MAX];
+        for expected in [2, 1] {
+            let (length, connections) = worker.receive(&mut packet).unwrap().unwrap();
+            assert_eq!(connections.len(), expected);
+            let tasks = Task::decode_all(&packet[..length]).unwrap();
+            assert!(tasks.iter().all(|task| task.state == state));
+        }
     }
 
     #[test]
@@ -619,7 +741,7 @@ mod tests {
         // A session above that waits for the first that ends.
         let _waits = bench.give(4);
         assert_eq!(bench.workers.sessions(), 5);
-        say(&workers[0], &Notice::Begun(vec![1]));
+        say(&workers[0], &has_begun(&[1]));
         say(&workers[0], &done(1));
         assert_eq!(bench.read(0), told(&[0]));
         assert_eq!(taken(&workers[0]), Some(5));
@@ -644,7 +766,7 @@ mod tests {
         let mut begun = bench.give(0);
         let _other = bench.give(1);
         let _unbegun = bench.give(2);
-        say(&first, &Notice::Begun(vec![1]));
+        say(&first, &has_begun(&[1]));
         assert_eq!(bench.read(0), []);
         drop(first);
         assert_eq!(bench.read(0), lost(&[0]));
@@ -662,7 +784,7 @@ mod tests {
         let (first, second) = (bench.worker(), bench.worker());
         let _clients = [bench.give(0), bench.give(1)];
         for _ in 0..PACKETS_MAX {
-            say(&first, &Notice::Begun(vec![1]));
+            say(&first, &has_begun(&[1]));
         }
         say(&first, &done(1));
         say(&second, &done(2));

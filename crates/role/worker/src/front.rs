@@ -5,7 +5,7 @@ use std::io;
 use std::net::TcpStream as StdTcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram as StdUnixDatagram, UnixStream as StdUnixStream};
-use std::rc::Rc;
+use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixDatagram, UnixStream};
@@ -17,6 +17,9 @@ use vere_settings::Settings;
 use vere_smtp::server::{Handover, Peer};
 
 use super::error::WorkerError;
+
+/// How long the end of a session may wait for others, and for the next sessions: the front hears of all by one packet.
+const GATHERING: Duration = Duration::from_millis(5);
 
 /// A session that the front hands over.
 #[derive(Debug)]
@@ -70,14 +73,9 @@ pub(crate) struct Front {
     /// The socket is one for packets with order and end; the runtime only watches the descriptor.
     socket: UnixDatagram,
     packet: RefCell<Vec<u8>>,
-    notices: Rc<Notices>,
-}
-
-/// What the front has to hear.
-#[derive(Debug, Default)]
-struct Notices {
-    begun: RefCell<Vec<u64>>,
-    done: RefCell<Vec<Done>>,
+    /// Sessions whose end the front has to hear of.
+    ended: RefCell<Vec<Done>>,
+    /// A session has ended.
     changed: Notify,
 }
 
@@ -90,101 +88,116 @@ impl Front {
         Ok(Self {
             socket: UnixDatagram::from_std(StdUnixDatagram::from(OwnedFd::from(socket)))?,
             packet: RefCell::new(vec![0; PACKET_OCTETS_MAX]),
-            notices: Rc::default(),
+            ended: RefCell::default(),
+            changed: Notify::new(),
         })
     }
 
-    /// Waits for sessions, and returns those that are there, perhaps none; `None` at the end.
+    /// Waits for sessions, and returns the sessions of one packet, without those that cannot be gone on with; `None` at the end. Each has to be
+    /// [begun](Self::begin).
     ///
     /// # Errors
     /// When the front breaks the protocol, or the system refuses.
     pub(crate) async fn sessions(&self) -> Result<Option<Vec<Session>>, WorkerError> {
-        self.socket.readable().await?;
-        // From here on nothing waits: a caller that stops waiting loses no session.
-        let mut sessions = Vec::new();
-        let mut is_over = false;
         loop {
+            self.socket.readable().await?;
+            // From here on nothing waits: a caller that stops waiting loses no session.
             match self.receive() {
-                Ok(Some(session)) => sessions.extend(session),
-                // What came before the end is served first; the end comes again.
-                Ok(None) => {
-                    is_over = sessions.is_empty();
-                    break;
-                }
-                Err(WorkerError::System(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-                    break;
-                }
-                Err(error) => return Err(error),
+                Err(WorkerError::System(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+                received => return received,
             }
         }
-        if is_over {
-            return Ok(None);
-        }
-        let numbers = sessions.iter().map(|session| session.number);
-        self.notices.begun.borrow_mut().extend(numbers);
-        self.notices.changed.notify_one();
-        Ok(Some(sessions))
     }
 
-    /// Receives a packet: a session, unless it cannot be gone on with; `None` at the end.
-    fn receive(&self) -> Result<Option<Option<Session>>, WorkerError> {
+    fn receive(&self) -> Result<Option<Vec<Session>>, WorkerError> {
         let mut packet = self.packet.borrow_mut();
         let receive = || packets::receive(&self.socket, &mut packet);
-        let Some((length, descriptors)) = self.socket.try_io(Interest::READABLE, receive)? else {
+        let Some((length, connections)) = self.socket.try_io(Interest::READABLE, receive)? else {
             return Ok(None);
         };
-        let task = Task::decode(packet.get(..length).unwrap_or_default())?;
-        let [connection] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| WorkerError::Links)?;
-        let handover = match task.state {
-            [] => None,
-            state => match Handover::decode(state) {
-                // The front carries out the handshakes.
-                Ok(handover) => Some(handover.without_starttls()),
-                Err(error) => {
-                    // The other sessions of this worker are no worse for it.
-                    tracing::error!(%error, "session cannot be gone on with");
-                    self.done(task.number, 0);
-                    return Ok(Some(None));
-                }
-            },
+        let tasks = Task::decode_all(packet.get(..length).unwrap_or_default())?;
+        if tasks.len() != connections.len() {
+            return Err(WorkerError::Links);
+        }
+        let given = tasks.iter().zip(connections);
+        let sessions = given.filter_map(|(task, connection)| self.session(task, connection));
+        Ok(Some(sessions.collect()))
+    }
+
+    /// A session, unless it cannot be gone on with: the others of its packet are no worse for that.
+    fn session(&self, task: &Task<'_>, connection: OwnedFd) -> Option<Session> {
+        let opened = match task.state {
+            [] => Ok(None),
+            // The front carries out the handshakes.
+            state => Handover::decode(state).map(|handover| Some(handover.without_starttls())),
         };
-        let is_encrypted = handover.as_ref().is_some_and(Handover::is_encrypted);
-        Ok(Some(Some(Session {
+        let handover = opened
+            .inspect_err(|error| tracing::error!(%error, "session cannot be gone on with"))
+            .ok();
+        let client = handover.as_ref().and_then(|handover| {
+            let is_encrypted = handover.as_ref().is_some_and(Handover::is_encrypted);
+            Client::new(connection, is_encrypted)
+                .inspect_err(|error| tracing::error!(%error, "connection cannot be used"))
+                .ok()
+        });
+        let (Some(handover), Some(client)) = (handover, client) else {
+            self.done(task.number, 0);
+            return None;
+        };
+        Some(Session {
             number: task.number,
-            client: Client::new(connection, is_encrypted)?,
+            client,
             handover,
             unread: task.unread.to_vec(),
-        })))
+        })
     }
 
     /// Records the end of a session, with the number of recipients refused here.
     pub(crate) fn done(&self, number: u64, refused: u32) {
-        let mut done = self.notices.done.borrow_mut();
-        done.push(Done { number, refused });
-        self.notices.changed.notify_one();
+        let mut ended = self.ended.borrow_mut();
+        ended.push(Done { number, refused });
+        self.changed.notify_one();
     }
 
-    /// Tells the front what has begun and ended, many at once, for as long as the front is there.
+    /// Tells the front of sessions that begin, before any of them writes to its client: the front would give them to another
+    /// worker if this one died. The sessions that have ended are told as well.
+    ///
+    /// # Errors
+    /// When the front is gone.
+    pub(crate) async fn begin(&self, sessions: &[Session]) -> io::Result<()> {
+        let begun = sessions.iter().map(|session| session.number).collect();
+        self.progress(begun).await
+    }
+
+    /// Tells the front what has ended, for as long as the front is there.
     pub(crate) async fn tell(&self) {
         loop {
-            self.notices.changed.notified().await;
+            self.changed.notified().await;
+            tokio::time::sleep(GATHERING).await;
             if self.flush().await.is_err() {
                 return;
             }
         }
     }
 
-    /// Sends all notices.
+    /// Tells the front at once what has ended.
+    ///
+    /// # Errors
+    /// When the front is gone.
     pub(crate) async fn flush(&self) -> io::Result<()> {
-        let begun = std::mem::take(&mut *self.notices.begun.borrow_mut());
-        for some in begun.chunks(NOTICE_MAX) {
-            self.send(&Notice::Begun(some.to_vec())).await?;
-        }
-        let done = std::mem::take(&mut *self.notices.done.borrow_mut());
-        for some in done.chunks(NOTICE_MAX) {
-            self.send(&Notice::Done(some.to_vec())).await?;
+        while !self.ended.borrow().is_empty() {
+            self.progress(Vec::new()).await?;
         }
         Ok(())
+    }
+
+    async fn progress(&self, begun: Vec<u64>) -> io::Result<()> {
+        let done = {
+            let mut ended = self.ended.borrow_mut();
+            let count = ended.len().min(NOTICE_MAX);
+            ended.drain(..count).collect()
+        };
+        self.send(&Notice::Progress { begun, done }).await
     }
 
     /// Sends a notice.

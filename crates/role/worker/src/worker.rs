@@ -79,7 +79,10 @@ async fn serve(settings: Arc<Settings>) -> Result<(), WorkerError> {
     let ended = loop {
         tokio::select! {
             sessions = worker.front.sessions() => match sessions {
-                Ok(Some(sessions)) => worker.begin(sessions),
+                Ok(Some(sessions)) => match worker.front.begin(&sessions).await {
+                    Ok(()) => worker.begin(sessions),
+                    Err(error) => break Err(error.into()),
+                },
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             },
