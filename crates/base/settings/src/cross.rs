@@ -124,16 +124,13 @@ fn front(settings: &Settings, found: &mut Found<'_>) {
             format!("expected at most front.workers, which is {workers}; found {loops}"),
         );
     }
-    for (key, networks) in [
-        ("proxy.networks", &settings.proxy),
-        ("xclient.networks", &settings.xclient),
-    ] {
-        if !networks.networks.is_empty() {
-            found.add(
-                key,
-                "is not understood by the front: leave out [front], or this",
-            );
-        }
+    if !settings.xclient.networks.is_empty() {
+        let text = "is not understood by the front: leave out [front], or this";
+        found.add("xclient.networks", text);
+    }
+    if front.hands_over_at_once && !settings.proxy.networks.is_empty() {
+        let text = "is not understood by workers: leave out front.hand_over, or this";
+        found.add("proxy.networks", text);
     }
     if settings.smtp.listen.is_empty() {
         found.add("front", "needs an address of port 25: smtp.listen");

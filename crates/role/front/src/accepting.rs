@@ -18,6 +18,7 @@ use vere_units::Timestamp;
 
 use super::guest::{Guest, token_of};
 use super::host::{Host, slot};
+use super::loops::Arrival;
 use super::replies::turned_away;
 
 impl Host {
@@ -26,24 +27,44 @@ impl Host {
         if !self.door.has_more() || !self.loops.is_complete() {
             return;
         }
-        let arrived = self.door.take();
+        let (accepted, given) = self.door.take();
         if self.door.is_short() || self.loops.has_to_evict(self.number) {
             self.evict();
         }
+        for arrival in given {
+            // A client that is gone already costs nothing further.
+            let _ = self.arrive(arrival, now);
+        }
+        let (balancers, clients): (Vec<_>, Vec<_>) = accepted
+            .into_iter()
+            .partition(|(_, address)| self.settings.proxy.contains(address.ip()));
+        for (stream, address) in balancers {
+            self.wait_for_header(stream, address, now);
+        }
+        let arrival = |(stream, address)| Arrival {
+            stream,
+            address,
+            local: None,
+        };
+        self.bring(clients.into_iter().map(arrival), now);
+    }
+
+    /// Brings clients to their loops.
+    pub(crate) fn bring(&mut self, clients: impl IntoIterator<Item = Arrival>, now: Timestamp) {
         let mut given = 0_u32;
-        for (stream, address) in arrived {
-            let home = self.door.home(address.ip());
+        for arrival in clients {
+            let home = self.door.home(arrival.address.ip());
             if home == self.number {
-                // A client that is gone already costs nothing further.
-                let _ = self.arrive(stream, address, now);
+                let _ = self.arrive(arrival, now);
                 continue;
             }
             given |= 1 << home;
-            if let Err((mut stream, address)) = self.loops.give(home, (stream, address)) {
-                tracing::warn!(peer = %address, front_loop = home, "too many connections wait for a loop");
+            if let Err(mut arrival) = self.loops.give(home, arrival) {
+                let peer = arrival.address;
+                tracing::warn!(%peer, front_loop = home, "too many connections wait for a loop");
                 self.figures.shed();
                 let line = turned_away(&self.settings.hostname, Reason::ConnectionsInAll);
-                let _ = stream.write_all(line.as_bytes());
+                let _ = arrival.stream.write_all(line.as_bytes());
             }
         }
         // One call for all connections of a turn.
@@ -59,12 +80,12 @@ impl Host {
         }
     }
 
-    fn arrive(
-        &mut self,
-        mut stream: TcpStream,
-        address: SocketAddr,
-        now: Timestamp,
-    ) -> io::Result<()> {
+    fn arrive(&mut self, arrival: Arrival, now: Timestamp) -> io::Result<()> {
+        let Arrival {
+            mut stream,
+            address,
+            local,
+        } = arrival;
         let admitted = match self.gateway.closed() {
             None | Some(Refusal::StorageFull) => {
                 let most = self.settings.limits.connections_max;
@@ -96,7 +117,7 @@ impl Host {
         if registered.is_err() {
             let _ = self.screen.left(ticket);
         }
-        let peer = self.peer(address, registered?);
+        let peer = self.peer(address, local.unwrap_or(registered?));
         let server = Server::new(Arc::clone(&self.config), peer, now);
         let guest = Guest::new(ticket, server, stream);
         let slot = slot(ticket);

@@ -1,10 +1,10 @@
 //! Where the connections of a loop come from.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::Receiver;
 
-use mio::net::TcpListener;
+use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use vere_net::listen::send_at_once;
 use vere_screen::Partition;
@@ -15,6 +15,9 @@ use super::loops::Arrival;
 pub(crate) const LISTENERS: usize = usize::MAX - 0xFFFF;
 /// The name of the service in log lines.
 pub(crate) const SERVICE: &str = "smtp";
+
+/// A connection, and the other end by the kernel.
+pub(crate) type Accepted = (TcpStream, SocketAddr);
 
 /// Connections taken before other events have their turn.
 const ACCEPTS_MAX: usize = 64;
@@ -92,13 +95,13 @@ impl Door {
         self.partition.part_of(client)
     }
 
-    /// Takes a bounded number of connections.
-    pub(crate) fn take(&mut self) -> Vec<Arrival> {
-        let (mut arrived, mut short) = (Vec::new(), false);
+    /// Takes a bounded number of connections: those that this loop accepts, and those that another loop has accepted for it.
+    pub(crate) fn take(&mut self) -> (Vec<Accepted>, Vec<Arrival>) {
+        let (mut accepted, mut short) = (Vec::new(), false);
         for listener in &self.listeners {
             for _ in 0..ACCEPTS_MAX {
                 match listener.accept() {
-                    Ok(connection) => arrived.push(connection),
+                    Ok(connection) => accepted.push(connection),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if is_of_one_connection(&error) => {}
                     Err(error) => {
@@ -109,10 +112,10 @@ impl Door {
                 }
             }
         }
-        arrived.extend(self.arrivals.try_iter().take(ACCEPTS_MAX));
-        self.may_have_more = arrived.len() >= ACCEPTS_MAX;
+        let given: Vec<_> = self.arrivals.try_iter().take(ACCEPTS_MAX).collect();
+        self.may_have_more = accepted.len().max(given.len()) >= ACCEPTS_MAX;
         self.is_short = short;
-        arrived
+        (accepted, given)
     }
 }
 

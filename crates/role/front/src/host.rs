@@ -19,6 +19,7 @@ use super::greylist;
 use super::guest::{Guest, Next, READ_OCTETS};
 use super::loops::{Loops, Share, WAKE};
 use super::metrics::Figures;
+use super::proxied::Proxied;
 use super::terms::terms;
 use super::tls::Tls;
 use super::workers::{Ended, Room, Workers};
@@ -26,6 +27,7 @@ use super::workers::{Ended, Room, Workers};
 const GATEWAY: Token = Token(LISTENERS + 0x1001);
 const BROKER: Token = Token(LISTENERS + 0x1002);
 const WORKERS: Token = Token(LISTENERS + 0x1003);
+const PROXIED: Token = Token(LISTENERS + 0x8000);
 
 /// How often the front looks for the other processes while one of them is missing, and while all are there; then it also says that it is
 /// alive.
@@ -53,6 +55,7 @@ pub(crate) struct Host {
     pub(crate) broker: Broker,
     pub(crate) gateway: Gateway,
     pub(crate) tls: Tls,
+    pub(crate) proxied: Proxied,
     pub(crate) figures: Figures,
     scratch: Vec<u8>,
     /// Sessions go to workers before any command.
@@ -104,6 +107,7 @@ impl Host {
             workers: Workers::new(&paths, WORKERS, room, poll.registry(), figures.clone())?,
             share: Share::new(Arc::clone(&loops)),
             tls,
+            proxied: Proxied::new(PROXIED),
             figures,
             poll,
             number,
@@ -189,6 +193,7 @@ impl Host {
         self.reload();
         let ended = self.workers.give_up(now);
         self.ended(ended, now);
+        self.give_up_balancers(now);
         self.door.look();
     }
 
@@ -232,6 +237,11 @@ impl Host {
                 self.answers(answers, now);
             }
             WORKERS => self.workers.accept(self.poll.registry()),
+            Token(number) if number >= PROXIED.0 => {
+                if let Some(place) = self.proxied.place(token) {
+                    self.read_header(place, now);
+                }
+            }
             Token(number) if number >= LISTENERS => match self.workers.place(token) {
                 Some(place) => self.workers.readable(place),
                 None => self.door.look(),

@@ -18,6 +18,7 @@ mod host;
 mod link;
 mod loops;
 mod metrics;
+mod proxied;
 mod replies;
 mod securing;
 mod terms;

@@ -3,6 +3,7 @@
 //! A loop shares no table with another loop. On the way of a connection several loops share the queue of the client's loop and the
 //! count of all open connections.
 
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -24,7 +25,14 @@ const LOOPS_MAX: usize = 16;
 pub(crate) const ARRIVALS_MAX: usize = 1_024;
 
 /// A connection that was accepted, and the client's address.
-pub(crate) type Arrival = (TcpStream, std::net::SocketAddr);
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) stream: TcpStream,
+    /// The client's address.
+    pub(crate) address: SocketAddr,
+    /// Our address, where a PROXY header has named one.
+    pub(crate) local: Option<SocketAddr>,
+}
 
 /// All loops. The first loop accepts the connections of every loop.
 #[derive(Debug)]
@@ -375,7 +383,11 @@ mod tests {
         let arrival = || {
             let client = std::net::TcpStream::connect(address).unwrap();
             drop(port.accept().unwrap());
-            (TcpStream::from_std(client), address)
+            Arrival {
+                stream: TcpStream::from_std(client),
+                address,
+                local: None,
+            }
         };
         let mut given = 0;
         let refused = loop {
@@ -385,7 +397,7 @@ mod tests {
             }
         };
         assert_eq!(given, 3);
-        assert_eq!(refused.1, address);
+        assert_eq!(refused.address, address);
         ears[1].arrivals.try_recv().unwrap();
         loops.give(1, refused).unwrap();
         assert!(loops.give(2, arrival()).is_err(), "no such loop");

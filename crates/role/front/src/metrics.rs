@@ -204,9 +204,24 @@ impl Figures {
 
     /// A connection got no greeting because the gateway takes no mail.
     pub(crate) fn closed(&self) {
-        self.of.connections_arrived.inc();
-        let label = FrontReason("gateway");
-        self.of.connections_turned_away.get_or_create(&label).inc();
+        self.turned_away("gateway", 1);
+    }
+
+    /// Connections of load balancers brought no PROXY header.
+    pub(crate) fn without_header(&self, connections: u64) {
+        if connections > 0 {
+            self.turned_away("proxy", connections);
+        }
+    }
+
+    /// Counts connections of which the engine does not know.
+    fn turned_away(&self, reason: &'static str, connections: u64) {
+        self.of.connections_arrived.inc_by(connections);
+        let counter = self
+            .of
+            .connections_turned_away
+            .get_or_create(&FrontReason(reason));
+        counter.inc_by(connections);
     }
 
     /// A session of a worker has ended.
@@ -253,7 +268,7 @@ mod tests {
         for reason in Reason::ALL {
             assert!(FrontReason::NAMES.contains(&reason.name()), "{reason:?}");
         }
-        assert_eq!(FrontReason::NAMES.len(), Reason::ALL.len() + 1);
+        assert_eq!(FrontReason::NAMES.len(), Reason::ALL.len() + 2);
     }
 
     #[test]

@@ -59,7 +59,31 @@ fn through(address: SocketAddr, header: &[u8], pieces: usize) -> Session {
 
 #[test]
 fn both_versions_of_the_header_tell_who_the_client_is() {
-    let system = start_behind_proxy(&behind_proxy());
+    the_header_tells_who_the_client_is(&behind_proxy());
+}
+
+#[test]
+fn the_front_takes_the_header_as_well() {
+    let options = behind_proxy()
+        .set("front.workers", "2")
+        .set("front.banner_delay", "\"0s\"")
+        .set("front.connections_per_minute", "0")
+        .set("front.refused_networks", "[\"203.0.113.0/24\"]");
+    let system = the_header_tells_who_the_client_is(&options);
+    // Rules are for the client, whoever carries its octets.
+    let mut refused = Session::open(system.smtp).expect("a connection");
+    refused.send(&version_2([203, 0, 113, 9], 1));
+    refused.expect("554 5.7.1");
+    // An early talker behind a balancer is one as well, and what it says comes behind its header.
+    system.reconfigure(&options.set("front.banner_delay", "\"1s\""));
+    let mut early = Session::open(system.smtp).expect("a connection");
+    let talk = [&version_2([198, 51, 100, 8], 1)[..], b"EHLO early\r\n"].concat();
+    early.send(&talk);
+    early.expect("554");
+}
+
+fn the_header_tells_who_the_client_is(options: &Options) -> System {
+    let system = start_behind_proxy(options);
     let headers: [&[u8]; 3] = [
         b"PROXY TCP4 192.0.2.7 192.0.2.25 4711 25\r\n",
         b"PROXY TCP6 2001:db8::7 2001:db8::25 4711 25\r\n",
@@ -81,6 +105,7 @@ fn both_versions_of_the_header_tell_who_the_client_is() {
     let mut stranger = through(system.smtp, &version_2([198, 51, 100, 7], 1), 1);
     stranger.command("MAIL FROM:<a@example.net>", "250");
     stranger.command("RCPT TO:<b@example.com>", "550 5.7.1");
+    system
 }
 
 #[test]

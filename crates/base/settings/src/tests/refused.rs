@@ -86,7 +86,7 @@ authorities_of_a_web_server_need_one_that_encrypts: r#"
 "#
 
 contradictions: r#"
-[front]; [proxy]; networks = ["192.0.2.0/24"] => 5 proxy.networks => not understood by the front
+[front]; hand_over = "connected"; [proxy]; networks = ["192.0.2.0/24"] => 6 proxy.networks => not understood by workers
 [front]; [xclient]; networks = ["192.0.2.0/24"] => 5 xclient.networks => not understood by the front
 [front]; [smtp]; listen = [] => 3 front => needs an address of port 25
 [submissions]; listen = ["[::]:465"] => 4 submissions.listen => needs a certificate

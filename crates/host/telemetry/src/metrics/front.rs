@@ -13,8 +13,8 @@ use super::declarations::{Declarations, Label, label};
 pub struct FrontReason(pub &'static str);
 
 impl FrontReason {
-    /// Every reason: the reasons of the engine, and a gateway without room for mail.
-    pub const NAMES: [&'static str; 22] = [
+    /// Every reason: the reasons of the engine, a gateway without room for mail, and a load balancer without a PROXY header.
+    pub const NAMES: [&'static str; 23] = [
         "connections",
         "address_connections",
         "network_connections",
@@ -37,6 +37,7 @@ impl FrontReason {
         "slow",
         "evicted",
         "gateway",
+        "proxy",
     ];
 }
 
