@@ -7,6 +7,7 @@
 //! - [`resolver`]: MX, address and TXT records, from name servers or from a zone file for tests;
 //! - [`tls`]: certificates with reload and server names, handshakes on both sides;
 //! - [`packets`]: sockets between processes, with descriptors beside the octets;
+//! - [`quiet`]: sockets between processes that wake their owner for octets alone;
 //! - [`last`]: the last octets of a connection, together with its end;
 //! - [`unsent`]: a limit on the kernel's send buffer for slow readers;
 //! - [`sts`]: the requirements of domains for connections to their mail exchangers (MTA-STS);
@@ -21,6 +22,7 @@ pub mod connect;
 pub mod last;
 pub mod listen;
 pub mod packets;
+pub mod quiet;
 pub mod resolver;
 pub mod sts;
 pub mod tls;

@@ -4,9 +4,11 @@ use std::io::{self, ErrorKind};
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 use vere_handoff::question::{Answer, BUFFER_OCTETS, Reader};
+use vere_net::quiet;
 
 use super::answers::Answers;
 
@@ -19,11 +21,8 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// When the connection breaks, the client breaks the protocol, or the client does not read its answers in time.
-pub(super) async fn serve(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    answers: &Answers,
-) -> io::Result<()> {
-    let (mut from, mut to) = tokio::io::split(stream);
+pub(super) async fn serve(stream: UnixStream, answers: &Answers) -> io::Result<()> {
+    let (mut from, mut to) = quiet::split(stream)?;
     let mut reader = Reader::default();
     let mut out = Vec::with_capacity(BUFFER_OCTETS);
     let mut pending = Vec::new();

@@ -26,6 +26,8 @@ pub(crate) struct Broker {
     reader: Reader,
     /// Questions that were not written yet.
     waiting: Vec<u8>,
+    /// Whether the kernel tells when the broker has read.
+    is_told_of_room: bool,
     /// The session and round of each open question, its topic, and the time of the question.
     asked: HashMap<u64, (Asked, Topic, Instant)>,
     next: u64,
@@ -106,6 +108,7 @@ impl Broker {
             connection: None,
             reader: Reader::default(),
             waiting: Vec::new(),
+            is_told_of_room: false,
             asked: HashMap::new(),
             next: 0,
             figures,
@@ -123,8 +126,7 @@ impl Broker {
             return;
         }
         let connected = UnixStream::connect(&self.path).and_then(|mut connection| {
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            registry.register(&mut connection, self.token, interest)?;
+            registry.register(&mut connection, self.token, Interest::READABLE)?;
             Ok(connection)
         });
         self.connection = connected.ok();
@@ -168,22 +170,46 @@ impl Broker {
     }
 
     /// Writes the questions that wait, and returns who gets no answer because the connection is lost.
-    pub(crate) fn flush(&mut self) -> Vec<Answered> {
-        let Some(connection) = &mut self.connection else {
-            return self.lost();
-        };
-        while !self.waiting.is_empty() {
+    pub(crate) fn flush(&mut self, registry: &Registry) -> Vec<Answered> {
+        let written = self.write().and_then(|()| self.watch(registry));
+        match (written, &self.connection) {
+            (Ok(()), Some(_)) => Vec::new(),
+            (Err(error), _) => {
+                tracing::info!(%error, "connection to the broker lost");
+                self.lost()
+            }
+            (Ok(()), None) => self.lost(),
+        }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        while let Some(connection) = &mut self.connection
+            && !self.waiting.is_empty()
+        {
             match connection.write(&self.waiting) {
                 Ok(octets) => drop(self.waiting.drain(..octets)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    tracing::info!(%error, "connection to the broker lost");
-                    return self.lost();
-                }
+                Err(error) => return Err(error),
             }
         }
-        Vec::new()
+        Ok(())
+    }
+
+    /// Has the kernel tell of room while questions wait for room, and at no other time: the kernel tells each time that the broker has read
+    /// (`vere_net::quiet`).
+    fn watch(&mut self, registry: &Registry) -> io::Result<()> {
+        let waits = !self.waiting.is_empty();
+        if let Some(connection) = &mut self.connection
+            && std::mem::replace(&mut self.is_told_of_room, waits) != waits
+        {
+            let interest = match waits {
+                true => Interest::READABLE | Interest::WRITABLE,
+                false => Interest::READABLE,
+            };
+            registry.reregister(connection, self.token, interest)?;
+        }
+        Ok(())
     }
 
     /// Reads the answers that are there.
@@ -229,6 +255,7 @@ impl Broker {
 
     fn lost(&mut self) -> Vec<Answered> {
         self.connection = None;
+        self.is_told_of_room = false;
         self.reader = Reader::default();
         self.waiting.clear();
         let asked = self.asked.drain();

@@ -157,7 +157,7 @@ impl Host {
                 tick = Instant::now();
                 self.look_around(now);
             }
-            let unanswered = self.broker.flush();
+            let unanswered = self.broker.flush(self.poll.registry());
             self.answers(unanswered, now);
             self.workers.house();
             if told.elapsed() >= ALIVE {

@@ -5,18 +5,19 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncReadExt as _, BufReader};
 use tokio::net::UnixListener;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_local;
 use vere_handoff::HandoffError;
 use vere_handoff::message::{Answer, PREFIX_OCTETS, Prefix};
+use vere_net::quiet::{self, Reading, Writing};
 use vere_process::accept;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{HandoverError, Message};
@@ -83,7 +84,10 @@ pub(super) async fn serve(group: Rc<Group>, listener: UnixListener, stop: watch:
         let (group, intakes) = (Rc::clone(&group), Rc::clone(&intakes));
         let states = states.clone();
         async move {
-            let (read, write) = stream.into_split();
+            let (read, write) = match quiet::split(stream) {
+                Ok(halves) => halves,
+                Err(error) => return tracing::warn!(%error, "a worker cannot be served"),
+            };
             let (answers, waiting) = unbounded_channel();
             // The connection is closed with the first of the three that ends.
             tokio::select! {
@@ -104,7 +108,7 @@ pub(super) async fn serve(group: Rc<Group>, listener: UnixListener, stop: watch:
 async fn take(
     group: &Rc<Group>,
     intakes: &Rc<GatewayIntakes>,
-    from: OwnedReadHalf,
+    from: Reading<UnixStream>,
     answers: &UnboundedSender<Answer>,
 ) -> Result<(), Broken> {
     // A read has several short messages.
@@ -158,7 +162,7 @@ async fn take(
 }
 
 /// Reads octets for which there is no room.
-async fn skip(from: &mut BufReader<OwnedReadHalf>, octets: usize) -> Result<(), Broken> {
+async fn skip(from: &mut BufReader<Reading<UnixStream>>, octets: usize) -> Result<(), Broken> {
     let wanted = u64::try_from(octets).unwrap_or(u64::MAX);
     let skipped = tokio::io::copy(&mut from.take(wanted), &mut tokio::io::sink()).await?;
     match skipped == wanted {
@@ -211,7 +215,7 @@ async fn tell_state(mut states: watch::Receiver<Option<u8>>, answers: &Unbounded
 }
 
 /// Sends answers, those that wait at once in one write.
-async fn send(mut to: OwnedWriteHalf, mut answers: UnboundedReceiver<Answer>) {
+async fn send(mut to: Writing<UnixStream>, mut answers: UnboundedReceiver<Answer>) {
     let mut octets = Vec::new();
     while let Some(answer) = answers.recv().await {
         octets.clear();

@@ -4,16 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
 use vere_handoff::question::{Address, Answer, LOOKUP_SECONDS_MAX, Question, Reader, Sender, Spf};
+use vere_net::quiet::{Reading, Writing};
 use vere_smtp::refusal::Refusal;
 
 /// How long an answer about a recipient is awaited.
@@ -34,8 +34,7 @@ type Waiting = RefCell<HashMap<u64, oneshot::Sender<Answer>>>;
 
 impl Broker {
     /// Speaks over a connection.
-    pub(crate) fn new(connection: UnixStream) -> Self {
-        let (read, write) = connection.into_split();
+    pub(crate) fn new((read, write): (Reading<UnixStream>, Writing<UnixStream>)) -> Self {
         let (questions, asked) = unbounded_channel();
         let (end, gone) = watch::channel(false);
         let waiting = Rc::<Waiting>::default();
@@ -106,7 +105,7 @@ impl Broker {
 }
 
 /// Sends questions, those that wait at once in one write.
-async fn send(mut to: OwnedWriteHalf, mut questions: UnboundedReceiver<Vec<u8>>) {
+async fn send(mut to: Writing<UnixStream>, mut questions: UnboundedReceiver<Vec<u8>>) {
     while let Some(mut octets) = questions.recv().await {
         while let Ok(more) = questions.try_recv() {
             octets.extend_from_slice(&more);
@@ -117,7 +116,7 @@ async fn send(mut to: OwnedWriteHalf, mut questions: UnboundedReceiver<Vec<u8>>)
     }
 }
 
-async fn receive(mut from: OwnedReadHalf, waiting: &Waiting) -> io::Result<()> {
+async fn receive(mut from: Reading<UnixStream>, waiting: &Waiting) -> io::Result<()> {
     let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut reader = Reader::default();
     loop {

@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::io;
 use std::net::TcpStream as StdTcpStream;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::{UnixDatagram as StdUnixDatagram, UnixStream as StdUnixStream};
+use std::os::unix::net::UnixStream as StdUnixStream;
 use std::time::Duration;
 
-use tokio::io::Interest;
-use tokio::net::{TcpStream, UnixDatagram, UnixStream};
-use tokio::sync::Notify;
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::{Mutex, Notify};
 use vere_handoff::session::{Done, NOTICE_MAX, Notice, PACKET_OCTETS_MAX, Task};
-use vere_net::packets::{self, PacketSocket};
+use vere_net::packets::PacketSocket;
+use vere_net::quiet::{Halves, Reading, Writing};
 use vere_process::smtp;
 use vere_settings::Settings;
 use vere_smtp::server::{Handover, Peer};
@@ -70,8 +70,8 @@ impl Client {
 /// The connection to the front.
 #[derive(Debug)]
 pub(crate) struct Front {
-    /// The socket is one for packets with order and end; the runtime only watches the descriptor.
-    socket: UnixDatagram,
+    from: Reading<PacketSocket>,
+    to: Mutex<Writing<PacketSocket>>,
     packet: RefCell<Vec<u8>>,
     /// Sessions whose end the front has to hear of.
     ended: RefCell<Vec<Done>>,
@@ -84,9 +84,11 @@ impl Front {
     ///
     /// # Errors
     /// When the runtime cannot watch the connection.
-    pub(crate) fn new(socket: PacketSocket) -> io::Result<Self> {
+    pub(crate) fn new(socket: Halves<PacketSocket>) -> io::Result<Self> {
+        let (from, to) = socket.watch()?;
         Ok(Self {
-            socket: UnixDatagram::from_std(StdUnixDatagram::from(OwnedFd::from(socket)))?,
+            from,
+            to: Mutex::new(to),
             packet: RefCell::new(vec![0; PACKET_OCTETS_MAX]),
             ended: RefCell::default(),
             changed: Notify::new(),
@@ -99,22 +101,12 @@ impl Front {
     /// # Errors
     /// When the front breaks the protocol, or the system refuses.
     pub(crate) async fn sessions(&self) -> Result<Option<Vec<Session>>, WorkerError> {
-        loop {
-            self.socket.readable().await?;
-            // From here on nothing waits: a caller that stops waiting loses no session.
-            match self.receive() {
-                Err(WorkerError::System(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
-                received => return received,
-            }
-        }
-    }
-
-    fn receive(&self) -> Result<Option<Vec<Session>>, WorkerError> {
-        let mut packet = self.packet.borrow_mut();
-        let receive = || packets::receive(&self.socket, &mut packet);
-        let Some((length, connections)) = self.socket.try_io(Interest::READABLE, receive)? else {
+        let receive = |socket: &PacketSocket| socket.receive(&mut self.packet.borrow_mut());
+        let Some((length, connections)) = self.from.with(receive).await? else {
             return Ok(None);
         };
+        // From here on nothing waits: a caller that stops waiting loses no session.
+        let packet = self.packet.borrow();
         let tasks = Task::decode_all(packet.get(..length).unwrap_or_default())?;
         if tasks.len() != connections.len() {
             return Err(WorkerError::Links);
@@ -207,7 +199,7 @@ impl Front {
     pub(crate) async fn send(&self, notice: &Notice) -> io::Result<()> {
         let mut packet = Vec::new();
         notice.encode(&mut packet);
-        let send = || packets::send(&self.socket, &packet, &[]);
-        self.socket.async_io(Interest::WRITABLE, send).await
+        let mut to = self.to.lock().await;
+        to.with(|socket| socket.send(&packet, &[])).await
     }
 }

@@ -3,15 +3,15 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncReadExt as _, BufReader};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
 use vere_handoff::message::{Answer, LENGTH_OCTETS, Prefix, answer_length};
+use vere_net::quiet::{Reading, Writing};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Message;
 
@@ -43,8 +43,7 @@ struct Frame {
 
 impl Gateway {
     /// Speaks over a connection.
-    pub(crate) fn new(connection: UnixStream) -> Self {
-        let (read, write) = connection.into_split();
+    pub(crate) fn new((read, write): (Reading<UnixStream>, Writing<UnixStream>)) -> Self {
         let (messages, waiting) = unbounded_channel();
         let (end, gone) = watch::channel(false);
         let state = Rc::<State>::default();
@@ -124,7 +123,7 @@ impl Gateway {
 }
 
 /// Sends messages, short ones that wait at once in one write.
-async fn send(mut to: OwnedWriteHalf, mut messages: UnboundedReceiver<Frame>) {
+async fn send(mut to: Writing<UnixStream>, mut messages: UnboundedReceiver<Frame>) {
     let mut octets = Vec::new();
     while let Some(frame) = messages.recv().await {
         octets.clear();
@@ -147,7 +146,7 @@ async fn send(mut to: OwnedWriteHalf, mut messages: UnboundedReceiver<Frame>) {
     }
 }
 
-async fn receive(from: OwnedReadHalf, state: &State) -> io::Result<()> {
+async fn receive(from: Reading<UnixStream>, state: &State) -> io::Result<()> {
     let mut from = BufReader::new(from);
     let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut octets = Vec::new();

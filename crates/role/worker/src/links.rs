@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use vere_handoff::session::LINKS;
 use vere_net::packets::PacketSocket;
+use vere_net::quiet::Halves;
 use vere_settings::Settings;
 
 use super::error::WorkerError;
@@ -15,21 +16,29 @@ use super::error::WorkerError;
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The connections.
+/// The connections that the keeper makes for a worker.
 #[derive(Debug)]
 pub(crate) struct Links {
+    front: PacketSocket,
+    gateway: UnixStream,
+    broker: UnixStream,
+}
+
+/// The connections in the hands of the worker, parted: a worker cannot do that behind its sandbox.
+#[derive(Debug)]
+pub(crate) struct Ends {
     /// Sessions come from here, and notices go back.
-    pub(crate) front: PacketSocket,
+    pub(crate) front: Halves<PacketSocket>,
     /// Messages go there.
-    pub(crate) gateway: UnixStream,
+    pub(crate) gateway: Halves<UnixStream>,
     /// Questions about recipients go there.
-    pub(crate) broker: UnixStream,
+    pub(crate) broker: Halves<UnixStream>,
 }
 
 /// The connections of a worker, and the one to its keeper.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    pub(crate) links: Links,
+    pub(crate) links: Ends,
     pub(crate) keeper: PacketSocket,
 }
 
@@ -74,7 +83,7 @@ impl Links {
         loop {
             match keeper.receive(&mut octets) {
                 Ok(Some((length, descriptors))) if octets[..length] == LINKS => {
-                    let links = Self::of(descriptors).ok_or(WorkerError::Links)?;
+                    let links = Ends::of(descriptors)?;
                     return Ok(Taken { links, keeper });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -86,13 +95,16 @@ impl Links {
             std::thread::sleep(LOOK);
         }
     }
+}
 
-    fn of(descriptors: Vec<OwnedFd>) -> Option<Self> {
-        let [front, gateway, broker] = <[OwnedFd; 3]>::try_from(descriptors).ok()?;
-        Some(Self {
-            front: front.into(),
-            gateway: gateway.into(),
-            broker: broker.into(),
+impl Ends {
+    fn of(descriptors: Vec<OwnedFd>) -> Result<Self, WorkerError> {
+        let ends = <[OwnedFd; 3]>::try_from(descriptors);
+        let [front, gateway, broker] = ends.map_err(|_| WorkerError::Links)?;
+        Ok(Self {
+            front: Halves::of(front.into())?,
+            gateway: Halves::of(gateway.into())?,
+            broker: Halves::of(broker.into())?,
         })
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_local;
@@ -32,7 +31,7 @@ use super::error::WorkerError;
 use super::front::{Client as Connected, Front, Session};
 use super::gateway::Gateway;
 use super::host::SessionHost;
-use super::links::{Links, Taken};
+use super::links::{Ends, Links, Taken};
 use super::peak::Peak;
 
 /// How long sessions may go on after the stop was asked for.
@@ -178,7 +177,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(settings: &Arc<Settings>, plan: &Plan, links: Links) -> Result<Self, WorkerError> {
+    fn new(settings: &Arc<Settings>, plan: &Plan, links: Ends) -> Result<Self, WorkerError> {
         let memory = BodyMemory::new(MEMORY, MemoryFigures::default());
         let workers = usize::try_from(plan.workers).unwrap_or(usize::MAX);
         memory.set_max(settings.limits.body_memory_max.as_usize() / workers.max(1));
@@ -186,8 +185,8 @@ impl Worker {
             settings: Arc::clone(settings),
             config: Arc::new(smtp::at_port_25(settings, plan)),
             front: Front::new(links.front)?,
-            gateway: Rc::new(Gateway::new(UnixStream::from_std(links.gateway)?)),
-            broker: Rc::new(Broker::new(UnixStream::from_std(links.broker)?)),
+            gateway: Rc::new(Gateway::new(links.gateway.watch()?)),
+            broker: Rc::new(Broker::new(links.broker.watch()?)),
             screening: Rc::new(Screening::new(settings, plan)),
             memory: Rc::new(memory),
             stop: watch::Sender::new(false),
