@@ -94,6 +94,8 @@ pub enum Refusal {
     SpfUnavailable,
     /// Peer: the SPF record of the sender's domain is wrong. `550 5.7.24` (RFC 7372)
     SpfMalformed,
+    /// Local: the recipient is of another system, which does not say now whether the recipient exists. `450 4.4.1`
+    RecipientUnverified,
     /// Policy: a rule of the site, with the site's own words.
     /// `550 5.7.1` or `450 4.7.1`
     Site {
@@ -159,6 +161,7 @@ impl Refusal {
                 "SPF of the sender's domain cannot be looked up now",
             ),
             Self::SpfMalformed => row(550, 7, 24, "the SPF record of the sender's domain is wrong"),
+            Self::RecipientUnverified => row(450, 4, 1, "recipient cannot be verified now"),
             Self::Site {
                 permanent: true,
                 text,
@@ -250,6 +253,7 @@ numbers! {
     30 => SpfFailed,
     31 => SpfUnavailable,
     32 => SpfMalformed,
+    33 => RecipientUnverified,
 }
 
 impl fmt::Display for Refusal {
@@ -268,7 +272,7 @@ mod tests {
     #[test]
     fn every_number_is_of_one_refusal_and_comes_back() {
         let refusals: Vec<Refusal> = (0..=u8::MAX).filter_map(Refusal::of_number).collect();
-        assert_eq!(refusals.len(), 32);
+        assert_eq!(refusals.len(), 33);
         for (number, refusal) in (1..).zip(&refusals) {
             assert_eq!(refusal.number(), Some(number), "{refusal:?}");
             let same = refusals.iter().filter(|other| *other == refusal);
@@ -301,6 +305,7 @@ mod tests {
             Refusal::SpfUnavailable,
             Refusal::SpfMalformed,
             Refusal::StorageFull,
+            Refusal::RecipientUnverified,
             site(true),
             site(false),
         ] {

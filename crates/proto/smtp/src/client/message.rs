@@ -96,6 +96,8 @@ pub struct TransactionOutcome {
     /// Whether the server took over the duty to report (RFC 3461 section 5.2.1): without DSN, the
     /// host owes `NOTIFY=SUCCESS` senders a report that says "relayed".
     pub dsn_passed_on: bool,
+    /// Whether the server refused MAIL: the outcome of each recipient has that reply, which says nothing about the recipient.
+    pub sender_refused: bool,
     /// Whether the connection takes another message.
     pub connection_usable: bool,
     /// Whether the server ended the connection before replying to MAIL, as happens with connections kept a moment too

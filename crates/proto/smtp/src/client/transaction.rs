@@ -41,6 +41,7 @@ pub(super) struct Transaction {
     round: Round,
     /// Whether the server has replied to MAIL.
     answered: bool,
+    sender_refused: bool,
 }
 
 /// A transaction on the wire.
@@ -94,6 +95,7 @@ impl Transaction {
             waiting: Vec::new(),
             round: Round::default(),
             answered: false,
+            sender_refused: false,
         };
         if let Err(reply) = transaction.fit(extensions, message.body_type, config.just_send_8bit) {
             transaction.settle_rest(&reply);
@@ -343,6 +345,7 @@ impl Transaction {
             Awaited::Reset if reply.is_completion() => session.open = false,
             Awaited::Mail if reply.is_completion() => session.open = true,
             Awaited::Mail => {
+                self.sender_refused = true;
                 self.round.next = Next::Nothing;
                 self.waiting.clear();
                 self.settle_rest(&reply);
@@ -454,6 +457,7 @@ impl Transaction {
         TransactionOutcome {
             recipients: self.outcomes.into_iter().flatten().collect(),
             dsn_passed_on: self.dsn,
+            sender_refused: self.sender_refused,
             connection_usable,
             untried: false,
         }

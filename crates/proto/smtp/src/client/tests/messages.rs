@@ -106,10 +106,13 @@ fn mail_refused() {
     // The replies behind it are about commands out of order, whatever they say.
     talk.says("451 4.3.0 later\r\n503 no\r\n250 odd\r\n354 very odd\r\n");
     talk.exchange(".\r\n", "503 bad sequence\r\n");
-    assert_eq!(short(&talk.done()), "~451 ~451");
+    let outcome = talk.done();
+    assert_eq!(short(&outcome), "~451 ~451");
+    assert!(outcome.sender_refused);
 
     let mut talk = Talk::ready(config(), PLAIN);
-    talk.settles(ONE, &["550 5.7.1 not you\r\n"], "-550");
+    let outcome = talk.settles(ONE, &["550 5.7.1 not you\r\n"], "-550");
+    assert!(outcome.sender_refused);
     talk.begin(message(ONE));
     assert!(
         talk.hears().starts_with("MAIL"),
