@@ -1,5 +1,6 @@
 //! Checks for contradictions between values that are valid individually.
 
+mod call_ahead;
 mod found;
 mod nodes;
 
@@ -29,6 +30,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     delivery(settings, &mut found);
     destinations(settings, &mut found);
     routes(settings, &mut found);
+    call_ahead::check(settings, &mut found);
     sources(settings, &mut found);
     spool(settings, &mut found);
     cluster(settings, &mut found);

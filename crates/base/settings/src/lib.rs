@@ -68,7 +68,9 @@ pub use outgoing::{
 };
 pub use quota::{AccountQuota, OverQuota, Quota};
 pub use reference::reference;
-pub use services::{Dkim, Front, RecordSink, Records, Sendmail, SpfTreatment, WhenUnavailable};
+pub use services::{
+    CallAhead, Dkim, Front, RecordSink, Records, Sendmail, SpfTreatment, WhenUnavailable,
+};
 pub use spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
 

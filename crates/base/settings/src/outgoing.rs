@@ -169,6 +169,8 @@ pub struct Route {
     pub password_in_clear: bool,
     /// The name of the source of the deliveries.
     pub source: Option<String>,
+    /// Whether every client may send to the recipients that the next hop accepts when asked.
+    pub call_ahead: bool,
 }
 
 /// The destinations of a route.

@@ -53,6 +53,8 @@ pub struct Front {
     pub allowed_senders: Vec<String>,
     /// The treatment of results of SPF; `None` asks for none.
     pub spf: Option<SpfTreatment>,
+    /// The terms of questions to next hops about recipients.
+    pub call_ahead: CallAhead,
     /// How long an unknown client, sender and recipient are put off; `None` puts nobody off.
     pub greylist_delay: Option<Span>,
 }
@@ -66,6 +68,19 @@ pub struct SpfTreatment {
     pub defers_unavailable: bool,
     /// Whether a wrong record of the sender's domain is a reason to refuse.
     pub refuses_permerror: bool,
+}
+
+/// The terms of questions to next hops about recipients of routes with `call_ahead`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallAhead {
+    /// Whether clients are told to try again while a next hop cannot be asked; otherwise every recipient is accepted.
+    pub defers_unavailable: bool,
+    /// Longest wait for an answer.
+    pub timeout: Span,
+    /// How long a recipient counts as accepted.
+    pub keep_accepted: Span,
+    /// How long a recipient counts as refused.
+    pub keep_refused: Span,
 }
 
 /// DKIM signatures on local users' mail.

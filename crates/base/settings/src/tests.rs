@@ -390,6 +390,7 @@ fn changes_tell_live_from_restart() {
     assert_eq!(changes.restart, ["data"]);
     let live = [
         "limits.errors_max",
+        "route[1].call_ahead",
         "route[1].domain",
         "route[1].next_hop",
         "route[1].password_in_clear",

@@ -63,6 +63,7 @@ impl Assembly {
             source: self
                 .maybe(&format!("{at}.source"))
                 .or_else(|| self.maybe("delivery.source")),
+            call_ahead: self.choice(&format!("{at}.call_ahead"), yes_or_no),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Sections of further services.
 
 use super::Assembly;
-use crate::services::{Dkim, Front, RecordSink, Records, Sendmail, SpfTreatment, WhenUnavailable};
+use crate::services::{
+    CallAhead, Dkim, Front, RecordSink, Records, Sendmail, SpfTreatment, WhenUnavailable,
+};
 
 impl Assembly {
     /// Which of file and webhook is missing, the check of contradictions says.
@@ -62,10 +64,21 @@ impl Assembly {
             refused_senders: self.need("front.refused_senders"),
             allowed_senders: self.need("front.allowed_senders"),
             spf: self.spf(),
+            call_ahead: self.call_ahead(),
             greylist_delay: self
                 .choice("front.greylist", |text| Some(text == "on"))
                 .then(|| self.need("front.greylist_delay")),
         })
+    }
+
+    fn call_ahead(&self) -> CallAhead {
+        let defers = |text: &str| Some(text == "defer");
+        CallAhead {
+            defers_unavailable: self.choice("front.call_ahead_unavailable", defers),
+            timeout: self.need("front.call_ahead_timeout"),
+            keep_accepted: self.need("front.call_ahead_keep_accepted"),
+            keep_refused: self.need("front.call_ahead_keep_refused"),
+        }
     }
 
     fn spf(&self) -> Option<SpfTreatment> {

@@ -124,6 +124,8 @@ sections! {
             "`yes`: the password may be sent without TLS, to a next hop on a network safe from eavesdropping.";
         live source: Name, Nothing("as `delivery.source`"),
             "The `[[source]]` of the deliveries to this next hop.";
+        live call_ahead: Choice(&["no", "yes"]), Is("\"no\""),
+            "`yes`: mail for these domains is accepted at port 25 from every client, for recipients that the next hop accepts when it is asked by MAIL and RCPT before the client gets its reply (call-ahead). An unknown recipient gets 550 5.1.1, so that no bounce goes to a forged sender. Needs `[front]`, whose `call_ahead_` keys have the times. Clients of `relay.networks` may send anywhere, and nobody is asked.";
     }
 
     "source" Repeated, "Source addresses and a name for deliveries, selected by a route, or by `delivery.source` for all other deliveries." {

@@ -53,6 +53,14 @@ sections! {
             "Treatment of recipients while SPF has no result because the DNS does not answer within 20 s, or the broker is away or has too much to do (temperror): `defer` answers 451 4.7.24.";
         live spf_permerror: Choice(&["accept", "refuse"]), Is("\"accept\""),
             "Treatment of recipients where the SPF record of the sender's domain is wrong (permerror): `refuse` answers 550 5.7.24.";
+        live call_ahead_unavailable: Choice(&["accept", "defer"]), Is("\"defer\""),
+            "Treatment of a recipient of a route with `call_ahead` while the next hop cannot be asked, or gives no definite answer: `defer` answers 450 4.4.1, `accept` accepts every recipient, and bounces may follow.";
+        live call_ahead_timeout: Span(SECOND, 15 * SECOND), Is("\"10s\""),
+            "Longest wait for the answer of a next hop about a recipient, the wait for a connection included.";
+        live call_ahead_keep_accepted: Span(0, 30 * 86_400 * SECOND), Is("\"1d\""),
+            "Time for which a recipient that the next hop has accepted counts as accepted.";
+        live call_ahead_keep_refused: Span(0, 86_400 * SECOND), Is("\"15m\""),
+            "Time for which a recipient that the next hop has refused counts as refused; a new mailbox there gets mail after that time at the latest.";
         live greylist: Choice(&["off", "on"]), Is("\"off\""),
             "With `on`, a client that is not known gets 451 for the first attempt of a sender and a recipient, and passes when it tries again. Clients count by /24 of IPv4 and /64 of IPv6; after five such passes a network is known for 35 days.";
         live greylist_delay: Span(0, 3_600 * SECOND), Is("\"5m\""),

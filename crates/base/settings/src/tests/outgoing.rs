@@ -37,6 +37,20 @@ fn sources_have_names_that_exist() {
     assert_eq!(settings.routes[1].source.as_deref(), Some("plain"));
 }
 
+#[test]
+fn next_hops_are_asked_about_recipients_where_a_route_says_so() {
+    let file = format!("[smtp]\n[front]\n{ROUTE}call_ahead = \"yes\"\n[[route]]\n");
+    let rest = "domain = \"*\"\nnext_hop = \"127.0.0.1:26\"\n";
+    let settings = parse(&format!("{file}{rest}")).unwrap();
+    let asked: Vec<bool> = settings.routes.iter().map(|r| r.call_ahead).collect();
+    assert_eq!(asked, [true, false]);
+    let terms = settings.front.unwrap().call_ahead;
+    assert!(terms.defers_unavailable);
+    assert_eq!(terms.timeout.as_millis(), 10_000);
+    assert_eq!(terms.keep_accepted.as_millis(), 86_400_000);
+    assert_eq!(terms.keep_refused.as_millis(), 900_000);
+}
+
 const LIMITS: &str = "[[delivery.destination]]\n";
 
 #[test]

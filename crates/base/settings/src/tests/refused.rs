@@ -80,6 +80,16 @@ a_section_that_lacks_something_is_named_by_its_own_line: r#"
 [smtp]; [records] => 4 records => needs records.file
 "#
 
+call_ahead_needs_a_front_and_another_system: r#"
+[[route]]; domain = "a.b"; next_hop = "c.d"; call_ahead = "yes" => 6 route[1].call_ahead => needs [front]
+[smtp]; [front]; [[route]]; domain = "*"; next_hop = "c.d"; call_ahead = "yes" => 8 route[1].call_ahead => domain = "*" would relay for every client
+[smtp]; [front]; [[route]]; domain = "a.b"; next_hop = "local"; call_ahead = "yes" => 8 route[1].call_ahead => needs another system as next hop
+[smtp]; [front]; [[route]]; domain = "a.b"; next_hop = "127.0.0.1"; call_ahead = "yes" => 8 route[1].call_ahead => found this system
+[smtp]; [front]; [[route]]; domain = "a.b"; next_hop = "MX.example.org:25"; call_ahead = "yes" => 8 route[1].call_ahead => found this system
+[smtp]; listen = ["192.0.2.1:26"]; [front]; [[route]]; domain = "a.b"; next_hop = "192.0.2.1:26"; call_ahead = "yes" => 9 route[1].call_ahead => found this system
+[smtp]; [front]; call_ahead_timeout = "16s" => 5 front.call_ahead_timeout => from 1s to 15s
+"#
+
 authorities_of_a_web_server_need_one_that_encrypts: r#"
 [records]; webhook_ca = "ca"; file = "f" => 4 records.webhook_ca => needs an https:// address
 [records]; webhook_ca = "ca"; webhook = "http://127.0.0.1/"; webhook_secret = "s" => 4 records.webhook_ca => needs an https:// address
