@@ -95,6 +95,15 @@ impl Outbound {
         Ok(Hosts { wish, ..hosts })
     }
 
+    /// Whether one of the hosts is this system: mail for such a host comes back.
+    #[must_use]
+    pub fn is_own(&self, hosts: &Hosts) -> bool {
+        let config = self.config();
+        let own = Own::new(&config.settings, &self.interfaces);
+        let mut sockets = hosts.hosts.iter().flat_map(Host::sockets);
+        sockets.any(|at| own.listens_on(at))
+    }
+
     async fn find_place(&self, place: &Place, wish: TlsWish) -> Result<Hosts, Unroutable> {
         let config = self.config();
         let settings = &config.settings;

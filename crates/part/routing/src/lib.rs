@@ -27,6 +27,8 @@ pub struct Found {
     targets: Vec<(Place, String)>,
     /// Whether the recipient is outside our domains, and mail for its domain is not kept here either.
     is_foreign: bool,
+    /// Whether every client may send to the recipients of this domain that the next hop accepts.
+    calls_ahead: bool,
 }
 
 impl Found {
@@ -39,6 +41,14 @@ impl Found {
             true => Err(Refusal::RelayDenied),
             false => Ok(()),
         }
+    }
+
+    /// Returns the next hop that decides about the recipient for clients that may not relay, and the recipient's address
+    /// there; `None` where [`permit`](Self::permit) decides for all clients.
+    #[must_use]
+    pub fn asks_next_hop(&self) -> Option<(&Place, &str)> {
+        let (place, address) = self.targets.first()?;
+        (self.is_foreign && self.calls_ahead).then_some((place, address))
     }
 
     /// Returns the current destinations of mail for the recipient.
@@ -95,11 +105,17 @@ impl Router {
             (Resolution::NotLocal, Some(address)) => vec![remote(address)],
             (other, _) => return Err(other.refusal().unwrap_or(Refusal::MailboxUnknown)),
         };
+        let route = path.address().and_then(|address| {
+            let bare = address.domain().trim_end_matches('.');
+            settings.route(bare)
+        });
+        let calls_ahead = route.is_some_and(|route| route.call_ahead);
         let is_foreign = resolution == Resolution::NotLocal
             && targets.iter().all(|(place, _)| *place != Place::Local);
         Ok(Found {
             targets,
             is_foreign,
+            calls_ahead,
         })
     }
 
@@ -190,6 +206,38 @@ mod tests {
     use vere_ports::directory::{DomainName, MemoryStore};
 
     use super::*;
+
+    #[test]
+    fn next_hops_decide_about_foreign_recipients_of_their_routes_alone() {
+        let text = "version = 1\nhostname = \"mx.example.org\"\n[smtp]\n[front]\n\
+            [[route]]\ndomain = \"example.org\"\nnext_hop = \"relay.example:26\"\ncall_ahead = \"yes\"\n\
+            [[route]]\ndomain = \"far.example\"\nnext_hop = \"mx\"\ncall_ahead = \"yes\"\n\
+            [[route]]\ndomain = \"*\"\nnext_hop = \"relay.example:26\"\n";
+        let settings = Settings::parse(text, "vere.toml").unwrap();
+        let directory = Directory::new(Arc::new(MemoryStore::default()), None);
+        let domain = DomainName::parse("example.org").unwrap();
+        directory.add_domain(domain, None).unwrap();
+        let ann = AccountName::parse("ann@example.org").unwrap();
+        directory.add_account(ann, None).unwrap();
+        let all = AccountName::parse("all@example.org").unwrap();
+        directory.set_alias(all, ["bob@far.example"]).unwrap();
+        let router = Router::new(directory);
+        for (address, expected) in [
+            ("ann@example.org", None),
+            // An operator who made the alias answers for it.
+            ("all@example.org", None),
+            (
+                "x@Far.example",
+                Some((Place::Domain("far.example".to_owned()), "x@far.example")),
+            ),
+            ("x@else.example", None),
+        ] {
+            let path = ForwardPath::Address(AddrSpec::parse(address).unwrap());
+            let found = router.find(&settings, &path).unwrap();
+            let expected = expected.as_ref().map(|(place, address)| (place, *address));
+            assert_eq!(found.asks_next_hop(), expected, "{address}");
+        }
+    }
 
     #[test]
     fn one_question_says_where_mail_goes_and_who_may_send_it() {
