@@ -1,8 +1,9 @@
 //! Questions to the broker and its answers, version 1.
 //!
 //! A client (front, worker) sends questions in any number, without waiting for answers; an answer carries the id of its
-//! question, which the client chose. Answers come in another order than the questions: RECIPIENT is answered at once, SPF
-//! and RESOLVE when the DNS has answered, or after [`LOOKUP_SECONDS_MAX`]. Lengths are checked before
+//! question, which the client chose. Answers come in another order than the questions: RECIPIENT is answered at once where
+//! the directory decides and else when the next hop has answered, SPF and RESOLVE when the DNS has answered, and each after
+//! [`LOOKUP_SECONDS_MAX`]. Lengths are checked before
 //! memory is taken, and a malformed frame ends the connection. A question of an unknown kind is answered UNKNOWN, so
 //! that a newer client learns that the broker is older.
 //!
@@ -14,11 +15,11 @@
 //! 5  u8   kind; 1 to 127 are questions, 128 to 255 are answers
 //! 6  u64  id of the question
 //! 14      by kind:
-//!    1 RECIPIENT   u8 flags, u16 octets of the address, the address
-//!    2 SPF         u8 family: 4 or 6, 4 or 16 octets of the client's address,
-//!                  u8 octets of the HELO name, the HELO name,
+//!    1 RECIPIENT   u8 flags, client, u16 octets of the address, the address
+//!    2 SPF         client, u8 octets of the HELO name, the HELO name,
 //!                  u16 octets of the reverse-path, the reverse-path
 //!    3 RESOLVE     u8 type, u8 octets of the name, the name
+//!    4 FIGURES     nothing
 //!    129 ACCEPTED  nothing
 //!    130 REFUSED   u8 number of the refusal (vere_smtp, Refusal::number)
 //!    131 UNKNOWN   nothing
@@ -27,6 +28,8 @@
 //!                  u8 type, and by type: A 4 octets; AAAA 16 octets; PTR u8 octets, a host;
 //!                  MX u16 preference, u8 octets, a host; TXT u16 octets, the text
 //!    134 NOTHING   u8: 0 no such name, 1 no such records, 2 unavailable
+//!    135 FIGURES   the counts of [`Figures::counts`] since the start of the broker, u64 each
+//! client: u8 family: 4 or 6, and 4 or 16 octets of the client's address
 //! flags: bit 0, the client of the session may relay; the other bits are zero
 //! address: the path of RCPT without angle brackets, 1 to ADDRESS_OCTETS_MAX octets of UTF-8;
 //!    "postmaster" without a domain is possible (RFC 5321 section 4.1.1.3)
@@ -42,17 +45,20 @@
 //!
 //! let address = Address::new("ann@example.org")?;
 //! let mut octets = Vec::new();
-//! Question::Recipient { address, may_relay: false }.encode(7, &mut octets);
+//! let client = "192.0.2.1".parse().expect("an address");
+//! let question = Question::Recipient { address, client, may_relay: false };
+//! question.encode(7, &mut octets);
 //!
 //! let mut reader = Reader::default();
 //! reader.space()[..octets.len()].copy_from_slice(&octets);
 //! reader.filled(octets.len());
 //! let frame = reader.frame()?.expect("a whole frame");
 //! assert_eq!(frame.id, 7);
-//! assert_eq!(Question::decode(&frame)?, Question::Recipient { address, may_relay: false });
+//! assert_eq!(Question::decode(&frame)?, question);
 //! # Ok::<(), vere_handoff::question::WireError>(())
 //! ```
 
+mod figures;
 mod reader;
 mod resolve;
 mod spf;
@@ -60,6 +66,9 @@ mod spf;
 mod tests;
 mod wire;
 
+use std::net::IpAddr;
+
+pub use figures::Figures;
 pub use reader::{BUFFER_OCTETS, Reader};
 pub use resolve::{NAME_OCTETS_MAX, Name, NoRecords, RECORDS_MAX, Record, RecordType, Records};
 pub use spf::{HELO_OCTETS_MAX, Sender, Spf};
@@ -78,12 +87,14 @@ const HEAD_OCTETS: usize = 10;
 const RECIPIENT: u8 = 1;
 const SPF: u8 = 2;
 const RESOLVE: u8 = 3;
+const FIGURES: u8 = 4;
 const ACCEPTED: u8 = 129;
 const REFUSED: u8 = 130;
 const UNKNOWN: u8 = 131;
 const SPF_RESULT: u8 = 132;
 const RECORDS: u8 = 133;
 const NOTHING: u8 = 134;
+const FIGURES_ANSWER: u8 = 135;
 
 const MAY_RELAY: u8 = 1;
 
@@ -159,6 +170,8 @@ pub enum Question<'a> {
     Recipient {
         /// The recipient.
         address: Address<'a>,
+        /// The client of the session; each network of clients has its share of the calls to next hops.
+        client: IpAddr,
         /// Whether the client of the session may send to any domain.
         may_relay: bool,
     },
@@ -171,15 +184,22 @@ pub enum Question<'a> {
         /// The type of the records.
         kind: RecordType,
     },
+    /// Asks for the counts of the broker.
+    Figures,
 }
 
 impl<'a> Question<'a> {
     /// Appends the frame.
     pub fn encode(&self, id: u64, out: &mut Vec<u8>) {
         match self {
-            Self::Recipient { address, may_relay } => frame(out, RECIPIENT, id, |out| {
+            Self::Recipient {
+                address,
+                client,
+                may_relay,
+            } => frame(out, RECIPIENT, id, |out| {
                 let octets = u16::try_from(address.0.len()).unwrap_or(u16::MAX);
                 out.push(if *may_relay { MAY_RELAY } else { 0 });
+                wire::encode_client(*client, out);
                 out.extend_from_slice(&octets.to_le_bytes());
                 out.extend_from_slice(address.0.as_bytes());
             }),
@@ -188,6 +208,7 @@ impl<'a> Question<'a> {
                 out.push(kind.number());
                 name.encode(out);
             }),
+            Self::Figures => frame(out, FIGURES, id, |_| {}),
         }
     }
 
@@ -204,9 +225,11 @@ impl<'a> Question<'a> {
                     [MAY_RELAY] => true,
                     _ => return Err(WireError::Content),
                 };
+                let client = wire::decode_client(&mut content)?;
                 let octets = u16::from_le_bytes(content.array()?);
                 Self::Recipient {
                     address: Address::new(content.text(octets.into())?)?,
+                    client,
                     may_relay,
                 }
             }
@@ -218,6 +241,7 @@ impl<'a> Question<'a> {
                     name: Name::decode(&mut content)?,
                 }
             }
+            FIGURES => Self::Figures,
             other => return Err(WireError::Kind(other)),
         };
         content.end()?;
@@ -241,6 +265,8 @@ pub enum Answer {
     Records(Records),
     /// The name has no records, or cannot be looked up.
     Nothing(NoRecords),
+    /// The counts of the broker.
+    Figures(Figures),
 }
 
 impl Answer {
@@ -253,6 +279,7 @@ impl Answer {
             Self::Spf(result) => frame(out, SPF_RESULT, id, |out| out.push(result.number())),
             Self::Records(records) => frame(out, RECORDS, id, |out| records.encode(out)),
             Self::Nothing(why) => frame(out, NOTHING, id, |out| out.push(why.number())),
+            Self::Figures(figures) => frame(out, FIGURES_ANSWER, id, |out| figures.encode(out)),
         }
     }
 
@@ -278,6 +305,7 @@ impl Answer {
                 let [number] = content.array()?;
                 Self::Nothing(NoRecords::of_number(number).ok_or(WireError::Content)?)
             }
+            FIGURES_ANSWER => Self::Figures(Figures::decode(&mut content)?),
             other => return Err(WireError::Kind(other)),
         };
         content.end()?;

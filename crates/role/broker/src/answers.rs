@@ -1,18 +1,21 @@
-//! The answers: at once from the directory and the routes of the settings, later from the DNS.
+//! The answers: at once from the directory and the routes of the settings, later from next hops and the DNS.
 
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use vere_handoff::question::{Address, Answer, Frame, Question, Reader, WireError};
-use vere_net::resolver::{Resolver, ResolverError};
-use vere_routing::Router;
+use vere_net::resolver::Resolver;
+use vere_routing::{Found, Router};
 use vere_settings::Settings;
 use vere_smtp::address::ForwardPath;
 use vere_smtp::refusal::Refusal;
 
-use super::known::{Known, Verdict};
-use super::lookups::{Lookups, Pending};
+use super::call_ahead::{CallAhead, Later};
+use super::error::BrokerError;
+use super::known::{Known, Stranger, Verdict};
+use super::lookups::{Lookup, Lookups};
 
 /// Answers questions. All tasks run on one thread, so no locks are needed.
 #[derive(Debug)]
@@ -21,25 +24,34 @@ pub(super) struct Answers {
     settings: RefCell<Arc<Settings>>,
     known: RefCell<Known>,
     pub(super) lookups: Rc<Lookups>,
+    call_ahead: CallAhead,
 }
 
 impl Answers {
-    pub(super) fn new(router: Router, settings: Arc<Settings>, resolver: Resolver) -> Self {
-        Self {
+    /// # Errors
+    /// When what connections to next hops are made with cannot be read.
+    pub(super) fn new(
+        router: Router,
+        settings: Arc<Settings>,
+        resolver: Resolver,
+    ) -> Result<Self, BrokerError> {
+        Ok(Self {
             router,
+            call_ahead: CallAhead::new(&settings, &resolver)?,
             settings: RefCell::new(settings),
             known: RefCell::default(),
             lookups: Rc::new(Lookups::new(resolver)),
-        }
+        })
     }
 
     /// Applies other settings, from the next question on.
     ///
     /// # Errors
-    /// When the names of the DNS cannot be looked up by the settings; then the settings before stay.
-    pub(super) fn set_settings(&self, settings: Settings) -> Result<(), ResolverError> {
-        self.lookups
-            .set_resolver(vere_outbound::resolver(&settings)?);
+    /// When names cannot be looked up or next hops not asked by the settings; then the settings before stay.
+    pub(super) fn set_settings(&self, settings: Settings) -> Result<(), BrokerError> {
+        let resolver = vere_outbound::resolver(&settings)?;
+        self.call_ahead.set_settings(&settings, &resolver)?;
+        self.lookups.set_resolver(resolver);
         self.settings.replace(Arc::new(settings));
         self.known.borrow_mut().forget();
         Ok(())
@@ -53,7 +65,7 @@ impl Answers {
         &self,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-        pending: &mut Vec<Pending>,
+        pending: &mut Vec<Later>,
     ) -> Result<(), WireError> {
         // A change that was reported as done before these questions were read is seen by their answers.
         let revision = self.router.directory().store().revision();
@@ -61,30 +73,47 @@ impl Answers {
         while let Some(frame) = reader.frame()? {
             match self.answer(&frame)? {
                 Ok(answer) => answer.encode(frame.id, out),
-                Err(lookup) => pending.push(*lookup),
+                Err(later) => pending.push(later),
             }
         }
         Ok(())
     }
 
-    fn answer(&self, frame: &Frame<'_>) -> Result<Result<Answer, Box<Pending>>, WireError> {
+    fn answer(&self, frame: &Frame<'_>) -> Result<Result<Answer, Later>, WireError> {
         match Question::decode(frame) {
-            Ok(Question::Recipient { address, may_relay }) => {
-                let verdict = self.recipient(address);
-                Ok(Ok(match may_relay {
-                    true => verdict.relaying,
-                    false => verdict.stranger,
-                }))
-            }
-            Ok(Question::Spf(sender)) => Ok(self.lookups.ask(frame.id, sender.into())),
-            Ok(Question::Resolve { name, kind }) => {
-                Ok(self.lookups.ask(frame.id, (name, kind).into()))
-            }
+            Ok(Question::Recipient {
+                address,
+                client,
+                may_relay,
+            }) => Ok(self.recipient_of(frame.id, address, (client, may_relay))),
+            Ok(Question::Spf(sender)) => Ok(self.look_up(frame.id, sender.into())),
+            Ok(Question::Resolve { name, kind }) => Ok(self.look_up(frame.id, (name, kind).into())),
+            Ok(Question::Figures) => Ok(Ok(Answer::Figures(self.call_ahead.figures()))),
             Err(WireError::Kind(kind)) => {
                 tracing::debug!(kind, "question of an unknown kind");
                 Ok(Ok(Answer::Unknown))
             }
             Err(error) => Err(error),
+        }
+    }
+
+    fn look_up(&self, id: u64, lookup: Lookup) -> Result<Answer, Later> {
+        let asked = self.lookups.ask(id, lookup);
+        asked.map_err(|pending| -> Later { Box::pin(Rc::clone(&self.lookups).answer(*pending)) })
+    }
+
+    /// The answer about a recipient for a client, which may relay or not.
+    fn recipient_of(
+        &self,
+        id: u64,
+        address: Address<'_>,
+        (client, may_relay): (IpAddr, bool),
+    ) -> Result<Answer, Later> {
+        let verdict = self.recipient(address);
+        match verdict.stranger {
+            _ if may_relay => Ok(verdict.relaying),
+            Stranger::Told(answer) => Ok(answer),
+            Stranger::NextHop(asked) => self.call_ahead.ask(id, (&asked.0, &asked.1), client),
         }
     }
 
@@ -102,8 +131,14 @@ impl Answers {
                 Err(refusal) => refused(&refusal),
             }
         };
+        let next_hop = found.as_ref().ok().and_then(Found::asks_next_hop);
         let verdict = Verdict {
-            stranger: answer(false),
+            stranger: match next_hop {
+                Some((place, address)) => {
+                    Stranger::NextHop(Rc::new((place.clone(), address.into())))
+                }
+                None => Stranger::Told(answer(false)),
+            },
             relaying: answer(true),
         };
         // What fails now may succeed with the next question.

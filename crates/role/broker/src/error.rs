@@ -1,4 +1,4 @@
-//! Why the broker cannot begin.
+//! Why the broker cannot begin, or apply other settings.
 
 use std::error::Error;
 use std::fmt;
@@ -6,9 +6,10 @@ use std::io;
 use std::path::PathBuf;
 
 use vere_net::resolver::ResolverError;
+use vere_outbound::OutboundError;
 use vere_ports::directory::StoreError;
 
-/// Why the broker cannot begin.
+/// Why the broker cannot begin, or apply other settings.
 #[derive(Debug)]
 pub(crate) enum BrokerError {
     /// The directory of accounts cannot be opened.
@@ -29,6 +30,8 @@ pub(crate) enum BrokerError {
     },
     /// Names cannot be looked up: the zone file or the system's list of name servers.
     Resolver(ResolverError),
+    /// Connections to next hops cannot be made: roots of certificates, or a password.
+    Outbound(OutboundError),
     /// The system refused a signal.
     System(io::Error),
 }
@@ -44,6 +47,7 @@ impl fmt::Display for BrokerError {
                 write!(f, "cannot listen on {}: {source}", path.display())
             }
             Self::Resolver(error) => error.fmt(f),
+            Self::Outbound(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
         }
     }
@@ -56,6 +60,7 @@ impl Error for BrokerError {
             Self::Accounts(error) => error.source(),
             Self::Folder { source, .. } | Self::Listen { source, .. } => source.source(),
             Self::Resolver(error) => error.source(),
+            Self::Outbound(error) => error.source(),
             Self::System(error) => error.source(),
         }
     }
@@ -70,6 +75,12 @@ impl From<StoreError> for BrokerError {
 impl From<ResolverError> for BrokerError {
     fn from(error: ResolverError) -> Self {
         Self::Resolver(error)
+    }
+}
+
+impl From<OutboundError> for BrokerError {
+    fn from(error: OutboundError) -> Self {
+        Self::Outbound(error)
     }
 }
 

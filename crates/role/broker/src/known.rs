@@ -1,6 +1,9 @@
 //! Answers that are known already: a question about a recipient that comes again costs no lookup in the directory.
 
+use std::rc::Rc;
+
 use vere_handoff::question::Answer;
+use vere_queue::Place;
 
 use super::recent::Recent;
 
@@ -13,9 +16,18 @@ const ADDRESS_OCTETS_MAX: usize = 254;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Verdict {
     /// The answer for a client that may send to local recipients only.
-    pub(super) stranger: Answer,
+    pub(super) stranger: Stranger,
     /// The answer for a client that may relay.
     pub(super) relaying: Answer,
+}
+
+/// The answer for a client that may not relay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stranger {
+    /// Directory and settings decide.
+    Told(Answer),
+    /// The next hop decides about this address.
+    NextHop(Rc<(Place, Box<str>)>),
 }
 
 /// The answers of one revision of the directory, at most 2 x `ANSWERS_MAX`.
@@ -67,7 +79,7 @@ mod tests {
     use super::*;
 
     const ACCEPTED: Verdict = Verdict {
-        stranger: Answer::Accepted,
+        stranger: Stranger::Told(Answer::Accepted),
         relaying: Answer::Accepted,
     };
 

@@ -1,17 +1,19 @@
 //! The broker role: answers the front and its workers, which must not read the directory of accounts, whether mail for a
-//! recipient is accepted, and asks the DNS for them: SPF and single records. The broker answers over a socket in the file
-//! system, in the protocol of [`vere_handoff::question`]. The broker opens no other socket but to name servers, and reads no
-//! message.
+//! recipient is accepted, asks next hops about recipients of other systems, and the DNS for SPF and single records. The broker
+//! answers over a socket in the file system, in the protocol of [`vere_handoff::question`]. The broker opens no other socket
+//! but to name servers and next hops, and reads no message.
 //!
-//! Reading order: `answers` (directory and routes), `known` (answers that are kept), `lookups` (the DNS), `service` (a
-//! connection).
+//! Reading order: `answers` (directory and routes), `known` (answers that are kept), `call_ahead` (next hops), `lookups` (the
+//! DNS), `service` (a connection).
 
 mod answers;
+mod call_ahead;
 mod error;
 mod known;
 mod lookups;
 mod recent;
 mod service;
+mod share;
 #[cfg(test)]
 mod tests;
 
@@ -53,7 +55,7 @@ async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(
     let directory = Directory::new(store, settings.directory.subaddress_separator);
     let listener = listen(&settings)?;
     let resolver = vere_outbound::resolver(&settings)?;
-    let answers = Rc::new(Answers::new(Router::new(directory), settings, resolver));
+    let answers = Rc::new(Answers::new(Router::new(directory), settings, resolver)?);
     let (stop, stopping) = watch::channel(false);
     spawn_local(clients(listener, Rc::clone(&answers), stopping));
     spawn_local(life::beat());

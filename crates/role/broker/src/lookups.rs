@@ -1,8 +1,6 @@
 //! Answers that need the DNS: SPF, and records as they are.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,6 +15,7 @@ use vere_net::resolver::{Record as Found, RecordKind, RecordsAnswer, Resolver, r
 use vere_spf::{Dns, Family, Session, SpfResult, Unavailable};
 
 use super::recent::Recent;
+use super::share::{Share, Shares};
 
 /// Questions that wait for the DNS or for their turn; further ones are answered "unavailable" at once. A question has some
 /// KiB: 4,096 stay below 32 MiB.
@@ -115,51 +114,6 @@ pub(super) struct Pending {
     _share: Option<Share>,
 }
 
-/// Questions under way by the network of the client.
-type Shares = Rc<RefCell<HashMap<u128, u32>>>;
-
-/// A question among those of its network.
-#[derive(Debug)]
-struct Share {
-    shares: Shares,
-    network: u128,
-}
-
-impl Share {
-    /// Takes a share; none where the network has all of its own.
-    fn take(shares: &Shares, client: IpAddr) -> Option<Self> {
-        let network = network(client);
-        let mut counts = shares.borrow_mut();
-        let count = counts.entry(network).or_default();
-        if *count >= SHARE_MAX {
-            return None;
-        }
-        *count += 1;
-        let shares = Rc::clone(shares);
-        Some(Self { shares, network })
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        let mut counts = self.shares.borrow_mut();
-        if let Entry::Occupied(mut count) = counts.entry(self.network) {
-            match count.get().saturating_sub(1) {
-                0 => drop(count.remove()),
-                left => *count.get_mut() = left,
-            }
-        }
-    }
-}
-
-/// The /24 of an address of IPv4, as a mapped one, and the /64 of an address of IPv6.
-fn network(client: IpAddr) -> u128 {
-    match client.to_canonical() {
-        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits() >> 8 << 8,
-        IpAddr::V6(address) => address.to_bits() >> 64 << 64,
-    }
-}
-
 /// What lookups share.
 #[derive(Debug)]
 pub(super) struct Lookups {
@@ -200,7 +154,7 @@ impl Lookups {
             return Ok(Answer::Spf(result));
         }
         let share = match &lookup {
-            Lookup::Spf { client, .. } => match Share::take(&self.shares, *client) {
+            Lookup::Spf { client, .. } => match Share::take(&self.shares, *client, SHARE_MAX) {
                 Some(share) => Some(share),
                 None => return Ok(lookup.unavailable()),
             },

@@ -1,7 +1,6 @@
 //! A connection of a client.
 
 use std::io::{self, ErrorKind};
-use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
@@ -15,9 +14,9 @@ use super::answers::Answers;
 /// How long a client may leave the answers to one read unread.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Answers questions until the client closes the connection. The questions of one read that need no lookup are answered by
-/// one write, and the next questions are read after that: a client that does not read its answers costs one buffer in each
-/// direction, and its lookups. Lookups end with the connection.
+/// Answers questions until the client closes the connection. The questions of one read that have their answers at once are
+/// answered by one write, and the next questions are read after that: a client that does not read its answers costs one
+/// buffer in each direction, and its questions that wait. These end with the connection.
 ///
 /// # Errors
 /// When the connection breaks, the client breaks the protocol, or the client does not read its answers in time.
@@ -26,7 +25,7 @@ pub(super) async fn serve(stream: UnixStream, answers: &Answers) -> io::Result<(
     let mut reader = Reader::default();
     let mut out = Vec::with_capacity(BUFFER_OCTETS);
     let mut pending = Vec::new();
-    let mut lookups: JoinSet<(u64, Answer)> = JoinSet::new();
+    let mut later: JoinSet<(u64, Answer)> = JoinSet::new();
     loop {
         let mut taken = Ok(());
         tokio::select! {
@@ -40,16 +39,16 @@ pub(super) async fn serve(stream: UnixStream, answers: &Answers) -> io::Result<(
                 }
                 reader.filled(octets);
                 taken = answers.batch(&mut reader, &mut out, &mut pending);
-                for lookup in pending.drain(..) {
-                    lookups.spawn_local(Rc::clone(&answers.lookups).answer(lookup));
+                for answer in pending.drain(..) {
+                    later.spawn_local(answer);
                 }
             }
-            Some(answered) = lookups.join_next() => {
+            Some(answered) = later.join_next() => {
                 let mut answered = Some(answered);
                 while let Some(Ok((id, answer))) = answered {
                     answer.encode(id, &mut out);
                     answered = match out.len() < BUFFER_OCTETS {
-                        true => lookups.try_join_next(),
+                        true => later.try_join_next(),
                         false => None,
                     };
                 }

@@ -45,7 +45,7 @@ fn answers(directory: Directory) -> Rc<Answers> {
 
 fn asking(directory: Directory, resolver: Resolver) -> Rc<Answers> {
     let settings = Arc::new(settings(Path::new("/var/lib/vere"), ROUTES));
-    Rc::new(Answers::new(Router::new(directory), settings, resolver))
+    Rc::new(Answers::new(Router::new(directory), settings, resolver).unwrap())
 }
 
 /// Runs a test beside a task that serves the other end of a connection.
@@ -67,7 +67,12 @@ fn connected<F: Future<Output = ()>>(answers: &Rc<Answers>, test: impl FnOnce(Un
 
 fn recipient(text: &str, may_relay: bool, id: u64, out: &mut Vec<u8>) {
     let address = Address::new(text).unwrap();
-    Question::Recipient { address, may_relay }.encode(id, out);
+    let question = Question::Recipient {
+        address,
+        client: [192, 0, 2, 1].into(),
+        may_relay,
+    };
+    question.encode(id, out);
 }
 
 /// Reads answers until there are `count`, in order of arrival.

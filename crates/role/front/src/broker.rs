@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
+use std::net::IpAddr;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
@@ -16,6 +17,8 @@ use super::metrics::Figures;
 
 /// Octets of questions that may wait for the broker to read; then no further question is asked.
 const WAITING_MAX: usize = 1 << 20;
+/// How often the counts of the broker are asked for.
+const FIGURES_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The connection to the broker, made again when it is lost.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub(crate) struct Broker {
     asked: HashMap<u64, (Asked, Topic, Instant)>,
     next: u64,
     figures: Figures,
+    /// When the counts of the broker are asked for next.
+    figures_due: Instant,
 }
 
 /// A question that waits for its answer: the connection, and the round of its session.
@@ -112,6 +117,7 @@ impl Broker {
             asked: HashMap::new(),
             next: 0,
             figures,
+            figures_due: Instant::now(),
         }
     }
 
@@ -145,10 +151,14 @@ impl Broker {
         &mut self,
         asked: Asked,
         address: &str,
-        may_relay: bool,
+        (client, may_relay): (IpAddr, bool),
     ) -> Result<(), Refusal> {
         let address = Address::new(address).map_err(|_| Refusal::MailboxUnknown)?;
-        let question = Question::Recipient { address, may_relay };
+        let question = Question::Recipient {
+            address,
+            client,
+            may_relay,
+        };
         match self.put(&question, (asked, Topic::Recipient)) {
             true => Ok(()),
             false => Err(Refusal::LocalError),
@@ -171,6 +181,7 @@ impl Broker {
 
     /// Writes the questions that wait, and returns who gets no answer because the connection is lost.
     pub(crate) fn flush(&mut self, registry: &Registry) -> Vec<Answered> {
+        self.ask_figures();
         let written = self.write().and_then(|()| self.watch(registry));
         match (written, &self.connection) {
             (Ok(()), Some(_)) => Vec::new(),
@@ -179,6 +190,17 @@ impl Broker {
                 self.lost()
             }
             (Ok(()), None) => self.lost(),
+        }
+    }
+
+    /// Asks for the broker's counts from time to time.
+    fn ask_figures(&mut self) {
+        let now = Instant::now();
+        let is_due = self.connection.is_some() && now >= self.figures_due;
+        if is_due && self.waiting.len() <= WAITING_MAX {
+            self.figures_due = now + FIGURES_INTERVAL;
+            self.next = self.next.wrapping_add(1);
+            Question::Figures.encode(self.next, &mut self.waiting);
         }
     }
 
@@ -239,6 +261,9 @@ impl Broker {
             self.reader.filled(octets);
             while let Some(frame) = self.reader.frame().map_err(wrong)? {
                 let answer = Answer::decode(&frame).map_err(wrong)?;
+                if let Answer::Figures(figures) = &answer {
+                    self.figures.broker(figures);
+                }
                 if let Some((asked, topic, at)) = self.asked.remove(&frame.id) {
                     let told = topic.told(&answer);
                     self.figures

@@ -126,9 +126,11 @@ impl Host {
         if !self.workers.has_room() {
             return Err(Refusal::Busy);
         }
-        let may_relay = self
-            .guest(ticket)
-            .is_some_and(|guest| guest.server.peer().may_relay);
+        let Some(guest) = self.guest(ticket) else {
+            return Err(Refusal::Busy);
+        };
+        let peer = guest.server.peer();
+        let client = (peer.address.ip(), peer.may_relay);
         match self.screen.recipient(now, ticket, address) {
             Ok(Step::Decided(decision)) => self.decided(ticket, decision),
             Ok(Step::Ask(questions)) => {
@@ -138,8 +140,7 @@ impl Host {
                 if let Some(guest) = self.guest(ticket) {
                     (guest.round, guest.refusal) = (questions.round, None);
                 }
-                self.broker
-                    .ask((ticket, questions.round), address, may_relay)
+                self.broker.ask((ticket, questions.round), address, client)
             }
             Err(_) => Err(Refusal::Busy),
         }

@@ -2,16 +2,18 @@
 
 use std::io;
 use std::net::TcpListener as StdListener;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use vere_handoff::question::Figures as BrokerFigures;
 use vere_screen::{Reason, Screen};
 use vere_telemetry::metrics::{
-    BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontLoop, FrontMetrics, FrontReason, FrontTable,
-    Health, Metrics, WorkerLoss, WorkerSessionEnd, serve,
+    BrokerAnswer, BrokerAnswered, BrokerQuestion, CallAnswer, CallResult, Counter, FrontLoop,
+    FrontMetrics, FrontReason, FrontTable, Health, Metrics, WorkerLoss, WorkerSessionEnd, serve,
 };
 
 /// Numbers of workers and their sessions.
@@ -250,10 +252,35 @@ impl Figures {
         self.count_question(kind, BrokerAnswer::Lost);
     }
 
+    /// Shows the counts of the broker, which begin anew with each broker. The loops of the front show the same ones.
+    pub(crate) fn broker(&self, figures: &BrokerFigures) {
+        let of = &self.all.broker;
+        for (result, count) in [
+            (CallResult::Accepted, figures.calls_accepted),
+            (CallResult::Refused, figures.calls_refused),
+            (CallResult::Unavailable, figures.calls_unavailable),
+        ] {
+            show(&of.calls.get_or_create(&result), count);
+        }
+        for (source, count) in [
+            (CallAnswer::Kept, figures.answers_kept),
+            (CallAnswer::Shared, figures.answers_shared),
+            (CallAnswer::Called, figures.answers_called),
+            (CallAnswer::Denied, figures.answers_denied),
+        ] {
+            show(&of.call_answers.get_or_create(&source), count);
+        }
+        show(&of.call_connections, figures.connections);
+    }
+
     fn count_question(&self, kind: BrokerQuestion, result: BrokerAnswer) {
         let label = BrokerAnswered { kind, result };
         self.of.questions.get_or_create(&label).inc();
     }
+}
+
+fn show(counter: &Counter, count: u64) {
+    counter.inner().store(count, Ordering::Relaxed);
 }
 
 #[cfg(test)]
@@ -269,6 +296,26 @@ mod tests {
             assert!(FrontReason::NAMES.contains(&reason.name()), "{reason:?}");
         }
         assert_eq!(FrontReason::NAMES.len(), Reason::ALL.len() + 2);
+    }
+
+    #[test]
+    fn counts_of_a_broker_replace_those_before() {
+        let figures = Figures::default();
+        for (calls_refused, answers_kept) in [(5, 2), (5, 2), (7, 3), (1, 0)] {
+            figures.broker(&BrokerFigures {
+                calls_refused,
+                answers_kept,
+                ..BrokerFigures::default()
+            });
+            let text = figures.all.encode();
+            for line in [
+                format!("vere_broker_calls_total{{result=\"refused\"}} {calls_refused}"),
+                format!("vere_broker_call_answers_total{{source=\"kept\"}} {answers_kept}"),
+                "vere_broker_call_connections_total 0".to_owned(),
+            ] {
+                assert!(text.lines().any(|found| found == line), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -15,11 +15,10 @@ use tokio::task::spawn_local;
 use vere_handoff::question::{Address, Answer, LOOKUP_SECONDS_MAX, Question, Reader, Sender, Spf};
 use vere_net::quiet::{Reading, Writing};
 use vere_smtp::refusal::Refusal;
+use vere_smtp::server::Peer;
 
-/// How long an answer about a recipient is awaited.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a result of SPF is awaited.
-const LOOKUP_PATIENCE: Duration = Duration::from_secs(LOOKUP_SECONDS_MAX + 5);
+/// How long an answer is awaited. The broker answers in less: it asks the DNS for SPF, and next hops about recipients.
+const PATIENCE: Duration = Duration::from_secs(LOOKUP_SECONDS_MAX + 5);
 
 /// The connection to the broker.
 #[derive(Debug)]
@@ -65,10 +64,14 @@ impl Broker {
     }
 
     /// Asks whether mail for a recipient is taken.
-    pub(crate) async fn recipient(&self, address: &str, may_relay: bool) -> Result<(), Refusal> {
+    pub(crate) async fn recipient(&self, address: &str, peer: &Peer) -> Result<(), Refusal> {
         let address = Address::new(address).map_err(|_| Refusal::MailboxUnknown)?;
-        let question = Question::Recipient { address, may_relay };
-        match self.ask(question, PATIENCE).await {
+        let question = Question::Recipient {
+            address,
+            client: peer.address.ip(),
+            may_relay: peer.may_relay,
+        };
+        match self.ask(question).await {
             Some(Answer::Accepted) => Ok(()),
             Some(Answer::Refused(number)) => {
                 Err(Refusal::of_number(number).unwrap_or(Refusal::LocalError))
@@ -82,13 +85,13 @@ impl Broker {
         let Ok(sender) = Sender::new(client, helo, sender) else {
             return Spf::TempError;
         };
-        match self.ask(Question::Spf(sender), LOOKUP_PATIENCE).await {
+        match self.ask(Question::Spf(sender)).await {
             Some(Answer::Spf(result)) => result,
             _ => Spf::TempError,
         }
     }
 
-    async fn ask(&self, question: Question<'_>, patience: Duration) -> Option<Answer> {
+    async fn ask(&self, question: Question<'_>) -> Option<Answer> {
         let number = self.next.get();
         self.next.set(number.wrapping_add(1));
         let mut octets = Vec::new();
@@ -96,7 +99,7 @@ impl Broker {
         let (answer, answered) = oneshot::channel();
         self.waiting.borrow_mut().insert(number, answer);
         let answer = match self.questions.send(octets) {
-            Ok(()) => tokio::time::timeout(patience, answered).await.ok(),
+            Ok(()) => tokio::time::timeout(PATIENCE, answered).await.ok(),
             Err(_) => None,
         };
         self.waiting.borrow_mut().remove(&number);

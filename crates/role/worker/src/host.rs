@@ -54,10 +54,7 @@ impl Host<Server> for SessionHost {
             }
             Question::Recipient(rcpt) => {
                 let address = rcpt.forward_path.as_str();
-                let answer = self
-                    .broker
-                    .recipient(address, server.peer().may_relay)
-                    .await;
+                let answer = self.broker.recipient(address, server.peer()).await;
                 if answer.as_ref().is_err_and(Refusal::is_permanent) {
                     self.refused = self.refused.saturating_add(1);
                 }

@@ -16,6 +16,7 @@
 //! assert!(text.contains("vere_smtp_connections_accepted_total{service=\"submission\"} 1\n"));
 //! ```
 
+mod broker;
 mod declarations;
 mod delivery;
 mod endpoint;
@@ -35,6 +36,7 @@ use std::sync::Arc;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
+pub use broker::{BrokerMetrics, CallAnswer, CallResult};
 use declarations::Declarations;
 pub use delivery::{ConnectionResult, DeliveryMetrics, DeliveryResult, DsnAction};
 pub use endpoint::{CONNECTIONS_MAX, Health, serve};
@@ -66,6 +68,8 @@ pub struct Metrics {
     pub smtp: SmtpMetrics,
     /// Port 25 in processes of its own.
     pub front: FrontMetrics,
+    /// Calls of the broker.
+    pub broker: BrokerMetrics,
     /// Signing.
     pub sign: SignMetrics,
     /// What waits.
@@ -106,6 +110,7 @@ impl Metrics {
         let mut declarations = Declarations::default();
         let smtp = SmtpMetrics::declare(&mut declarations);
         let front = FrontMetrics::declare(&mut declarations);
+        let broker = BrokerMetrics::declare(&mut declarations);
         let sign = SignMetrics::declare(&mut declarations);
         let queue = QueueMetrics::declare(&mut declarations);
         let delivery = DeliveryMetrics::declare(&mut declarations);
@@ -119,6 +124,7 @@ impl Metrics {
             Self {
                 smtp,
                 front,
+                broker,
                 sign,
                 queue,
                 delivery,

@@ -1,14 +1,11 @@
 //! SPF: whether the domain of a sender allows the client (RFC 7208).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use super::wire::{ADDRESS_OCTETS_MAX, Content, WireError};
+use super::wire::{ADDRESS_OCTETS_MAX, Content, WireError, decode_client, encode_client};
 
 /// Maximum octets of a HELO name (RFC 5321 section 4.5.3.1.2).
 pub const HELO_OCTETS_MAX: usize = 255;
-
-const V4: u8 = 4;
-const V6: u8 = 6;
 
 /// The session that SPF is asked about. The texts are what the client has said, within bounds, otherwise unchecked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,16 +58,7 @@ impl<'a> Sender<'a> {
     }
 
     pub(super) fn encode(self, out: &mut Vec<u8>) {
-        match self.client {
-            IpAddr::V4(address) => {
-                out.push(V4);
-                out.extend_from_slice(&address.octets());
-            }
-            IpAddr::V6(address) => {
-                out.push(V6);
-                out.extend_from_slice(&address.octets());
-            }
-        }
+        encode_client(self.client, out);
         out.push(u8::try_from(self.helo.len()).unwrap_or(u8::MAX));
         out.extend_from_slice(self.helo.as_bytes());
         let octets = u16::try_from(self.reverse_path.len()).unwrap_or(u16::MAX);
@@ -79,11 +67,7 @@ impl<'a> Sender<'a> {
     }
 
     pub(super) fn decode(content: &mut Content<'a>) -> Result<Self, WireError> {
-        let client = match content.array()? {
-            [V4] => Ipv4Addr::from(content.array::<4>()?).into(),
-            [V6] => Ipv6Addr::from(content.array::<16>()?).into(),
-            _ => return Err(WireError::Content),
-        };
+        let client = decode_client(content)?;
         let [octets] = content.array()?;
         let helo = content.text(octets.into())?;
         let octets = u16::from_le_bytes(content.array()?);

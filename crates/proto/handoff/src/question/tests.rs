@@ -5,8 +5,11 @@ use proptest::prelude::*;
 use super::*;
 
 fn recipient(text: &str, may_relay: bool) -> Question<'_> {
-    let address = Address::new(text).unwrap();
-    Question::Recipient { address, may_relay }
+    Question::Recipient {
+        address: Address::new(text).unwrap(),
+        client: [192, 0, 2, 1].into(),
+        may_relay,
+    }
 }
 
 fn resolve(name: &str, kind: RecordType) -> Question<'_> {
@@ -49,9 +52,10 @@ fn frames_in_pieces(octets: &[u8], piece: usize) -> Result<Vec<(u64, usize)>, Wi
 #[test]
 fn golden_octets_of_version_1() {
     let head = |length, kind| [length, 0, 0, 0, 1, kind, 2, 1, 0, 0, 0, 0, 0, 0];
-    let expected = [&head(16, 1)[..], &[1, 3, 0], b"a@b"].concat();
+    let client = [4, 192, 0, 2, 1];
+    let expected = [&head(21, 1)[..], &[1], &client, &[3, 0], b"a@b"].concat();
     assert_eq!(encoded(&recipient("a@b", true), 0x0102), expected);
-    let expected = [&head(23, 1)[..], &[0, 10, 0], b"postmaster"].concat();
+    let expected = [&head(28, 1)[..], &[0], &client, &[10, 0], b"postmaster"].concat();
     assert_eq!(encoded(&recipient("postmaster", false), 0x0102), expected);
     assert_eq!(answered(Answer::Accepted, 0x0102), head(10, 129));
     let expected = [&head(11, 130)[..], &[27]].concat();
@@ -79,6 +83,15 @@ fn golden_octets_of_version_1() {
         answered(Answer::Nothing(NoRecords::Unavailable), 0x0102),
         expected
     );
+    assert_eq!(encoded(&Question::Figures, 0x0102), head(10, 4));
+    let figures = Figures {
+        calls_accepted: 1,
+        connections: 2,
+        ..Figures::default()
+    };
+    let [first, last] = [1_u64, 2].map(u64::to_le_bytes);
+    let expected = [&head(74, 135)[..], &first, &[0; 48], &last].concat();
+    assert_eq!(answered(Answer::Figures(figures), 0x0102), expected);
 }
 
 #[test]
@@ -131,14 +144,15 @@ fn only_what_the_protocol_draws_is_understood() {
         octets[at] = octet;
         octets
     };
-    assert_eq!(decode(&with(5, 4)), Err(WireError::Kind(4)));
+    assert_eq!(decode(&with(5, 5)), Err(WireError::Kind(5)));
     assert_eq!(decode(&with(5, 129)), Err(WireError::Kind(129)));
     assert_eq!(decode(&with(14, 2)), Err(WireError::Content), "a flag");
-    assert_eq!(decode(&with(15, 2)), Err(WireError::Content), "behind");
-    assert_eq!(decode(&with(15, 4)), Err(WireError::Content), "beyond");
-    assert_eq!(decode(&with(17, 0xff)), Err(WireError::Content), "no UTF-8");
-    let mut empty = whole[..17].to_vec();
-    (empty[0], empty[15]) = (13, 0);
+    assert_eq!(decode(&with(15, 5)), Err(WireError::Content), "a family");
+    assert_eq!(decode(&with(20, 2)), Err(WireError::Content), "behind");
+    assert_eq!(decode(&with(20, 4)), Err(WireError::Content), "beyond");
+    assert_eq!(decode(&with(22, 0xff)), Err(WireError::Content), "no UTF-8");
+    let mut empty = whole[..22].to_vec();
+    (empty[0], empty[20]) = (18, 0);
     assert_eq!(decode(&empty), Err(WireError::Address(0)));
     let mut long = answered(Answer::Accepted, 1);
     long[0] = 11;
@@ -244,6 +258,7 @@ fn no_flipped_bit_makes_a_reader_panic() {
             Answer::Records(Records::new([Record::Mx(5, "mx.a".to_owned())])),
             77,
         ),
+        answered(Answer::Figures(Figures::default()), 77),
     ];
     for whole in &frames {
         for bit in 0..whole.len() * 8 {
@@ -310,6 +325,13 @@ fn answer() -> impl Strategy<Value = Answer> {
         Just(Answer::Unknown),
         prop::sample::select(Spf::ALL).prop_map(Answer::Spf),
         prop::sample::select(NoRecords::ALL).prop_map(Answer::Nothing),
+        any::<[u64; 2]>().prop_map(|[calls_refused, answers_kept]| {
+            Answer::Figures(Figures {
+                calls_refused,
+                answers_kept,
+                ..Figures::default()
+            })
+        }),
         prop::collection::vec(record(), 0..40)
             .prop_map(|records| Answer::Records(Records::new(records))),
     ]

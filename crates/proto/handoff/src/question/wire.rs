@@ -1,9 +1,14 @@
 //! The fields of frames, and what may be wrong with them.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 /// The protocol version of this code.
 pub const VERSION: u8 = 1;
 /// Maximum octets of an address.
 pub const ADDRESS_OCTETS_MAX: usize = 1_024;
+
+const V4: u8 = 4;
+const V6: u8 = 6;
 
 /// A malformed frame: the other side's fault, after which the connection is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -51,5 +56,28 @@ impl<'a> Content<'a> {
             true => Ok(()),
             false => Err(WireError::Content),
         }
+    }
+}
+
+/// Appends the address of a client.
+pub(super) fn encode_client(client: IpAddr, out: &mut Vec<u8>) {
+    match client {
+        IpAddr::V4(address) => {
+            out.push(V4);
+            out.extend_from_slice(&address.octets());
+        }
+        IpAddr::V6(address) => {
+            out.push(V6);
+            out.extend_from_slice(&address.octets());
+        }
+    }
+}
+
+/// Reads the address of a client.
+pub(super) fn decode_client(content: &mut Content<'_>) -> Result<IpAddr, WireError> {
+    match content.array()? {
+        [V4] => Ok(Ipv4Addr::from(content.array::<4>()?).into()),
+        [V6] => Ok(Ipv6Addr::from(content.array::<16>()?).into()),
+        _ => Err(WireError::Content),
     }
 }

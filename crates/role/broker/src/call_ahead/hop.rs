@@ -1,0 +1,201 @@
+//! A next hop: the calls that wait for it, and the tasks that carry them out.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
+use tokio::task::spawn_local;
+use tokio::time::{Instant, timeout, timeout_at};
+use vere_queue::Place;
+
+use super::kept::Verdict;
+use super::line::{Broken, Heard, Line};
+use super::{Recipient, Way};
+
+/// Connections to one next hop.
+pub(super) const CONNECTIONS_PER_HOP_MAX: usize = 4;
+/// Calls that wait for one next hop.
+pub(super) const QUEUE_MAX: usize = 256;
+/// How long a connection without a call is kept.
+pub(super) const IDLE_MAX: Duration = Duration::from_secs(10);
+/// How long a next hop that failed is not asked.
+pub(super) const FAILED_FOR: Duration = Duration::from_secs(30);
+/// How long the answer to QUIT is awaited.
+const QUIT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A call: one recipient, and the questions that wait for the result.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) recipient: Recipient,
+    pub(super) by: Instant,
+    pub(super) told: watch::Sender<Option<Verdict>>,
+}
+
+/// A next hop.
+#[derive(Debug)]
+pub(super) struct Hop {
+    pub(super) place: Place,
+    queue: RefCell<VecDeque<Call>>,
+    wake: Notify,
+    tasks: Cell<usize>,
+    /// Tasks that wait for a call.
+    idle: Cell<usize>,
+    failed_until: Cell<Option<Instant>>,
+}
+
+/// A task among those of its next hop.
+struct Task(Rc<Hop>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.tasks.set(self.0.tasks.get().saturating_sub(1));
+    }
+}
+
+impl Hop {
+    pub(super) fn new(place: Place) -> Self {
+        Self {
+            place,
+            queue: RefCell::default(),
+            wake: Notify::new(),
+            tasks: Cell::new(0),
+            idle: Cell::new(0),
+            failed_until: Cell::new(None),
+        }
+    }
+
+    /// Whether calls are under way, or a failure is remembered.
+    pub(super) fn is_busy(&self) -> bool {
+        self.tasks.get() > 0 || self.has_failed(Instant::now())
+    }
+
+    fn has_failed(&self, now: Instant) -> bool {
+        self.failed_until.get().is_some_and(|until| now < until)
+    }
+
+    /// Takes a call. False where the next hop failed a moment ago, its queue is full, or no connection may be made.
+    pub(super) fn push(self: &Rc<Self>, way: &Rc<Way>, call: Call) -> bool {
+        let waiting = self.queue.borrow().len();
+        if self.has_failed(Instant::now()) || waiting >= QUEUE_MAX {
+            return false;
+        }
+        if waiting >= self.idle.get() && self.tasks.get() < CONNECTIONS_PER_HOP_MAX {
+            self.start(way);
+        }
+        // A task that runs takes the call behind its own one.
+        if self.tasks.get() == 0 {
+            return false;
+        }
+        self.queue.borrow_mut().push_back(call);
+        self.wake.notify_one();
+        true
+    }
+
+    /// Starts a task if a connection may be made.
+    fn start(self: &Rc<Self>, way: &Rc<Way>) {
+        let connections = Arc::clone(&way.shared.connections);
+        let Ok(connection) = connections.try_acquire_owned() else {
+            return;
+        };
+        self.tasks.set(self.tasks.get() + 1);
+        let task = Task(Rc::clone(self));
+        spawn_local(Rc::clone(way).serve(task, connection));
+    }
+
+    /// Waits for a call, with a connection for a while, without one not at all.
+    async fn next(&self, has_line: bool) -> Option<Call> {
+        loop {
+            if let Some(call) = self.queue.borrow_mut().pop_front() {
+                return Some(call);
+            }
+            if !has_line {
+                return None;
+            }
+            self.idle.set(self.idle.get() + 1);
+            let woken = timeout(IDLE_MAX, self.wake.notified()).await;
+            self.idle.set(self.idle.get().saturating_sub(1));
+            if woken.is_err() && self.queue.borrow().is_empty() {
+                return None;
+            }
+        }
+    }
+}
+
+impl Way {
+    /// Carries out calls, one after the other.
+    async fn serve(self: Rc<Self>, task: Task, connection: OwnedSemaphorePermit) {
+        let hop = Rc::clone(&task.0);
+        let mut line = None;
+        while let Some(call) = hop.next(line.is_some()).await {
+            let verdict = self.verdict(&hop, &mut line, &call).await;
+            self.settle(&call, verdict);
+            if let Some(spent) = line.take_if(|line| line.is_spent(self.calls_per_connection)) {
+                quit(spent).await;
+            }
+        }
+        // A further call begins another task: no call may wait for this one.
+        drop(task);
+        if let Some(line) = line {
+            quit(line).await;
+        }
+        drop(connection);
+    }
+
+    /// The result of a call, within its time.
+    async fn verdict(&self, hop: &Hop, line: &mut Option<Line>, call: &Call) -> Verdict {
+        let now = Instant::now();
+        if hop.has_failed(now) || call.by <= now {
+            return Verdict::Unavailable;
+        }
+        let recipient = &call.recipient;
+        let needs_probe = self.kept.borrow_mut().needs_probe(recipient, now);
+        let asked = timeout_at(call.by, self.ask_hop(hop, line, recipient, needs_probe));
+        let heard = asked.await.unwrap_or(Err(Broken::Silent));
+        let heard = match heard {
+            Ok(heard) => heard,
+            Err(broken) => {
+                // What is left of the connection is in no known state.
+                *line = None;
+                hop.failed_until.set(Some(Instant::now() + FAILED_FOR));
+                tracing::warn!(next_hop = %hop.place, reason = %broken, "next hop cannot be asked about recipients");
+                return Verdict::Unavailable;
+            }
+        };
+        self.keep(recipient, &heard);
+        heard.verdict
+    }
+
+    fn keep(&self, recipient: &Recipient, heard: &Heard) {
+        let now = Instant::now();
+        let mut kept = self.kept.borrow_mut();
+        kept.keep(recipient, heard.verdict, now, &self.terms);
+        match (heard.verdict, heard.probe) {
+            // A domain that refuses one recipient does not accept every one.
+            (Verdict::Unknown, Some(_)) => kept.keep_probe(recipient, Verdict::Unknown, now),
+            (_, Some(probe)) => kept.keep_probe(recipient, probe, now),
+            (_, None) => {}
+        }
+        let (rcpt, reply) = (recipient.key(), &heard.reply);
+        tracing::debug!(rcpt, verdict = ?heard.verdict, %reply, "next hop asked about a recipient");
+    }
+
+    /// Tells the result to the questions that wait.
+    fn settle(&self, call: &Call, verdict: Verdict) {
+        self.shared.count(|figures| match verdict {
+            Verdict::Exists => &mut figures.calls_accepted,
+            Verdict::Unknown => &mut figures.calls_refused,
+            Verdict::Unavailable => &mut figures.calls_unavailable,
+        });
+        self.open.borrow_mut().remove(call.recipient.key());
+        // Nobody may wait any more.
+        let _ = call.told.send(Some(verdict));
+    }
+}
+
+/// Ends a connection; nothing depends on the answer.
+async fn quit(mut line: Line) {
+    let _ = timeout(QUIT_PATIENCE, line.quit()).await;
+}

@@ -1,0 +1,191 @@
+//! A connection to a next hop, over which it is asked about recipients.
+
+use std::fmt;
+
+use bytes::Bytes;
+use vere_outbound::{Opened, Progress, Unroutable, drive, reply_line};
+use vere_process::{clock, secret};
+use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
+use vere_smtp::client::{OutgoingMessage, RecipientOutcome};
+use vere_smtp::command::RcptTo;
+
+use super::hop::Hop;
+use super::kept::Verdict;
+use super::{Recipient, Way};
+
+/// Refused recipients of a connection: servers slow down or end a session after some errors (Postfix after 10 and 20).
+const REFUSED_MAX: u32 = 8;
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Line {
+    opened: Opened,
+    calls: u32,
+    refused: u32,
+    is_usable: bool,
+}
+
+/// What a next hop says about a recipient.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) verdict: Verdict,
+    /// What it says about a recipient that nobody can have, if it was asked.
+    pub(super) probe: Option<Verdict>,
+    pub(super) reply: String,
+}
+
+/// Why a next hop cannot be asked about any recipient.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// No host takes a connection, or none may be used.
+    Unroutable(String),
+    /// The next hop is this system.
+    Own,
+    /// The connection ended before the reply to RCPT.
+    Ended,
+    /// The next hop refuses the null reverse-path.
+    SenderRefused(String),
+    /// The time of a call has passed.
+    Silent,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unroutable(reply) => f.write_str(reply),
+            Self::Own => f.write_str("expected another system; found a listener of this one"),
+            Self::Ended => f.write_str("connection ended before the reply to RCPT"),
+            Self::SenderRefused(reply) => write!(f, "MAIL FROM:<> refused: {reply}"),
+            Self::Silent => f.write_str("no answer within front.call_ahead_timeout"),
+        }
+    }
+}
+
+impl Line {
+    /// Whether the connection takes no further call.
+    pub(super) const fn is_spent(&self, calls_max: u32) -> bool {
+        !self.is_usable || self.calls >= calls_max || self.refused >= REFUSED_MAX
+    }
+
+    /// Says goodbye.
+    pub(super) async fn quit(&mut self) {
+        self.opened.quit().await;
+    }
+
+    /// Asks about recipients. `None`: the server has ended a connection that was kept too long, and has heard nothing.
+    async fn ask(&mut self, recipients: Vec<RcptTo>) -> Result<Option<Vec<Answered>>, Broken> {
+        let message = OutgoingMessage {
+            dry_run: true,
+            ..OutgoingMessage::new(ReversePath::Null, recipients, Bytes::new())
+        };
+        let is_kept = self.calls > 0;
+        self.calls = self.calls.saturating_add(1);
+        let Opened { stream, client, .. } = &mut self.opened;
+        client.begin(message, clock::steady());
+        let Progress::Done(outcome) = drive(stream, client).await else {
+            return Err(Broken::Ended);
+        };
+        self.is_usable = outcome.connection_usable;
+        if outcome.untried && is_kept {
+            return Ok(None);
+        }
+        let answers = outcome.recipients.into_iter().map(Answered::of);
+        let answers: Vec<Answered> = answers.collect();
+        match answers.first() {
+            Some(first) if outcome.sender_refused => {
+                return Err(Broken::SenderRefused(first.reply.clone()));
+            }
+            _ if outcome.untried => return Err(Broken::Ended),
+            _ => {}
+        }
+        let refused = answers.iter().filter(|one| one.verdict == Verdict::Unknown);
+        let refused = u32::try_from(refused.count()).unwrap_or(u32::MAX);
+        self.refused = self.refused.saturating_add(refused);
+        Ok(Some(answers))
+    }
+}
+
+/// The reply to a recipient.
+#[derive(Debug)]
+struct Answered {
+    verdict: Verdict,
+    reply: String,
+}
+
+impl Answered {
+    fn of(outcome: RecipientOutcome) -> Self {
+        Self {
+            verdict: match outcome {
+                RecipientOutcome::Delivered(_) => Verdict::Exists,
+                RecipientOutcome::Failed(_) => Verdict::Unknown,
+                RecipientOutcome::Deferred(_) => Verdict::Unavailable,
+            },
+            reply: reply_line(outcome.reply()),
+        }
+    }
+}
+
+impl Way {
+    /// Asks a next hop about a recipient over the connection that there is, or over another one. With `needs_probe`, the
+    /// same transaction asks about a recipient that nobody can have.
+    pub(super) async fn ask_hop(
+        &self,
+        hop: &Hop,
+        kept: &mut Option<Line>,
+        recipient: &Recipient,
+        needs_probe: bool,
+    ) -> Result<Heard, Broken> {
+        let mut recipients = vec![rcpt(recipient.address.clone())];
+        recipients.extend(probe(recipient).filter(|_| needs_probe).map(rcpt));
+        loop {
+            let line = match kept {
+                Some(line) => line,
+                None => kept.insert(self.open(hop).await?),
+            };
+            let Some(answers) = line.ask(recipients.clone()).await? else {
+                *kept = None;
+                continue;
+            };
+            let mut answers = answers.into_iter();
+            let own = answers.next().ok_or(Broken::Ended)?;
+            return Ok(Heard {
+                verdict: own.verdict,
+                probe: answers.next().map(|probe| probe.verdict),
+                reply: own.reply,
+            });
+        }
+    }
+
+    async fn open(&self, hop: &Hop) -> Result<Line, Broken> {
+        self.shared.count(|figures| &mut figures.connections);
+        let hosts = self.outbound.find(&hop.place.clone().into()).await;
+        let hosts = hosts.map_err(broken)?;
+        if self.outbound.is_own(&hosts) {
+            return Err(Broken::Own);
+        }
+        Ok(Line {
+            opened: self.outbound.open_any(&hosts).await.map_err(broken)?,
+            calls: 0,
+            refused: 0,
+            is_usable: true,
+        })
+    }
+}
+
+fn broken(why: Unroutable) -> Broken {
+    Broken::Unroutable(match why {
+        Unroutable::Permanent { reply, .. }
+        | Unroutable::Temporary(reply)
+        | Unroutable::Site(reply) => reply,
+    })
+}
+
+fn rcpt(address: AddrSpec) -> RcptTo {
+    RcptTo::new(ForwardPath::Address(address))
+}
+
+/// An address of the same domain that nobody can have: a next hop that accepts it accepts every recipient.
+fn probe(recipient: &Recipient) -> Option<AddrSpec> {
+    let local = format!("vere-call-ahead-{:016x}", secret::random_number());
+    AddrSpec::new(&local, recipient.address.domain()).ok()
+}
