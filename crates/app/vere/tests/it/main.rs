@@ -33,6 +33,7 @@ mod extensions;
 mod fetch_memory;
 mod filing;
 mod front;
+mod front_call_ahead;
 mod front_loops;
 mod front_metrics;
 mod front_screening;

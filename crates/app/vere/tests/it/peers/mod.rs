@@ -16,7 +16,7 @@ pub(crate) use dovecot::Dovecot;
 use exim::{Exim, EximOptions};
 use keys::{Keys, Kind};
 use opensmtpd::{OpenSmtpd, OpenSmtpdOptions};
-use postfix::Postfix;
+pub(crate) use postfix::Postfix;
 
 const TEXT: &str = "Subject: across\n\n.a line with a dot\nand one without\n";
 

@@ -13,8 +13,8 @@ use crate::harness::{
 };
 
 /// A running Postfix; mail for `example.com` goes to its mailbox.
-pub(super) struct Postfix {
-    pub(super) address: SocketAddr,
+pub(crate) struct Postfix {
+    pub(crate) address: SocketAddr,
     program: PathBuf,
     folder: tempfile::TempDir,
     process: Child,
@@ -22,7 +22,7 @@ pub(super) struct Postfix {
 
 impl Postfix {
     /// Starts Postfix with further lines of `main.cf`; prints a note and returns `None` where the machine cannot.
-    pub(super) fn start(lines: &str) -> Option<Self> {
+    pub(crate) fn start(lines: &str) -> Option<Self> {
         let program = program("postfix")?;
         if !geteuid().is_root() {
             skip("Postfix", "its master starts only as root");
@@ -44,7 +44,7 @@ impl Postfix {
     }
 
     /// Sends mail as a local user does.
-    pub(super) fn sendmail(&self, from: &str, to: &str, text: &str) {
+    pub(crate) fn sendmail(&self, from: &str, to: &str, text: &str) {
         let sendmail = program("sendmail").expect("Postfix has it");
         let mut command = Command::new(sendmail);
         command
@@ -55,12 +55,12 @@ impl Postfix {
     }
 
     /// The mail in the mailbox.
-    pub(super) fn mail(&self) -> Vec<String> {
+    pub(crate) fn mail(&self) -> Vec<String> {
         read_all(&self.folder.path().join("mail/box/new"))
     }
 
     /// The text of the log.
-    pub(super) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         log(self.folder.path())
     }
 }
