@@ -1,19 +1,22 @@
-//! Call-ahead: a next hop is asked by MAIL and RCPT whether a recipient exists, before mail for the recipient is accepted
-//! from a stranger. Mail for nobody is refused to the client that brings it, and no bounce goes to a forged sender.
+//! Call-ahead: the broker asks a next hop by MAIL and RCPT whether a recipient exists, before the system accepts mail for the
+//! recipient from a stranger. The client gets the refusal of an unknown recipient, and no bounce goes to a forged sender.
 //!
-//! Questions about one recipient share a call. A next hop has a queue of calls and a few tasks, each with a connection, so
-//! that a slow next hop delays no question about others. Loops of systems that call each other end: the same
-//! recipient never causes a second call, and each call has its time.
+//! Questions about one recipient share a call. A next hop has a queue of calls and a few tasks, each with a connection; a
+//! slow next hop delays no question about other next hops. Loops of systems end: a recipient with a call under way causes no
+//! second call, and each call has a time limit.
 //!
-//! Reading order: this file (a question), `hop` (queue and tasks of a next hop), `line` (a connection), `kept` (results).
+//! Reading order: this file (a question), `hop` (queue and tasks of a next hop), `line` (a connection), `kept` (results), `ground`
+//! (what calls share).
 
+mod ground;
 mod hop;
 mod kept;
 mod line;
+mod recipient;
 #[cfg(test)]
 mod tests;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -21,34 +24,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, timeout_at};
 use vere_handoff::question::{Answer, Figures};
 use vere_net::resolver::Resolver;
-use vere_outbound::{Outbound, OutboundError, OutboundMetrics};
+use vere_outbound::OutboundError;
 use vere_queue::Place;
 use vere_settings::Settings;
 use vere_smtp::address::AddrSpec;
 use vere_smtp::refusal::Refusal;
-use vere_units::Span;
 
+use self::ground::{Ground, Shared};
 use self::hop::{Call, Hop};
-use self::kept::{Kept, Verdict};
-use super::share::{Share, Shares};
+use self::kept::Verdict;
+use self::recipient::Recipient;
+use super::share::Share;
 
-/// Connections to next hops in all.
-pub(super) const CONNECTIONS_MAX: usize = 64;
-/// Questions that wait for calls; a further one is answered as if the next hop did not answer.
-const WAITING_MAX: usize = 4_096;
-/// Recipients whose calls are under way or wait.
+/// Calls under way and waiting calls.
 const CALLS_MAX: usize = 1_024;
-/// Questions that wait for calls, of the clients of one /24 (IPv4) or /64 (IPv6).
+/// Waiting questions of the clients of one /24 (IPv4) or /64 (IPv6).
 pub(super) const SHARE_MAX: u32 = 16;
-/// Next hops known at once. A route for the domains below a domain may have any number of next hops.
+/// Known next hops. A route for the domains below a domain may have any number of next hops.
 const HOPS_MAX: usize = 256;
-/// Connections are tried for this part of the time of a call, so that another address has its turn.
-const CONNECT_PARTS: u32 = 3;
-/// How long a question outlives its call, which ends by itself with its time.
+/// Life of a question after the end of the call, which settles the question.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// An answer that comes later, with the id of its question.
@@ -62,48 +60,18 @@ pub(super) struct CallAhead {
     shared: Rc<Shared>,
 }
 
-/// What outlives a reload.
-#[derive(Debug)]
-struct Shared {
-    connections: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
-    shares: Shares,
-    figures: Cell<Figures>,
-}
-
-impl Shared {
-    fn count(&self, count: impl FnOnce(&mut Figures) -> &mut u64) {
-        let mut figures = self.figures.get();
-        *count(&mut figures) += 1;
-        self.figures.set(figures);
-    }
-}
-
-/// The calls under one reading of the settings, and their results. Calls that a reload finds under way end by the
-/// settings that they began with.
+/// The calls under one reading of the settings.
 #[derive(Debug)]
 struct Way {
-    outbound: Outbound,
-    terms: vere_settings::CallAhead,
-    /// Calls over a connection.
-    calls_per_connection: u32,
-    kept: RefCell<Kept>,
-    /// The recipients of the calls that are under way or wait.
-    open: RefCell<HashMap<Box<str>, watch::Receiver<Option<Verdict>>>>,
+    ground: Rc<Ground>,
     hops: RefCell<HashMap<Place, Rc<Hop>>>,
-    shared: Rc<Shared>,
 }
 
 impl CallAhead {
     /// # Errors
     /// When roots of certificates or a password cannot be read.
     pub(super) fn new(settings: &Settings, resolver: &Resolver) -> Result<Self, OutboundError> {
-        let shared = Rc::new(Shared {
-            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
-            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
-            shares: Shares::default(),
-            figures: Cell::default(),
-        });
+        let shared = Rc::<Shared>::default();
         let way = Way::of(settings, resolver, &shared)?;
         Ok(Self {
             way: RefCell::new(way),
@@ -127,7 +95,7 @@ impl CallAhead {
 
     /// Returns the counts since the start.
     pub(super) fn figures(&self) -> Figures {
-        self.shared.figures.get()
+        self.shared.figures()
     }
 
     /// Returns the answer about a recipient, or the answer that comes later.
@@ -156,24 +124,9 @@ impl Way {
         let Some(front) = settings.front.as_ref().filter(|_| wanted) else {
             return Ok(None);
         };
-        let terms = front.call_ahead;
-        let mut settings = settings.clone();
-        let patience = terms.timeout.duration() / CONNECT_PARTS;
-        let connect = &mut settings.delivery.connect_timeout;
-        if connect.duration() > patience {
-            *connect = Span::new(patience);
-        }
-        let calls_per_connection = settings.delivery.messages_per_connection_max;
-        let settings = Arc::new(settings);
-        let (resolver, metrics) = (resolver.clone(), OutboundMetrics::default());
         Ok(Some(Rc::new(Self {
-            outbound: Outbound::new(&settings, resolver, metrics, None)?,
-            terms,
-            calls_per_connection,
-            kept: RefCell::default(),
-            open: RefCell::default(),
+            ground: Rc::new(Ground::new(settings, front, resolver, shared)?),
             hops: RefCell::default(),
-            shared: Rc::clone(shared),
         })))
     }
 
@@ -184,32 +137,42 @@ impl Way {
         client: IpAddr,
     ) -> Result<Answer, Later> {
         let now = Instant::now();
-        if let Some(verdict) = self.kept.borrow_mut().find(&recipient, now) {
-            self.shared.count(|figures| &mut figures.answers_kept);
+        if let Some(verdict) = self.ground.kept.borrow_mut().find(&recipient, now) {
+            self.ground
+                .shared
+                .count(|figures| &mut figures.answers_kept);
             return Ok(self.answer(verdict));
         }
         let Some(place_of_question) = self.place_of_question(client) else {
-            self.shared.count(|figures| &mut figures.answers_denied);
+            self.ground
+                .shared
+                .count(|figures| &mut figures.answers_denied);
             return Ok(refused(&Refusal::RecipientUnverified));
         };
-        let open = self.open.borrow().get(recipient.key()).cloned();
+        let open = self.ground.open.borrow().get(recipient.key()).cloned();
         let mut call = match open {
             Some(call) => {
-                self.shared.count(|figures| &mut figures.answers_shared);
+                self.ground
+                    .shared
+                    .count(|figures| &mut figures.answers_shared);
                 call
             }
             None => match self.begin(place, recipient, now) {
                 Some(call) => {
-                    self.shared.count(|figures| &mut figures.answers_called);
+                    self.ground
+                        .shared
+                        .count(|figures| &mut figures.answers_called);
                     call
                 }
                 None => {
-                    self.shared.count(|figures| &mut figures.answers_denied);
+                    self.ground
+                        .shared
+                        .count(|figures| &mut figures.answers_denied);
                     return Ok(self.answer(Verdict::Unavailable));
                 }
             },
         };
-        let by = now + self.terms.timeout.duration() + GRACE;
+        let by = now + self.ground.terms.timeout.duration() + GRACE;
         let way = Rc::clone(self);
         Err(Box::pin(async move {
             let settled = timeout_at(by, call.wait_for(Option::is_some)).await;
@@ -224,8 +187,10 @@ impl Way {
 
     /// Takes a place among the questions that wait.
     fn place_of_question(&self, client: IpAddr) -> Option<(Share, OwnedSemaphorePermit)> {
-        let share = Share::take(&self.shared.shares, client, SHARE_MAX)?;
-        let place = Arc::clone(&self.shared.waiting).try_acquire_owned().ok()?;
+        let share = Share::take(&self.ground.shared.shares, client, SHARE_MAX)?;
+        let place = Arc::clone(&self.ground.shared.waiting)
+            .try_acquire_owned()
+            .ok()?;
         Some((share, place))
     }
 
@@ -236,15 +201,15 @@ impl Way {
         recipient: Recipient,
         now: Instant,
     ) -> Option<watch::Receiver<Option<Verdict>>> {
-        if self.open.borrow().len() >= CALLS_MAX {
+        if self.ground.open.borrow().len() >= CALLS_MAX {
             return None;
         }
         let hop = self.hop(place)?;
         let (told, call) = watch::channel(None);
         let key = recipient.key().into();
-        let by = now + self.terms.timeout.duration();
+        let by = now + self.ground.terms.timeout.duration();
         let is_begun = hop.push(
-            self,
+            &self.ground,
             Call {
                 recipient,
                 by,
@@ -252,7 +217,7 @@ impl Way {
             },
         );
         is_begun.then(|| {
-            self.open.borrow_mut().insert(key, call.clone());
+            self.ground.open.borrow_mut().insert(key, call.clone());
             call
         })
     }
@@ -277,43 +242,11 @@ impl Way {
         match verdict {
             Verdict::Exists => Answer::Accepted,
             Verdict::Unknown => refused(&Refusal::MailboxUnknown),
-            Verdict::Unavailable if self.terms.defers_unavailable => {
+            Verdict::Unavailable if self.ground.terms.defers_unavailable => {
                 refused(&Refusal::RecipientUnverified)
             }
             Verdict::Unavailable => Answer::Accepted,
         }
-    }
-}
-
-/// A recipient of another system.
-#[derive(Debug)]
-struct Recipient {
-    address: AddrSpec,
-    /// The address with its domain in lower case; local-parts of two cases are two recipients (RFC 5321 section 2.4).
-    key: Box<str>,
-    /// Where the domain begins in `key`, at the `@`.
-    at: usize,
-}
-
-impl Recipient {
-    fn new(address: AddrSpec) -> Self {
-        let domain = address.domain().to_ascii_lowercase();
-        let at = address.as_str().len().saturating_sub(domain.len() + 1);
-        let local = address.as_str().get(..at).unwrap_or_default();
-        Self {
-            key: format!("{local}@{domain}").into(),
-            at: local.len(),
-            address,
-        }
-    }
-
-    fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// `@` and the domain: no address, so that results for the domain have keys of their own.
-    fn domain_key(&self) -> &str {
-        self.key.get(self.at..).unwrap_or_default()
     }
 }
 

@@ -1,4 +1,4 @@
-//! A next hop: the calls that wait for it, and the tasks that carry them out.
+//! A next hop: the queue of calls, and the tasks of the calls.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,17 +11,18 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout, timeout_at};
 use vere_queue::Place;
 
+use super::ground::Ground;
 use super::kept::Verdict;
 use super::line::{Broken, Heard, Line};
-use super::{Recipient, Way};
+use super::recipient::Recipient;
 
 /// Connections to one next hop.
 pub(super) const CONNECTIONS_PER_HOP_MAX: usize = 4;
-/// Calls that wait for one next hop.
+/// Waiting calls of one next hop.
 pub(super) const QUEUE_MAX: usize = 256;
-/// How long a connection without a call is kept.
+/// Life of a connection without a call.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(10);
-/// How long a next hop that failed is not asked.
+/// Rest of a next hop after a failure.
 pub(super) const FAILED_FOR: Duration = Duration::from_secs(30);
 /// How long the answer to QUIT is awaited.
 const QUIT_PATIENCE: Duration = Duration::from_secs(2);
@@ -77,15 +78,15 @@ impl Hop {
     }
 
     /// Takes a call. False where the next hop failed a moment ago, its queue is full, or no connection may be made.
-    pub(super) fn push(self: &Rc<Self>, way: &Rc<Way>, call: Call) -> bool {
+    pub(super) fn push(self: &Rc<Self>, ground: &Rc<Ground>, call: Call) -> bool {
         let waiting = self.queue.borrow().len();
         if self.has_failed(Instant::now()) || waiting >= QUEUE_MAX {
             return false;
         }
         if waiting >= self.idle.get() && self.tasks.get() < CONNECTIONS_PER_HOP_MAX {
-            self.start(way);
+            self.start(ground);
         }
-        // A task that runs takes the call behind its own one.
+        // A busy task takes the call behind its own call.
         if self.tasks.get() == 0 {
             return false;
         }
@@ -95,14 +96,14 @@ impl Hop {
     }
 
     /// Starts a task if a connection may be made.
-    fn start(self: &Rc<Self>, way: &Rc<Way>) {
-        let connections = Arc::clone(&way.shared.connections);
+    fn start(self: &Rc<Self>, ground: &Rc<Ground>) {
+        let connections = Arc::clone(&ground.shared.connections);
         let Ok(connection) = connections.try_acquire_owned() else {
             return;
         };
         self.tasks.set(self.tasks.get() + 1);
         let task = Task(Rc::clone(self));
-        spawn_local(Rc::clone(way).serve(task, connection));
+        spawn_local(Rc::clone(ground).serve(task, connection));
     }
 
     /// Waits for a call, with a connection for a while, without one not at all.
@@ -124,7 +125,7 @@ impl Hop {
     }
 }
 
-impl Way {
+impl Ground {
     /// Carries out calls, one after the other.
     async fn serve(self: Rc<Self>, task: Task, connection: OwnedSemaphorePermit) {
         let hop = Rc::clone(&task.0);
@@ -136,7 +137,7 @@ impl Way {
                 quit(spent).await;
             }
         }
-        // A further call begins another task: no call may wait for this one.
+        // From here on, a further call begins another task.
         drop(task);
         if let Some(line) = line {
             quit(line).await;
@@ -152,12 +153,15 @@ impl Way {
         }
         let recipient = &call.recipient;
         let needs_probe = self.kept.borrow_mut().needs_probe(recipient, now);
-        let asked = timeout_at(call.by, self.ask_hop(hop, line, recipient, needs_probe));
+        let asked = timeout_at(
+            call.by,
+            self.ask_hop(&hop.place, line, recipient, needs_probe),
+        );
         let heard = asked.await.unwrap_or(Err(Broken::Silent));
         let heard = match heard {
             Ok(heard) => heard,
             Err(broken) => {
-                // What is left of the connection is in no known state.
+                // The connection is in an unknown state.
                 *line = None;
                 hop.failed_until.set(Some(Instant::now() + FAILED_FOR));
                 tracing::warn!(next_hop = %hop.place, reason = %broken, "next hop cannot be asked about recipients");
@@ -173,7 +177,7 @@ impl Way {
         let mut kept = self.kept.borrow_mut();
         kept.keep(recipient, heard.verdict, now, &self.terms);
         match (heard.verdict, heard.probe) {
-            // A domain that refuses one recipient does not accept every one.
+            // The domain has refused a recipient, so a mere acceptance of the probe proves nothing.
             (Verdict::Unknown, Some(_)) => kept.keep_probe(recipient, Verdict::Unknown, now),
             (_, Some(probe)) => kept.keep_probe(recipient, probe, now),
             (_, None) => {}
@@ -182,7 +186,7 @@ impl Way {
         tracing::debug!(rcpt, verdict = ?heard.verdict, %reply, "next hop asked about a recipient");
     }
 
-    /// Tells the result to the questions that wait.
+    /// Tells the result to the waiting questions.
     fn settle(&self, call: &Call, verdict: Verdict) {
         self.shared.count(|figures| match verdict {
             Verdict::Exists => &mut figures.calls_accepted,
@@ -190,7 +194,7 @@ impl Way {
             Verdict::Unavailable => &mut figures.calls_unavailable,
         });
         self.open.borrow_mut().remove(call.recipient.key());
-        // Nobody may wait any more.
+        // All questions may have ended before.
         let _ = call.told.send(Some(verdict));
     }
 }

@@ -5,16 +5,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::recent::Recent;
-use super::Recipient;
+use super::recipient::Recipient;
 
 /// Results in each of the two halves.
 const RESULTS_MAX: usize = 8_192;
-/// Longest address whose result is kept (RFC 5321 section 4.5.3.1.3, without the brackets): with this bound the results
-/// take 6 MiB at most.
+/// Longest address with a result (RFC 5321 section 4.5.3.1.3, without the brackets). The results take 6 MiB at most.
 const ADDRESS_OCTETS_MAX: usize = 254;
-/// How long a recipient that could not be verified counts as such.
+/// Life of a result without a definite answer.
 const UNAVAILABLE_LIFE: Duration = Duration::from_secs(30);
-/// How long a domain counts as one that accepts every recipient, or as one that does not.
+/// Life of the result of a probe: the domain accepts every recipient, or does not.
 const DOMAIN_LIFE: Duration = Duration::from_secs(60 * 60);
 
 /// The result of a call.
@@ -24,11 +23,11 @@ pub(super) enum Verdict {
     Exists,
     /// The next hop refuses the recipient for good.
     Unknown,
-    /// The next hop cannot be asked, or says that the question should come again.
+    /// The next hop cannot be asked, or defers the recipient.
     Unavailable,
 }
 
-/// Results by recipient, and by domain for recipients that nobody can have.
+/// Results by recipient, and results of probes by domain.
 #[derive(Debug)]
 pub(super) struct Kept(Recent<Box<str>, (Instant, Verdict)>);
 
@@ -48,7 +47,7 @@ impl Kept {
         })
     }
 
-    /// Whether the answer of the domain to a recipient that nobody can have is not known.
+    /// Whether the domain has no result of a probe: a random recipient, which cannot exist.
     pub(super) fn needs_probe(&mut self, recipient: &Recipient, now: Instant) -> bool {
         self.valid(recipient.domain_key(), now).is_none()
     }
@@ -69,7 +68,7 @@ impl Kept {
         self.put(recipient.key(), verdict, now + life);
     }
 
-    /// Keeps the result of a domain for a recipient that nobody can have.
+    /// Keeps the result of a probe for the domain of a recipient.
     pub(super) fn keep_probe(&mut self, recipient: &Recipient, verdict: Verdict, now: Instant) {
         let life = match verdict {
             Verdict::Exists | Verdict::Unknown => DOMAIN_LIFE,

@@ -1,17 +1,18 @@
-//! A connection to a next hop, over which it is asked about recipients.
+//! A connection to a next hop for questions about recipients.
 
 use std::fmt;
 
 use bytes::Bytes;
 use vere_outbound::{Opened, Progress, Unroutable, drive, reply_line};
 use vere_process::{clock, secret};
+use vere_queue::Place;
 use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
 use vere_smtp::client::{OutgoingMessage, RecipientOutcome};
 use vere_smtp::command::RcptTo;
 
-use super::hop::Hop;
+use super::ground::Ground;
 use super::kept::Verdict;
-use super::{Recipient, Way};
+use super::recipient::Recipient;
 
 /// Refused recipients of a connection: servers slow down or end a session after some errors (Postfix after 10 and 20).
 const REFUSED_MAX: u32 = 8;
@@ -25,11 +26,11 @@ pub(super) struct Line {
     is_usable: bool,
 }
 
-/// What a next hop says about a recipient.
+/// The answer of a next hop about a recipient.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) verdict: Verdict,
-    /// What it says about a recipient that nobody can have, if it was asked.
+    /// The answer about the probe, with a probe.
     pub(super) probe: Option<Verdict>,
     pub(super) reply: String,
 }
@@ -72,7 +73,7 @@ impl Line {
         self.opened.quit().await;
     }
 
-    /// Asks about recipients. `None`: the server has ended a connection that was kept too long, and has heard nothing.
+    /// Asks about recipients. `None`: the server ended an idle connection before the question.
     async fn ask(&mut self, recipients: Vec<RcptTo>) -> Result<Option<Vec<Answered>>, Broken> {
         let message = OutgoingMessage {
             dry_run: true,
@@ -125,12 +126,12 @@ impl Answered {
     }
 }
 
-impl Way {
-    /// Asks a next hop about a recipient over the connection that there is, or over another one. With `needs_probe`, the
-    /// same transaction asks about a recipient that nobody can have.
+impl Ground {
+    /// Asks a next hop about a recipient, over the kept connection or a new one. With `needs_probe`, the same transaction
+    /// has a probe as second recipient.
     pub(super) async fn ask_hop(
         &self,
-        hop: &Hop,
+        place: &Place,
         kept: &mut Option<Line>,
         recipient: &Recipient,
         needs_probe: bool,
@@ -140,7 +141,7 @@ impl Way {
         loop {
             let line = match kept {
                 Some(line) => line,
-                None => kept.insert(self.open(hop).await?),
+                None => kept.insert(self.open(place).await?),
             };
             let Some(answers) = line.ask(recipients.clone()).await? else {
                 *kept = None;
@@ -156,9 +157,9 @@ impl Way {
         }
     }
 
-    async fn open(&self, hop: &Hop) -> Result<Line, Broken> {
+    async fn open(&self, place: &Place) -> Result<Line, Broken> {
         self.shared.count(|figures| &mut figures.connections);
-        let hosts = self.outbound.find(&hop.place.clone().into()).await;
+        let hosts = self.outbound.find(&place.clone().into()).await;
         let hosts = hosts.map_err(broken)?;
         if self.outbound.is_own(&hosts) {
             return Err(Broken::Own);
@@ -184,7 +185,8 @@ fn rcpt(address: AddrSpec) -> RcptTo {
     RcptTo::new(ForwardPath::Address(address))
 }
 
-/// An address of the same domain that nobody can have: a next hop that accepts it accepts every recipient.
+/// The probe of a domain: an address with a random local part. A next hop accepts the probe only if the next hop accepts every
+/// recipient.
 fn probe(recipient: &Recipient) -> Option<AddrSpec> {
     let local = format!("vere-call-ahead-{:016x}", secret::random_number());
     AddrSpec::new(&local, recipient.address.domain()).ok()

@@ -1,14 +1,18 @@
 //! Calls to next hops over sockets: what is asked, how often, and what is kept.
 
+use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{LocalSet, spawn_local};
+use vere_handoff::question::Figures;
 use vere_net::resolver::Zone;
 
+use super::ground::{CONNECTIONS_MAX, WAITING_MAX};
 use super::hop::{CONNECTIONS_PER_HOP_MAX, QUEUE_MAX};
 use super::*;
 
