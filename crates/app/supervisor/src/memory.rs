@@ -11,6 +11,8 @@ use vere_units::ByteSize;
 const SUPERVISOR: u64 = 32 * MIB;
 const SIGNER: u64 = 32 * MIB;
 const BROKER: u64 = 32 * MIB;
+/// Results of calls to next hops, 64 connections, and 4,096 questions that wait.
+const CALLS: u64 = 24 * MIB;
 const KEEPER: u64 = 32 * MIB;
 const WORKER: u64 = 32 * MIB;
 const FRONT: u64 = 64 * MIB;
@@ -98,8 +100,12 @@ pub(super) fn signer(_: &Settings) -> Vec<MemoryPart> {
     vec![program(SIGNER)]
 }
 
-pub(super) fn broker(_: &Settings) -> Vec<MemoryPart> {
-    vec![program(BROKER)]
+pub(super) fn broker(settings: &Settings) -> Vec<MemoryPart> {
+    let mut parts = vec![program(BROKER)];
+    if settings.routes.iter().any(|route| route.call_ahead) {
+        parts.push(part("route.call_ahead", "questions to next hops", CALLS));
+    }
+    parts
 }
 
 pub(super) fn node(settings: &Settings) -> Vec<MemoryPart> {
