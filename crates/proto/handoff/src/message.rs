@@ -1,43 +1,84 @@
 //! Frames between a worker and the gateway, over a stream socket.
 //!
-//! The worker gives the gateway messages and hears of each whether it is stored. The gateway says beside that whether it takes messages
-//! at all.
+//! The worker gives the gateway messages and hears of each whether it is stored. The text of a long message goes ahead in parts, which the gateway
+//! keeps in a file of its own, so that neither process has all of the text in memory while the client sends. The gateway says beside that whether it
+//! takes messages at all.
 //!
 //! ```text
 //! 0  u32  octets behind this field
-//! 4  u8   version = 1
+//! 4  u8   version = 2
 //! 5  u8   kind
 //! 6       by kind:
 //!   1 MESSAGE   u64 number of the message, chosen by the worker
 //!               u8  1 when the client may relay, otherwise 0
+//!               u64 octets of the text that have gone ahead in parts
 //!               u32 octets of the head, at most 8,388,608
-//!               head, text of the message
+//!               head, the rest of the text
+//!   2 PART      u64 number of the message that will come
+//!               u64 octets of the text before this part
+//!               16 octets address of the client; an IPv4 address is mapped (RFC 4291 section 2.5.5.2)
+//!               octets of the text, at most 2,097,152
+//!   3 FORGET    u64 number of a message that will not come
 //!   129 STORED  u64 number, text: the queue id
 //!   130 REFUSED u64 number, u8 number of the refusal
 //!   131 SITE    u64 number, u8 1 when a retry is of no use, text: the site's own words
 //!   132 STATE   u8 number of the refusal of every message, 0 when messages are taken
+//!   133 KEPT    u64 number of a message whose last part is in the file
+//!   134 GONE    u64 number of a message whose parts are lost, u8 1 when its client is too slow to be heard any further
 //! ```
+//!
+//! A part is sent when the part before has been answered. GONE can come at any time, and a part that crosses it is at a place where the gateway has no
+//! file: the answer is GONE again. A MESSAGE whose parts are not all there is refused.
+
+use std::net::IpAddr;
 
 use crate::octets::{HandoffError, Reader, put_length};
 
 /// The version of the frames.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// The octets before a frame that give its length.
 pub const LENGTH_OCTETS: usize = 4;
 /// The most octets of a head: 1,000 recipients.
 pub const HEAD_OCTETS_MAX: usize = 8 << 20;
+/// The most octets of a part.
+pub const PART_OCTETS_MAX: usize = 2 << 20;
 /// The most octets of an answer.
 pub const ANSWER_OCTETS_MAX: usize = 4_096;
-/// The octets of a frame with a message before the head.
-pub const PREFIX_OCTETS: usize = LENGTH_OCTETS + COUNTED;
+/// The octets of a worker's frame that its [`Opening`] is read from.
+pub const OPENING_OCTETS: usize = LENGTH_OCTETS + 2 + 8;
 /// Those of them that the length counts.
-const COUNTED: usize = 2 + 8 + 1 + 4;
+const COUNTED: usize = OPENING_OCTETS - LENGTH_OCTETS;
+
+/// The octets of fields behind the opening, by kind.
+const MESSAGE_FIELDS: usize = 1 + 8 + 4;
+const PART_FIELDS: usize = 8 + 16;
+
+/// The most octets of fields behind an opening.
+pub const FIELDS_OCTETS_MAX: usize = PART_FIELDS;
 
 const MESSAGE: u8 = 1;
+const PART: u8 = 2;
+const FORGET: u8 = 3;
 const STORED: u8 = 129;
 const REFUSED: u8 = 130;
 const SITE: u8 = 131;
 const STATE: u8 = 132;
+const KEPT: u8 = 133;
+const GONE: u8 = 134;
+
+/// What a worker says, without the octets of head and text that follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// A message: its head and the rest of its text follow.
+    Message(Prefix),
+    /// A part of the text of a message: its octets follow.
+    Part(Part),
+    /// A message of which parts were sent, and that does not come.
+    Forget {
+        /// The number of the message.
+        number: u64,
+    },
+}
 
 /// The beginning of a frame with a message; the head and the text follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,58 +87,152 @@ pub struct Prefix {
     pub number: u64,
     /// Whether the client may send to any domain.
     pub may_relay: bool,
+    /// Octets of the text that have gone ahead in parts.
+    pub ahead: u64,
     /// Octets of the head: the envelope and the session, encoded by `vere_smtp`.
     pub head: usize,
-    /// Octets of the text.
+    /// Octets of the rest of the text.
     pub body: usize,
 }
 
-impl Prefix {
+/// The beginning of a frame with a part of a text; the octets follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The number of the message that will come.
+    pub number: u64,
+    /// Octets of the text before this part.
+    pub place: u64,
+    /// The address of the client, to whom the space is charged.
+    pub client: IpAddr,
+    /// Octets of the part.
+    pub octets: usize,
+}
+
+impl Frame {
     /// Appends the octets.
     pub fn encode(&self, to: &mut Vec<u8>) {
-        let length = COUNTED.saturating_add(self.head);
-        put_length(to, length.saturating_add(self.body));
-        to.extend_from_slice(&[VERSION, MESSAGE]);
-        to.extend_from_slice(&self.number.to_le_bytes());
-        to.push(u8::from(self.may_relay));
-        put_length(to, self.head);
+        match *self {
+            Self::Message(prefix) => {
+                let behind = prefix.head.saturating_add(prefix.body);
+                open(to, (MESSAGE, prefix.number), MESSAGE_FIELDS, behind);
+                to.push(u8::from(prefix.may_relay));
+                to.extend_from_slice(&prefix.ahead.to_le_bytes());
+                put_length(to, prefix.head);
+            }
+            Self::Part(part) => {
+                open(to, (PART, part.number), PART_FIELDS, part.octets);
+                to.extend_from_slice(&part.place.to_le_bytes());
+                let client = match part.client {
+                    IpAddr::V4(address) => address.to_ipv6_mapped(),
+                    IpAddr::V6(address) => address,
+                };
+                to.extend_from_slice(&client.octets());
+            }
+            Self::Forget { number } => open(to, (FORGET, number), 0, 0),
+        }
     }
+}
 
-    /// Decodes the octets before a message with a text of `body_max` octets at most.
+fn open(to: &mut Vec<u8>, (kind, number): (u8, u64), fields: usize, behind: usize) {
+    let length = COUNTED.saturating_add(fields).saturating_add(behind);
+    put_length(to, length);
+    to.extend_from_slice(&[VERSION, kind]);
+    to.extend_from_slice(&number.to_le_bytes());
+}
+
+/// The first octets of a worker's frame, which say how many follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opening {
+    kind: u8,
+    number: u64,
+    fields: usize,
+    /// Octets behind the fields.
+    behind: usize,
+}
+
+impl Opening {
+    /// Decodes the opening of a frame.
     ///
     /// # Errors
     ///
-    /// [`HandoffError`] for octets before another frame, or before a longer message.
-    pub fn decode(octets: &[u8; PREFIX_OCTETS], body_max: usize) -> Result<Self, HandoffError> {
+    /// [`HandoffError`] for octets before another frame, or one that is longer than any.
+    pub fn decode(octets: &[u8; OPENING_OCTETS], body_max: usize) -> Result<Self, HandoffError> {
         let mut reader = Reader(octets);
-        let max = body_max.saturating_add(HEAD_OCTETS_MAX + COUNTED);
+        let max = body_max.saturating_add(HEAD_OCTETS_MAX + COUNTED + FIELDS_OCTETS_MAX);
         let length = reader.length("length of the frame", max)?;
-        match kind(&mut reader)? {
-            MESSAGE => {}
+        let kind = kind(&mut reader)?;
+        let fields = match kind {
+            MESSAGE => MESSAGE_FIELDS,
+            PART => PART_FIELDS,
+            FORGET => 0,
             other => return Err(HandoffError::Kind(other)),
-        }
-        let number = reader.long("number of the message")?;
-        let may_relay = reader.flag("permission to relay")?;
-        let head = reader.length("length of the head", HEAD_OCTETS_MAX)?;
-        let found = length.saturating_sub(COUNTED);
-        let body = found.checked_sub(head).ok_or(HandoffError::Short {
-            field: "head",
-            wanted: head,
-            found,
+        };
+        let wanted = COUNTED.saturating_add(fields);
+        let behind = length.checked_sub(wanted).ok_or(HandoffError::Short {
+            field: "frame",
+            wanted,
+            found: length,
         })?;
-        match body <= body_max && length >= COUNTED {
-            true => Ok(Self {
+        Ok(Self {
+            kind,
+            number: reader.long("number of the message")?,
+            fields,
+            behind,
+        })
+    }
+
+    /// Octets of the fields, at most [`FIELDS_OCTETS_MAX`].
+    #[must_use]
+    pub const fn fields(&self) -> usize {
+        self.fields
+    }
+
+    /// Decodes the fields of a frame whose rest of a text has `body_max` octets at most.
+    ///
+    /// # Errors
+    ///
+    /// [`HandoffError`] for fields with impossible values.
+    pub fn frame(&self, fields: &[u8], body_max: usize) -> Result<Frame, HandoffError> {
+        let mut reader = Reader(fields);
+        let number = self.number;
+        let frame = match self.kind {
+            MESSAGE => {
+                let may_relay = reader.flag("permission to relay")?;
+                let ahead = reader.long("octets in parts")?;
+                let head = reader.length("length of the head", HEAD_OCTETS_MAX)?;
+                let body = self.behind.checked_sub(head).ok_or(HandoffError::Short {
+                    field: "head",
+                    wanted: head,
+                    found: self.behind,
+                })?;
+                Frame::Message(Prefix {
+                    number,
+                    may_relay,
+                    ahead,
+                    head,
+                    body: bounded("text", body, body_max)?,
+                })
+            }
+            PART => Frame::Part(Part {
                 number,
-                may_relay,
-                head,
-                body,
+                place: reader.long("place of the part")?,
+                client: reader.address("address of the client")?,
+                octets: bounded("part", self.behind, PART_OCTETS_MAX)?,
             }),
-            false => Err(HandoffError::TooMuch {
-                field: "text",
-                max: body_max,
-                found: body,
-            }),
-        }
+            _ => {
+                bounded("frame", self.behind, 0)?;
+                Frame::Forget { number }
+            }
+        };
+        reader.end()?;
+        Ok(frame)
+    }
+}
+
+const fn bounded(field: &'static str, found: usize, max: usize) -> Result<usize, HandoffError> {
+    match found <= max {
+        true => Ok(found),
+        false => Err(HandoffError::TooMuch { field, max, found }),
     }
 }
 
@@ -129,6 +264,18 @@ pub enum Answer {
     },
     /// Whether messages are taken: no refusal, or that of every message from now on.
     State(Option<u8>),
+    /// The last part of a message is in the file.
+    Kept {
+        /// The number of the message.
+        number: u64,
+    },
+    /// The parts of a message are lost: there is no space for them.
+    Gone {
+        /// The number of the message.
+        number: u64,
+        /// Whether the client is too slow to be heard any further.
+        ends: bool,
+    },
 }
 
 impl Answer {
@@ -155,6 +302,15 @@ impl Answer {
                 content.extend_from_slice(&number.to_le_bytes());
                 content.push(u8::from(*permanent));
                 content.extend_from_slice(text.as_bytes());
+            }
+            Self::Kept { number } => {
+                content.push(KEPT);
+                content.extend_from_slice(&number.to_le_bytes());
+            }
+            Self::Gone { number, ends } => {
+                content.push(GONE);
+                content.extend_from_slice(&number.to_le_bytes());
+                content.push(u8::from(*ends));
             }
             Self::State(refusal) => content.extend_from_slice(&[STATE, refusal.unwrap_or(0)]),
         }
@@ -191,6 +347,15 @@ impl Answer {
                 permanent: reader.flag("permanence")?,
                 text: reader.text("words")?.to_owned(),
             }),
+            KEPT => {
+                reader.end()?;
+                Ok(Self::Kept { number })
+            }
+            GONE => {
+                let ends = reader.flag("end of the client")?;
+                reader.end()?;
+                Ok(Self::Gone { number, ends })
+            }
             other => Err(HandoffError::Kind(other)),
         }
     }

@@ -1,5 +1,7 @@
 //! Reads the fields of packets and frames.
 
+use std::net::{IpAddr, Ipv6Addr};
+
 /// Octets that are no packet or frame: the fault of the other process, after which the connection is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -92,6 +94,12 @@ impl<'a> Reader<'a> {
 
     pub(super) fn long(&mut self, field: &'static str) -> Result<u64, HandoffError> {
         self.array(field).map(u64::from_le_bytes)
+    }
+
+    /// An address of 16 octets, of which an IPv4 address is mapped.
+    pub(super) fn address(&mut self, field: &'static str) -> Result<IpAddr, HandoffError> {
+        let address = Ipv6Addr::from(self.array::<16>(field)?);
+        Ok(IpAddr::V6(address).to_canonical())
     }
 
     pub(super) fn count(&mut self, field: &'static str) -> Result<u32, HandoffError> {

@@ -30,6 +30,7 @@ mod maildir;
 mod metrics;
 mod operate;
 mod orders;
+mod parts;
 mod policy;
 mod pressure;
 mod process;

@@ -13,21 +13,27 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, BufReader};
 use tokio::net::UnixListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::spawn_local;
 use vere_handoff::HandoffError;
-use vere_handoff::message::{Answer, PREFIX_OCTETS, Prefix};
+use vere_handoff::message::{
+    Answer, FIELDS_OCTETS_MAX, Frame, OPENING_OCTETS, Opening, Part, Prefix,
+};
 use vere_net::quiet::{self, Reading, Writing};
 use vere_process::accept;
+use vere_process::memory::Share;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{HandoverError, Message};
 
+use super::aside::Filed;
 use super::group::Group;
 use super::intake::{GatewayIntakes, Intakes as _};
+use super::parts::{Parts, Said, Written};
 use super::service::Service;
 use super::throttle;
 
-/// Messages of a worker that are being stored at once; the next frame is read when one of them is stored.
+/// Messages of a worker that are being stored at once, and parts that are being written; the next frame is read when one of them is
+/// done and its answer written.
 const STORING_MAX: usize = 256;
 /// Octets that are read from a worker at once.
 const READ_OCTETS: usize = 64 * 1024;
@@ -109,56 +115,154 @@ async fn take(
     group: &Rc<Group>,
     intakes: &Rc<GatewayIntakes>,
     from: Reading<UnixStream>,
-    answers: &UnboundedSender<Answer>,
+    answers: &UnboundedSender<Said>,
 ) -> Result<(), Broken> {
-    // A read has several short messages.
-    let mut from = BufReader::with_capacity(READ_OCTETS, from);
-    let storing = Arc::new(Semaphore::new(STORING_MAX));
-    loop {
-        let mut prefix = [0; PREFIX_OCTETS];
-        match from.read_exact(&mut prefix).await {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+    let mut worker = Worker {
+        group: Rc::clone(group),
+        intakes: Rc::clone(intakes),
+        // A read has several short messages.
+        from: BufReader::with_capacity(READ_OCTETS, from),
+        answers: answers.clone(),
+        parts: Parts::new(Rc::clone(group), answers.clone()),
+        storing: Arc::new(Semaphore::new(STORING_MAX)),
+    };
+    while let Some(frame) = worker.frame().await? {
+        match frame {
+            Frame::Message(prefix) => worker.message(prefix).await?,
+            Frame::Part(part) => worker.part(part).await?,
+            Frame::Forget { number } => worker.parts.forget(number),
+        }
+    }
+    Ok(())
+}
+
+/// A worker whose frames are read.
+struct Worker {
+    group: Rc<Group>,
+    intakes: Rc<GatewayIntakes>,
+    from: BufReader<Reading<UnixStream>>,
+    answers: UnboundedSender<Said>,
+    parts: Parts,
+    storing: Arc<Semaphore>,
+}
+
+impl Worker {
+    /// Reads the next frame up to the octets of head and text; `None` at the end.
+    async fn frame(&mut self) -> Result<Option<Frame>, Broken> {
+        let mut opening = [0; OPENING_OCTETS];
+        match self.from.read_exact(&mut opening).await {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
         };
-        let settings = group.host.process.settings();
-        let prefix = Prefix::decode(&prefix, MESSAGE_OCTETS_MAX)?;
-        let mut held = group.host.process.memory.share(None);
-        let octets = prefix.head.saturating_add(prefix.body);
+        let opening = Opening::decode(&opening, MESSAGE_OCTETS_MAX)?;
+        let mut fields = [0; FIELDS_OCTETS_MAX];
+        let fields = fields.get_mut(..opening.fields()).unwrap_or_default();
+        self.from.read_exact(fields).await?;
+        Ok(Some(opening.frame(fields, MESSAGE_OCTETS_MAX)?))
+    }
+
+    async fn octets(&mut self, count: usize) -> Result<Vec<u8>, Broken> {
+        let mut octets = vec![0; count];
+        self.from.read_exact(&mut octets).await?;
+        Ok(octets)
+    }
+
+    /// Waits for a place among what is being stored, written and answered.
+    async fn place(&self) -> Result<OwnedSemaphorePermit, Broken> {
+        let place = Arc::clone(&self.storing).acquire_owned().await;
+        place.map_err(|closed| Broken::Connection(io::Error::other(closed)))
+    }
+
+    /// The memory of so many octets, if there is any.
+    fn memory(&self, octets: usize) -> Option<Share> {
+        let mut held = self.group.host.process.memory.share(None);
+        held.keep(octets, true).then_some(held)
+    }
+
+    async fn part(&mut self, part: Part) -> Result<(), Broken> {
+        let place = self.place().await?;
+        let held = match self.parts.may_come(&part) {
+            true => self.memory(part.octets),
+            false => None,
+        };
+        let Some(held) = held else {
+            self.parts.refuse(part.number, place);
+            return skip(&mut self.from, part.octets).await;
+        };
+        let written = Written {
+            octets: self.octets(part.octets).await?,
+            held,
+            place,
+        };
+        self.parts.write(&part, written);
+        Ok(())
+    }
+
+    async fn message(&mut self, prefix: Prefix) -> Result<(), Broken> {
+        let place = self.place().await?;
+        let settings = self.group.host.process.settings();
+        let ahead = usize::try_from(prefix.ahead).unwrap_or(usize::MAX);
+        let filed = match ahead {
+            0 => None,
+            _ => self.parts.finish(prefix.number, prefix.ahead),
+        };
+        let behind = prefix.head.saturating_add(prefix.body);
+        let body = prefix.body.saturating_add(ahead);
         // A worker that began before the limit was lowered has the limit of then.
-        let is_too_big = prefix.body > settings.limits.message_size_max.as_usize();
-        if is_too_big || !held.keep(octets, true) {
-            skip(&mut from, octets).await?;
+        let is_too_big = body > settings.limits.message_size_max.as_usize();
+        let is_whole = ahead == 0 || filed.is_some();
+        let held = match is_whole && !is_too_big {
+            true => self.memory(behind.saturating_add(ahead)),
+            false => None,
+        };
+        let Some(held) = held else {
             let refusal = match is_too_big {
                 true => Refusal::MessageTooBig,
                 false => Refusal::StorageFull,
             };
-            let _ = answers.send(answer(prefix.number, Err(refusal)));
-            continue;
-        }
-        let mut head = vec![0; prefix.head];
-        from.read_exact(&mut head).await?;
-        let mut body = vec![0; prefix.body];
-        from.read_exact(&mut body).await?;
-        let message = Message::decode(&head, body).map_err(Broken::Head)?;
+            let refused = answer(prefix.number, Err(refusal));
+            let _ = self.answers.send((refused, Some(place)));
+            return skip(&mut self.from, behind).await;
+        };
+        let head = self.octets(prefix.head).await?;
+        let body = self.octets(prefix.body).await?;
+        let mut message = Message::decode(&head, body).map_err(Broken::Head)?;
+        message.aside = prefix.ahead;
         // Nobody logs in at port 25, and mail of accounts is signed.
         if message.session.account.is_some() || message.session.protocol.auth {
             return Err(Broken::Account);
         }
         let client = message.session.address.ip();
         let may_relay = prefix.may_relay && settings.relay.contains(client);
-        // Never closed.
-        let Ok(place) = Arc::clone(&storing).acquire_owned().await else {
-            return Ok(());
-        };
-        let intake = intakes.intake(Service::Smtp);
-        let answers = answers.clone();
+        let intake = self.intakes.intake(Service::Smtp);
+        let answers = self.answers.clone();
         spawn_local(async move {
-            let stored = intake.take(may_relay, message).await;
+            let stored = match join(&mut message, filed).await {
+                Ok(()) => intake.take(may_relay, message).await,
+                Err(refusal) => Err(refusal),
+            };
             // The worker may have gone; then its client hears nothing, and sends the message again.
-            let _ = answers.send(answer(prefix.number, stored));
-            drop((place, held));
+            let _ = answers.send((answer(prefix.number, stored), Some(place)));
+            drop(held);
         });
+        Ok(())
     }
+}
+
+/// Makes a message whole whose first octets are in a file.
+async fn join(
+    message: &mut Message,
+    filed: Option<oneshot::Receiver<Filed>>,
+) -> Result<(), Refusal> {
+    let Some(filed) = filed else {
+        return Ok(());
+    };
+    // The file may have made room for others.
+    let mut filed = filed.await.map_err(|_| Refusal::StorageFull)?;
+    filed.join(message).await.map_err(|error| {
+        tracing::warn!(%error, "received message refused: its file cannot be read");
+        Refusal::StorageFull
+    })
 }
 
 /// Reads octets for which there is no room.
@@ -202,10 +306,10 @@ async fn follow_state(group: Rc<Group>, state: watch::Sender<Option<u8>>) {
 }
 
 /// Tells a worker whether messages are taken: at once, and whenever that changes.
-async fn tell_state(mut states: watch::Receiver<Option<u8>>, answers: &UnboundedSender<Answer>) {
+async fn tell_state(mut states: watch::Receiver<Option<u8>>, answers: &UnboundedSender<Said>) {
     loop {
         let state = *states.borrow_and_update();
-        if answers.send(Answer::State(state)).is_err() {
+        if answers.send((Answer::State(state), None)).is_err() {
             return;
         }
         if states.changed().await.is_err() {
@@ -215,13 +319,15 @@ async fn tell_state(mut states: watch::Receiver<Option<u8>>, answers: &Unbounded
 }
 
 /// Sends answers, those that wait at once in one write.
-async fn send(mut to: Writing<UnixStream>, mut answers: UnboundedReceiver<Answer>) {
+async fn send(mut to: Writing<UnixStream>, mut answers: UnboundedReceiver<Said>) {
     let mut octets = Vec::new();
-    while let Some(answer) = answers.recv().await {
+    while let Some((answer, place)) = answers.recv().await {
         octets.clear();
         answer.encode(&mut octets);
-        while let Ok(answer) = answers.try_recv() {
+        let mut places = vec![place];
+        while let Ok((answer, place)) = answers.try_recv() {
             answer.encode(&mut octets);
+            places.push(place);
         }
         let written = tokio::time::timeout(UNREAD_PATIENCE, to.write_all(&octets)).await;
         if !matches!(written, Ok(Ok(()))) {

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
@@ -10,10 +11,14 @@ use tokio::io::{AsyncReadExt as _, BufReader};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
-use vere_handoff::message::{Answer, LENGTH_OCTETS, Prefix, answer_length};
+use vere_handoff::message::{
+    Answer, Frame as Beginning, LENGTH_OCTETS, Part, Prefix, answer_length,
+};
 use vere_net::quiet::{Reading, Writing};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Message;
+
+use super::parts::{Ahead, Parts};
 
 /// Texts up to this size are written with what waits before and behind them.
 const JOINED_MAX: usize = 64 * 1024;
@@ -30,6 +35,8 @@ pub(crate) struct Gateway {
 #[derive(Debug, Default)]
 struct State {
     waiting: RefCell<HashMap<u64, oneshot::Sender<Result<String, Refusal>>>>,
+    /// Messages of which parts are in files of the gateway.
+    ahead: RefCell<HashMap<u64, Rc<Ahead>>>,
     /// The refusal of every message; the gateway says so when it is closed.
     closed: RefCell<Option<Refusal>>,
 }
@@ -58,6 +65,9 @@ impl Gateway {
             heard.closed.replace(Some(Refusal::ServiceUnavailable));
             // Whoever waits hears that there is no answer.
             heard.waiting.borrow_mut().clear();
+            for ahead in heard.ahead.borrow().values() {
+                ahead.gone(false);
+            }
             end.send_replace(true);
         });
         Self {
@@ -84,23 +94,74 @@ impl Gateway {
         }
     }
 
-    /// Gives the gateway a message, and returns the queue id once the message is safe.
+    fn number(&self) -> u64 {
+        let number = self.next.get();
+        self.next.set(number.wrapping_add(1));
+        number
+    }
+
+    /// Begins a message whose text goes ahead in parts.
+    pub(crate) fn parts(self: &Rc<Self>, client: IpAddr) -> Parts {
+        let (number, ahead) = (self.number(), Rc::<Ahead>::default());
+        if *self.gone.borrow() {
+            ahead.gone(false);
+        }
+        self.state
+            .ahead
+            .borrow_mut()
+            .insert(number, Rc::clone(&ahead));
+        Parts::new(Rc::clone(self), (number, client), ahead)
+    }
+
+    /// Sends a part of a text. The answer comes to the [`Ahead`] of the message.
+    pub(crate) fn send_part(&self, (number, client): (u64, IpAddr), place: u64, octets: Vec<u8>) {
+        let mut head = Vec::with_capacity(64);
+        let part = Part {
+            number,
+            place,
+            client,
+            octets: octets.len(),
+        };
+        Beginning::Part(part).encode(&mut head);
+        // The end of the connection is an answer too.
+        let _ = self.messages.send(Frame { head, body: octets });
+    }
+
+    /// Drops the parts of a message that does not come, or has come.
+    pub(crate) fn forget(&self, number: u64, has_come: bool) {
+        self.state.ahead.borrow_mut().remove(&number);
+        if !has_come {
+            let (mut head, body) = (Vec::new(), Vec::new());
+            Beginning::Forget { number }.encode(&mut head);
+            let _ = self.messages.send(Frame { head, body });
+        }
+    }
+
+    /// Gives the gateway a message, of which parts may have gone ahead, and returns the queue id once the message is safe.
     ///
     /// # Errors
     /// The gateway's refusal; [`Refusal::LocalError`] when the connection is lost before the answer.
-    pub(crate) async fn store(&self, message: Message, may_relay: bool) -> Result<String, Refusal> {
-        let number = self.next.get();
-        self.next.set(number.wrapping_add(1));
+    pub(crate) async fn store(
+        &self,
+        message: Message,
+        may_relay: bool,
+        parts: Option<Parts>,
+    ) -> Result<String, Refusal> {
+        let number = match parts {
+            Some(parts) => parts.come(),
+            None => self.number(),
+        };
         let mut content = Vec::new();
         message.encode_head(&mut content);
         let prefix = Prefix {
             number,
             may_relay,
+            ahead: message.aside,
             head: content.len(),
             body: message.body.len(),
         };
         let mut head = Vec::with_capacity(content.len().saturating_add(32));
-        prefix.encode(&mut head);
+        Beginning::Message(prefix).encode(&mut head);
         head.extend_from_slice(&content);
         let (answer, answered) = oneshot::channel();
         self.state.waiting.borrow_mut().insert(number, answer);
@@ -161,6 +222,18 @@ async fn receive(from: Reading<UnixStream>, state: &State) -> io::Result<()> {
                     Refusal::of_number(number).unwrap_or(Refusal::ServiceUnavailable)
                 });
                 state.closed.replace(refusal);
+                continue;
+            }
+            Answer::Kept { number } => {
+                if let Some(ahead) = state.ahead.borrow().get(&number) {
+                    ahead.kept();
+                }
+                continue;
+            }
+            Answer::Gone { number, ends } => {
+                if let Some(ahead) = state.ahead.borrow().get(&number) {
+                    ahead.gone(ends);
+                }
                 continue;
             }
             Answer::Stored { number, id } => (number, Ok(id)),

@@ -13,6 +13,7 @@ use vere_smtp::server::{Answer, Message, Question, Server};
 
 use super::broker::Broker;
 use super::gateway::Gateway;
+use super::parts::Aside;
 
 /// The service in log lines.
 const SERVICE: &str = "smtp";
@@ -22,6 +23,8 @@ const SERVICE: &str = "smtp";
 pub(crate) struct SessionHost {
     pub(crate) gateway: Rc<Gateway>,
     pub(crate) broker: Rc<Broker>,
+    /// The text of a long message, at the gateway.
+    pub(crate) aside: Aside,
     /// Number of recipients refused for good.
     pub(crate) refused: u32,
     pub(crate) screening: Rc<Screening>,
@@ -30,12 +33,32 @@ pub(crate) struct SessionHost {
 }
 
 impl Host<Server> for SessionHost {
+    /// The gateway has lost the parts of a long message, which takes effect in [`Host::follow`].
     type Event = ();
 
     async fn follow(&mut self, server: &mut Server) {
         let notes = server.take_notes();
         refusals::noted(SERVICE, server, &notes.refused);
         self.is_closing.set(server.is_closing());
+        self.aside.take(server).await;
+    }
+
+    async fn event(&self) {
+        self.aside.called().await;
+    }
+
+    async fn write(
+        &mut self,
+        line: &Line,
+        stream: &mut impl Connection,
+        octets: &[u8],
+    ) -> io::Result<bool> {
+        tokio::select! {
+            biased;
+            written = line.write(stream, octets) => written,
+            // The client does not read its replies while other clients need the disk.
+            () = self.aside.called() => Ok(false),
+        }
     }
 
     async fn answer(
@@ -97,15 +120,17 @@ impl SessionHost {
     }
 
     async fn store(
-        &self,
+        &mut self,
         line: &mut Line,
         server: &Server,
         message: Message,
     ) -> Result<String, Refusal> {
+        let parts = self.aside.finish();
         if !line.held.keep(message.body.len(), false) {
             return Err(Refusal::StorageFull);
         }
-        self.gateway.store(message, server.peer().may_relay).await
+        let may_relay = server.peer().may_relay;
+        self.gateway.store(message, may_relay, parts).await
     }
 
     fn log(

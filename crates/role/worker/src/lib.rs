@@ -13,6 +13,7 @@ mod gateway;
 mod host;
 mod keeper;
 mod links;
+mod parts;
 mod peak;
 mod worker;
 

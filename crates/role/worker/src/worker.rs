@@ -32,6 +32,7 @@ use super::front::{Client as Connected, Front, Session};
 use super::gateway::Gateway;
 use super::host::SessionHost;
 use super::links::{Ends, Links, Taken};
+use super::parts::Aside;
 use super::peak::Peak;
 
 /// How long sessions may go on after the stop was asked for.
@@ -169,6 +170,8 @@ struct Worker {
     broker: Rc<Broker>,
     screening: Rc<Screening>,
     memory: Rc<BodyMemory>,
+    /// The bound of the memory in octets.
+    memory_max: usize,
     /// Becomes true when sessions have to end at their next command.
     stop: watch::Sender<bool>,
     begun: Cell<u64>,
@@ -180,7 +183,8 @@ impl Worker {
     fn new(settings: &Arc<Settings>, plan: &Plan, links: Ends) -> Result<Self, WorkerError> {
         let memory = BodyMemory::new(MEMORY, MemoryFigures::default());
         let workers = usize::try_from(plan.workers).unwrap_or(usize::MAX);
-        memory.set_max(settings.limits.body_memory_max.as_usize() / workers.max(1));
+        let memory_max = settings.limits.body_memory_max.as_usize() / workers.max(1);
+        memory.set_max(memory_max);
         Ok(Self {
             settings: Arc::clone(settings),
             config: Arc::new(smtp::at_port_25(settings, plan)),
@@ -189,6 +193,7 @@ impl Worker {
             broker: Rc::new(Broker::new(links.broker.watch()?)),
             screening: Rc::new(Screening::new(settings, plan)),
             memory: Rc::new(memory),
+            memory_max,
             stop: watch::Sender::new(false),
             begun: Cell::default(),
             open: Cell::default(),
@@ -249,7 +254,9 @@ impl Worker {
         mut stream: impl Connection,
         (mut server, mut line, is_closing): (Server, Line, Rc<Cell<bool>>),
     ) -> u32 {
+        let client = server.peer().address.ip();
         let mut host = SessionHost {
+            aside: Aside::new(Rc::clone(&self.gateway), client, self.memory_max),
             gateway: Rc::clone(&self.gateway),
             broker: Rc::clone(&self.broker),
             refused: 0,

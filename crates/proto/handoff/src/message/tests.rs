@@ -2,18 +2,58 @@ use proptest::prelude::{any, prop_assert_eq, proptest};
 
 use super::*;
 
+const NUMBER: u64 = 0x0807_0605_0403_0201;
 const PREFIX: Prefix = Prefix {
-    number: 0x0807_0605_0403_0201,
+    number: NUMBER,
     may_relay: true,
+    ahead: 9,
     head: 4,
     body: 2,
 };
 const BODY_MAX: usize = 1_000;
 
-fn octets(prefix: &Prefix) -> [u8; PREFIX_OCTETS] {
+fn octets(frame: Frame) -> Vec<u8> {
     let mut octets = Vec::new();
-    prefix.encode(&mut octets);
-    octets.try_into().unwrap()
+    frame.encode(&mut octets);
+    octets
+}
+
+/// Decodes the opening and the fields of a frame, and nothing behind.
+fn decoded(octets: &[u8], body_max: usize) -> Result<Frame, HandoffError> {
+    let (opening, rest) = octets.split_first_chunk().unwrap();
+    let opening = Opening::decode(opening, body_max)?;
+    opening.frame(&rest[..opening.fields()], body_max)
+}
+
+fn frames() -> [(Frame, &'static [u8]); 4] {
+    let part = |client: &str| {
+        Frame::Part(Part {
+            number: NUMBER,
+            place: 3,
+            client: client.parse().unwrap(),
+            octets: 5,
+        })
+    };
+    [
+        (
+            Frame::Message(PREFIX),
+            b"\x1d\0\0\0\x02\x01\x01\x02\x03\x04\x05\x06\x07\x08\x01\x09\0\0\0\0\0\0\0\x04\0\0\0",
+        ),
+        (
+            part("192.0.2.1"),
+            b"\x27\0\0\0\x02\x02\x01\x02\x03\x04\x05\x06\x07\x08\x03\0\0\0\0\0\0\0\
+              \0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\x02\x01",
+        ),
+        (
+            part("2001:db8::1"),
+            b"\x27\0\0\0\x02\x02\x01\x02\x03\x04\x05\x06\x07\x08\x03\0\0\0\0\0\0\0\
+              \x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01",
+        ),
+        (
+            Frame::Forget { number: NUMBER },
+            b"\x0a\0\0\0\x02\x03\x01\x02\x03\x04\x05\x06\x07\x08",
+        ),
+    ]
 }
 
 fn said(answer: &Answer) -> Vec<u8> {
@@ -22,7 +62,7 @@ fn said(answer: &Answer) -> Vec<u8> {
     frame
 }
 
-fn answers() -> [(Answer, &'static [u8]); 5] {
+fn answers() -> [(Answer, &'static [u8]); 7] {
     let number = 3;
     [
         (
@@ -30,11 +70,11 @@ fn answers() -> [(Answer, &'static [u8]); 5] {
                 number,
                 id: "AB".to_owned(),
             },
-            b"\x0c\0\0\0\x01\x81\x03\0\0\0\0\0\0\0AB",
+            b"\x0c\0\0\0\x02\x81\x03\0\0\0\0\0\0\0AB",
         ),
         (
             Answer::Refused { number, refusal: 9 },
-            b"\x0b\0\0\0\x01\x82\x03\0\0\0\0\0\0\0\x09",
+            b"\x0b\0\0\0\x02\x82\x03\0\0\0\0\0\0\0\x09",
         ),
         (
             Answer::Site {
@@ -42,18 +82,27 @@ fn answers() -> [(Answer, &'static [u8]); 5] {
                 permanent: true,
                 text: "no".to_owned(),
             },
-            b"\x0d\0\0\0\x01\x83\x03\0\0\0\0\0\0\0\x01no",
+            b"\x0d\0\0\0\x02\x83\x03\0\0\0\0\0\0\0\x01no",
         ),
-        (Answer::State(None), b"\x03\0\0\0\x01\x84\0"),
-        (Answer::State(Some(7)), b"\x03\0\0\0\x01\x84\x07"),
+        (Answer::State(None), b"\x03\0\0\0\x02\x84\0"),
+        (Answer::State(Some(7)), b"\x03\0\0\0\x02\x84\x07"),
+        (
+            Answer::Kept { number },
+            b"\x0a\0\0\0\x02\x85\x03\0\0\0\0\0\0\0",
+        ),
+        (
+            Answer::Gone { number, ends: true },
+            b"\x0b\0\0\0\x02\x86\x03\0\0\0\0\0\0\0\x01",
+        ),
     ]
 }
 
 #[test]
-fn golden_octets_of_version_1() {
-    let expected = b"\x15\0\0\0\x01\x01\x01\x02\x03\x04\x05\x06\x07\x08\x01\x04\0\0\0";
-    assert_eq!(&octets(&PREFIX), expected);
-    assert_eq!(Prefix::decode(expected, BODY_MAX), Ok(PREFIX));
+fn golden_octets_of_version_2() {
+    for (frame, expected) in frames() {
+        assert_eq!(octets(frame), expected);
+        assert_eq!(decoded(expected, BODY_MAX), Ok(frame));
+    }
     for (answer, octets) in answers() {
         assert_eq!(said(&answer), octets);
         assert_eq!(Answer::decode(&octets[4..]), Ok(answer));
@@ -62,57 +111,68 @@ fn golden_octets_of_version_1() {
 
 #[test]
 fn lengths_are_bounded_before_memory_is_taken() {
-    let of = |head, body| {
-        let prefix = Prefix {
+    let of = |frame: Frame| {
+        let decoded = decoded(&octets(frame), BODY_MAX);
+        decoded
+            .map(|decoded| assert_eq!(decoded, frame))
+            .map_err(|error| error.to_string())
+    };
+    let message = |head, body| {
+        of(Frame::Message(Prefix {
             head,
             body,
             ..PREFIX
-        };
-        let decoded = Prefix::decode(&octets(&prefix), BODY_MAX);
-        decoded
-            .map(|decoded| assert_eq!(decoded, prefix))
-            .map_err(|error| error.to_string())
+        }))
     };
-    assert_eq!(of(HEAD_OCTETS_MAX, BODY_MAX), Ok(()));
-    assert_eq!(of(0, 0), Ok(()));
+    let part = |octets| {
+        of(Frame::Part(Part {
+            number: NUMBER,
+            place: u64::MAX,
+            client: "192.0.2.1".parse().unwrap(),
+            octets,
+        }))
+    };
+    assert_eq!(message(HEAD_OCTETS_MAX, BODY_MAX), Ok(()));
+    assert_eq!(message(0, 0), Ok(()));
+    assert_eq!(part(PART_OCTETS_MAX), Ok(()));
     let text = |text: &str| Err(text.to_owned());
     assert_eq!(
-        of(0, 1_001),
+        message(0, 1_001),
         text("expected at most 1000 in text; found 1001")
     );
     assert_eq!(
-        of(HEAD_OCTETS_MAX + 1, 0),
+        message(HEAD_OCTETS_MAX + 1, 0),
         text("expected at most 8388608 in length of the head; found 8388609")
     );
     assert_eq!(
-        of(HEAD_OCTETS_MAX, 1_001),
-        text("expected at most 8389623 in length of the frame; found 8389624")
+        message(HEAD_OCTETS_MAX, 1_100),
+        text("expected at most 8389642 in length of the frame; found 8389731")
     );
-    // The frame ends within the prefix, or within the head.
+    assert_eq!(
+        part(PART_OCTETS_MAX + 1),
+        text("expected at most 2097152 in part; found 2097153")
+    );
+    // The frame ends within its fields, or within the head.
     let with = |place: usize, octet| {
-        let mut octets = octets(&PREFIX);
+        let mut octets = octets(Frame::Message(PREFIX));
         octets[place] = octet;
-        Prefix::decode(&octets, BODY_MAX).map_err(|error| error.to_string())
+        decoded(&octets, BODY_MAX).map_err(|error| error.to_string())
     };
-    assert_eq!(
-        with(0, 18),
-        Err("expected 4 octets in head; found 3".to_owned())
-    );
-    assert_eq!(
-        with(0, 14),
-        Err("expected 4 octets in head; found 0".to_owned())
-    );
-    assert_eq!(
-        with(4, 2),
-        Err("expected version 1; found version 2".to_owned())
-    );
+    let text = |text: &str| Err(text.to_owned());
+    assert_eq!(with(0, 26), text("expected 4 octets in head; found 3"));
+    assert_eq!(with(0, 22), text("expected 23 octets in frame; found 22"));
+    assert_eq!(with(4, 1), text("expected version 2; found version 1"));
     assert_eq!(
         with(5, 129),
-        Err("expected a kind for this side; found kind 129".to_owned())
+        text("expected a kind for this side; found kind 129")
     );
     assert_eq!(
         with(14, 2),
-        Err("expected 0 or 1 in permission to relay; found 2".to_owned())
+        text("expected 0 or 1 in permission to relay; found 2")
+    );
+    assert_eq!(
+        decoded(b"\x0b\0\0\0\x02\x03\0\0\0\0\0\0\0\0", BODY_MAX).map_err(|error| error.to_string()),
+        text("expected at most 0 in frame; found 1")
     );
     assert_eq!(answer_length([0, 16, 0, 0]), Ok(4_096));
     let error = answer_length([1, 16, 0, 0]).unwrap_err();
@@ -138,22 +198,22 @@ fn every_cut_of_an_answer_is_an_error_or_a_shorter_text() {
 #[test]
 fn what_is_wrong_is_named() {
     let cases: [(&[u8], &str); 6] = [
-        (b"\x02\x84\0", "expected version 1; found version 2"),
+        (b"\x01\x84\0", "expected version 2; found version 1"),
         (
-            b"\x01\x85\0\0\0\0\0\0\0\0",
-            "expected a kind for this side; found kind 133",
+            b"\x02\x87\0\0\0\0\0\0\0\0",
+            "expected a kind for this side; found kind 135",
         ),
-        (b"\x01\x84\0.", "expected the end; found 1 more octets"),
+        (b"\x02\x84\0.", "expected the end; found 1 more octets"),
         (
-            b"\x01\x82\0\0\0\0\0\0\0\0",
+            b"\x02\x82\0\0\0\0\0\0\0\0",
             "expected 1 octets in refusal; found 0",
         ),
         (
-            b"\x01\x83\0\0\0\0\0\0\0\0\x02",
+            b"\x02\x83\0\0\0\0\0\0\0\0\x02",
             "expected 0 or 1 in permanence; found 2",
         ),
         (
-            b"\x01\x81\0\0\0\0\0\0\0\0\xff",
+            b"\x02\x81\0\0\0\0\0\0\0\0\xff",
             "expected UTF-8 in queue id; found other octets",
         ),
     ];
@@ -171,9 +231,12 @@ proptest! {
     }
 
     #[test]
-    fn a_prefix_has_one_form(of in any::<[u8; PREFIX_OCTETS]>()) {
-        if let Ok(prefix) = Prefix::decode(&of, usize::MAX) {
-            prop_assert_eq!(octets(&prefix), of);
+    fn a_frame_has_one_form(of in any::<[u8; OPENING_OCTETS + FIELDS_OCTETS_MAX]>(), kind in 1_u8..4) {
+        let mut of = of;
+        (of[4], of[5]) = (VERSION, kind);
+        if let Ok(frame) = decoded(&of, usize::MAX) {
+            let octets = octets(frame);
+            prop_assert_eq!(&octets[..], &of[..octets.len()]);
         }
     }
 }
