@@ -94,6 +94,7 @@ fn describe(event: &Record) -> String {
         say("by ", event.peer.clone());
         say("as ", event.account.clone());
         say("", event.tls.clone());
+        say("spf=", event.spf.clone());
         say("", event.size.map(|size| format!("{size} octets")));
         say("", event.message_id.clone());
     } else {

@@ -89,6 +89,20 @@ pub const fn result(told: Told) -> Spf {
     }
 }
 
+/// Returns the result as the broker, the workers and the gateway have it.
+#[must_use]
+pub const fn told(result: Spf) -> Told {
+    match result {
+        Spf::None => Told::None,
+        Spf::Neutral => Told::Neutral,
+        Spf::Pass => Told::Pass,
+        Spf::Fail => Told::Fail,
+        Spf::SoftFail => Told::SoftFail,
+        Spf::TempError => Told::TempError,
+        Spf::PermError => Told::PermError,
+    }
+}
+
 /// Returns the refusal of a decision; none for an acceptance.
 #[must_use]
 pub fn refusal(decision: Decision) -> Option<Refusal> {
@@ -198,6 +212,13 @@ mod tests {
                 sender,
             };
             assert_eq!(rules.begin(transaction).is_err(), is_refused, "{sender}");
+        }
+    }
+
+    #[test]
+    fn a_result_is_the_same_for_the_engine_and_for_others() {
+        for result_told in Told::ALL {
+            assert_eq!(told(result(*result_told)), *result_told);
         }
     }
 

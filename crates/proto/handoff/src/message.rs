@@ -11,6 +11,7 @@
 //! 6       by kind:
 //!   1 MESSAGE   u64 number of the message, chosen by the worker
 //!               u8  1 when the client may relay, otherwise 0
+//!               u8  result of SPF for the sender: 0 when it was not asked, otherwise the number of the result (`question/spf.rs`) and 1
 //!               u64 octets of the text that have gone ahead in parts
 //!               u32 octets of the head, at most 8,388,608
 //!               head, the rest of the text
@@ -33,6 +34,7 @@
 use std::net::IpAddr;
 
 use crate::octets::{HandoffError, Reader, put_length};
+use crate::question::Spf;
 
 /// The version of the frames.
 pub const VERSION: u8 = 2;
@@ -50,7 +52,7 @@ pub const OPENING_OCTETS: usize = LENGTH_OCTETS + 2 + 8;
 const COUNTED: usize = OPENING_OCTETS - LENGTH_OCTETS;
 
 /// The octets of fields behind the opening, by kind.
-const MESSAGE_FIELDS: usize = 1 + 8 + 4;
+const MESSAGE_FIELDS: usize = 1 + 1 + 8 + 4;
 const PART_FIELDS: usize = 8 + 16;
 
 /// The most octets of fields behind an opening.
@@ -87,6 +89,8 @@ pub struct Prefix {
     pub number: u64,
     /// Whether the client may send to any domain.
     pub may_relay: bool,
+    /// The result of SPF for the sender; `None` where SPF was not asked.
+    pub spf: Option<Spf>,
     /// Octets of the text that have gone ahead in parts.
     pub ahead: u64,
     /// Octets of the head: the envelope and the session, encoded by `vere_smtp`.
@@ -115,7 +119,7 @@ impl Frame {
             Self::Message(prefix) => {
                 let behind = prefix.head.saturating_add(prefix.body);
                 open(to, (MESSAGE, prefix.number), MESSAGE_FIELDS, behind);
-                to.push(u8::from(prefix.may_relay));
+                to.extend_from_slice(&[u8::from(prefix.may_relay), Spf::octet(prefix.spf)]);
                 to.extend_from_slice(&prefix.ahead.to_le_bytes());
                 put_length(to, prefix.head);
             }
@@ -198,6 +202,7 @@ impl Opening {
         let frame = match self.kind {
             MESSAGE => {
                 let may_relay = reader.flag("permission to relay")?;
+                let spf = spf(&mut reader)?;
                 let ahead = reader.long("octets in parts")?;
                 let head = reader.length("length of the head", HEAD_OCTETS_MAX)?;
                 let body = self.behind.checked_sub(head).ok_or(HandoffError::Short {
@@ -208,6 +213,7 @@ impl Opening {
                 Frame::Message(Prefix {
                     number,
                     may_relay,
+                    spf,
                     ahead,
                     head,
                     body: bounded("text", body, body_max)?,
@@ -227,6 +233,15 @@ impl Opening {
         reader.end()?;
         Ok(frame)
     }
+}
+
+fn spf(reader: &mut Reader<'_>) -> Result<Option<Spf>, HandoffError> {
+    let found = reader.octet("result of SPF")?;
+    Spf::of_octet(found).ok_or(HandoffError::Value {
+        field: "result of SPF",
+        expected: "0 to 7",
+        found,
+    })
 }
 
 const fn bounded(field: &'static str, found: usize, max: usize) -> Result<usize, HandoffError> {

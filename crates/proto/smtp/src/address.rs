@@ -258,7 +258,7 @@ fn quote(plain: &str) -> String {
 /// Dot-string = Atom *("." Atom)
 /// Atom       = 1*atext        ; RFC 5322 section 3.2.3, with UTF8-non-ascii
 /// ```
-fn is_dot_string(text: &str) -> bool {
+pub(crate) fn is_dot_string(text: &str) -> bool {
     let atext = |c: char| {
         c.is_ascii_alphanumeric()
             || "!#$%&'*+-/=?^_`{|}~".contains(c)

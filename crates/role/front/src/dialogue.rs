@@ -8,7 +8,7 @@ use vere_handoff::question::{Sender, Spf};
 use vere_handoff::session::STATE_OCTETS_MAX;
 use vere_process::refusals;
 use vere_screen::{Answer, Decision, Reason, Recipient, Step, Ticket};
-use vere_screening::{ascii_sender, refusal, result};
+use vere_screening::{ascii_sender, refusal, result, told};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Answer as Reply, Question};
 use vere_units::Timestamp;
@@ -212,8 +212,10 @@ impl Host {
         let _ = self.poll.registry().deregister(link.source());
         match server.hand_over() {
             Ok(handover) => {
+                let found = self.screen.findings(ticket).ok();
+                let spf = found.and_then(|found| found.spf).map(told);
                 let mut state = Vec::new();
-                handover.encode(&mut state);
+                handover.with_note(Spf::octet(spf)).encode(&mut state);
                 if state.len() > STATE_OCTETS_MAX {
                     tracing::warn!(octets = state.len(), "session too large for a worker");
                     let _ = link.write(LAST_WORDS);

@@ -8,13 +8,16 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use vere_handoff::question::Spf;
 use vere_ports::directory::AccountName;
 use vere_queue::{Envelope, Mail, Report, ReportKind, ReportedRecipient, ScheduleHead, TlsWish};
 use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
 use vere_settings::Settings;
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
-use vere_smtp::server::{ClientRights, Message, Peer, Server, SessionInfo, received_header};
+use vere_smtp::server::{
+    ClientRights, Message, Peer, Server, SessionInfo, received_header, received_spf_header,
+};
 use vere_telemetry::metrics::TurnedAway;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
@@ -196,7 +199,7 @@ impl Intake for ServiceIntake {
     }
 
     async fn message(&self, session: &Server, message: Message) -> Result<String, Refusal> {
-        self.take(self.is_known(session), message).await
+        self.take(self.is_known(session), None, message).await
     }
 
     fn rights(&self, peer: &Peer) -> ClientRights {
@@ -213,10 +216,11 @@ impl Intake for ServiceIntake {
 }
 
 impl ServiceIntake {
-    /// Takes responsibility for a message of a client that [is known](Self::is_known) or not.
+    /// Takes responsibility for a message of a client that [is known](Self::is_known) or not, with the result of SPF where it was asked.
     pub(super) async fn take(
         &self,
         is_known: bool,
+        spf: Option<Spf>,
         mut message: Message,
     ) -> Result<String, Refusal> {
         let trace = self.group.host.process.trace_id();
@@ -228,7 +232,7 @@ impl ServiceIntake {
             }
         }
         // Boxed: the future is large, and every waiting session would reserve memory for it.
-        let stored = Box::pin(accept(&self.group, self.service, trace, message)).await;
+        let stored = Box::pin(accept(&self.group, self.service, (trace, spf), message)).await;
         self.group.host.process.metrics.received(
             self.service,
             octets,
@@ -280,7 +284,7 @@ fn room(group: &Group, settings: &Settings, found: Found) -> Result<(), Refusal>
 async fn accept(
     group: &Rc<Group>,
     service: Service,
-    trace: TraceId,
+    (trace, spf): (TraceId, Option<Spf>),
     message: Message,
 ) -> Result<(), Refusal> {
     let settings = group.host.process.settings();
@@ -295,7 +299,8 @@ async fn accept(
     if submitted && header.from_count > 1 {
         return Err(Refusal::ContentRefused);
     }
-    let body = with_trace_header(&settings.hostname, trace, &message, &header, submitted);
+    let ids = (trace, spf);
+    let body = with_trace_header(&settings.hostname, ids, &message, &header, submitted);
     let body = signing::sign_own(
         &group.host.process,
         service,
@@ -310,7 +315,7 @@ async fn accept(
         true => message.session.name.as_deref(),
         false => message.session.account.as_deref(),
     };
-    note_received(group, &message, account, &base);
+    note_received(group, (&message, spf), account, &base);
     let router = &group.host.process.router;
     let (mut parts, expanded) = routing::parts(router, &settings, &message, &base, &body)?;
     let line = Accepted::of(&message, &parts);
@@ -370,11 +375,11 @@ async fn tell_expanded(
     Ok((notice, lines))
 }
 
-/// The message as it goes on: our Received field in front; a submitted message without a date gets one
+/// The message as it goes on: our Received field in front, and above it the result of SPF; a submitted message without a date gets one
 /// (RFC 6409 section 8.1).
 fn with_trace_header(
     hostname: &str,
-    trace: TraceId,
+    (trace, spf): (TraceId, Option<Spf>),
     message: &Message,
     header: &Header<'_>,
     submitted: bool,
@@ -385,7 +390,11 @@ fn with_trace_header(
     };
     let now = clock::now();
     let received = received_header(&message.session, hostname, &trace.to_string(), now, only);
-    let mut body = Vec::with_capacity(received.len() + message.body.len() + 128);
+    let path = &message.reverse_path.reverse_path;
+    let spf = spf.map(|spf| received_spf_header(spf.as_str(), &message.session, path, hostname));
+    let spf = spf.unwrap_or_default();
+    let mut body = Vec::with_capacity(spf.len() + received.len() + message.body.len() + 128);
+    body.extend_from_slice(&spf);
     body.extend_from_slice(&received);
     if submitted {
         if !header.has_date {
@@ -436,7 +445,12 @@ fn tls_wish(mail: &MailFrom, header: &Header<'_>) -> TlsWish {
     }
 }
 
-fn note_received(group: &Group, message: &Message, account: Option<&str>, envelope: &Envelope) {
+fn note_received(
+    group: &Group,
+    (message, spf): (&Message, Option<Spf>),
+    account: Option<&str>,
+    envelope: &Envelope,
+) {
     let session: &SessionInfo = &message.session;
     group.host.process.note(&Event {
         reverse_path: Some(envelope.mail.reverse_path.as_deref().unwrap_or_default()),
@@ -446,6 +460,7 @@ fn note_received(group: &Group, message: &Message, account: Option<&str>, envelo
         peer: Some(session.address),
         account,
         tls: session.tls.as_ref().map(|tls| tls.version.as_str()),
+        spf: spf.map(Spf::as_str),
         ..Event::new(
             EventKind::Received,
             envelope.head.trace,

@@ -238,7 +238,7 @@ impl Worker {
         let answers = self.answers.clone();
         spawn_local(async move {
             let stored = match join(&mut message, filed).await {
-                Ok(()) => intake.take(may_relay, message).await,
+                Ok(()) => intake.take(may_relay, prefix.spf, message).await,
                 Err(refusal) => Err(refusal),
             };
             // The worker may have gone; then its client hears nothing, and sends the message again.

@@ -14,6 +14,7 @@ use tokio::task::spawn_local;
 use vere_handoff::message::{
     Answer, Frame as Beginning, LENGTH_OCTETS, Part, Prefix, answer_length,
 };
+use vere_handoff::question::Spf;
 use vere_net::quiet::{Reading, Writing};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Message;
@@ -46,6 +47,17 @@ struct State {
 struct Frame {
     head: Vec<u8>,
     body: Vec<u8>,
+}
+
+/// What the gateway has to know beside a message.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    /// Whether the client may send to any domain.
+    pub(crate) may_relay: bool,
+    /// The result of SPF for the sender.
+    pub(crate) spf: Option<Spf>,
+    /// The parts that have gone ahead.
+    pub(crate) parts: Option<Parts>,
 }
 
 impl Gateway {
@@ -141,12 +153,12 @@ impl Gateway {
     ///
     /// # Errors
     /// The gateway's refusal; [`Refusal::LocalError`] when the connection is lost before the answer.
-    pub(crate) async fn store(
-        &self,
-        message: Message,
-        may_relay: bool,
-        parts: Option<Parts>,
-    ) -> Result<String, Refusal> {
+    pub(crate) async fn store(&self, message: Message, beside: Beside) -> Result<String, Refusal> {
+        let Beside {
+            may_relay,
+            spf,
+            parts,
+        } = beside;
         let number = match parts {
             Some(parts) => parts.come(),
             None => self.number(),
@@ -156,6 +168,7 @@ impl Gateway {
         let prefix = Prefix {
             number,
             may_relay,
+            spf,
             ahead: message.aside,
             head: content.len(),
             body: message.body.len(),

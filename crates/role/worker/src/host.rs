@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
+use vere_handoff::question::Spf;
 use vere_process::drive::{Host, Line};
 use vere_process::refusals;
 use vere_process::wire::Connection;
@@ -12,7 +13,7 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Answer, Message, Question, Server};
 
 use super::broker::Broker;
-use super::gateway::Gateway;
+use super::gateway::{Beside, Gateway};
 use super::parts::Aside;
 
 /// The service in log lines.
@@ -27,6 +28,8 @@ pub(crate) struct SessionHost {
     pub(crate) aside: Aside,
     /// Number of recipients refused for good.
     pub(crate) refused: u32,
+    /// The result of SPF for the open transaction; `None` where SPF was not asked.
+    pub(crate) spf: Option<Spf>,
     pub(crate) screening: Rc<Screening>,
     /// Whether the session ends behind its replies.
     pub(crate) is_closing: Rc<Cell<bool>>,
@@ -103,7 +106,8 @@ impl Host<Server> for SessionHost {
 
 impl SessionHost {
     /// Answers MAIL of a further transaction by the rules that the front has applied to the first one.
-    async fn mail(&self, server: &Server, sender: &str) -> Result<(), Refusal> {
+    async fn mail(&mut self, server: &Server, sender: &str) -> Result<(), Refusal> {
+        self.spf = None;
         self.gateway.is_open()?;
         let helo = server.helo().map(ToString::to_string).unwrap_or_default();
         let client = server.peer().address.ip();
@@ -114,6 +118,7 @@ impl SessionHost {
         };
         if self.screening.begin(transaction)? {
             let result = self.broker.spf(client, &helo, sender).await;
+            self.spf = Some(result);
             self.screening.judge(result)?;
         }
         Ok(())
@@ -129,8 +134,12 @@ impl SessionHost {
         if !line.held.keep(message.body.len(), false) {
             return Err(Refusal::StorageFull);
         }
-        let may_relay = server.peer().may_relay;
-        self.gateway.store(message, may_relay, parts).await
+        let beside = Beside {
+            may_relay: server.peer().may_relay,
+            spf: self.spf,
+            parts,
+        };
+        self.gateway.store(message, beside).await
     }
 
     fn log(

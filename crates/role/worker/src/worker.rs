@@ -10,6 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_local;
 use tokio::time::Instant;
+use vere_handoff::question::Spf;
 use vere_handoff::session::{Notice, READY};
 use vere_net::packets::PacketSocket;
 use vere_process::clock::steady;
@@ -23,7 +24,7 @@ use vere_process::wire::Connection;
 use vere_sandbox::{Layers, Sandbox, calls};
 use vere_screening::Screening;
 use vere_settings::{Front as Plan, Settings};
-use vere_smtp::server::{Server, ServerConfig};
+use vere_smtp::server::{Handover, Server, ServerConfig};
 
 use super::broker::Broker;
 use super::client::ClientStream;
@@ -226,6 +227,7 @@ impl Worker {
         } = session;
         let config = Arc::clone(&self.config);
         let patience = config.limits.command_timeout;
+        let note = handover.as_ref().map_or(0, Handover::note);
         let server = match handover {
             Some(handover) => Server::resume(config, handover, steady()),
             None => match connection.peer(&self.settings) {
@@ -234,42 +236,28 @@ impl Worker {
                 Err(_) => return 0,
             },
         };
-        let client = Client::at(server.peer().address.ip());
-        let held = self.memory.share(Some(client));
+        let client = server.peer().address.ip();
+        let held = self.memory.share(Some(Client::at(client)));
         let mut line = Line::new(held, self.stop.subscribe(), patience);
         line.give(unread);
         let is_closing = Rc::default();
-        let session = (server, line, Rc::clone(&is_closing));
-        match connection {
-            Connected::Clear(stream) => {
-                let stream = ClientStream::new(stream, is_closing);
-                self.converse(stream, session).await
-            }
-            Connected::Encrypted(stream) => self.converse(stream, session).await,
-        }
-    }
-
-    async fn converse(
-        &self,
-        mut stream: impl Connection,
-        (mut server, mut line, is_closing): (Server, Line, Rc<Cell<bool>>),
-    ) -> u32 {
-        let client = server.peer().address.ip();
-        let mut host = SessionHost {
+        let host = SessionHost {
             aside: Aside::new(Rc::clone(&self.gateway), client, self.memory_max),
             gateway: Rc::clone(&self.gateway),
             broker: Rc::clone(&self.broker),
             refused: 0,
+            // The front asks SPF about the first sender.
+            spf: Spf::of_octet(note).flatten(),
             screening: Rc::clone(&self.screening),
-            is_closing,
+            is_closing: Rc::clone(&is_closing),
         };
-        let driven = Box::pin(drive(&mut stream, &mut server, &mut host, &mut line)).await;
-        if let Err(error) = driven {
-            tracing::debug!(peer = %server.peer().address, %error, "connection lost");
+        let session = (server, line, host);
+        match connection {
+            Connected::Clear(stream) => {
+                converse(ClientStream::new(stream, is_closing), session).await
+            }
+            Connected::Encrypted(stream) => converse(stream, session).await,
         }
-        // The front has a duplicate of the descriptor: closing this one would not end the connection.
-        let _ = stream.shutdown().await;
-        host.refused
     }
 
     /// Waits until the sessions have ended; those that go on for too long end with the process.
@@ -285,4 +273,18 @@ impl Worker {
             tracing::warn!("stopping with sessions under way; nothing acknowledged is lost");
         }
     }
+}
+
+/// Drives a session to its end, and returns the number of recipients refused for good.
+async fn converse(
+    mut stream: impl Connection,
+    (mut server, mut line, mut host): (Server, Line, SessionHost),
+) -> u32 {
+    let driven = Box::pin(drive(&mut stream, &mut server, &mut host, &mut line)).await;
+    if let Err(error) = driven {
+        tracing::debug!(peer = %server.peer().address, %error, "connection lost");
+    }
+    // The front has a duplicate of the descriptor: closing this one would not end the connection.
+    let _ = stream.shutdown().await;
+    host.refused
 }

@@ -236,7 +236,11 @@ impl Worker {
     }
 
     fn message(&mut self, number: u64, ahead: u64) {
-        self.say(1, number, &[&[0], &ahead.to_le_bytes(), &[0; 4], b"rest"]);
+        self.say(
+            1,
+            number,
+            &[&[0, 0], &ahead.to_le_bytes(), &[0; 4], b"rest"],
+        );
     }
 
     fn answer(&mut self) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! What the front and its workers ask about a sender before they accept recipients: SPF, and the operator's rules.
 
-use crate::harness::{Options, Session, System};
+use crate::harness::{Options, Session, System, unfold, wait_for};
 
 /// The processes of port 25 for strangers, with a zone of senders.
 fn with_senders() -> Options {
@@ -190,4 +190,81 @@ fn names_and_senders_are_refused_until_the_settings_change() {
         "nobody@example.org",
         "550 5.1.1",
     );
+}
+
+/// Sends a message of a sender in a session, and returns its queue id.
+fn send(session: &mut Session, sender: &str) -> String {
+    session.submit(sender, &["alice@example.org"], "Subject: x\r\n\r\n")
+}
+
+/// The result of SPF goes with the message: with the first sender from the front, with others from the worker.
+#[test]
+fn messages_carry_the_result_of_spf() {
+    let options = with_senders().set("front.spf", "\"fail\"");
+    let system = System::start(&options);
+    let mut session = connected(&system, "mx.client.test");
+    let senders = [
+        ("a@pass.test", "pass"),
+        ("a@none.test", "none"),
+        ("a@soft.test", "softfail"),
+        ("\"a;\\\" x=\"@wrong.test", "permerror"),
+        ("", "none"),
+    ];
+    // All from one session, and each from one of its own.
+    let mut ids: Vec<_> = senders
+        .iter()
+        .map(|(sender, _)| send(&mut session, sender))
+        .collect();
+    for (sender, _) in senders {
+        ids.push(send(&mut connected(&system, "mx.client.test"), sender));
+    }
+    let mail = system.wait_mail("alice", ids.len());
+    for (id, (sender, result)) in ids.iter().zip(senders.iter().cycle()) {
+        let mut mail = mail
+            .iter()
+            .filter(|mail| mail.contains(&format!("id {id}")));
+        let text = unfold(mail.next().expect("the message"));
+        let quoted = sender.replace('\\', "\\\\").replace('"', "\\\"");
+        let identity = if sender.is_empty() {
+            "helo"
+        } else {
+            "mailfrom"
+        };
+        let field = format!(
+            "Received-SPF: {result} receiver=mx.example.org; client-ip=127.0.0.1; \
+             envelope-from=\"{quoted}\"; helo=mx.client.test; identity={identity}\n"
+        );
+        let fields: Vec<_> = text.split_inclusive('\n').collect();
+        let place = fields.iter().position(|line| *line == field).expect(&text);
+        assert!(fields[place + 1].starts_with("Received: from"), "{text}");
+        let found = wait_for("the event", || {
+            let traces = system.json(&["trace", id]);
+            let mut events = traces[0]["events"].as_array()?.iter();
+            let received = events.find(|event| event["ev"] == "received")?;
+            Some(received["spf"].clone())
+        });
+        assert_eq!(found, *result, "{id}");
+    }
+}
+
+/// Without a question nothing is written, whatever the client says itself.
+#[test]
+fn messages_without_a_question_about_spf_have_no_result() {
+    let options = with_senders()
+        .set("front.spf", "\"fail\"")
+        .set("front.allowed_networks", "[\"127.0.0.0/8\"]");
+    let system = System::start(&options);
+    let mut session = connected(&system, "mx.client.test");
+    for _ in 0..2 {
+        session.submit(
+            "a@soft.test",
+            &["alice@example.org"],
+            "Received-SPF: pass\r\nSubject: x\r\n\r\n",
+        );
+    }
+    for mail in system.wait_mail("alice", 2) {
+        assert_eq!(mail.matches("Received-SPF:").count(), 1, "{mail}");
+        let ours = mail.find("Received: from").expect("our field");
+        assert!(mail.find("Received-SPF: pass\n") > Some(ours), "{mail}");
+    }
 }

@@ -14,9 +14,11 @@ use super::Event;
 pub const ADDRESS_OCTETS_MAX: usize = 320;
 /// Longest reply text kept, in octets before escaping.
 pub const TEXT_OCTETS_MAX: usize = 512;
+/// Longest word about encryption or SPF kept, in octets before escaping.
+const WORD_OCTETS_MAX: usize = 64;
 /// Upper bound of a line: every text field at its limit and each octet escaped.
 ///
-/// An escape takes six octets (`\u001b`): 6 * (5 * 320 + 2 * 512 + 64), and numbers.
+/// An escape takes six octets (`\u001b`): 6 * (5 * 320 + 2 * 512 + 2 * 64), and numbers.
 pub const LINE_OCTETS_MAX: usize = 20 * 1024;
 
 /// Appends `event` to `out` as a line.
@@ -54,7 +56,8 @@ fn who(out: &mut Vec<u8>, event: &Event<'_>) {
         out.push(b'"');
     }
     text(out, "account", event.account, ADDRESS_OCTETS_MAX);
-    text(out, "tls", event.tls, 64);
+    text(out, "tls", event.tls, WORD_OCTETS_MAX);
+    text(out, "spf", event.spf, WORD_OCTETS_MAX);
 }
 
 fn outcome(out: &mut Vec<u8>, event: &Event<'_>) {

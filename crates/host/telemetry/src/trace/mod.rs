@@ -136,6 +136,8 @@ pub struct Event<'a> {
     pub account: Option<&'a str>,
     /// TLS version of the connection, as `TLSv1.3`.
     pub tls: Option<&'a str>,
+    /// Result of SPF for the reverse-path (RFC 7208 section 2.6).
+    pub spf: Option<&'a str>,
     /// Reply code of the next hop, or ours when we refused.
     pub code: Option<u16>,
     /// Reply text or reason.
@@ -169,6 +171,7 @@ impl<'a> Event<'a> {
             peer: None,
             account: None,
             tls: None,
+            spf: None,
             code: None,
             reply: None,
             remote: None,

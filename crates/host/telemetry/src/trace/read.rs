@@ -86,6 +86,9 @@ pub struct Record {
     /// TLS version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
+    /// Result of SPF.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spf: Option<String>,
     /// Reply code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<u16>,

@@ -396,6 +396,7 @@ fn the_longest_line_is_within_its_bound() {
         ),
         account: Some(&worst),
         tls: Some(&worst),
+        spf: Some(&worst),
         code: Some(u16::MAX),
         reply: Some(&worst),
         remote: Some(&worst),

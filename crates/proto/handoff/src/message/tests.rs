@@ -6,6 +6,7 @@ const NUMBER: u64 = 0x0807_0605_0403_0201;
 const PREFIX: Prefix = Prefix {
     number: NUMBER,
     may_relay: true,
+    spf: Some(Spf::SoftFail),
     ahead: 9,
     head: 4,
     body: 2,
@@ -37,7 +38,7 @@ fn frames() -> [(Frame, &'static [u8]); 4] {
     [
         (
             Frame::Message(PREFIX),
-            b"\x1d\0\0\0\x02\x01\x01\x02\x03\x04\x05\x06\x07\x08\x01\x09\0\0\0\0\0\0\0\x04\0\0\0",
+            b"\x1e\0\0\0\x02\x01\x01\x02\x03\x04\x05\x06\x07\x08\x01\x05\x09\0\0\0\0\0\0\0\x04\0\0\0",
         ),
         (
             part("192.0.2.1"),
@@ -110,6 +111,19 @@ fn golden_octets_of_version_2() {
 }
 
 #[test]
+fn every_result_of_spf_has_an_octet() {
+    assert_eq!(Spf::octet(None), 0);
+    for result in Spf::ALL {
+        let octet = Spf::octet(Some(*result));
+        assert_eq!(
+            (octet > 0, Spf::of_octet(octet)),
+            (true, Some(Some(*result)))
+        );
+    }
+    assert_eq!((Spf::of_octet(0), Spf::of_octet(8)), (Some(None), None));
+}
+
+#[test]
 fn lengths_are_bounded_before_memory_is_taken() {
     let of = |frame: Frame| {
         let decoded = decoded(&octets(frame), BODY_MAX);
@@ -146,21 +160,31 @@ fn lengths_are_bounded_before_memory_is_taken() {
     );
     assert_eq!(
         message(HEAD_OCTETS_MAX, 1_100),
-        text("expected at most 8389642 in length of the frame; found 8389731")
+        text("expected at most 8389642 in length of the frame; found 8389732")
     );
     assert_eq!(
         part(PART_OCTETS_MAX + 1),
         text("expected at most 2097152 in part; found 2097153")
     );
-    // The frame ends within its fields, or within the head.
+    assert_eq!(answer_length([0, 16, 0, 0]), Ok(4_096));
+    let error = answer_length([1, 16, 0, 0]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "expected at most 4096 in length of the answer; found 4097"
+    );
+}
+
+/// The frame ends within its fields, or within the head, or a field has an impossible value.
+#[test]
+fn a_frame_that_cannot_be_is_refused() {
     let with = |place: usize, octet| {
         let mut octets = octets(Frame::Message(PREFIX));
         octets[place] = octet;
         decoded(&octets, BODY_MAX).map_err(|error| error.to_string())
     };
     let text = |text: &str| Err(text.to_owned());
-    assert_eq!(with(0, 26), text("expected 4 octets in head; found 3"));
-    assert_eq!(with(0, 22), text("expected 23 octets in frame; found 22"));
+    assert_eq!(with(0, 27), text("expected 4 octets in head; found 3"));
+    assert_eq!(with(0, 23), text("expected 24 octets in frame; found 23"));
     assert_eq!(with(4, 1), text("expected version 2; found version 1"));
     assert_eq!(
         with(5, 129),
@@ -171,14 +195,12 @@ fn lengths_are_bounded_before_memory_is_taken() {
         text("expected 0 or 1 in permission to relay; found 2")
     );
     assert_eq!(
+        with(15, 8),
+        text("expected 0 to 7 in result of SPF; found 8")
+    );
+    assert_eq!(
         decoded(b"\x0b\0\0\0\x02\x03\0\0\0\0\0\0\0\0", BODY_MAX).map_err(|error| error.to_string()),
         text("expected at most 0 in frame; found 1")
-    );
-    assert_eq!(answer_length([0, 16, 0, 0]), Ok(4_096));
-    let error = answer_length([1, 16, 0, 0]).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "expected at most 4096 in length of the answer; found 4097"
     );
 }
 

@@ -95,6 +95,25 @@ macro_rules! results {
                 }
             }
 
+            /// Returns the octet of a result, or of none: 0, or the number of the result and 1.
+            #[must_use]
+            pub const fn octet(result: Option<Self>) -> u8 {
+                match result {
+                    None => 0,
+                    Some(result) => result.number().saturating_add(1),
+                }
+            }
+
+            /// Returns the result of an octet, or none; `None` for an octet that stands for neither.
+            #[must_use]
+            pub const fn of_octet(octet: u8) -> Option<Option<Self>> {
+                match octet {
+                    0 => Some(None),
+                    $(octet if octet == $number + 1 => Some(Some(Self::$variant)),)+
+                    _ => None,
+                }
+            }
+
             pub(super) const fn number(self) -> u8 {
                 match self {
                     $(Self::$variant => $number,)+

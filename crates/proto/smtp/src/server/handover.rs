@@ -9,11 +9,11 @@
 //! The decoder trusts the front no more than a client: commands and names pass the parsers that the client's octets
 //! pass, and a session that no client can reach is an error.
 //!
-//! Format version 1, little endian. `str` is a u16 length and that many octets of UTF-8, without control characters.
+//! Format version 2, little endian. `str` is a u16 length and that many octets of UTF-8, without control characters.
 //! `opt` is a u8: 0 for nothing, 1 when the value follows. `bool` is a u8, 0 or 1. Each value has exactly one form.
 //!
 //! ```text
-//! u8       version = 1
+//! u8       version = 2
 //!          the client ([`Peer`]):
 //! u8         permissions: 1 relays, 2 AUTH without TLS, 4 priorities, 8 XCLIENT, 16 STARTTLS is offered
 //! sock       address of the client
@@ -33,6 +33,7 @@
 //!          the transaction:
 //! str        MAIL command without CRLF
 //! u32        refused recipients
+//! u8         note of the host, without meaning for the machine
 //! u16        number of recipients, from 1 to 1,000, each:
 //! str          RCPT command without CRLF
 //!          replies not sent:
@@ -120,6 +121,7 @@ pub struct Handover {
     /// Never empty.
     pub(super) recipients: Vec<RcptTo>,
     pub(super) recipients_refused: usize,
+    pub(super) note: u8,
     /// The end of the output; the first reply may lack octets that were sent.
     pub(super) replies: Vec<u8>,
 }
@@ -129,6 +131,19 @@ impl Handover {
     #[must_use]
     pub const fn is_encrypted(&self) -> bool {
         self.peer.tls.is_some()
+    }
+
+    /// The host's note about the open transaction; 0 unless [`Handover::with_note`] was called.
+    #[must_use]
+    pub const fn note(&self) -> u8 {
+        self.note
+    }
+
+    /// The session with a note for the host of the other process, about the open transaction.
+    #[must_use]
+    pub const fn with_note(mut self, note: u8) -> Self {
+        self.note = note;
+        self
     }
 
     /// The session in a process that cannot carry out handshakes: STARTTLS is not offered any longer.
@@ -218,6 +233,7 @@ impl Server {
             mail: transaction.mail,
             recipients: transaction.recipients,
             recipients_refused: transaction.recipients_refused,
+            note: 0,
             replies: self.output.into_pending(),
         })
     }

@@ -1,8 +1,10 @@
-//! The trace header that the host puts before a message (RFC 5321 section 4.4).
+//! The trace fields that the host puts before a message (RFC 5321 section 4.4, RFC 7208 section 9.1).
+
+use std::borrow::Cow;
 
 use vere_units::Timestamp;
 
-use crate::address::{DomainOrLiteral, ForwardPath};
+use crate::address::{DomainOrLiteral, ForwardPath, ReversePath, is_dot_string};
 
 use super::message::SessionInfo;
 
@@ -58,6 +60,53 @@ pub fn received_header(
         field.word(&["priority ", &priority.to_string()]);
     }
     field.finish(&timestamp.rfc5322())
+}
+
+/// Makes the `Received-SPF:` field for a message, folded, with CRLF after each line. The result is a word of RFC 7208
+/// section 2.6.
+///
+/// Deviates: the field has no comment; the pairs say the same, and a comment would repeat a stranger's words.
+///
+/// ```text
+/// header-field   = "Received-SPF:" [CFWS] result FWS [comment FWS] [ key-value-list ] CRLF
+/// key-value-list = key-value-pair *( ";" [CFWS] key-value-pair ) [";"]
+/// key-value-pair = key [CFWS] "=" ( dot-atom / quoted-string )      ; RFC 7208 section 9.1
+/// ```
+#[must_use]
+pub fn received_spf_header(
+    result: &str,
+    session: &SessionInfo,
+    reverse_path: &ReversePath,
+    hostname: &str,
+) -> Vec<u8> {
+    let client = session.address.ip().to_canonical().to_string();
+    let helo = session.helo.as_ref().map(ToString::to_string);
+    let identity = match reverse_path {
+        ReversePath::Null => "helo",
+        ReversePath::Address(_) => "mailfrom",
+    };
+    let mut field = Folded::new("Received-SPF:");
+    field.word(&[result]);
+    for (key, value) in [
+        ("receiver", hostname),
+        ("client-ip", &client),
+        ("envelope-from", reverse_path.as_str()),
+        ("helo", helo.as_deref().unwrap_or_default()),
+    ] {
+        field.word(&[key, "=", &value_of(value), ";"]);
+    }
+    field.word(&["identity=", identity]);
+    field.text.extend_from_slice(b"\r\n");
+    field.text
+}
+
+/// A text of a stranger as `dot-atom / quoted-string` (RFC 5322 sections 3.2.3 and 3.2.4).
+fn value_of(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() && is_dot_string(text) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+    Cow::Owned(format!("\"{escaped}\""))
 }
 
 /// The client's address as a literal; an IPv4-mapped IPv6 address as IPv4.

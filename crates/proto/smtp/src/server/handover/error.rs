@@ -37,8 +37,13 @@ pub enum HandoverRefused {
 #[non_exhaustive]
 pub enum HandoverError {
     /// The octets have this unknown version.
-    #[error("expected hand-over version 1; found version {0}")]
-    Version(u8),
+    #[error("expected version {expected}; found version {found}")]
+    Version {
+        /// The version of this program.
+        expected: u8,
+        /// That of the octets.
+        found: u8,
+    },
     /// The octets end within a field.
     #[error("expected {wanted} octets in {field}; found {found}")]
     Short {

@@ -65,7 +65,12 @@ impl Message {
         let mut reader = Reader(head);
         match reader.octet("version")? {
             VERSION => {}
-            other => return Err(HandoverError::Version(other)),
+            found => {
+                return Err(HandoverError::Version {
+                    expected: VERSION,
+                    found,
+                });
+            }
         }
         let mut session = SessionInfo {
             helo: reader.option("HELO", helo)?,

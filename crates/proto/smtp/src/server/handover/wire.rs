@@ -13,7 +13,7 @@ use super::octets::{
 use super::{Handover, RECIPIENTS_MAX, REPLIES_OCTETS_MAX};
 
 /// The version of the format.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 const PEER: &str = "permissions of the client";
 const HELO: &str = "HELO";
@@ -52,6 +52,7 @@ impl Handover {
         }
         put_command(to, |line| self.mail.encode(line));
         put_count(to, self.recipients_refused);
+        to.push(self.note);
         put_recipients(to, &self.recipients);
         put_octets(to, &self.replies);
     }
@@ -67,7 +68,12 @@ impl Handover {
         let mut reader = Reader(octets);
         match reader.octet("version")? {
             VERSION => {}
-            other => return Err(HandoverError::Version(other)),
+            found => {
+                return Err(HandoverError::Version {
+                    expected: VERSION,
+                    found,
+                });
+            }
         }
         let handover = Self {
             peer: peer(&mut reader)?,
@@ -84,6 +90,7 @@ impl Handover {
             },
             mail: mail(&mut reader)?,
             recipients_refused: reader.count("number of refused recipients")?,
+            note: reader.octet("note")?,
             recipients: recipients(&mut reader)?,
             replies: replies(&mut reader)?,
         };

@@ -1,8 +1,8 @@
 //! The trace header and the count of those that are there.
 
 use super::{peer, tls};
-use crate::address::{AddrSpec, DomainOrLiteral, ForwardPath};
-use crate::server::{Protocol, SessionInfo, received_header};
+use crate::address::{AddrSpec, DomainOrLiteral, ForwardPath, ReversePath};
+use crate::server::{Protocol, SessionInfo, received_header, received_spf_header};
 use vere_units::Timestamp;
 
 fn session() -> SessionInfo {
@@ -94,4 +94,47 @@ fn a_priority_is_in_the_trace() {
         ..session()
     };
     assert!(header(&session, Some("a@b.example")).contains("for <a@b.example> priority -3;"));
+}
+
+fn spf(session: &SessionInfo, path: &str) -> String {
+    let path = ReversePath::parse(path).unwrap();
+    let field = received_spf_header("softfail", session, &path, "mx.example.org");
+    String::from_utf8(field).unwrap()
+}
+
+#[test]
+fn the_field_of_spf_names_the_identity_that_was_asked_about() {
+    assert_eq!(
+        spf(&session(), "<a@b.example>"),
+        "Received-SPF: softfail receiver=mx.example.org; client-ip=192.0.2.7;\r\n\
+         \tenvelope-from=\"a@b.example\"; helo=client.example; identity=mailfrom\r\n"
+    );
+    let mut other = session();
+    other.address = "[2001:db8::7]:1".parse().unwrap();
+    other.helo = Some(DomainOrLiteral::parse("[192.0.2.7]").unwrap());
+    assert_eq!(
+        spf(&other, "<>"),
+        "Received-SPF: softfail receiver=mx.example.org; client-ip=\"2001:db8::7\";\r\n\
+         \tenvelope-from=\"\"; helo=\"[192.0.2.7]\"; identity=helo\r\n"
+    );
+}
+
+/// The words of a stranger end neither the text nor the field.
+#[test]
+fn the_field_of_spf_quotes_what_a_stranger_says() {
+    let says = |path| {
+        let field = spf(&session(), path);
+        let (_, rest) = field.split_once("envelope-from=").unwrap();
+        rest.split_once("; helo=").unwrap().0.to_owned()
+    };
+    assert_eq!(
+        says(r#"<"a\" pass; x=\\"@b.example>"#),
+        r#""\"a\\\" pass; x=\\\\\"@b.example""#
+    );
+    assert_eq!(says("<a++b@b.example>"), r#""a++b@b.example""#);
+    assert_eq!(says("<\u{fc}@b.example>"), "\"\u{fc}@b.example\"");
+    let long = format!("<{}@{}.example>", "a".repeat(64), "b".repeat(60));
+    for line in spf(&session(), &long).lines() {
+        assert!(line.len() < 200, "{line}");
+    }
 }

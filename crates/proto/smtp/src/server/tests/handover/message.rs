@@ -113,7 +113,10 @@ fn a_message_of_another_version_or_protocol_is_refused() {
     octets[0] = 2;
     assert_eq!(
         Message::decode(&octets, Vec::new()),
-        Err(HandoverError::Version(2))
+        Err(HandoverError::Version {
+            expected: 1,
+            found: 2
+        })
     );
     let place = HEAD[..7].concat().len();
     let mut octets = head(&message());

@@ -171,10 +171,10 @@ fn handover() -> impl Strategy<Value = Handover> {
         counts(),
         mail(),
         prop::collection::vec(rcpt(), 1..5),
-        replies,
+        (any::<u8>(), replies),
     )
         .prop_map(
-            |(peer, session, (counts, recipients_refused), mail, recipients, replies)| {
+            |(peer, session, (counts, recipients_refused), mail, recipients, (note, replies))| {
                 let (helo, esmtp, account, forwarded) = session;
                 possible(Handover {
                     peer,
@@ -186,6 +186,7 @@ fn handover() -> impl Strategy<Value = Handover> {
                     mail,
                     recipients,
                     recipients_refused,
+                    note,
                     replies,
                 })
             },

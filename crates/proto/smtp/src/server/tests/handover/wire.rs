@@ -66,13 +66,14 @@ pub(super) fn full() -> Handover {
         mail,
         recipients: vec![first, RcptTo::new(ForwardPath::Postmaster)],
         recipients_refused: 5,
+        note: 6,
         replies: b"ok\r\n".to_vec(),
     }
 }
 
 /// The octets of [`full`], field by field.
 const FULL: &[&[u8]] = &[
-    &[1, 1 | 4 | 8],
+    &[2, 1 | 4 | 8],
     &[4, 192, 0, 2, 7, 0x67, 0x12],
     &[6, 0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 25, 0, 0x0d, 0x0c, 0x0b, 0x0a, 3, 0, 0, 0],
     b"\x01\x05\0mx.\xc3\xa9",
@@ -82,7 +83,7 @@ const FULL: &[&[u8]] = &[
     b"\x01\x01\x0b\0[192.0.2.8]\x01\x00\x01\x03\0bob",
     &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0, 4, 3, 2, 1],
     b"\x6c\0MAIL FROM:<a@b.example> SIZE=9 BODY=8BITMIME SMTPUTF8 RET=HDRS ENVID=Q+2B AUTH=e@f REQUIRETLS MT-PRIORITY=-3",
-    &[5, 0, 0, 0],
+    &[5, 0, 0, 0, 6],
     &[2, 0],
     b"\x2c\0RCPT TO:<\xc3\xbc@d> NOTIFY=NEVER ORCPT=rfc822;o@d",
     b"\x14\0RCPT TO:<postmaster>",
@@ -90,7 +91,7 @@ const FULL: &[&[u8]] = &[
 ];
 
 #[test]
-fn golden_octets_of_version_1() {
+fn golden_octets_of_version_2() {
     let octets = encode(&full());
     assert_eq!(
         octets.escape_ascii().to_string(),
@@ -166,13 +167,13 @@ fn string(text: &str) -> Vec<u8> {
 /// A part of [`full`], the octets in its place, and the error.
 const OCTETS: &[(&[u8], &[u8], &str)] = &[
     (
-        &[1, 13, 4],
         &[2, 13, 4],
-        "expected hand-over version 1; found version 2",
+        &[1, 13, 4],
+        "expected version 2; found version 1",
     ),
     (
-        &[1, 13, 4],
-        &[1, 32, 4],
+        &[2, 13, 4],
+        &[2, 32, 4],
         "expected a sum of 1, 2, 4, 8 and 16 in permissions of the client; found 32",
     ),
     (
