@@ -19,7 +19,7 @@ use vere_net::quiet::{Reading, Writing};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Message;
 
-use super::parts::{Ahead, Parts};
+use super::ahead::Ahead;
 
 /// Texts up to this size are written with what waits before and behind them.
 const JOINED_MAX: usize = 64 * 1024;
@@ -28,6 +28,8 @@ const JOINED_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Gateway {
     messages: UnboundedSender<Frame>,
+    /// Parts of texts, and messages to be forgotten: a whole message does not wait for them.
+    parts: UnboundedSender<Frame>,
     state: Rc<State>,
     next: Cell<u64>,
     gone: watch::Receiver<bool>,
@@ -56,19 +58,20 @@ pub(crate) struct Beside {
     pub(crate) may_relay: bool,
     /// The result of SPF for the sender.
     pub(crate) spf: Option<Spf>,
-    /// The parts that have gone ahead.
-    pub(crate) parts: Option<Parts>,
+    /// The number of the message, if parts have gone ahead.
+    pub(crate) number: Option<u64>,
 }
 
 impl Gateway {
     /// Speaks over a connection.
     pub(crate) fn new((read, write): (Reading<UnixStream>, Writing<UnixStream>)) -> Self {
         let (messages, waiting) = unbounded_channel();
+        let (parts, later) = unbounded_channel();
         let (end, gone) = watch::channel(false);
         let state = Rc::<State>::default();
         // Until the gateway has said whether it takes messages, it takes none.
         state.closed.replace(Some(Refusal::ServiceUnavailable));
-        spawn_local(send(write, waiting));
+        spawn_local(send(write, waiting, later));
         let heard = Rc::clone(&state);
         spawn_local(async move {
             if let Err(error) = receive(read, &heard).await {
@@ -84,6 +87,7 @@ impl Gateway {
         });
         Self {
             messages,
+            parts,
             state,
             next: Cell::new(0),
             gone,
@@ -112,17 +116,15 @@ impl Gateway {
         number
     }
 
-    /// Begins a message whose text goes ahead in parts.
-    pub(crate) fn parts(self: &Rc<Self>, client: IpAddr) -> Parts {
-        let (number, ahead) = (self.number(), Rc::<Ahead>::default());
+    /// Begins a message whose text goes ahead in parts, and returns its number.
+    pub(crate) fn begin(&self, ahead: &Rc<Ahead>) -> u64 {
         if *self.gone.borrow() {
             ahead.gone(false);
         }
-        self.state
-            .ahead
-            .borrow_mut()
-            .insert(number, Rc::clone(&ahead));
-        Parts::new(Rc::clone(self), (number, client), ahead)
+        let number = self.number();
+        let mut all = self.state.ahead.borrow_mut();
+        all.insert(number, Rc::clone(ahead));
+        number
     }
 
     /// Sends a part of a text. The answer comes to the [`Ahead`] of the message.
@@ -136,7 +138,7 @@ impl Gateway {
         };
         Beginning::Part(part).encode(&mut head);
         // The end of the connection is an answer too.
-        let _ = self.messages.send(Frame { head, body: octets });
+        let _ = self.parts.send(Frame { head, body: octets });
     }
 
     /// Drops the parts of a message that does not come, or has come.
@@ -145,7 +147,7 @@ impl Gateway {
         if !has_come {
             let (mut head, body) = (Vec::new(), Vec::new());
             Beginning::Forget { number }.encode(&mut head);
-            let _ = self.messages.send(Frame { head, body });
+            let _ = self.parts.send(Frame { head, body });
         }
     }
 
@@ -157,12 +159,9 @@ impl Gateway {
         let Beside {
             may_relay,
             spf,
-            parts,
+            number,
         } = beside;
-        let number = match parts {
-            Some(parts) => parts.come(),
-            None => self.number(),
-        };
+        let number = number.unwrap_or_else(|| self.number());
         let mut content = Vec::new();
         message.encode_head(&mut content);
         let prefix = Prefix {
@@ -196,10 +195,20 @@ impl Gateway {
     }
 }
 
-/// Sends messages, short ones that wait at once in one write.
-async fn send(mut to: Writing<UnixStream>, mut messages: UnboundedReceiver<Frame>) {
+/// Sends messages, short ones that wait at once in one write, and parts between them.
+async fn send(
+    mut to: Writing<UnixStream>,
+    mut messages: UnboundedReceiver<Frame>,
+    mut parts: UnboundedReceiver<Frame>,
+) {
     let mut octets = Vec::new();
-    while let Some(frame) = messages.recv().await {
+    loop {
+        let frame = tokio::select! {
+            biased;
+            Some(frame) = messages.recv() => frame,
+            Some(frame) = parts.recv() => frame,
+            else => return,
+        };
         octets.clear();
         let mut next = Some(frame);
         while let Some(Frame { head, body }) = next.take() {

@@ -130,14 +130,14 @@ impl SessionHost {
         server: &Server,
         message: Message,
     ) -> Result<String, Refusal> {
-        let parts = self.aside.finish();
         if !line.held.keep(message.body.len(), false) {
+            self.aside.close();
             return Err(Refusal::StorageFull);
         }
         let beside = Beside {
             may_relay: server.peer().may_relay,
             spf: self.spf,
-            parts,
+            number: self.aside.finish(),
         };
         self.gateway.store(message, beside).await
     }

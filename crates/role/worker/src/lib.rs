@@ -5,6 +5,7 @@
 //! (`links`) and enters a sandbox before it reads anything else. `host` answers the questions of a session, `front`, `gateway` and
 //! `broker` are the other ends of the connections. `peak` notices memory without use.
 
+mod ahead;
 mod broker;
 mod client;
 mod error;

@@ -2,14 +2,13 @@
 //!
 //! The gateway has the file: a worker opens nothing and has no descriptor of a file.
 
-use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use tokio::sync::Notify;
 use vere_handoff::message::PART_OCTETS_MAX;
 use vere_smtp::server::Server;
 
+use super::ahead::Ahead;
 use super::gateway::Gateway;
 
 /// Octets of a message held in memory before the first part is sent, where memory allows.
@@ -17,33 +16,9 @@ const FROM_MAX: usize = 1 << 20;
 /// Divisor of the worker's memory: one long message holds the quotient at most, so that a few of them do not fill a small memory.
 const FROM_DIVISOR: usize = 8;
 
-/// What the gateway has said about the parts of a message.
-#[derive(Debug, Default)]
-pub(crate) struct Ahead {
-    /// The last part is in the file.
-    kept: Cell<bool>,
-    /// The parts are lost, and whether the client is too slow to be heard any further.
-    gone: Cell<Option<bool>>,
-    changed: Notify,
-}
-
-impl Ahead {
-    /// The last part is in the file.
-    pub(crate) fn kept(&self) {
-        self.kept.set(true);
-        self.changed.notify_one();
-    }
-
-    /// The parts are lost.
-    pub(crate) fn gone(&self, ends: bool) {
-        self.gone.set(Some(ends));
-        self.changed.notify_one();
-    }
-}
-
 /// The parts of a message at the gateway, which forgets them when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Parts {
+struct Parts {
     gateway: Rc<Gateway>,
     number: u64,
     client: IpAddr,
@@ -52,15 +27,12 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// The gateway knows the message by the number.
-    pub(crate) const fn new(
-        gateway: Rc<Gateway>,
-        (number, client): (u64, IpAddr),
-        ahead: Rc<Ahead>,
-    ) -> Self {
+    /// Begins a message of this client.
+    fn new(gateway: &Rc<Gateway>, client: IpAddr) -> Self {
+        let ahead = Rc::<Ahead>::default();
         Self {
-            gateway,
-            number,
+            number: gateway.begin(&ahead),
+            gateway: Rc::clone(gateway),
             client,
             ahead,
             has_come: false,
@@ -69,14 +41,14 @@ impl Parts {
 
     /// Sends octets behind `place` octets, and waits until they are in the file or all parts are lost.
     async fn send(&self, mut place: u64, mut octets: Vec<u8>) {
-        while !octets.is_empty() && self.ahead.gone.get().is_none() {
+        while !octets.is_empty() && self.ahead.lost().is_none() {
             let rest = octets.split_off(octets.len().min(PART_OCTETS_MAX));
             let behind = place.saturating_add(u64::try_from(octets.len()).unwrap_or(u64::MAX));
-            self.ahead.kept.set(false);
+            self.ahead.expect();
             self.gateway
                 .send_part((self.number, self.client), place, octets);
-            while !self.ahead.kept.get() && self.ahead.gone.get().is_none() {
-                self.ahead.changed.notified().await;
+            while !self.ahead.is_kept() && self.ahead.lost().is_none() {
+                self.ahead.changed().await;
             }
             (place, octets) = (behind, rest);
         }
@@ -84,13 +56,13 @@ impl Parts {
 
     /// Returns when the parts are lost.
     async fn lost(&self) {
-        while self.ahead.gone.get().is_none() {
-            self.ahead.changed.notified().await;
+        while self.ahead.lost().is_none() {
+            self.ahead.changed().await;
         }
     }
 
     /// The message follows its parts: returns its number.
-    pub(crate) fn come(mut self) -> u64 {
+    fn come(mut self) -> u64 {
         self.has_come = true;
         self.number
     }
@@ -136,13 +108,15 @@ impl Aside {
         let place = server.aside();
         let octets = server.set_aside();
         let (gateway, client) = (&self.gateway, self.client);
-        let parts = self.parts.get_or_insert_with(|| gateway.parts(client));
+        let parts = self
+            .parts
+            .get_or_insert_with(|| Parts::new(gateway, client));
         parts.send(place, octets).await;
         self.obey(server);
     }
 
     fn obey(&mut self, server: &mut Server) {
-        let gone = self.parts.as_ref().and_then(|parts| parts.ahead.gone.get());
+        let gone = self.parts.as_ref().and_then(|parts| parts.ahead.lost());
         match gone {
             Some(true) => server.timed_out(),
             Some(false) => server.refuse_for_room(),
@@ -159,8 +133,13 @@ impl Aside {
         }
     }
 
-    /// Takes the parts of a message that is whole.
-    pub(crate) const fn finish(&mut self) -> Option<Parts> {
-        self.parts.take()
+    /// Ends the parts of a message that is whole, and returns its number if any part has gone ahead.
+    pub(crate) fn finish(&mut self) -> Option<u64> {
+        self.parts.take().map(Parts::come)
+    }
+
+    /// Lets go of the message.
+    pub(crate) fn close(&mut self) {
+        self.parts = None;
     }
 }
