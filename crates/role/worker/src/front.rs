@@ -1,6 +1,6 @@
 //! Sessions from the front, and notices to it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::TcpStream as StdTcpStream;
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ use vere_smtp::server::{Handover, Peer};
 
 use super::error::WorkerError;
 
-/// How long the end of a session may wait for others, and for the next sessions: the front hears of all by one packet.
+/// How long the end of a session may wait for others, and for the next sessions, where others are open: the front hears of all by one packet.
 const GATHERING: Duration = Duration::from_millis(5);
 
 /// A session that the front hands over.
@@ -77,6 +77,8 @@ pub(crate) struct Front {
     ended: RefCell<Vec<Done>>,
     /// A session has ended.
     changed: Notify,
+    /// Others go on, so that more will be told soon.
+    gathers: Cell<bool>,
 }
 
 impl Front {
@@ -92,6 +94,7 @@ impl Front {
             packet: RefCell::new(vec![0; PACKET_OCTETS_MAX]),
             ended: RefCell::default(),
             changed: Notify::new(),
+            gathers: Cell::default(),
         })
     }
 
@@ -133,7 +136,7 @@ impl Front {
                 .ok()
         });
         let (Some(handover), Some(client)) = (handover, client) else {
-            self.done(task.number, 0);
+            self.done(task.number, 0, true);
             return None;
         };
         Some(Session {
@@ -144,8 +147,10 @@ impl Front {
         })
     }
 
-    /// Records the end of a session, with the number of recipients refused here.
-    pub(crate) fn done(&self, number: u64, refused: u32) {
+    /// Records the end of a session, with the number of recipients refused here. The front hears of the end of the last one at once: nobody
+    /// may come in its place before.
+    pub(crate) fn done(&self, number: u64, refused: u32, is_last: bool) {
+        self.gathers.set(!is_last);
         let mut ended = self.ended.borrow_mut();
         ended.push(Done { number, refused });
         self.changed.notify_one();
@@ -165,7 +170,9 @@ impl Front {
     pub(crate) async fn tell(&self) {
         loop {
             self.changed.notified().await;
-            tokio::time::sleep(GATHERING).await;
+            if self.gathers.get() {
+                tokio::time::sleep(GATHERING).await;
+            }
             if self.flush().await.is_err() {
                 return;
             }

@@ -38,8 +38,18 @@ const SILENCE: u16 = 15_000;
 /// How long workers may take to end their sessions.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The process numbers of the workers.
-type Running = Arc<Mutex<Vec<u32>>>;
+/// The workers.
+type Running = Arc<Mutex<Vec<Listed>>>;
+
+/// A worker in the list.
+#[derive(Debug)]
+struct Listed {
+    number: u32,
+    /// The worker hears signals. Before that SIGHUP would end it.
+    is_ready: bool,
+    /// The settings have changed while the worker started.
+    is_outdated: bool,
+}
 
 /// Keeps workers until it is told to stop.
 ///
@@ -72,12 +82,12 @@ async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(
     entry::notify_ready();
     // Workers read the settings when they start: each asks for a successor.
     let apply = |_| {
-        tell(&running, Signal::SIGHUP);
+        outdated(&running);
         Ok::<_, KeeperError>(())
     };
     signals.wait_for_stop(config, &level, apply).await;
     stopping.store(true, Ordering::Relaxed);
-    tell(&running, Signal::SIGTERM);
+    end(&running);
     let ended = async {
         while !locked(&running).is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -89,17 +99,46 @@ async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(
     Ok(())
 }
 
-fn locked(running: &Running) -> std::sync::MutexGuard<'_, Vec<u32>> {
+fn locked(running: &Running) -> std::sync::MutexGuard<'_, Vec<Listed>> {
     running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn tell(running: &Running, signal: Signal) {
-    // A number stands here only until the process was waited for, so that it is no other process's.
-    for number in locked(running).iter() {
-        if let Ok(number) = i32::try_from(*number) {
+impl Listed {
+    /// Sends a signal. A worker is listed only until its process was waited for, so that the number is no other process's.
+    fn tell(&self, signal: Signal) {
+        if let Ok(number) = i32::try_from(self.number) {
             let _ = kill(Pid::from_raw(number), signal);
         }
     }
+}
+
+/// Tells the workers that the settings have changed; those that start hear of it later.
+fn outdated(running: &Running) {
+    for worker in locked(running).iter_mut() {
+        match worker.is_ready {
+            true => worker.tell(Signal::SIGHUP),
+            false => worker.is_outdated = true,
+        }
+    }
+}
+
+/// A worker hears signals now.
+fn ready(running: &Running, number: u32) {
+    let mut running = locked(running);
+    let worker = running.iter_mut().find(|worker| worker.number == number);
+    if let Some(worker) = worker {
+        worker.is_ready = true;
+        if std::mem::take(&mut worker.is_outdated) {
+            worker.tell(Signal::SIGHUP);
+        }
+    }
+}
+
+/// Ends the workers.
+fn end(running: &Running) {
+    locked(running)
+        .iter()
+        .for_each(|worker| worker.tell(Signal::SIGTERM));
 }
 
 /// Keeps one worker at a time, and those before it until their sessions have ended.
@@ -162,10 +201,14 @@ impl Keeper {
             .stdin(Stdio::from(OwnedFd::from(there)))
             .stdout(Stdio::null());
         let child = command.spawn()?;
-        locked(&self.running).push(child.id());
+        locked(&self.running).push(Listed {
+            number: child.id(),
+            is_ready: false,
+            is_outdated: false,
+        });
         // An order to stop may have come in between.
         if self.stopping.load(Ordering::Relaxed) {
-            tell(&self.running, Signal::SIGTERM);
+            end(&self.running);
         }
         Ok(Started {
             child,
@@ -179,7 +222,10 @@ impl Keeper {
         let mut served = false;
         loop {
             match said(&started.says) {
-                Said::Ready => served = true,
+                Said::Ready => {
+                    served = true;
+                    ready(&self.running, started.child.id());
+                }
                 Said::Last if started.has_successor => {}
                 Said::Last => {
                     started.has_successor = true;
@@ -207,7 +253,7 @@ impl Keeper {
     fn wait(&self, mut child: Child) {
         // The process stays a zombie, and its number its own, until the number is taken out.
         let ended = wait_without_reaping(&child);
-        locked(&self.running).retain(|number| *number != child.id());
+        locked(&self.running).retain(|worker| worker.number != child.id());
         let place = self.place;
         match (ended, child.wait()) {
             (Ok(()), Ok(status)) if status.success() => tracing::debug!(place, "worker has ended"),

@@ -210,8 +210,8 @@ impl Worker {
             spawn_local(async move {
                 let number = session.number;
                 let refused = worker.session(session).await;
-                worker.front.done(number, refused);
                 worker.open.set(worker.open.get().saturating_sub(1));
+                worker.front.done(number, refused, worker.open.get() == 0);
                 worker.idle.notify_one();
             });
         }
