@@ -13,6 +13,7 @@
 mod choice;
 mod disk;
 mod envelope;
+mod handoff_delivery;
 mod handoff_question;
 mod imap;
 mod mail_log;
@@ -72,6 +73,7 @@ targets! {
     sasl_client: sasl::client, sasl::CLIENT_SEEDS;
     spoolwire: spoolwire::frames, spoolwire::SEEDS;
     signwire: signwire::frames, signwire::SEEDS;
+    handoff_delivery: handoff_delivery::frame, handoff_delivery::SEEDS;
     handoff_question: handoff_question::frames, handoff_question::SEEDS;
     spf: spf::policies, spf::SEEDS;
     envelope: envelope::record, envelope::SEEDS;
