@@ -12,6 +12,7 @@ use vere_settings::{NextHop, Protocol, Route, Settings, Source, TlsMode};
 use vere_smtp::address::AddressLiteral;
 
 use super::own::Own;
+use super::statuses::{LOOP, NO_DOMAIN, NO_MAIL};
 use super::{Outbound, OutboundConfig};
 use vere_process::clock;
 
@@ -171,11 +172,11 @@ impl Outbound {
             MxAnswer::Hosts(hosts) => Ok((hosts.into_iter().map(by_mx).collect(), proven)),
             MxAnswer::None => Ok((vec![Host::new(domain, port)], proven)),
             MxAnswer::NullMx => Err(permanent(
-                "5.1.10",
+                NO_MAIL,
                 format!("{domain} takes no mail (null MX)"),
             )),
             MxAnswer::NoSuchDomain => Err(permanent(
-                "5.1.2",
+                NO_DOMAIN,
                 format!("domain {domain} does not exist"),
             )),
             MxAnswer::TempFail(failure) => Err(Unroutable::Temporary(format!(
@@ -282,7 +283,7 @@ fn cut(
         hosts.retain(|host| host.preference < ours);
         if hosts.is_empty() {
             return Err(permanent(
-                "5.4.6",
+                LOOP,
                 format!("mail for {domain} leads back to this system, which does not take it"),
             ));
         }

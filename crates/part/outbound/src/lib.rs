@@ -3,10 +3,11 @@
 //!
 //! In reading order: `hosts` (MX, routes, loops), `failures` (who did not answer a moment ago),
 //! `security` (which policy says how to encrypt), `open` (from an address to a connection that takes
-//! messages).
+//! messages), `sending` (messages over a connection).
 //!
-//! Nothing here knows of queues or messages, so that `vere dial` goes the same way as a delivery.
+//! But for `sending` nothing here knows of queues or messages, so that `vere dial` goes the same way as a delivery.
 
+mod convert;
 mod error;
 mod failures;
 pub mod hosts;
@@ -14,6 +15,8 @@ mod metrics;
 mod open;
 mod own;
 mod security;
+mod sending;
+mod statuses;
 pub mod tls;
 
 use std::cell::RefCell;
@@ -33,10 +36,12 @@ use vere_units::Secret;
 pub use self::error::OutboundError;
 use self::failures::Failures;
 pub use self::hosts::Hosts;
-pub use self::metrics::OutboundMetrics;
+pub use self::metrics::{Count, OutboundMetrics};
 pub use self::open::{OpenError, Opened, Progress, drive};
 use self::own::Interfaces;
 pub use self::security::{Forbidden, Security};
+pub use self::sending::Sending;
+pub use self::statuses::STATUSES;
 use crate::tls::ClientTls;
 pub use vere_delivery::Unroutable;
 

@@ -13,10 +13,11 @@ use vere_queue::TlsWish;
 use vere_settings::{Protocol, TlsMode};
 use vere_smtp::client::TlsMode as ClientTls;
 use vere_smtp::client::{Client, ClientConfig, ClientStep, CloseReason, TransactionOutcome};
-use vere_telemetry::metrics::{ConnectionResult, HandshakeResult, TlsPolicy, TlsSide};
+use vere_telemetry::metrics::{ConnectionResult, HandshakeResult, TlsPolicy};
 
 use super::hosts::{Host, Hosts};
 use super::security::Security;
+use super::statuses;
 use super::{Outbound, OutboundConfig};
 use vere_delivery::Unroutable;
 use vere_process::clock;
@@ -162,7 +163,7 @@ impl Outbound {
         }
         if lacking > 0 && lacking == hosts.hosts.len() {
             return Err(Unroutable::Permanent {
-                status: "5.7.30",
+                status: statuses::NO_REQUIRE_TLS,
                 reply: complaint,
             });
         }
@@ -363,7 +364,7 @@ impl Outbound {
             Ok(_) => HandshakeResult::Unverified,
             Err(_) => HandshakeResult::Failed,
         };
-        self.metrics.handshake(TlsSide::Client, result);
+        self.metrics.handshake(result);
         connected.map_err(|error| OpenError::Handshake(error.to_string()))
     }
 }

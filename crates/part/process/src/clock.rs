@@ -32,7 +32,7 @@ pub fn until_steady(then: Timestamp) -> Duration {
 }
 
 /// Time since the machine started, suspension included (clock_getres(2), `CLOCK_BOOTTIME`).
-fn since_boot() -> Duration {
+pub fn since_boot() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from)
 }
 

@@ -15,6 +15,7 @@ pub mod drive;
 pub mod encryption;
 pub mod entry;
 pub mod failure;
+pub mod frames;
 pub mod kept;
 pub mod life;
 pub mod log;
