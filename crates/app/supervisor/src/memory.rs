@@ -13,6 +13,7 @@ const SIGNER: u64 = 32 * MIB;
 const BROKER: u64 = 32 * MIB;
 /// Results of calls to next hops, 64 connections, and 4,096 questions that wait.
 const CALLS: u64 = 24 * MIB;
+const COURIER: u64 = 48 * MIB;
 const KEEPER: u64 = 32 * MIB;
 const WORKER: u64 = 32 * MIB;
 const FRONT: u64 = 64 * MIB;
@@ -22,6 +23,11 @@ const NODE: u64 = 48 * MIB;
 
 /// A connection waiting for a command, counted by `limits.connections_max`.
 const CONNECTION: u64 = 16 * 1024;
+
+/// A connection to a next hop, counted by `delivery.connections_max`.
+const NEXT_HOP: u64 = 30 * 1024;
+/// Messages in a courier: the gateway's bound.
+const SENDING: u64 = 64 * MIB;
 
 /// The gateway's entry for a waiting message, counted by `limits.queued_messages_max`.
 const QUEUED: u64 = 75;
@@ -106,6 +112,22 @@ pub(super) fn broker(settings: &Settings) -> Vec<MemoryPart> {
         parts.push(part("route.call_ahead", "questions to next hops", CALLS));
     }
     parts
+}
+
+/// A courier with its share of the connections.
+pub(super) fn courier(settings: &Settings) -> Vec<MemoryPart> {
+    let delivery = &settings.delivery;
+    let processes = u64::from(delivery.courier_processes.max(1));
+    let connections = u64::from(delivery.connections_max).div_ceil(processes);
+    vec![
+        program(COURIER),
+        part("", "messages that are sent", SENDING),
+        part(
+            "delivery.connections_max",
+            "connections to next hops",
+            connections.saturating_mul(NEXT_HOP),
+        ),
+    ]
 }
 
 pub(super) fn node(settings: &Settings) -> Vec<MemoryPart> {

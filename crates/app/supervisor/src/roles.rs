@@ -57,9 +57,18 @@ pub static ROLES: &[RoleSpec] = &[
         memory: memory::broker,
     },
     RoleSpec {
+        name: "courier",
+        about: "A courier, which sends the gateway's messages to next hops",
+        after: &[],
+        option: Some("number"),
+        section: Some("delivery"),
+        instances: couriers,
+        memory: memory::courier,
+    },
+    RoleSpec {
         name: "gateway",
         about: "The gateway",
-        after: &["spool", "signer", "store"],
+        after: &["spool", "signer", "store", "courier"],
         option: None,
         section: Some("gateway"),
         instances: gateway,
@@ -170,6 +179,16 @@ fn nodes(settings: &Settings) -> Vec<Instance> {
 fn signer(settings: &Settings) -> Vec<Instance> {
     let needed = settings.dkim.is_some() || settings.front.is_some();
     needed.then(Instance::default).into_iter().collect()
+}
+
+fn couriers(settings: &Settings) -> Vec<Instance> {
+    let instance = |number: u32| Instance {
+        name: Some(number.to_string()),
+        ..Instance::default()
+    };
+    (1..=settings.delivery.courier_processes)
+        .map(instance)
+        .collect()
 }
 
 /// A process that runs where there is a front.

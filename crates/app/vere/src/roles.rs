@@ -36,6 +36,13 @@ pub(crate) const ROLES: Roles = Roles {
             }),
         ),
         (
+            "courier",
+            Run::Supervised(|start| {
+                let name = start.instance.unwrap_or_default();
+                vere_role_courier::run(start.settings, &name, &start.config, start.level)
+            }),
+        ),
+        (
             "gateway",
             Run::Supervised(|start| {
                 vere_role_gateway::run(start.settings, &start.config, start.level)

@@ -297,6 +297,7 @@ impl Assembly {
             mta_sts_port: self.need("delivery.mta_sts_port"),
             ca: self.maybe_path("delivery.ca"),
             port,
+            courier_processes: self.need("delivery.courier_processes"),
             retry: self.need("delivery.retry"),
             expire: self.need("delivery.expire"),
             delay_notice: self.need("delivery.delay_notice"),

@@ -35,6 +35,10 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     spool(settings, &mut found);
     cluster(settings, &mut found);
     found.socket("control.socket", &settings.control.socket);
+    if settings.delivery.courier_processes > 0 {
+        let key = "delivery.courier_processes";
+        found.socket(key, &settings.couriers_socket());
+    }
     if let Some(sendmail) = &settings.sendmail {
         found.socket("sendmail.socket", &sendmail.socket);
     }

@@ -17,6 +17,18 @@ impl Settings {
         self.data.join("front")
     }
 
+    /// The directory of the couriers, for the owner alone: the gateway's socket, and caches of the couriers.
+    #[must_use]
+    pub fn couriers_directory(&self) -> PathBuf {
+        self.data.join("couriers")
+    }
+
+    /// The socket of the gateway for its couriers.
+    #[must_use]
+    pub fn couriers_socket(&self) -> PathBuf {
+        self.couriers_directory().join("gateway")
+    }
+
     /// The socket of the front for the worker at a place, from 0 on.
     #[must_use]
     pub fn worker_socket(&self, place: usize) -> PathBuf {

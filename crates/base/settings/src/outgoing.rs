@@ -48,6 +48,8 @@ pub struct Delivery {
     pub ca: Option<PathBuf>,
     /// The port of next hops found by MX.
     pub port: u16,
+    /// Processes that find next hops and send messages; 0: the gateway does so.
+    pub courier_processes: u32,
     /// The waits before the second, third, ... attempt; the last wait repeats.
     pub retry: Vec<Span>,
     /// When a message is given up and returned.

@@ -32,6 +32,12 @@ impl SiteName {
         Self(text)
     }
 
+    /// Takes the text of a site from another process, where [`SiteName::new`] made the text.
+    #[must_use]
+    pub const fn made_elsewhere(text: String) -> Self {
+        Self(text)
+    }
+
     /// The whole text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -187,6 +187,8 @@ impl Drain<'_> {
         }
         let mut trace = self.settings.trace_directory();
         let mut settings = Arc::clone(self.settings);
+        // The couriers of this machine serve its gateway.
+        Arc::make_mut(&mut settings).delivery.courier_processes = 0;
         if UnixStream::connect(&self.settings.control.socket).is_ok() {
             // A gateway runs here, and writes there.
             trace = self.settings.drain_trace_directory();

@@ -11,6 +11,7 @@ mod audit;
 mod connecting;
 mod control;
 mod convert;
+mod couriers;
 mod drain;
 mod error;
 mod event_lines;
@@ -79,7 +80,7 @@ use vere_process::failure::Failure;
 use vere_process::life::{self, Signals};
 use vere_process::log::Level;
 use vere_process::tls::{ServerTls, ServerTlsError, acme};
-use vere_process::{accept, clock, entry, wire};
+use vere_process::{accept, clock, entry};
 
 /// Runs the role until it is told to stop.
 ///
@@ -118,6 +119,7 @@ async fn serve(
         accept::private_folder(&settings.front_directory())?;
     }
     let intake = intake.map(|path| bind(&path)).transpose()?;
+    let distant = couriers_socket(&settings)?;
     let local = inherited.take_local("sendmail");
     // The next steps may have to wait for the end of another gateway's lease.
     spawn_local(life::beat());
@@ -137,7 +139,7 @@ async fn serve(
     keep_queues(&group);
     spawn_local(control::serve(Rc::clone(&groups), control));
     spawn_local(adopt::run(Rc::clone(&groups), stop.subscribe()));
-    spawn_local(Rc::clone(&process.outbound).refresh_policies());
+    keep_next_hops(&process, distant, &stop);
     spawn_local({
         let tls = reception.tls().clone();
         async move { tls.watch().await }
@@ -191,6 +193,27 @@ fn listen(
         }
     }
     Ok(listeners)
+}
+
+/// Serves couriers; without couriers keeps the policies of next hops.
+fn keep_next_hops(process: &Process, listener: Option<UnixListener>, stop: &watch::Sender<bool>) {
+    match (&process.couriers, listener) {
+        (Some(couriers), Some(listener)) => {
+            spawn_local(Rc::clone(couriers).serve(listener, stop.subscribe()));
+        }
+        _ => {
+            spawn_local(Rc::clone(&process.outbound).refresh_policies());
+        }
+    }
+}
+
+/// Opens the socket for couriers, if the settings ask for couriers.
+fn couriers_socket(settings: &Settings) -> Result<Option<UnixListener>, GatewayError> {
+    if settings.delivery.courier_processes == 0 {
+        return Ok(None);
+    }
+    accept::private_folder(&settings.couriers_directory())?;
+    bind(&settings.couriers_socket()).map(Some)
 }
 
 fn bind(path: &Path) -> Result<UnixListener, GatewayError> {

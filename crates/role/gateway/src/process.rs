@@ -11,6 +11,7 @@ use vere_settings::Settings;
 use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
 use vere_units::TraceId;
 
+use super::couriers::Couriers;
 use super::error::GatewayError;
 use super::event_lines::EventTarget;
 use super::ids::TraceIds;
@@ -30,6 +31,8 @@ pub(super) struct Process {
     pub(super) router: Router,
     /// Connections to other hosts.
     pub(super) outbound: Rc<Outbound>,
+    /// The processes that send mail; `None` if the gateway does so.
+    pub(super) couriers: Option<Rc<Couriers>>,
     pub(super) metrics: Rc<GatewayMetrics>,
     trace: TraceLog,
     /// The target of event lines; `None` if event export is off.
@@ -55,11 +58,14 @@ impl Process {
     pub(super) fn open(settings: Arc<Settings>, trace: &Path) -> Result<Self, GatewayError> {
         let store = vere_disk::directory::create(&settings.directory.store)?;
         let metrics = Rc::<GatewayMetrics>::default();
+        let processes = settings.delivery.courier_processes;
+        let couriers = (processes > 0).then(|| Couriers::new(processes, metrics.outbound()));
+        let policies = settings.data.join("mta-sts-policies");
         let outbound = Outbound::new(
             &settings,
             vere_outbound::resolver(&settings)?,
             metrics.outbound(),
-            Some(&settings.data.join("mta-sts-policies")),
+            couriers.is_none().then_some(policies.as_path()),
         )?;
         let trace = TraceLog::open(TraceOptions::new(trace.to_owned()))?;
         let event_target = EventTarget::new(&settings)?;
@@ -72,6 +78,7 @@ impl Process {
             settings: RefCell::new(settings),
             router: Router::new(Directory::new(store, separator)),
             outbound: Rc::new(outbound),
+            couriers: couriers.map(Rc::new),
             memory: Rc::new(BodyMemory::new(MEMORY, metrics.body_memory())),
             disk: Rc::new(BodyMemory::new(DISK, metrics.body_disk())),
             metrics,

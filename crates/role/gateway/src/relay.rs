@@ -1,60 +1,91 @@
-//! How mail leaves for other hosts, by SMTP or LMTP: one connection, over which message after message goes.
+//! How mail leaves for other hosts, by SMTP or LMTP: one connection, over which message after message goes. Either the gateway or a courier
+//! has the connection.
 
 use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use vere_delivery::{BeforeMessage, Courier, Session, Unroutable};
+use vere_delivery::{BeforeMessage, Courier, Session, Spool as _, Unroutable};
+use vere_outbound::{Hosts, Sending};
 use vere_queue::{Attempt, Destination, Envelope, SiteName};
-use vere_smtp::client::ClientStep;
 use vere_telemetry::trace::{Event, EventKind};
 
+use super::couriers::{Distant, Route as DistantRoute};
+use super::group::Group;
+use crate::clock;
 use crate::metrics::OpenConnection;
 use crate::process::Process;
-use crate::{clock, convert, wire};
-use vere_outbound::{Hosts, Opened, Progress, drive};
 
-/// Relays to other hosts.
+/// Relays the mail of a group to other hosts.
 #[derive(Debug)]
-pub(super) struct Relay(pub(super) Rc<Process>);
+pub(super) struct Relay(pub(super) Rc<Group>);
+
+/// The hosts of a destination.
+#[derive(Debug)]
+pub(super) enum Route {
+    Own(Hosts),
+    Distant(DistantRoute),
+}
+
+impl Relay {
+    fn process(&self) -> &Rc<Process> {
+        &self.0.host.process
+    }
+}
 
 impl Courier for Relay {
-    type Route = Hosts;
+    type Route = Route;
     type Session = RelaySession;
 
-    async fn find(&self, way: &Destination) -> Result<Hosts, Unroutable> {
-        self.0.outbound.find(way).await
+    async fn find(&self, way: &Destination) -> Result<Route, Unroutable> {
+        match &self.process().couriers {
+            Some(couriers) => couriers.find(way).await.map(Route::Distant),
+            None => self.process().outbound.find(way).await.map(Route::Own),
+        }
     }
 
-    fn site<'a>(&self, hosts: &'a Hosts) -> &'a SiteName {
-        &hosts.site
+    fn site<'a>(&self, route: &'a Route) -> &'a SiteName {
+        match route {
+            Route::Own(hosts) => &hosts.site,
+            Route::Distant(route) => &route.site,
+        }
     }
 
-    async fn open(&self, hosts: &Hosts) -> Result<RelaySession, Unroutable> {
-        let opened = self.0.outbound.open_any(hosts).await?;
+    async fn open(&self, route: &Route) -> Result<RelaySession, Unroutable> {
+        let way = match route {
+            Route::Own(hosts) => {
+                let opened = self.process().outbound.open_any(hosts).await?;
+                Way::Own(Box::new(opened.into()))
+            }
+            Route::Distant(route) => Way::Distant(route.open().await?),
+        };
         Ok(RelaySession {
-            security: opened.security(),
-            opened,
-            used: false,
-            _open: self.0.metrics.connection_open(),
-            process: Rc::clone(&self.0),
+            way,
+            _open: self.process().metrics.connection_open(),
+            group: Rc::clone(&self.0),
         })
     }
 
     fn messages_max(&self) -> u32 {
-        self.0.settings().delivery.messages_per_connection_max
+        self.process()
+            .settings()
+            .delivery
+            .messages_per_connection_max
     }
 }
 
 /// A connection that is ready for messages, or was.
 pub(super) struct RelaySession {
-    process: Rc<Process>,
-    opened: Opened,
-    /// How it is encrypted and why, for traces.
-    security: String,
-    /// Whether a message was sent already.
-    used: bool,
+    group: Rc<Group>,
+    way: Way,
     _open: OpenConnection,
+}
+
+/// The process that has the connection.
+#[derive(Debug)]
+enum Way {
+    Own(Box<Sending>),
+    Distant(Distant),
 }
 
 impl Session for RelaySession {
@@ -64,82 +95,60 @@ impl Session for RelaySession {
         body: Bytes,
     ) -> Result<Attempt, BeforeMessage> {
         let begun = Instant::now();
-        let sent = self.transact(envelope, body).await;
+        let host = &self.group.host;
+        let sent = match &mut self.way {
+            Way::Own(own) => {
+                let begin = |own: &Sending| {
+                    note(&host.process, envelope, own.remote(), own.security());
+                };
+                own.send(envelope, body, begin).await
+            }
+            Way::Distant(distant) => {
+                let begin = |distant: &Distant| {
+                    // The lease may have ended during the wait.
+                    if !host.may_deliver() {
+                        return Err(BeforeMessage);
+                    }
+                    note(&host.process, envelope, &distant.remote, &distant.security);
+                    Ok(())
+                };
+                distant.send(envelope, body, begin).await
+            }
+        };
         if sent.is_ok() {
-            self.process.metrics.transaction(begun.elapsed());
+            host.process.metrics.transaction(begun.elapsed());
         }
         sent
     }
+
     fn usable(&mut self) -> bool {
-        matches!(self.opened.client.step(), ClientStep::Ready)
+        match &mut self.way {
+            Way::Own(own) => own.usable(),
+            Way::Distant(distant) => distant.usable(),
+        }
     }
 
     async fn closed(&mut self) {
-        loop {
-            let Opened { stream, client, .. } = &mut self.opened;
-            let read = wire::read(stream, |octets| client.input(octets, clock::steady())).await;
-            match read {
-                Ok(Some(_)) if matches!(self.opened.client.step(), ClientStep::Ready) => {}
-                Ok(Some(_)) => return,
-                Ok(None) | Err(_) => return self.opened.client.connection_lost(),
-            }
+        match &mut self.way {
+            Way::Own(own) => own.closed().await,
+            Way::Distant(distant) => distant.closed().await,
         }
     }
 
     async fn quit(&mut self) {
-        self.opened.quit().await;
+        match &mut self.way {
+            Way::Own(own) => own.quit().await,
+            Way::Distant(distant) => distant.quit().await,
+        }
     }
 }
 
-impl RelaySession {
-    async fn transact(
-        &mut self,
-        envelope: &Envelope,
-        body: Bytes,
-    ) -> Result<Attempt, BeforeMessage> {
-        if self.used && !self.usable() {
-            return Err(BeforeMessage);
-        }
-        let again = std::mem::replace(&mut self.used, true);
-        let outgoing = match convert::outgoing(envelope, body) {
-            Ok(outgoing) => outgoing,
-            Err(broken) => return Ok(self.broken_addresses(envelope, &broken)),
-        };
-        self.note(envelope);
-        self.opened.client.begin(outgoing, clock::steady());
-        match self.drive().await {
-            // Closed before the server said anything about it.
-            Progress::Done(outcome) if outcome.untried && again => Err(BeforeMessage),
-            Progress::Done(outcome) => Ok(Attempt {
-                remote: self.opened.remote.clone(),
-                reports_taken_over: outcome.dsn_passed_on,
-                results: convert::results(&outcome),
-            }),
-            // A machine that closes settles the message first, and only then says why it closed.
-            Progress::Ready | Progress::StartTls | Progress::Closed(_) => Err(BeforeMessage),
-        }
-    }
-
-    /// The event that says over which connection a message goes.
-    fn note(&self, envelope: &Envelope) {
-        self.process.note(&Event {
-            remote: Some(&self.opened.remote),
-            tls: Some(&self.security),
-            attempt: Some(u32::from(envelope.head.attempts) + 1),
-            ..Event::new(EventKind::Attempt, envelope.head.trace, clock::now())
-        });
-    }
-
-    fn broken_addresses(&self, envelope: &Envelope, broken: &[usize]) -> Attempt {
-        Attempt {
-            remote: self.opened.remote.clone(),
-            reports_taken_over: false,
-            results: convert::broken(envelope, broken),
-        }
-    }
-
-    async fn drive(&mut self) -> Progress {
-        let Opened { stream, client, .. } = &mut self.opened;
-        drive(stream, client).await
-    }
+/// The event that says over which connection a message goes.
+fn note(process: &Process, envelope: &Envelope, remote: &str, security: &str) {
+    process.note(&Event {
+        remote: Some(remote),
+        tls: Some(security),
+        attempt: Some(u32::from(envelope.head.attempts) + 1),
+        ..Event::new(EventKind::Attempt, envelope.head.trace, clock::now())
+    });
 }

@@ -33,7 +33,7 @@ async fn serve(mut worker: Worker<GroupHost>) {
             file_each(&mut worker, file).await;
         }
         Some(destination) => {
-            let relay = Relay(Rc::clone(&group.host.process));
+            let relay = Relay(group);
             work(&mut worker, &relay, &destination).await;
         }
         None => {}

@@ -10,7 +10,7 @@ fn settings(rest: &str) -> Settings {
 /// Settings in which every role listens.
 const WHOLE: &str = "[dkim]\n[sendmail]\n[imap]\nlisten = [\"127.0.0.1:143\"]\n\
     [imaps]\nlisten = [\"127.0.0.1:993\"]\n[tls]\ncertificate = \"c\"\nkey = \"k\"\n\
-    [metrics]\nlisten = \"127.0.0.1:9100\"\nstore = \"127.0.0.1:9101\"\n";
+    [delivery]\ncourier_processes = 2\n[metrics]\nlisten = \"127.0.0.1:9100\"\nstore = \"127.0.0.1:9101\"\n";
 
 #[test]
 fn every_name_stands_once() {
@@ -32,7 +32,8 @@ fn roles_that_are_waited_for_exist_and_form_no_circle() {
     assert_eq!(
         order,
         [
-            "spool", "signer", "store", "parser", "broker", "gateway", "workers", "worker", "front"
+            "spool", "signer", "store", "parser", "broker", "courier", "gateway", "workers",
+            "worker", "front"
         ]
     );
 }
@@ -103,6 +104,8 @@ fn descriptors_keep_their_names_and_their_order() {
             "spool-b spool-b=spool",
             "signer ",
             "store imap=imap imaps=imaps lmtp=lmtp metrics-store=metrics-store",
+            "courier-1 ",
+            "courier-2 ",
             "gateway sendmail=sendmail smtp=smtp submission=submission submissions=submissions acme=acme \
              metrics=metrics",
         ]

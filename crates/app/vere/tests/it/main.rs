@@ -6,6 +6,7 @@
 //! | variable | what it does |
 //! |---|---|
 //! | `VERE_FULL=1` | the long versions of the kill, fault and bad-input tests (`make soak`) |
+//! | `VERE_COURIERS=1` | number of couriers of every system |
 //! | `VERE_SEED` | the seed of the tests that have one, printed when they fail |
 //! | `VERE_CORPUS` | the mbox with real mail, else `../shared/corpus/mail.mbox.zst` beside the repository |
 
@@ -23,6 +24,7 @@ mod clients;
 mod clock;
 mod commands;
 mod copying;
+mod couriers;
 mod dane;
 mod decoding;
 mod delivery;

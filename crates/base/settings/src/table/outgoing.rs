@@ -68,6 +68,8 @@ sections! {
             "PEM file of further roots for the certificates of next hops and MTA-STS policy hosts.";
         live port: Integer(1, 65_535), Is("25"),
             "The port of next hops found by MX.";
+        fixed courier_processes: Integer(0, 64), Is("0"),
+            "Processes that find next hops, connect to them and send messages: 1 for each core that relaying may use. With 0 the gateway does so beside its queues, on the core that it has.";
         live retry: Spans(SECOND, 30 * DAY), Is("[\"1m\", \"5m\", \"15m\", \"1h\", \"4h\"]"),
             "Waits before the second, third, ... attempt; the last wait repeats. The first wait is short because of greylisting; RFC 5321 section 4.5.4.1 asks for 30 minutes in the long run.";
         live expire: Span(MINUTE, 30 * DAY), Is("\"5d\""),

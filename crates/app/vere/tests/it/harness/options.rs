@@ -32,6 +32,10 @@ impl Default for Options {
             zone: String::new(),
             nodes: BTreeMap::new(),
         };
+        let options = match std::env::var("VERE_COURIERS") {
+            Ok(processes) => options.set("delivery.courier_processes", &processes),
+            Err(_) => options,
+        };
         options
             .set("relay.networks", "[\"127.0.0.0/8\"]")
             .set("auth.plaintext_networks", "[\"127.0.0.0/8\"]")

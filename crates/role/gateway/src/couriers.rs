@@ -1,0 +1,385 @@
+//! Couriers: processes that find next hops, connect to them and send messages. The gateway schedules, and says by
+//! [`vere_handoff::delivery`] which message goes when (`docs/internals/couriers.md`).
+//!
+//! In reading order: `slot` (the answers for a number), `line` (the connection of a courier), `lane` (a number on the connection), and here the choice of a courier.
+
+mod lane;
+mod line;
+mod slot;
+
+use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::rc::Rc;
+
+use bytes::Bytes;
+use tokio::net::UnixListener;
+use tokio::sync::{Notify, watch};
+use vere_delivery::{BeforeMessage, Unroutable};
+use vere_handoff::delivery::{Answer, Extent, Outcome, Outcomes, Request};
+use vere_outbound::{OutboundMetrics, STATUSES};
+use vere_process::accept;
+use vere_queue::{Attempt, Destination, Disposition, Envelope, RecipientResult, SiteName};
+
+use self::lane::Lane;
+use self::line::Line;
+
+/// Couriers that may be lost for one worker: a next hop whose answers end couriers must not end all couriers for ever.
+const LOST_MAX: usize = 3;
+/// The bound of a courier's numbers, in quarters of the fair share.
+const SHARE_QUARTERS: usize = 5;
+
+/// The connected couriers.
+#[derive(Debug)]
+pub(super) struct Couriers {
+    lines: RefCell<Vec<Rc<Line>>>,
+    arrived: Notify,
+    metrics: OutboundMetrics,
+    /// Connections of couriers at once: an old connection may remain when a courier begins anew.
+    lines_max: usize,
+}
+
+impl Couriers {
+    /// No couriers yet, of at most `processes`.
+    pub(super) fn new(processes: u32, metrics: OutboundMetrics) -> Self {
+        let processes = usize::try_from(processes).unwrap_or(usize::MAX);
+        Self {
+            lines: RefCell::default(),
+            arrived: Notify::new(),
+            metrics,
+            lines_max: processes.saturating_mul(2),
+        }
+    }
+
+    /// Takes the connections of couriers until the gateway stops. Connections that are open then stay: attempts under way end.
+    pub(super) async fn serve(self: Rc<Self>, listener: UnixListener, stop: watch::Receiver<bool>) {
+        accept::accept(listener, "couriers", stop, |stream| {
+            let couriers = Rc::clone(&self);
+            async move {
+                if couriers.lines.borrow().len() >= couriers.lines_max {
+                    return;
+                }
+                let line = Rc::new(Line::default());
+                couriers.lines.borrow_mut().push(Rc::clone(&line));
+                couriers.arrived.notify_waiters();
+                tracing::info!("courier connected");
+                let ended = line.serve(stream, &couriers.metrics).await;
+                let mut lines = couriers.lines.borrow_mut();
+                lines.retain(|other| !Rc::ptr_eq(other, &line));
+                drop(lines);
+                let attempts = line.lose();
+                match ended {
+                    Ok(()) => tracing::warn!(attempts, "courier lost"),
+                    Err(error) => tracing::warn!(%error, attempts, "courier lost"),
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Finds the hosts of a destination.
+    pub(super) async fn find(self: &Rc<Self>, way: &Destination) -> Result<Route, Unroutable> {
+        let destination = way.to_string();
+        let (lane, site) = self.find_lane(&destination).await?;
+        Ok(Route {
+            couriers: Rc::clone(self),
+            destination,
+            site,
+            lane: RefCell::new(lane),
+        })
+    }
+
+    async fn find_lane(&self, destination: &str) -> Result<(Rc<Lane>, SiteName), Unroutable> {
+        for _ in 0..LOST_MAX {
+            let lane = Rc::new(Lane::new(self.choose(destination).await));
+            let find = |number| Request::Find {
+                number,
+                destination,
+            };
+            match lane.ask(find).await {
+                Some(Answer::Found { site, .. }) => {
+                    return Ok((lane, SiteName::made_elsewhere(site)));
+                }
+                Some(answer) => return Err(unroutable(answer)),
+                None => {}
+            }
+        }
+        Err(lost())
+    }
+
+    /// Waits for the courier of a destination: always the same courier, whose answers of the DNS are known, unless the courier has much more to do
+    /// than the others.
+    async fn choose(&self, destination: &str) -> Rc<Line> {
+        let mut hasher = DefaultHasher::new();
+        destination.hash(&mut hasher);
+        let hash = usize::try_from(hasher.finish() >> 33).unwrap_or(0);
+        loop {
+            let arrived = self.arrived.notified();
+            if let Some(line) = chosen(&self.lines.borrow(), hash) {
+                return line;
+            }
+            arrived.await;
+        }
+    }
+}
+
+/// Consistent hashing with bounded loads, for a list that seldom changes.
+fn chosen(lines: &[Rc<Line>], hash: usize) -> Option<Rc<Line>> {
+    let lanes: usize = lines.iter().map(|line| line.lanes()).sum();
+    let bound = lanes * SHARE_QUARTERS / (4 * lines.len().max(1)) + 1;
+    let from = hash.checked_rem(lines.len())?;
+    let (before, behind) = lines.split_at(from);
+    let mut in_turn = behind.iter().chain(before);
+    in_turn.find(|line| line.lanes() < bound).map(Rc::clone)
+}
+
+/// The hosts of a destination, which a courier knows.
+#[derive(Debug)]
+pub(super) struct Route {
+    couriers: Rc<Couriers>,
+    destination: String,
+    pub(super) site: SiteName,
+    /// Replaced when its courier is lost.
+    lane: RefCell<Rc<Lane>>,
+}
+
+impl Route {
+    /// Connects to the first host that takes messages; by another courier where the first one is lost.
+    pub(super) async fn open(&self) -> Result<Distant, Unroutable> {
+        for _ in 0..LOST_MAX {
+            let lane = Rc::clone(&self.lane.borrow());
+            if !lane.is_lost() {
+                match lane.ask(|number| Request::Open { number }).await {
+                    Some(Answer::Opened {
+                        remote, security, ..
+                    }) => {
+                        return Ok(Distant {
+                            lane,
+                            remote,
+                            security,
+                            usable: true,
+                        });
+                    }
+                    Some(answer) => return Err(unroutable(answer)),
+                    None => {}
+                }
+            }
+            let (lane, _) = self.couriers.find_lane(&self.destination).await?;
+            self.lane.replace(lane);
+        }
+        Err(lost())
+    }
+}
+
+/// A connection of a courier to a next hop.
+#[derive(Debug)]
+pub(super) struct Distant {
+    lane: Rc<Lane>,
+    /// The host's name and address.
+    pub(super) remote: String,
+    /// How the connection is encrypted and why.
+    pub(super) security: String,
+    usable: bool,
+}
+
+impl Distant {
+    /// Sends one message. `begin` is called before the courier gets the message, and may refuse a message after a long wait.
+    pub(super) async fn send(
+        &mut self,
+        envelope: &Envelope,
+        body: Bytes,
+        begin: impl FnOnce(&Self) -> Result<(), BeforeMessage>,
+    ) -> Result<Attempt, BeforeMessage> {
+        let _room = self.lane.room(body.len()).await;
+        if !self.usable() {
+            return Err(BeforeMessage);
+        }
+        begin(self)?;
+        match self.lane.send(envelope, body).await {
+            Some(Answer::Sent { outcomes, .. }) => {
+                self.usable = outcomes.usable;
+                Ok(self.attempt(outcomes))
+            }
+            Some(Answer::Unsent { usable, .. }) => {
+                self.usable = usable;
+                Err(BeforeMessage)
+            }
+            // The next hop may have the message; the message is tried again, as after any lost connection.
+            _ => {
+                self.usable = false;
+                Ok(lost_attempt(&self.remote, envelope))
+            }
+        }
+    }
+
+    fn attempt(&self, outcomes: Outcomes) -> Attempt {
+        Attempt {
+            remote: self.remote.clone(),
+            reports_taken_over: outcomes.reports_taken_over,
+            results: outcomes.recipients.into_iter().map(result).collect(),
+        }
+    }
+
+    /// Whether the connection takes another message.
+    pub(super) fn usable(&self) -> bool {
+        self.usable && !self.lane.is_closed()
+    }
+
+    /// Waits until the connection takes no message any more.
+    pub(super) async fn closed(&mut self) {
+        self.lane.closed().await;
+        self.usable = false;
+    }
+
+    /// Has the courier say goodbye, and waits until the connection is closed: the connection counts until then.
+    pub(super) async fn quit(&mut self) {
+        self.lane.tell(|number| Request::Quit { number });
+        self.closed().await;
+    }
+}
+
+fn result(outcome: Outcome) -> RecipientResult {
+    RecipientResult {
+        disposition: match outcome.disposition {
+            0 => Disposition::Delivered,
+            2 => Disposition::Failed,
+            _ => Disposition::Deferred,
+        },
+        status: outcome.status,
+        reply: outcome.reply,
+        from_remote: outcome.from_remote,
+    }
+}
+
+fn lost_attempt(remote: &str, envelope: &Envelope) -> Attempt {
+    let result = RecipientResult {
+        disposition: Disposition::Deferred,
+        status: "4.4.2".to_owned(),
+        reply: "courier process lost during the attempt".to_owned(),
+        from_remote: false,
+    };
+    Attempt {
+        remote: remote.to_owned(),
+        reports_taken_over: false,
+        results: vec![result; envelope.mail.recipients.len()],
+    }
+}
+
+fn lost() -> Unroutable {
+    Unroutable::Temporary(format!(
+        "{LOST_MAX} courier processes lost one after another"
+    ))
+}
+
+fn unroutable(answer: Answer) -> Unroutable {
+    match answer {
+        Answer::Unroutable {
+            extent,
+            status,
+            reply,
+            ..
+        } => match (extent, STATUSES.get(usize::from(status))) {
+            (Extent::Ever, Some(status)) => Unroutable::Permanent { status, reply },
+            (Extent::Site, _) => Unroutable::Site(reply),
+            (Extent::Now | Extent::Ever, _) => Unroutable::Temporary(reply),
+        },
+        _ => Unroutable::Temporary("courier process broke the protocol".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vere_queue::{Mail, Notify, Recipient, ScheduleHead};
+    use vere_units::{Timestamp, TraceId};
+
+    use super::*;
+
+    pub(super) fn envelope() -> Envelope {
+        let recipient = |address: &str| Recipient {
+            address: address.to_owned(),
+            notify: Notify::default(),
+            orcpt: None,
+        };
+        Envelope {
+            head: ScheduleHead::new(TraceId::new(7), Timestamp::from_millis(1), 5),
+            mail: Mail {
+                reverse_path: Some("a@example.net".to_owned()),
+                recipients: vec![recipient("b@example.org"), recipient("c@example.org")],
+                ..Mail::default()
+            },
+        }
+    }
+
+    #[test]
+    fn a_lost_courier_defers_each_recipient() {
+        let attempt = lost_attempt("mx", &envelope());
+        assert_eq!(attempt.results.len(), 2);
+        let results = attempt.results.iter();
+        let deferred = |result: &RecipientResult| result.disposition == Disposition::Deferred;
+        assert!(results.clone().all(deferred));
+        assert!(results.clone().all(|result| result.status == "4.4.2"));
+    }
+
+    fn lines(lanes: &[usize]) -> Vec<(Rc<Line>, Vec<Lane>)> {
+        let line = |count: &usize| {
+            let line = Rc::new(Line::default());
+            let lanes = (0..*count).map(|_| Lane::new(Rc::clone(&line))).collect();
+            (line, lanes)
+        };
+        lanes.iter().map(line).collect()
+    }
+
+    fn chosen_of(lanes: &[usize], hash: usize) -> Option<usize> {
+        let held = lines(lanes);
+        let all: Vec<Rc<Line>> = held.iter().map(|(line, _)| Rc::clone(line)).collect();
+        let line = chosen(&all, hash)?;
+        all.iter().position(|other| Rc::ptr_eq(other, &line))
+    }
+
+    #[test]
+    fn a_destination_has_its_courier_until_that_has_too_much() {
+        assert_eq!(chosen_of(&[], 1), None);
+        assert_eq!(chosen_of(&[0, 0], 0), Some(0));
+        assert_eq!(chosen_of(&[0, 0], 3), Some(1));
+        assert_eq!(chosen_of(&[4, 4, 5], 2), Some(2));
+        // More than a quarter above the share of each.
+        assert_eq!(chosen_of(&[10, 0], 0), Some(1));
+        assert_eq!(chosen_of(&[2, 2, 9], 2), Some(0));
+    }
+
+    /// The courier with the least numbers is always below the bound.
+    #[test]
+    fn some_courier_is_always_chosen() {
+        for load in 0..200 {
+            for hash in 0..3 {
+                assert!(chosen_of(&[load, load / 2, load * 3], hash).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn refusals_keep_their_extent_and_status() {
+        let answer = |extent, status| Answer::Unroutable {
+            number: 1,
+            extent,
+            status,
+            reply: "no".to_owned(),
+        };
+        let reply = || "no".to_owned();
+        assert_eq!(
+            unroutable(answer(Extent::Ever, 2)),
+            Unroutable::Permanent {
+                status: "5.4.6",
+                reply: reply()
+            }
+        );
+        assert_eq!(
+            unroutable(answer(Extent::Site, 0)),
+            Unroutable::Site(reply())
+        );
+        // A newer courier may have an unknown status: no message is returned for an unknown status.
+        assert_eq!(
+            unroutable(answer(Extent::Ever, 99)),
+            Unroutable::Temporary(reply())
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! The connection of a courier.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
+use tokio::sync::Semaphore;
+use vere_handoff::delivery::{Answer, answer_length};
+use vere_outbound::OutboundMetrics;
+use vere_process::frames::{self, Outbox};
+use vere_process::wire;
+
+use super::slot::Slot;
+
+/// Octets of messages that a courier may hold, in KiB. A longer message waits until the courier holds no message.
+const ROOM_KIB: u32 = 64 * 1024;
+/// The longest silence of a courier, which beats every two seconds; also the longest time without a read by the courier.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// Octets that are read from a courier at once.
+const READ_OCTETS: usize = 64 * 1024;
+
+/// The connection of a courier.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) outbox: Outbox,
+    slots: RefCell<HashMap<u64, Rc<Slot>>>,
+    next: Cell<u64>,
+    gone: Cell<bool>,
+    room: Arc<Semaphore>,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            outbox: Outbox::default(),
+            slots: RefCell::default(),
+            next: Cell::new(1),
+            gone: Cell::new(false),
+            room: Arc::new(Semaphore::new(ROOM_KIB as usize)),
+        }
+    }
+}
+
+impl Line {
+    /// Serves the connection until the courier is gone or holds still.
+    pub(super) async fn serve(
+        &self,
+        stream: UnixStream,
+        metrics: &OutboundMetrics,
+    ) -> io::Result<()> {
+        let (read, write) = stream.into_split();
+        tokio::select! {
+            ended = self.hear(read, metrics) => ended,
+            ended = self.outbox.write_to(write, SILENCE_MAX) => ended,
+        }
+    }
+
+    async fn hear(&self, read: OwnedReadHalf, metrics: &OutboundMetrics) -> io::Result<()> {
+        let mut from = BufReader::with_capacity(READ_OCTETS, read);
+        loop {
+            let frame = frames::read(&mut from, answer_length);
+            let Some(frame) = wire::within(SILENCE_MAX, frame).await?? else {
+                return Ok(());
+            };
+            let answer = Answer::decode(&frame).map_err(invalid)?;
+            match answer.number() {
+                Some(number) => self.answered(number, answer)?,
+                None => {
+                    if let Answer::Counts(counts) = answer {
+                        metrics.add(&counts);
+                    }
+                }
+            }
+        }
+    }
+
+    fn answered(&self, number: u64, answer: Answer) -> io::Result<()> {
+        // The number may have been forgotten while its answer was on the way.
+        let slot = self.slots.borrow().get(&number).cloned();
+        match slot {
+            Some(slot) if !slot.hear(answer) => Err(invalid("an answer without a request")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives up all numbers, and returns how many had a request under way.
+    pub(super) fn lose(&self) -> usize {
+        self.gone.set(true);
+        let slots = self.slots.take();
+        slots.values().filter(|slot| slot.lose()).count()
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.get()
+    }
+
+    /// A new number and its place.
+    pub(super) fn begin(&self) -> (u64, Rc<Slot>) {
+        let number = self.next.replace(self.next.get().wrapping_add(1));
+        let slot = Rc::<Slot>::default();
+        self.slots.borrow_mut().insert(number, Rc::clone(&slot));
+        (number, slot)
+    }
+
+    pub(super) fn end(&self, number: u64) {
+        self.slots.borrow_mut().remove(&number);
+    }
+
+    /// The numbers in use.
+    pub(super) fn lanes(&self) -> usize {
+        self.slots.borrow().len()
+    }
+
+    /// Waits until the courier may hold a text more. `None` never happens: the semaphore is never closed.
+    pub(super) async fn room(&self, octets: usize) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        let kib = u32::try_from(octets / 1024).unwrap_or(u32::MAX);
+        let kib = kib.saturating_add(1).min(ROOM_KIB);
+        Arc::clone(&self.room).acquire_many_owned(kib).await.ok()
+    }
+}
+
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+#[cfg(test)]
+mod tests;
