@@ -24,13 +24,15 @@ use super::replies::turned_away;
 impl Host {
     /// Takes a bounded number of connections, and passes on the clients of further loops.
     pub(crate) fn accept(&mut self, now: Timestamp) {
+        if self.loops.is_stopping(self.number) {
+            // The first loop may have given connections meanwhile.
+            return self.door.close();
+        }
         if !self.door.has_more() || !self.loops.is_complete() {
             return;
         }
         let (accepted, given) = self.door.take();
-        if self.door.is_short() || self.loops.has_to_evict(self.number) {
-            self.evict();
-        }
+        self.evict();
         for arrival in given {
             // A client that is gone already costs nothing further.
             let _ = self.arrive(arrival, now);
@@ -61,7 +63,8 @@ impl Host {
             given |= 1 << home;
             if let Err(mut arrival) = self.loops.give(home, arrival) {
                 let peer = arrival.address;
-                tracing::warn!(%peer, front_loop = home, "too many connections wait for a loop");
+                // The metrics tell an operator; a line for each would be the client's to order.
+                tracing::debug!(%peer, front_loop = home, "too many connections wait for a loop");
                 self.figures.shed();
                 let line = turned_away(&self.settings.hostname, Reason::ConnectionsInAll);
                 let _ = arrival.stream.write_all(line.as_bytes());
@@ -72,11 +75,16 @@ impl Host {
         woken.for_each(|number| self.loops.wake(number));
     }
 
-    /// Closes a connection of the present loop, or else of another loop.
+    /// Closes a connection if descriptors are short here, or at a loop that has asked. Only a loop that is short asks another.
     fn evict(&mut self) {
+        let is_asked = self.loops.has_to_evict(self.number);
+        if !self.door.is_short() && !is_asked {
+            return;
+        }
         match self.screen.evict() {
             Some(ticket) => self.leave(ticket),
-            None => self.loops.evict_elsewhere(self.number),
+            None if self.door.is_short() => self.loops.evict_elsewhere(self.number),
+            None => {}
         }
     }
 

@@ -194,6 +194,8 @@ impl Host {
         let ended = self.workers.give_up(now);
         self.ended(ended, now);
         self.give_up_balancers(now);
+        // A worker for whom descriptors were short is no event again, and neither is a client.
+        self.workers.accept(self.poll.registry());
         self.door.look();
     }
 
@@ -239,7 +241,7 @@ impl Host {
             WORKERS => self.workers.accept(self.poll.registry()),
             Token(number) if number >= PROXIED.0 => {
                 if let Some(place) = self.proxied.place(token) {
-                    self.read_header(place, now);
+                    self.read_header(place, is_closed, now);
                 }
             }
             Token(number) if number >= LISTENERS => match self.workers.place(token) {
@@ -363,6 +365,7 @@ impl Host {
     /// Ends every session that is not trusted, and takes no further one.
     fn close_all(&mut self) {
         self.door.close();
+        self.proxied.close();
         let now = steady();
         let tickets: Vec<Ticket> = self
             .guests

@@ -213,9 +213,11 @@ impl Loops {
         }
     }
 
-    /// Asks another loop, each in its turn, to close a connection.
+    /// Asks another loop, each in its turn, to close a connection. A loop that was asked and has none to close asks nobody.
     pub(crate) fn evict_elsewhere(&self, number: usize) {
-        let asked = self.evicted.fetch_add(1, Ordering::Relaxed) % self.len().max(1);
+        let others = self.len().saturating_sub(1).max(1);
+        let turn = self.evicted.fetch_add(1, Ordering::Relaxed) % others;
+        let asked = number.saturating_add(turn).saturating_add(1) % self.len().max(1);
         if asked != number
             && let Some(home) = self.homes.get(asked)
         {

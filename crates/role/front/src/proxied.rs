@@ -87,13 +87,15 @@ impl Proxied {
             .unwrap_or(0)
     }
 
-    /// Looks for the header of a connection. The octets behind the header stay unread: they are the client's.
+    /// Looks for the header of a connection, of which nothing more comes if the other end has closed. The octets behind the header stay
+    /// unread: they are the client's.
     ///
     /// # Errors
     /// When the connection does not begin with a header; it is closed.
     pub(crate) fn read(
         &mut self,
         place: usize,
+        is_closed: bool,
         registry: &Registry,
     ) -> io::Result<Option<Arrival>> {
         let Some(held) = self.places.get_mut(place) else {
@@ -103,12 +105,18 @@ impl Proxied {
             return Ok(None);
         };
         let header = match header(&mut waits.stream) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !is_closed => {
                 *held = Some(waits);
                 return Ok(None);
             }
             header => header.map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: {error}", waits.address))
+                let what = match error.kind() {
+                    io::ErrorKind::WouldBlock => {
+                        "expected a PROXY header; found the end".to_owned()
+                    }
+                    _ => error.to_string(),
+                };
+                io::Error::new(error.kind(), format!("{}: {what}", waits.address))
             })?,
         };
         registry.deregister(&mut waits.stream)?;
@@ -124,6 +132,11 @@ impl Proxied {
             address,
             local,
         }))
+    }
+
+    /// Closes all connections.
+    pub(crate) fn close(&mut self) {
+        self.places.clear();
     }
 
     /// Closes the connections whose time is over, and returns their number.
@@ -149,8 +162,9 @@ impl Host {
     }
 
     /// A load balancer has sent something.
-    pub(crate) fn read_header(&mut self, place: usize, now: Timestamp) {
-        match self.proxied.read(place, self.poll.registry()) {
+    pub(crate) fn read_header(&mut self, place: usize, is_closed: bool, now: Timestamp) {
+        let registry = self.poll.registry();
+        match self.proxied.read(place, is_closed, registry) {
             Ok(client) => self.bring(client, now),
             Err(error) => {
                 self.figures.without_header(1);
@@ -229,7 +243,7 @@ mod tests {
         }
 
         fn read(&mut self, place: usize) -> io::Result<Option<Arrival>> {
-            self.proxied.read(place, self.poll.registry())
+            self.proxied.read(place, false, self.poll.registry())
         }
 
         /// Waits for the header as the loop of the front does.
@@ -288,6 +302,18 @@ mod tests {
         drop(bench.connect(UNTIL));
         let error = bench.header(0).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_part_of_a_header_before_the_end_is_none() {
+        let mut bench = Bench::new();
+        let mut balancer = bench.connect(UNTIL);
+        balancer.write_all(&LINE[..9]).unwrap();
+        balancer.shutdown(std::net::Shutdown::Write).unwrap();
+        assert!(bench.read(0).unwrap().is_none());
+        let error = bench.proxied.read(0, true, bench.poll.registry());
+        assert!(error.is_err() && bench.read(0).unwrap().is_none());
+        assert_eq!(balancer.read(&mut [0]).unwrap_or_default(), 0);
     }
 
     #[test]

@@ -158,8 +158,7 @@ impl Workers {
 
     /// Takes the workers that want to be given sessions.
     pub(crate) fn accept(&mut self, registry: &Registry) {
-        let next = |listener: &PacketListener| listener.accept().ok();
-        while let Some(socket) = self.listeners.iter().find_map(next) {
+        while let Some(socket) = self.listeners.iter().find_map(next_worker) {
             let vacant = self.workers.iter().position(Option::is_none);
             let place = vacant.unwrap_or(self.workers.len());
             let token = Token(self.token.0.saturating_add(1).saturating_add(place));
@@ -334,6 +333,11 @@ impl Workers {
                         }
                     }
                 }
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    tracing::error!(place, %error, "a worker breaks the protocol");
+                    self.lost(place, WorkerLoss::Protocol, ended);
+                }
+                // A socket ends with its process.
                 Ok(None) | Err(_) => self.lost(place, WorkerLoss::Dead, ended),
             }
         }
@@ -460,6 +464,17 @@ impl Workers {
         }
         ended
     }
+}
+
+/// A worker that has connected.
+fn next_worker(listener: &PacketListener) -> Option<PacketSocket> {
+    let accepted = listener.accept();
+    if let Err(error) = &accepted
+        && error.kind() != io::ErrorKind::WouldBlock
+    {
+        tracing::warn!(%error, "a worker cannot be taken yet");
+    }
+    accepted.ok()
 }
 
 /// The parts of a packet with the first of the sessions that wait, and their connections. A session that was with a dead worker goes alone: it may
