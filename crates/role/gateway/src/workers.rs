@@ -41,6 +41,8 @@ const READ_OCTETS: usize = 64 * 1024;
 const MESSAGE_OCTETS_MAX: usize = u32::MAX as usize;
 /// How often it is looked whether messages are taken.
 const STATE_INTERVAL: Duration = Duration::from_millis(50);
+/// How long the rest of a frame may take behind its beginning.
+const FRAME_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a worker may leave answers unread.
 const UNREAD_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -157,13 +159,13 @@ impl Worker {
         let opening = Opening::decode(&opening, MESSAGE_OCTETS_MAX)?;
         let mut fields = [0; FIELDS_OCTETS_MAX];
         let fields = fields.get_mut(..opening.fields()).unwrap_or_default();
-        self.from.read_exact(fields).await?;
+        in_time(self.from.read_exact(fields)).await?;
         Ok(Some(opening.frame(fields, MESSAGE_OCTETS_MAX)?))
     }
 
     async fn octets(&mut self, count: usize) -> Result<Vec<u8>, Broken> {
         let mut octets = vec![0; count];
-        self.from.read_exact(&mut octets).await?;
+        in_time(self.from.read_exact(&mut octets)).await?;
         Ok(octets)
     }
 
@@ -265,10 +267,19 @@ async fn join(
     })
 }
 
+/// Waits for the rest of a frame, which takes memory: a worker that holds still amid a frame holds it no longer than [`FRAME_PATIENCE`].
+async fn in_time<T>(read: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::time::timeout(FRAME_PATIENCE, read).await?
+}
+
 /// Reads octets for which there is no room.
 async fn skip(from: &mut BufReader<Reading<UnixStream>>, octets: usize) -> Result<(), Broken> {
     let wanted = u64::try_from(octets).unwrap_or(u64::MAX);
-    let skipped = tokio::io::copy(&mut from.take(wanted), &mut tokio::io::sink()).await?;
+    let skipped = in_time(tokio::io::copy(
+        &mut from.take(wanted),
+        &mut tokio::io::sink(),
+    ))
+    .await?;
     match skipped == wanted {
         true => Ok(()),
         false => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),

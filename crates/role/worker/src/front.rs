@@ -170,8 +170,13 @@ impl Front {
     pub(crate) async fn tell(&self) {
         loop {
             self.changed.notified().await;
-            if self.gathers.get() {
-                tokio::time::sleep(GATHERING).await;
+            let gathered = tokio::time::sleep(GATHERING);
+            tokio::pin!(gathered);
+            while self.gathers.get() {
+                tokio::select! {
+                    () = &mut gathered => break,
+                    () = self.changed.notified() => {}
+                }
             }
             if self.flush().await.is_err() {
                 return;

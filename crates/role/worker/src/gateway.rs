@@ -186,6 +186,8 @@ impl Gateway {
             return Err(Refusal::LocalError);
         }
         let answer = tokio::select! {
+            // An answer that came before the end counts.
+            biased;
             answer = answered => answer.ok(),
             // A message given to a connection that is lost has no answer.
             () = self.gone() => None,
@@ -224,6 +226,12 @@ async fn send(
             next = messages.try_recv().ok();
         }
         if to.write_all(&octets).await.is_err() {
+            return;
+        }
+        // Messages without end do not keep a part waiting for ever.
+        if let Ok(Frame { head, body }) = parts.try_recv()
+            && (to.write_all(&head).await.is_err() || to.write_all(&body).await.is_err())
+        {
             return;
         }
     }
