@@ -1,6 +1,6 @@
 //! Mail systems started for a measurement: ours, and its peers.
 //!
-//! Each system runs from a directory of its own with its own ports, relays all mail to one next hop, and leaves
+//! Each system runs from a separate directory with its own ports, relays all mail to one next hop, and leaves
 //! nothing behind: an installed system of the same kind is neither read nor touched.
 
 pub(crate) mod mx;

@@ -26,7 +26,7 @@ const READ_OCTETS: usize = 8 * 1024;
 /// How often the end of the relay is looked for.
 const TICK: Duration = Duration::from_millis(20);
 
-/// A relay in a thread of its own, which ends with the value.
+/// A relay in a separate thread, which ends with the value.
 #[derive(Debug)]
 pub(super) struct Distance {
     address: SocketAddr,

@@ -70,7 +70,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Messages a second that a saturated system delivers, each with a connection of its own.
+/// Messages a second that a saturated system delivers, each with a separate connection.
 fn capacity(
     plan: &Plan,
     target: &Target,

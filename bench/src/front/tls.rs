@@ -23,7 +23,7 @@ pub(super) struct Certificate {
 /// What the clients of a load have in common.
 #[derive(Debug, Clone)]
 pub(super) struct Tls {
-    /// A client keeps a few tickets of a server: each place has a client of its own.
+    /// A client keeps a few tickets of a server: each place has a separate client.
     configs: Vec<Arc<ClientConfig>>,
     name: ServerName<'static>,
 }

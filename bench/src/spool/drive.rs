@@ -155,7 +155,7 @@ impl Lane {
                     }
                     Ok(count) => {
                         link.fill += count;
-                        // Later input causes an event of its own.
+                        // Later input causes a separate event.
                         link.readable = count == room;
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => link.readable = false,

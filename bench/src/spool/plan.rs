@@ -133,7 +133,7 @@ impl Plan {
 pub(super) enum Placement {
     /// Client and servers on a common core.
     OneCore,
-    /// The client on a core of its own, servers on all other cores.
+    /// The client on a separate core, servers on all other cores.
     Apart,
 }
 

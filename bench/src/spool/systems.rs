@@ -36,7 +36,7 @@ pub(super) const REDIS_SET: &str = "redis set/del";
 pub(super) const REDIS_LIST: &str = "redis list";
 pub(super) const WRITER: &str = "group-commit writer";
 
-/// A server in a process of its own, ended when dropped.
+/// A server in a separate process, ended when dropped.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) address: SocketAddr,
@@ -54,7 +54,7 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    /// Starts the floor in a process of its own, like every system of the comparison: the switch between processes is
+    /// Starts the floor in a separate process, like every system of the comparison: the switch between processes is
     /// a cost as well. In tests, whose program could not be started again, the floor is a permanent thread.
     pub(super) fn start(setting: &Setting<'_>) -> Result<Self, BenchError> {
         if let Some(own) = setting.own {

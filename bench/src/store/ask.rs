@@ -4,7 +4,7 @@
 //! search that reads every message, so that the kernel has the files. Then every system answers every question, and
 //! answers again in further rounds, the questions of least time first, until the time of the system is spent: ours,
 //! with answers in milliseconds, in every round; a system that reads all mail for an answer perhaps once. The time of
-//! the first answer has a row of its own where the system may remember the result.
+//! the first answer has a separate row where the system may remember the result.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

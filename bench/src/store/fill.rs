@@ -2,7 +2,7 @@
 //!
 //! Several connections add messages, many by one command where the server has MULTIAPPEND, else many
 //! commands in a row before the first answer. A system that is not worth waiting for gets files. The
-//! order within the mailbox is the system's; each message has a date of its own to be known by.
+//! order within the mailbox is the system's; each message has a separate date to be known by.
 
 use std::fs::{self, File};
 use std::io;

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::systems::{READER, System, SystemName, address_of};
 use crate::peer::PeerError;
 
-/// A mail store that runs in a directory of its own until the value is dropped. The password is `secret`.
+/// A mail store that runs in a separate directory until the value is dropped. The password is `secret`.
 #[derive(Debug)]
 pub struct MailPeer(System);
 

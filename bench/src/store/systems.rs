@@ -1,6 +1,6 @@
 //! The measured mail stores: ours, and Dovecot, Cyrus and Courier with their formats.
 //!
-//! Each system runs from a directory of its own with its own ports and keeps its mail there; an installed system of
+//! Each system runs from a separate directory with its own ports and keeps its mail there; an installed system of
 //! the same kind is neither read nor touched. All systems but Courier sync acknowledged messages.
 
 mod courier;
@@ -266,7 +266,7 @@ impl System {
         log.map(|log| room::ahead(&log)).transpose()
     }
 
-    /// Octets of the text index, if the index has a directory of its own.
+    /// Octets of the text index, if the index has a separate directory.
     pub(crate) fn index_disk(&self) -> io::Result<Option<u64>> {
         let folder = self.prepared.search.as_ref();
         folder

@@ -24,7 +24,7 @@ use crate::watching::{Control, Log, Metrics};
 pub struct Settings {
     /// The name this system greets and signs with: a fully qualified domain name, lower case.
     pub hostname: String,
-    /// The directory of all data without a path of their own.
+    /// The directory of all data without a separate path.
     pub data: PathBuf,
     /// The user to become when started as root.
     pub user: Option<String>,

@@ -5,7 +5,7 @@ use vere_units::ByteSize;
 /// The quotas of accounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quota {
-    /// The quota of accounts without a quota of their own.
+    /// The quota of accounts without a separate quota.
     pub default: AccountQuota,
     /// Single accounts, in the order of the file; the last one of a name holds.
     pub accounts: Vec<(String, AccountQuota)>,

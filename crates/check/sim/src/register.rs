@@ -1,5 +1,5 @@
 //! The register of a group: the membership record and the delivery lease, each replaced by compare-and-set, reached
-//! over a network of its own. Requests fail, take long, and may be carried out without an answer, also much later.
+//! over a separate network. Requests fail, take long, and may be carried out without an answer, also much later.
 
 use std::collections::BTreeMap;
 

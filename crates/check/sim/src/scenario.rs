@@ -178,7 +178,7 @@ fn node(random: &mut Random, tight: bool) -> NodeConfig {
     config
 }
 
-/// Each node on a machine of its own, all nodes on one machine, or a mixture.
+/// Each node on a separate machine, all nodes on one machine, or a mixture.
 fn machines(random: &mut Random, nodes: usize) -> Vec<usize> {
     let kind = random.below(3);
     let machine = |index| match kind {

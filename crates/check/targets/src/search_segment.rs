@@ -11,7 +11,7 @@ use crate::disk::{Disk, DiskFile};
 /// Octets of the head, and where it says how many octets of data there are.
 const HEAD: usize = 772;
 const DATA_AT: usize = 40;
-/// Octets with a checksum of their own.
+/// Octets with a separate checksum.
 const BLOCK: usize = 16 * 1024;
 /// A change of a segment: a place of three octets and the new octet.
 const CHANGE: usize = 4;

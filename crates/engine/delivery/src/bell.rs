@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
     rings: Cell<usize>,
-    /// The tasks that wait, each under a number of its own.
+    /// The tasks that wait, each under a separate number.
     waiting: RefCell<BTreeMap<u64, Waker>>,
     next: Cell<u64>,
 }

@@ -6,7 +6,7 @@
 //!
 //! The sequences are `async` functions over ports ([`Spool`], [`Author`], [`Courier`], [`Host`]). No function reads a
 //! clock, a socket or a file, and nothing here depends on an executor: the gateway runs the functions on tokio, the
-//! simulator (`vere-sim`) on a scheduler of its own that picks the next step by a seed and kills the gateway at any
+//! simulator (`vere-sim`) on a separate scheduler that picks the next step by a seed and kills the gateway at any
 //! await.
 //!
 //! Reading order: [`host`] (the ports), [`group`] (the state), [`storing`](Group::store) (new records),

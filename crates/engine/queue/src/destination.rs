@@ -22,7 +22,7 @@ pub enum Place {
 
 /// The place that one queue delivers to, and the encryption that the senders of its messages wish for.
 ///
-/// Messages with a wish have a queue of their own, since the hosts of a place may take all other mail and not these.
+/// Messages with a wish have a separate queue, since the hosts of a place may take all other mail and not these.
 /// The text form names the queue in the spool and in `vere queue list`, and is parsed back after a restart:
 ///
 /// ```text

@@ -41,7 +41,7 @@ impl Partition {
         of_mark(&self.secret.client(network), self.parts) as usize
     }
 
-    /// All parts, in the order of their numbers.
+    /// All parts, by number.
     pub fn parts(&self) -> impl Iterator<Item = Part> + use<> {
         let parts = self.parts;
         (0..parts.get()).map(move |number| Part { number, parts })
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Neighbouring networks, as a spammer rents them, spread as random ones do: each part within five standard deviations of its
+    /// Neighbouring networks, as spammers rent, spread as random networks do: each part within five standard deviations of its
     /// share.
     #[test]
     fn networks_spread_evenly() {

@@ -20,7 +20,7 @@ const START: u64 = 1_800_000_000_000;
 
 const SECRET: [u8; 32] = [42; 32];
 
-/// An engine with a clock of its own.
+/// An engine with a separate clock.
 struct Bench {
     screen: Screen,
     now: Timestamp,

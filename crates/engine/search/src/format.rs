@@ -29,7 +29,7 @@ pub(crate) const SECTIONS: usize = SUMMARIES + 2;
 pub(crate) const FIXED: usize = 48;
 /// Octets of the head.
 pub(crate) const HEAD: usize = FIXED + SECTIONS * 16 + 4;
-/// Octets with a checksum of their own.
+/// Octets with a separate checksum.
 pub(crate) const BLOCK: usize = 16 * 1024;
 /// Octet between runs; occurs in no text.
 pub(crate) const MARK: u8 = 0xFF;

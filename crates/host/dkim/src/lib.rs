@@ -2,7 +2,7 @@
 //!
 //! A signature is made in two halves. [`draft`] needs the message and no key: it hashes the body,
 //! canonicalizes the header, and gives the octets to be signed. [`PrivateKey::sign`] needs those octets and
-//! the key, and never sees a message. So the keys can live in a process of their own, out of reach for an
+//! the key, and never sees a message. So the keys can live in a separate process, out of reach for an
 //! attacker who breaks into the process with network connections.
 //!
 //! Reading order: [`key`] (a key, its times, its file, its record in the DNS), [`store`] (the directory of

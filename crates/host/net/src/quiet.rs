@@ -1,8 +1,8 @@
-//! Sockets between processes of this machine, whose owner is woken by octets to read and by nothing else.
+//! Sockets between processes of this machine, which wake the owner for octets to read alone.
 //!
 //! The kernel reports room in a Unix socket whenever the other end has read, also where room was never short (`unix_write_space`
 //! in net/unix/af_unix.c). A runtime that waits for both directions, as tokio's `UnixStream` does, is woken for each answer
-//! that the other end takes: one change of process for nothing. Here a socket waits for room only after a write that found none.
+//! that the other end takes: a change of process in vain. A socket here waits for room only after a write without room.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 
-/// Both directions of a socket that does not block, before a runtime has them.
+/// Both directions of a non-blocking socket, before a runtime has the socket.
 #[derive(Debug)]
 pub struct Halves<S> {
     read: S,
@@ -35,7 +35,7 @@ impl<S: AsFd + From<OwnedFd>> Halves<S> {
 }
 
 impl<S: AsFd + AsRawFd> Halves<S> {
-    /// Has the runtime of this thread watch the socket.
+    /// Has the present runtime watch the socket.
     ///
     /// # Errors
     /// When the runtime cannot.
@@ -60,7 +60,7 @@ pub fn split(
 pub struct Reading<S: AsRawFd>(AsyncFd<S>);
 
 impl<S: AsRawFd> Reading<S> {
-    /// Waits until an operation has something to read. A caller that stops waiting has lost nothing.
+    /// Waits until an operation has octets to read. A cancelled wait loses no octet.
     ///
     /// # Errors
     /// Those of the operation, but [`io::ErrorKind::WouldBlock`].
@@ -103,7 +103,7 @@ impl AsyncRead for Reading<UnixStream> {
 pub struct Writing<S>(S);
 
 impl<S: AsFd> Writing<S> {
-    /// Carries out an operation, and waits for room if it finds none.
+    /// Carries out an operation, and waits where the socket has no room.
     ///
     /// # Errors
     /// Those of the operation, but [`io::ErrorKind::WouldBlock`].
@@ -176,7 +176,7 @@ mod tests {
         let mut read = [0; 4];
         from.read_exact(&mut read).await.unwrap();
         assert_eq!(&read, b"onet");
-        // What was left behind a full buffer is read without another notice, and so is what comes later.
+        // Octets behind a full buffer are read without a further notice, and so are later octets.
         from.read_exact(&mut read[..2]).await.unwrap();
         assert_eq!(&read[..2], b"wo");
         let later = tokio::spawn(async move {

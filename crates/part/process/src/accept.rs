@@ -44,7 +44,7 @@ impl Listener for UnixListener {
     }
 }
 
-/// Serves every connection of `listener` in a task of its own until `stop` becomes true.
+/// Serves every connection of `listener` in a separate task until `stop` becomes true.
 pub async fn accept<L: Listener, F: Future<Output = ()> + 'static>(
     listener: L,
     service: &'static str,

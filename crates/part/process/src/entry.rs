@@ -43,7 +43,7 @@ pub fn notify_ready() {
 }
 
 /// Tells the supervisor that this role is alive. To be called from the loop that does the work, not
-/// from a thread of its own: a heartbeat beside a stuck loop would be a lie.
+/// from a separate thread: a heartbeat beside a stuck loop would be a lie.
 ///
 /// Never waits: a supervisor that stands still must not stop its roles, and when its socket is full of
 /// heartbeats, one more would say nothing new.

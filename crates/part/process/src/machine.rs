@@ -22,7 +22,7 @@ pub enum Step<Q> {
     Close,
 }
 
-/// The server's side of one session of a protocol, without a socket or a clock of its own.
+/// The server's side of one session of a protocol, without a socket or a separate clock.
 pub trait Machine: Receiver {
     /// A question to the host. At most one is open at a time.
     type Question;

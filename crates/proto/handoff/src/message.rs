@@ -1,7 +1,7 @@
 //! Frames between a worker and the gateway, over a stream socket.
 //!
 //! The worker gives the gateway messages and hears of each whether it is stored. The text of a long message goes ahead in parts, which the gateway
-//! keeps in a file of its own, so that neither process has all of the text in memory while the client sends. The gateway says beside that whether it
+//! keeps in a separate file, so that neither process has all of the text in memory while the client sends. The gateway says beside that whether it
 //! takes messages at all.
 //!
 //! ```text

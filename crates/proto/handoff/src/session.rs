@@ -1,8 +1,8 @@
 //! Packets between the front and a worker, over a SOCK_SEQPACKET socket (unix(7)): one packet per read and write.
 //!
-//! The front gives a worker sessions, several in a packet, with the descriptors of their connections beside the packet, in the order of the
-//! sessions (SCM_RIGHTS). The worker says which layers of its sandbox hold, which sessions it has begun, which have ended and how many
-//! recipients it has refused in each, many at once, and in the end that it takes no more.
+//! The front gives a worker sessions, several in a packet, with the descriptors of the connections beside the packet, in the order of the
+//! sessions (SCM_RIGHTS). The worker reports the layers of the sandbox; begun sessions, and ended sessions with the number of refused
+//! recipients, many at once; and the end of its service.
 //!
 //! ```text
 //! 0   u8   version = 1

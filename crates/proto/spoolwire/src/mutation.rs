@@ -22,7 +22,7 @@ use crate::types::{META_MAX, NAME_MAX, QUEUES_MAX, QueueLimits};
 /// Octets of the common beginning of PUT, DELETE, REPLACE and MOVE.
 pub const TARGET_LEN: usize = 16;
 
-/// A change of a record, in a frame of its own or inside a BATCH.
+/// A change of a record, in a separate frame or inside a BATCH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'a> {
     /// Appends a record.
@@ -265,7 +265,7 @@ fn read_change(op: Op, flag: bool, payload: &[u8]) -> Option<Change<'_>> {
 ///
 /// ```text
 /// 16  count u32 | 0 u32
-/// 24  count x { len u32 | op u8 | flags u8 | 0 u16 | as in a frame of its own }
+/// 24  count x { len u32 | op u8 | flags u8 | 0 u16 | as in a separate frame }
 /// ```
 /// `len` counts the item with its eight octets before the rest.
 #[derive(Debug, Clone, Copy)]

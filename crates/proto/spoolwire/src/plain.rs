@@ -12,7 +12,7 @@ use vere_checksum::crc32c;
 const PUT: u32 = Op::Put as u32;
 const DELETE: u32 = Op::Delete as u32;
 
-/// A PUT or DELETE in a frame of its own.
+/// A PUT or DELETE in a separate frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plain {
     /// The queue.

@@ -63,7 +63,7 @@ impl Host {
             given |= 1 << home;
             if let Err(mut arrival) = self.loops.give(home, arrival) {
                 let peer = arrival.address;
-                // The metrics tell an operator; a line for each would be the client's to order.
+                // The metrics tell an operator; clients could order a line each.
                 tracing::debug!(%peer, front_loop = home, "too many connections wait for a loop");
                 self.figures.shed();
                 let line = turned_away(&self.settings.hostname, Reason::ConnectionsInAll);
@@ -73,6 +73,34 @@ impl Host {
         // One call for all connections of a turn.
         let woken = (0..self.loops.len()).filter(|number| (given >> number) & 1 == 1);
         woken.for_each(|number| self.loops.wake(number));
+    }
+
+    /// The connection of a load balancer waits for its header.
+    pub(crate) fn wait_for_header(&mut self, stream: TcpStream, from: SocketAddr, now: Timestamp) {
+        let until = now + self.settings.limits.command_timeout.duration();
+        let registry = self.poll.registry();
+        if let Err(error) = self.proxied.wait(stream, from, until, registry) {
+            tracing::warn!(%error, peer = %from, "a load balancer cannot be heard");
+        }
+    }
+
+    /// A load balancer has sent something.
+    pub(crate) fn read_header(&mut self, place: usize, is_closed: bool, now: Timestamp) {
+        let registry = self.poll.registry();
+        match self.proxied.read(place, is_closed, registry) {
+            Ok(client) => self.bring(client, now),
+            Err(error) => {
+                self.figures.without_header(1);
+                tracing::info!(%error, "no PROXY header came from a network of proxy.networks");
+            }
+        }
+    }
+
+    /// Closes the connections of load balancers that have sent no header in time.
+    pub(crate) fn give_up_balancers(&mut self, now: Timestamp) {
+        let late = self.proxied.give_up(now);
+        self.figures
+            .without_header(late.try_into().unwrap_or(u64::MAX));
     }
 
     /// Closes a connection if descriptors are short here, or at a loop that has asked. Only a loop that is short asks another.

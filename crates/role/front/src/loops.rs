@@ -213,7 +213,7 @@ impl Loops {
         }
     }
 
-    /// Asks another loop, each in its turn, to close a connection. A loop that was asked and has none to close asks nobody.
+    /// Asks another loop, each in its turn, to close a connection. A loop that was asked asks no further loop.
     pub(crate) fn evict_elsewhere(&self, number: usize) {
         let others = self.len().saturating_sub(1).max(1);
         let turn = self.evicted.fetch_add(1, Ordering::Relaxed) % others;

@@ -103,7 +103,7 @@ impl Figures {
         }
     }
 
-    /// Serves the endpoint on these sockets, in a thread of its own: the loop of the front has no runtime.
+    /// Serves the endpoint on these sockets, in a separate thread: the loop of the front has no runtime.
     ///
     /// # Errors
     /// When a socket cannot be used, or the system gives no thread.

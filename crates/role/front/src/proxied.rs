@@ -8,7 +8,6 @@ use mio::{Interest, Registry, Token};
 use vere_smtp::proxy::{HEADER_LENGTH_MAX, Header, decode};
 use vere_units::Timestamp;
 
-use super::host::Host;
 use super::loops::Arrival;
 
 /// Connections that may wait for their header; a further one takes the place of the oldest.
@@ -151,38 +150,8 @@ impl Proxied {
     }
 }
 
-impl Host {
-    /// The connection of a load balancer waits for its header.
-    pub(crate) fn wait_for_header(&mut self, stream: TcpStream, from: SocketAddr, now: Timestamp) {
-        let until = now + self.settings.limits.command_timeout.duration();
-        let registry = self.poll.registry();
-        if let Err(error) = self.proxied.wait(stream, from, until, registry) {
-            tracing::warn!(%error, peer = %from, "a load balancer cannot be heard");
-        }
-    }
-
-    /// A load balancer has sent something.
-    pub(crate) fn read_header(&mut self, place: usize, is_closed: bool, now: Timestamp) {
-        let registry = self.poll.registry();
-        match self.proxied.read(place, is_closed, registry) {
-            Ok(client) => self.bring(client, now),
-            Err(error) => {
-                self.figures.without_header(1);
-                tracing::info!(%error, "no PROXY header came from a network of proxy.networks");
-            }
-        }
-    }
-
-    /// Closes the connections of load balancers that have sent no header in time.
-    pub(crate) fn give_up_balancers(&mut self, now: Timestamp) {
-        let late = self.proxied.give_up(now);
-        self.figures
-            .without_header(late.try_into().unwrap_or(u64::MAX));
-    }
-}
-
-/// Takes the header; `WouldBlock` while a part of it is missing. A header that comes in parts is looked at from its beginning each
-/// time, so that nothing is kept of it.
+/// Takes the header; `WouldBlock` while a part of it is missing. A header in parts is parsed from the beginning each
+/// time, so that no part is kept.
 fn header(stream: &mut TcpStream) -> io::Result<Header> {
     let mut octets = [0; HEADER_LENGTH_MAX];
     let seen = stream.peek(&mut octets)?;

@@ -258,7 +258,7 @@ impl Workers {
 
     /// Gives the sessions that wait to workers with room, at the end of a turn: the sessions of a turn share packets.
     pub(crate) fn house(&mut self) {
-        // Workers in turn that took nothing.
+        // Consecutive workers without room.
         let mut passed = 0;
         while !self.homeless.is_empty() && passed < self.workers.len() {
             let place = self.next % self.workers.len();
@@ -270,8 +270,8 @@ impl Workers {
         }
     }
 
-    /// Sends a worker a packet of the sessions that wait, and returns their number. A worker whose socket is full or broken takes
-    /// none; its end comes as an event.
+    /// Sends a worker a packet of the sessions that wait, and returns their number. A worker with a full or broken socket takes
+    /// no session; the worker's end comes as an event.
     fn send(&mut self, place: usize) -> usize {
         let Some(worker) = self.workers.get_mut(place).and_then(Option::as_mut) else {
             return 0;
@@ -477,8 +477,8 @@ fn next_worker(listener: &PacketListener) -> Option<PacketSocket> {
     accepted.ok()
 }
 
-/// The parts of a packet with the first of the sessions that wait, and their connections. A session that was with a dead worker goes alone: it may
-/// be the reason.
+/// The parts of a packet with the first of the sessions that wait, and their connections. A session of a dead worker goes alone, as the
+/// possible reason.
 fn packet(waits: &VecDeque<Homeless>, room: usize) -> (Vec<IoSlice<'_>>, Vec<BorrowedFd<'_>>) {
     let mut parts = vec![IoSlice::new(&SESSIONS)];
     let mut links = Vec::new();
@@ -563,7 +563,7 @@ mod tests {
             client
         }
 
-        /// Gives a session away in a turn of its own.
+        /// Gives a session away in a separate turn.
         fn give(&mut self, number: u64) -> StdTcpStream {
             let client = self.give_later(number);
             self.workers.house();

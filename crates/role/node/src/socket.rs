@@ -98,7 +98,7 @@ impl Socket {
     }
 
     /// Whether nothing is left to read after `count` octets came where there was room for `room`:
-    /// what comes next makes an event of its own.
+    /// what comes next makes a separate event.
     pub(super) fn is_drained(&self, count: usize, room: usize) -> bool {
         // Plaintext may be left of what the socket gave.
         self.tls.is_none() && !self.ended && count < room

@@ -103,7 +103,7 @@ async fn watch(secrets: &Secrets, config: &Path, level: &Level) -> io::Result<()
     }
 }
 
-/// Serves each connection on a thread of its own: a signature occupies a processor.
+/// Serves each connection on a separate thread: a signature occupies a processor.
 fn accept(listener: &UnixListener, secrets: &Arc<Secrets>) {
     let open = Arc::new(AtomicUsize::new(0));
     loop {

@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a client waits for its turn, such as for the end of the previous session.
 const TURN_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Searches explained at once: each search runs to its end, on a thread of its own.
+/// Searches explained at once: each search runs to its end, on a separate thread.
 const EXPLAINED_AT_ONCE: usize = 2;
 
 /// Why a request of an administrator is refused.

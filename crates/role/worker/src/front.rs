@@ -18,7 +18,7 @@ use vere_smtp::server::{Handover, Peer};
 
 use super::error::WorkerError;
 
-/// How long the end of a session may wait for others, and for the next sessions, where others are open: the front hears of all by one packet.
+/// How long the end of a session may wait for further ends and for the next sessions, while sessions are open: the front hears of all by one packet.
 const GATHERING: Duration = Duration::from_millis(5);
 
 /// A session that the front hands over.
@@ -73,11 +73,11 @@ pub(crate) struct Front {
     from: Reading<PacketSocket>,
     to: Mutex<Writing<PacketSocket>>,
     packet: RefCell<Vec<u8>>,
-    /// Sessions whose end the front has to hear of.
+    /// Ended sessions, for the front to hear of.
     ended: RefCell<Vec<Done>>,
     /// A session has ended.
     changed: Notify,
-    /// Others go on, so that more will be told soon.
+    /// Sessions go on, so that more ends will be told soon.
     gathers: Cell<bool>,
 }
 
@@ -119,7 +119,7 @@ impl Front {
         Ok(Some(sessions.collect()))
     }
 
-    /// A session, unless it cannot be gone on with: the others of its packet are no worse for that.
+    /// A session, unless the state is unusable; the rest of the packet is served.
     fn session(&self, task: &Task<'_>, connection: OwnedFd) -> Option<Session> {
         let opened = match task.state {
             [] => Ok(None),
@@ -147,8 +147,8 @@ impl Front {
         })
     }
 
-    /// Records the end of a session, with the number of recipients refused here. The front hears of the end of the last one at once: nobody
-    /// may come in its place before.
+    /// Records the end of a session, with the number of recipients refused here. The end of the last session reaches the front at
+    /// once: the place is free.
     pub(crate) fn done(&self, number: u64, refused: u32, is_last: bool) {
         self.gathers.set(!is_last);
         let mut ended = self.ended.borrow_mut();
@@ -156,8 +156,8 @@ impl Front {
         self.changed.notify_one();
     }
 
-    /// Tells the front of sessions that begin, before any of them writes to its client: the front would give them to another
-    /// worker if this one died. The sessions that have ended are told as well.
+    /// Tells the front of beginning sessions before the first write to a client: after the death of a worker, the front gives unbegun
+    /// sessions away. Ended sessions are told as well.
     ///
     /// # Errors
     /// When the front is gone.

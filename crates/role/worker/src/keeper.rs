@@ -45,7 +45,7 @@ type Running = Arc<Mutex<Vec<Listed>>>;
 #[derive(Debug)]
 struct Listed {
     number: u32,
-    /// The worker hears signals. Before that SIGHUP would end it.
+    /// The worker hears signals; before, SIGHUP would end the process.
     is_ready: bool,
     /// The settings have changed while the worker started.
     is_outdated: bool,
@@ -112,7 +112,7 @@ impl Listed {
     }
 }
 
-/// Tells the workers that the settings have changed; those that start hear of it later.
+/// Tells the workers of changed settings; starting workers hear later.
 fn outdated(running: &Running) {
     for worker in locked(running).iter_mut() {
         match worker.is_ready {

@@ -24,7 +24,7 @@ pub(crate) struct Links {
     broker: UnixStream,
 }
 
-/// The connections in the hands of the worker, parted: a worker cannot do that behind its sandbox.
+/// The connections in the hands of the worker, parted before the sandbox forbids dup(2).
 #[derive(Debug)]
 pub(crate) struct Ends {
     /// Sessions come from here, and notices go back.

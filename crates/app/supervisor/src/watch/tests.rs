@@ -91,7 +91,7 @@ fn helper(name: &'static str, folder: &Path) -> Role {
     }
 }
 
-/// Not a test of its own: what a child process of the other tests does.
+/// Not a separate test: what a child process of the other tests does.
 #[test]
 fn played_role() {
     let Ok(part) = std::env::var(HELPER) else {
@@ -138,7 +138,7 @@ fn played_supervisor() {
     assert_success(watch.run());
 }
 
-/// A supervisor in a thread of its own.
+/// A supervisor in a separate thread.
 struct Running {
     reports: Sender<Event>,
     thread: Option<thread::JoinHandle<Result<ExitCode, SupervisorError>>>,
@@ -317,7 +317,7 @@ fn a_killed_supervisor_leaves_no_role_behind() {
     panic!("{} outlived its supervisor", role.display());
 }
 
-/// It once died of SIGTERM without stopping anything, since a thread of its own took the signal.
+/// It once died of SIGTERM without stopping anything, since a separate thread took the signal.
 #[test]
 fn a_real_signal_stops_everything_cleanly() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {

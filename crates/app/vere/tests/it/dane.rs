@@ -24,7 +24,7 @@ impl Hosts {
         }
     }
 
-    /// Starts the next hop of a domain at an address of its own.
+    /// Starts the next hop of a domain at a separate address.
     fn start(&mut self, domain: &'static str, manners: Manners) -> String {
         let ip = format!("127.0.1.{}", self.running.len() + 1);
         let mx = Mx::start_on(&format!("{ip}:{}", self.port), manners);

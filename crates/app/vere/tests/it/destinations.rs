@@ -78,7 +78,7 @@ fn empty_queues_make_room_when_there_is_none() {
     assert!(!kept.is_empty() && kept.len() <= 20, "{kept:?}");
 }
 
-/// No new destination waits for a sync of its own, nor for idle connections: the idle connections alone would take
+/// No new destination waits for a separate sync, nor for idle connections: the idle connections alone would take
 /// ten minutes here.
 #[test]
 fn mail_for_very_many_new_destinations_leaves_at_once() {

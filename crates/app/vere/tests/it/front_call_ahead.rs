@@ -23,7 +23,7 @@ fn begun(system: &System) -> Session {
     session
 }
 
-/// The reply to a recipient, in a connection of its own.
+/// The reply to a recipient, in a separate connection.
 fn reply_to(system: &System, recipient: &str) -> String {
     let mut session = begun(system);
     session.send(format!("RCPT TO:<{recipient}>\r\n").as_bytes());

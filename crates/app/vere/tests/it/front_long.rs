@@ -226,7 +226,7 @@ impl Worker {
     }
 
     fn part(&mut self, number: u64, place: u64, octets: usize) {
-        // Each message has a client of its own: the bound of one client is not meant.
+        // Each message has a separate client: the bound of one client is not meant.
         let client = (u128::from(number) << 80).to_be_bytes();
         self.say(
             2,

@@ -1,6 +1,6 @@
 //! The daemon from outside: `vere serve` on free loopback ports, real clients, real next hops.
 //!
-//! Every test has a system of its own in a temporary directory and waits for events, never for a time. A test that
+//! Every test has a separate system in a temporary directory and waits for events, never for a time. A test that
 //! lacks a program or a right prints `skipped:` with the reason and passes.
 //!
 //! | variable | what it does |

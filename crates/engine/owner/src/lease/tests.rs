@@ -297,7 +297,7 @@ enum Role {
     Holding(LeaseHolder, LeaseWatcher),
 }
 
-/// An owner with a clock of its own.
+/// An owner with a separate clock.
 struct Owner {
     role: Role,
     life: u64,

@@ -273,7 +273,7 @@ fn parts(number: u32) -> impl Iterator<Item = Part> {
     Partition::new(SECRET_OCTETS, NonZeroU32::new(number).unwrap()).parts()
 }
 
-/// Lists of any number of engines are divided among any other number, and nothing is lost or comes twice.
+/// Lists of any number of engines are divided among any number of engines, without loss or repetition.
 #[test]
 fn lists_are_divided_anew() {
     let mut table = Table::new();

@@ -19,7 +19,7 @@ const COPIES: u64 = 6;
 /// The node's memory: budget for segments, and free segments.
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// Length of a segment, in octets. A longer frame gets a segment of its own length.
+    /// Length of a segment, in octets. A longer frame gets a separate segment length.
     pub(super) segment_len: usize,
     free: Vec<Vec<u8>>,
     /// The last free segment was taken. Reset when a segment is returned or compaction has

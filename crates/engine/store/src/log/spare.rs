@@ -112,7 +112,7 @@ impl<S: Storage> Log<S> {
         let admitted = self.reserve_freely(octets);
         if matches!(admitted, Err(StoreError::DiskFull)) && self.spare.octets > 0 {
             // The next message would try to create a whole segment as well; the host reports when space returns. A
-            // message that needs a segment of its own proves nothing about smaller messages.
+            // message that needs a separate segment proves nothing about smaller messages.
             self.spare.refuses = octets <= self.segment_size;
         }
         admitted

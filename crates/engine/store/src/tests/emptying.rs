@@ -81,7 +81,7 @@ fn the_end_of_an_account_changes_its_list_a_few_times() {
         sync(&mut bench.store);
         steps += 1;
     }
-    // Each is emptied by a change of its own.
+    // Each is emptied by a separate change.
     let changes = bench.store.counts().changes - before;
     assert_eq!(changes, 1 + (count + 1) + steps);
     assert!(steps <= 4, "{steps} steps");

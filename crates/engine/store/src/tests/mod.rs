@@ -108,7 +108,7 @@ fn put(disk: &MemoryDisk, name: &str, data: &[u8]) {
     disk.sync().unwrap();
 }
 
-/// A store with a new account, on a disk of its own.
+/// A store with a new account, on a separate disk.
 struct Bench {
     disk: MemoryDisk,
     meta: MemoryMeta,

@@ -2,7 +2,7 @@
 //! (`/v3/kv/range`, `/v3/kv/txn`; etcd 3.4 and later).
 //!
 //! A version is etcd's modification revision. The endpoints are tried in turn, beginning with the
-//! endpoint that answered last; each endpoint has a timeout of its own, so that a call ends within
+//! endpoint that answered last; each endpoint has a separate timeout, so that a call ends within
 //! the number of endpoints times the timeout. A swap with an unknown outcome at an endpoint is
 //! tried at the next endpoint all the same: if the swap succeeds there, the first attempt neither
 //! took effect nor can take effect later; if the swap finds another version, that version may come

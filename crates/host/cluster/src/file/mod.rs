@@ -104,7 +104,7 @@ impl FileRegister {
         self.run(false, move |folder| folder.list(&prefix)).await
     }
 
-    /// Runs `operation` in a thread of its own; the event loop goes on meanwhile.
+    /// Runs `operation` in a separate thread; the event loop goes on meanwhile.
     async fn run<T: Send + 'static>(
         &self,
         changes: bool,

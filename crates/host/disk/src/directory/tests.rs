@@ -60,7 +60,7 @@ fn credentials(text: &str) -> Credentials {
     }
 }
 
-/// The stores on disk, each in a folder of its own.
+/// The stores on disk, each in a separate folder.
 fn places(folder: &TempDir) -> [Place; 2] {
     let path = |name: &str| folder.path().join(name);
     [

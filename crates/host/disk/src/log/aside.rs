@@ -144,7 +144,7 @@ impl Aside {
         Ok(())
     }
 
-    /// Removes a directory, on a thread of its own: the directory may be large.
+    /// Removes a directory, on a separate thread: the directory may be large.
     pub(super) fn throw_away(&self, name: &str) -> io::Result<()> {
         let gone = self.next_name(GONE)?;
         self.directory.rename(name, &gone)?;

@@ -1,4 +1,4 @@
-//! Writes indexes, and verifies segments that were not read at the start, on a thread of its own.
+//! Writes indexes, and verifies segments that were not read at the start, on a separate thread.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;

@@ -1,4 +1,4 @@
-//! Reading contents of entries again, on a thread of its own: who waits for a record does not keep the
+//! Reading contents of entries again, on a separate thread: who waits for a record does not keep the
 //! node's thread waiting, nor a sync.
 
 use std::io;

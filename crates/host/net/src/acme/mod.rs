@@ -2,7 +2,7 @@
 //!
 //! [`Acme::run`] keeps one certificate for all configured names: `run` orders a certificate when there is none or
 //! the names have changed, and again after two thirds of the lifetime, backing off after failures.
-//! [`serve_challenges`] answers the CA on a listener of its own, reachable for the CA at port 80 of every name.
+//! [`serve_challenges`] answers the CA on a separate listener, reachable for the CA at port 80 of every name.
 //! Chain and key lie in one file, replaced atomically, so that a server loading the file ([`Acme::files`],
 //! [`crate::tls::ServerTls`]) always gets a matching pair.
 //!

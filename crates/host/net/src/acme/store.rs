@@ -110,7 +110,7 @@ fn storage(path: &Path, source: io::Error) -> AcmeError {
     }
 }
 
-/// Each CA has an account of its own: the CA's URL as a part of a file name.
+/// Each CA has a separate account: the CA's URL as a part of a file name.
 fn file_name(directory: &str) -> String {
     let address = directory.strip_prefix("https://").unwrap_or(directory);
     let keep = |c: char| {

@@ -74,7 +74,7 @@ fn an_address_of_another_machine_is_named() {
 
 const CHILD: &str = "VERE_TEST_INHERITED";
 
-/// Runs `inherited_child` in a process of its own with two listening sockets from descriptor 3.
+/// Runs `inherited_child` in a separate process with two listening sockets from descriptor 3.
 fn child(names: &str, variables: &[(&str, &str)]) -> (Vec<TcpListener>, Command) {
     let sockets = vec![one(loopback()), one(loopback())];
     let mut command = Command::new(std::env::current_exe().expect("this test"));

@@ -33,7 +33,7 @@ pub const MX_HOSTS_MAX: usize = 32;
 pub const ADDRESSES_MAX: usize = 32;
 /// The most strings kept of a TXT answer.
 pub const TXT_STRINGS_MAX: usize = 64;
-/// The most records kept of an answer without a meaning of its own.
+/// The most records kept of an answer without a separate meaning.
 pub const RECORDS_MAX: usize = 1_024;
 
 /// The sources and time limits of the resolver.

@@ -100,7 +100,7 @@ fn secrets_are_not_written() {
     assert_eq!(line.matches("[redacted]").count(), 4, "{line}");
 }
 
-/// A peer's text may neither begin a line of its own nor steer the terminal.
+/// A peer's text may neither begin a separate line nor steer the terminal.
 #[test]
 fn remote_text_is_escaped_and_bounded() {
     let hostile = "x\nerror fake \u{1b}[2J\u{9b} \"y\"";

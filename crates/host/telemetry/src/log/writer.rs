@@ -1,7 +1,7 @@
 //! The writer of lines: most lines at once, lines about single messages and logins in batches.
 //!
 //! There are thousands of the latter in a second, and a system call for each line would add to the cost of a
-//! message. The lines stay in memory for at most [`WAIT`] and are written by a thread of their own, in pieces
+//! message. The lines stay in memory for at most [`WAIT`] and are written by a separate thread, in pieces
 //! of whole lines that fit a single write to a pipe, so that lines of several processes do not mix. Any other
 //! line is written after all earlier lines.
 

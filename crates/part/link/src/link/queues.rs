@@ -75,7 +75,7 @@ impl SpoolLink {
         }
     }
 
-    /// Who the settings say may read a queue of its own.
+    /// Who the settings say may read a queue of their own.
     fn readers_of(&self, name: &str) -> Grants<'_> {
         let readers = &self.shared.options.readers;
         readers.get(name).map_or(Grants::NONE, KeptGrants::get)

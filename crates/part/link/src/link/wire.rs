@@ -10,7 +10,7 @@ use vere_units::Timestamp;
 /// A socket, with or without TLS.
 ///
 /// While the wire is *watched*, the runtime wakes this thread for incoming data. Otherwise the thread reads when
-/// another event suggests data: each answer without a wake-up of its own saves a context switch.
+/// another event suggests data: each answer without a separate wake-up saves a context switch.
 pub(super) struct Wire {
     socket: Socket,
     line: Option<Line>,

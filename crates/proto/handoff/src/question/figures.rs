@@ -37,7 +37,7 @@ counts! {
     answers_kept,
     /// Answers by a call that another question had begun.
     answers_shared,
-    /// Answers by a call of their own.
+    /// Answers by a separate call.
     answers_called,
     /// Answers without a call: the next hop failed a moment ago, or a bound was reached.
     answers_denied,

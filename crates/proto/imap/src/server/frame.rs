@@ -56,7 +56,7 @@ pub(super) struct FrameReader {
     buffer: Vec<u8>,
     /// Where in the buffer the line at hand begins.
     line: usize,
-    /// Octets of APPEND messages in the buffer, under a limit of their own.
+    /// Octets of APPEND messages in the buffer, under a separate limit.
     message: usize,
     /// Whether the command is longer than one without long sets may be.
     is_long: bool,

@@ -109,7 +109,7 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// Makes the reply for recipients without a reply of their own: the server's reply if given, and
+    /// Makes the reply for recipients without a separate reply: the server's reply if given, and
     /// otherwise 451, so that the message is tried again.
     ///
     /// A greeting refused for good is a 5yz reply here (RFC 7504 section 4 for 521 and 554); whether

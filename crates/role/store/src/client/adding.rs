@@ -40,7 +40,7 @@ impl Copying {
         let to = match to {
             Some(to) => to,
             None => {
-                // A missing target is an error of its own, distinct from the loss of the open mailbox.
+                // A missing target is a separate error, distinct from the loss of the open mailbox.
                 let to = named(store, &self.account, &self.target).map_err(no_target)?;
                 store.room_for(to, self.quota, all)?;
                 to

@@ -58,7 +58,7 @@ fn account(name: &str) -> AccountName {
 }
 
 impl Bench {
-    /// Files the message for recipients that stand for these accounts, as a transaction of its own.
+    /// Files the message for recipients that stand for these accounts, as a separate transaction.
     fn file(&mut self, recipients: &[&[&str]]) -> Vec<Result<(), Refusal>> {
         let of = |name: &&str| Recipient {
             account: account(name),

@@ -291,12 +291,12 @@ impl System {
         wait_until("empty queues", || self.queued() == 0);
     }
 
-    /// Submits a message in a session of its own and returns the queue id.
+    /// Submits a message in a separate session and returns the queue id.
     pub(crate) fn submit(&self, from: &str, to: &[&str], text: &str) -> String {
         Session::greeted(self.smtp).submit(from, to, text)
     }
 
-    /// Sends a short message with a subject in a session of its own and returns the queue id.
+    /// Sends a short message with a subject in a separate session and returns the queue id.
     pub(crate) fn submit_about(&self, from: &str, to: &[&str], subject: impl Display) -> String {
         Session::greeted(self.smtp).submit_about(from, to, subject)
     }

@@ -1,4 +1,4 @@
-//! Debian's Exim with a configuration, a spool and a mailbox of its own, as root or as any user.
+//! Debian's Exim with a configuration, a spool and a separate mailbox, as root or as any user.
 //!
 //! Debian builds Exim for the user `Debian-exim`, which exists only where the package is installed; where the package
 //! was only unpacked (Exim and Postfix cannot both be installed), `libnss_wrapper` provides such a user.

@@ -1,4 +1,4 @@
-//! Debian's Postfix with a configuration, a queue and a mailbox of its own.
+//! Debian's Postfix with a configuration, a queue and a separate mailbox.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;

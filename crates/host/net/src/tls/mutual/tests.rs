@@ -42,7 +42,7 @@ impl Write for Pipe<'_> {
     }
 }
 
-/// A certificate for these names by an authority of its own.
+/// A certificate for these names by a separate authority.
 fn certified(folder: &Path, names: &[&str]) -> MutualTls {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

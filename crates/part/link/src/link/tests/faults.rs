@@ -168,7 +168,7 @@ fn every_commit_survives_cuts() {
     }
 }
 
-/// Not a test of its own: the node process of the test below.
+/// Not a separate test: the node process of the test below.
 #[test]
 fn node_process() {
     let Some(directory) = std::env::var_os(NODE_DIRECTORY) else {
