@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use tokio::task::spawn_local;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use vere_queue::Place;
 
 use super::ground::Ground;
 use super::kept::Verdict;
-use super::line::{Broken, Heard, Line};
+use super::line::{Heard, Line};
 use super::recipient::Recipient;
 
 /// Connections to one next hop.
@@ -24,6 +24,8 @@ pub(super) const QUEUE_MAX: usize = 256;
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(10);
 /// Rest of a next hop after a failure.
 pub(super) const FAILED_FOR: Duration = Duration::from_secs(30);
+/// A call with less than this part of its time left does not begin: such a call would tell of the queue, not of the next hop.
+const LEAST_PARTS: u32 = 2;
 /// How long the answer to QUIT is awaited.
 const QUIT_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -148,17 +150,14 @@ impl Ground {
     /// The result of a call, within its time.
     async fn verdict(&self, hop: &Hop, line: &mut Option<Line>, call: &Call) -> Verdict {
         let now = Instant::now();
-        if hop.has_failed(now) || call.by <= now {
+        let least = self.terms.timeout.duration() / LEAST_PARTS;
+        if hop.has_failed(now) || call.by < now + least {
             return Verdict::Unavailable;
         }
         let recipient = &call.recipient;
         let needs_probe = self.kept.borrow_mut().needs_probe(recipient, now);
-        let asked = timeout_at(
-            call.by,
-            self.ask_hop(&hop.place, line, recipient, needs_probe),
-        );
-        let heard = asked.await.unwrap_or(Err(Broken::Silent));
-        let heard = match heard {
+        let asked = self.ask_hop(&hop.place, line, (recipient, needs_probe), call.by);
+        let heard = match asked.await {
             Ok(heard) => heard,
             Err(broken) => {
                 // The connection is in an unknown state.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use tokio::time::{Instant, timeout_at};
 use vere_outbound::{Opened, Progress, Unroutable, drive, reply_line};
 use vere_process::{clock, secret};
 use vere_queue::Place;
@@ -46,7 +47,7 @@ pub(super) enum Broken {
     Ended,
     /// The next hop refuses the null reverse-path.
     SenderRefused(String),
-    /// The time of a call has passed.
+    /// The time of a call has passed before the reply to MAIL.
     Silent,
 }
 
@@ -73,8 +74,13 @@ impl Line {
         self.opened.quit().await;
     }
 
-    /// Asks about recipients. `None`: the server ended an idle connection before the question.
-    async fn ask(&mut self, recipients: Vec<RcptTo>) -> Result<Option<Vec<Answered>>, Broken> {
+    /// Asks about recipients. Behind the reply to MAIL, a recipient without a reply in time has no definite answer, and the
+    /// replies to the others count. `None`: the server ended an idle connection before the question.
+    async fn ask(
+        &mut self,
+        recipients: Vec<RcptTo>,
+        by: Instant,
+    ) -> Result<Option<Vec<Answered>>, Broken> {
         let message = OutgoingMessage {
             dry_run: true,
             ..OutgoingMessage::new(ReversePath::Null, recipients, Bytes::new())
@@ -83,10 +89,22 @@ impl Line {
         self.calls = self.calls.saturating_add(1);
         let Opened { stream, client, .. } = &mut self.opened;
         client.begin(message, clock::steady());
-        let Progress::Done(outcome) = drive(stream, client).await else {
+        let driven = timeout_at(by, drive(stream, client)).await;
+        let is_late = driven.is_err();
+        let progress = match driven {
+            Ok(progress) => progress,
+            Err(_) => {
+                client.connection_lost();
+                drive(stream, client).await
+            }
+        };
+        let Progress::Done(outcome) = progress else {
             return Err(Broken::Ended);
         };
         self.is_usable = outcome.connection_usable;
+        if outcome.untried && is_late {
+            return Err(Broken::Silent);
+        }
         if outcome.untried && is_kept {
             return Ok(None);
         }
@@ -129,21 +147,27 @@ impl Answered {
 impl Ground {
     /// Asks a next hop about a recipient, over the kept connection or a new one. With `needs_probe`, the same transaction
     /// has a probe as second recipient.
+    ///
+    /// # Errors
+    /// [`Broken`] when the next hop cannot be asked about any recipient.
     pub(super) async fn ask_hop(
         &self,
         place: &Place,
         kept: &mut Option<Line>,
-        recipient: &Recipient,
-        needs_probe: bool,
+        (recipient, needs_probe): (&Recipient, bool),
+        by: Instant,
     ) -> Result<Heard, Broken> {
         let mut recipients = vec![rcpt(recipient.address.clone())];
         recipients.extend(probe(recipient).filter(|_| needs_probe).map(rcpt));
         loop {
             let line = match kept {
                 Some(line) => line,
-                None => kept.insert(self.open(place).await?),
+                None => {
+                    let opened = timeout_at(by, self.open(place)).await;
+                    kept.insert(opened.unwrap_or(Err(Broken::Silent))?)
+                }
             };
-            let Some(answers) = line.ask(recipients.clone()).await? else {
+            let Some(answers) = line.ask(recipients.clone(), by).await? else {
                 *kept = None;
                 continue;
             };

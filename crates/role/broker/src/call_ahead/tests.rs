@@ -16,6 +16,8 @@ use super::ground::{CONNECTIONS_MAX, WAITING_MAX};
 use super::hop::{CONNECTIONS_PER_HOP_MAX, QUEUE_MAX};
 use super::*;
 
+mod slow;
+
 /// What a next hop does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -29,6 +31,8 @@ enum Manner {
     Silent(&'static str),
     /// Closes behind each transaction.
     Closes,
+    /// As `Knows`, and refuses after a pause alone.
+    Tarpits,
 }
 
 /// A next hop, and what it has heard.
@@ -114,7 +118,12 @@ async fn serve(
             "RCPT" if command.starts_with("RCPT TO:<ann@") => "250 2.1.5 ok",
             "RCPT" if command.starts_with("RCPT TO:<slow") => "250 2.1.5 ok",
             "RCPT" if command.starts_with("RCPT TO:<late@") => "450 4.2.0 later",
-            "RCPT" => "550 5.1.1 nobody",
+            "RCPT" => {
+                if manner == Manner::Tarpits {
+                    tokio::time::sleep(slow::TARPIT).await;
+                }
+                "550 5.1.1 nobody"
+            }
             "QUIT" => "221 bye",
             _ => "250 ok",
         };
@@ -279,9 +288,9 @@ fn a_next_hop_that_accepts_everybody_is_not_asked_about_each() {
 }
 
 #[test]
-fn a_next_hop_that_holds_still_is_given_up_at_every_stage() {
+fn a_next_hop_that_holds_still_is_given_up_at_every_stage_up_to_mail() {
     run(async {
-        for from in ["", "EHLO", "MAIL", "RCPT", "RSET"] {
+        for from in ["", "EHLO", "MAIL"] {
             let hop = NextHop::start(Manner::Silent(from)).await;
             let calls = calls(&[&hop]);
             let answer = ask(&calls, &hop, "ann@d0.example").await;
