@@ -41,7 +41,7 @@ pub use self::open::{OpenError, Opened, Progress, drive};
 use self::own::Interfaces;
 pub use self::security::{Forbidden, Security};
 pub use self::sending::Sending;
-pub use self::statuses::STATUSES;
+pub use self::statuses::{NO_DOMAIN, NO_MAIL, STATUSES};
 use crate::tls::ClientTls;
 pub use vere_delivery::Unroutable;
 

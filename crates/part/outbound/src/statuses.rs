@@ -1,9 +1,9 @@
 //! The status codes of destinations that never take mail (RFC 3463).
 
 /// A domain with a null MX (RFC 7505 section 4).
-pub(super) const NO_MAIL: &str = "5.1.10";
+pub const NO_MAIL: &str = "5.1.10";
 /// A domain that does not exist.
-pub(super) const NO_DOMAIN: &str = "5.1.2";
+pub const NO_DOMAIN: &str = "5.1.2";
 /// Mail that leads back here.
 pub(super) const LOOP: &str = "5.4.6";
 /// A message that needs REQUIRETLS where no host offers it (RFC 8689 section 4.2.1).

@@ -228,10 +228,10 @@ impl Way {
             return Some(Rc::clone(hop));
         }
         if hops.len() >= HOPS_MAX {
-            hops.retain(|_, hop| hop.is_busy());
-        }
-        if hops.len() >= HOPS_MAX {
-            return None;
+            let spare = hops.iter().filter_map(|(of, hop)| Some((hop.spare()?, of)));
+            let (_, first) = spare.min_by(|one, other| one.0.cmp(&other.0))?;
+            let first = first.clone();
+            hops.remove(&first);
         }
         let hop = Rc::new(Hop::new(place.clone()));
         hops.insert(place.clone(), Rc::clone(&hop));

@@ -13,7 +13,7 @@ use vere_queue::Place;
 
 use super::ground::Ground;
 use super::kept::Verdict;
-use super::line::{Heard, Line};
+use super::line::{Broken, Heard, Line};
 use super::recipient::Recipient;
 
 /// Connections to one next hop.
@@ -70,9 +70,18 @@ impl Hop {
         }
     }
 
-    /// Whether calls are under way, or a failure is remembered.
-    pub(super) fn is_busy(&self) -> bool {
-        self.tasks.get() > 0 || self.has_failed(Instant::now())
+    /// The order in which next hops without tasks make room for others: failed ones first, the oldest failure first. `None`
+    /// while tasks run.
+    pub(super) fn spare(&self) -> Option<impl Ord + use<>> {
+        let until = self.failed_until.get();
+        (self.tasks.get() == 0).then_some((until.is_none(), until))
+    }
+
+    /// Sets the next hop aside for a while. False where another task has done so.
+    fn fail(&self, now: Instant) -> bool {
+        let is_first = !self.has_failed(now);
+        self.failed_until.set(Some(now + FAILED_FOR));
+        is_first
     }
 
     fn has_failed(&self, now: Instant) -> bool {
@@ -159,11 +168,17 @@ impl Ground {
         let asked = self.ask_hop(&hop.place, line, (recipient, needs_probe), call.by);
         let heard = match asked.await {
             Ok(heard) => heard,
+            Err(Broken::NoMail(reply)) => Heard {
+                verdict: Verdict::Unknown,
+                probe: None,
+                reply,
+            },
             Err(broken) => {
                 // The connection is in an unknown state.
                 *line = None;
-                hop.failed_until.set(Some(Instant::now() + FAILED_FOR));
-                tracing::warn!(next_hop = %hop.place, reason = %broken, "next hop cannot be asked about recipients");
+                if hop.fail(Instant::now()) {
+                    tracing::warn!(next_hop = %hop.place, reason = %broken, "next hop cannot be asked about recipients");
+                }
                 return Verdict::Unavailable;
             }
         };
@@ -201,4 +216,18 @@ impl Ground {
 /// Ends a connection; nothing depends on the answer.
 async fn quit(mut line: Line) {
     let _ = timeout(QUIT_PATIENCE, line.quit()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The log has a line for each failure of the next hop, not of each task.
+    #[test]
+    fn a_failure_that_several_tasks_meet_is_new_once() {
+        let hop = Hop::new(Place::relay("192.0.2.1", 25));
+        let now = Instant::now();
+        let told = [0, 1, 29, 58, 88].map(|second| hop.fail(now + Duration::from_secs(second)));
+        assert_eq!(told, [true, false, false, false, true]);
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
-use vere_outbound::{Opened, Progress, Unroutable, drive, reply_line};
+use vere_outbound::{NO_DOMAIN, NO_MAIL, Opened, Progress, Unroutable, drive, reply_line};
 use vere_process::{clock, secret};
 use vere_queue::Place;
 use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
@@ -41,6 +41,8 @@ pub(super) struct Heard {
 pub(super) enum Broken {
     /// No host takes a connection, or none may be used.
     Unroutable(String),
+    /// The domain does not exist, or takes no mail: no recipient exists there.
+    NoMail(String),
     /// The next hop is this system.
     Own,
     /// The connection ended before the reply to RCPT.
@@ -54,7 +56,7 @@ pub(super) enum Broken {
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unroutable(reply) => f.write_str(reply),
+            Self::Unroutable(reply) | Self::NoMail(reply) => f.write_str(reply),
             Self::Own => f.write_str("expected another system; found a listener of this one"),
             Self::Ended => f.write_str("connection ended before the reply to RCPT"),
             Self::SenderRefused(reply) => write!(f, "MAIL FROM:<> refused: {reply}"),
@@ -198,11 +200,14 @@ impl Ground {
 }
 
 fn broken(why: Unroutable) -> Broken {
-    Broken::Unroutable(match why {
+    match why {
+        Unroutable::Permanent { status, reply } if [NO_DOMAIN, NO_MAIL].contains(&status) => {
+            Broken::NoMail(reply)
+        }
         Unroutable::Permanent { reply, .. }
         | Unroutable::Temporary(reply)
-        | Unroutable::Site(reply) => reply,
-    })
+        | Unroutable::Site(reply) => Broken::Unroutable(reply),
+    }
 }
 
 fn rcpt(address: AddrSpec) -> RcptTo {

@@ -16,6 +16,7 @@ use super::ground::{CONNECTIONS_MAX, WAITING_MAX};
 use super::hop::{CONNECTIONS_PER_HOP_MAX, QUEUE_MAX};
 use super::*;
 
+mod many;
 mod slow;
 
 /// What a next hop does.
