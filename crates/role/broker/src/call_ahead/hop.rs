@@ -191,8 +191,11 @@ impl Ground {
         let mut kept = self.kept.borrow_mut();
         kept.keep(recipient, heard.verdict, now, &self.terms);
         match (heard.verdict, heard.probe) {
-            // The domain has refused a recipient, so a mere acceptance of the probe proves nothing.
-            (Verdict::Unknown, Some(_)) => kept.keep_probe(recipient, Verdict::Unknown, now),
+            // The domain has refused a recipient, so a mere acceptance of the probe proves nothing. The refusal of a
+            // recipient outside ASCII may come from this system, where the next hop lacks SMTPUTF8.
+            (Verdict::Unknown, Some(_)) if recipient.key().is_ascii() => {
+                kept.keep_probe(recipient, Verdict::Unknown, now)
+            }
             (_, Some(probe)) => kept.keep_probe(recipient, probe, now),
             (_, None) => {}
         }

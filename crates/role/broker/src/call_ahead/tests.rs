@@ -288,6 +288,21 @@ fn a_next_hop_that_accepts_everybody_is_not_asked_about_each() {
     });
 }
 
+/// Without SMTPUTF8, the recipient is refused here, and the next hop hears of the probe alone.
+#[test]
+fn a_recipient_that_needs_smtputf8_leaves_the_probe_its_result() {
+    run(async {
+        let hop = NextHop::start(Manner::AcceptsAll).await;
+        let calls = calls(&[&hop]);
+        let address = "j\u{fc}rgen@d0.example";
+        assert_eq!(ask(&calls, &hop, address).await, unknown());
+        let asked = begun(&calls, &hop, "ann@d0.example", client(1));
+        assert_eq!(at_once(asked), Answer::Accepted);
+        assert_eq!(hop.asked(), [""; 0]);
+        assert_eq!(hop.count("RCPT TO:<vere-call-ahead-"), 1);
+    });
+}
+
 #[test]
 fn a_next_hop_that_holds_still_is_given_up_at_every_stage_up_to_mail() {
     run(async {
