@@ -12,7 +12,7 @@ use vere_settings::Settings;
 use vere_smtp::address::ForwardPath;
 use vere_smtp::refusal::Refusal;
 
-use super::call_ahead::{CallAhead, Later};
+use super::call_ahead::{CallAhead, Later, Places};
 use super::error::BrokerError;
 use super::known::{Known, Stranger, Verdict};
 use super::lookups::{Lookup, Lookups};
@@ -63,7 +63,7 @@ impl Answers {
     /// [`WireError`] for a malformed frame, behind which nothing is read: the connection is unusable.
     pub(super) fn batch(
         &self,
-        reader: &mut Reader,
+        (reader, places): (&mut Reader, &Places),
         out: &mut Vec<u8>,
         pending: &mut Vec<Later>,
     ) -> Result<(), WireError> {
@@ -71,7 +71,7 @@ impl Answers {
         let revision = self.router.directory().store().revision();
         self.known.borrow_mut().follow(revision.ok());
         while let Some(frame) = reader.frame()? {
-            match self.answer(&frame)? {
+            match self.answer(&frame, places)? {
                 Ok(answer) => answer.encode(frame.id, out),
                 Err(later) => pending.push(later),
             }
@@ -79,13 +79,20 @@ impl Answers {
         Ok(())
     }
 
-    fn answer(&self, frame: &Frame<'_>) -> Result<Result<Answer, Later>, WireError> {
+    fn answer(
+        &self,
+        frame: &Frame<'_>,
+        places: &Places,
+    ) -> Result<Result<Answer, Later>, WireError> {
         match Question::decode(frame) {
             Ok(Question::Recipient {
                 address,
                 client,
                 may_relay,
-            }) => Ok(self.recipient_of(frame.id, address, (client, may_relay))),
+            }) => Ok(match may_relay {
+                true => Ok(self.recipient(address).relaying),
+                false => self.recipient_of_stranger(frame.id, address, (client, places)),
+            }),
             Ok(Question::Spf(sender)) => Ok(self.look_up(frame.id, sender.into())),
             Ok(Question::Resolve { name, kind }) => Ok(self.look_up(frame.id, (name, kind).into())),
             Ok(Question::Figures) => Ok(Ok(Answer::Figures(self.call_ahead.figures()))),
@@ -102,18 +109,15 @@ impl Answers {
         asked.map_err(|pending| -> Later { Box::pin(Rc::clone(&self.lookups).answer(*pending)) })
     }
 
-    /// The answer about a recipient for a client, which may relay or not.
-    fn recipient_of(
+    fn recipient_of_stranger(
         &self,
         id: u64,
         address: Address<'_>,
-        (client, may_relay): (IpAddr, bool),
+        asker: (IpAddr, &Places),
     ) -> Result<Answer, Later> {
-        let verdict = self.recipient(address);
-        match verdict.stranger {
-            _ if may_relay => Ok(verdict.relaying),
+        match self.recipient(address).stranger {
             Stranger::Told(answer) => Ok(answer),
-            Stranger::NextHop(asked) => self.call_ahead.ask(id, (&asked.0, &asked.1), client),
+            Stranger::NextHop(asked) => self.call_ahead.ask(id, (&asked.0, &asked.1), asker),
         }
     }
 

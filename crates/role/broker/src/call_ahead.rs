@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 use vere_handoff::question::{Answer, Figures};
 use vere_net::resolver::Resolver;
@@ -44,6 +44,8 @@ use super::share::Share;
 const CALLS_MAX: usize = 1_024;
 /// Waiting questions of the clients of one /24 (IPv4) or /64 (IPv6).
 pub(super) const SHARE_MAX: u32 = 16;
+/// Waiting questions of one connection, and so calls that a connection begins at a time: half of all calls.
+pub(super) const CONNECTION_MAX: usize = CALLS_MAX / 2;
 /// Known next hops. A route for the domains below a domain may have any number of next hops.
 const HOPS_MAX: usize = 256;
 /// Life of a question after the end of the call, which settles the question.
@@ -51,6 +53,19 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// An answer that comes later, with the id of its question.
 pub(super) type Later = Pin<Box<dyn Future<Output = (u64, Answer)>>>;
+
+/// The places of a connection of a client for questions that wait for calls.
+#[derive(Debug)]
+pub(super) struct Places(Arc<Semaphore>);
+
+impl Default for Places {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(CONNECTION_MAX)))
+    }
+}
+
+/// What a question holds while it waits: a part of the share of its network, a place among all, and one of its connection.
+type Held = (Share, OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 /// Asks next hops.
 #[derive(Debug)]
@@ -103,11 +118,11 @@ impl CallAhead {
         &self,
         id: u64,
         (place, address): (&Place, &str),
-        client: IpAddr,
+        (client, places): (IpAddr, &Places),
     ) -> Result<Answer, Later> {
         let recipient = AddrSpec::parse(address).map(Recipient::new);
         match (&*self.way.borrow(), recipient) {
-            (Some(way), Ok(recipient)) => way.ask(id, (place, recipient), client),
+            (Some(way), Ok(recipient)) => way.ask(id, (place, recipient), (client, places)),
             // The address has passed the same parser, and a route that is gone has taken its verdicts along.
             _ => Ok(refused(&Refusal::LocalError)),
         }
@@ -134,7 +149,7 @@ impl Way {
         self: &Rc<Self>,
         id: u64,
         (place, recipient): (&Place, Recipient),
-        client: IpAddr,
+        (client, places): (IpAddr, &Places),
     ) -> Result<Answer, Later> {
         let now = Instant::now();
         if let Some(verdict) = self.ground.kept.borrow_mut().find(&recipient, now) {
@@ -143,7 +158,7 @@ impl Way {
                 .count(|figures| &mut figures.answers_kept);
             return Ok(self.answer(verdict));
         }
-        let Some(place_of_question) = self.place_of_question(client) else {
+        let Some(place_of_question) = self.place_of_question(client, places) else {
             self.ground
                 .shared
                 .count(|figures| &mut figures.answers_denied);
@@ -186,12 +201,14 @@ impl Way {
     }
 
     /// Takes a place among the questions that wait.
-    fn place_of_question(&self, client: IpAddr) -> Option<(Share, OwnedSemaphorePermit)> {
+    fn place_of_question(&self, client: IpAddr, places: &Places) -> Option<Held> {
         let share = Share::take(&self.ground.shared.shares, client, SHARE_MAX)?;
-        let place = Arc::clone(&self.ground.shared.waiting)
-            .try_acquire_owned()
-            .ok()?;
-        Some((share, place))
+        let place = |all: &Arc<Semaphore>| Arc::clone(all).try_acquire_owned().ok();
+        Some((
+            share,
+            place(&self.ground.shared.waiting)?,
+            place(&places.0)?,
+        ))
     }
 
     /// Begins a call; `None` where the next hop failed a moment ago, or a bound is reached.

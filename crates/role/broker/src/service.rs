@@ -10,13 +10,15 @@ use vere_handoff::question::{Answer, BUFFER_OCTETS, Reader};
 use vere_net::quiet;
 
 use super::answers::Answers;
+use super::call_ahead::Places;
 
 /// How long a client may leave the answers to one read unread.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Answers questions until the client closes the connection. The questions of one read that have their answers at once are
 /// answered by one write, and the next questions are read after that: a client that does not read its answers costs one
-/// buffer in each direction, and its questions that wait. These end with the connection.
+/// buffer in each direction, and its questions that wait. These end with the connection, and have bounds: no connection takes
+/// all places of calls to next hops.
 ///
 /// # Errors
 /// When the connection breaks, the client breaks the protocol, or the client does not read its answers in time.
@@ -25,6 +27,7 @@ pub(super) async fn serve(stream: UnixStream, answers: &Answers) -> io::Result<(
     let mut reader = Reader::default();
     let mut out = Vec::with_capacity(BUFFER_OCTETS);
     let mut pending = Vec::new();
+    let places = Places::default();
     let mut later: JoinSet<(u64, Answer)> = JoinSet::new();
     loop {
         let mut taken = Ok(());
@@ -38,7 +41,7 @@ pub(super) async fn serve(stream: UnixStream, answers: &Answers) -> io::Result<(
                     };
                 }
                 reader.filled(octets);
-                taken = answers.batch(&mut reader, &mut out, &mut pending);
+                taken = answers.batch((&mut reader, &places), &mut out, &mut pending);
                 for answer in pending.drain(..) {
                     later.spawn_local(answer);
                 }

@@ -169,7 +169,7 @@ fn client(number: u8) -> IpAddr {
 }
 
 fn begun(calls: &CallAhead, hop: &NextHop, address: &str, of: IpAddr) -> Result<Answer, Later> {
-    calls.ask(7, (&place(hop), address), of)
+    calls.ask(7, (&place(hop), address), (of, &Places::default()))
 }
 
 /// Asks and waits for the answer.
@@ -467,7 +467,11 @@ fn this_system_is_never_asked() {
         let settings = Settings::parse(&text, "/etc/vere/vere.toml").unwrap();
         let calls = CallAhead::new(&settings, &Resolver::from_zone(zone)).unwrap();
         let place = Place::relay("me.example", port);
-        let asked = calls.ask(7, (&place, "ann@d0.example"), client(1));
+        let asked = calls.ask(
+            7,
+            (&place, "ann@d0.example"),
+            (client(1), &Places::default()),
+        );
         assert_eq!(asked.unwrap_err().await.1, unverified());
         assert_eq!(hop.connections.get(), 0);
     });

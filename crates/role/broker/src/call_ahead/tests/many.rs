@@ -1,4 +1,4 @@
-//! A route whose domains are next hops of their own, in any number.
+//! Many next hops: a route whose domains are next hops of their own, and clients with many questions.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn calls(hop: &NextHop, zone: &str, terms: &str) -> CallAhead {
 async fn ask_domain(calls: &CallAhead, local: &str, domain: &str) -> Answer {
     let address = format!("{local}@{domain}");
     let place = Place::Domain(domain.to_owned());
-    match calls.ask(7, (&place, &address), client(1)) {
+    match calls.ask(7, (&place, &address), (client(1), &Places::default())) {
         Ok(answer) => answer,
         Err(later) => later.await.1,
     }
@@ -84,5 +84,33 @@ fn next_hops_with_tasks_make_no_room() {
             assert!(way.hop(&other).is_some());
         }
         assert!(way.hops.borrow().contains_key(&place(&hop)));
+    });
+}
+
+/// A client that invents networks and recipients leaves places for calls to others.
+#[test]
+fn a_connection_does_not_take_the_places_of_all() {
+    run(async {
+        let hops = [
+            NextHop::start(Manner::Knows).await,
+            NextHop::start(Manner::Knows).await,
+            NextHop::start(Manner::Knows).await,
+        ];
+        let calls = super::calls(&[&hops[0], &hops[1], &hops[2]]);
+        let (greedy, other) = (Places::default(), Places::default());
+        let ask = |number: usize, places: &Places| {
+            let of = number % hops.len();
+            let address = format!("slow{number}@d{of}.example");
+            let client = client((number / SHARE_MAX as usize) as u8);
+            calls.ask(7, (&place(&hops[of]), &address), (client, places))
+        };
+        let asked = (0..CONNECTION_MAX).map(|number| ask(number, &greedy).unwrap_err());
+        let mut waiting: Vec<Later> = asked.collect();
+        assert_eq!(at_once(ask(CONNECTION_MAX, &greedy)), unverified());
+        assert_eq!(calls.figures().answers_denied, 1);
+        assert!(ask(CONNECTION_MAX, &other).is_err());
+        // An answered question leaves its place.
+        waiting.pop();
+        assert!(ask(CONNECTION_MAX, &greedy).is_err());
     });
 }
