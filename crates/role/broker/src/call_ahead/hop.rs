@@ -27,7 +27,7 @@ pub(super) const FAILED_FOR: Duration = Duration::from_secs(30);
 /// A call with less than this part of its time left does not begin: such a call would tell of the queue, not of the next hop.
 const LEAST_PARTS: u32 = 2;
 /// How long the answer to QUIT is awaited.
-const QUIT_PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const QUIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A call: one recipient, and the questions that wait for the result.
 #[derive(Debug)]
@@ -137,23 +137,27 @@ impl Hop {
 }
 
 impl Ground {
-    /// Carries out calls, one after the other.
+    /// Carries out calls, one after the other. A task counts until its connection is closed.
     async fn serve(self: Rc<Self>, task: Task, connection: OwnedSemaphorePermit) {
         let hop = Rc::clone(&task.0);
         let mut line = None;
-        while let Some(call) = hop.next(line.is_some()).await {
+        loop {
+            let Some(call) = hop.next(line.is_some()).await else {
+                let Some(idle) = line.take() else {
+                    break;
+                };
+                quit(idle).await;
+                // Calls may have come meanwhile.
+                continue;
+            };
             let verdict = self.verdict(&hop, &mut line, &call).await;
             self.settle(&call, verdict);
             if let Some(spent) = line.take_if(|line| line.is_spent(self.calls_per_connection)) {
                 quit(spent).await;
             }
         }
-        // From here on, a further call begins another task.
-        drop(task);
-        if let Some(line) = line {
-            quit(line).await;
-        }
-        drop(connection);
+        // The connection is closed. From here on, a further call begins another task.
+        drop((task, connection));
     }
 
     /// The result of a call, within its time.

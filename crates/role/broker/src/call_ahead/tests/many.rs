@@ -1,5 +1,6 @@
 //! Many next hops: a route whose domains are next hops of their own, and clients with many questions.
 
+use super::super::hop::{IDLE_MAX, QUIT_PATIENCE};
 use super::*;
 
 const ROUTE: &str =
@@ -68,6 +69,42 @@ fn failed_next_hops_make_room_before_others() {
             assert_eq!(known(&Place::Domain(domain(number))), number >= 11);
         }
         assert_eq!(ask(&calls, &hop, "ann@d0.example").await, Answer::Accepted);
+    });
+}
+
+/// A connection counts until it is closed, also while the next hop owes the reply to QUIT.
+#[test]
+fn a_connection_counts_until_it_is_closed() {
+    run(async {
+        let hop = NextHop::start(Manner::Silent("QUIT")).await;
+        let calls = super::calls(&[&hop]);
+        let way = calls.way.borrow().clone().unwrap();
+        let of = way.hop(&place(&hop)).unwrap();
+        assert_eq!(ask(&calls, &hop, "ann@d0.example").await, Answer::Accepted);
+        tokio::time::pause();
+        let pass = async |time: Duration| {
+            tokio::time::advance(time + Duration::from_millis(5)).await;
+            for _ in 0..20 {
+                tokio::task::yield_now().await;
+            }
+        };
+        assert!(of.spare().is_none());
+        pass(IDLE_MAX).await;
+        assert!(of.spare().is_none(), "QUIT has no reply yet");
+        assert_eq!(
+            calls.shared.connections.available_permits(),
+            CONNECTIONS_MAX - 1
+        );
+        pass(QUIT_PATIENCE).await;
+        assert!(of.spare().is_some(), "the connection is closed");
+        assert_eq!(
+            calls.shared.connections.available_permits(),
+            CONNECTIONS_MAX
+        );
+        tokio::time::resume();
+        assert_eq!(ask(&calls, &hop, "bob@d0.example").await, unknown());
+        assert_eq!(hop.count("QUIT"), 1);
+        assert_eq!(hop.connections.get(), 2);
     });
 }
 
