@@ -1,10 +1,11 @@
 //! Couriers: processes that find next hops, connect to them and send messages. The gateway schedules, and says by
 //! [`vere_handoff::delivery`] which message goes when (`docs/internals/couriers.md`).
 //!
-//! In reading order: `slot` (the answers for a number), `line` (the connection of a courier), `lane` (a number on the connection), and here the choice of a courier.
+//! In reading order: `slot` (the answers for a number), `room` (the octets that a courier may hold), `line` (the connection of a courier), `lane` (a number on the connection), and here the choice of a courier.
 
 mod lane;
 mod line;
+mod room;
 mod slot;
 
 use std::cell::RefCell;
@@ -50,7 +51,8 @@ impl Couriers {
         }
     }
 
-    /// Takes the connections of couriers until the gateway stops. Connections that are open then stay: attempts under way end.
+    /// Takes the connections of couriers until the gateway stops. Connections that are open then stay, so that attempts under way end; messages
+    /// that wait for room go back to their queues.
     pub(super) async fn serve(self: Rc<Self>, listener: UnixListener, stop: watch::Receiver<bool>) {
         accept::accept(listener, "couriers", stop, |stream| {
             let couriers = Rc::clone(&self);
@@ -74,6 +76,9 @@ impl Couriers {
             }
         })
         .await;
+        for line in self.lines.borrow().iter() {
+            line.room.close();
+        }
     }
 
     /// Finds the hosts of a destination.
@@ -154,6 +159,7 @@ impl Route {
                     }) => {
                         return Ok(Distant {
                             lane,
+                            site: self.site.clone(),
                             remote,
                             security,
                             usable: true,
@@ -174,6 +180,7 @@ impl Route {
 #[derive(Debug)]
 pub(super) struct Distant {
     lane: Rc<Lane>,
+    site: SiteName,
     /// The host's name and address.
     pub(super) remote: String,
     /// How the connection is encrypted and why.
@@ -189,7 +196,8 @@ impl Distant {
         body: Bytes,
         begin: impl FnOnce(&Self) -> Result<(), BeforeMessage>,
     ) -> Result<Attempt, BeforeMessage> {
-        let _room = self.lane.room(body.len()).await;
+        let room = self.lane.room(body.len(), &self.site).await;
+        let _room = room.ok_or(BeforeMessage)?;
         if !self.usable() {
             return Err(BeforeMessage);
         }

@@ -4,12 +4,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::OwnedSemaphorePermit;
 use vere_handoff::delivery::{Answer, Message, Request};
 use vere_process::clock;
-use vere_queue::Envelope;
+use vere_queue::{Envelope, SiteName};
 
 use super::line::Line;
+use super::room::Held;
 use super::slot::Slot;
 
 /// How long a message may be on its way to the courier. A courier that stood still must not begin later.
@@ -79,9 +79,9 @@ impl Lane {
         }
     }
 
-    /// Waits until the courier may hold a further text of this length.
-    pub(super) async fn room(&self, octets: usize) -> Option<OwnedSemaphorePermit> {
-        self.line.room(octets).await
+    /// Waits until the courier may hold a further text of this length. `None`: the courier is lost, the gateway stops, or there was no room for too long.
+    pub(super) async fn room(&self, octets: usize, site: &SiteName) -> Option<Held> {
+        self.line.room.take(octets, site).await
     }
 
     /// Whether the courier is lost.

@@ -4,22 +4,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
-use tokio::sync::Semaphore;
 use vere_handoff::delivery::{Answer, answer_length};
 use vere_outbound::OutboundMetrics;
 use vere_process::frames::{self, Outbox};
 use vere_process::wire;
 
+use super::room::Room;
 use super::slot::Slot;
 
-/// Octets of messages that a courier may hold, in KiB. A longer message waits until the courier holds no message.
-const ROOM_KIB: u32 = 64 * 1024;
 /// The longest silence of a courier, which beats every two seconds; also the longest time without a read by the courier.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Octets that are read from a courier at once.
@@ -32,7 +29,8 @@ pub(super) struct Line {
     slots: RefCell<HashMap<u64, Rc<Slot>>>,
     next: Cell<u64>,
     gone: Cell<bool>,
-    room: Arc<Semaphore>,
+    /// Room for messages at the courier.
+    pub(super) room: Room,
 }
 
 impl Default for Line {
@@ -42,7 +40,7 @@ impl Default for Line {
             slots: RefCell::default(),
             next: Cell::new(1),
             gone: Cell::new(false),
-            room: Arc::new(Semaphore::new(ROOM_KIB as usize)),
+            room: Room::default(),
         }
     }
 }
@@ -92,6 +90,7 @@ impl Line {
     /// Gives up all numbers, and returns how many had a request under way.
     pub(super) fn lose(&self) -> usize {
         self.gone.set(true);
+        self.room.close();
         let slots = self.slots.take();
         slots.values().filter(|slot| slot.lose()).count()
     }
@@ -115,13 +114,6 @@ impl Line {
     /// The numbers in use.
     pub(super) fn lanes(&self) -> usize {
         self.slots.borrow().len()
-    }
-
-    /// Waits until the courier may hold a text more. `None` never happens: the semaphore is never closed.
-    pub(super) async fn room(&self, octets: usize) -> Option<tokio::sync::OwnedSemaphorePermit> {
-        let kib = u32::try_from(octets / 1024).unwrap_or(u32::MAX);
-        let kib = kib.saturating_add(1).min(ROOM_KIB);
-        Arc::clone(&self.room).acquire_many_owned(kib).await.ok()
     }
 }
 

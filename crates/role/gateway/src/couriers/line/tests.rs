@@ -1,6 +1,3 @@
-use std::future::poll_fn;
-use std::task::Poll;
-
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use vere_handoff::delivery::{Request, request_length};
@@ -135,18 +132,17 @@ async fn a_close_concerns_the_connection_before_and_a_failure_the_number() {
     }
 }
 
-#[tokio::test]
-async fn messages_wait_while_the_courier_holds_enough() {
-    let line = Line::default();
-    let max = ROOM_KIB as usize * 1024;
-    let held = line.room(max / 2).await;
-    let mut more = std::pin::pin!(line.room(max));
-    let polled = poll_fn(|context| Poll::Ready(more.as_mut().poll(context).is_pending())).await;
-    assert!(polled);
-    drop(held);
-    // A message above the limit takes the whole limit.
-    assert!(more.await.is_some());
-    assert!(line.room(usize::MAX).await.is_some());
+#[tokio::test(start_paused = true)]
+async fn messages_that_wait_for_room_end_with_the_courier() {
+    let line = Rc::new(Line::default());
+    let lane = Lane::new(Rc::clone(&line));
+    let site = vere_queue::SiteName::made_elsewhere("a:25".to_owned());
+    let begun = tokio::time::Instant::now();
+    let _held = lane.room(usize::MAX, &site).await.unwrap();
+    let lose = async { line.lose() };
+    let (waited, _) = tokio::join!(lane.room(1 << 20, &site), lose);
+    assert!(waited.is_none());
+    assert_eq!(begun.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test]
