@@ -1,11 +1,12 @@
 //! How mail leaves for other hosts, by SMTP or LMTP: one connection, over which message after message goes. Either the gateway or a courier
 //! has the connection.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use vere_delivery::{BeforeMessage, Courier, Session, Spool as _, Unroutable};
+use vere_delivery::{BeforeMessage, Courier, Session, Unroutable};
 use vere_outbound::{Hosts, Sending};
 use vere_queue::{Attempt, Destination, Envelope, SiteName};
 use vere_telemetry::trace::{Event, EventKind};
@@ -94,8 +95,10 @@ impl Session for RelaySession {
         envelope: &Rc<Envelope>,
         body: Bytes,
     ) -> Result<Attempt, BeforeMessage> {
-        let begun = Instant::now();
-        let host = &self.group.host;
+        // A wait for room at a courier is no part of the transaction.
+        let begun = Cell::new(Instant::now());
+        let group = Rc::clone(&self.group);
+        let host = &group.host;
         let sent = match &mut self.way {
             Way::Own(own) => {
                 let begin = |own: &Sending| {
@@ -105,10 +108,11 @@ impl Session for RelaySession {
             }
             Way::Distant(distant) => {
                 let begin = |distant: &Distant| {
-                    // The lease may have ended during the wait.
-                    if !host.may_deliver() {
+                    // The lease may have ended, or the stop begun, during the wait.
+                    if !group.delivering() {
                         return Err(BeforeMessage);
                     }
+                    begun.set(Instant::now());
                     note(&host.process, envelope, &distant.remote, &distant.security);
                     Ok(())
                 };
@@ -116,7 +120,7 @@ impl Session for RelaySession {
             }
         };
         if sent.is_ok() {
-            host.process.metrics.transaction(begun.elapsed());
+            host.process.metrics.transaction(begun.get().elapsed());
         }
         sent
     }
