@@ -204,8 +204,11 @@ impl Distant {
         begin(self)?;
         match self.lane.send(envelope, body).await {
             Some(Answer::Sent { outcomes, .. }) => {
-                self.usable = outcomes.usable;
-                Ok(self.attempt(outcomes))
+                let usable = outcomes.usable;
+                let attempt = attempt(&self.remote, envelope, outcomes);
+                self.usable = attempt.is_some() && usable;
+                // A result whose recipient is unknown is no result.
+                Ok(attempt.unwrap_or_else(|| lost_attempt(&self.remote, envelope)))
             }
             Some(Answer::Unsent { usable, .. }) => {
                 self.usable = usable;
@@ -216,14 +219,6 @@ impl Distant {
                 self.usable = false;
                 Ok(lost_attempt(&self.remote, envelope))
             }
-        }
-    }
-
-    fn attempt(&self, outcomes: Outcomes) -> Attempt {
-        Attempt {
-            remote: self.remote.clone(),
-            reports_taken_over: outcomes.reports_taken_over,
-            results: outcomes.recipients.into_iter().map(result).collect(),
         }
     }
 
@@ -243,6 +238,23 @@ impl Distant {
         self.lane.tell(|number| Request::Quit { number });
         self.closed().await;
     }
+}
+
+/// The results of an attempt; `None` unless each recipient has one.
+fn attempt(remote: &str, envelope: &Envelope, outcomes: Outcomes) -> Option<Attempt> {
+    let (expected, found) = (envelope.mail.recipients.len(), outcomes.recipients.len());
+    if expected != found {
+        tracing::error!(
+            queue_id = %envelope.head.trace,
+            "expected {expected} results from the courier; found {found}"
+        );
+        return None;
+    }
+    Some(Attempt {
+        remote: remote.to_owned(),
+        reports_taken_over: outcomes.reports_taken_over,
+        results: outcomes.recipients.into_iter().map(result).collect(),
+    })
 }
 
 fn result(outcome: Outcome) -> RecipientResult {
@@ -325,6 +337,56 @@ mod tests {
         let deferred = |result: &RecipientResult| result.disposition == Disposition::Deferred;
         assert!(results.clone().all(deferred));
         assert!(results.clone().all(|result| result.status == "4.4.2"));
+    }
+
+    #[tokio::test]
+    async fn results_count_only_where_each_recipient_has_one() {
+        for (count, kept) in [(0, false), (1, false), (2, true), (3, false)] {
+            let line = Rc::new(Line::default());
+            let mut distant = distant(&line);
+            let envelope = envelope();
+            let outcome = Outcome {
+                disposition: 0,
+                from_remote: true,
+                status: "2.0.0".to_owned(),
+                reply: "taken".to_owned(),
+            };
+            let outcomes = Outcomes {
+                usable: true,
+                reports_taken_over: false,
+                recipients: vec![outcome; count],
+            };
+            let answer = async {
+                line.answered(
+                    1,
+                    Answer::Sent {
+                        number: 1,
+                        outcomes,
+                    },
+                )
+            };
+            let sent = distant.send(&envelope, Bytes::new(), |_| Ok(()));
+            let (attempt, answered) = tokio::join!(sent, answer);
+            answered.unwrap();
+            let results = attempt.unwrap().results;
+            assert_eq!(results.len(), 2);
+            let delivered = |result: &RecipientResult| result.disposition == Disposition::Delivered;
+            assert_eq!(
+                results.iter().filter(|one| delivered(one)).count(),
+                if kept { 2 } else { 0 }
+            );
+            assert_eq!(distant.usable(), kept);
+        }
+    }
+
+    fn distant(line: &Rc<Line>) -> Distant {
+        Distant {
+            lane: Rc::new(Lane::new(Rc::clone(line))),
+            site: SiteName::made_elsewhere("a:25".to_owned()),
+            remote: "mx".to_owned(),
+            security: "clear".to_owned(),
+            usable: true,
+        }
     }
 
     fn lines(lanes: &[usize]) -> Vec<(Rc<Line>, Vec<Lane>)> {

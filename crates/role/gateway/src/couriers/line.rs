@@ -78,7 +78,7 @@ impl Line {
         }
     }
 
-    fn answered(&self, number: u64, answer: Answer) -> io::Result<()> {
+    pub(super) fn answered(&self, number: u64, answer: Answer) -> io::Result<()> {
         // The number may have been forgotten while its answer was on the way.
         let slot = self.slots.borrow().get(&number).cloned();
         match slot {
