@@ -34,7 +34,7 @@
 //! ```
 //!
 //! FIND is answered by FOUND or UNROUTABLE, OPEN by OPENED or UNROUTABLE, SEND by SENT or, where nothing is known against the message, by
-//! UNSENT; any of them by FAILED where the courier has lost the number. QUIT is answered by CLOSED, FORGET has
+//! UNSENT; any of them by FAILED where the courier has lost the number or cannot read the destination or envelope. QUIT is answered by CLOSED, FORGET has
 //! no answer. CLOSED without a request says that an idle connection is closed. A silent courier, without even BEAT, holds still.
 
 mod answer;
@@ -48,6 +48,8 @@ use head::head;
 
 /// The most octets of a frame without a message.
 pub const SHORT_OCTETS_MAX: usize = 4_096;
+/// The most octets of a destination.
+pub const DESTINATION_OCTETS_MAX: usize = SHORT_OCTETS_MAX - (2 + 8);
 /// The most octets of an envelope.
 pub const ENVELOPE_OCTETS_MAX: usize = 16 << 20;
 /// The most octets of a message, by the spool's records.

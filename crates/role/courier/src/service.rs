@@ -14,7 +14,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use vere_handoff::delivery::{Answer, Message, Request, request_length};
 use vere_outbound::{Outbound, OutboundMetrics};
 use vere_process::frames;
-use vere_queue::Envelope;
+use vere_queue::{Destination, Envelope};
 
 use super::answers::Answers;
 use super::lane::{self, Command, Lane};
@@ -71,12 +71,18 @@ impl Lanes {
                 Request::Find {
                     number,
                     destination,
-                } => self.begin(number, destination)?,
+                } => match destination.parse() {
+                    Ok(destination) => self.begin(number, destination)?,
+                    Err(error) => self.refuse(number, &error),
+                },
                 Request::Open { number } => self.give(number, Command::Open)?,
                 Request::Quit { number } => self.give(number, Command::Quit)?,
                 Request::Send(message) => {
                     let number = message.number;
-                    self.give(number, send(&message, &frame)?)?;
+                    match send(&message, &frame) {
+                        Ok(command) => self.give(number, command)?,
+                        Err(error) => self.refuse(number, &error),
+                    }
                 }
                 Request::Forget { number } => {
                     self.commands.remove(&number);
@@ -108,8 +114,7 @@ impl Lanes {
         }
     }
 
-    fn begin(&mut self, number: u64, destination: &str) -> io::Result<()> {
-        let destination = destination.parse().map_err(invalid)?;
+    fn begin(&mut self, number: u64, destination: Destination) -> io::Result<()> {
         let (commands, waiting) = channel(COMMANDS_MAX);
         if self.commands.insert(number, commands).is_some() {
             return Err(invalid("expected a new number; found one in use"));
@@ -123,6 +128,13 @@ impl Lanes {
         let task = self.tasks.spawn_local(lane::run(lane, destination));
         self.numbers.insert(task.id(), number);
         Ok(())
+    }
+
+    /// Gives a number up whose request means nothing here. The other numbers go on.
+    fn refuse(&mut self, number: u64, error: &dyn std::error::Error) {
+        tracing::error!(%error, "destination or envelope of the gateway unreadable");
+        self.commands.remove(&number);
+        self.answers.say(&Answer::Failed { number });
     }
 
     fn give(&self, number: u64, command: Command) -> io::Result<()> {
@@ -152,4 +164,70 @@ fn send(message: &Message<'_>, frame: &Bytes) -> io::Result<Command> {
 
 fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::task::LocalSet;
+    use vere_handoff::delivery::answer_length;
+    use vere_settings::Settings;
+
+    use super::*;
+
+    fn outbound() -> Rc<Outbound> {
+        let text = "version = 1\nhostname = \"mx.example.org\"\n[smtp]\nlisten = [\"127.0.0.1:25\"]\n[resolver]\nservers = [\"127.0.0.1:1\"]\n";
+        let settings = Settings::parse(text, "vere.toml").unwrap();
+        let resolver = vere_outbound::resolver(&settings).unwrap();
+        let metrics = OutboundMetrics::for_another();
+        Rc::new(Outbound::new(&settings.into(), resolver, metrics, None).unwrap())
+    }
+
+    fn message(number: u64, envelope: &[u8]) -> Request<'_> {
+        Request::Send(Message {
+            number,
+            until: u64::MAX,
+            envelope,
+            body: b"text",
+        })
+    }
+
+    async fn next_number(from: &mut UnixStream) -> Answer {
+        loop {
+            let frame = frames::read(from, answer_length).await.unwrap();
+            let answer = Answer::decode(&frame.expect("an open connection")).unwrap();
+            if answer.number().is_some() {
+                return answer;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unreadable_request_fails_its_number_alone() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let outbound = outbound();
+        let metrics = OutboundMetrics::for_another();
+        let gateway = async {
+            let mut octets = Vec::new();
+            let find = |number, destination| Request::Find {
+                number,
+                destination,
+            };
+            find(1, "").encode(&mut octets);
+            find(2, "relay:127.0.0.1:1").encode(&mut octets);
+            message(2, b"no envelope").encode(&mut octets);
+            find(3, "").encode(&mut octets);
+            far.write_all(&octets).await.unwrap();
+            for number in 1..=3 {
+                assert_eq!(next_number(&mut far).await, Answer::Failed { number });
+            }
+        };
+        let both = async {
+            tokio::select! {
+                () = gateway => {}
+                ended = serve(near, &outbound, &metrics) => panic!("{ended:?}"),
+            }
+        };
+        LocalSet::new().run_until(both).await;
+    }
 }

@@ -16,7 +16,9 @@ use bytes::Bytes;
 use tokio::net::UnixListener;
 use tokio::sync::{Notify, watch};
 use vere_delivery::{BeforeMessage, Unroutable};
-use vere_handoff::delivery::{Answer, Extent, Outcome, Outcomes, Request};
+use vere_handoff::delivery::{
+    Answer, DESTINATION_OCTETS_MAX, ENVELOPE_OCTETS_MAX, Extent, Outcome, Outcomes, Request,
+};
 use vere_outbound::{OutboundMetrics, STATUSES};
 use vere_process::accept;
 use vere_queue::{Attempt, Destination, Disposition, Envelope, RecipientResult, SiteName};
@@ -94,6 +96,12 @@ impl Couriers {
     }
 
     async fn find_lane(&self, destination: &str) -> Result<(Rc<Lane>, SiteName), Unroutable> {
+        if destination.len() > DESTINATION_OCTETS_MAX {
+            return Err(Unroutable::Temporary(format!(
+                "expected at most {DESTINATION_OCTETS_MAX} octets of destination; found {}",
+                destination.len()
+            )));
+        }
         for _ in 0..LOST_MAX {
             let lane = Rc::new(Lane::new(self.choose(destination).await));
             let find = |number| Request::Find {
@@ -196,13 +204,17 @@ impl Distant {
         body: Bytes,
         begin: impl FnOnce(&Self) -> Result<(), BeforeMessage>,
     ) -> Result<Attempt, BeforeMessage> {
+        let encoded = envelope.encode();
+        if encoded.len() > ENVELOPE_OCTETS_MAX {
+            return Ok(too_long(&self.remote, envelope, encoded.len()));
+        }
         let room = self.lane.room(body.len(), &self.site).await;
         let _room = room.ok_or(BeforeMessage)?;
         if !self.usable() {
             return Err(BeforeMessage);
         }
         begin(self)?;
-        match self.lane.send(envelope, body).await {
+        match self.lane.send(&encoded, body).await {
             Some(Answer::Sent { outcomes, .. }) => {
                 let usable = outcomes.usable;
                 let attempt = attempt(&self.remote, envelope, outcomes);
@@ -271,10 +283,21 @@ fn result(outcome: Outcome) -> RecipientResult {
 }
 
 fn lost_attempt(remote: &str, envelope: &Envelope) -> Attempt {
+    let reply = "courier process lost during the attempt".to_owned();
+    deferred(remote, envelope, "4.4.2", reply)
+}
+
+/// The attempt of a message that no courier would take: the other messages of a courier go on.
+fn too_long(remote: &str, envelope: &Envelope, found: usize) -> Attempt {
+    let reply = format!("expected at most {ENVELOPE_OCTETS_MAX} octets of envelope; found {found}");
+    deferred(remote, envelope, "4.3.4", reply)
+}
+
+fn deferred(remote: &str, envelope: &Envelope, status: &str, reply: String) -> Attempt {
     let result = RecipientResult {
         disposition: Disposition::Deferred,
-        status: "4.4.2".to_owned(),
-        reply: "courier process lost during the attempt".to_owned(),
+        status: status.to_owned(),
+        reply,
         from_remote: false,
     };
     Attempt {
@@ -377,6 +400,33 @@ mod tests {
             );
             assert_eq!(distant.usable(), kept);
         }
+    }
+
+    #[tokio::test]
+    async fn an_envelope_that_no_courier_takes_defers_its_message_alone() {
+        let line = Rc::new(Line::default());
+        let mut distant = distant(&line);
+        let mut long = envelope();
+        let recipient = Recipient {
+            address: "x".repeat(ENVELOPE_OCTETS_MAX / 300),
+            notify: Notify::default(),
+            orcpt: None,
+        };
+        long.mail.recipients = vec![recipient; 301];
+        let begin = |_: &Distant| panic!("no attempt begins");
+        let attempt = distant.send(&long, Bytes::new(), begin).await.unwrap();
+        assert_eq!(attempt.results.len(), 301);
+        let deferred = |result: &RecipientResult| result.disposition == Disposition::Deferred;
+        assert!(attempt.results.iter().all(deferred));
+        assert!(distant.usable());
+    }
+
+    #[tokio::test]
+    async fn a_destination_that_no_courier_takes_is_asked_of_none() {
+        let couriers = Couriers::new(1, OutboundMetrics::default());
+        let long = "x".repeat(DESTINATION_OCTETS_MAX + 1);
+        let found = couriers.find_lane(&long).await.map(drop);
+        assert!(matches!(found, Err(Unroutable::Temporary(_))), "{found:?}");
     }
 
     fn distant(line: &Rc<Line>) -> Distant {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use vere_handoff::delivery::{Answer, Message, Request};
 use vere_process::clock;
-use vere_queue::{Envelope, SiteName};
+use vere_queue::SiteName;
 
 use super::line::Line;
 use super::room::Held;
@@ -40,14 +40,14 @@ impl Lane {
         self.answer().await
     }
 
-    /// Has a message sent, and waits for the answer; `None` when the courier is lost.
-    pub(super) async fn send(&self, envelope: &Envelope, body: Bytes) -> Option<Answer> {
+    /// Has a message with this envelope sent, and waits for the answer; `None` when the courier is lost.
+    pub(super) async fn send(&self, envelope: &[u8], body: Bytes) -> Option<Answer> {
         self.begin_request()?;
         let until = clock::since_boot().saturating_add(BEGIN_PATIENCE);
         let message = Message {
             number: self.number,
             until: u64::try_from(until.as_millis()).unwrap_or(u64::MAX),
-            envelope: &envelope.encode(),
+            envelope,
             body: &body,
         };
         let write = |to: &mut Vec<u8>| message.encode_before_body(to);

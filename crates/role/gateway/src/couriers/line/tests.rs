@@ -151,6 +151,7 @@ async fn a_message_arrives_with_envelope_and_text() {
     let (line, near, mut far) = played();
     let lane = Lane::new(Rc::clone(&line));
     let envelope = crate::couriers::tests::envelope();
+    let encoded = envelope.encode();
     let body = Bytes::from(vec![b'x'; 200_000]);
     let courier = async {
         let frame = hear(&mut far).await;
@@ -164,7 +165,7 @@ async fn a_message_arrives_with_envelope_and_text() {
         let _ = far.read(&mut [0; 1]).await;
     };
     tokio::select! {
-        answer = lane.send(&envelope, body.clone()) => {
+        answer = lane.send(&encoded, body.clone()) => {
             assert_eq!(answer, Some(Answer::Unsent { number: 1, usable: false }));
         }
         () = courier => panic!("no answer"),
