@@ -59,7 +59,8 @@ impl Process {
         let store = vere_disk::directory::create(&settings.directory.store)?;
         let metrics = Rc::<GatewayMetrics>::default();
         let processes = settings.delivery.courier_processes;
-        let couriers = (processes > 0).then(|| Couriers::new(processes, metrics.outbound()));
+        let lease = vere_link::lease_terms(&settings).lease;
+        let couriers = (processes > 0).then(|| Couriers::new(processes, lease, metrics.outbound()));
         let policies = settings.data.join("mta-sts-policies");
         let outbound = Outbound::new(
             &settings,

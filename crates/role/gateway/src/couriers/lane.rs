@@ -12,9 +12,6 @@ use super::line::Line;
 use super::room::Held;
 use super::slot::Slot;
 
-/// How long a message may be on its way to the courier. A courier that stood still must not begin later.
-const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
-
 /// A number, until the value is dropped.
 #[derive(Debug)]
 pub(super) struct Lane {
@@ -40,10 +37,16 @@ impl Lane {
         self.answer().await
     }
 
-    /// Has a message with this envelope sent, and waits for the answer; `None` when the courier is lost.
-    pub(super) async fn send(&self, envelope: &[u8], body: Bytes) -> Option<Answer> {
+    /// Has a message with this envelope sent, unless the begin takes longer than `patience`, and waits for the answer;
+    /// `None` when the courier is lost.
+    pub(super) async fn send(
+        &self,
+        envelope: &[u8],
+        body: Bytes,
+        patience: Duration,
+    ) -> Option<Answer> {
         self.begin_request()?;
-        let until = clock::since_boot().saturating_add(BEGIN_PATIENCE);
+        let until = clock::since_boot().saturating_add(patience);
         let message = Message {
             number: self.number,
             until: u64::try_from(until.as_millis()).unwrap_or(u64::MAX),
@@ -79,7 +82,8 @@ impl Lane {
         }
     }
 
-    /// Waits until the courier may hold a further text of this length. `None`: the courier is lost, the gateway stops, or there was no room for too long.
+    /// Waits until the courier may hold a further text of this length. `None`: the courier is lost, the gateway stops, or
+    /// there was no room for too long.
     pub(super) async fn room(&self, octets: usize, site: &SiteName) -> Option<Held> {
         self.line.room.take(octets, site).await
     }

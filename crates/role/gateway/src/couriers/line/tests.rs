@@ -165,7 +165,7 @@ async fn a_message_arrives_with_envelope_and_text() {
         let _ = far.read(&mut [0; 1]).await;
     };
     tokio::select! {
-        answer = lane.send(&encoded, body.clone()) => {
+        answer = lane.send(&encoded, body.clone(), Duration::from_secs(10)) => {
             assert_eq!(answer, Some(Answer::Unsent { number: 1, usable: false }));
         }
         () = courier => panic!("no answer"),
