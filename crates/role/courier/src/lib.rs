@@ -12,7 +12,7 @@ mod service;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::UnixStream;
 use tokio::task::spawn_local;
@@ -27,6 +27,10 @@ use self::error::CourierError;
 
 /// Pause before the gateway is looked for again.
 const AGAIN: Duration = Duration::from_millis(50);
+/// The longest pause, after connections that the gateway closed at once.
+const AGAIN_MAX: Duration = Duration::from_secs(1);
+/// A connection that lasts so long was taken by the gateway.
+const TAKEN: Duration = Duration::from_secs(1);
 
 /// Runs the role until it is told to stop. `name` tells the couriers of a system apart.
 ///
@@ -76,13 +80,41 @@ async fn serve_gateways(
     outbound: Rc<Outbound>,
     metrics: OutboundMetrics,
 ) {
+    let mut pause = AGAIN;
     loop {
         if let Ok(stream) = UnixStream::connect(&socket).await {
+            let begun = Instant::now();
             match service::serve(stream, &outbound, &metrics).await {
                 Ok(()) => tracing::info!("gateway gone"),
                 Err(error) => tracing::warn!(%error, "connection of the gateway lost"),
             }
+            pause = next_pause(pause, begun.elapsed());
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// The pause after a connection that lasted so long.
+fn next_pause(pause: Duration, lasted: Duration) -> Duration {
+    match lasted < TAKEN {
+        true => AGAIN_MAX.min(pause * 2),
+        false => AGAIN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_that_end_at_once_grow_rare() {
+        let mut pause = AGAIN;
+        let mut grown = Vec::new();
+        for _ in 0..6 {
+            pause = next_pause(pause, Duration::from_millis(1));
+            grown.push(pause.as_millis());
+        }
+        assert_eq!(grown, [100, 200, 400, 800, 1_000, 1_000]);
+        assert_eq!(next_pause(pause, TAKEN), AGAIN);
     }
 }
