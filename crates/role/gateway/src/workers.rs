@@ -175,7 +175,7 @@ impl Worker {
         place.map_err(|closed| Broken::Connection(io::Error::other(closed)))
     }
 
-    /// The memory of so many octets, if there is any.
+    /// Reserves memory for octets of a worker; `None` where `limits.body_memory_max` leaves no room.
     fn memory(&self, octets: usize) -> Option<Share> {
         let mut held = self.group.host.process.memory.share(None);
         held.keep(octets, true).then_some(held)

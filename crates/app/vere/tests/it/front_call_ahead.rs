@@ -260,7 +260,7 @@ fn many_who_ask_share_a_call_and_delay_nobody_else() {
         CLIENTS - 1
     );
     wait_lines(endpoint, &[&shared]);
-    // Were this one behind the others, it would have its answer when the call has failed, and not before.
+    // Behind the waiting questions, an answer about a local recipient would come only after the failed call.
     assert_reply(&system, "alice@example.org", "250 2.1.5");
     assert_reply(&system, "nobody@example.org", "550 5.1.1");
     hop.open();

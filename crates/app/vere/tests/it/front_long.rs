@@ -6,7 +6,6 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use nix::sys::statvfs::statvfs;
 
 use crate::front::{for_strangers, try_send, without_rates};
 use crate::harness::{Options, PATIENCE, Session, System, signal, wait_for, wait_until};
@@ -175,17 +174,13 @@ fn parked_messages_hold_disk_space_within_its_bound() {
 fn a_full_disk_refuses_long_messages_and_no_others() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let folder = directory.path().join("data");
-    let Some(_disk) = SmallDisk::mount(&folder, "400m") else {
+    let Some(disk) = SmallDisk::mount(&folder, "400m") else {
         return;
-    };
-    let free = || {
-        let system = statvfs(&folder).expect("the disk");
-        system.blocks_available() * system.fragment_size()
     };
     let system = System::start_in(directory, &small_workers());
     // Half of the reserve of 50 MiB is for those who are called to give up theirs.
     let filling = folder.join("filling");
-    let octets = usize::try_from(free()).expect("a small disk") - 20 * MIB;
+    let octets = usize::try_from(disk.free()).expect("a small disk") - 20 * MIB;
     std::fs::write(&filling, vec![0; octets]).expect("room");
     let mut session = Session::greeted(system.smtp);
     session.envelope("a@example.net", &["alice@example.org"]);

@@ -210,7 +210,7 @@ fn messages_carry_the_result_of_spf() {
         ("\"a;\\\" x=\"@wrong.test", "permerror"),
         ("", "none"),
     ];
-    // All from one session, and each from one of its own.
+    // All senders in one session, then each sender in a separate session.
     let mut ids: Vec<_> = senders
         .iter()
         .map(|(sender, _)| send(&mut session, sender))

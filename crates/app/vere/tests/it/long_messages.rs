@@ -1,6 +1,5 @@
 //! Long messages on their way: their memory and disk space, and the priority when space is short.
 
-use nix::sys::statvfs::statvfs;
 use serde_json::Value;
 
 use crate::harness::{Options, Session, System, free_address, wait_for, wait_until};
@@ -147,12 +146,8 @@ fn files_of_long_messages_stay_within_their_bound_and_say_whose_they_are() {
 fn long_messages_that_are_parked_leave_room_on_the_disk() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let folder = directory.path().join("data");
-    let Some(_disk) = SmallDisk::mount(&folder, "400m") else {
+    let Some(disk) = SmallDisk::mount(&folder, "400m") else {
         return;
-    };
-    let free = || {
-        let system = statvfs(&folder).expect("the disk");
-        system.blocks_available() * system.fragment_size()
     };
     let options = Options::default()
         .set("limits.message_size_max", "\"16 MiB\"")
@@ -162,16 +157,16 @@ fn long_messages_that_are_parked_leave_room_on_the_disk() {
     let parked = parked(&system, 30, 15);
     wait_until("the disk to be as full as it may be", || {
         // An eighth is kept, 50 MiB; half of the reserve by all means.
-        assert!(free() > 25 * MIB as u64, "{} octets free", free());
+        assert!(disk.free() > 25 * MIB as u64, "{} octets free", disk.free());
         nameless(pid) > 100 * MIB as u64
     });
     // A called client lets go at once.
-    wait_until("what is kept to be free", || free() > 45 * MIB as u64);
+    wait_until("what is kept to be free", || disk.free() > 45 * MIB as u64);
     let large = format!("Subject: large\r\n\r\n{}", mebibyte().repeat(10));
     offer_as(&system, "203.0.113.78", "Subject: small\r\n\r\n");
     offer_as(&system, "203.0.113.77", &large);
     offer_as(&system, "203.0.113.79", "Subject: small\r\n\r\n");
-    assert!(free() > 10 * MIB as u64, "{} octets free", free());
+    assert!(disk.free() > 10 * MIB as u64, "{} octets free", disk.free());
     system.wait_log(&["the disk for arriving messages short", "client=203.0.113."]);
     system.wait_mail("alice", 3);
     // The remaining messages are as many as the disk does not hold twice.

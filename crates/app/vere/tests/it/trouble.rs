@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use nix::sys::statvfs::statvfs;
 use nix::unistd::geteuid;
 
 use crate::harness::{
@@ -37,6 +38,12 @@ impl SmallDisk {
             return None;
         }
         Some(Self(path.to_owned()))
+    }
+
+    /// Free octets.
+    pub(crate) fn free(&self) -> u64 {
+        let system = statvfs(&self.0).expect("the disk");
+        system.blocks_available() * system.fragment_size()
     }
 }
 
