@@ -131,7 +131,9 @@ fn measure_all(
     let is_alone = |part: &&Part| matches!(part, Part::Open | Part::Encrypted);
     let (alone, together): (Vec<Part>, Vec<Part>) = plan.parts.iter().partition(is_alone);
     if !together.is_empty() {
+        let has_hand_over = together.contains(&Part::Handover);
         let systems = plan.systems.iter().copied();
+        let systems = systems.filter(|system| has_hand_over || !system.hands_over_only());
         let targets = measure::start(systems, &site, &mut results.header);
         for part in together {
             side_by_side(part, plan, &targets, &sink, results)?;

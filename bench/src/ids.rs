@@ -26,6 +26,11 @@ impl MessageId {
         Self((run as u64) << 32 | sequence as u64)
     }
 
+    /// The id of the message so many places later in the run.
+    pub const fn after(self, places: u32) -> Self {
+        Self::new(self.run(), self.sequence().wrapping_add(places))
+    }
+
     /// The number of the run.
     pub const fn run(self) -> u32 {
         (self.0 >> 32) as u32

@@ -202,8 +202,13 @@ impl Peer {
         vere::start_exchanger(name, vere, next_hop, lines, base)
     }
 
-    /// Starts the bare responder: the least work of any mail exchanger.
-    pub(crate) fn responder(name: &'static str, base: &Path) -> Result<Self, PeerError> {
+    /// Starts the bare responder: the least work of any mail exchanger, in one process or with processes for connections
+    /// with a known recipient.
+    pub(crate) fn responder(
+        name: &'static str,
+        takers: usize,
+        base: &Path,
+    ) -> Result<Self, PeerError> {
         let folder = folder(base, "vere-bench-responder-")?;
         let address = free_address()?;
         // The responder is a process of the running program.
@@ -212,6 +217,7 @@ impl Peer {
             program.into(),
             "responder".into(),
             address.to_string().into(),
+            format!("--takers={takers}").into(),
         ];
         let daemon = spawn(&command, folder.path())?;
         Self {

@@ -4,6 +4,11 @@
 //! verb and the beginning of a recipient, nothing is counted, logged or stored; the text of a message is read and
 //! forgotten. The CPU time of a session at the responder is the limit of the machine for the unavoidable work: a
 //! connection, four replies and the end.
+//!
+//! With `--takers` the responder hands each connection with a known recipient to another process ([`handing`]): the
+//! limit of the machine for a hand-over.
+
+mod handing;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -13,10 +18,15 @@ use memchr::{memchr, memmem};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
+use handing::{Giver, Taking};
+
 use crate::peer::mx::GOOD;
 use crate::wire::{Buffer, Link, Output, Readiness};
 
-const LISTENER: Token = Token(usize::MAX);
+const LISTENER: Token = Token(usize::MAX - 1);
+/// The token of the process that hands connections over; takers have the tokens from `TAKERS` on.
+const GIVER: Token = Token(usize::MAX - 2);
+const TAKERS: usize = 1 << 32;
 
 /// Longest accepted line; a client that sends more is disconnected.
 const LINE_MAX: usize = 4096;
@@ -38,17 +48,30 @@ const WRONG: &[u8] = b"500 5.5.2 command unrecognized\r\n";
 #[derive(Debug, Args)]
 pub struct ResponderArgs {
     /// The address to listen at.
-    listen: SocketAddr,
+    #[arg(required_unless_present = "taker")]
+    listen: Option<SocketAddr>,
+    /// Hand connections with a known recipient to so many processes.
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    takers: usize,
+    /// Take connections from the responder behind the standard input.
+    #[arg(long, conflicts_with = "listen")]
+    taker: bool,
 }
 
-/// Runs the responder; returns only after a failure.
+/// Runs the responder; returns only after a failure, or in a taker with the end of the responder.
 ///
 /// # Errors
 ///
-/// The address is taken, or the event loop failed.
+/// The address is taken, a taker does not start or has ended, or the event loop failed.
 pub fn run(args: &ResponderArgs) -> io::Result<()> {
-    let mut responder = Responder::bind(args.listen)?;
-    responder.run()
+    match args.listen {
+        Some(address) => Responder::bind(address, args.takers)?.run(),
+        None => match Responder::taker()?.run() {
+            // The responder has ended.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+            ended => ended,
+        },
+    }
 }
 
 struct Session {
@@ -56,29 +79,64 @@ struct Session {
     input: Buffer,
     output: Output,
     in_text: bool,
+    /// The number by which the giver knows a connection that was taken.
+    number: Option<u32>,
+}
+
+/// What a conversation comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// The client has to speak.
+    Waits,
+    /// A recipient is known, and others answer from here.
+    Known,
+    Over,
+}
+
+/// Where connections come from.
+#[derive(Debug)]
+enum Source {
+    /// Clients, whose connections with a known recipient go to the takers where there are some.
+    Clients(TcpListener, Option<Giver>),
+    /// Another process.
+    Giver(Taking),
 }
 
 struct Responder {
     poll: Poll,
-    listener: TcpListener,
+    source: Source,
     sessions: Vec<Option<Session>>,
     free: Vec<usize>,
 }
 
 impl Responder {
-    fn bind(address: SocketAddr) -> io::Result<Self> {
+    fn bind(address: SocketAddr, takers: usize) -> io::Result<Self> {
         let listener = StdListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let mut listener = TcpListener::from_std(listener);
         let poll = Poll::new()?;
-        poll.registry()
-            .register(&mut listener, LISTENER, Interest::READABLE)?;
-        Ok(Self {
+        let registry = poll.registry();
+        registry.register(&mut listener, LISTENER, Interest::READABLE)?;
+        let giver = match takers {
+            0 => None,
+            takers => Some(Giver::start(takers, registry, TAKERS)?),
+        };
+        Ok(Self::new(poll, Source::Clients(listener, giver)))
+    }
+
+    fn taker() -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let taking = Taking::new(poll.registry(), GIVER)?;
+        Ok(Self::new(poll, Source::Giver(taking)))
+    }
+
+    const fn new(poll: Poll, source: Source) -> Self {
+        Self {
             poll,
-            listener,
+            source,
             sessions: Vec::new(),
             free: Vec::new(),
-        })
+        }
     }
 
     fn run(&mut self) -> io::Result<()> {
@@ -89,22 +147,53 @@ impl Responder {
                 other => other?,
             }
             for event in &events {
-                if event.token() == LISTENER {
-                    while let Ok((stream, _)) = self.listener.accept() {
-                        self.open(stream);
+                match event.token() {
+                    LISTENER => self.accept(),
+                    GIVER => self.take()?,
+                    Token(token) if token >= TAKERS => self.hear(token - TAKERS)?,
+                    Token(index) => {
+                        if let Some(Some(session)) = self.sessions.get_mut(index) {
+                            session.link.note(event);
+                            self.drive(index);
+                        }
                     }
-                    continue;
                 }
-                let Token(index) = event.token();
-                if let Some(Some(session)) = self.sessions.get_mut(index) {
-                    session.link.note(event);
-                    self.drive(index);
-                }
+            }
+            match &mut self.source {
+                Source::Clients(_, Some(giver)) => giver.send()?,
+                Source::Clients(_, None) => {}
+                Source::Giver(taking) => taking.tell()?,
             }
         }
     }
 
-    fn open(&mut self, stream: TcpStream) {
+    fn accept(&mut self) {
+        while let Source::Clients(listener, _) = &self.source
+            && let Ok((stream, _)) = listener.accept()
+        {
+            self.open(stream, None, GREETING);
+        }
+    }
+
+    fn take(&mut self) -> io::Result<()> {
+        while let Source::Giver(taking) = &mut self.source
+            && let Some(connections) = taking.take()?
+        {
+            for (number, stream) in connections {
+                self.open(stream, Some(number), RECIPIENT);
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, taker: usize) -> io::Result<()> {
+        match &mut self.source {
+            Source::Clients(_, Some(giver)) => giver.hear(taker),
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&mut self, stream: TcpStream, number: Option<u32>, reply: &[u8]) {
         let index = self.free.pop().unwrap_or_else(|| {
             self.sessions.push(None);
             self.sessions.len() - 1
@@ -117,8 +206,9 @@ impl Responder {
             input: Buffer::default(),
             output: Output::default(),
             in_text: false,
+            number,
         };
-        session.output.push(GREETING);
+        session.output.push(reply);
         self.sessions[index] = Some(session);
         self.drive(index);
     }
@@ -127,28 +217,49 @@ impl Responder {
         let Some(mut session) = self.sessions[index].take() else {
             return;
         };
-        if session.converse().unwrap_or(false) {
+        let gives = matches!(self.source, Source::Clients(_, Some(_)));
+        let outcome = session.converse(gives).unwrap_or(Outcome::Over);
+        if outcome == Outcome::Waits {
             self.sessions[index] = Some(session);
             return;
         }
-        session.link.close(self.poll.registry());
         self.free.push(index);
+        let registry = self.poll.registry();
+        match (&mut self.source, session.number) {
+            (Source::Clients(_, Some(giver)), _) if outcome == Outcome::Known => {
+                giver.give(session.link.part(registry));
+            }
+            (Source::Giver(taking), Some(number)) => {
+                // The giver has a duplicate.
+                session.link.end(registry);
+                taking.ended(number);
+            }
+            _ => session.link.close(registry),
+        }
     }
 }
 
 impl Session {
-    /// Answers as far as possible; false at the end of the session.
-    fn converse(&mut self) -> io::Result<bool> {
+    /// Answers as far as possible. A known recipient is left to a taker where the responder gives connections away.
+    fn converse(&mut self, gives: bool) -> io::Result<Outcome> {
         loop {
-            while self.answer() {}
+            while self.answer() {
+                // The clients wait for each reply, so that nothing is read behind the recipient.
+                if gives && self.output.pending() == RECIPIENT {
+                    return Ok(Outcome::Known);
+                }
+            }
             let over = self.output.pending().ends_with(BYE);
             self.link.write(&mut self.output)?;
             if over {
-                return Ok(false);
+                return Ok(Outcome::Over);
             }
             match self.link.read(&mut self.input)? {
-                Readiness::Closed => return Ok(false),
-                Readiness::Drained => return Ok(self.in_text || self.input.data().len() < LINE_MAX),
+                Readiness::Closed => return Ok(Outcome::Over),
+                Readiness::Drained if self.in_text || self.input.data().len() < LINE_MAX => {
+                    return Ok(Outcome::Waits);
+                }
+                Readiness::Drained => return Ok(Outcome::Over),
                 Readiness::More => {}
             }
         }
@@ -205,7 +316,7 @@ mod tests {
     #[test]
     fn a_session_is_answered_as_an_exchanger_answers() {
         let address = crate::peer::free_address().unwrap();
-        let mut responder = Responder::bind(address).unwrap();
+        let mut responder = Responder::bind(address, 0).unwrap();
         // The thread ends with the process of the tests.
         std::thread::spawn(move || responder.run());
         let mut client = Dialogue::connect(address, Duration::from_secs(10)).unwrap();

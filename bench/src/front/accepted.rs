@@ -12,8 +12,15 @@ use crate::error::BenchError;
 use crate::output::note;
 use crate::sink::RunningSink;
 
+/// The figures with bars: the messages of `gateway`, each for one recipient over a connection of its own.
+pub(super) const CPU: &str = "accepted: CPU";
+pub(super) const RATE: &str = "accepted: delivered";
+
 /// Recipients of a message for several: the average of the paper's trace of spam.
 const SEVERAL: usize = 7;
+
+/// Messages over a connection, where there are many.
+const SERIES: u32 = 20;
 
 /// The delay of the paper's network, in each direction.
 const DELAY: Duration = Duration::from_millis(30);
@@ -25,19 +32,29 @@ const RECIPIENTS: [(usize, f64); 5] = [(1, 0.15), (5, 0.3), (7, 0.25), (10, 0.2)
 const BOUNCED: f64 = 0.25;
 const UNFINISHED: f64 = 0.05;
 
-/// Accepted mail: seven tenths of the messages for one recipient.
+/// Accepted mail: a message for one recipient over each connection; the same, but three tenths for several recipients;
+/// and many messages over each connection.
 pub(super) fn measure(
     plan: &Plan,
     targets: &[Target],
     sink: &RunningSink,
     results: &mut Results,
 ) -> Result<(), BenchError> {
+    let mixes = [
+        ("accepted", Mix::only(Kind::Good(1))),
+        (
+            "several recipients",
+            Mix::new([(Kind::Good(1), 0.7), (Kind::Good(SEVERAL), 0.3)]),
+        ),
+        ("20 a connection", Mix::only(Kind::Series(SERIES))),
+    ];
     for _ in 0..plan.rounds {
-        for target in targets.iter().filter(|target| target.system.delivers()) {
-            let mix = Mix::new([(Kind::Good(1), 0.7), (Kind::Good(SEVERAL), 0.3)]);
-            let load = closed(target, plan, mix);
-            let outcome = one(target, &load, sink, "accepted", results);
-            unless_stopped(outcome, target.system, &mut results.header)?;
+        for (what, mix) in &mixes {
+            for target in targets.iter().filter(|target| target.system.delivers()) {
+                let load = closed(target, plan, mix.clone());
+                let outcome = one(target, &load, sink, what, results);
+                unless_stopped(outcome, target.system, &mut results.header)?;
+            }
         }
     }
     Ok(())
@@ -91,7 +108,7 @@ fn one(
     }
     let cpu = cpu.map_or_else(String::new, |cpu| format!(", {cpu:.0} us CPU each"));
     note(&format!(
-        "{name:<24} {what:<10} {rate:>7.0} messages/s{cpu}"
+        "{name:<24} {what:<18} {rate:>7.0} messages/s{cpu}"
     ));
     Ok(())
 }
@@ -99,6 +116,15 @@ fn one(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figures_with_bars_are_those_of_the_first_mix() {
+        assert!(
+            [CPU, RATE]
+                .iter()
+                .all(|name| name.starts_with("accepted: "))
+        );
+    }
 
     #[test]
     fn the_combined_workload_has_the_shares_of_the_paper() {

@@ -3,8 +3,8 @@
 use super::figures::Figures;
 use super::plan::CONNECTIONS;
 use super::systems::{OURS, POSTFIX, POSTSCREEN, RESPONDER, Setup};
-use super::{bounces, encrypted, handover, open, storm};
-use crate::row::Bar::{self, RatioMax, ValueMax, ValueMin};
+use super::{accepted, bounces, encrypted, handover, open, storm};
+use crate::row::Bar::{self, RatioMax, RatioMin, ValueMax, ValueMin};
 use crate::row::Row;
 
 /// The highest ratio of bounces, at which good mail has its bar.
@@ -42,6 +42,8 @@ fn bars(connections: usize) -> Vec<Wanted> {
         wanted(encrypted::FULL, Some(POSTFIX), RatioMax(0.333)),
         wanted(encrypted::RESUMED, Some(POSTFIX), RatioMax(0.333)),
         wanted(handover::CPU, None, ValueMax(handover::CPU_MAX)),
+        wanted(accepted::CPU, Some(OURS[0].name), RatioMax(1.25)),
+        wanted(accepted::RATE, Some(POSTFIX), RatioMin(10.0)),
         wanted(open::HELD, None, ValueMin(99.0)),
         wanted(open::GREETING, None, ValueMax(50.0)),
     ];

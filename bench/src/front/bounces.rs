@@ -28,7 +28,10 @@ pub(super) fn measure(
 ) -> Result<(), BenchError> {
     for _ in 0..plan.rounds {
         for (what, kind) in SESSIONS {
-            for target in targets {
+            for target in targets
+                .iter()
+                .filter(|target| !target.system.hands_over_only())
+            {
                 let outcome = one(plan, target, sink, what, kind, results);
                 unless_stopped(outcome, target.system, &mut results.header)?;
             }

@@ -101,7 +101,10 @@ struct Client {
     link: Link,
     talk: Talk,
     kind: Kind,
+    /// The id of the first message.
     id: MessageId,
+    /// Messages that were accepted.
+    accepted: u32,
     due: Instant,
 }
 
@@ -213,7 +216,7 @@ impl<'a> Engine<'a> {
     fn begin(&mut self, due: Instant) {
         let kind = self.mix.next();
         let id = MessageId::new(self.load.run, self.next);
-        self.next += 1;
+        self.next += kind.messages().max(1);
         self.counts(kind).due += 1;
         if self.open >= OPEN_MAX {
             return self.fail("not begun: too many sessions open");
@@ -244,6 +247,7 @@ impl<'a> Engine<'a> {
             },
             kind,
             id,
+            accepted: 0,
             due,
         });
     }
@@ -312,11 +316,12 @@ impl<'a> Engine<'a> {
             return;
         };
         let now = Instant::now();
-        // Behind the reply to a text comes the reply to QUIT only.
-        if client.kind.is_good() && client.talk.replies_left() == 1 {
+        if client.talk.has_accepted() {
             record(&mut self.visits.accepted_us, now - client.due);
+            let id = client.id.after(client.accepted);
+            client.accepted += 1;
             self.visits.acked.push(Ack {
-                id: client.id,
+                id,
                 at: now,
                 attempts: 1,
                 may_be_doubled: false,

@@ -33,7 +33,8 @@ pub(super) fn measure(
     site: &Site<'_>,
     results: &mut Results,
 ) -> Result<(), BenchError> {
-    for system in &plan.systems {
+    let systems = plan.systems.iter();
+    for system in systems.filter(|system| !system.hands_over_only()) {
         let Some(peer) = started(*system, site, &mut results.header) else {
             continue;
         };

@@ -50,12 +50,17 @@ pub(super) const OURS: &[Setup] = &[
 pub(super) const POSTFIX: &str = "postfix";
 pub(super) const POSTSCREEN: &str = "postfix with postscreen";
 pub(super) const RESPONDER: &str = "responder";
+pub(super) const HANDING: &str = "handing responder";
+
+/// Processes that the responder hands connections to: as many as `front.workers` by default.
+const TAKERS: usize = 2;
 
 /// The word of each system on the command line, with its name in results.
-const WORDS: [(&str, &str); 3] = [
+const WORDS: [(&str, &str); 4] = [
     ("postfix", POSTFIX),
     ("postscreen", POSTSCREEN),
     ("responder", RESPONDER),
+    ("handing", HANDING),
 ];
 
 /// Longest wait for the greeting of a system that has just started. A postscreen greets after six seconds.
@@ -72,6 +77,8 @@ pub(super) enum System {
     Postscreen,
     /// The bare responder, which is no mail exchanger.
     Responder,
+    /// The bare responder with processes for connections with a known recipient.
+    Handing,
 }
 
 /// The surroundings of the systems.
@@ -87,7 +94,12 @@ pub(super) struct Site<'a> {
 impl System {
     /// All systems, peers first.
     pub(super) fn all() -> Vec<Self> {
-        let mut all = vec![Self::Responder, Self::Postfix, Self::Postscreen];
+        let mut all = vec![
+            Self::Responder,
+            Self::Handing,
+            Self::Postfix,
+            Self::Postscreen,
+        ];
         all.extend(OURS.iter().map(Self::Ours));
         all
     }
@@ -111,6 +123,7 @@ impl System {
             Self::Postfix => POSTFIX,
             Self::Postscreen => POSTSCREEN,
             Self::Responder => RESPONDER,
+            Self::Handing => HANDING,
         }
     }
 
@@ -119,13 +132,18 @@ impl System {
         match self {
             Self::Ours(setup) => setup.has_tls,
             Self::Postfix | Self::Postscreen => true,
-            Self::Responder => false,
+            Self::Responder | Self::Handing => false,
         }
+    }
+
+    /// Whether the system stands for the limit of a hand-over, and in no other row.
+    pub(super) fn hands_over_only(self) -> bool {
+        self == Self::Handing
     }
 
     /// Whether accepted mail arrives at the next hop.
     pub(super) fn delivers(self) -> bool {
-        self != Self::Responder
+        !matches!(self, Self::Responder | Self::Handing)
     }
 
     fn start(self, site: &Site<'_>) -> Result<Peer, PeerError> {
@@ -142,7 +160,8 @@ impl System {
             }
             Self::Postfix => postfix(PostfixSetup::Tuned),
             Self::Postscreen => postfix(PostfixSetup::Screened),
-            Self::Responder => Peer::responder(name, site.base),
+            Self::Responder => Peer::responder(name, 0, site.base),
+            Self::Handing => Peer::responder(name, TAKERS, site.base),
         }?;
         match introduce(&peer) {
             Ok(()) => Ok(peer),

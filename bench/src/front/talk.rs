@@ -5,7 +5,7 @@ use std::io;
 
 use memchr::memchr;
 
-use super::visit::Step;
+use super::visit::{Step, TEXT_END};
 use crate::wire::{Buffer, Link, Output, Readiness};
 
 /// Octets of the longest accepted reply, all lines together.
@@ -65,9 +65,10 @@ impl Talk {
         self.handshake == Some(self.step)
     }
 
-    /// Number of replies that have not come.
-    pub(super) fn replies_left(&self) -> usize {
-        self.steps.len() - self.step
+    /// Whether the last reply has answered the text of a message.
+    pub(super) fn has_accepted(&self) -> bool {
+        let answered = self.step.checked_sub(2).and_then(|at| self.steps.get(at));
+        answered.is_some_and(|(_, text)| text.ends_with(TEXT_END))
     }
 
     /// Whether the client closes now.

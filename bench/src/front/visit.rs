@@ -19,64 +19,79 @@ pub(super) enum Kind {
     Connect,
     /// A message for this many recipients.
     Good(usize),
+    /// So many messages, each for one recipient.
+    Series(u32),
 }
 
 impl Kind {
     /// Whether the session brings a message that is accepted.
     pub(super) const fn is_good(self) -> bool {
-        matches!(self, Self::Good(_))
+        matches!(self, Self::Good(_) | Self::Series(_))
+    }
+
+    /// Number of messages that the session brings.
+    pub(super) const fn messages(self) -> u32 {
+        match self {
+            Self::Bounce | Self::Trusted | Self::Hello | Self::Connect => 0,
+            Self::Good(_) => 1,
+            Self::Series(messages) => messages,
+        }
     }
 }
 
 /// A step of a session: the expected beginning of a reply, and the text to send then. An empty text ends the session.
 pub(super) type Step = (&'static str, Cow<'static, [u8]>);
 
-/// The steps of a session.
+const HELLO: Step = ("220", Cow::Borrowed(b"EHLO client.test\r\n"));
+const SENDER: Step = ("250", Cow::Borrowed(b"MAIL FROM:<someone@bench.test>\r\n"));
+const DATA: Step = ("250", Cow::Borrowed(b"DATA\r\n"));
+const QUIT: &[u8] = b"QUIT\r\n";
+const END: Cow<'_, [u8]> = Cow::Borrowed(b"");
+
+/// The last octets of a text.
+pub(super) const TEXT_END: &[u8] = b"\r\n.\r\n";
+
+/// The steps of a session, whose messages have the ids from `id` on.
 pub(super) fn talk(kind: Kind, id: MessageId, messages: &Messages) -> Vec<Step> {
-    let hello = ("220", Cow::Borrowed(&b"EHLO client.test\r\n"[..]));
-    let end = Cow::Borrowed(&b""[..]);
-    let sender = Cow::Borrowed(&b"MAIL FROM:<someone@bench.test>\r\n"[..]);
-    let quit = Cow::Borrowed(&b"QUIT\r\n"[..]);
-    let recipient = |address: &str| Cow::Owned(format!("RCPT TO:<{address}>\r\n").into_bytes());
+    let vain = |address: &str, code| {
+        let quit = (code, Cow::Borrowed(QUIT));
+        vec![HELLO, SENDER, recipient(address), quit, ("221", END)]
+    };
+    let known = |number: usize| mx::recipient(id.sequence() as usize + number);
     match kind {
-        Kind::Connect => vec![("220", end)],
-        Kind::Hello => vec![hello, ("250", end)],
-        Kind::Bounce => {
-            let unknown = format!("nobody{}@{}", id.sequence(), mx::DOMAIN);
-            vec![
-                hello,
-                ("250", sender),
-                ("250", recipient(&unknown)),
-                ("550", quit),
-                ("221", end),
-            ]
-        }
-        Kind::Trusted => {
-            let known = mx::recipient(id.sequence() as usize);
-            vec![
-                hello,
-                ("250", sender),
-                ("250", recipient(&known)),
-                ("250", quit),
-                ("221", end),
-            ]
-        }
+        Kind::Connect => vec![("220", END)],
+        Kind::Hello => vec![HELLO, ("250", END)],
+        Kind::Bounce => vain(&format!("nobody{}@{}", id.sequence(), mx::DOMAIN), "550"),
+        Kind::Trusted => vain(&known(0), "250"),
         Kind::Good(recipients) => {
-            let first = id.sequence() as usize;
-            let mut steps = vec![hello, ("250", sender)];
-            for number in 0..recipients {
-                steps.push(("250", recipient(&mx::recipient(first + number))));
+            let mut steps = vec![HELLO, SENDER];
+            steps.extend((0..recipients).map(|number| recipient(&known(number))));
+            steps.extend([DATA, text(id, messages)]);
+            steps.extend([("250", Cow::Borrowed(QUIT)), ("221", END)]);
+            steps
+        }
+        Kind::Series(series) => {
+            let mut steps = vec![HELLO];
+            for number in 0..series {
+                let recipient = recipient(&known(number as usize));
+                steps.extend([SENDER, recipient, DATA, text(id.after(number), messages)]);
             }
-            steps.push(("250", Cow::Borrowed(&b"DATA\r\n"[..])));
-            let mut text = Vec::new();
-            messages.write(id, &mut text);
-            text.extend_from_slice(b".\r\n");
-            steps.push(("354", Cow::Owned(text)));
-            steps.push(("250", quit));
-            steps.push(("221", end));
+            steps.extend([("250", Cow::Borrowed(QUIT)), ("221", END)]);
             steps
         }
     }
+}
+
+fn recipient(address: &str) -> Step {
+    let command = format!("RCPT TO:<{address}>\r\n");
+    ("250", Cow::Owned(command.into_bytes()))
+}
+
+fn text(id: MessageId, messages: &Messages) -> Step {
+    let mut text = Vec::new();
+    messages.write(id, &mut text);
+    text.extend_from_slice(b".\r\n");
+    ("354", Cow::Owned(text))
 }
 
 /// Kinds of sessions with their shares. The kinds come evenly spread, not at random: each number of sessions has the
@@ -194,6 +209,7 @@ mod tests {
             (Kind::Trusted, 5),
             (Kind::Good(1), 7),
             (Kind::Good(7), 13),
+            (Kind::Series(3), 15),
         ] {
             let talk = talk(kind, id, &messages);
             assert_eq!(talk.len(), steps, "{kind:?}");
@@ -204,6 +220,8 @@ mod tests {
                     .all(|(_, text)| text.ends_with(b"\r\n"))
             );
             assert!(talk.last().is_some_and(|(_, text)| text.is_empty()));
+            let texts = talk.iter().filter(|(_, text)| text.ends_with(TEXT_END));
+            assert_eq!(texts.count(), kind.messages() as usize);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A non-blocking connection: edge-triggered reads and writes between a socket and a machine.
 
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::sync::Arc;
 
 use mio::event::Event;
@@ -166,9 +167,22 @@ impl Link {
         Ok(true)
     }
 
-    /// Removes the socket from `registry`; a drop closes the socket.
-    pub(crate) fn close(mut self, registry: &Registry) {
-        // The socket is closed in any case; nobody needs the error.
+    /// Removes the socket from `registry`, and returns it.
+    pub(crate) fn part(mut self, registry: &Registry) -> TcpStream {
+        // The socket leaves in any case; nobody needs the error.
         let _ = registry.deregister(&mut self.stream);
+        self.stream
+    }
+
+    /// Removes the socket from `registry`, and ends the connection although others have the socket.
+    pub(crate) fn end(self, registry: &Registry) {
+        let stream = self.part(registry);
+        // The client may be gone.
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+
+    /// Removes the socket from `registry`; a drop closes the socket.
+    pub(crate) fn close(self, registry: &Registry) {
+        drop(self.part(registry));
     }
 }

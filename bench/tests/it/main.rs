@@ -6,7 +6,8 @@
     reason = "a test fails by panicking; helpers are not seen as tests by the lint"
 )]
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -80,4 +81,59 @@ fn usage_errors_are_told_from_failures() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("vere-bench: "), "{said}");
+}
+
+/// Asks, and returns the first line of the reply.
+fn ask(client: &mut BufReader<TcpStream>, command: &str) -> String {
+    client
+        .get_mut()
+        .write_all(command.as_bytes())
+        .expect("it is there");
+    let mut line = String::new();
+    while line.is_empty() || line.as_bytes().get(3) == Some(&b'-') {
+        line.clear();
+        client.read_line(&mut line).expect("a reply");
+    }
+    line
+}
+
+#[test]
+fn a_responder_hands_connections_to_its_takers_which_end_with_it() {
+    let port = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = port.local_addr().expect("its address");
+    drop(port);
+    let mut command = program();
+    command.args(["responder", &address.to_string(), "--takers=2"]);
+    let responder = Running(command.spawn().expect("a responder"));
+    let connect = || loop {
+        match TcpStream::connect(address) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => std::thread::yield_now(),
+            connected => return BufReader::new(connected.expect("a connection")),
+        }
+    };
+    let mut clients: Vec<_> = (0..40).map(|_| connect()).collect();
+    for client in &mut clients {
+        assert!(ask(client, "").starts_with("220"));
+        assert!(ask(client, "EHLO a.test\r\n").starts_with("250"));
+        assert!(ask(client, "MAIL FROM:<a@a.test>\r\n").starts_with("250"));
+        assert!(ask(client, "RCPT TO:<nobody@front.test>\r\n").starts_with("550"));
+        assert!(ask(client, "RCPT TO:<good1@front.test>\r\n").starts_with("250"));
+    }
+    let children = format!("/proc/{0}/task/{0}/children", responder.0.id());
+    let takers = std::fs::read_to_string(children).expect("its children");
+    let takers: Vec<&str> = takers.split_whitespace().collect();
+    assert_eq!(takers.len(), 2);
+    for client in &mut clients {
+        assert!(ask(client, "QUIT\r\n").starts_with("221"));
+        let mut rest = String::new();
+        assert_eq!(client.read_to_string(&mut rest).expect("the end"), 0);
+    }
+    drop(responder);
+    for taker in takers {
+        let taker = format!("/proc/{taker}/cmdline");
+        // A process without a parent is a zombie, whose line is empty, or gone.
+        while std::fs::read(&taker).is_ok_and(|line| !line.is_empty()) {
+            std::thread::yield_now();
+        }
+    }
 }

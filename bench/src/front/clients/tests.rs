@@ -70,3 +70,15 @@ fn a_silent_server_ends_in_time() {
     assert_eq!(visits.vain, Counts { due: 2, done: 0 });
     assert_eq!(visits.failed.get("no reply in time"), Some(&2));
 }
+
+#[test]
+fn a_session_brings_a_series_of_messages() {
+    let sink = RunningSink::start(SinkOptions::default()).unwrap();
+    let visits = run(&load(&sink, Pace::AtOnce(4), Mix::only(Kind::Series(5)))).unwrap();
+    assert_eq!(visits.failed, BTreeMap::new());
+    assert!(visits.good.done > 0);
+    assert_eq!(visits.acked.len() as u64, 5 * visits.good.done);
+    let ids: std::collections::BTreeSet<_> = visits.acked.iter().map(|ack| ack.id).collect();
+    assert_eq!(ids.len(), visits.acked.len());
+    assert_eq!(sink.handle().counts().messages, 5 * visits.good.done);
+}
