@@ -130,11 +130,19 @@ pub(crate) fn cut_everywhere(expected: &str, talk: impl Fn(usize) -> String + Sy
 pub(crate) fn try_send(address: SocketAddr, subject: &str) -> Option<()> {
     let mut session = Session::try_connect(address).ok()?;
     session.set_patience(PATIENCE);
-    let mut say = |line: &str, code: &str| {
-        session.try_send(format!("{line}\r\n").as_bytes()).ok()?;
-        let reply = session.try_reply().ok()?;
-        reply.starts_with(code).then_some(())
-    };
+    try_send_over(&mut session, subject)
+}
+
+/// Says a command; returns whether the reply has the code.
+pub(crate) fn try_say(session: &mut Session, line: &str, code: &str) -> Option<()> {
+    session.try_send(format!("{line}\r\n").as_bytes()).ok()?;
+    let reply = session.try_reply().ok()?;
+    reply.starts_with(code).then_some(())
+}
+
+/// Sends one message in a session without a greeting; returns whether it was acknowledged.
+pub(crate) fn try_send_over(session: &mut Session, subject: &str) -> Option<()> {
+    let mut say = |line: &str, code: &str| try_say(session, line, code);
     say("EHLO client.example.net", "250")?;
     say("MAIL FROM:<a@example.net>", "250")?;
     say("RCPT TO:<alice@example.org>", "250")?;
@@ -142,22 +150,26 @@ pub(crate) fn try_send(address: SocketAddr, subject: &str) -> Option<()> {
     say(&format!("Subject: {subject}\r\n\r\nbody\r\n."), "250")
 }
 
-/// Workers are killed all the time, while clients send: none waits for ever, what was acknowledged is there.
 #[test]
 fn workers_that_are_killed_lose_nothing() {
-    let (kills, pause) = if is_full() { (3_000, 10) } else { (60, 40) };
     let system = System::start(&without_rates(for_strangers()).set("front.workers", "8"));
+    killed_under_load(&system, |subject| try_send(system.smtp, subject));
+}
+
+/// Workers are killed all the time, while clients send: none waits for ever, what was acknowledged is there.
+pub(crate) fn killed_under_load(system: &System, try_send: impl Fn(&str) -> Option<()> + Sync) {
+    let (kills, pause) = if is_full() { (3_000, 10) } else { (60, 40) };
     let (enough, acked) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for client in 0..6 {
-            let (system, enough, acked) = (&system, &enough, &acked);
+            let (try_send, enough, acked) = (&try_send, &enough, &acked);
             scope.spawn(move || {
                 for number in 0.. {
                     if enough.load(Ordering::Relaxed) {
                         return;
                     }
                     let subject = format!("message {client}-{number}");
-                    if try_send(system.smtp, &subject).is_some() {
+                    if try_send(&subject).is_some() {
                         acked.lock().expect("no panic").push(subject);
                     }
                 }
@@ -182,7 +194,7 @@ fn workers_that_are_killed_lose_nothing() {
             .all(|subject| mail.contains(&format!("Subject: {subject}\n")))
     });
     assert_eq!(system.role_pids("front").len(), 1);
-    try_send(system.smtp, "the last").expect("it goes on");
+    try_send("the last").expect("it goes on");
 }
 
 #[test]

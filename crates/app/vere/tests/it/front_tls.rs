@@ -7,11 +7,12 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::front::{
-    cut_everywhere, for_strangers, saved_from_a_dead_worker, say_in_two, try_send, without_rates,
+    cut_everywhere, for_strangers, killed_under_load, saved_from_a_dead_worker, say_in_two,
+    try_say, try_send, try_send_over, without_rates,
 };
 use crate::harness::{
-    Authority, Files, Options, Session, System, assert_has, program, run, unfold, wait_for,
-    wait_until,
+    Authority, Files, Options, PATIENCE, Session, System, assert_has, program, run, unfold,
+    wait_for, wait_until,
 };
 
 const NAME: &str = "mx.example.org";
@@ -202,6 +203,20 @@ fn a_worker_that_dies_says_421_within_tls() {
     });
     session.expect("421 4.3.0");
     assert_eq!(session.rest(), "");
+}
+
+#[test]
+fn workers_that_are_killed_lose_nothing_within_tls() {
+    let setup = Setup::new();
+    let system = System::start(&setup.options().set("front.workers", "8"));
+    killed_under_load(&system, |subject| {
+        let mut session = Session::try_connect(system.smtp).ok()?;
+        session.set_patience(PATIENCE);
+        try_say(&mut session, "EHLO client.example.net", "250")?;
+        try_say(&mut session, "STARTTLS", "220")?;
+        let mut session = session.try_handshake(&setup.authority, NAME).ok()?;
+        try_send_over(&mut session, subject)
+    });
 }
 
 #[test]
