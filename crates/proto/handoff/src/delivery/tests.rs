@@ -216,6 +216,69 @@ fn values_and_lengths_have_bounds() {
 }
 
 #[test]
+fn the_longest_destination_fits_and_no_longer_one() {
+    let of = |octets: usize| {
+        let destination = "x".repeat(octets);
+        let find = Request::Find {
+            number: 1,
+            destination: &destination,
+        };
+        let frame = asked(&find);
+        Request::decode(whole(&frame)).map(|decoded| assert_eq!(decoded, find))
+    };
+    assert_eq!(of(DESTINATION_OCTETS_MAX), Ok(()));
+    let error = of(DESTINATION_OCTETS_MAX + 1).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "expected at most 4096 in frame without a message; found 4097"
+    );
+}
+
+/// The lengths of the longest frames, from a short frame and the limits of its fields.
+#[test]
+fn the_longest_message_and_answer_fit_and_no_longer_ones() {
+    let field = |length: usize| u32::try_from(length).unwrap().to_le_bytes();
+    let empty = Message {
+        number: 1,
+        until: 0,
+        envelope: b"",
+        body: b"",
+    };
+    let empty = asked(&Request::Send(empty));
+    let longest = whole(&empty).len() + ENVELOPE_OCTETS_MAX + BODY_OCTETS_MAX;
+    assert_eq!(request_length(field(longest)), Ok(longest));
+    assert!(request_length(field(longest + 1)).is_err());
+    let most = Outcome {
+        status: "4".repeat(64),
+        reply: "x".repeat(4_096),
+        ..outcome()
+    };
+    let of = |results: usize| {
+        let outcomes = Outcomes {
+            usable: true,
+            reports_taken_over: true,
+            recipients: vec![most.clone(); results],
+        };
+        let answer = Answer::Sent {
+            number: 1,
+            outcomes,
+        };
+        whole(&said(&answer)).len()
+    };
+    let longest = of(0) + 65_535 * (of(1) - of(0));
+    assert_eq!(answer_length(field(longest)), Ok(longest));
+    assert!(answer_length(field(longest + 1)).is_err());
+}
+
+#[test]
+fn every_answer_about_a_number_says_the_number() {
+    for (answer, _) in answers() {
+        let about_none = matches!(answer, Answer::Counts(_) | Answer::Beat);
+        assert_eq!(answer.number(), (!about_none).then_some(3), "{answer:?}");
+    }
+}
+
+#[test]
 fn long_replies_are_cut_at_a_character() {
     let reply = format!("{}é", "x".repeat(4_095));
     let outcomes = Outcomes {

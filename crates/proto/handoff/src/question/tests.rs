@@ -222,6 +222,57 @@ fn records_that_an_answer_has_no_room_for_are_left_off() {
     assert_eq!(kept(hosts), (1, true));
 }
 
+/// Records of each kind, and a text that takes the rest of the 4,000 octets.
+#[test]
+fn the_octets_of_every_kind_of_record_count() {
+    let octets = |records: &[Record]| {
+        let records = Records::new(records.to_vec());
+        assert!(!records.is_cut());
+        answered(Answer::Records(records), 1).len()
+    };
+    for record in [
+        Record::A([127, 0, 0, 2].into()),
+        Record::Aaaa(std::net::Ipv6Addr::LOCALHOST),
+        Record::Ptr("mx.a".to_owned()),
+        Record::Mx(5, "mx.a".to_owned()),
+        Record::Txt(b"text".to_vec()),
+    ] {
+        let alone = octets(std::slice::from_ref(&record)) - octets(&[]);
+        let text = |more: usize| Record::Txt(vec![7; 4_000 - alone - 3 + more]);
+        let fits = Records::new([record.clone(), text(0)]);
+        assert_eq!((fits.as_slice().len(), fits.is_cut()), (2, false));
+        let cut = Records::new([record.clone(), text(1)]);
+        assert_eq!(cut.as_slice(), [record.clone()], "and no more");
+        assert!(cut.is_cut());
+    }
+}
+
+#[test]
+fn records_of_more_octets_than_an_answer_has_are_malformed() {
+    let records = Records::new([Record::Txt(vec![7; 3_997])]);
+    let mut octets = answered(Answer::Records(records), 1);
+    let decoded = |octets: &[u8]| Answer::decode(&Frame::read(octets).unwrap().expect("whole"));
+    assert!(decoded(&octets).is_ok());
+    // A second text, with which the frame is within its own bound.
+    octets[15] += 1;
+    octets.extend([16, 2, 0, b'a', b'b']);
+    octets[0] += 5;
+    assert!(octets.len() < FRAME_OCTETS_MAX);
+    assert_eq!(decoded(&octets), Err(WireError::Content));
+}
+
+#[test]
+fn a_question_says_what_was_asked() {
+    let address = "ann@example.org";
+    assert_eq!(Address::new(address).unwrap().as_str(), address);
+    let name = "2.0.0.127.list.example.";
+    assert_eq!(Name::new(name).unwrap().as_str(), name);
+    let client = [192, 0, 2, 1].into();
+    let sender = Sender::new(client, "mx.a", address).unwrap();
+    let said = (sender.client(), sender.helo(), sender.reverse_path());
+    assert_eq!(said, (client, "mx.a", address));
+}
+
 #[test]
 fn records_beyond_the_bounds_are_malformed() {
     let records = Records::new(vec![Record::A([127, 0, 0, 2].into()); RECORDS_MAX]);
