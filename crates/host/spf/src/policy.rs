@@ -285,7 +285,7 @@ mod tests {
                 format!("v=spf1 include:{}.example", "%{s}".repeat(33)),
                 false,
             ),
-            (format!("v=spf1 exists:{}example", "a.".repeat(508)), true),
+            (format!("v=spf1 exists:{}examples", "a.".repeat(508)), true),
             (format!("v=spf1 exists:{}example", "a.".repeat(509)), false),
         ] {
             assert_eq!(

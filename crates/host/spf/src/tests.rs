@@ -232,6 +232,34 @@ fn exists_asks_for_ipv4_addresses_alone() {
     assert_eq!(found, SpfResult::Fail);
 }
 
+/// The example of RFC 7208 section 7.4, for clients of both families.
+#[test]
+fn the_family_of_the_client_is_part_of_names() {
+    let text = "v=spf1 exists:%{ir}.%{v}._spf.%{d2} -all";
+    let v6 = "1.0.b.c.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2";
+    let found = Record::A([127, 0, 0, 2].into());
+    let zone = Zone::with(&[
+        ("mail.example.com", policy(text)),
+        ("3.2.0.192.in-addr._spf.example.com", found.clone()),
+        (&format!("{v6}.ip6._spf.example.com"), found),
+    ]);
+    for (client, expected) in [
+        ("192.0.2.3", SpfResult::Pass),
+        ("192.0.2.4", SpfResult::Fail),
+        ("2001:db8::cb01", SpfResult::Pass),
+        ("2001:db8::cb02", SpfResult::Fail),
+    ] {
+        let found = checked(&zone, from(client, "a@mail.example.com"));
+        assert_eq!(found, expected, "{client}");
+    }
+}
+
+#[test]
+fn results_are_shown_by_the_words_of_the_rfc() {
+    assert_eq!(SpfResult::SoftFail.to_string(), "softfail");
+    assert_eq!(Unavailable.to_string(), "the DNS does not answer");
+}
+
 #[test]
 fn a_client_cannot_choose_its_name() {
     let zone = Zone::with(&[
