@@ -79,10 +79,10 @@ impl AsyncWrite for ClientStream {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
+    use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream as StdTcpStream};
 
-    use tokio::io::AsyncWriteExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
@@ -111,6 +111,36 @@ mod tests {
         client.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "221 bye\r\n");
         stream.shutdown().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_late_gets_the_last_reply_whole_and_then_the_end() {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = StdTcpStream::connect(port.local_addr().unwrap()).unwrap();
+        let (here, _) = port.accept().unwrap();
+        let _duplicate = here.try_clone().unwrap();
+        here.set_nonblocking(true).unwrap();
+        let here = TcpStream::from_std(here).unwrap();
+        let mut stream = ClientStream::new(here, Rc::new(Cell::new(true)));
+        client.write_all(b"QUIT\r\n").unwrap();
+        let mut said = [0; 6];
+        stream.read_exact(&mut said).await.unwrap();
+        assert_eq!(&said, b"QUIT\r\n");
+        // More than the kernel holds for a client that does not read.
+        let octets = vec![7; 32 << 20];
+        let written = stream.write_all(&octets);
+        tokio::pin!(written);
+        tokio::select! {
+            biased;
+            done = &mut written => panic!("{done:?}"),
+            () = std::future::ready(()) => {}
+        }
+        let reader = std::thread::spawn(move || {
+            let mut heard = Vec::new();
+            client.read_to_end(&mut heard).map(|_| heard.len())
+        });
+        written.await.unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), octets.len());
     }
 
     #[tokio::test]

@@ -16,6 +16,8 @@ mod keeper;
 mod links;
 mod parts;
 mod peak;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use error::{KeeperError, WorkerError};
