@@ -13,6 +13,7 @@
 mod choice;
 mod disk;
 mod envelope;
+mod greylist;
 mod handoff_delivery;
 mod handoff_question;
 mod imap;
@@ -76,6 +77,7 @@ targets! {
     handoff_delivery: handoff_delivery::frame, handoff_delivery::SEEDS;
     handoff_question: handoff_question::frames, handoff_question::SEEDS;
     spf: spf::policies, spf::SEEDS;
+    greylist: greylist::read, greylist::SEEDS;
     envelope: envelope::record, envelope::SEEDS;
     order: order::record, order::SEEDS;
     parsed: parsed::parsed, parsed::SEEDS;
