@@ -22,6 +22,8 @@ mod proxied;
 mod replies;
 mod securing;
 mod terms;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod workers;
 

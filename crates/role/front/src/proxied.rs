@@ -281,8 +281,20 @@ mod tests {
         balancer.shutdown(std::net::Shutdown::Write).unwrap();
         assert!(bench.read(0).unwrap().is_none());
         let error = bench.proxied.read(0, true, bench.poll.registry());
-        assert!(error.is_err() && bench.read(0).unwrap().is_none());
+        let text = "expected a PROXY header; found the end";
+        assert!(error.unwrap_err().to_string().ends_with(text));
+        assert!(bench.read(0).unwrap().is_none());
         assert_eq!(balancer.read(&mut [0]).unwrap_or_default(), 0);
+    }
+
+    #[test]
+    fn the_places_have_tokens_of_their_own() {
+        let bench = Bench::new();
+        let place = |token| bench.proxied.place(Token(token));
+        assert_eq!((place(99), place(100)), (None, Some(0)));
+        let last = WAITING_MAX - 1;
+        assert_eq!(place(100 + last), Some(last));
+        assert_eq!(place(100 + WAITING_MAX), None);
     }
 
     #[test]

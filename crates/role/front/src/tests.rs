@@ -1,0 +1,4 @@
+//! Clients and connections of a loop, with the sockets of the tests.
+
+mod door;
+mod guest;
