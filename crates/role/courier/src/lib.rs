@@ -8,6 +8,8 @@ mod answers;
 mod error;
 mod lane;
 mod service;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -99,22 +101,5 @@ fn next_pause(pause: Duration, lasted: Duration) -> Duration {
     match lasted < TAKEN {
         true => AGAIN_MAX.min(pause * 2),
         false => AGAIN,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_that_end_at_once_grow_rare() {
-        let mut pause = AGAIN;
-        let mut grown = Vec::new();
-        for _ in 0..6 {
-            pause = next_pause(pause, Duration::from_millis(1));
-            grown.push(pause.as_millis());
-        }
-        assert_eq!(grown, [100, 200, 400, 800, 1_000, 1_000]);
-        assert_eq!(next_pause(pause, TAKEN), AGAIN);
     }
 }
