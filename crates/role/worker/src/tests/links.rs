@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Command, Stdio};
 
 use vere_handoff::session::LINKS;
 use vere_net::packets::{PacketListener, PacketSocket};
@@ -54,4 +56,41 @@ fn a_worker_has_the_connections_of_its_place_in_their_order() {
         from.read_exact(&mut said).unwrap();
         assert_eq!(said, expected.as_bytes());
     }
+}
+
+/// The name of the test that is the worker.
+const WORKER: &str = "tests::links::worker";
+
+/// A worker with the other end of a socket as its standard input.
+#[test]
+#[ignore = "a process of the next test"]
+fn worker() {
+    Links::take().unwrap();
+}
+
+/// Whether a worker takes the connections of these packets.
+fn is_taken(packets: &[(&[u8], usize)]) -> bool {
+    let (keeper, worker) = PacketSocket::pair().unwrap();
+    let (_far, near) = UnixStream::pair().unwrap();
+    for (octets, connections) in packets {
+        let connections = vec![near.as_fd(); *connections];
+        keeper.send(octets, &connections).unwrap();
+    }
+    let program = std::env::current_exe().unwrap();
+    let ended = Command::new(program)
+        .args([WORKER, "--exact", "--ignored"])
+        .stdin(OwnedFd::from(worker))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    ended.unwrap().success()
+}
+
+#[test]
+fn a_worker_takes_three_connections_of_the_first_packet_alone() {
+    assert!(is_taken(&[(&LINKS, 3)]));
+    assert!(!is_taken(&[(&LINKS, 2)]));
+    assert!(!is_taken(&[(b"\x01\x06", 3)]), "another packet");
+    let long = [LINKS[0]; 17];
+    assert!(!is_taken(&[(&long, 3), (&LINKS, 3)]), "a longer packet");
 }
