@@ -50,3 +50,6 @@ fn network(client: IpAddr) -> u128 {
         IpAddr::V6(address) => address.to_bits() >> 64 << 64,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,7 @@ use vere_net::resolver::{Resolver, Zone};
 use super::*;
 
 mod dns;
+mod moody;
 
 const ROUTES: &str = "[[route]]\ndomain = \"kept.example\"\nnext_hop = \"local\"\n";
 

@@ -143,7 +143,9 @@ mod tests {
         assert_eq!(kept.find(&bob, now), Some(Verdict::Exists));
         kept.keep(&bob, Verdict::Unknown, now, &TERMS);
         assert_eq!(kept.find(&bob, now), Some(Verdict::Unknown));
-        let over = now + DOMAIN_LIFE;
+        let last = now + Duration::from_secs(3_599);
+        assert!(!kept.needs_probe(&ann, last));
+        let over = now + Duration::from_secs(3_600);
         assert!(kept.needs_probe(&ann, over));
         assert_eq!(kept.find(&recipient("eve@other.example"), now), None);
     }

@@ -1,0 +1,33 @@
+use super::*;
+
+/// A client, another one of its network, and clients of two other networks.
+const NETWORKS: [[&str; 4]; 3] = [
+    ["192.0.2.1", "192.0.2.255", "192.0.3.1", "192.1.2.1"],
+    ["::ffff:192.0.2.1", "192.0.2.7", "192.0.3.1", "2001:db8::1"],
+    [
+        "2001:db8:0:1::1",
+        "2001:db8:0:1:ffff::",
+        "2001:db8:0:2::1",
+        "2001:db8:1:1::1",
+    ],
+];
+
+#[test]
+fn the_clients_of_a_network_share_and_others_do_not() {
+    let shares = Shares::default();
+    let take = |client: &str| Share::take(&shares, client.parse().unwrap(), 2);
+    for [client, neighbour, other, far] in NETWORKS {
+        let first = take(client);
+        let second = take(neighbour);
+        assert!(first.is_some() && second.is_some());
+        assert!(take(client).is_none() && take(neighbour).is_none());
+        let others = [other, far, other, far].map(take);
+        assert!(others.iter().all(Option::is_some), "{client}");
+        // What one gives back another has.
+        drop(first);
+        let third = take(neighbour);
+        assert!(third.is_some() && take(client).is_none());
+        drop((second, third, others));
+        assert!(shares.borrow().is_empty(), "networks without questions");
+    }
+}
