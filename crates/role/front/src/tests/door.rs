@@ -1,8 +1,10 @@
 //! Where the connections of a loop come from.
 
+use std::fs::File;
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroU32;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 
 use mio::{Events, Poll};
@@ -112,4 +114,36 @@ fn behind_a_closed_door_nobody_waits() {
     for address in &bench.addresses {
         assert!(TcpStream::connect(address).is_err());
     }
+}
+
+/// A process whose descriptors all are in use, but for those of a client that waits.
+#[test]
+#[ignore = "a process of the next test"]
+fn short() {
+    let mut bench = Bench::new();
+    let _client = bench.connect(0);
+    let mut files = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        files.push(file);
+    }
+    let (accepted, _) = bench.door.take();
+    assert!(accepted.is_empty() && bench.door.is_short());
+    // Another client has left. The kernel wants a descriptor for an accept in vain as well.
+    files.truncate(files.len() - 2);
+    bench.door.look();
+    let (accepted, _) = bench.door.take();
+    assert!(accepted.len() == 1 && !bench.door.is_short());
+}
+
+#[test]
+fn a_door_tells_that_descriptors_are_short() {
+    let program = std::env::current_exe().unwrap();
+    let ended = Command::new("sh")
+        .args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""])
+        .arg(program)
+        .args(["tests::door::short", "--exact", "--ignored"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    assert!(ended.unwrap().success());
 }
