@@ -39,6 +39,8 @@ pub(crate) fn for_strangers() -> Options {
 fn mail_comes_in_through_front_and_worker() {
     let system = System::start(&for_strangers());
     let mut session = Session::greeted(system.smtp);
+    let huge = "MAIL FROM:<huge@example.net> SIZE=99999999999";
+    session.command(huge, "552 5.3.4");
     session.command("MAIL FROM:<a@example.net>", "250 2.1.0");
     session.command("RCPT TO:<nobody@example.org>", "550 5.1.1");
     session.command("RCPT TO:<x@example.com>", "550 5.7.1");
@@ -58,6 +60,8 @@ fn mail_comes_in_through_front_and_worker() {
     for role in ["front refused", "worker refused", "gateway accepted"] {
         system.wait_log(&[role, "service=smtp"]);
     }
+    // The machine of the session has refused this one without a question.
+    system.wait_log(&["front refused", "reverse_path=huge@example.net"]);
 }
 
 /// What a client of ours may say, in one piece: pipelined commands, dots, a chunk, a refusal in between.
