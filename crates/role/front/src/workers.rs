@@ -716,6 +716,21 @@ mod tests {
     }
 
     #[test]
+    fn a_session_of_a_dead_worker_does_not_join_others() {
+        let mut bench = Bench::new(28);
+        let dead = bench.worker();
+        let _first = bench.give(0);
+        assert_eq!(packet_of(&dead), Some(vec![1]));
+        let _second = bench.give_later(1);
+        drop(dead);
+        assert_eq!(bench.read(0), lost(&[]));
+        let worker = bench.worker();
+        bench.workers.house();
+        assert_eq!(packet_of(&worker), Some(vec![2]));
+        assert_eq!(packet_of(&worker), Some(vec![1]));
+    }
+
+    #[test]
     fn long_sessions_share_a_packet_up_to_its_bound() {
         let mut bench = Bench::new(28);
         let worker = bench.worker();
