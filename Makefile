@@ -5,7 +5,7 @@ CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: run build build-bench install install-bench uninstall test check soak fmt bench clean help
+.PHONY: run build build-bench install install-bench uninstall test check soak kernel-tls fmt bench clean help
 
 run: ## build and start a whole demo system below ./run (Ctrl-C stops it; data stays)
 	@scripts/run.sh
@@ -66,6 +66,9 @@ check: ## the same without installing anything, and without network
 soak: ## the long daemon tests (kills, floods, expiry), then simulated spools until one fails
 	@VERE_FULL=1 $(CARGO) test --locked --package vere --package vere-bench --test it
 	@VERE_SIM_SEEDS=endless $(CARGO) test --locked --package vere-sim --test seeds -- --nocapture
+
+kernel-tls: ## the tests of TLS by the kernel, in a virtual machine with Debian's kernel; installs qemu
+	@CARGO="$(CARGO)" scripts/kernel-tls/run.sh
 
 fmt: ## format all code
 	@$(CARGO) fmt --all
