@@ -7,13 +7,13 @@
 //!   continuing and recording the result in [`TlsInfo`] (opportunistic TLS, RFC 7435).
 //! - [`Dane`] verifies a next hop by TLSA records that DNSSEC has proven, instead of by roots.
 //! - [`TlsProxy`] encrypts connections in threads of its own; the keys may be in another process
-//!   ([`Keyring`] there, [`RemoteCertificates`] here).
+//!   ([`Keyring`] there, [`RemoteCertificates`] here), and the kernel may follow on the threads ([`kernel`]).
 //! - [`MutualTls`] is for connections between our own processes, where both sides show a certificate.
 //!
 //! TLS 1.2 and 1.3 with the ring provider; sessions are resumed by tickets. A handshake has a time limit of
 //! its own. A connection without TLS has no cost here.
 //!
-//! Not covered: client certificates of mail clients, kernel TLS, certificates before X.509 version 3 (with
+//! Not covered: client certificates of mail clients, certificates before X.509 version 3 (with
 //! such a certificate no TLS connection is possible, not even opportunistic).
 
 mod certificates;
@@ -21,6 +21,7 @@ mod client;
 mod dane;
 mod error;
 mod handshake;
+pub mod kernel;
 mod keyring;
 mod mutual;
 mod options;
@@ -39,10 +40,11 @@ pub use certificates::check as check_files;
 pub use client::{ClientTls, ConnectTlsError, Roots, Verification};
 pub use dane::{Dane, TLSA_RECORDS_MAX, Tlsa};
 pub use error::TlsError;
+pub use kernel::KernelTls;
 pub use keyring::{Keyring, NotSigned, Reload, Shown};
 pub use mutual::{Line, MutualTls, MutualTlsOptions};
 pub use options::{CertificateFiles, Fingerprint, ServerTlsOptions};
-pub use proxy::{Job, JobName, ProxyOptions, Secured, TlsProxy};
+pub use proxy::{Carrier, Job, JobName, ProxyOptions, Secured, TlsProxy};
 pub use remote::{KeyHolder, RemoteCertificates};
 pub use server::ServerTls;
 pub use validity::{Leaf, Validity};

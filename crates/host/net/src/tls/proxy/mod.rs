@@ -4,7 +4,10 @@
 //! A few threads carry out handshakes and carry octets, each with a loop over connections; a handshake delays encrypted
 //! connections only. The owner hears when a handshake is done; the end of a connection, also by a handshake that fails, is the end
 //! of the plaintext.
+//!
+//! Where the kernel has TLS, a thread carries out the handshake alone, and the owner gets the client's socket back ([`Carrier`]).
 
+mod records;
 mod session;
 mod thread;
 
@@ -20,7 +23,7 @@ use std::time::Duration;
 use mio::{Poll, Waker};
 
 use super::server::config;
-use super::{HANDSHAKE_TIMEOUT, RemoteCertificates, TlsError, TlsInfo};
+use super::{HANDSHAKE_TIMEOUT, KernelTls, RemoteCertificates, TlsError, TlsInfo};
 use thread::{Thread, WAKE};
 
 /// How many threads there are, and how long a client may take.
@@ -32,6 +35,8 @@ pub struct ProxyOptions {
     pub handshake_timeout: Duration,
     /// How long a client may read the last octets of an owner after the owner's close.
     pub linger: Duration,
+    /// What the kernel carries out behind the handshake; by default nothing.
+    pub kernel: KernelTls,
 }
 
 impl Default for ProxyOptions {
@@ -40,6 +45,7 @@ impl Default for ProxyOptions {
             threads: 2,
             handshake_timeout: HANDSHAKE_TIMEOUT,
             linger: Duration::from_secs(10),
+            kernel: KernelTls::default(),
         }
     }
 }
@@ -64,8 +70,23 @@ pub struct Job {
     pub plain: UnixStream,
 }
 
+/// Who encrypts a connection behind its handshake.
+#[derive(Debug)]
+pub enum Carrier {
+    /// The thread: the plaintext is at the owner's end of the socket pair.
+    Thread,
+    /// The kernel: the plaintext is at the client's socket, which is not blocking ([`kernel`](super::kernel) has what is special
+    /// about it).
+    Kernel {
+        /// The client.
+        client: TcpStream,
+        /// The proxy's end of the socket pair. As long as the owner has it, the pair has no end.
+        plain: UnixStream,
+    },
+}
+
 /// Hears of finished handshakes, from any thread.
-pub type Secured = Arc<dyn Fn(JobName, TlsInfo) + Send + Sync>;
+pub type Secured = Arc<dyn Fn(JobName, TlsInfo, Carrier) + Send + Sync>;
 
 /// The threads.
 pub struct TlsProxy {
@@ -99,7 +120,9 @@ impl TlsProxy {
         secured: &Secured,
     ) -> io::Result<Self> {
         let refused = |error: TlsError| io::Error::other(error);
-        let config = Arc::new(config(certificates.certificates()).map_err(refused)?);
+        let mut config = config(certificates.certificates()).map_err(refused)?;
+        config.enable_secret_extraction = options.kernel.is_there();
+        let config = Arc::new(config);
         let open = Arc::new(AtomicUsize::new(0));
         let start = |number: usize| {
             let poll = Poll::new()?;

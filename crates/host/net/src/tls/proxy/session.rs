@@ -7,8 +7,9 @@ use std::sync::Arc;
 use mio::net::{TcpStream, UnixStream};
 use rustls::{ServerConfig, ServerConnection};
 
-use super::super::{PeerCertificate, TlsInfo};
+use super::super::{KernelTls, PeerCertificate, TlsInfo, kernel};
 use super::JobName;
+use super::records::{ByRecord, Records};
 
 /// Octets of plaintext carried at once.
 pub(super) const CHUNK_OCTETS: usize = 16 * 1024;
@@ -22,6 +23,8 @@ pub(super) enum Turn {
     Wait,
     /// More can be done at once, after a turn of the remaining connections.
     Again,
+    /// The handshake is done, and the kernel can follow on ([`Session::into_kernel`]).
+    Kernel,
     /// The connection is over.
     Over,
 }
@@ -31,6 +34,9 @@ pub(super) enum Turn {
 pub(super) struct Session {
     pub(super) name: JobName,
     tls: ServerConnection,
+    /// What the kernel may carry out behind the handshake.
+    kernel: KernelTls,
+    records: Records,
     pub(super) client: Side<TcpStream>,
     pub(super) plain: Side<UnixStream>,
     /// Plaintext for the owner, and the number of written octets.
@@ -85,10 +91,13 @@ impl Session {
         config: Arc<ServerConfig>,
         client: TcpStream,
         plain: UnixStream,
+        kernel: KernelTls,
     ) -> Result<Self, rustls::Error> {
         Ok(Self {
             name,
             tls: ServerConnection::new(config)?,
+            kernel,
+            records: Records::default(),
             client: Side::new(client),
             plain: Side::new(plain),
             received: Vec::new(),
@@ -112,6 +121,11 @@ impl Session {
         for _ in 0..ROUNDS_MAX {
             let done = self.round(scratch, &secured);
             match done {
+                Ok(_) if self.is_for_kernel() && !self.tls.wants_write() => {
+                    if self.try_kernel() {
+                        return Turn::Kernel;
+                    }
+                }
                 Ok(true) => {}
                 Ok(false) if self.is_over() => return Turn::Over,
                 Ok(false) => return Turn::Wait,
@@ -132,11 +146,9 @@ impl Session {
         secured: impl Fn(JobName, TlsInfo),
     ) -> Progress {
         let mut done = self.read_client(scratch)?;
-        if !self.is_open && !self.tls.is_handshaking() {
+        if !self.is_open && !self.tls.is_handshaking() && !self.is_for_kernel() {
             self.is_open = true;
-            let sni = self.tls.server_name().map(str::to_owned);
-            let info = TlsInfo::new(&self.tls, sni, PeerCertificate::NotAsked);
-            secured(self.name, info);
+            secured(self.name, self.info());
             done = true;
         }
         if self.is_open {
@@ -150,6 +162,42 @@ impl Session {
         Ok(done)
     }
 
+    fn info(&self) -> TlsInfo {
+        let sni = self.tls.server_name().map(str::to_owned);
+        TlsInfo::new(&self.tls, sni, PeerCertificate::NotAsked)
+    }
+
+    /// Whether the handshake is done and the kernel is to follow on; the last octets of the handshake may be unsent.
+    fn is_for_kernel(&self) -> bool {
+        let suite = self.tls.negotiated_cipher_suite();
+        !self.is_open
+            && !self.tls.is_handshaking()
+            && suite.is_some_and(|suite| self.kernel.takes(suite.suite()))
+    }
+
+    /// Prepares the client's socket for the kernel. The thread goes on where the kernel refuses, as with a client that has
+    /// closed its side already.
+    fn try_kernel(&mut self) -> bool {
+        let enabled = kernel::enable(&self.client.socket);
+        if let Err(error) = &enabled {
+            tracing::debug!(%error, "the kernel does not encrypt a connection");
+            self.kernel = KernelTls::default();
+        }
+        enabled.is_ok()
+    }
+
+    /// Gives the kernel the keys. Returns the client, which carries plaintext from now on, and the end of the socket pair.
+    ///
+    /// # Errors
+    /// When the kernel refuses; the connection is over then.
+    pub(super) fn into_kernel(self) -> io::Result<(TlsInfo, TcpStream, UnixStream)> {
+        let info = self.info();
+        let client = self.client.socket;
+        let secrets = self.tls.dangerous_extract_secrets();
+        kernel::install(&client, secrets.map_err(io::Error::other)?)?;
+        Ok((info, client, self.plain.socket))
+    }
+
     /// Whether the connection is over: the owner has ended, and the client has every octet.
     fn is_over(&self) -> bool {
         let all_sent = self.plain.is_ended && !self.tls.wants_write();
@@ -158,7 +206,7 @@ impl Session {
 
     /// Reads from the client once the owner has taken all octets before.
     fn read_client(&mut self, scratch: &mut [u8; CHUNK_OCTETS]) -> Progress {
-        if self.plain.is_deaf || !self.received.is_empty() {
+        if self.plain.is_deaf || !self.received.is_empty() || self.is_for_kernel() {
             return Ok(false);
         }
         if self.take_plaintext(scratch)? {
@@ -167,7 +215,7 @@ impl Session {
         if self.client.is_ended || !self.client.can_read {
             return Ok(false);
         }
-        match self.tls.read_tls(&mut self.client.socket) {
+        match self.read_tls() {
             Ok(0) => self.client.is_ended = true,
             Ok(_) => {}
             Err(error) => return passed_over(error, &mut self.client.can_read),
@@ -176,6 +224,17 @@ impl Session {
         self.client.is_ended |= state.peer_has_closed();
         self.take_plaintext(scratch)?;
         Ok(true)
+    }
+
+    /// Reads octets for the TLS library. During a handshake that the kernel may follow on, nothing behind a record is read: the
+    /// library would keep it.
+    fn read_tls(&mut self) -> io::Result<usize> {
+        let socket = &mut self.client.socket;
+        if self.is_open || !self.kernel.is_there() {
+            return self.tls.read_tls(socket);
+        }
+        let records = &mut self.records;
+        self.tls.read_tls(&mut ByRecord { records, socket })
     }
 
     /// Takes decrypted plaintext.

@@ -19,6 +19,8 @@ use super::*;
 use crate::tls::tests::Authority;
 use crate::tls::{Fingerprint, KeyHolder, Keyring, ServerTlsOptions, provider};
 
+mod kernel;
+
 const SECOND: Duration = Duration::from_secs(1);
 /// For what has to happen.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -48,12 +50,19 @@ const fn name(number: u64) -> JobName {
     }
 }
 
+fn roots(authority: &Authority) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    let root = CertificateDer::from_pem_file(authority.path("ca.pem")).unwrap();
+    roots.add(root).unwrap();
+    roots
+}
+
 struct Bench {
     authority: Authority,
     holder: Arc<Holder>,
     certificates: RemoteCertificates,
     proxy: TlsProxy,
-    secured: Receiver<(JobName, TlsInfo)>,
+    secured: Receiver<(JobName, TlsInfo, Carrier)>,
     port: TcpListener,
     clients: Arc<ClientConfig>,
 }
@@ -74,13 +83,11 @@ impl Bench {
         assert!(certificates.has_certificate());
         let (told, secured) = channel();
         let told: Mutex<Sender<_>> = Mutex::new(told);
-        let tell: Secured = Arc::new(move |name, info| {
-            let _ = told.lock().unwrap().send((name, info));
+        let tell: Secured = Arc::new(move |name, info, carrier| {
+            let _ = told.lock().unwrap().send((name, info, carrier));
         });
         let proxy = TlsProxy::start(&certificates, options, &tell).unwrap();
-        let mut roots = RootCertStore::empty();
-        let root = CertificateDer::from_pem_file(authority.path("ca.pem")).unwrap();
-        roots.add(root).unwrap();
+        let roots = roots(&authority);
         let clients = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(versions)
             .unwrap()
@@ -125,7 +132,7 @@ impl Bench {
         let (socket, mut owner) = self.connect(number);
         let mut client = self.client(socket);
         client.write_all(b"x").unwrap();
-        let (named, info) = self.secured.recv_timeout(PATIENCE).unwrap();
+        let (named, info, _) = self.secured.recv_timeout(PATIENCE).unwrap();
         assert_eq!(named, name(number));
         let mut octet = [0];
         owner.read_exact(&mut octet).unwrap();

@@ -13,7 +13,7 @@ use mio::{Events, Interest, Poll, Token};
 use rustls::ServerConfig;
 
 use super::session::{CHUNK_OCTETS, Session, Turn};
-use super::{Job, JobName, ProxyOptions, Secured};
+use super::{Carrier, Job, JobName, ProxyOptions, Secured};
 
 /// The token of the waker.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -131,21 +131,47 @@ impl Thread {
         let Some(session) = self.sessions.get_mut(place).and_then(Option::as_mut) else {
             return;
         };
-        let turn = session.turn(&mut self.scratch, &*self.secured);
+        let secured = |name, info| (self.secured)(name, info, Carrier::Thread);
+        let turn = session.turn(&mut self.scratch, secured);
         session.is_busy = matches!(turn, Turn::Again);
         match turn {
             Turn::Wait => {}
             Turn::Again => self.busy.push_back(place),
+            Turn::Kernel => self.give_back(place),
             Turn::Over => self.end(place),
         }
     }
 
     fn end(&mut self, place: usize) {
-        if let Some(session) = self.sessions.get_mut(place)
-            && session.take().is_some()
-        {
-            self.vacant.push(place);
-            self.open.fetch_sub(1, Ordering::Relaxed);
+        drop(self.leave(place));
+    }
+
+    /// Takes a connection out of the thread.
+    fn leave(&mut self, place: usize) -> Option<Session> {
+        let session = self.sessions.get_mut(place).and_then(Option::take)?;
+        self.vacant.push(place);
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        Some(session)
+    }
+
+    /// Gives the kernel the keys, and the owner the client.
+    fn give_back(&mut self, place: usize) {
+        let Some(session) = self.leave(place) else {
+            return;
+        };
+        let name = session.name;
+        let given = session
+            .into_kernel()
+            .and_then(|(info, mut client, mut plain)| {
+                let registry = self.poll.registry();
+                registry.deregister(&mut client)?;
+                registry.deregister(&mut plain)?;
+                let (client, plain) = (client.into(), plain.into());
+                (self.secured)(name, info, Carrier::Kernel { client, plain });
+                Ok(())
+            });
+        if let Err(error) = given {
+            tracing::warn!(%error, "the kernel refuses to encrypt a connection");
         }
     }
 
@@ -196,7 +222,8 @@ impl Thread {
         registry.register(&mut plain, Token(token.saturating_add(1)), both)?;
         let until = Instant::now() + self.options.handshake_timeout;
         let config = Arc::clone(&self.config);
-        let session = Session::new(name, config, client, plain).map_err(io::Error::other)?;
+        let session = Session::new(name, config, client, plain, self.options.kernel)
+            .map_err(io::Error::other)?;
         match self.vacant.pop() {
             Some(vacant) => {
                 if let Some(slot) = self.sessions.get_mut(vacant) {
