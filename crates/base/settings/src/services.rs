@@ -30,6 +30,8 @@ pub struct Front {
     pub hands_over_at_once: bool,
     /// Threads that encrypt connections.
     pub tls_threads: u32,
+    /// Whether the kernel encrypts connections where it can.
+    pub kernel_tls: bool,
     /// Sessions after which a worker is replaced by a fresh one.
     pub sessions_per_worker: u32,
     /// The pause before the greeting.

@@ -218,7 +218,7 @@ impl Host {
                 handover.with_note(Spf::octet(spf)).encode(&mut state);
                 if state.len() > STATE_OCTETS_MAX {
                     tracing::warn!(octets = state.len(), "session too large for a worker");
-                    let _ = link.write(LAST_WORDS);
+                    let _ = link.write_last(LAST_WORDS);
                     let _ = self.screen.left(ticket);
                     return;
                 }
@@ -228,7 +228,7 @@ impl Host {
             }
             Err((_, refused)) => {
                 tracing::error!(%refused, "session cannot be handed over");
-                let _ = link.write(LAST_WORDS);
+                let _ = link.write_last(LAST_WORDS);
                 let _ = self.screen.left(ticket);
             }
         }

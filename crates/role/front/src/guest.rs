@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
-use vere_net::last::write_last;
 use vere_screen::Ticket;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Server, Step};
@@ -108,8 +107,27 @@ impl Guest {
         self.is_told_of_room = false;
         match std::mem::replace(&mut self.link, Link::Encrypted(plain)) {
             Link::Clear(client) => Ok(Some(client)),
-            Link::Encrypted(_) => Ok(None),
+            Link::Encrypted(_) | Link::Kernel(_) => Ok(None),
         }
+    }
+
+    /// Puts the client, whose octets the kernel encrypts, in the place of the plaintext.
+    ///
+    /// # Errors
+    /// When the readiness queue refuses.
+    pub(crate) fn encrypted_by_kernel(
+        &mut self,
+        mut client: TcpStream,
+        registry: &Registry,
+    ) -> io::Result<()> {
+        registry.deregister(self.link.source())?;
+        registry.register(
+            &mut client,
+            Token(token_of(self.ticket)),
+            Interest::READABLE,
+        )?;
+        self.link = Link::Kernel(client);
+        Ok(())
     }
 
     /// Moves the session on until a question, the end, or a wait.
@@ -135,7 +153,7 @@ impl Guest {
     fn write(&mut self) -> io::Result<bool> {
         let output = self.server.output();
         let written = match self.server.is_closing() {
-            true => write_last(&self.link, output),
+            true => self.link.write_last(output),
             false => self.link.write(output),
         };
         match written {

@@ -1,4 +1,4 @@
-//! The connection of a client: the client's own, or the plaintext of an encrypted connection.
+//! The connection of a client: the client's own, or the plaintext of an encrypted connection by a thread or by the kernel.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
+use vere_net::last::write_last;
+use vere_net::tls::kernel;
 
 /// A connection.
 #[derive(Debug)]
@@ -14,13 +16,15 @@ pub(crate) enum Link {
     Clear(TcpStream),
     /// To a thread of TLS.
     Encrypted(UnixStream),
+    /// To the client, encrypted by the kernel.
+    Kernel(TcpStream),
 }
 
 impl Link {
     /// What a readiness queue takes.
     pub(crate) fn source(&mut self) -> &mut dyn Source {
         match self {
-            Self::Clear(stream) => stream,
+            Self::Clear(stream) | Self::Kernel(stream) => stream,
             Self::Encrypted(stream) => stream,
         }
     }
@@ -29,9 +33,20 @@ impl Link {
     pub(crate) fn shutdown(&self) {
         // The client may be gone.
         let _ = match self {
-            Self::Clear(stream) => stream.shutdown(Shutdown::Both),
+            Self::Clear(stream) | Self::Kernel(stream) => stream.shutdown(Shutdown::Both),
             Self::Encrypted(stream) => stream.shutdown(Shutdown::Both),
         };
+    }
+
+    /// Writes octets; behind the last of them the writer's side of the connection ends. Returns the number of octets written.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub(crate) fn write_last(&self, octets: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Clear(_) | Self::Encrypted(_) => write_last(self, octets),
+            Self::Kernel(stream) => kernel::write_last(stream, octets),
+        }
     }
 }
 
@@ -40,6 +55,7 @@ impl Read for Link {
         match self {
             Self::Clear(stream) => stream.read(octets),
             Self::Encrypted(stream) => stream.read(octets),
+            Self::Kernel(stream) => kernel::read(stream, octets),
         }
     }
 }
@@ -47,7 +63,7 @@ impl Read for Link {
 impl Write for Link {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Clear(stream) => stream.write(octets),
+            Self::Clear(stream) | Self::Kernel(stream) => stream.write(octets),
             Self::Encrypted(stream) => stream.write(octets),
         }
     }
@@ -60,7 +76,7 @@ impl Write for Link {
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Clear(stream) => stream.as_fd(),
+            Self::Clear(stream) | Self::Kernel(stream) => stream.as_fd(),
             Self::Encrypted(stream) => stream.as_fd(),
         }
     }

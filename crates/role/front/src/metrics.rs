@@ -10,10 +10,12 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use vere_handoff::question::Figures as BrokerFigures;
+use vere_net::tls::Carrier;
 use vere_screen::{Reason, Screen};
 use vere_telemetry::metrics::{
     BrokerAnswer, BrokerAnswered, BrokerQuestion, CallAnswer, CallResult, Counter, FrontLoop,
-    FrontMetrics, FrontReason, FrontTable, Health, Metrics, WorkerLoss, WorkerSessionEnd, serve,
+    FrontMetrics, FrontReason, FrontTable, Health, Metrics, TlsCarrier, WorkerLoss,
+    WorkerSessionEnd, serve,
 };
 
 /// Numbers of workers and their sessions.
@@ -234,6 +236,15 @@ impl Figures {
     /// A worker has begun a session, so long after the command with the recipient.
     pub(crate) fn begun(&self, after: Duration) {
         self.of.begin_seconds.observe(after.as_secs_f64());
+    }
+
+    /// A handshake is done.
+    pub(crate) fn secured(&self, carrier: &Carrier) {
+        let label = match carrier {
+            Carrier::Thread => TlsCarrier::Thread,
+            Carrier::Kernel { .. } => TlsCarrier::Kernel,
+        };
+        self.of.tls_connections.get_or_create(&label).inc();
     }
 
     /// A worker is lost.

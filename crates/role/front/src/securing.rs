@@ -2,9 +2,13 @@
 
 use std::io;
 
+use mio::Registry;
+use mio::net::TcpStream;
+use vere_net::tls::Carrier;
 use vere_screen::Ticket;
 use vere_units::Timestamp;
 
+use super::guest::Guest;
 use super::host::{Host, slot};
 use super::tls::pair;
 
@@ -45,12 +49,34 @@ impl Host {
 
     /// Goes on with the sessions of finished handshakes.
     pub(crate) fn secured(&mut self, now: Timestamp) {
-        for (ticket, info) in self.tls.secured() {
-            if let Some(guest) = self.guest(ticket) {
-                guest.is_securing = false;
-                guest.server.tls_started(info);
-                self.serve(ticket, now);
+        for (ticket, info, carrier) in self.tls.secured() {
+            self.figures.secured(&carrier);
+            let registry = self.poll.registry();
+            let guest = self.guests.get_mut(slot(ticket)).and_then(Option::as_mut);
+            let Some(guest) = guest.filter(|guest| guest.ticket == ticket) else {
+                continue;
+            };
+            match carried(guest, carrier, registry) {
+                Ok(()) => {
+                    guest.is_securing = false;
+                    guest.server.tls_started(info);
+                    self.serve(ticket, now);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "encrypted connection cannot be used");
+                    self.leave(ticket);
+                }
             }
+        }
+    }
+}
+
+/// Has a session go on at the plaintext.
+fn carried(guest: &mut Guest, carrier: Carrier, registry: &Registry) -> io::Result<()> {
+    match carrier {
+        Carrier::Thread => Ok(()),
+        Carrier::Kernel { client, plain: _ } => {
+            guest.encrypted_by_kernel(TcpStream::from_std(client), registry)
         }
     }
 }

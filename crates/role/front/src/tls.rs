@@ -11,7 +11,8 @@ use std::time::Duration;
 use mio::Waker;
 use mio::net::{TcpStream, UnixStream};
 use vere_net::tls::{
-    Job, JobName, ProxyOptions, RemoteCertificates, Secured, TlsInfo as Handshake, TlsProxy,
+    Carrier, Job, JobName, KernelTls, ProxyOptions, RemoteCertificates, Secured,
+    TlsInfo as Handshake, TlsProxy,
 };
 use vere_process::signer::SignerClient;
 use vere_screen::Ticket;
@@ -37,7 +38,7 @@ pub(crate) struct Tls {
     threads: Arc<Threads>,
     /// The number of the loop.
     number: usize,
-    done: Receiver<(u64, Handshake)>,
+    done: Receiver<(u64, Handshake, Carrier)>,
 }
 
 impl Tls {
@@ -58,15 +59,16 @@ impl Tls {
             homes.push((tell, Arc::clone(waker)));
             receivers.push(done);
         }
-        let secured: Secured = Arc::new(move |name: JobName, info| {
+        let secured: Secured = Arc::new(move |name: JobName, info, carrier| {
             if let Some((tell, waker)) = homes.get(name.owner) {
                 // Without a receiver the front is at an end.
-                let _ = tell.send((name.number, info));
+                let _ = tell.send((name.number, info, carrier));
                 let _ = waker.wake();
             }
         });
         let options = ProxyOptions {
             threads: usize::try_from(front.tls_threads).unwrap_or(usize::MAX),
+            kernel: kernel(front),
             ..ProxyOptions::default()
         };
         let threads = Arc::new(Threads {
@@ -115,16 +117,34 @@ impl Tls {
     }
 
     /// The clients with finished handshakes.
-    pub(crate) fn secured(&self) -> Vec<(Ticket, TlsInfo)> {
-        let of = |(number, info): (u64, Handshake)| {
+    pub(crate) fn secured(&self) -> Vec<(Ticket, TlsInfo, Carrier)> {
+        let of = |(number, info, carrier): (u64, Handshake, Carrier)| {
             let info = TlsInfo {
                 version: info.version.to_owned(),
                 cipher: info.cipher.to_owned(),
                 sni: info.sni,
             };
-            (Ticket::from_bits(number), info)
+            (Ticket::from_bits(number), info, carrier)
         };
         self.done.try_iter().map(of).collect()
+    }
+}
+
+/// What the kernel carries out behind handshakes.
+fn kernel(front: &Front) -> KernelTls {
+    if !front.kernel_tls {
+        tracing::info!(reason = "front.kernel_tls is off", "TLS stays with threads");
+        return KernelTls::default();
+    }
+    match KernelTls::probe() {
+        Ok(kernel) => {
+            tracing::info!(?kernel, "TLS 1.3 by the kernel");
+            kernel
+        }
+        Err(reason) => {
+            tracing::info!(%reason, "TLS stays with threads: the kernel has none");
+            KernelTls::default()
+        }
     }
 }
 

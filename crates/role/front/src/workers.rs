@@ -1,7 +1,7 @@
 //! The workers and the sessions that they have.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, IoSlice, Write as _};
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -438,7 +438,7 @@ impl Workers {
                 }),
                 false => {
                     // The client has no other way to hear; it may be gone as well. A worker that lives says nothing behind that.
-                    let _ = given.link.write(LAST_WORDS);
+                    let _ = given.link.write_last(LAST_WORDS);
                     given.link.shutdown();
                     self.figures.ended(WorkerSessionEnd::Lost);
                     ended.push(given.into());
@@ -457,8 +457,8 @@ impl Workers {
             self.lost(place, WorkerLoss::Unbegun, &mut ended);
         }
         while let Some(waits) = self.homeless.pop_front_if(|waits| waits.until <= now) {
-            let mut given = waits.given;
-            let _ = given.link.write(LAST_WORDS);
+            let given = waits.given;
+            let _ = given.link.write_last(LAST_WORDS);
             self.figures.ended(WorkerSessionEnd::Unserved);
             ended.push(given.into());
         }

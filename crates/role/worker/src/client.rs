@@ -9,11 +9,14 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use vere_net::last::write_last;
+use vere_net::tls::kernel;
 
 /// The connection of a client.
 #[derive(Debug)]
 pub(crate) struct ClientStream {
     stream: TcpStream,
+    /// Whether the kernel encrypts.
+    is_encrypted: bool,
     /// Whether the connection is shut down behind the next octets.
     is_closing: Rc<Cell<bool>>,
     /// Whether the last replies have ended the connection.
@@ -25,8 +28,17 @@ impl ClientStream {
     pub(crate) const fn new(stream: TcpStream, is_closing: Rc<Cell<bool>>) -> Self {
         Self {
             stream,
+            is_encrypted: false,
             is_closing,
             has_ended: false,
+        }
+    }
+
+    /// The same for a connection that the kernel encrypts.
+    pub(crate) fn by_kernel(stream: TcpStream, is_closing: Rc<Cell<bool>>) -> Self {
+        Self {
+            is_encrypted: true,
+            ..Self::new(stream, is_closing)
         }
     }
 }
@@ -37,7 +49,12 @@ impl AsyncRead for ClientStream {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
+        match Pin::new(&mut self.stream).poll_read(context, into) {
+            Poll::Ready(Err(error)) if self.is_encrypted && kernel::is_end(&error) => {
+                Poll::Ready(Ok(()))
+            }
+            read => read,
+        }
     }
 }
 
@@ -52,7 +69,10 @@ impl AsyncWrite for ClientStream {
         }
         loop {
             ready!(self.stream.poll_write_ready(context))?;
-            let write = || write_last(&self.stream, octets);
+            let write = || match self.is_encrypted {
+                true => kernel::write_last(&self.stream, octets),
+                false => write_last(&self.stream, octets),
+            };
             let written = self.stream.try_io(Interest::WRITABLE, write);
             match written {
                 // The kernel had said that there was room, and the next of its notices is awaited.
@@ -70,8 +90,16 @@ impl AsyncWrite for ClientStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.has_ended {
-            true => Poll::Ready(Ok(())),
+        if self.has_ended {
+            return Poll::Ready(Ok(()));
+        }
+        match self.is_encrypted {
+            // The front closes the connection: at shutdown(2) the kernel would forget what is not encrypted yet.
+            true => {
+                self.has_ended = true;
+                kernel::close_notify(&self.stream);
+                Poll::Ready(Ok(()))
+            }
             false => Pin::new(&mut self.stream).poll_shutdown(context),
         }
     }

@@ -3,10 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::TcpStream as StdTcpStream;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::time::Duration;
 
+use nix::sys::socket::{AddressFamily, SockaddrLike as _, SockaddrStorage, getsockname};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{Mutex, Notify};
 use vere_handoff::session::{Done, NOTICE_MAX, Notice, PACKET_OCTETS_MAX, Task};
@@ -41,12 +42,20 @@ pub(crate) enum Client {
     Clear(TcpStream),
     /// The plaintext of a connection that the front encrypts.
     Encrypted(UnixStream),
+    /// The client's own, encrypted by the kernel.
+    Kernel(TcpStream),
 }
 
 impl Client {
     fn new(connection: OwnedFd, is_encrypted: bool) -> io::Result<Self> {
+        // What the front encrypts comes by a socket pair.
+        let address: SockaddrStorage = getsockname(connection.as_raw_fd())?;
+        let is_pair = address.family() == Some(AddressFamily::Unix);
         Ok(match is_encrypted {
-            true => Self::Encrypted(UnixStream::from_std(StdUnixStream::from(connection))?),
+            true if is_pair => {
+                Self::Encrypted(UnixStream::from_std(StdUnixStream::from(connection))?)
+            }
+            true => Self::Kernel(TcpStream::from_std(StdTcpStream::from(connection))?),
             false => Self::Clear(TcpStream::from_std(StdTcpStream::from(connection))?),
         })
     }
@@ -62,7 +71,7 @@ impl Client {
                 stream.peer_addr()?,
                 stream.local_addr()?,
             )),
-            Self::Encrypted(_) => Err(io::ErrorKind::Unsupported.into()),
+            Self::Encrypted(_) | Self::Kernel(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }

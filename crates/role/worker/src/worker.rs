@@ -256,6 +256,9 @@ impl Worker {
             Connected::Clear(stream) => {
                 converse(ClientStream::new(stream, is_closing), session).await
             }
+            Connected::Kernel(stream) => {
+                converse(ClientStream::by_kernel(stream, is_closing), session).await
+            }
             Connected::Encrypted(stream) => converse(stream, session).await,
         }
     }

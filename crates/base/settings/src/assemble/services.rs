@@ -53,6 +53,7 @@ impl Assembly {
                 _ => None,
             }),
             tls_threads: self.need("front.tls_threads"),
+            kernel_tls: self.choice("front.kernel_tls", |text| Some(text == "on")),
             sessions_per_worker: self.need("front.sessions_per_worker"),
             banner_delay: self.need("front.banner_delay"),
             connections_per_minute: self.need("front.connections_per_minute"),

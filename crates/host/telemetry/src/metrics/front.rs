@@ -94,6 +94,16 @@ label! {
 }
 
 label! {
+    /// Who encrypts a connection behind its handshake.
+    TlsCarrier("carrier") {
+        /// The kernel.
+        Kernel = "kernel",
+        /// A thread of the front.
+        Thread = "thread",
+    }
+}
+
+label! {
     /// A table of the front.
     FrontTable("table") {
         /// Addresses of clients.
@@ -171,6 +181,8 @@ pub struct FrontMetrics {
     pub connections_turned_away: Family<FrontReason, Counter>,
     /// Decisions against admitted clients.
     pub decisions: Family<FrontReason, Counter>,
+    /// Connections whose handshake is done.
+    pub tls_connections: Family<TlsCarrier, Counter>,
     /// Recipients accepted by the front.
     pub recipients_accepted: Counter,
     /// Sessions given to workers.
@@ -222,6 +234,10 @@ impl FrontMetrics {
             decisions: to.counters(
                 "front_decisions",
                 "Commands refused or put off, and connections closed, of clients that were let in",
+            ),
+            tls_connections: to.counters(
+                "front_tls_connections",
+                "Connections encrypted by STARTTLS, by who encrypts behind the handshake",
             ),
             recipients_accepted: to.counter(
                 "front_recipients_accepted",
