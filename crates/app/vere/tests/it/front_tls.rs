@@ -1,4 +1,5 @@
-//! STARTTLS at a front: handshakes in threads, the key in the signer, plaintext to the worker.
+//! STARTTLS at a front: handshakes in threads, the key in the signer, plaintext to the worker by a thread or by the kernel. Which of
+//! the two it is depends on this machine's kernel; `make kernel-tls` runs these tests under a kernel that has TLS.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -11,9 +12,10 @@ use crate::front::{
     try_say, try_send, try_send_over, without_rates,
 };
 use crate::harness::{
-    Authority, Files, Options, PATIENCE, Session, System, assert_has, program, run, unfold,
-    wait_for, wait_until,
+    Authority, Files, Options, PATIENCE, Session, System, assert_has, free_address, program, run,
+    unfold, wait_for, wait_until,
 };
+use crate::metrics::wait_lines;
 
 const NAME: &str = "mx.example.org";
 
@@ -60,7 +62,7 @@ fn mail_comes_in_encrypted() {
     session.command("STARTTLS", "503");
     send(&mut session, "second");
     session.command("QUIT", "221");
-    assert_eq!(session.rest(), "");
+    assert_eq!(session.rest_within_tls(), "");
     let mail = system.wait_mail("alice", 2);
     for text in mail {
         assert_has(&unfold(&text), &[" with ESMTPS (TLSv1.3 "]);
@@ -72,6 +74,51 @@ fn mail_comes_in_encrypted() {
     late.command("STARTTLS", "502");
     let offers = late.command("EHLO client.example.net", "250");
     assert!(!offers.contains("STARTTLS"), "{offers}");
+}
+
+/// Whether this kernel has TLS.
+fn has_kernel_tls() -> bool {
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_ulp");
+    let has = known.is_ok_and(|known| known.split_whitespace().any(|name| name == "tls"));
+    assert!(
+        has || std::env::var_os("VERE_KERNEL_TLS").is_none(),
+        "expected a kernel with TLS"
+    );
+    has
+}
+
+#[test]
+fn the_kernel_encrypts_where_it_can_unless_it_is_told_not_to() {
+    let setup = Setup::new();
+    let by_kernel = match has_kernel_tls() {
+        true => "kernel",
+        false => "thread",
+    };
+    let long = "0123456789abcdef\r\n".repeat(100_000);
+    for (setting, carrier) in [("on", by_kernel), ("off", "thread")] {
+        let endpoint = free_address();
+        let options = setup
+            .options()
+            .set("front.kernel_tls", &format!("\"{setting}\""))
+            .set("metrics.front", &format!("\"{endpoint}\""));
+        let system = System::start(&options);
+        let mut session = setup.secured(&system);
+        session.command("EHLO client.example.net", "250");
+        send(&mut session, "short");
+        session.submit(
+            "a@example.net",
+            &["alice@example.org"],
+            &format!("Subject: long\r\n\r\n{long}"),
+        );
+        session.command("QUIT", "221");
+        assert_eq!(session.rest_within_tls(), "");
+        let mail = system.wait_mail("alice", 2);
+        let has_all =
+            |text: &String| text.contains(&long.replace("\r\n", "\n")) || text.contains(&long);
+        assert!(mail.iter().any(has_all), "{setting}");
+        let line = format!("vere_front_tls_connections_total{{carrier=\"{carrier}\"}} 1");
+        wait_lines(endpoint, &[&line, "vere_front_connections 0"]);
+    }
 }
 
 /// As in the clear, every octet is said once and answered once.
@@ -202,7 +249,7 @@ fn a_worker_that_dies_says_421_within_tls() {
         system.signal_role("worker", Signal::SIGKILL) > 0
     });
     session.expect("421 4.3.0");
-    assert_eq!(session.rest(), "");
+    assert_eq!(session.rest_within_tls(), "");
 }
 
 #[test]

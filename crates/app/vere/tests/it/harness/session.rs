@@ -267,6 +267,14 @@ impl Session {
         }
         String::from_utf8_lossy(&octets).into_owned()
     }
+
+    /// What the server still says until the end, which TLS has to announce (close_notify).
+    pub(crate) fn rest_within_tls(mut self) -> String {
+        let mut rest = String::new();
+        let read = self.reader.read_to_string(&mut rest);
+        read.expect("an end that TLS announces");
+        rest
+    }
 }
 
 /// The queue id in a final reply.
