@@ -6,7 +6,7 @@
 # with it. The exit code is the command's; 124 after the time limit, 125 when the guest ends without one.
 set -euo pipefail
 
-limit=900
+limit=1800
 if [[ "${1:-}" == -t ]]; then
     limit="$2"
     shift 2

@@ -14,4 +14,5 @@ export VERE_KERNEL_TLS=1
 export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/scripts/kernel-tls/boot.sh"
 cargo="${CARGO:-cargo}"
 "$cargo" test --locked --package vere-net --lib tls::proxy
-"$cargo" test --locked --package vere --test it front_tls:: -- --test-threads=2
+# One at a time: the guest is slow, and the tests wait two minutes at most.
+"$cargo" test --locked --package vere --test it front_tls:: -- --test-threads=1
