@@ -10,7 +10,8 @@ use vere_units::ByteSize;
 /// The program with threads and caches outside all settings, for each role.
 const SUPERVISOR: u64 = 32 * MIB;
 const SIGNER: u64 = 32 * MIB;
-const BROKER: u64 = 32 * MIB;
+/// Answers about recipients (11 MiB), results of SPF (12 MiB), records of the DNS (8 MiB) and questions that wait, beside the program.
+const BROKER: u64 = 48 * MIB;
 /// Results of calls to next hops, 64 connections, and 4,096 questions that wait.
 const CALLS: u64 = 24 * MIB;
 const COURIER: u64 = 48 * MIB;

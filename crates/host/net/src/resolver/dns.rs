@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
@@ -15,6 +15,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::time::timeout;
 
+use super::cache::{Answer, Cache, Data, Question};
 use super::{Alias, Lookup, LookupFailure, Proof, Record as Plain, RecordKind, ResolverOptions};
 use crate::tls::{Roots, Tlsa};
 
@@ -26,6 +27,7 @@ const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(10 * 60);
 pub(super) struct Dns {
     resolver: TokioResolver,
     timeout: Duration,
+    cache: Cache,
 }
 
 impl std::fmt::Debug for Dns {
@@ -68,12 +70,13 @@ impl Dns {
         Ok(Self {
             resolver,
             timeout: options.timeout,
+            cache: Cache::new(options.cache_octets_max),
         })
     }
 
     pub(super) async fn mx(&self, domain: &str) -> (Lookup<(u16, String)>, Proof) {
         self.lookup(domain, RecordType::MX, |data| match data {
-            RData::MX(mx) => Some((mx.preference, host_name(&mx.exchange))),
+            Data::Plain(Plain::Mx(preference, host)) => Some((*preference, host.clone())),
             _ => None,
         })
         .await
@@ -83,11 +86,11 @@ impl Dns {
     pub(super) async fn addresses(&self, host: &str) -> [(Lookup<IpAddr>, Proof); 2] {
         let (v6, v4) = tokio::join!(
             self.lookup(host, RecordType::AAAA, |data| match data {
-                RData::AAAA(address) => Some(IpAddr::V6(address.0)),
+                Data::Plain(Plain::Aaaa(address)) => Some(IpAddr::V6(*address)),
                 _ => None,
             }),
             self.lookup(host, RecordType::A, |data| match data {
-                RData::A(address) => Some(IpAddr::V4(address.0)),
+                Data::Plain(Plain::A(address)) => Some(IpAddr::V4(*address)),
                 _ => None,
             })
         );
@@ -96,58 +99,80 @@ impl Dns {
 
     pub(super) async fn txt(&self, name: &str) -> Lookup<String> {
         let found = self.lookup(name, RecordType::TXT, |data| match data {
-            RData::TXT(txt) => Some(String::from_utf8_lossy(&txt.txt_data.concat()).into_owned()),
+            Data::Plain(Plain::Txt(text)) => Some(String::from_utf8_lossy(text).into_owned()),
             _ => None,
         });
         found.await.0
     }
 
     pub(super) async fn records(&self, name: &str, kind: RecordKind) -> Lookup<Plain> {
-        let found = self.lookup(name, type_of(kind), |data| plain(data, kind));
+        let found = self.lookup(name, type_of(kind), |data| match data {
+            Data::Plain(record) => Some(record.clone()),
+            Data::Tlsa(_) => None,
+        });
         found.await.0
     }
 
     pub(super) async fn tlsa(&self, name: &str) -> (Lookup<Tlsa>, Proof) {
         self.lookup(name, RecordType::TLSA, |data| match data {
-            RData::TLSA(tlsa) => Some(Tlsa {
-                usage: tlsa.cert_usage.into(),
-                selector: tlsa.selector.into(),
-                matching: tlsa.matching.into(),
-                data: tlsa.cert_data.clone(),
-            }),
-            _ => None,
+            Data::Tlsa(tlsa) => Some(tlsa.clone()),
+            Data::Plain(_) => None,
         })
         .await
     }
 
-    /// Looks up records of a type; `pick` skips the CNAME records on the way, which the proof covers.
+    /// Looks up records of a type.
     async fn lookup<T>(
         &self,
         name: &str,
         record: RecordType,
-        pick: impl Fn(&RData) -> Option<T>,
+        pick: impl Fn(&Data) -> Option<T>,
     ) -> (Lookup<T>, Proof) {
         // A text that is no DNS name cannot exist in the DNS.
         let Some(name) = query_name(name) else {
             return (Lookup::NoSuchName, Proof::default());
         };
-        match timeout(self.timeout, self.resolver.lookup(name.clone(), record)).await {
-            Err(_) => (Lookup::Failed(LookupFailure::Timeout), Proof::default()),
-            Ok(Err(error)) => (failed(&error), Proof::default()),
+        let question = (name, record);
+        let answer = match self.cache.find(&question, Instant::now()) {
+            Some(answer) => answer,
+            None => self.ask(question).await,
+        };
+        let (lookup, proof) = &*answer;
+        let lookup = match lookup {
+            Lookup::Found(found) => Lookup::Found(found.iter().filter_map(pick).collect()),
+            Lookup::None => Lookup::None,
+            Lookup::NoSuchName => Lookup::NoSuchName,
+            Lookup::Failed(failure) => Lookup::Failed(failure.clone()),
+        };
+        (lookup, proof.clone())
+    }
+
+    /// Asks the name servers, and keeps the answer for its time to live.
+    async fn ask(&self, question: Question) -> Answer {
+        let (name, record) = &question;
+        let asked = timeout(self.timeout, self.resolver.lookup(name.clone(), *record)).await;
+        let now = Instant::now();
+        let (answer, until) = match asked {
+            Err(_) => (failure(LookupFailure::Timeout), now),
+            Ok(Err(error)) => (failed(&error), now + negative_life(&error)),
             Ok(Ok(answer)) => {
-                let proof = proof(&name, answer.answers());
-                let found: Vec<T> = answer
-                    .answers()
-                    .iter()
-                    .filter_map(|record| pick(&record.data))
-                    .collect();
-                if found.is_empty() {
-                    (Lookup::None, proof)
-                } else {
-                    (Lookup::Found(found), proof)
-                }
+                let proof = proof(name, answer.answers());
+                // Records of other types are the aliases on the way, which the proof covers, and signatures.
+                let of_type = |one: &&Record| one.record_type() == *record;
+                let records = answer.answers().iter().filter(of_type);
+                let mut found: Vec<Data> = records.filter_map(|one| data(&one.data)).collect();
+                found.shrink_to_fit();
+                let lookup = match found.is_empty() {
+                    true => Lookup::None,
+                    false => Lookup::Found(found),
+                };
+                let until = answer.valid_until().min(now + POSITIVE_TTL_MAX);
+                ((lookup, proof), until)
             }
-        }
+        };
+        let answer = Arc::new(answer);
+        self.cache.keep(question, &answer, (now, until));
+        answer
     }
 }
 
@@ -187,15 +212,24 @@ const fn type_of(kind: RecordKind) -> RecordType {
     }
 }
 
-fn plain(data: &RData, kind: RecordKind) -> Option<Plain> {
-    match (data, kind) {
-        (RData::A(address), RecordKind::A) => Some(Plain::A(address.0)),
-        (RData::AAAA(address), RecordKind::Aaaa) => Some(Plain::Aaaa(address.0)),
-        (RData::MX(mx), RecordKind::Mx) => Some(Plain::Mx(mx.preference, host_name(&mx.exchange))),
-        (RData::PTR(name), RecordKind::Ptr) => Some(Plain::Ptr(host_name(name))),
-        (RData::TXT(text), RecordKind::Txt) => Some(Plain::Txt(text.txt_data.concat())),
-        _ => None,
-    }
+fn data(data: &RData) -> Option<Data> {
+    let plain = match data {
+        RData::A(address) => Plain::A(address.0),
+        RData::AAAA(address) => Plain::Aaaa(address.0),
+        RData::MX(mx) => Plain::Mx(mx.preference, host_name(&mx.exchange)),
+        RData::PTR(name) => Plain::Ptr(host_name(name)),
+        RData::TXT(txt) => Plain::Txt(txt.txt_data.concat()),
+        RData::TLSA(tlsa) => {
+            return Some(Data::Tlsa(Tlsa {
+                usage: tlsa.cert_usage.into(),
+                selector: tlsa.selector.into(),
+                matching: tlsa.matching.into(),
+                data: tlsa.cert_data.clone(),
+            }));
+        }
+        _ => return None,
+    };
+    Some(Data::Plain(plain))
 }
 
 fn with_port(mut connection: ConnectionConfig, port: u16) -> ConnectionConfig {
@@ -206,7 +240,8 @@ fn with_port(mut connection: ConnectionConfig, port: u16) -> ConnectionConfig {
 fn tune(resolver: &mut ResolverOpts, options: &ResolverOptions) {
     resolver.timeout = options.query_timeout;
     resolver.attempts = 2;
-    resolver.cache_size = options.cache_entries_max;
+    // The library's cache is bounded by answers, not by octets; `Cache` takes its place.
+    resolver.cache_size = 0;
     resolver.positive_max_ttl = Some(POSITIVE_TTL_MAX);
     resolver.negative_max_ttl = Some(NEGATIVE_TTL_MAX);
     // Beside random ids and ports, random case makes forged answers harder.
@@ -240,17 +275,36 @@ fn host_name(name: &Name) -> String {
     text
 }
 
-fn failed<T>(error: &NetError) -> Lookup<T> {
-    match error {
+const fn failure(why: LookupFailure) -> (Lookup<Data>, Proof) {
+    (
+        Lookup::Failed(why),
+        Proof {
+            secure: false,
+            alias: None,
+        },
+    )
+}
+
+/// How long an answer without records is kept (RFC 2308 section 5). A failure is not kept.
+fn negative_life(error: &NetError) -> Duration {
+    let seconds = match error {
+        NetError::Dns(DnsError::NoRecordsFound(none)) => none.negative_ttl.unwrap_or_default(),
+        _ => 0,
+    };
+    Duration::from_secs(seconds.into()).min(NEGATIVE_TTL_MAX)
+}
+
+fn failed(error: &NetError) -> (Lookup<Data>, Proof) {
+    let lookup = match error {
         NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
             ResponseCode::NoError => Lookup::None,
             ResponseCode::NXDomain => Lookup::NoSuchName,
-            code => Lookup::Failed(LookupFailure::Code(code.into())),
+            code => return failure(LookupFailure::Code(code.into())),
         },
         NetError::Dns(DnsError::ResponseCode(code)) => {
-            Lookup::Failed(LookupFailure::Code((*code).into()))
+            return failure(LookupFailure::Code((*code).into()));
         }
-        NetError::Dns(DnsError::DnssecBogus) => Lookup::Failed(LookupFailure::Bogus),
+        NetError::Dns(DnsError::DnssecBogus) => return failure(LookupFailure::Bogus),
         // A proven absence comes as an answer without records; here it could not be proven, or the name
         // lies in a part of the tree that is not signed.
         NetError::Dns(DnsError::Nsec {
@@ -259,10 +313,11 @@ fn failed<T>(error: &NetError) -> Lookup<T> {
             ResponseCode::NXDomain => Lookup::NoSuchName,
             _ => Lookup::None,
         },
-        NetError::Dns(DnsError::Nsec { .. }) => Lookup::Failed(LookupFailure::Bogus),
-        NetError::Timeout => Lookup::Failed(LookupFailure::Timeout),
-        other => Lookup::Failed(LookupFailure::Server(other.to_string())),
-    }
+        NetError::Dns(DnsError::Nsec { .. }) => return failure(LookupFailure::Bogus),
+        NetError::Timeout => return failure(LookupFailure::Timeout),
+        other => return failure(LookupFailure::Server(other.to_string())),
+    };
+    (lookup, Proof::default())
 }
 
 #[cfg(test)]

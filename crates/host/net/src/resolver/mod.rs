@@ -10,6 +10,7 @@
 //!
 //! Not covered: encrypted DNS, service records.
 
+mod cache;
 mod dns;
 mod records;
 mod zone;
@@ -51,8 +52,8 @@ pub struct ResolverOptions {
     pub query_timeout: Duration,
     /// The longest wait for all lookups of a call. Default 20 s.
     pub timeout: Duration,
-    /// Answers kept. Default 8192.
-    pub cache_entries_max: u64,
+    /// The most octets of answers kept. Default 8 MiB.
+    pub cache_octets_max: usize,
 }
 
 impl Default for ResolverOptions {
@@ -64,7 +65,7 @@ impl Default for ResolverOptions {
             trust_anchor: None,
             query_timeout: Duration::from_secs(5),
             timeout: Duration::from_secs(20),
-            cache_entries_max: 8192,
+            cache_octets_max: 8 << 20,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hickory_resolver::proto::op::{Message, ResponseCode};
-use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, MX, TXT};
+use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, MX, SOA, TXT};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::net::UdpSocket;
 
@@ -264,6 +264,12 @@ fn answer(question: &[u8]) -> Option<Vec<u8>> {
             add(&mut message, "", RData::CNAME(CNAME(to_name("a.test."))));
             add(&mut message, "a.test.", RData::A(A::new(192, 0, 2, 1)));
         }
+        ("gone.test.", _) => {
+            message.metadata.response_code = ResponseCode::NXDomain;
+            let soa = SOA::new(to_name("ns.test."), to_name("a.test."), 1, 1, 1, 1, 300);
+            let soa = Record::from_rdata(to_name("test."), 300, RData::SOA(soa));
+            message.authorities.push(soa);
+        }
         ("half.test.", RecordType::A) => add(&mut message, "", RData::A(A::new(192, 0, 2, 3))),
         ("half.test.", _) => message.metadata.response_code = ResponseCode::ServFail,
         ("demo.test." | "alias.test." | "a.test." | "xn--exmple-cua.test.", _) => {}
@@ -378,10 +384,20 @@ async fn trouble_of_the_server_is_temporary() {
 async fn answers_are_kept_while_they_live() {
     let (server, count) = server().await;
     let resolver = asking(server);
-    resolver.mx("demo.test").await;
-    let asked = count.load(Ordering::Relaxed);
-    for _ in 0..20 {
-        resolver.clone().mx("demo.test").await;
+    for (name, is_kept) in [
+        ("demo.test", true),
+        ("DEMO.test.", true),
+        ("gone.test", true),
+        // Without a record SOA nothing says how long the absence lasts (RFC 2308 section 5).
+        ("none.test", false),
+        ("broken.test", false),
+    ] {
+        let first = resolver.mx(name).await;
+        let asked = count.load(Ordering::Relaxed);
+        for _ in 0..3 {
+            assert_eq!(resolver.clone().mx(name).await, first, "{name}");
+        }
+        let more = count.load(Ordering::Relaxed) - asked;
+        assert_eq!(more == 0, is_kept, "{name}: {more}");
     }
-    assert_eq!(count.load(Ordering::Relaxed), asked);
 }
