@@ -10,7 +10,9 @@ use crate::{Dns, Family, Session, SpfResult, Unavailable};
 
 /// Most terms of a check that ask the DNS (RFC 7208 section 4.6.4).
 const TERMS_MAX: u8 = 10;
-/// Most terms of a check whose names do not exist or have no such records (RFC 7208 section 4.6.4).
+/// Most terms of a check with a question whose name does not exist or has no such records. RFC 7208 section 4.6.4 counts "terms", not
+/// questions: an `mx` is one, however many of its hosts have no address of the client's family. Otherwise three exchangers without IPv6
+/// would make the policy of their domain wrong for clients of IPv6.
 const VOID_TERMS_MAX: u8 = 2;
 /// Most exchangers of an `mx` and names of a client (RFC 7208 section 4.6.4).
 const HOSTS_MAX: usize = 10;
@@ -33,6 +35,7 @@ pub async fn check(dns: &impl Dns, session: Session<'_>) -> SpfResult {
         terms: 0,
         void_terms: 0,
         client_names: None,
+        is_nameless: false,
     };
     match check.policy(domain).await {
         Ok(Some(Qualifier::Pass)) => SpfResult::Pass,
@@ -81,6 +84,8 @@ struct Check<'a, D> {
     void_terms: u8,
     /// The names of the client whose addresses contain that of the client, once they were looked up.
     client_names: Option<Vec<String>>,
+    /// Whether the look-up of these names has found none.
+    is_nameless: bool,
 }
 
 impl<D: Dns> Check<'_, D> {
@@ -149,7 +154,9 @@ impl<D: Dns> Check<'_, D> {
             Mechanism::Mx(_, prefixes) => self.exchangers(&target, *prefixes).await,
             Mechanism::Ptr(_) => {
                 let names = self.client_names().await;
-                Ok(names.iter().any(|name| is_within(name, &target)))
+                let is_found = names.iter().any(|name| is_within(name, &target));
+                self.count_void(self.is_nameless)?;
+                Ok(is_found)
             }
             // A records alone, for clients of IPv6 as well (RFC 7208 section 5.7).
             _ => {
@@ -200,7 +207,9 @@ impl<D: Dns> Check<'_, D> {
     /// The names of the client that lead back to the client (RFC 7208 section 5.5). Errors leave names out.
     async fn client_names(&mut self) -> &[String] {
         if self.client_names.is_none() {
-            let names = self.dns.names(self.client).await.unwrap_or_default();
+            let names = self.dns.names(self.client).await;
+            self.is_nameless = names.as_ref().is_ok_and(Vec::is_empty);
+            let names = names.unwrap_or_default();
             let mut kept = Vec::new();
             for name in names.into_iter().take(HOSTS_MAX) {
                 let found = self.addresses(&name, self.family()).await;

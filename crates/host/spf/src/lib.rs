@@ -6,7 +6,7 @@
 //! Reading order: `policy` (a record as text), `macros` (names in policies), `evaluation` (check_host).
 //!
 //! The bounds of section 4.6.4 hold: 10 terms that ask the DNS, 10 exchangers of an `mx`, 10 names of a `ptr`, 2 terms
-//! without an answer. A check asks 122 questions at most. The time of a check is the host's to bound.
+//! with a void lookup, each of which counts once. A check asks 122 questions at most. The time of a check is the host's to bound.
 //!
 //! Not covered: explanations (`exp=`, whose text would be the sender's in replies of ours), the HELO identity beside a
 //! reverse-path (section 2.3), the Received-SPF field.

@@ -320,3 +320,50 @@ fn exchangers_without_addresses_are_one_void_term() {
     let found = checked(&Zone::with(&lines), from("192.0.2.1", "a@example.org"));
     assert_eq!(found, SpfResult::PermError, "an eleventh exchanger");
 }
+
+/// Section 4.6.4 counts terms: each one with a void lookup, whatever the number of its questions.
+#[test]
+fn a_third_term_with_a_void_lookup_is_too_much() {
+    let exchanger = |host: &str| Record::Mx(1, host.to_owned());
+    let zone = |policy_text: &str| {
+        Zone::with(&[
+            ("example.org", policy(policy_text)),
+            ("mixed.example", exchanger("gone.example")),
+            ("mixed.example", exchanger("mx.example")),
+            ("mx.example", Record::A([198, 51, 100, 1].into())),
+        ])
+    };
+    for (terms, result) in [
+        ("mx:mixed.example mx:mixed.example", SpfResult::Fail),
+        (
+            "mx:mixed.example mx:none.example a:gone.example",
+            SpfResult::PermError,
+        ),
+        ("ptr a:gone.example", SpfResult::Fail),
+        ("ptr ptr:example.net mx:none.example", SpfResult::PermError),
+        (
+            "ptr a:mx.example a:mx.example mx:mixed.example",
+            SpfResult::Fail,
+        ),
+        (
+            "a:gone.example a:gone.example a:mx.example",
+            SpfResult::Fail,
+        ),
+    ] {
+        let zone = zone(&format!("v=spf1 {terms} -all"));
+        let found = checked(&zone, from("192.0.2.1", "a@example.org"));
+        assert_eq!(found, result, "{terms}");
+    }
+}
+
+/// A domain whose exchangers have IPv4 alone has a policy for clients of IPv6 too.
+#[test]
+fn exchangers_without_ipv6_leave_the_policy_right() {
+    let mut lines = vec![("example.org", policy("v=spf1 mx ip6:2001:db8::/32 -all"))];
+    for host in ["mx1.example.org", "mx2.example.org", "mx3.example.org"] {
+        lines.push(("example.org", Record::Mx(1, host.to_owned())));
+        lines.push((host, Record::A([192, 0, 2, 1].into())));
+    }
+    let found = checked(&Zone::with(&lines), from("2001:db8::1", "a@example.org"));
+    assert_eq!(found, SpfResult::Pass);
+}
