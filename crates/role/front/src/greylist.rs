@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::thread::{Builder, JoinHandle};
 
 use vere_process::secret;
 use vere_screen::{GreylistSnapshot, Partition, Screen, Terms};
@@ -83,22 +84,69 @@ fn read(path: &Path, key: [u8; 32]) -> Option<GreylistSnapshot> {
 }
 
 /// Writes the list of a loop, unless greylisting is off, and returns whether a file was written.
-pub(crate) fn keep(settings: &Settings, number: usize, screen: &Screen) -> bool {
-    if settings
-        .front
-        .as_ref()
-        .is_none_or(|front| front.greylist_delay.is_none())
-    {
-        return false;
+fn keep(settings: &Settings, number: usize, screen: &Screen) -> bool {
+    let list = List::of(settings, number);
+    list.is_some_and(|list| list.write(&screen.export_greylist()))
+}
+
+/// The file of a loop.
+struct List {
+    path: PathBuf,
+    /// The name until all of the list is written.
+    new: PathBuf,
+}
+
+impl List {
+    /// `None` where greylisting is off.
+    fn of(settings: &Settings, number: usize) -> Option<Self> {
+        let front = settings.front.as_ref()?;
+        front.greylist_delay?;
+        let folder = settings.front_directory();
+        Some(Self {
+            path: folder.join(format!("{LIST}{number}")),
+            new: folder.join(format!("{LIST}{number}{NEW}")),
+        })
     }
-    let folder = settings.front_directory();
-    let list = folder.join(format!("{LIST}{number}"));
-    let new = folder.join(format!("{LIST}{number}{NEW}"));
-    let written = fs::write(&new, screen.export_greylist()).and_then(|()| fs::rename(&new, &list));
-    if let Err(error) = &written {
-        tracing::warn!(%error, path = %list.display(), "the greylist cannot be kept");
+
+    fn write(&self, octets: &[u8]) -> bool {
+        let Self { path, new } = self;
+        let written = fs::write(new, octets).and_then(|()| fs::rename(new, path));
+        if let Err(error) = &written {
+            tracing::warn!(%error, path = %path.display(), "the greylist cannot be kept");
+        }
+        written.is_ok()
     }
-    written.is_ok()
+}
+
+/// Writes the list of a loop by a thread, so that no client of the loop waits for the disk. One write runs at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Keeper(Option<JoinHandle<bool>>);
+
+impl Keeper {
+    /// Begins a write, unless greylisting is off or the write before has not ended, and returns whether a write has begun.
+    pub(crate) fn begin(&mut self, settings: &Settings, number: usize, screen: &Screen) -> bool {
+        let is_free = self.0.as_ref().is_none_or(JoinHandle::is_finished);
+        let Some(list) = List::of(settings, number).filter(|_| is_free) else {
+            return false;
+        };
+        let octets = screen.export_greylist();
+        let thread = Builder::new().name(format!("greylist-{number}"));
+        let begun = thread.spawn(move || list.write(&octets));
+        if let Err(error) = &begun {
+            tracing::warn!(%error, "no thread writes the greylist");
+        }
+        self.0 = begun.ok();
+        self.0.is_some()
+    }
+
+    /// Waits for a write that has begun, and writes the list for the last time. Returns whether a file was written.
+    pub(crate) fn finish(&mut self, settings: &Settings, number: usize, screen: &Screen) -> bool {
+        // The two writes have the same files.
+        if let Some(Err(_)) = self.0.take().map(JoinHandle::join) {
+            tracing::error!("a write of the greylist has panicked");
+        }
+        keep(settings, number, screen)
+    }
 }
 
 #[cfg(test)]
@@ -176,6 +224,25 @@ mod tests {
             let expected: Vec<_> = lists.chain([KEY.to_owned()]).collect();
             assert_eq!(names(&settings), expected);
         }
+    }
+
+    /// A pipe stands for a disk that holds still: the thread waits until the pipe is read.
+    #[test]
+    fn a_slow_disk_holds_up_no_loop() {
+        let data = tempfile::tempdir().unwrap();
+        let settings = settings(data.path());
+        fs::create_dir(settings.front_directory()).unwrap();
+        let (_, mut screens) = screens(&settings, 1);
+        let pipe = settings.front_directory().join("greylist.0.new");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let mut keeper = Keeper::default();
+        assert!(keeper.begin(&settings, 0, &screens[0]));
+        attempt(&mut screens[0], "198.51.100.7");
+        assert!(!keeper.begin(&settings, 0, &screens[0]), "one at a time");
+        assert!(!fs::read(&pipe).unwrap().is_empty());
+        assert!(keeper.finish(&settings, 0, &screens[0]));
+        let (_, again) = self::screens(&settings, 1);
+        assert_eq!(again[0].remembered().2, 1, "the last list");
     }
 
     /// A damaged list costs its entries, not the start.

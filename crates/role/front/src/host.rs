@@ -57,6 +57,7 @@ pub(crate) struct Host {
     pub(crate) tls: Tls,
     pub(crate) proxied: Proxied,
     pub(crate) figures: Figures,
+    greylist: greylist::Keeper,
     scratch: Vec<u8>,
     /// Sessions go to workers before any command.
     pub(crate) hands_over_at_once: bool,
@@ -116,6 +117,7 @@ impl Host {
             door,
             screen,
             guests: Vec::new(),
+            greylist: greylist::Keeper::default(),
             scratch: vec![0; READ_OCTETS],
             hands_over_at_once: front.hands_over_at_once,
             is_ready: false,
@@ -168,7 +170,8 @@ impl Host {
             }
             if kept.elapsed() >= KEEP {
                 kept = Instant::now();
-                greylist::keep(&self.settings, self.number, &self.screen);
+                let (settings, number) = (&self.settings, self.number);
+                self.greylist.begin(settings, number, &self.screen);
             }
             self.share.settle(self.screen.open());
             if self.loops.is_stopping(self.number) {
@@ -179,7 +182,8 @@ impl Host {
                 // The last replies may be with the threads of TLS.
                 let is_quiet = self.workers.sessions() == 0 && self.tls.open() == 0;
                 if is_quiet || Instant::now() >= by {
-                    greylist::keep(&self.settings, self.number, &self.screen);
+                    let (settings, number) = (&self.settings, self.number);
+                    self.greylist.finish(settings, number, &self.screen);
                     return Ok(());
                 }
             }
