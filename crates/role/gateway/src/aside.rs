@@ -5,18 +5,19 @@
 //! The nodes' logs and the mail store usually share the disk with these files. The files therefore leave a part of the
 //! disk free, whatever `limits.body_disk_max` says. At that limit the messages with most octets for their rate are refused.
 
+mod closer;
 mod filed;
 
 use std::io;
-use std::rc::Rc;
-use std::sync::Arc;
 
-use vere_settings::Settings;
 use vere_smtp::server::{Message, Server};
 
-use vere_process::memory::{BodyMemory, Receiver};
+use vere_process::memory::Receiver;
 use vere_process::places::Client;
 
+use super::process::Process;
+
+pub(super) use closer::Closer;
 pub(super) use filed::Filed;
 
 /// Octets of a message held in memory before the file is written.
@@ -50,10 +51,10 @@ impl Receiver for InFile<'_> {
 }
 
 impl Aside {
-    /// Files go to the data folder; the room for those of all connections is `disk`.
-    pub(super) fn new(settings: Arc<Settings>, disk: &Rc<BodyMemory>, client: Client) -> Self {
+    /// Files go to the data folder, and share the room for those of all connections.
+    pub(super) fn new(process: &Process, client: Client) -> Self {
         Self {
-            filed: Filed::new(settings, disk, client),
+            filed: Filed::new(process, client),
         }
     }
 

@@ -11,6 +11,7 @@ use vere_settings::Settings;
 use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
 use vere_units::TraceId;
 
+use super::aside::Closer;
 use super::couriers::Couriers;
 use super::error::GatewayError;
 use super::event_lines::EventTarget;
@@ -46,6 +47,8 @@ pub(super) struct Process {
     pub(super) memory: Rc<BodyMemory>,
     /// Disk space of long messages that are being received.
     pub(super) disk: Rc<BodyMemory>,
+    /// Closes the files of these messages.
+    pub(super) closer: Closer,
     /// Limits that stand against the acceptance of mail.
     pub(super) pressure: Pressure,
 }
@@ -82,6 +85,7 @@ impl Process {
             couriers: couriers.map(Rc::new),
             memory: Rc::new(BodyMemory::new(MEMORY, metrics.body_memory())),
             disk: Rc::new(BodyMemory::new(DISK, metrics.body_disk())),
+            closer: Closer::start(),
             metrics,
             trace,
             event_target,

@@ -3,14 +3,16 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use vere_disk::Room;
-use vere_process::memory::{BodyMemory, Share};
+use vere_process::memory::Share;
 use vere_process::places::Client;
 use vere_settings::Settings;
 use vere_smtp::server::Message;
+
+use super::closer::Closer;
+use crate::process::Process;
 
 /// Divisor of the disk: the quotient is the reserve that these files leave free.
 const KEPT_DIVISOR: u64 = 8;
@@ -26,15 +28,23 @@ pub(crate) struct Filed {
     /// The file's share of the disk.
     pub(crate) held: Share,
     file: Option<File>,
+    closer: Closer,
+}
+
+impl Drop for Filed {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
 impl Filed {
-    /// The file goes to the data folder; the room for all such files is `disk`.
-    pub(crate) fn new(settings: Arc<Settings>, disk: &Rc<BodyMemory>, client: Client) -> Self {
+    /// The file goes to the data folder, and shares the room for all such files.
+    pub(crate) fn new(process: &Process, client: Client) -> Self {
         Self {
-            settings,
-            held: disk.share(Some(client)),
+            settings: process.settings(),
+            held: process.disk.share(Some(client)),
             file: None,
+            closer: process.closer.clone(),
         }
     }
 
@@ -100,7 +110,9 @@ impl Filed {
 
     /// Lets go of the file.
     pub(crate) fn close(&mut self) {
-        self.file = None;
+        if let Some(file) = self.file.take() {
+            self.closer.close(file);
+        }
     }
 
     /// Logs that the file cannot be written.
