@@ -95,6 +95,7 @@ fn describe(event: &Record) -> String {
         say("as ", event.account.clone());
         say("", event.tls.clone());
         say("spf=", event.spf.clone());
+        say("spf-helo=", event.spf_helo.clone());
         say("", event.size.map(|size| format!("{size} octets")));
         say("", event.message_id.clone());
     } else {

@@ -8,8 +8,8 @@
 //! The bounds of section 4.6.4 hold: 10 terms that ask the DNS, 10 exchangers of an `mx`, 10 names of a `ptr`, 2 terms
 //! with a void lookup, each of which counts once. A check asks 122 questions at most. The time of a check is the host's to bound.
 //!
-//! Not covered: explanations (`exp=`, whose text would be the sender's in replies of ours), the HELO identity beside a
-//! reverse-path (section 2.3), the Received-SPF field.
+//! Not covered: explanations (`exp=`, whose text would be the sender's in replies of ours), the Received-SPF field. The host
+//! checks the HELO identity beside a reverse-path (section 2.3) by a session with the null reverse-path.
 //!
 //! ```
 //! # use std::net::IpAddr;

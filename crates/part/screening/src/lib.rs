@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use vere_handoff::question::Spf as Told;
+use vere_handoff::question::{Spf as Told, SpfResults};
 use vere_screen::{
     Access, Decision, Network, Reason, Rule, Spf, SpfPolicy, Subject, Treatment, access,
 };
@@ -178,9 +178,9 @@ impl Screening {
     ///
     /// # Errors
     /// The refusal of a result.
-    pub fn judge(&self, told: Told) -> Result<(), Refusal> {
+    pub fn judge(&self, results: SpfResults) -> Result<(), Refusal> {
         let policy = self.spf.as_ref();
-        let decision = policy.map(|policy| policy.decide(result(told)));
+        let decision = policy.map(|policy| policy.decide(result(results.decisive())));
         decision.and_then(refusal).map_or(Ok(()), Err)
     }
 }
@@ -329,7 +329,7 @@ mod tests {
                 Err(Refusal::SpfMalformed),
             ),
         ] {
-            let judged = of(&format!("[front]\n{text}\n")).judge(told);
+            let judged = of(&format!("[front]\n{text}\n")).judge(told.into());
             assert_eq!(judged, expected, "{text} {told:?}");
         }
     }

@@ -11,7 +11,7 @@
 //! 6       by kind:
 //!   1 MESSAGE   u64 number of the message, chosen by the worker
 //!               u8  1 when the client may relay, otherwise 0
-//!               u8  result of SPF for the sender: 0 when it was not asked, otherwise the number of the result (`question/spf.rs`) and 1
+//!               u8  results of SPF for the sender and the HELO name: 0 when SPF was not asked, otherwise as in `question.rs`
 //!               u64 octets of the text that have gone ahead in parts
 //!               u32 octets of the head, at most 8,388,608
 //!               head, the rest of the text
@@ -34,7 +34,7 @@
 use std::net::IpAddr;
 
 use crate::octets::{HandoffError, Reader, put_length};
-use crate::question::Spf;
+use crate::question::SpfResults;
 
 /// The version of the frames.
 pub const VERSION: u8 = 2;
@@ -89,8 +89,8 @@ pub struct Prefix {
     pub number: u64,
     /// Whether the client may send to any domain.
     pub may_relay: bool,
-    /// The result of SPF for the sender; `None` where SPF was not asked.
-    pub spf: Option<Spf>,
+    /// The results of SPF; `None` where SPF was not asked.
+    pub spf: Option<SpfResults>,
     /// Octets of the text that have gone ahead in parts.
     pub ahead: u64,
     /// Octets of the head: the envelope and the session, encoded by `vere_smtp`.
@@ -119,7 +119,7 @@ impl Frame {
             Self::Message(prefix) => {
                 let behind = prefix.head.saturating_add(prefix.body);
                 open(to, (MESSAGE, prefix.number), MESSAGE_FIELDS, behind);
-                to.extend_from_slice(&[u8::from(prefix.may_relay), Spf::octet(prefix.spf)]);
+                to.extend_from_slice(&[u8::from(prefix.may_relay), SpfResults::octet(prefix.spf)]);
                 to.extend_from_slice(&prefix.ahead.to_le_bytes());
                 put_length(to, prefix.head);
             }
@@ -235,11 +235,11 @@ impl Opening {
     }
 }
 
-fn spf(reader: &mut Reader<'_>) -> Result<Option<Spf>, HandoffError> {
+fn spf(reader: &mut Reader<'_>) -> Result<Option<SpfResults>, HandoffError> {
     let found = reader.octet("result of SPF")?;
-    Spf::of_octet(found).ok_or(HandoffError::Value {
+    SpfResults::of_octet(found).ok_or(HandoffError::Value {
         field: "result of SPF",
-        expected: "0 to 7",
+        expected: "two results of 0 to 7 each",
         found,
     })
 }

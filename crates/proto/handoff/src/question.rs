@@ -23,7 +23,8 @@
 //!    129 ACCEPTED  nothing
 //!    130 REFUSED   u8 number of the refusal (vere_smtp, Refusal::number)
 //!    131 UNKNOWN   nothing
-//!    132 SPF       u8: 0 none, 1 neutral, 2 pass, 3 fail, 4 softfail, 5 temperror, 6 permerror
+//!    132 SPF       u8: bits 0 to 2 have the result for the sender, 1 none, 2 neutral, 3 pass, 4 fail, 5 softfail, 6 temperror,
+//!                  7 permerror; bits 3 to 5 that of the HELO name beside a reverse-path, or 0
 //!    133 RECORDS   u8: 1 if there are more records, otherwise 0; u8 number of records, at most 32; each:
 //!                  u8 type, and by type: A 4 octets; AAAA 16 octets; PTR u8 octets, a host;
 //!                  MX u16 preference, u8 octets, a host; TXT u16 octets, the text
@@ -71,7 +72,7 @@ use std::net::IpAddr;
 pub use figures::Figures;
 pub use reader::{BUFFER_OCTETS, Reader};
 pub use resolve::{NAME_OCTETS_MAX, Name, NoRecords, RECORDS_MAX, Record, RecordType, Records};
-pub use spf::{HELO_OCTETS_MAX, Sender, Spf};
+pub use spf::{HELO_OCTETS_MAX, Sender, Spf, SpfResults};
 use wire::Content;
 pub use wire::{ADDRESS_OCTETS_MAX, VERSION, WireError};
 
@@ -259,8 +260,8 @@ pub enum Answer {
     Refused(u8),
     /// The broker does not know the kind of the question.
     Unknown,
-    /// The result of SPF.
-    Spf(Spf),
+    /// The results of SPF.
+    Spf(SpfResults),
     /// The records of the name.
     Records(Records),
     /// The name has no records, or cannot be looked up.
@@ -276,7 +277,9 @@ impl Answer {
             Self::Accepted => frame(out, ACCEPTED, id, |_| {}),
             Self::Refused(number) => frame(out, REFUSED, id, |out| out.push(*number)),
             Self::Unknown => frame(out, UNKNOWN, id, |_| {}),
-            Self::Spf(result) => frame(out, SPF_RESULT, id, |out| out.push(result.number())),
+            Self::Spf(result) => frame(out, SPF_RESULT, id, |out| {
+                out.push(SpfResults::octet(Some(*result)))
+            }),
             Self::Records(records) => frame(out, RECORDS, id, |out| records.encode(out)),
             Self::Nothing(why) => frame(out, NOTHING, id, |out| out.push(why.number())),
             Self::Figures(figures) => frame(out, FIGURES_ANSWER, id, |out| figures.encode(out)),
@@ -297,8 +300,9 @@ impl Answer {
             }
             UNKNOWN => Self::Unknown,
             SPF_RESULT => {
-                let [number] = content.array()?;
-                Self::Spf(Spf::of_number(number).ok_or(WireError::Content)?)
+                let [octet] = content.array()?;
+                let results = SpfResults::of_octet(octet).flatten();
+                Self::Spf(results.ok_or(WireError::Content)?)
             }
             RECORDS => Self::Records(Records::decode(&mut content)?),
             NOTHING => {

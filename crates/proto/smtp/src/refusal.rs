@@ -88,7 +88,7 @@ pub enum Refusal {
     /// Policy: the account that the client logged in to is gone, or has another password; the connection is closed.
     /// `421 4.7.0`
     LoginOver,
-    /// Policy: by SPF, the sender's domain does not send from the client. `550 5.7.23` (RFC 7372)
+    /// Policy: by SPF, the sender's domain or the HELO name does not send from the client. `550 5.7.23` (RFC 7372)
     SpfFailed,
     /// Local: SPF has no result because the DNS does not answer. `451 4.7.24` (RFC 7372)
     SpfUnavailable,
@@ -152,7 +152,7 @@ impl Refusal {
                 550,
                 7,
                 23,
-                "by SPF, the sender's domain does not send from this client",
+                "by SPF, the sender's domain or the HELO name does not send from this client",
             ),
             Self::SpfUnavailable => row(
                 451,

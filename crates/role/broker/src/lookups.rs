@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use vere_handoff::question::{
     Answer, LOOKUP_SECONDS_MAX, Name, NoRecords, Record, RecordType, Records, Sender, Spf,
+    SpfResults,
 };
 use vere_net::resolver::{Record as Found, RecordKind, RecordsAnswer, Resolver, reverse_name};
 use vere_spf::{Dns, Family, Session, SpfResult, Unavailable};
@@ -67,38 +69,31 @@ impl From<(Name<'_>, RecordType)> for Lookup {
 }
 
 impl Lookup {
-    const fn unavailable(&self) -> Answer {
+    fn unavailable(&self) -> Answer {
         match self {
-            Self::Spf { .. } => Answer::Spf(Spf::TempError),
+            Self::Spf { .. } => Answer::Spf(Spf::TempError.into()),
             Self::Records { .. } => Answer::Nothing(NoRecords::Unavailable),
         }
     }
 
-    async fn answer(&self, resolver: Resolver) -> Answer {
+    async fn answer(&self, resolver: Resolver, by: Instant) -> Answer {
         match self {
             Self::Spf {
                 client,
                 helo,
                 reverse_path,
             } => {
-                let session = Session {
+                let session = |reverse_path| Session {
                     client: *client,
                     helo,
                     reverse_path,
                 };
-                Answer::Spf(result(vere_spf::check(&Names(resolver), session).await))
+                Answer::Spf(results(&Names(resolver), session, reverse_path, by).await)
             }
-            Self::Records { name, kind } => match resolver.records(name, kind_of(*kind)).await {
-                RecordsAnswer::Found(records) => {
-                    Answer::Records(Records::new(records.into_iter().map(record)))
-                }
-                RecordsAnswer::None => Answer::Nothing(NoRecords::NoData),
-                RecordsAnswer::NoSuchName => Answer::Nothing(NoRecords::NoSuchName),
-                RecordsAnswer::TempFail(failure) => {
-                    tracing::debug!(name, %failure, "lookup failed");
-                    Answer::Nothing(NoRecords::Unavailable)
-                }
-            },
+            Self::Records { name, kind } => {
+                let found = timeout_at(by, resolver.records(name, kind_of(*kind))).await;
+                found.map_or_else(|_| self.unavailable(), |found| records(name, found))
+            }
         }
     }
 }
@@ -123,7 +118,7 @@ pub(super) struct Lookups {
     shares: Shares,
     /// The number of resolvers so far: results of an older one are not kept.
     resolvers: Cell<u64>,
-    results: RefCell<Recent<Lookup, (Instant, Spf)>>,
+    results: RefCell<Recent<Lookup, (Instant, SpfResults)>>,
 }
 
 impl Lookups {
@@ -174,24 +169,67 @@ impl Lookups {
 
     /// Answers a question: in its turn, and in time.
     pub(super) async fn answer(self: Rc<Self>, pending: Pending) -> (u64, Answer) {
-        let asked = async {
-            let _turn = self.running.acquire().await;
-            let resolver = self.resolver.borrow().clone();
-            let number = self.resolvers.get();
-            (pending.lookup.answer(resolver).await, number)
+        let Ok(_turn) = timeout_at(pending.by, self.running.acquire()).await else {
+            return (pending.id, pending.lookup.unavailable());
         };
-        let answered = timeout_at(pending.by, asked).await;
-        let (answer, resolver) =
-            answered.unwrap_or_else(|_| (pending.lookup.unavailable(), u64::MAX));
-        if let Answer::Spf(result) = answer
-            && result != Spf::TempError
-            && resolver == self.resolvers.get()
+        let resolver = self.resolver.borrow().clone();
+        let number = self.resolvers.get();
+        let answer = pending.lookup.answer(resolver, pending.by).await;
+        if let Answer::Spf(results) = answer
+            // A HELO name without a result for now decides nothing, and is not worth a second wait.
+            && results.sender != Spf::TempError
+            && number == self.resolvers.get()
         {
             let until = Instant::now() + RESULT_LIFE;
-            let mut results = self.results.borrow_mut();
-            results.keep(pending.lookup, (until, result));
+            let mut kept = self.results.borrow_mut();
+            kept.keep(pending.lookup, (until, results));
         }
         (pending.id, answer)
+    }
+}
+
+/// Checks both identities at the same time (RFC 7208 sections 2.3 and 2.4): the name servers of the one do not shorten the time of
+/// the other. A "fail" of the HELO name is the end of the check, since no result of the sender changes the decision.
+async fn results<'a>(
+    dns: &Names,
+    session: impl Fn(&'a str) -> Session<'a>,
+    reverse_path: &'a str,
+    by: Instant,
+) -> SpfResults {
+    let check = async |reverse_path| {
+        let checked = timeout_at(by, vere_spf::check(dns, session(reverse_path))).await;
+        checked.map_or(Spf::TempError, result)
+    };
+    // The null reverse-path has the HELO name as its identity.
+    if reverse_path.is_empty() {
+        return check("").await.into();
+    }
+    let (mut of_helo, mut of_sender) = (pin!(check("")), pin!(check(reverse_path)));
+    let (helo, sender) = tokio::select! {
+        biased;
+        helo = &mut of_helo => match helo {
+            Spf::Fail => (helo, Spf::None),
+            helo => (helo, of_sender.await),
+        },
+        sender = &mut of_sender => (of_helo.await, sender),
+    };
+    SpfResults {
+        sender,
+        helo: Some(helo),
+    }
+}
+
+fn records(name: &str, found: RecordsAnswer) -> Answer {
+    match found {
+        RecordsAnswer::Found(records) => {
+            Answer::Records(Records::new(records.into_iter().map(record)))
+        }
+        RecordsAnswer::None => Answer::Nothing(NoRecords::NoData),
+        RecordsAnswer::NoSuchName => Answer::Nothing(NoRecords::NoSuchName),
+        RecordsAnswer::TempFail(failure) => {
+            tracing::debug!(name, %failure, "lookup failed");
+            Answer::Nothing(NoRecords::Unavailable)
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
-use vere_handoff::question::{Address, Answer, Question, Reader, Sender, Spf};
+use vere_handoff::question::{Address, Answer, Question, Reader, Sender, Spf, SpfResults};
 use vere_screen::Ticket;
 use vere_smtp::refusal::Refusal;
 use vere_telemetry::metrics::{BrokerAnswer, BrokerQuestion};
@@ -57,20 +57,22 @@ pub(crate) type Answered = (Asked, Told);
 pub(crate) enum Told {
     /// Whether mail for the recipient is accepted.
     Recipient(Result<(), Refusal>),
-    /// The result of SPF.
-    Spf(Spf),
+    /// The results of SPF.
+    Spf(SpfResults),
 }
 
 impl Told {
     /// The label of the answer in the metrics.
     fn result(&self) -> BrokerAnswer {
         match self {
-            Self::Recipient(Ok(())) | Self::Spf(Spf::Pass | Spf::None | Spf::Neutral) => {
-                BrokerAnswer::Accepted
-            }
+            Self::Recipient(Ok(())) => BrokerAnswer::Accepted,
             Self::Recipient(Err(refusal)) if refusal.is_permanent() => BrokerAnswer::Refused,
-            Self::Spf(Spf::Fail | Spf::SoftFail | Spf::PermError) => BrokerAnswer::Refused,
-            Self::Recipient(Err(_)) | Self::Spf(Spf::TempError) => BrokerAnswer::Deferred,
+            Self::Recipient(Err(_)) => BrokerAnswer::Deferred,
+            Self::Spf(results) => match results.decisive() {
+                Spf::Pass | Spf::None | Spf::Neutral => BrokerAnswer::Accepted,
+                Spf::Fail | Spf::SoftFail | Spf::PermError => BrokerAnswer::Refused,
+                Spf::TempError => BrokerAnswer::Deferred,
+            },
         }
     }
 }
@@ -85,10 +87,10 @@ impl Topic {
     }
 
     /// What counts as said where the broker says nothing of use.
-    const fn silence(self) -> Told {
+    fn silence(self) -> Told {
         match self {
             Self::Recipient => Told::Recipient(Err(Refusal::LocalError)),
-            Self::Spf => Told::Spf(Spf::TempError),
+            Self::Spf => Told::Spf(Spf::TempError.into()),
         }
     }
 

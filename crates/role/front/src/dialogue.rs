@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::time::Instant;
 
 use mio::net::TcpStream;
-use vere_handoff::question::{Sender, Spf};
+use vere_handoff::question::{Sender, Spf, SpfResults};
 use vere_handoff::session::STATE_OCTETS_MAX;
 use vere_process::refusals;
 use vere_screen::{Answer, Decision, Reason, Recipient, Step, Ticket};
@@ -93,6 +93,7 @@ impl Host {
             Ok(Step::Ask(questions)) => {
                 if let Some(guest) = self.guest(ticket) {
                     guest.spf_round = questions.spf.then_some(questions.round);
+                    guest.spf_helo = None;
                 }
                 Ok(())
             }
@@ -160,7 +161,12 @@ impl Host {
     pub(crate) fn answers(&mut self, answers: Vec<Answered>, now: Timestamp) {
         for ((ticket, round), told) in answers {
             let answer = match &told {
-                Told::Spf(told) => Answer::Spf(result(*told)),
+                Told::Spf(results) => {
+                    if let Some(guest) = self.guest(ticket) {
+                        guest.spf_helo = results.helo;
+                    }
+                    Answer::Spf(result(results.decisive()))
+                }
                 Told::Recipient(Ok(())) => Answer::Recipient(Recipient::Accepted),
                 Told::Recipient(Err(refusal)) => Answer::Recipient(kind(refusal)),
             };
@@ -207,15 +213,18 @@ impl Host {
         let Some(guest) = guest else {
             return;
         };
-        let since = guest.asked_at;
+        let (since, helo) = (guest.asked_at, guest.spf_helo);
         let (server, mut link, unread) = guest.into_parts();
         let _ = self.poll.registry().deregister(link.source());
         match server.hand_over() {
             Ok(handover) => {
                 let found = self.screen.findings(ticket).ok();
-                let spf = found.and_then(|found| found.spf).map(told);
+                let sender = found.and_then(|found| found.spf).map(told);
+                let spf = sender.map(|sender| SpfResults { sender, helo });
                 let mut state = Vec::new();
-                handover.with_note(Spf::octet(spf)).encode(&mut state);
+                handover
+                    .with_note(SpfResults::octet(spf))
+                    .encode(&mut state);
                 if state.len() > STATE_OCTETS_MAX {
                     tracing::warn!(octets = state.len(), "session too large for a worker");
                     let _ = link.write_last(LAST_WORDS);

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use vere_handoff::question::Spf;
 use vere_screen::Ticket;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Server, Step};
@@ -33,6 +34,8 @@ pub(crate) struct Guest {
     pub(crate) asked_at: Instant,
     /// The round in which SPF has to be asked for, until a recipient comes.
     pub(crate) spf_round: Option<u32>,
+    /// The result of SPF for the HELO name beside the reverse-path.
+    pub(crate) spf_helo: Option<Spf>,
     /// The round of the question about it.
     pub(crate) round: u32,
     /// The broker's refusal of the recipient, while the decision waits for other answers.
@@ -68,6 +71,7 @@ impl Guest {
             asked: String::new(),
             asked_at: Instant::now(),
             spf_round: None,
+            spf_helo: None,
             round: 0,
             refusal: None,
             is_greeted: false,

@@ -1,6 +1,9 @@
 //! The few header fields that the gateway itself looks at, read in place from the raw message, and all at once.
 
+use vere_handoff::question::{Spf, SpfResults};
 use vere_mime::{Field, addr_specs, fields};
+use vere_smtp::address::ReversePath;
+use vere_smtp::server::{Message, SpfIdentity, received_spf_header};
 
 /// Longest Message-ID kept for tracing, in octets; RFC 5322 allows a line of 998.
 const MESSAGE_ID_MAX: usize = 998;
@@ -83,6 +86,28 @@ impl<'a> Header<'a> {
 /// section 2.2.3): what it belongs to is no header, and an empty line goes before it.
 pub(super) fn is_headless(message: &[u8]) -> bool {
     matches!(message, [b' ' | b'\t', ..])
+}
+
+/// Makes the fields `Received-SPF`, one for each identity (RFC 7208 section 9.1). A HELO name without a policy has none: most names have no policy.
+pub(super) fn spf_fields(results: SpfResults, message: &Message, hostname: &str) -> Vec<u8> {
+    let path = &message.reverse_path.reverse_path;
+    let field = |identity, result: Spf| {
+        received_spf_header(
+            (identity, result.as_str()),
+            &message.session,
+            path,
+            hostname,
+        )
+    };
+    let identity = match path {
+        ReversePath::Null => SpfIdentity::Helo,
+        ReversePath::Address(_) => SpfIdentity::MailFrom,
+    };
+    let mut fields = field(identity, results.sender);
+    if let Some(helo) = results.helo.filter(|helo| *helo != Spf::None) {
+        fields.extend_from_slice(&field(SpfIdentity::Helo, helo));
+    }
+    fields
 }
 
 #[cfg(test)]

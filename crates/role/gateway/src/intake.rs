@@ -8,22 +8,20 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use vere_handoff::question::Spf;
+use vere_handoff::question::{Spf, SpfResults};
 use vere_ports::directory::AccountName;
 use vere_queue::{Envelope, Mail, Report, ReportKind, ReportedRecipient, ScheduleHead, TlsWish};
 use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
 use vere_settings::Settings;
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
-use vere_smtp::server::{
-    ClientRights, Message, Peer, Server, SessionInfo, received_header, received_spf_header,
-};
+use vere_smtp::server::{ClientRights, Message, Peer, Server, SessionInfo, received_header};
 use vere_telemetry::metrics::TurnedAway;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
 use super::group::Group;
-use super::header::{Header, is_headless};
+use super::header::{Header, is_headless, spf_fields};
 use super::mail_log::Accepted;
 use super::pressure::Closed;
 use super::service::Service;
@@ -216,11 +214,11 @@ impl Intake for ServiceIntake {
 }
 
 impl ServiceIntake {
-    /// Takes responsibility for a message of a client that [is known](Self::is_known) or not, with the result of SPF where it was asked.
+    /// Takes responsibility for a message of a client that [is known](Self::is_known) or not, with the results of SPF where it was asked.
     pub(super) async fn take(
         &self,
         is_known: bool,
-        spf: Option<Spf>,
+        spf: Option<SpfResults>,
         mut message: Message,
     ) -> Result<String, Refusal> {
         let trace = self.group.host.process.trace_id();
@@ -284,7 +282,7 @@ fn room(group: &Group, settings: &Settings, found: Found) -> Result<(), Refusal>
 async fn accept(
     group: &Rc<Group>,
     service: Service,
-    (trace, spf): (TraceId, Option<Spf>),
+    (trace, spf): (TraceId, Option<SpfResults>),
     message: Message,
 ) -> Result<(), Refusal> {
     let settings = group.host.process.settings();
@@ -375,11 +373,11 @@ async fn tell_expanded(
     Ok((notice, lines))
 }
 
-/// The message as it goes on: our Received field in front, and above it the result of SPF; a submitted message without a date gets one
+/// The message as it goes on: our Received field in front, and above it the results of SPF; a submitted message without a date gets one
 /// (RFC 6409 section 8.1).
 fn with_trace_header(
     hostname: &str,
-    (trace, spf): (TraceId, Option<Spf>),
+    (trace, spf): (TraceId, Option<SpfResults>),
     message: &Message,
     header: &Header<'_>,
     submitted: bool,
@@ -390,8 +388,7 @@ fn with_trace_header(
     };
     let now = clock::now();
     let received = received_header(&message.session, hostname, &trace.to_string(), now, only);
-    let path = &message.reverse_path.reverse_path;
-    let spf = spf.map(|spf| received_spf_header(spf.as_str(), &message.session, path, hostname));
+    let spf = spf.map(|spf| spf_fields(spf, message, hostname));
     let spf = spf.unwrap_or_default();
     let mut body = Vec::with_capacity(spf.len() + received.len() + message.body.len() + 128);
     body.extend_from_slice(&spf);
@@ -447,7 +444,7 @@ fn tls_wish(mail: &MailFrom, header: &Header<'_>) -> TlsWish {
 
 fn note_received(
     group: &Group,
-    (message, spf): (&Message, Option<Spf>),
+    (message, spf): (&Message, Option<SpfResults>),
     account: Option<&str>,
     envelope: &Envelope,
 ) {
@@ -460,7 +457,8 @@ fn note_received(
         peer: Some(session.address),
         account,
         tls: session.tls.as_ref().map(|tls| tls.version.as_str()),
-        spf: spf.map(Spf::as_str),
+        spf: spf.map(|spf| spf.sender.as_str()),
+        spf_helo: spf.and_then(|spf| spf.helo).map(Spf::as_str),
         ..Event::new(
             EventKind::Received,
             envelope.head.trace,

@@ -12,7 +12,9 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
-use vere_handoff::question::{Address, Answer, LOOKUP_SECONDS_MAX, Question, Reader, Sender, Spf};
+use vere_handoff::question::{
+    Address, Answer, LOOKUP_SECONDS_MAX, Question, Reader, Sender, Spf, SpfResults,
+};
 use vere_net::quiet::{Reading, Writing};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Peer;
@@ -80,14 +82,14 @@ impl Broker {
         }
     }
 
-    /// Asks whether the domain of a sender allows the client.
-    pub(crate) async fn spf(&self, client: IpAddr, helo: &str, sender: &str) -> Spf {
+    /// Asks whether the domain of a sender, and the HELO name, allow the client.
+    pub(crate) async fn spf(&self, client: IpAddr, helo: &str, sender: &str) -> SpfResults {
         let Ok(sender) = Sender::new(client, helo, sender) else {
-            return Spf::TempError;
+            return Spf::TempError.into();
         };
         match self.ask(Question::Spf(sender)).await {
-            Some(Answer::Spf(result)) => result,
-            _ => Spf::TempError,
+            Some(Answer::Spf(results)) => results,
+            _ => Spf::TempError.into(),
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::task::spawn_local;
 use vere_handoff::message::{
     Answer, Frame as Beginning, LENGTH_OCTETS, Part, Prefix, answer_length,
 };
-use vere_handoff::question::Spf;
+use vere_handoff::question::SpfResults;
 use vere_net::quiet::{Reading, Writing};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Message;
@@ -56,8 +56,8 @@ struct Frame {
 pub(crate) struct Beside {
     /// Whether the client may send to any domain.
     pub(crate) may_relay: bool,
-    /// The result of SPF for the sender.
-    pub(crate) spf: Option<Spf>,
+    /// The results of SPF for the sender.
+    pub(crate) spf: Option<SpfResults>,
     /// The number of the message, if parts have gone ahead.
     pub(crate) number: Option<u64>,
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
-use vere_handoff::question::Spf;
+use vere_handoff::question::SpfResults;
 use vere_process::drive::{Host, Line};
 use vere_process::refusals;
 use vere_process::wire::Connection;
@@ -28,8 +28,8 @@ pub(crate) struct SessionHost {
     pub(crate) aside: Aside,
     /// Number of recipients refused for good.
     pub(crate) refused: u32,
-    /// The result of SPF for the open transaction; `None` where SPF was not asked.
-    pub(crate) spf: Option<Spf>,
+    /// The results of SPF for the open transaction; `None` where SPF was not asked.
+    pub(crate) spf: Option<SpfResults>,
     pub(crate) screening: Rc<Screening>,
     /// Whether the session ends behind its replies.
     pub(crate) is_closing: Rc<Cell<bool>>,
@@ -117,9 +117,9 @@ impl SessionHost {
             sender,
         };
         if self.screening.begin(transaction)? {
-            let result = self.broker.spf(client, &helo, sender).await;
-            self.spf = Some(result);
-            self.screening.judge(result)?;
+            let results = self.broker.spf(client, &helo, sender).await;
+            self.spf = Some(results);
+            self.screening.judge(results)?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_local;
 use tokio::time::Instant;
-use vere_handoff::question::Spf;
+use vere_handoff::question::SpfResults;
 use vere_handoff::session::{Notice, READY};
 use vere_net::packets::PacketSocket;
 use vere_process::clock::steady;
@@ -247,7 +247,7 @@ impl Worker {
             broker: Rc::clone(&self.broker),
             refused: 0,
             // The front asks SPF about the first sender.
-            spf: Spf::of_octet(note).flatten(),
+            spf: SpfResults::of_octet(note).flatten(),
             screening: Rc::clone(&self.screening),
             is_closing: Rc::clone(&is_closing),
         };

@@ -16,6 +16,8 @@ fn with_senders() -> Options {
         .record("soft.test TXT v=spf1 ip4:192.0.2.1 ~all")
         .record("wrong.test TXT v=spf1 what")
         .record("down.test FAIL")
+        .record("mx.helo.test TXT v=spf1 a -all")
+        .record("mx.helo.test A 127.0.0.1")
 }
 
 fn connected(system: &System, helo: &str) -> Session {
@@ -67,9 +69,15 @@ fn spf_decides_before_the_first_recipient() {
         session.command(&format!("MAIL FROM:<{sender}>"), "250");
         session.command("RCPT TO:<alice@example.org>", "250 2.1.5");
     }
-    // The null reverse-path has the policy of the name in EHLO.
+    // The null reverse-path has the policy of the name in EHLO, and other senders have that policy as well.
     let mut session = connected(&system, "fail.test");
-    offer(&mut session, "", "alice@example.org", "550 5.7.23");
+    for sender in ["", "a@pass.test", "a@down.test"] {
+        offer(&mut session, sender, "alice@example.org", "550 5.7.23");
+    }
+    // The name that counts is the last one.
+    session.command("EHLO soft.test", "250");
+    session.command("MAIL FROM:<a@pass.test>", "250");
+    session.command("RCPT TO:<alice@example.org>", "250 2.1.5");
     system.wait_log(&["front refused", "service=smtp", "5.7.23"]);
 }
 
@@ -116,6 +124,8 @@ fn workers_ask_about_further_senders() {
     session.command("RCPT TO:<alice@example.org>", "250 2.1.5");
     session.command("EHLO mx.bad.test", "250");
     session.command("MAIL FROM:<a@pass.test>", "554 5.7.1");
+    session.command("EHLO fail.test", "250");
+    session.command("MAIL FROM:<a@pass.test>", "550 5.7.23");
     session.command("EHLO mx.client.test", "250");
     session.command("MAIL FROM:<b@pass.test>", "250 2.1.0");
     session.command("QUIT", "221");
@@ -244,6 +254,39 @@ fn messages_carry_the_result_of_spf() {
             Some(received["spf"].clone())
         });
         assert_eq!(found, *result, "{id}");
+    }
+}
+
+/// A HELO name with a policy has a field of its own, from the front and from a worker.
+#[test]
+fn messages_carry_the_result_of_spf_for_the_helo_name() {
+    let options = with_senders().set("front.spf", "\"fail\"");
+    let system = System::start(&options);
+    let mut session = connected(&system, "mx.helo.test");
+    let mut ids = vec![send(&mut session, "a@soft.test")];
+    ids.push(send(&mut session, "b@none.test"));
+    let mail = system.wait_mail("alice", ids.len());
+    for (id, (sender, result)) in ids
+        .iter()
+        .zip([("a@soft.test", "softfail"), ("b@none.test", "none")])
+    {
+        let of_id = |mail: &&String| mail.contains(&format!("id {id}"));
+        let text = unfold(mail.iter().find(of_id).expect("the message"));
+        let field = |result, identity| {
+            format!(
+                "Received-SPF: {result} receiver=mx.example.org; client-ip=127.0.0.1; \
+                 envelope-from=\"{sender}\"; helo=mx.helo.test; identity={identity}\n"
+            )
+        };
+        let fields = field(result, "mailfrom") + &field("pass", "helo") + "Received: from";
+        assert!(text.contains(&fields), "{text}");
+        let found = wait_for("the event", || {
+            let traces = system.json(&["trace", id]);
+            let mut events = traces[0]["events"].as_array()?.iter();
+            let received = events.find(|event| event["ev"] == "received")?;
+            Some((received["spf"].clone(), received["spf_helo"].clone()))
+        });
+        assert_eq!(found, (result.into(), "pass".into()), "{id}");
     }
 }
 

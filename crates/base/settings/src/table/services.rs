@@ -50,7 +50,7 @@ sections! {
         live allowed_senders: SenderPatterns, Is("[]"),
             "Exceptions from `refused_senders`. Nothing else is allowed to them: any client can claim to be any sender.";
         live spf: Choice(&["off", "fail", "softfail"]), Is("\"off\""),
-            "With `fail`, a recipient gets 550 5.7.23 where the sender's domain states by SPF that it does not send from the client (fail); with `softfail` also where the domain probably does not (softfail). Mail that is forwarded without a new sender fails as well, so that this is off unless set. Domain names are looked up as for outgoing mail, see `[resolver]`.";
+            "With `fail`, a recipient gets 550 5.7.23 where the sender's domain states by SPF that it does not send from the client (fail), or the domain that the client gave in HELO states so; with `softfail` also where the domain probably does not (softfail). Mail that is forwarded without a new sender fails as well, so that this is off unless set. Domain names are looked up as for outgoing mail, see `[resolver]`.";
         live spf_unavailable: Choice(&["accept", "defer"]), Is("\"accept\""),
             "Treatment of recipients while SPF has no result because the DNS does not answer within 20 s, or the broker is away or has too much to do (temperror): `defer` answers 451 4.7.24.";
         live spf_permerror: Choice(&["accept", "refuse"]), Is("\"accept\""),

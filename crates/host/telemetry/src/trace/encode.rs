@@ -58,6 +58,7 @@ fn who(out: &mut Vec<u8>, event: &Event<'_>) {
     text(out, "account", event.account, ADDRESS_OCTETS_MAX);
     text(out, "tls", event.tls, WORD_OCTETS_MAX);
     text(out, "spf", event.spf, WORD_OCTETS_MAX);
+    text(out, "spf_helo", event.spf_helo, WORD_OCTETS_MAX);
 }
 
 fn outcome(out: &mut Vec<u8>, event: &Event<'_>) {

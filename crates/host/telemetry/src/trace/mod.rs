@@ -138,6 +138,8 @@ pub struct Event<'a> {
     pub tls: Option<&'a str>,
     /// Result of SPF for the reverse-path (RFC 7208 section 2.6).
     pub spf: Option<&'a str>,
+    /// Result of SPF for the HELO name beside a reverse-path (RFC 7208 section 2.3).
+    pub spf_helo: Option<&'a str>,
     /// Reply code of the next hop, or ours when we refused.
     pub code: Option<u16>,
     /// Reply text or reason.
@@ -172,6 +174,7 @@ impl<'a> Event<'a> {
             account: None,
             tls: None,
             spf: None,
+            spf_helo: None,
             code: None,
             reply: None,
             remote: None,

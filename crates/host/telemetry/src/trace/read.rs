@@ -89,6 +89,9 @@ pub struct Record {
     /// Result of SPF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spf: Option<String>,
+    /// Result of SPF for the HELO name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spf_helo: Option<String>,
     /// Reply code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<u16>,

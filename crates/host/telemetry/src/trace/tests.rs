@@ -397,6 +397,7 @@ fn the_longest_line_is_within_its_bound() {
         account: Some(&worst),
         tls: Some(&worst),
         spf: Some(&worst),
+        spf_helo: Some(&worst),
         code: Some(u16::MAX),
         reply: Some(&worst),
         remote: Some(&worst),

@@ -1,12 +1,16 @@
 use proptest::prelude::{any, prop_assert_eq, proptest};
 
 use super::*;
+use crate::question::Spf;
 
 const NUMBER: u64 = 0x0807_0605_0403_0201;
 const PREFIX: Prefix = Prefix {
     number: NUMBER,
     may_relay: true,
-    spf: Some(Spf::SoftFail),
+    spf: Some(SpfResults {
+        sender: Spf::SoftFail,
+        helo: None,
+    }),
     ahead: 9,
     head: 4,
     body: 2,
@@ -111,16 +115,22 @@ fn golden_octets_of_version_2() {
 }
 
 #[test]
-fn every_result_of_spf_has_an_octet() {
-    assert_eq!(Spf::octet(None), 0);
-    for result in Spf::ALL {
-        let octet = Spf::octet(Some(*result));
-        assert_eq!(
-            (octet > 0, Spf::of_octet(octet)),
-            (true, Some(Some(*result)))
-        );
+fn all_results_of_spf_have_an_octet_and_no_other_octet_is_valid() {
+    assert_eq!(SpfResults::of_octet(0), Some(None));
+    let mut octets = vec![0];
+    for sender in Spf::ALL.iter().copied() {
+        for helo in Spf::ALL.iter().copied().map(Some).chain([None]) {
+            let results = SpfResults { sender, helo };
+            let octet = SpfResults::octet(Some(results));
+            assert_eq!(SpfResults::of_octet(octet), Some(Some(results)));
+            octets.push(octet);
+        }
     }
-    assert_eq!((Spf::of_octet(0), Spf::of_octet(8)), (Some(None), None));
+    octets.sort_unstable();
+    octets.dedup();
+    assert_eq!(octets.len(), 1 + 7 * 8);
+    let valid = (0..=u8::MAX).filter(|octet| SpfResults::of_octet(*octet).is_some());
+    assert_eq!(valid.collect::<Vec<_>>(), octets);
 }
 
 #[test]
@@ -196,7 +206,7 @@ fn a_frame_that_cannot_be_is_refused() {
     );
     assert_eq!(
         with(15, 8),
-        text("expected 0 to 7 in result of SPF; found 8")
+        text("expected two results of 0 to 7 each in result of SPF; found 8")
     );
     assert_eq!(
         decoded(b"\x0b\0\0\0\x02\x03\0\0\0\0\0\0\0\0", BODY_MAX).map_err(|error| error.to_string()),

@@ -95,32 +95,13 @@ macro_rules! results {
                 }
             }
 
-            /// Returns the octet of a result, or of none: 0, or the number of the result and 1.
-            #[must_use]
-            pub const fn octet(result: Option<Self>) -> u8 {
-                match result {
-                    None => 0,
-                    Some(result) => result.number().saturating_add(1),
-                }
-            }
-
-            /// Returns the result of an octet, or none; `None` for an octet that stands for neither.
-            #[must_use]
-            pub const fn of_octet(octet: u8) -> Option<Option<Self>> {
-                match octet {
-                    0 => Some(None),
-                    $(octet if octet == $number + 1 => Some(Some(Self::$variant)),)+
-                    _ => None,
-                }
-            }
-
-            pub(super) const fn number(self) -> u8 {
+            const fn number(self) -> u8 {
                 match self {
                     $(Self::$variant => $number,)+
                 }
             }
 
-            pub(super) const fn of_number(number: u8) -> Option<Self> {
+            const fn of_number(number: u8) -> Option<Self> {
                 match number {
                     $($number => Some(Self::$variant),)+
                     _ => None,
@@ -145,4 +126,73 @@ results! {
     TempError = 5, "temperror";
     /// The policy cannot be understood.
     PermError = 6, "permerror";
+}
+
+/// The results of SPF for one transaction: two identities, each with its own (RFC 7208 sections 2.3 and 2.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpfResults {
+    /// The result for the reverse-path; for the null one, that of the HELO name (section 2.4).
+    pub sender: Spf,
+    /// The result for the HELO name beside a reverse-path; `None` where it was not asked.
+    pub helo: Option<Spf>,
+}
+
+impl From<Spf> for SpfResults {
+    fn from(sender: Spf) -> Self {
+        Self { sender, helo: None }
+    }
+}
+
+/// Bits of the sender's part of an octet; the part for HELO is above.
+const SENDER_BITS: u32 = 3;
+const SENDER_MASK: u8 = (1 << SENDER_BITS) - 1;
+
+impl SpfResults {
+    /// Returns the result that decides about the transaction: "fail" of the HELO name, else the result of the sender. Nothing else of
+    /// the HELO name decides: a "pass" says nothing about the sender, and other results say nothing certain.
+    #[must_use]
+    pub const fn decisive(self) -> Spf {
+        match self.helo {
+            Some(Spf::Fail) => Spf::Fail,
+            _ => self.sender,
+        }
+    }
+
+    /// Returns the octet of results, or of none: 0 where SPF was not asked. Bits 0 to 2 have the number of the sender's result and 1,
+    /// bits 3 to 5 the number of the HELO name's and 1, or 0.
+    #[must_use]
+    pub const fn octet(results: Option<Self>) -> u8 {
+        match results {
+            None => 0,
+            Some(results) => part(Some(results.sender)) | part(results.helo) << SENDER_BITS,
+        }
+    }
+
+    /// Returns the results of an octet, or none; `None` for an octet that stands for neither.
+    #[must_use]
+    pub const fn of_octet(octet: u8) -> Option<Option<Self>> {
+        let (sender, helo) = (octet & SENDER_MASK, octet >> SENDER_BITS);
+        match (of_part(sender), of_part(helo)) {
+            (Some(None), Some(None)) => Some(None),
+            (Some(Some(sender)), Some(helo)) => Some(Some(Self { sender, helo })),
+            _ => None,
+        }
+    }
+}
+
+const fn part(result: Option<Spf>) -> u8 {
+    match result {
+        None => 0,
+        Some(result) => result.number().saturating_add(1),
+    }
+}
+
+const fn of_part(part: u8) -> Option<Option<Spf>> {
+    match part.checked_sub(1) {
+        None => Some(None),
+        Some(number) => match Spf::of_number(number) {
+            None => None,
+            known => Some(known),
+        },
+    }
 }

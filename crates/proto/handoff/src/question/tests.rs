@@ -1,5 +1,6 @@
 //! Frames there and back, cut, damaged, and drawn octet by octet.
 
+use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
@@ -73,8 +74,12 @@ fn golden_octets_of_version_1() {
     assert_eq!(encoded(&Question::Spf(sender), 0x0102), expected);
     let expected = [&head(16, 3)[..], &[1, 4], b"2.a."].concat();
     assert_eq!(encoded(&resolve("2.a.", RecordType::A), 0x0102), expected);
-    let expected = [&head(11, 132)[..], &[5]].concat();
-    assert_eq!(answered(Answer::Spf(Spf::TempError), 0x0102), expected);
+    let results = SpfResults {
+        sender: Spf::TempError,
+        helo: Some(Spf::Pass),
+    };
+    let expected = [&head(11, 132)[..], &[0b011_110]].concat();
+    assert_eq!(answered(Answer::Spf(results), 0x0102), expected);
     let records = Records::new([Record::A([127, 0, 0, 2].into()), Record::Txt(b"x".to_vec())]);
     let expected = [&head(21, 133)[..], &[0, 2, 1, 127, 0, 0, 2, 16, 1, 0], b"x"].concat();
     assert_eq!(answered(Answer::Records(records), 0x0102), expected);
@@ -282,7 +287,9 @@ fn records_beyond_the_bounds_are_malformed() {
     let frame = Frame::read(&octets).unwrap().expect("whole");
     assert_eq!(Answer::decode(&frame), Err(WireError::Content));
     for (answer, at, wrong) in [
-        (Answer::Spf(Spf::None), 14, 7),
+        (Answer::Spf(Spf::None.into()), 14, 0),
+        (Answer::Spf(Spf::None.into()), 14, 0b010_000),
+        (Answer::Spf(Spf::None.into()), 14, 0b1_000_001),
         (Answer::Nothing(NoRecords::NoData), 14, 3),
         (Answer::Records(Records::new([])), 14, 2),
         (Answer::Records(Records::new([])), 15, 1),
@@ -373,7 +380,11 @@ fn answer() -> impl Strategy<Value = Answer> {
         Just(Answer::Accepted),
         any::<u8>().prop_map(Answer::Refused),
         Just(Answer::Unknown),
-        prop::sample::select(Spf::ALL).prop_map(Answer::Spf),
+        (
+            prop::sample::select(Spf::ALL),
+            option::of(prop::sample::select(Spf::ALL))
+        )
+            .prop_map(|(sender, helo)| Answer::Spf(SpfResults { sender, helo })),
         prop::sample::select(NoRecords::ALL).prop_map(Answer::Nothing),
         any::<[u64; 2]>().prop_map(|[calls_refused, answers_kept]| {
             Answer::Figures(Figures {

@@ -96,7 +96,7 @@ pub use handover::{Handover, HandoverError, HandoverRefused};
 pub use message::{Message, Protocol, SessionInfo};
 pub use notes::{Notes, Refused};
 pub use question::{Answer, ClientRights, Question, Step};
-pub use received::{received_header, received_spf_header};
+pub use received::{SpfIdentity, received_header, received_spf_header};
 pub use tally::Tally;
 
 /// The session with one client.

@@ -62,6 +62,15 @@ pub fn received_header(
     field.finish(&timestamp.rfc5322())
 }
 
+/// What a result of SPF is about (RFC 7208 section 9.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpfIdentity {
+    /// The reverse-path.
+    MailFrom,
+    /// The name in HELO or EHLO, which stands for the null reverse-path as well.
+    Helo,
+}
+
 /// Makes the `Received-SPF:` field for a message, folded, with CRLF after each line. The result is a word of RFC 7208
 /// section 2.6.
 ///
@@ -74,16 +83,16 @@ pub fn received_header(
 /// ```
 #[must_use]
 pub fn received_spf_header(
-    result: &str,
+    (identity, result): (SpfIdentity, &str),
     session: &SessionInfo,
     reverse_path: &ReversePath,
     hostname: &str,
 ) -> Vec<u8> {
     let client = session.address.ip().to_canonical().to_string();
     let helo = session.helo.as_ref().map(ToString::to_string);
-    let identity = match reverse_path {
-        ReversePath::Null => "helo",
-        ReversePath::Address(_) => "mailfrom",
+    let identity = match identity {
+        SpfIdentity::MailFrom => "mailfrom",
+        SpfIdentity::Helo => "helo",
     };
     let mut field = Folded::new("Received-SPF:");
     field.word(&[result]);

@@ -2,7 +2,9 @@
 
 use std::net::UdpSocket;
 
-use vere_handoff::question::{Name, NoRecords, Record, RecordType, Records, Sender, Spf};
+use vere_handoff::question::{
+    Name, NoRecords, Record, RecordType, Records, Sender, Spf, SpfResults,
+};
 use vere_net::resolver::ResolverOptions;
 
 use super::*;
@@ -61,14 +63,74 @@ fn spf_has_every_result() {
     connected(&answers, async move |mut stream| {
         let mut octets = Vec::new();
         for (id, (client, path, _)) in (0..).zip(&cases) {
-            spf(client, "helo.example", path, id, &mut octets);
+            // A name without a policy beside a reverse-path.
+            let helo = if path.is_empty() {
+                "helo.example"
+            } else {
+                "mx.example"
+            };
+            spf(client, helo, path, id, &mut octets);
         }
         stream.write_all(&octets).await.unwrap();
         let mut read = read(&mut stream, cases.len()).await;
         read.sort_by_key(|(id, _)| *id);
-        let expected = (0..).zip(cases.map(|(.., result)| Answer::Spf(result)));
+        let results = |path: &str, sender| SpfResults {
+            sender,
+            helo: (!path.is_empty()).then_some(Spf::None),
+        };
+        let spf = |(_, path, result): (_, &str, _)| Answer::Spf(results(path, result));
+        let expected = (0..).zip(cases.map(spf));
         assert_eq!(read, expected.collect::<Vec<_>>());
     });
+}
+
+/// "fail" of the HELO name ends the check; any other result leaves the decision to the sender's domain.
+#[test]
+fn spf_has_the_result_of_the_helo_name_beside_the_senders() {
+    let answers = asking(filled(Arc::new(MemoryStore::default())), zone());
+    let of = |sender, helo| SpfResults {
+        sender,
+        helo: Some(helo),
+    };
+    let cases = [
+        ("helo.example", "a@example.org", of(Spf::Pass, Spf::Pass)),
+        ("strict.example", "a@example.org", of(Spf::None, Spf::Fail)),
+        ("strict.example", "a@down.example", of(Spf::None, Spf::Fail)),
+        (
+            "down.example",
+            "a@example.org",
+            of(Spf::Pass, Spf::TempError),
+        ),
+        (
+            "wrong.example",
+            "a@example.org",
+            of(Spf::Pass, Spf::PermError),
+        ),
+        ("helo.example", "a@strict.example", of(Spf::Fail, Spf::Pass)),
+        ("localhost", "a@example.org", of(Spf::Pass, Spf::None)),
+        ("[192.0.2.1]", "a@example.org", of(Spf::Pass, Spf::None)),
+        ("strict.example", "", Spf::Fail.into()),
+    ];
+    connected(&answers, async move |mut stream| {
+        let mut octets = Vec::new();
+        for (id, (helo, path, _)) in (0..).zip(&cases) {
+            spf("192.0.2.1", helo, path, id, &mut octets);
+        }
+        stream.write_all(&octets).await.unwrap();
+        let mut read = read(&mut stream, cases.len()).await;
+        read.sort_by_key(|(id, _)| *id);
+        let expected = (0..).zip(cases.map(|(.., results)| Answer::Spf(results)));
+        assert_eq!(read, expected.collect::<Vec<_>>());
+    });
+    for (results, decisive) in [
+        (of(Spf::Pass, Spf::Fail), Spf::Fail),
+        (of(Spf::TempError, Spf::Fail), Spf::Fail),
+        (of(Spf::Fail, Spf::Pass), Spf::Fail),
+        (of(Spf::None, Spf::SoftFail), Spf::None),
+        (of(Spf::Pass, Spf::TempError), Spf::Pass),
+    ] {
+        assert_eq!(results.decisive(), decisive, "{results:?}");
+    }
 }
 
 #[test]
@@ -137,7 +199,13 @@ fn recipients_are_answered_before_the_dns() {
         let mut last = read(&mut stream, 2).await;
         last.sort_by_key(|(id, _)| *id);
         let expected = [
-            (1, Answer::Spf(Spf::TempError)),
+            (
+                1,
+                Answer::Spf(SpfResults {
+                    sender: Spf::TempError,
+                    helo: Some(Spf::TempError),
+                }),
+            ),
             (2, Answer::Nothing(NoRecords::Unavailable)),
         ];
         assert_eq!(last, expected);
@@ -186,7 +254,7 @@ fn one_network_does_not_take_the_places_of_all() {
         }
         assert_eq!(pending.len() as u32, lookups::SHARE_MAX);
         let more = lookups.ask(0, of(near[0], lookups::SHARE_MAX)).ok();
-        assert_eq!(more, Some(Answer::Spf(Spf::TempError)));
+        assert_eq!(more, Some(Answer::Spf(Spf::TempError.into())));
         assert!(lookups.ask(0, of(far, 0)).is_err());
         // An answered question leaves its place to the next.
         pending.pop();
@@ -202,16 +270,20 @@ async fn results_of_spf_are_kept_for_a_while_and_failures_are_not() {
         let pending = lookups.ask(7, of(path)).expect_err("unknown");
         Rc::clone(&lookups).answer(*pending).await
     };
-    let pass = Answer::Spf(Spf::Pass);
+    let of_sender = |sender| {
+        let helo = Some(Spf::None);
+        Answer::Spf(SpfResults { sender, helo })
+    };
+    let pass = of_sender(Spf::Pass);
     assert_eq!(answer("a@example.org").await, (7, pass.clone()));
     assert_eq!(lookups.ask(8, of("a@example.org")).ok(), Some(pass.clone()));
     assert!(lookups.ask(8, of("b@example.org")).is_err());
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(answer("a@example.org").await, (7, pass));
     lookups.set_resolver(Resolver::from_zone(Zone::default()));
-    assert_eq!(answer("a@example.org").await, (7, Answer::Spf(Spf::None)));
+    assert_eq!(answer("a@example.org").await, (7, of_sender(Spf::None)));
     lookups.set_resolver(zone());
-    let failed = Answer::Spf(Spf::TempError);
+    let failed = of_sender(Spf::TempError);
     assert_eq!(answer("a@down.example").await, (7, failed));
     assert!(lookups.ask(8, of("a@down.example")).is_err());
 }

@@ -2,7 +2,7 @@
 
 use super::{peer, tls};
 use crate::address::{AddrSpec, DomainOrLiteral, ForwardPath, ReversePath};
-use crate::server::{Protocol, SessionInfo, received_header, received_spf_header};
+use crate::server::{Protocol, SessionInfo, SpfIdentity, received_header, received_spf_header};
 use vere_units::Timestamp;
 
 fn session() -> SessionInfo {
@@ -98,7 +98,11 @@ fn a_priority_is_in_the_trace() {
 
 fn spf(session: &SessionInfo, path: &str) -> String {
     let path = ReversePath::parse(path).unwrap();
-    let field = received_spf_header("softfail", session, &path, "mx.example.org");
+    let identity = match path {
+        ReversePath::Null => SpfIdentity::Helo,
+        ReversePath::Address(_) => SpfIdentity::MailFrom,
+    };
+    let field = received_spf_header((identity, "softfail"), session, &path, "mx.example.org");
     String::from_utf8(field).unwrap()
 }
 
