@@ -167,6 +167,7 @@ impl Host {
                 self.loops.beat(self.number);
                 let occupancy = self.workers.occupancy();
                 self.figures.look(&mut self.screen, occupancy);
+                self.figures.handshakes(self.tls.handshakes());
             }
             if kept.elapsed() >= KEEP {
                 kept = Instant::now();

@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use vere_handoff::question::Figures as BrokerFigures;
-use vere_net::tls::Carrier;
+use vere_net::tls::{Carrier, Handshakes};
 use vere_screen::{Reason, Screen};
 use vere_telemetry::metrics::{
-    BrokerAnswer, BrokerAnswered, BrokerQuestion, CallAnswer, CallResult, Counter, FrontLoop,
-    FrontMetrics, FrontReason, FrontTable, Health, Metrics, TlsCarrier, WorkerLoss,
+    BrokerAnswer, BrokerAnswered, BrokerQuestion, CallAnswer, CallResult, Counter, FrontHandshake,
+    FrontLoop, FrontMetrics, FrontReason, FrontTable, Health, Metrics, TlsCarrier, WorkerLoss,
     WorkerSessionEnd, serve,
 };
 
@@ -282,6 +282,17 @@ impl Figures {
             show(&of.call_answers.get_or_create(&source), count);
         }
         show(&of.call_connections, figures.connections);
+    }
+
+    /// Shows the counts of the threads of TLS. The loops of the front show the same ones.
+    pub(crate) fn handshakes(&self, counts: Handshakes) {
+        for (result, count) in [
+            (FrontHandshake::Done, counts.full),
+            (FrontHandshake::Resumed, counts.resumed),
+            (FrontHandshake::Failed, counts.failed),
+        ] {
+            show(&self.of.handshakes.get_or_create(&result), count);
+        }
     }
 
     fn count_question(&self, kind: BrokerQuestion, result: BrokerAnswer) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use mio::Waker;
 use mio::net::{TcpStream, UnixStream};
 use vere_net::tls::{
-    Carrier, Job, JobName, KernelTls, ProxyOptions, RemoteCertificates, Secured,
+    Carrier, Handshakes, Job, JobName, KernelTls, ProxyOptions, RemoteCertificates, Secured,
     TlsInfo as Handshake, TlsProxy,
 };
 use vere_process::signer::SignerClient;
@@ -96,6 +96,11 @@ impl Tls {
     /// Number of connections of the threads, for all loops.
     pub(crate) fn open(&self) -> usize {
         self.threads.proxy.open()
+    }
+
+    /// The handshakes of the threads, for all loops.
+    pub(crate) fn handshakes(&self) -> Handshakes {
+        self.threads.proxy.handshakes()
     }
 
     /// Whether clients are offered STARTTLS.

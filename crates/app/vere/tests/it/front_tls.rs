@@ -281,9 +281,11 @@ fn an_encrypted_session_that_was_not_begun_goes_to_another_worker() {
 #[test]
 fn handshakes_that_stop_hold_nobody() {
     let setup = Setup::new();
+    let endpoint = free_address();
     let system = System::start(
         &setup
             .options()
+            .set("metrics.front", &format!("\"{endpoint}\""))
             .set("limits.connections_per_client_max", "500"),
     );
     let hello = [22, 3, 1, 2, 0, 1];
@@ -307,6 +309,14 @@ fn handshakes_that_stop_hold_nobody() {
     assert!(open() > 600, "{}", open());
     drop(stopped);
     wait_until("their end", || open() < 100);
+    wait_lines(
+        endpoint,
+        &[
+            "vere_front_tls_handshakes_total{result=\"done\"} 1",
+            "vere_front_tls_handshakes_total{result=\"resumed\"} 0",
+            "vere_front_tls_handshakes_total{result=\"failed\"} 200",
+        ],
+    );
 }
 
 /// Octets in the clear behind STARTTLS are not taken for encrypted ones (CVE-2011-0411).

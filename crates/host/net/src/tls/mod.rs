@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::crypto::CryptoProvider;
-use rustls::{CipherSuite, CommonState, ProtocolVersion};
+use rustls::{CipherSuite, CommonState, HandshakeKind, ProtocolVersion};
 
 pub use certificates::check as check_files;
 pub use client::{ClientTls, ConnectTlsError, Roots, Verification};
@@ -44,7 +44,7 @@ pub use kernel::KernelTls;
 pub use keyring::{Keyring, NotSigned, Reload, Shown};
 pub use mutual::{Line, MutualTls, MutualTlsOptions};
 pub use options::{CertificateFiles, Fingerprint, ServerTlsOptions};
-pub use proxy::{Carrier, Job, JobName, ProxyOptions, Secured, TlsProxy};
+pub use proxy::{Carrier, Handshakes, Job, JobName, ProxyOptions, Secured, TlsProxy};
 pub use remote::{KeyHolder, RemoteCertificates};
 pub use server::ServerTls;
 pub use validity::{Leaf, Validity};
@@ -66,6 +66,8 @@ pub struct TlsInfo {
     pub sni: Option<String>,
     /// The peer's certificate, if requested.
     pub certificate: PeerCertificate,
+    /// Whether a ticket of an earlier connection took the place of certificate and signature.
+    pub is_resumed: bool,
 }
 
 /// The result of verifying the peer's certificate.
@@ -88,6 +90,7 @@ impl TlsInfo {
                 .map_or("unknown", |c| cipher_name(c.suite())),
             sni,
             certificate,
+            is_resumed: state.handshake_kind() == Some(HandshakeKind::Resumed),
         }
     }
 }

@@ -168,6 +168,18 @@ impl Label for BrokerAnswered {
     }
 }
 
+label! {
+    /// The end of a handshake of TLS.
+    FrontHandshake("result") {
+        /// Encrypted, with a signature.
+        Done = "done",
+        /// Encrypted, by the ticket of an earlier connection.
+        Resumed = "resumed",
+        /// No encryption came about.
+        Failed = "failed",
+    }
+}
+
 /// Port 25 in processes of its own.
 #[derive(Clone, Debug)]
 pub struct FrontMetrics {
@@ -205,6 +217,8 @@ pub struct FrontMetrics {
     pub workers_lost: Family<WorkerLoss, Counter>,
     /// Layers of the sandbox of the worker with the fewest.
     pub worker_layers: Gauge,
+    /// Handshakes of TLS behind STARTTLS.
+    pub handshakes: Family<FrontHandshake, Counter>,
     /// Questions to the broker.
     pub questions: Family<BrokerAnswered, Counter>,
     /// Time of a question.
@@ -273,6 +287,10 @@ impl FrontMetrics {
             worker_layers: to.gauge(
                 "front_worker_layers",
                 "Layers of the sandbox of the worker that has fewest; 7 with another user, 6 without, 0 without workers",
+            ),
+            handshakes: to.counters(
+                "front_tls_handshakes",
+                "Handshakes of TLS behind STARTTLS; a resumed one needs no signature of the signer",
             ),
             questions: to.counters(
                 "front_questions",

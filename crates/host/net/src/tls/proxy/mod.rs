@@ -7,6 +7,7 @@
 //!
 //! Where the kernel has TLS, a thread carries out the handshake alone, and the owner gets the client's socket back ([`Carrier`]).
 
+mod counts;
 mod records;
 mod session;
 mod thread;
@@ -24,7 +25,10 @@ use mio::{Poll, Waker};
 
 use super::server::config;
 use super::{HANDSHAKE_TIMEOUT, KernelTls, RemoteCertificates, TlsError, TlsInfo};
+use counts::Counts;
 use thread::{Thread, WAKE};
+
+pub use counts::Handshakes;
 
 /// How many threads there are, and how long a client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +97,7 @@ pub struct TlsProxy {
     threads: Vec<Order>,
     next: AtomicUsize,
     open: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
 }
 
 struct Order {
@@ -124,12 +129,13 @@ impl TlsProxy {
         config.enable_secret_extraction = options.kernel.is_there();
         let config = Arc::new(config);
         let open = Arc::new(AtomicUsize::new(0));
+        let counts = Arc::<Counts>::default();
         let start = |number: usize| {
             let poll = Poll::new()?;
             let waker = Waker::new(poll.registry(), WAKE)?;
             let (jobs, taken) = std::sync::mpsc::channel();
             let config = Arc::clone(&config);
-            let shared = (Arc::clone(secured), Arc::clone(&open));
+            let shared = (Arc::clone(secured), Arc::clone(&open), Arc::clone(&counts));
             let thread = Thread::new(poll, taken, config, options, shared);
             std::thread::Builder::new()
                 .name(format!("tls-{number}"))
@@ -142,6 +148,7 @@ impl TlsProxy {
                 .collect::<io::Result<_>>()?,
             next: AtomicUsize::new(0),
             open,
+            counts,
         })
     }
 
@@ -164,6 +171,12 @@ impl TlsProxy {
                 }
             }
         }
+    }
+
+    /// Returns the counts of handshakes since the start.
+    #[must_use]
+    pub fn handshakes(&self) -> Handshakes {
+        self.counts.read()
     }
 
     /// Number of connections of the threads.

@@ -151,6 +151,17 @@ impl Bench {
         }
         panic!("{} connections are left", self.proxy.open());
     }
+
+    /// The failed handshakes, where no other one was done.
+    fn failed(&self) -> u64 {
+        let Handshakes {
+            full,
+            resumed,
+            failed,
+        } = self.proxy.handshakes();
+        assert_eq!((full, resumed), (0, 0));
+        failed
+    }
 }
 
 const BOTH: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
@@ -168,6 +179,12 @@ fn handshakes_are_signed_elsewhere_and_sessions_are_resumed() {
         // Without the key: a resumed session needs no signature.
         *bench.holder.refuses.lock().unwrap() = true;
         assert_eq!(bench.meet(2).0, HandshakeKind::Resumed, "{name}");
+        let counts = Handshakes {
+            full: 1,
+            resumed: 1,
+            failed: 0,
+        };
+        assert_eq!(bench.proxy.handshakes(), counts, "{name}");
         bench.wait_until_closed();
     }
 }
@@ -202,6 +219,7 @@ fn a_handshake_without_a_signature_ends_the_connection() {
     assert_eq!(owner.read(&mut [0]).unwrap(), 0);
     bench.wait_until_closed();
     assert!(bench.secured.try_recv().is_err());
+    assert_eq!(bench.failed(), 1);
 }
 
 #[test]
@@ -211,6 +229,7 @@ fn octets_that_are_no_handshake_end_the_connection() {
     socket.write_all(b"MAIL FROM:<a@example.org>\r\n").unwrap();
     assert_eq!(owner.read(&mut [0]).unwrap(), 0);
     bench.wait_until_closed();
+    assert_eq!(bench.failed(), 1);
 }
 
 #[test]

@@ -12,8 +12,9 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Events, Interest, Poll, Token};
 use rustls::ServerConfig;
 
+use super::counts::Counts;
 use super::session::{CHUNK_OCTETS, Session, Turn};
-use super::{Carrier, Job, JobName, ProxyOptions, Secured};
+use super::{Carrier, Job, JobName, ProxyOptions, Secured, TlsInfo};
 
 /// The token of the waker.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -30,6 +31,7 @@ pub(super) struct Thread {
     options: ProxyOptions,
     secured: Secured,
     open: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
     /// By place; the tokens of a connection are twice the place, and twice the place plus one.
     sessions: Vec<Option<Session>>,
     vacant: Vec<usize>,
@@ -46,7 +48,7 @@ impl Thread {
         jobs: Receiver<Job>,
         config: Arc<ServerConfig>,
         options: ProxyOptions,
-        (secured, open): (Secured, Arc<AtomicUsize>),
+        (secured, open, counts): (Secured, Arc<AtomicUsize>, Arc<Counts>),
     ) -> Self {
         Self {
             poll,
@@ -55,6 +57,7 @@ impl Thread {
             options,
             secured,
             open,
+            counts,
             sessions: Vec::new(),
             vacant: Vec::new(),
             handshakes: Deadlines::new(),
@@ -131,8 +134,11 @@ impl Thread {
         let Some(session) = self.sessions.get_mut(place).and_then(Option::as_mut) else {
             return;
         };
-        let secured = |name, info| (self.secured)(name, info, Carrier::Thread);
-        let turn = session.turn(&mut self.scratch, secured);
+        let (secured, counts) = (&self.secured, &self.counts);
+        let turn = session.turn(&mut self.scratch, |name, info: TlsInfo| {
+            counts.done(info.is_resumed);
+            secured(name, info, Carrier::Thread);
+        });
         session.is_busy = matches!(turn, Turn::Again);
         match turn {
             Turn::Wait => {}
@@ -143,7 +149,11 @@ impl Thread {
     }
 
     fn end(&mut self, place: usize) {
-        drop(self.leave(place));
+        if let Some(session) = self.leave(place)
+            && session.is_shaking_hands()
+        {
+            self.counts.failed();
+        }
     }
 
     /// Takes a connection out of the thread.
@@ -166,11 +176,13 @@ impl Thread {
                 let registry = self.poll.registry();
                 registry.deregister(&mut client)?;
                 registry.deregister(&mut plain)?;
+                self.counts.done(info.is_resumed);
                 let (client, plain) = (client.into(), plain.into());
                 (self.secured)(name, info, Carrier::Kernel { client, plain });
                 Ok(())
             });
         if let Err(error) = given {
+            self.counts.failed();
             tracing::warn!(%error, "the kernel refuses to encrypt a connection");
         }
     }
@@ -202,7 +214,10 @@ impl Thread {
             match self.jobs.try_recv() {
                 Ok(job) => match self.begin(job) {
                     Ok(place) => self.turn(place),
-                    Err(error) => tracing::warn!(%error, "connection cannot be encrypted"),
+                    Err(error) => {
+                        self.counts.failed();
+                        tracing::warn!(%error, "connection cannot be encrypted");
+                    }
                 },
                 Err(TryRecvError::Empty) => return Ok(()),
                 Err(TryRecvError::Disconnected) => return Err(()),
