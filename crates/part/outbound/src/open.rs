@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
 use vere_net::connect::{ConnectOptions, connect};
@@ -16,20 +15,15 @@ use vere_smtp::client::{Client, ClientConfig, ClientStep, CloseReason, Transacti
 use vere_telemetry::metrics::{ConnectionResult, HandshakeResult, TlsPolicy};
 
 use super::hosts::{Host, Hosts};
+use super::search::Patience;
 use super::security::Security;
-use super::statuses;
 use super::{Outbound, OutboundConfig};
-use vere_delivery::Unroutable;
 use vere_process::clock;
 use vere_process::secret;
 use vere_process::wire::{self, Connection};
 
 /// Connections made to one host in turn, when the first ones come about and lead to nothing.
 const CONNECTIONS_MAX: usize = 3;
-/// No further host is tried so long after the first: a list of hosts that all answer slowly must not hold
-/// a worker for hours.
-const SEARCH_MAX: Duration = Duration::from_secs(10 * 60);
-
 /// What a host that does not offer REQUIRETLS means for a message that needs it.
 const NO_REQUIRE_TLS: &str = "message needs REQUIRETLS, which the server does not offer";
 
@@ -116,7 +110,7 @@ impl OpenError {
     }
 
     /// Whether it says the same of the host for whatever mail: nothing was asked of it that only some need.
-    const fn is_general(&self) -> bool {
+    pub(super) const fn is_general(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Refused(_))
     }
 
@@ -135,49 +129,20 @@ impl OpenError {
 }
 
 impl Outbound {
-    /// A connection to the first host that takes one.
-    ///
-    /// # Errors
-    /// The last complaint, when none does: for good when every host forbids or lacks REQUIRETLS that the
-    /// messages need (RFC 8689 section 4.2.1).
-    pub async fn open_any(&self, hosts: &Hosts) -> Result<Opened, Unroutable> {
-        let begun = Instant::now();
-        let mut complaint = "no host to connect to".to_owned();
-        let mut lacking = 0;
-        let mut general = !hosts.hosts.is_empty();
-        for host in &hosts.hosts {
-            match self.open(hosts, host).await {
-                Ok(opened) => return Ok(opened),
-                Err(error) => {
-                    let by_wish = matches!(error, OpenError::NoRequireTls | OpenError::Unproven(_));
-                    lacking += usize::from(by_wish);
-                    general &= error.is_general();
-                    let reply = error.into_reply();
-                    tracing::debug!(remote = %host.name, site = hosts.site.as_str(), %reply, "host does not take mail");
-                    complaint = format!("{}: {reply}", host.name);
-                }
-            }
-            if begun.elapsed() > SEARCH_MAX {
-                break;
-            }
-        }
-        if lacking > 0 && lacking == hosts.hosts.len() {
-            return Err(Unroutable::Permanent {
-                status: statuses::NO_REQUIRE_TLS,
-                reply: complaint,
-            });
-        }
-        Err(match general {
-            true => Unroutable::Site(complaint),
-            false => Unroutable::Temporary(complaint),
-        })
-    }
-
     /// A connection to one host, at whichever of its addresses takes mail.
     ///
     /// # Errors
     /// What to tell about a host that does not.
     pub async fn open(&self, hosts: &Hosts, host: &Host) -> Result<Opened, OpenError> {
+        self.open_host(hosts, host, (Patience(None), true)).await
+    }
+
+    pub(super) async fn open_host(
+        &self,
+        hosts: &Hosts,
+        host: &Host,
+        (patience, is_last_host): (Patience, bool),
+    ) -> Result<Opened, OpenError> {
         let mut left = match &host.addresses {
             Ok(_) => self.by_health(host),
             Err(why) => {
@@ -196,7 +161,9 @@ impl Outbound {
         loop {
             made += 1;
             let (stream, address) = self.connect(hosts, &mut left).await?;
-            let error = match self.begin(hosts, host, &security, stream, address).await {
+            let is_last = is_last_host && (left.is_empty() || made >= CONNECTIONS_MAX);
+            let begun = self.begin(hosts, host, &security, stream, address);
+            let error = match patience.wait(is_last, begun).await {
                 Ok(mut opened) => {
                     self.failures.borrow_mut().worked(address);
                     if hosts.wish == TlsWish::Required && !opened.client.extensions().require_tls {

@@ -165,7 +165,7 @@ impl Ground {
             let line = match kept {
                 Some(line) => line,
                 None => {
-                    let opened = timeout_at(by, self.open(place)).await;
+                    let opened = timeout_at(by, self.open(place, by)).await;
                     kept.insert(opened.unwrap_or(Err(Broken::Silent))?)
                 }
             };
@@ -183,7 +183,7 @@ impl Ground {
         }
     }
 
-    async fn open(&self, place: &Place) -> Result<Line, Broken> {
+    async fn open(&self, place: &Place, by: Instant) -> Result<Line, Broken> {
         self.shared.count(|figures| &mut figures.connections);
         let hosts = self.outbound.find(&place.clone().into()).await;
         let hosts = hosts.map_err(broken)?;
@@ -191,7 +191,11 @@ impl Ground {
             return Err(Broken::Own);
         }
         Ok(Line {
-            opened: self.outbound.open_any(&hosts).await.map_err(broken)?,
+            opened: self
+                .outbound
+                .open_any_by(&hosts, by)
+                .await
+                .map_err(broken)?,
             calls: 0,
             refused: 0,
             is_usable: true,

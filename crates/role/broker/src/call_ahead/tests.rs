@@ -48,7 +48,11 @@ struct NextHop {
 
 impl NextHop {
     async fn start(manner: Manner) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at("127.0.0.1:0".parse().unwrap(), manner).await
+    }
+
+    async fn start_at(address: SocketAddr, manner: Manner) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let hop = Self {
             address: listener.local_addr().unwrap(),
             heard: Rc::default(),

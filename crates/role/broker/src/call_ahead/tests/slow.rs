@@ -84,3 +84,25 @@ fn unknown_recipients_at_a_tarpit_do_not_condemn_the_next_hop() {
         assert!(begun(&calls, &hop, "u15@d0.example", client(1)).is_err());
     });
 }
+
+/// Each address has a part of the time: the next one is asked within the same call.
+#[test]
+fn a_silent_address_leaves_time_for_the_next_one() {
+    run(async {
+        let hop = NextHop::start(Manner::Knows).await;
+        let other = SocketAddr::from(([127, 0, 0, 2], hop.address.port()));
+        let silent = NextHop::start_at(other, Manner::Silent("")).await;
+        let zone = Zone::parse("hop.test A 127.0.0.2\nhop.test A 127.0.0.1\n").unwrap();
+        let front = FRONT.replace("\"1s\"", "\"4s\"");
+        let settings = settings(&[&hop], &front);
+        let calls = CallAhead::new(&settings, &Resolver::from_zone(zone)).unwrap();
+        let place = Place::relay("hop.test", hop.address.port());
+        let later = calls.ask(
+            7,
+            (&place, "ann@d0.example"),
+            (client(1), &Places::default()),
+        );
+        assert_eq!(later.unwrap_err().await, (7, Answer::Accepted));
+        assert_eq!((silent.connections.get(), hop.asked().len()), (1, 1));
+    });
+}

@@ -1,0 +1,99 @@
+//! The search for the first of several hosts that takes messages.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+use vere_delivery::Unroutable;
+
+use super::hosts::Hosts;
+use super::open::{OpenError, Opened};
+use super::{Outbound, statuses};
+
+/// No further host is tried so long after the first: a list of hosts that all answer slowly must not hold
+/// a worker for hours.
+const SEARCH_MAX: Duration = Duration::from_secs(10 * 60);
+/// Part of the time left that an address may take while others are left.
+const PARTS: u32 = 2;
+
+/// The time limit of a search for a host that takes messages; without a limit the limits of SMTP are enough (RFC 5321 section
+/// 4.5.3.2).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience(pub(super) Option<Instant>);
+
+impl Patience {
+    /// Waits for an address: for the half of the time left, or for all of it where no other address is left.
+    ///
+    /// # Errors
+    /// Those of the address, or that the address was silent.
+    pub(super) async fn wait<T>(
+        self,
+        is_last: bool,
+        begun: impl Future<Output = Result<T, OpenError>>,
+    ) -> Result<T, OpenError> {
+        let Some(by) = self.0.filter(|_| !is_last) else {
+            return begun.await;
+        };
+        let now = Instant::now();
+        let patience = by.saturating_duration_since(now) / PARTS;
+        let waited = timeout_at(now + patience, begun).await;
+        waited.unwrap_or_else(|_| Err(silent(patience)))
+    }
+}
+
+impl Outbound {
+    /// A connection to the first host that takes one.
+    ///
+    /// # Errors
+    /// The last complaint, when none does: for good when every host forbids or lacks REQUIRETLS that the
+    /// messages need (RFC 8689 section 4.2.1).
+    pub async fn open_any(&self, hosts: &Hosts) -> Result<Opened, Unroutable> {
+        self.open_first(hosts, Patience(None)).await
+    }
+
+    /// As [`open_any`](Self::open_any) for somebody who waits until `by`: each address has a part of the time, so that a silent
+    /// one does not keep the others from their turn. The caller ends the search at `by`.
+    ///
+    /// # Errors
+    /// As [`open_any`](Self::open_any).
+    pub async fn open_any_by(&self, hosts: &Hosts, by: Instant) -> Result<Opened, Unroutable> {
+        self.open_first(hosts, Patience(Some(by))).await
+    }
+
+    async fn open_first(&self, hosts: &Hosts, patience: Patience) -> Result<Opened, Unroutable> {
+        let begun = Instant::now();
+        let mut complaint = "no host to connect to".to_owned();
+        let mut lacking = 0;
+        let mut general = !hosts.hosts.is_empty();
+        for (host, left) in hosts.hosts.iter().zip((0..hosts.hosts.len()).rev()) {
+            match self.open_host(hosts, host, (patience, left == 0)).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => {
+                    let by_wish = matches!(error, OpenError::NoRequireTls | OpenError::Unproven(_));
+                    lacking += usize::from(by_wish);
+                    general &= error.is_general();
+                    let reply = error.into_reply();
+                    tracing::debug!(remote = %host.name, site = hosts.site.as_str(), %reply, "host does not take mail");
+                    complaint = format!("{}: {reply}", host.name);
+                }
+            }
+            if begun.elapsed() > SEARCH_MAX {
+                break;
+            }
+        }
+        if lacking > 0 && lacking == hosts.hosts.len() {
+            return Err(Unroutable::Permanent {
+                status: statuses::NO_REQUIRE_TLS,
+                reply: complaint,
+            });
+        }
+        Err(match general {
+            true => Unroutable::Site(complaint),
+            false => Unroutable::Temporary(complaint),
+        })
+    }
+}
+
+fn silent(patience: Duration) -> OpenError {
+    let seconds = patience.as_secs_f64();
+    OpenError::Unreachable(format!("server not ready within {seconds:.1} s"))
+}
