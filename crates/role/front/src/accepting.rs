@@ -12,7 +12,6 @@ use mio::net::TcpStream;
 use mio::{Interest, Token};
 use vere_process::smtp;
 use vere_screen::{Greeting, Reason, Ticket};
-use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Peer, Server};
 use vere_units::Timestamp;
 
@@ -122,14 +121,14 @@ impl Host {
             address,
             local,
         } = arrival;
-        let admitted = match self.gateway.closed() {
-            None | Some(Refusal::StorageFull) => {
+        let admitted = match self.gateway.is_shut() {
+            false => {
                 let most = self.settings.limits.connections_max;
                 let most = self.share.with_another(self.screen.open(), most);
                 self.screen.set_connections_max(most);
                 self.screen.arrive(now, address.ip())
             }
-            Some(_) => {
+            true => {
                 self.figures.closed();
                 let hostname = &self.settings.hostname;
                 let shut =

@@ -17,6 +17,8 @@ pub(crate) struct Gateway {
     octets: Vec<u8>,
     closed: Option<Refusal>,
     has_spoken: bool,
+    /// Whether new connections were turned away by the last word in the log.
+    is_shut: bool,
 }
 
 impl Gateway {
@@ -28,12 +30,33 @@ impl Gateway {
             octets: Vec::new(),
             closed: Some(Refusal::ServiceUnavailable),
             has_spoken: false,
+            is_shut: true,
         }
     }
 
     /// Why no message is taken now; none if messages are taken.
     pub(crate) const fn closed(&self) -> Option<&Refusal> {
         self.closed.as_ref()
+    }
+
+    /// Whether new connections are turned away. A gateway without room answers MAIL, and room may come within a session.
+    pub(crate) const fn is_shut(&self) -> bool {
+        !matches!(self.closed, None | Some(Refusal::StorageFull))
+    }
+
+    /// Logs that connections are turned away from now on, or are let in again.
+    pub(crate) fn log(&mut self) {
+        let is_shut = self.is_shut();
+        if is_shut == self.is_shut {
+            return;
+        }
+        self.is_shut = is_shut;
+        match is_shut {
+            true => tracing::warn!(
+                "gateway away, recovering or without its spool: new connections get 421 4.3.2"
+            ),
+            false => tracing::info!("gateway accepts mail: new connections are greeted"),
+        }
     }
 
     /// Whether the gateway has said anything.

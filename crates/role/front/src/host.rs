@@ -238,7 +238,13 @@ impl Host {
                 self.reload();
                 self.secured(now);
             }
-            GATEWAY => self.gateway.read(),
+            GATEWAY => {
+                self.gateway.read();
+                // One line for all loops.
+                if self.number == 0 {
+                    self.gateway.log();
+                }
+            }
             BROKER => {
                 let answers = self.broker.read();
                 self.answers(answers, now);

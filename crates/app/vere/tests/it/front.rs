@@ -35,6 +35,40 @@ pub(crate) fn for_strangers() -> Options {
     with_front(Options::default()).set("relay.networks", "[]")
 }
 
+/// Without nodes the next gateway cannot recover: whoever comes meanwhile is told to come again, and nothing worse.
+#[test]
+fn clients_hear_to_come_again_while_the_gateway_recovers() {
+    let system = System::start(&for_strangers());
+    let mut before = Session::greeted(system.smtp);
+    assert_eq!(system.signal_role("spool", Signal::SIGSTOP), 2);
+    system.kill_and_wait("gateway");
+    system.wait_log(&["new connections get 421 4.3.2"]);
+    for _ in 0..5 {
+        let mut session = Session::open(system.smtp).expect("a connection");
+        let reply = session.reply();
+        assert!(reply.starts_with("421 4.3.2 mx.example.org "), "{reply}");
+        assert_eq!(session.rest(), "");
+    }
+    // A gateway that is back and recovers answers for itself.
+    before.send(b"MAIL FROM:<a@example.net>\r\n");
+    let reply = before.reply();
+    let is_temporary = reply.starts_with("421 4.3.2") || reply.starts_with("451 4.3.2");
+    assert!(is_temporary, "{reply}");
+    assert_eq!(system.signal_role("spool", Signal::SIGCONT), 2);
+    let mut session = wait_for("a greeting", || {
+        let mut session = Session::open(system.smtp).ok()?;
+        session.reply().starts_with("220").then_some(session)
+    });
+    session.command("EHLO client.example.net", "250");
+    session.command("MAIL FROM:<a@example.net>", "250");
+    let log = system.log();
+    assert_eq!(
+        log.matches("new connections get 421 4.3.2").count(),
+        1,
+        "{log}"
+    );
+}
+
 #[test]
 fn mail_comes_in_through_front_and_worker() {
     let system = System::start(&for_strangers());
