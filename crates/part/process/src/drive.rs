@@ -54,7 +54,12 @@ pub trait Host<M: Machine> {
     /// Tells the machine of an event.
     fn happened(&mut self, _event: Self::Event, _machine: &mut M) {}
 
-    /// Writes octets to the client. False ends the session: others need the memory of a client that does not read.
+    /// Waits until others need what the session holds beside its memory.
+    fn called(&self) -> impl Future<Output = ()> {
+        pending()
+    }
+
+    /// Writes octets to the client. False ends the session: others need what a client holds that does not read.
     ///
     /// # Errors
     /// When the connection breaks, or the client is too slow.
@@ -64,7 +69,13 @@ pub trait Host<M: Machine> {
         stream: &mut impl Connection,
         octets: &[u8],
     ) -> impl Future<Output = io::Result<bool>> {
-        line.write(stream, octets)
+        async {
+            tokio::select! {
+                biased;
+                written = line.write(stream, octets) => written,
+                () = self.called() => Ok(false),
+            }
+        }
     }
 
     /// Answers a question. `None` ends the session: nobody waits for the answer.

@@ -4,15 +4,32 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Refused, Server};
 use vere_telemetry::log::MAIL_TARGET;
 
-/// Writes a line about a sender, recipient or message that the host of a session refused.
-pub fn log(
+/// Writes a line about a sender or message, if the host of a session has refused it.
+pub fn log(service: &'static str, session: &Server, reverse_path: &str, refusal: Option<&Refusal>) {
+    log_any(service, session, (reverse_path, None), refusal);
+}
+
+/// Writes a line about a recipient of the open transaction, if the host of a session has refused it.
+pub fn log_recipient(
     service: &'static str,
     session: &Server,
-    reverse_path: &str,
-    recipient: Option<&str>,
-    refusal: &Refusal,
+    recipient: &str,
+    refusal: Option<&Refusal>,
 ) {
-    if tracing::enabled!(target: MAIL_TARGET, tracing::Level::INFO) {
+    let sender = session.mail_from().map(|mail| mail.reverse_path.as_str());
+    let transaction = (sender.unwrap_or_default(), Some(recipient));
+    log_any(service, session, transaction, refusal);
+}
+
+fn log_any(
+    service: &'static str,
+    session: &Server,
+    (reverse_path, recipient): (&str, Option<&str>),
+    refusal: Option<&Refusal>,
+) {
+    if let Some(refusal) = refusal
+        && tracing::enabled!(target: MAIL_TARGET, tracing::Level::INFO)
+    {
         let refused = Refused {
             reverse_path: reverse_path.to_owned(),
             recipient: recipient.map(str::to_owned),

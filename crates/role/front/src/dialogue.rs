@@ -49,7 +49,7 @@ impl Host {
             Question::Mail(mail) => {
                 let sender = mail.reverse_path.as_str();
                 let answer = self.mail(ticket, sender, now);
-                self.log(ticket, sender, None, answer.as_ref().err());
+                self.log(ticket, sender, answer.as_ref().err());
                 Some(answer)
             }
             Question::Recipient(rcpt) => {
@@ -283,26 +283,14 @@ impl Host {
     }
 
     fn log_recipient(&mut self, ticket: Ticket, recipient: &str, refusal: &Refusal) {
-        let Some(guest) = self.guest(ticket) else {
-            return;
-        };
-        let sender = guest
-            .server
-            .mail_from()
-            .map(|mail| mail.reverse_path.as_str());
-        let sender = sender.unwrap_or_default().to_owned();
-        self.log(ticket, &sender, Some(recipient), Some(refusal));
+        if let Some(guest) = self.guest(ticket) {
+            refusals::log_recipient(SERVICE, &guest.server, recipient, Some(refusal));
+        }
     }
 
-    fn log(
-        &mut self,
-        ticket: Ticket,
-        sender: &str,
-        recipient: Option<&str>,
-        refusal: Option<&Refusal>,
-    ) {
-        if let (Some(guest), Some(refusal)) = (self.guest(ticket), refusal) {
-            refusals::log(SERVICE, &guest.server, sender, recipient, refusal);
+    fn log(&mut self, ticket: Ticket, sender: &str, refusal: Option<&Refusal>) {
+        if let Some(guest) = self.guest(ticket) {
+            refusals::log(SERVICE, &guest.server, sender, refusal);
         }
     }
 }

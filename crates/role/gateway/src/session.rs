@@ -135,21 +135,12 @@ impl<I: Intake> Host<Server> for SessionHost<I> {
     }
 
     async fn event(&self) {
-        self.aside.called().await;
+        self.called().await;
     }
 
-    async fn write(
-        &mut self,
-        line: &Line,
-        stream: &mut impl Connection,
-        octets: &[u8],
-    ) -> io::Result<bool> {
-        tokio::select! {
-            biased;
-            written = line.write(stream, octets) => written,
-            // The client does not read its replies while other clients need the disk.
-            () = self.aside.called() => Ok(false),
-        }
+    /// The client may not read its replies while other clients need the disk.
+    async fn called(&self) {
+        self.aside.called().await;
     }
 
     async fn answer(
@@ -183,17 +174,16 @@ impl<I: Intake> SessionHost<I> {
             tracing::warn!(%error, "received message refused: its file cannot be read");
             return Err(Refusal::StorageFull);
         }
-        let mail = message.reverse_path.reverse_path.clone();
+        let sender = message.reverse_path.reverse_path.clone();
         let answer = self.intake.message(server, *message).await;
-        if let Err(refusal) = &answer {
-            refusals::log(self.service.name(), server, mail.as_str(), None, refusal);
-        }
+        let (service, refusal) = (self.service.name(), answer.as_ref().err());
+        refusals::log(service, server, sender.as_str(), refusal);
         answer
     }
 
     /// Answers a question about who may do what.
     async fn policy(&self, server: &Server, question: Question) -> Answer {
-        let (intake, service) = (&self.intake, self.service);
+        let (intake, service) = (&self.intake, self.service.name());
         match question {
             Question::Password(attempt) => Answer::Password(intake.password(server, attempt).await),
             Question::ScramUser { username } => {
@@ -201,20 +191,14 @@ impl<I: Intake> SessionHost<I> {
             }
             Question::Mail(mail) => {
                 let answer = intake.mail(server, &mail).await;
-                if let Err(refusal) = &answer {
-                    let sender = mail.reverse_path.as_str();
-                    refusals::log(service.name(), server, sender, None, refusal);
-                }
+                let sender = mail.reverse_path.as_str();
+                refusals::log(service, server, sender, answer.as_ref().err());
                 Answer::Policy(answer)
             }
             Question::Recipient(rcpt) => {
                 let answer = intake.recipient(server, &rcpt).await;
-                if let Err(refusal) = &answer {
-                    let sender = server.mail_from().map(|mail| mail.reverse_path.as_str());
-                    let recipient = Some(rcpt.forward_path.as_str());
-                    let sender = sender.unwrap_or_default();
-                    refusals::log(service.name(), server, sender, recipient, refusal);
-                }
+                let recipient = rcpt.forward_path.as_str();
+                refusals::log_recipient(service, server, recipient, answer.as_ref().err());
                 Answer::Policy(answer)
             }
             Question::Client(peer) => Answer::Client(Ok(intake.rights(&peer))),

@@ -47,21 +47,12 @@ impl Host<Server> for SessionHost {
     }
 
     async fn event(&self) {
-        self.aside.called().await;
+        self.called().await;
     }
 
-    async fn write(
-        &mut self,
-        line: &Line,
-        stream: &mut impl Connection,
-        octets: &[u8],
-    ) -> io::Result<bool> {
-        tokio::select! {
-            biased;
-            written = line.write(stream, octets) => written,
-            // The client does not read its replies while other clients need the disk.
-            () = self.aside.called() => Ok(false),
-        }
+    /// The client may not read its replies while other clients need the disk.
+    async fn called(&self) {
+        self.aside.called().await;
     }
 
     async fn answer(
@@ -75,7 +66,7 @@ impl Host<Server> for SessionHost {
             Question::Mail(mail) => {
                 let sender = mail.reverse_path.as_str();
                 let answer = self.mail(server, sender).await;
-                self.log(server, sender, None, answer.as_ref().err());
+                refusals::log(SERVICE, server, sender, answer.as_ref().err());
                 Answer::Policy(answer)
             }
             Question::Recipient(rcpt) => {
@@ -84,15 +75,13 @@ impl Host<Server> for SessionHost {
                 if answer.as_ref().is_err_and(Refusal::is_permanent) {
                     self.refused = self.refused.saturating_add(1);
                 }
-                let sender = server.mail_from().map(|mail| mail.reverse_path.as_str());
-                let sender = sender.unwrap_or_default();
-                self.log(server, sender, Some(address), answer.as_ref().err());
+                refusals::log_recipient(SERVICE, server, address, answer.as_ref().err());
                 Answer::Policy(answer)
             }
             Question::Message(message) => {
                 let sender = message.reverse_path.reverse_path.as_str().to_owned();
                 let answer = self.store(line, server, *message).await;
-                self.log(server, &sender, None, answer.as_ref().err());
+                refusals::log(SERVICE, server, &sender, answer.as_ref().err());
                 Answer::Stored(answer)
             }
             // The front offers neither authentication nor XCLIENT.
@@ -140,17 +129,5 @@ impl SessionHost {
             number: self.aside.finish(),
         };
         self.gateway.store(message, beside).await
-    }
-
-    fn log(
-        &self,
-        server: &Server,
-        sender: &str,
-        recipient: Option<&str>,
-        refusal: Option<&Refusal>,
-    ) {
-        if let Some(refusal) = refusal {
-            refusals::log(SERVICE, server, sender, recipient, refusal);
-        }
     }
 }
