@@ -244,7 +244,7 @@ impl Figures {
             Carrier::Thread => TlsCarrier::Thread,
             Carrier::Kernel { .. } => TlsCarrier::Kernel,
         };
-        self.of.tls_connections.get_or_create(&label).inc();
+        self.of.tls.connections.get_or_create(&label).inc();
     }
 
     /// A worker is lost.
@@ -291,7 +291,7 @@ impl Figures {
             (FrontHandshake::Resumed, counts.resumed),
             (FrontHandshake::Failed, counts.failed),
         ] {
-            show(&self.of.handshakes.get_or_create(&result), count);
+            show(&self.of.tls.handshakes.get_or_create(&result), count);
         }
     }
 

@@ -193,8 +193,8 @@ pub struct FrontMetrics {
     pub connections_turned_away: Family<FrontReason, Counter>,
     /// Decisions against admitted clients.
     pub decisions: Family<FrontReason, Counter>,
-    /// Connections whose handshake is done.
-    pub tls_connections: Family<TlsCarrier, Counter>,
+    /// Encrypted connections.
+    pub tls: FrontTls,
     /// Recipients accepted by the front.
     pub recipients_accepted: Counter,
     /// Sessions given to workers.
@@ -217,12 +217,34 @@ pub struct FrontMetrics {
     pub workers_lost: Family<WorkerLoss, Counter>,
     /// Layers of the sandbox of the worker with the fewest.
     pub worker_layers: Gauge,
-    /// Handshakes of TLS behind STARTTLS.
-    pub handshakes: Family<FrontHandshake, Counter>,
     /// Questions to the broker.
     pub questions: Family<BrokerAnswered, Counter>,
     /// Time of a question.
     pub question_seconds: Histogram,
+}
+
+/// STARTTLS at the front.
+#[derive(Debug, Clone)]
+pub struct FrontTls {
+    /// Handshakes by their ends.
+    pub handshakes: Family<FrontHandshake, Counter>,
+    /// Connections whose handshake is done, by who encrypts them.
+    pub connections: Family<TlsCarrier, Counter>,
+}
+
+impl FrontTls {
+    fn declare(to: &mut Declarations) -> Self {
+        Self {
+            handshakes: to.counters(
+                "front_tls_handshakes",
+                "Handshakes of TLS behind STARTTLS; a resumed one needs no signature of the signer",
+            ),
+            connections: to.counters(
+                "front_tls_connections",
+                "Connections encrypted by STARTTLS, by who encrypts behind the handshake",
+            ),
+        }
+    }
 }
 
 impl FrontMetrics {
@@ -249,10 +271,7 @@ impl FrontMetrics {
                 "front_decisions",
                 "Commands refused or put off, and connections closed, of clients that were let in",
             ),
-            tls_connections: to.counters(
-                "front_tls_connections",
-                "Connections encrypted by STARTTLS, by who encrypts behind the handshake",
-            ),
+            tls: FrontTls::declare(to),
             recipients_accepted: to.counter(
                 "front_recipients_accepted",
                 "Recipients accepted by the front, the first of each session",
@@ -287,10 +306,6 @@ impl FrontMetrics {
             worker_layers: to.gauge(
                 "front_worker_layers",
                 "Layers of the sandbox of the worker that has fewest; 7 with another user, 6 without, 0 without workers",
-            ),
-            handshakes: to.counters(
-                "front_tls_handshakes",
-                "Handshakes of TLS behind STARTTLS; a resumed one needs no signature of the signer",
             ),
             questions: to.counters(
                 "front_questions",

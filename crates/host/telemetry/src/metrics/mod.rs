@@ -42,7 +42,7 @@ pub use delivery::{ConnectionResult, DeliveryMetrics, DeliveryResult, DsnAction}
 pub use endpoint::{CONNECTIONS_MAX, Health, serve};
 pub use front::{
     BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontHandshake, FrontLoop, FrontMetrics,
-    FrontReason, FrontTable, TlsCarrier, WorkerLoss, WorkerSessionEnd,
+    FrontReason, FrontTable, FrontTls, TlsCarrier, WorkerLoss, WorkerSessionEnd,
 };
 pub use prometheus_client::metrics::counter::Counter;
 pub use prometheus_client::metrics::family::Family;

@@ -1,15 +1,19 @@
 //! Messages for the gateway and its answers.
 
 use vere_handoff::message::{Answer, Frame, Prefix};
-use vere_handoff::question::Spf;
+use vere_handoff::question::{Spf, SpfResults};
 use vere_smtp::refusal::Refusal;
 
 use super::{Intake, message, run};
 use crate::gateway::Beside;
 
+const RESULTS: SpfResults = SpfResults {
+    sender: Spf::SoftFail,
+    helo: Some(Spf::Neutral),
+};
 const BESIDE: Beside = Beside {
     may_relay: true,
-    spf: Some(Spf::SoftFail),
+    spf: Some(RESULTS),
     number: None,
 };
 
@@ -44,7 +48,7 @@ fn answers_reach_the_messages_that_they_are_about() {
                 assert_eq!(body, format!("{text}\r\n").as_bytes());
                 assert_eq!(
                     (prefix.may_relay, prefix.spf, prefix.ahead),
-                    (true, Some(Spf::SoftFail), 0)
+                    (true, Some(RESULTS), 0)
                 );
                 numbers.push(prefix.number);
             }
