@@ -3,71 +3,49 @@
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::mem::size_of;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use hickory_resolver::proto::rr::{Name, RecordType};
 use lru::LruCache;
 
-use super::{Lookup, Proof, Record};
-use crate::tls::Tlsa;
-
 /// Octets of an entry beside its records: question, places in table and list, allocations.
 const ENTRY_OCTETS: usize = 512;
-/// Octets of a record beside its text: the value and an allocation.
-const RECORD_OCTETS: usize = size_of::<Data>() + 16;
 /// Part of the bound that a single answer may have.
 const ANSWER_PARTS: usize = 16;
 
-/// The data of a record that anybody asks for.
-#[derive(Debug)]
-pub(super) enum Data {
-    Plain(Record),
-    Tlsa(Tlsa),
+/// What is kept, with its octets in memory.
+pub(super) trait Kept {
+    /// Octets beside the value itself and its question.
+    fn octets(&self) -> usize;
 }
-
-impl Data {
-    fn octets(&self) -> usize {
-        RECORD_OCTETS
-            + match self {
-                Self::Plain(Record::A(_) | Record::Aaaa(_)) => 0,
-                Self::Plain(Record::Mx(_, name) | Record::Ptr(name)) => name.capacity(),
-                Self::Plain(Record::Txt(text)) => text.capacity(),
-                Self::Tlsa(tlsa) => tlsa.data.capacity(),
-            }
-    }
-}
-
-/// An answer, with its proof.
-pub(super) type Answer = Arc<(Lookup<Data>, Proof)>;
 
 /// Name and type.
 pub(super) type Question = (Name, RecordType);
 
 /// Answers by their questions. The answer that was asked for least recently makes room.
-pub(super) struct Cache(Mutex<Entries>);
+pub(super) struct Cache<V>(Mutex<Entries<V>>);
 
-struct Entries {
+struct Entries<V> {
     /// Strangers choose the names, so that the hash has a secret key.
-    answers: LruCache<Question, Entry, RandomState>,
+    answers: LruCache<Question, Entry<V>, RandomState>,
     octets: usize,
     octets_max: usize,
 }
 
-struct Entry {
-    answer: Answer,
+struct Entry<V> {
+    answer: Arc<V>,
     until: Instant,
     octets: usize,
 }
 
-impl fmt::Debug for Cache {
+impl<V> fmt::Debug for Cache<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache").finish_non_exhaustive()
     }
 }
 
-impl Cache {
+impl<V: Kept> Cache<V> {
     pub(super) fn new(octets_max: usize) -> Self {
         Self(Mutex::new(Entries {
             answers: LruCache::unbounded_with_hasher(RandomState::new()),
@@ -77,7 +55,7 @@ impl Cache {
     }
 
     /// Returns the answer to a question, if it lives.
-    pub(super) fn find(&self, question: &Question, now: Instant) -> Option<Answer> {
+    pub(super) fn find(&self, question: &Question, now: Instant) -> Option<Arc<V>> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = entries.answers.get(question)?;
         if now < entry.until {
@@ -91,10 +69,10 @@ impl Cache {
     pub(super) fn keep(
         &self,
         question: Question,
-        answer: &Answer,
+        answer: &Arc<V>,
         (now, until): (Instant, Instant),
     ) {
-        let octets = octets(&question, answer);
+        let octets = ENTRY_OCTETS + question.0.len() + answer.octets();
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.remove(&question);
         if until <= now || octets > entries.octets_max / ANSWER_PARTS {
@@ -116,26 +94,12 @@ impl Cache {
     }
 }
 
-impl Entries {
+impl<V> Entries<V> {
     fn remove(&mut self, question: &Question) {
         if let Some(entry) = self.answers.pop(question) {
             self.octets -= entry.octets;
         }
     }
-}
-
-/// The octets of an entry.
-fn octets((name, _): &Question, answer: &Answer) -> usize {
-    let (lookup, proof) = &**answer;
-    let records: usize = match lookup {
-        Lookup::Found(records) => {
-            let spare = records.capacity() - records.len();
-            spare * size_of::<Data>() + records.iter().map(Data::octets).sum::<usize>()
-        }
-        Lookup::None | Lookup::NoSuchName | Lookup::Failed(_) => 0,
-    };
-    let alias = proof.alias.as_ref().map(|alias| alias.target.capacity());
-    ENTRY_OCTETS + name.len() + alias.unwrap_or_default() + records
 }
 
 #[cfg(test)]
@@ -151,12 +115,17 @@ mod tests {
         (name, RecordType::TXT)
     }
 
-    fn text(octets: usize) -> Answer {
-        let found = vec![Data::Plain(Record::Txt(vec![b'x'; octets]))];
-        Arc::new((Lookup::Found(found), Proof::default()))
+    impl Kept for Vec<u8> {
+        fn octets(&self) -> usize {
+            self.capacity()
+        }
     }
 
-    fn usage(cache: &Cache) -> (usize, usize, usize) {
+    fn text(octets: usize) -> Arc<Vec<u8>> {
+        Arc::new(vec![b'x'; octets])
+    }
+
+    fn usage(cache: &Cache<Vec<u8>>) -> (usize, usize, usize) {
         let entries = cache.0.lock().unwrap();
         let sum = entries.answers.iter().map(|(_, entry)| entry.octets);
         (entries.octets, sum.sum(), entries.answers.len())
@@ -185,7 +154,7 @@ mod tests {
     fn a_flood_of_small_answers_stays_below_the_bound() {
         let cache = Cache::new(MAX);
         let now = Instant::now();
-        let nothing = Arc::new((Lookup::NoSuchName, Proof::default()));
+        let nothing = text(0);
         for number in 0..10_000 {
             let until = now + Duration::from_secs(60);
             cache.keep(question(number), &nothing, (now, until));

@@ -15,7 +15,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::time::timeout;
 
-use super::cache::{Answer, Cache, Data, Question};
+use super::cache::{Cache, Kept, Question};
 use super::{Alias, Lookup, LookupFailure, Proof, Record as Plain, RecordKind, ResolverOptions};
 use crate::tls::{Roots, Tlsa};
 
@@ -24,10 +24,47 @@ const POSITIVE_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// A nonexistent name is looked up again soon: the zone may be under repair.
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(10 * 60);
 
+/// Octets of a record beside its text: the value and an allocation.
+const RECORD_OCTETS: usize = size_of::<Data>() + 16;
+
+/// The data of a record that anybody asks for.
+#[derive(Debug)]
+enum Data {
+    Plain(Plain),
+    Tlsa(Tlsa),
+}
+
+impl Data {
+    fn octets(&self) -> usize {
+        RECORD_OCTETS
+            + match self {
+                Self::Plain(Plain::A(_) | Plain::Aaaa(_)) => 0,
+                Self::Plain(Plain::Mx(_, name) | Plain::Ptr(name)) => name.capacity(),
+                Self::Plain(Plain::Txt(text)) => text.capacity(),
+                Self::Tlsa(tlsa) => tlsa.data.capacity(),
+            }
+    }
+}
+
+/// An answer, with its proof.
+type Answer = (Lookup<Data>, Proof);
+
+impl Kept for Answer {
+    fn octets(&self) -> usize {
+        let (lookup, proof) = self;
+        let records = match lookup {
+            Lookup::Found(records) => records.iter().map(Data::octets).sum(),
+            Lookup::None | Lookup::NoSuchName | Lookup::Failed(_) => 0,
+        };
+        let alias = proof.alias.as_ref().map(|alias| alias.target.capacity());
+        alias.unwrap_or_default() + records
+    }
+}
+
 pub(super) struct Dns {
     resolver: TokioResolver,
     timeout: Duration,
-    cache: Cache,
+    cache: Cache<Answer>,
 }
 
 impl std::fmt::Debug for Dns {
@@ -148,7 +185,7 @@ impl Dns {
     }
 
     /// Asks the name servers, and keeps the answer for its time to live.
-    async fn ask(&self, question: Question) -> Answer {
+    async fn ask(&self, question: Question) -> Arc<Answer> {
         let (name, record) = &question;
         let asked = timeout(self.timeout, self.resolver.lookup(name.clone(), *record)).await;
         let now = Instant::now();
@@ -275,7 +312,7 @@ fn host_name(name: &Name) -> String {
     text
 }
 
-const fn failure(why: LookupFailure) -> (Lookup<Data>, Proof) {
+const fn failure(why: LookupFailure) -> Answer {
     (
         Lookup::Failed(why),
         Proof {
@@ -294,7 +331,7 @@ fn negative_life(error: &NetError) -> Duration {
     Duration::from_secs(seconds.into()).min(NEGATIVE_TTL_MAX)
 }
 
-fn failed(error: &NetError) -> (Lookup<Data>, Proof) {
+fn failed(error: &NetError) -> Answer {
     let lookup = match error {
         NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
             ResponseCode::NoError => Lookup::None,
@@ -322,7 +359,17 @@ fn failed(error: &NetError) -> (Lookup<Data>, Proof) {
 
 #[cfg(test)]
 mod tests {
-    use super::query_name;
+    use super::*;
+
+    #[test]
+    fn a_kept_answer_counts_all_its_octets() {
+        let of = |records| (Lookup::Found(records), Proof::default()).octets();
+        let one = of(vec![Data::Plain(Plain::Txt(vec![b'x'; 60_000]))]);
+        assert!((60_000..60_200).contains(&one), "{one}");
+        let address = |_| Data::Plain(Plain::A([192, 0, 2, 1].into()));
+        let many = of((0..4_000).map(address).collect());
+        assert!(many >= 4_000 * size_of::<Data>(), "{many}");
+    }
 
     /// Macros of SPF (RFC 7208 section 7) put local parts and address literals into names.
     #[test]
