@@ -13,9 +13,6 @@ use std::io;
 use vere_smtp::server::{Message, Server};
 
 use vere_process::memory::Receiver;
-use vere_process::places::Client;
-
-use super::process::Process;
 
 pub(super) use closer::Closer;
 pub(super) use filed::Filed;
@@ -51,11 +48,9 @@ impl Receiver for InFile<'_> {
 }
 
 impl Aside {
-    /// Files go to the data folder, and share the room for those of all connections.
-    pub(super) fn new(process: &Process, client: Client) -> Self {
-        Self {
-            filed: Filed::new(process, client),
-        }
+    /// Writes what is long to this file.
+    pub(super) const fn new(filed: Filed) -> Self {
+        Self { filed }
     }
 
     /// Writes what has come of a long message, and lets go of one that is not wanted any more. Whether the session was told

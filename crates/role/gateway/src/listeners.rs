@@ -194,7 +194,7 @@ impl<I: Intakes> Reception<I> {
                 intake: self.intakes.intake(service),
                 service,
                 metrics: Rc::clone(&self.process.metrics),
-                aside: Aside::new(&self.process, client),
+                aside: Aside::new(self.process.file(client)),
             },
             line: Line::new(held, self.stop.clone(), config.limits.command_timeout),
             config,

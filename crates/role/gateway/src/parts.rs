@@ -125,7 +125,7 @@ impl Parts {
         let octets = u64::try_from(part.octets).unwrap_or(u64::MAX);
         let begun = self.begun.entry(part.number).or_insert_with(|| {
             let (jobs, waiting) = unbounded_channel();
-            let filed = Filed::new(&self.group.host.process, Client::at(part.client));
+            let filed = self.group.host.process.file(Client::at(part.client));
             let answers = self.answers.clone();
             spawn_local(keep(part.number, filed, waiting, answers));
             Begun { jobs, octets: 0 }

@@ -11,7 +11,7 @@ use vere_settings::Settings;
 use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
 use vere_units::TraceId;
 
-use super::aside::Closer;
+use super::aside::{Closer, Filed};
 use super::couriers::Couriers;
 use super::error::GatewayError;
 use super::event_lines::EventTarget;
@@ -22,6 +22,7 @@ use super::signer::Signer;
 use vere_outbound::{Outbound, OutboundError};
 use vere_process::clock;
 use vere_process::memory::{BodyMemory, DISK, MEMORY};
+use vere_process::places::Client;
 use vere_process::secret;
 use vere_routing::Router;
 
@@ -48,7 +49,7 @@ pub(super) struct Process {
     /// Disk space of long messages that are being received.
     pub(super) disk: Rc<BodyMemory>,
     /// Closes the files of these messages.
-    pub(super) closer: Closer,
+    closer: Closer,
     /// Limits that stand against the acceptance of mail.
     pub(super) pressure: Pressure,
 }
@@ -106,6 +107,12 @@ impl Process {
         self.outbound.set_settings(&settings)?;
         self.settings.replace(settings);
         Ok(())
+    }
+
+    /// A file for a long message of a client, in the data folder.
+    pub(super) fn file(&self, client: Client) -> Filed {
+        let held = self.disk.share(Some(client));
+        Filed::new(self.settings(), held, self.closer.clone())
     }
 
     /// Records an event of a message.

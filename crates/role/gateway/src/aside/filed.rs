@@ -7,12 +7,10 @@ use std::sync::Arc;
 
 use vere_disk::Room;
 use vere_process::memory::Share;
-use vere_process::places::Client;
 use vere_settings::Settings;
 use vere_smtp::server::Message;
 
 use super::closer::Closer;
-use crate::process::Process;
 
 /// Divisor of the disk: the quotient is the reserve that these files leave free.
 const KEPT_DIVISOR: u64 = 8;
@@ -38,13 +36,13 @@ impl Drop for Filed {
 }
 
 impl Filed {
-    /// The file goes to the data folder, and shares the room for all such files.
-    pub(crate) fn new(process: &Process, client: Client) -> Self {
+    /// The file goes to the data folder; `held` is its share of the room for all such files, and `closer` closes the file.
+    pub(crate) const fn new(settings: Arc<Settings>, held: Share, closer: Closer) -> Self {
         Self {
-            settings: process.settings(),
-            held: process.disk.share(Some(client)),
+            settings,
+            held,
             file: None,
-            closer: process.closer.clone(),
+            closer,
         }
     }
 
