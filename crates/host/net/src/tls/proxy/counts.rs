@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Handshakes {
     /// Done with a certificate and a signature.
     pub full: u64,
-    /// Done by a ticket of an earlier connection (RFC 8446 section 2.2, RFC 5077).
+    /// Done by a ticket of an earlier connection (RFC 8446 section 2.2).
     pub resumed: u64,
     /// Ended before they were done: by an error, the client, its owner or the time limit.
     pub failed: u64,
