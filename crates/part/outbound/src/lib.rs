@@ -14,6 +14,7 @@ pub mod hosts;
 mod metrics;
 mod open;
 mod own;
+mod patience;
 mod search;
 mod security;
 mod sending;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpStream;
 use vere_net::connect::{ConnectOptions, connect};
@@ -15,7 +16,7 @@ use vere_smtp::client::{Client, ClientConfig, ClientStep, CloseReason, Transacti
 use vere_telemetry::metrics::{ConnectionResult, HandshakeResult, TlsPolicy};
 
 use super::hosts::{Host, Hosts};
-use super::search::Patience;
+use super::patience::Patience;
 use super::security::Security;
 use super::{Outbound, OutboundConfig};
 use vere_process::clock;
@@ -96,6 +97,11 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    fn silent(after: Duration) -> Self {
+        let seconds = after.as_secs_f64();
+        Self::Unreachable(format!("server not ready within {seconds:.1} s"))
+    }
+
     fn closed(reason: &CloseReason) -> Self {
         let reply = crate::reply_line(&reason.reply());
         match reason {
@@ -163,7 +169,8 @@ impl Outbound {
             let (stream, address) = self.connect(hosts, &mut left).await?;
             let is_last = is_last_host && (left.is_empty() || made >= CONNECTIONS_MAX);
             let begun = self.begin(hosts, host, &security, stream, address);
-            let error = match patience.wait(is_last, begun).await {
+            let begun = patience.wait(is_last, begun).await;
+            let error = match begun.unwrap_or_else(|after| Err(OpenError::silent(after))) {
                 Ok(mut opened) => {
                     self.failures.borrow_mut().worked(address);
                     if hosts.wish == TlsWish::Required && !opened.client.extensions().require_tls {

@@ -2,43 +2,17 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use vere_delivery::Unroutable;
 
 use super::hosts::Hosts;
 use super::open::{OpenError, Opened};
+use super::patience::Patience;
 use super::{Outbound, statuses};
 
 /// No further host is tried so long after the first: a list of hosts that all answer slowly must not hold
 /// a worker for hours.
 const SEARCH_MAX: Duration = Duration::from_secs(10 * 60);
-/// Part of the time left that an address may take while others are left.
-const PARTS: u32 = 2;
-
-/// The time limit of a search for a host that takes messages; without a limit the limits of SMTP are enough (RFC 5321 section
-/// 4.5.3.2).
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Patience(pub(super) Option<Instant>);
-
-impl Patience {
-    /// Waits for an address: for the half of the time left, or for all of it where no other address is left.
-    ///
-    /// # Errors
-    /// Those of the address, or that the address was silent.
-    pub(super) async fn wait<T>(
-        self,
-        is_last: bool,
-        begun: impl Future<Output = Result<T, OpenError>>,
-    ) -> Result<T, OpenError> {
-        let Some(by) = self.0.filter(|_| !is_last) else {
-            return begun.await;
-        };
-        let now = Instant::now();
-        let patience = by.saturating_duration_since(now) / PARTS;
-        let waited = timeout_at(now + patience, begun).await;
-        waited.unwrap_or_else(|_| Err(silent(patience)))
-    }
-}
 
 impl Outbound {
     /// A connection to the first host that takes one.
@@ -91,9 +65,4 @@ impl Outbound {
             false => Unroutable::Temporary(complaint),
         })
     }
-}
-
-fn silent(patience: Duration) -> OpenError {
-    let seconds = patience.as_secs_f64();
-    OpenError::Unreachable(format!("server not ready within {seconds:.1} s"))
 }
