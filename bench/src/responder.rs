@@ -83,7 +83,7 @@ struct Session {
     number: Option<u32>,
 }
 
-/// What a conversation comes to.
+/// The outcome of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// The client has to speak.
@@ -96,7 +96,7 @@ enum Outcome {
 /// Where connections come from.
 #[derive(Debug)]
 enum Source {
-    /// Clients, whose connections with a known recipient go to the takers where there are some.
+    /// Clients; connections with a known recipient go to the takers, if takers there are.
     Clients(TcpListener, Option<Giver>),
     /// Another process.
     Giver(Taking),

@@ -12,7 +12,7 @@ use crate::error::BenchError;
 use crate::output::note;
 use crate::sink::RunningSink;
 
-/// The figures with bars: the messages of `gateway`, each for one recipient over a connection of its own.
+/// The figures with bars: the messages of `gateway`, each for a single recipient over a separate connection.
 pub(super) const CPU: &str = "accepted: CPU";
 pub(super) const RATE: &str = "accepted: delivered";
 

@@ -51,7 +51,7 @@ const END: Cow<'_, [u8]> = Cow::Borrowed(b"");
 /// The last octets of a text.
 pub(super) const TEXT_END: &[u8] = b"\r\n.\r\n";
 
-/// The steps of a session, whose messages have the ids from `id` on.
+/// The steps of a session with messages that have the ids from `id` on.
 pub(super) fn talk(kind: Kind, id: MessageId, messages: &Messages) -> Vec<Step> {
     let vain = |address: &str, code| {
         let quit = (code, Cow::Borrowed(QUIT));

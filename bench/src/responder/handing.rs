@@ -1,9 +1,9 @@
-//! Connections handed from the responder to processes of its own: the least work of any hand-over.
+//! Connections handed from the responder to further processes: the least work of any hand-over.
 //!
-//! A connection goes to one of the takers behind its first known recipient, up to 16 together in a packet; the taker
-//! answers the recipient and serves the rest. As in Veredarius, the giver keeps a duplicate of each descriptor until it
-//! hears of the end, and a taker tells that it has begun before its first reply: without both, connections of a dead
-//! taker would be lost. Nothing of the session goes along but a number.
+//! A connection goes to a taker behind the first known recipient, up to 16 together in a packet; the taker answers the
+//! recipient and serves the rest. As in Veredarius, the giver keeps a duplicate of each descriptor until a taker tells
+//! the end, and a taker tells the beginning before the first reply: without both, connections of a dead taker would be
+//! lost. A number is all of the session that goes along.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -45,12 +45,12 @@ pub(super) struct Giver {
 #[derive(Debug)]
 struct Taker {
     socket: OwnedFd,
-    /// Ends with its socket.
+    /// The process ends with the socket.
     _process: Child,
 }
 
 impl Giver {
-    /// Starts takers, whose sockets have the tokens from `first` on.
+    /// Starts takers; the sockets have the tokens from `first` on.
     pub(super) fn start(takers: usize, registry: &Registry, first: usize) -> io::Result<Self> {
         let program = std::env::current_exe()?;
         let flags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
@@ -107,7 +107,7 @@ impl Giver {
         Ok(())
     }
 
-    /// Hears what a taker says, and closes the duplicates of ended connections.
+    /// Reads the packets of a taker, and closes the duplicates of ended connections.
     pub(super) fn hear(&mut self, taker: usize) -> io::Result<()> {
         let mut packet = [0; 1 + TOGETHER * NUMBER];
         while let Some((length, _)) = receive(&self.takers[taker].socket, &mut packet)? {
@@ -123,7 +123,7 @@ impl Giver {
     }
 }
 
-/// Takes connections from the giver behind its standard input.
+/// Takes connections from the giver behind the standard input.
 #[derive(Debug)]
 pub(super) struct Taking {
     giver: OwnedFd,
@@ -141,7 +141,7 @@ impl Taking {
         })
     }
 
-    /// Connections with their numbers, of which the giver hears before they are returned; none when no more wait.
+    /// Connections with numbers; the giver hears of the beginning first. `None` when no more connections wait.
     pub(super) fn take(&mut self) -> io::Result<Option<Vec<(u32, TcpStream)>>> {
         let mut packet = [0; 1 + TOGETHER * NUMBER];
         let Some((length, connections)) = receive(&self.giver, &mut packet)? else {
@@ -159,7 +159,7 @@ impl Taking {
         self.ended.push(number);
     }
 
-    /// Tells what has ended in a turn.
+    /// Tells the ends of a turn.
     pub(super) fn tell(&mut self) -> io::Result<()> {
         for numbers in self.ended.chunks(TOGETHER) {
             send(&self.giver, &octets(ENDED, numbers), &[])?;
@@ -174,7 +174,7 @@ fn octets(kind: u8, numbers: &[u32]) -> Vec<u8> {
     std::iter::once(kind).chain(numbers).collect()
 }
 
-/// The kind of a packet and its numbers.
+/// The kind and the numbers of a packet.
 fn told(packet: &[u8]) -> (u8, impl Iterator<Item = u32> + '_) {
     let (kind, numbers) = packet.split_first().unwrap_or((&BEGUN, &[]));
     let (numbers, _) = numbers.as_chunks::<NUMBER>();

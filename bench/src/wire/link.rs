@@ -167,14 +167,14 @@ impl Link {
         Ok(true)
     }
 
-    /// Removes the socket from `registry`, and returns it.
+    /// Removes the socket from `registry`, and returns the socket.
     pub(crate) fn part(mut self, registry: &Registry) -> TcpStream {
         // The socket leaves in any case; nobody needs the error.
         let _ = registry.deregister(&mut self.stream);
         self.stream
     }
 
-    /// Removes the socket from `registry`, and ends the connection although others have the socket.
+    /// Removes the socket from `registry`, and ends the connection although further processes have the socket.
     pub(crate) fn end(self, registry: &Registry) {
         let stream = self.part(registry);
         // The client may be gone.

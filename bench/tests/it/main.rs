@@ -131,7 +131,7 @@ fn a_responder_hands_connections_to_its_takers_which_end_with_it() {
     drop(responder);
     for taker in takers {
         let taker = format!("/proc/{taker}/cmdline");
-        // A process without a parent is a zombie, whose line is empty, or gone.
+        // A process without a parent is gone, or a zombie with an empty line.
         while std::fs::read(&taker).is_ok_and(|line| !line.is_empty()) {
             std::thread::yield_now();
         }

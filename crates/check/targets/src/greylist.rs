@@ -51,7 +51,7 @@ pub(super) fn read(octets: &[u8]) {
     let _ = restored(&file);
 }
 
-/// Checks a file, and returns the number of its entries if there is a snapshot.
+/// Checks a file, and returns the number of entries of a snapshot.
 fn restored(file: &[u8]) -> Option<usize> {
     let snapshot = GreylistSnapshot::read(file, SECRET).ok()?;
     let count = (file.len() - HEAD_OCTETS - SUM_OCTETS) / ENTRY_OCTETS;
@@ -129,7 +129,7 @@ fn decided(screen: &mut Screen, now: Timestamp) -> Option<Decision> {
     decision.ok()?
 }
 
-/// The file of these entries, without a rest that is no entry.
+/// The file of the entries, without a rest that is no entry.
 fn sealed(octets: &[u8]) -> Vec<u8> {
     let entries = &octets[..octets.len() - octets.len() % ENTRY_OCTETS];
     let mut file = Screen::new(terms(), SECRET).export_greylist();

@@ -10,7 +10,7 @@ use crate::{Dns, Family, Session, SpfResult, Unavailable};
 
 /// Most terms of a check that ask the DNS (RFC 7208 section 4.6.4).
 const TERMS_MAX: u8 = 10;
-/// Most terms of a check with a question whose name does not exist or has no such records. RFC 7208 section 4.6.4 counts "terms", not
+/// Most terms of a check with a question for an absent name or absent records. RFC 7208 section 4.6.4 counts "terms", not
 /// questions: an `mx` is one, however many of its hosts have no address of the client's family. Otherwise three exchangers without IPv6
 /// would make the policy of their domain wrong for clients of IPv6.
 const VOID_TERMS_MAX: u8 = 2;

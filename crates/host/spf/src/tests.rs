@@ -356,7 +356,7 @@ fn a_third_term_with_a_void_lookup_is_too_much() {
     }
 }
 
-/// A domain whose exchangers have IPv4 alone has a policy for clients of IPv6 too.
+/// A domain with exchangers of IPv4 alone has a policy for clients of IPv6 too.
 #[test]
 fn exchangers_without_ipv6_leave_the_policy_right() {
     let mut lines = vec![("example.org", policy("v=spf1 mx ip6:2001:db8::/32 -all"))];

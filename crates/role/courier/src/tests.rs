@@ -98,7 +98,7 @@ fn envelope(recipients: &[&str]) -> Vec<u8> {
     octets
 }
 
-/// What a courier connects with. No name exists.
+/// The surroundings of a courier. No name exists.
 fn outbound() -> (Rc<Outbound>, OutboundMetrics) {
     let text = "version = 1\nhostname = \"mx.example.org\"\n";
     let settings = Settings::parse(text, "vere.toml").unwrap();
@@ -120,7 +120,7 @@ fn local(test: impl Future<Output = ()>) {
     done.expect("the end of the test");
 }
 
-/// Runs a test as the gateway of a courier, which serves until the end of the test.
+/// Runs a test as the gateway of a courier that serves until the end of the test.
 fn run(test: impl AsyncFnOnce(&mut Gateway)) {
     local(async {
         let (near, stream) = UnixStream::pair().unwrap();
@@ -150,7 +150,7 @@ fn error_of(requests: &[Request<'_>]) -> String {
     text
 }
 
-/// A next hop, as a destination, and what it hears.
+/// A next hop, as a destination, and the transactions of that next hop.
 async fn hop() -> (String, UnboundedReceiver<String>) {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let destination = format!("relay:{}", port.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! The connections of a worker, whose other ends the tests have.
+//! The connections of a worker; the far ends belong to the tests.
 
 mod front;
 mod gateway;
@@ -23,11 +23,11 @@ use super::gateway::Gateway;
 /// For what has to happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
-/// What a client says until its first recipient.
+/// The commands of a client until the first recipient.
 const OPENING: &[u8] =
     b"EHLO mx.example.net\r\nMAIL FROM:<ann@example.net>\r\nRCPT TO:<bob@example.org>\r\n";
 
-/// Runs a test beside the tasks that it starts.
+/// Runs a test beside the tasks of the test.
 fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -44,7 +44,7 @@ fn run(test: impl Future<Output = ()>) {
 struct Intake(UnixStream);
 
 impl Intake {
-    /// The worker's end, and this one.
+    /// The worker's end and the test's.
     fn pair() -> (Rc<Gateway>, Self) {
         let (here, there) = UnixStream::pair().unwrap();
         let gateway = Gateway::new(quiet::split(here).unwrap());
@@ -78,7 +78,7 @@ impl Intake {
         self.0.write_all(&frame).await.unwrap();
     }
 
-    /// Says no more, and returns what the worker still says.
+    /// Says no more, and returns the last octets of the worker.
     async fn rest(mut self) -> Vec<u8> {
         self.0.shutdown().await.unwrap();
         let mut rest = Vec::new();
@@ -97,7 +97,7 @@ fn session(octets: &[u8]) -> Server {
     server
 }
 
-/// Gives a session octets of its client and answers its questions, until its replies are sent or a message is whole.
+/// Gives a session the octets of a client and the answers to questions, until the replies are sent or a message is whole.
 fn say(server: &mut Server, mut octets: &[u8]) -> (String, Option<Message>) {
     let mut replies = Vec::new();
     let message = loop {

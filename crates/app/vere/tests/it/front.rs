@@ -194,7 +194,7 @@ fn workers_that_are_killed_lose_nothing() {
     killed_under_load(&system, |subject| try_send(system.smtp, subject));
 }
 
-/// Workers are killed all the time, while clients send: none waits for ever, what was acknowledged is there.
+/// Workers are killed all the time, while clients send: no client waits for ever, and acknowledged mail is there.
 pub(crate) fn killed_under_load(system: &System, try_send: impl Fn(&str) -> Option<()> + Sync) {
     let (kills, pause) = if is_full() { (3_000, 10) } else { (60, 40) };
     let (enough, acked) = (AtomicBool::new(false), Mutex::new(Vec::new()));

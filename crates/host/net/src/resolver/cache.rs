@@ -14,9 +14,9 @@ const ENTRY_OCTETS: usize = 512;
 /// Part of the bound that a single answer may have.
 const ANSWER_PARTS: usize = 16;
 
-/// What is kept, with its octets in memory.
+/// A value to keep, with the number of octets in memory.
 pub(super) trait Kept {
-    /// Octets beside the value itself and its question.
+    /// Octets beside the value itself and the question.
     fn octets(&self) -> usize;
 }
 
@@ -54,7 +54,7 @@ impl<V: Kept> Cache<V> {
         }))
     }
 
-    /// Returns the answer to a question, if it lives.
+    /// Returns the answer to a question, if the answer lives.
     pub(super) fn find(&self, question: &Question, now: Instant) -> Option<Arc<V>> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = entries.answers.get(question)?;
@@ -65,7 +65,7 @@ impl<V: Kept> Cache<V> {
         None
     }
 
-    /// Keeps an answer. An answer with more than its part of the octets is not kept.
+    /// Keeps an answer. An answer with more than a part of the octets is not kept.
     pub(super) fn keep(
         &self,
         question: Question,

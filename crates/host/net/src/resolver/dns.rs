@@ -24,7 +24,7 @@ const POSITIVE_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// A nonexistent name is looked up again soon: the zone may be under repair.
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// Octets of a record beside its text: the value and an allocation.
+/// Octets of a record beside the text: the value and an allocation.
 const RECORD_OCTETS: usize = size_of::<Data>() + 16;
 
 /// The data of a record that anybody asks for.
@@ -46,7 +46,7 @@ impl Data {
     }
 }
 
-/// An answer, with its proof.
+/// An answer with the proof.
 type Answer = (Lookup<Data>, Proof);
 
 impl Kept for Answer {
@@ -184,7 +184,7 @@ impl Dns {
         (lookup, proof.clone())
     }
 
-    /// Asks the name servers, and keeps the answer for its time to live.
+    /// Asks the name servers, and keeps the answer for the time to live.
     async fn ask(&self, question: Question) -> Arc<Answer> {
         let (name, record) = &question;
         let asked = timeout(self.timeout, self.resolver.lookup(name.clone(), *record)).await;

@@ -1,4 +1,4 @@
-//! Closes files on a thread: the last close of a large file without a name frees its blocks, which takes long on some file systems, and
+//! Closes files on a thread: the last close of a large file without a name frees the blocks of the file, slowly on some file systems, and
 //! no session should wait for that.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Sessions of the front, and what the front is told.
+//! Sessions of the front, and notices to the front.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -24,7 +24,7 @@ struct Far {
 }
 
 impl Far {
-    /// The worker's end, and this one.
+    /// The worker's end and the test's.
     fn pair() -> (Front, Self) {
         let (here, there) = PacketSocket::pair().unwrap();
         let front = Front::new(Halves::of(here).unwrap()).unwrap();
@@ -126,7 +126,7 @@ fn sessions_come_with_their_connections_and_what_was_read() {
                 .is_some_and(|handover| handover.is_encrypted())
         );
         assert_eq!(handed.unread, b"DATA\r\n");
-        // The addresses of the plaintext would be those of nobody.
+        // The plaintext has the addresses of no client.
         assert!(handed.client.peer(&settings).is_err());
         let Client::Encrypted(mut stream) = handed.client else {
             panic!("{:?}", handed.client);

@@ -1,4 +1,4 @@
-//! Messages for the gateway and its answers.
+//! Messages for the gateway and the answers.
 
 use vere_handoff::message::{Answer, Frame, Prefix};
 use vere_handoff::question::{Spf, SpfResults};
@@ -17,7 +17,7 @@ const BESIDE: Beside = Beside {
     number: None,
 };
 
-/// The prefix of a message, its head and its text.
+/// The prefix, the head and the text of a message.
 async fn next_message(intake: &mut Intake) -> (Prefix, Vec<u8>, Vec<u8>) {
     let (Frame::Message(prefix), mut head) = intake.next().await else {
         panic!("no message");
