@@ -94,6 +94,7 @@ impl Giver {
 
     /// Sends the connections of a turn.
     pub(super) fn send(&mut self) -> io::Result<()> {
+        let mut sent = 0;
         for numbers in self.leaving.chunks(TOGETHER) {
             let connections: Vec<BorrowedFd<'_>> = numbers
                 .iter()
@@ -101,9 +102,12 @@ impl Giver {
                 .collect();
             let taker = &self.takers[self.next % self.takers.len()];
             self.next += 1;
-            send(&taker.socket, &octets(BEGUN, numbers), &connections)?;
+            if !send(&taker.socket, &octets(BEGUN, numbers), &connections)? {
+                break;
+            }
+            sent += numbers.len();
         }
-        self.leaving.clear();
+        self.leaving.drain(..sent);
         Ok(())
     }
 
@@ -161,10 +165,14 @@ impl Taking {
 
     /// Tells the ends of a turn.
     pub(super) fn tell(&mut self) -> io::Result<()> {
+        let mut told = 0;
         for numbers in self.ended.chunks(TOGETHER) {
-            send(&self.giver, &octets(ENDED, numbers), &[])?;
+            if !send(&self.giver, &octets(ENDED, numbers), &[])? {
+                break;
+            }
+            told += numbers.len();
         }
-        self.ended.clear();
+        self.ended.drain(..told);
         Ok(())
     }
 }
@@ -184,19 +192,18 @@ fn told(packet: &[u8]) -> (u8, impl Iterator<Item = u32> + '_) {
     )
 }
 
-fn send(socket: &OwnedFd, octets: &[u8], connections: &[BorrowedFd<'_>]) -> io::Result<()> {
+/// Sends a packet. False: the queue of the socket is full, and a later turn sends the packet.
+fn send(socket: &OwnedFd, octets: &[u8], connections: &[BorrowedFd<'_>]) -> io::Result<bool> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(TOGETHER))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     if !connections.is_empty() {
         beside.push(SendAncillaryMessage::ScmRights(connections));
     }
-    sendmsg(
-        socket,
-        &[IoSlice::new(octets)],
-        &mut beside,
-        SendFlags::NOSIGNAL,
-    )?;
-    Ok(())
+    let octets = [IoSlice::new(octets)];
+    match sendmsg(socket, &octets, &mut beside, SendFlags::NOSIGNAL) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        sent => Ok(sent.map(|_| true)?),
+    }
 }
 
 /// A packet's length and descriptors; `None` when no packet waits.
