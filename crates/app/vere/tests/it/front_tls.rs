@@ -16,6 +16,7 @@ use crate::harness::{
     unfold, wait_for, wait_until,
 };
 use crate::metrics::wait_lines;
+use crate::peers::Postfix;
 
 const NAME: &str = "mx.example.org";
 
@@ -87,13 +88,18 @@ fn has_kernel_tls() -> bool {
     has
 }
 
+/// The carrier of TLS 1.3 that `vere_front_tls_connections_total` names, unless the settings say otherwise.
+fn carrier_by_default() -> &'static str {
+    match has_kernel_tls() {
+        true => "kernel",
+        false => "thread",
+    }
+}
+
 #[test]
 fn the_kernel_encrypts_where_it_can_unless_it_is_told_not_to() {
     let setup = Setup::new();
-    let by_kernel = match has_kernel_tls() {
-        true => "kernel",
-        false => "thread",
-    };
+    let by_kernel = carrier_by_default();
     let long = "0123456789abcdef\r\n".repeat(100_000);
     for (setting, carrier) in [("on", by_kernel), ("off", "thread")] {
         let endpoint = free_address();
@@ -192,6 +198,48 @@ fn clients_of_others_are_served_and_come_back() {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_has(&said, &[expected, "Verify return code: 0"]);
     }
+}
+
+#[test]
+fn postfix_sends_encrypted() {
+    let setup = Setup::new();
+    let carrier = carrier_by_default();
+    let endpoint = free_address();
+    let options = setup
+        .options()
+        .set("metrics.front", &format!("\"{endpoint}\""));
+    let system = System::start(&options);
+    let lines = format!(
+        "relayhost = [127.0.0.1]:{}\nsmtp_tls_security_level = secure\n\
+         smtp_tls_secure_cert_match = {NAME}\nsmtp_tls_CAfile = {}\nsmtp_tls_loglevel = 1",
+        system.smtp.port(),
+        setup.authority.ca.display()
+    );
+    let Some(postfix) = Postfix::start(&lines) else {
+        return;
+    };
+    postfix.sendmail(
+        "me@example.net",
+        "alice@example.org",
+        "Subject: x\n\nbody\n",
+    );
+    let text = unfold(&system.wait_mail("alice", 1)[0]);
+    assert_has(
+        &text,
+        &["from postfix.example.net (", "with ESMTPS (TLSv1.3 "],
+    );
+    wait_until("the reply in Postfix's log", || {
+        postfix.log().contains("status=sent (250 2.0.0 ")
+    });
+    assert_has(
+        &postfix.log(),
+        &[
+            "Verified TLS connection established to 127.0.0.1",
+            "TLSv1.3",
+        ],
+    );
+    let line = format!("vere_front_tls_connections_total{{carrier=\"{carrier}\"}} 1");
+    wait_lines(endpoint, &[&line]);
 }
 
 #[test]
