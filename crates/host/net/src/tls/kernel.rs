@@ -80,7 +80,7 @@ impl KernelTls {
         }
     }
 }
-
+/// Prepares a connected socket, which carries octets as before until keys are set.
 /// Prepares a connected socket. Until it has keys, it carries octets as before.
 ///
 /// # Errors
