@@ -1,5 +1,5 @@
-//! STARTTLS at a front: handshakes in threads, the key in the signer, plaintext to the worker by a thread or by the kernel. Which of
-//! the two it is depends on this machine's kernel; `make kernel-tls` runs these tests under a kernel that has TLS.
+//! STARTTLS at a front: handshakes in threads, the key in the signer, plaintext to the worker by a thread or by the kernel.
+//! Threads are the default; `make kernel-tls` runs these tests with a kernel that has TLS.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -32,8 +32,13 @@ impl Setup {
         Self { authority, files }
     }
 
+    /// Where the kernel is to have TLS, all tests are about TLS by the kernel.
     fn options(&self) -> Options {
-        without_rates(for_strangers()).certificate(&self.files)
+        let options = without_rates(for_strangers()).certificate(&self.files);
+        match std::env::var_os("VERE_KERNEL_TLS") {
+            Some(_) => options.set("front.kernel_tls", "\"on\""),
+            None => options,
+        }
     }
 
     /// A session behind a handshake, in which nothing was said.
@@ -97,7 +102,7 @@ fn carrier_by_default() -> &'static str {
 }
 
 #[test]
-fn the_kernel_encrypts_where_it_can_unless_it_is_told_not_to() {
+fn the_kernel_encrypts_where_it_can_if_it_is_told_to() {
     let setup = Setup::new();
     let by_kernel = carrier_by_default();
     let long = "0123456789abcdef\r\n".repeat(100_000);

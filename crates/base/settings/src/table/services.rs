@@ -29,8 +29,8 @@ sections! {
             "Sessions after which a worker ends and a fresh one takes its place.";
         fixed tls_threads: Integer(1, 256), Is("2"),
             "Threads for clients that say STARTTLS: handshakes, and the octets behind them unless the kernel encrypts these. The signer, a separate process, has the private keys.";
-        fixed kernel_tls: Choice(&["off", "on"]), Is("\"on\""),
-            "With `on`, the kernel encrypts connections of TLS 1.3 behind their handshakes where it can (module `tls`, which `modprobe tls` loads); the log of the start says so. Otherwise, and for TLS 1.2, the threads of `tls_threads` do.";
+        fixed kernel_tls: Choice(&["off", "on"]), Is("\"off\""),
+            "With `on`, the kernel encrypts connections of TLS 1.3 behind their handshakes where it can (module `tls`, which `modprobe tls` loads); the log of the start says so. Otherwise, and for TLS 1.2, the threads of `tls_threads` do. With `on`, strangers reach the kernel's parser of records (CVE-2025-39682 was a fault there), and a flood of empty records can hold a whole loop of the front: for machines whose kernels are kept up to date.";
         live banner_delay: Span(0, 60 * SECOND), Is("\"2s\""),
             "Pause before the greeting. Programs that send unwanted mail often speak before, and are refused (554). An address whose session got as far as a recipient within a day, and `relay.networks`, are greeted at once.";
         live connections_per_minute: Integer(0, 1_000_000), Is("300"),
