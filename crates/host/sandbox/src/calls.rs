@@ -207,7 +207,9 @@ pub const EVENTS: &[Call] = &list([
         "getsockopt",
         libc::SYS_getsockopt,
         "the error of a connection",
-    ),
+    )
+    // Of another level, the call reads the keys of a connection that the kernel encrypts.
+    .only(Only::Is(1, bits(libc::SOL_SOCKET))),
     Call::new(
         "fcntl",
         libc::SYS_fcntl,

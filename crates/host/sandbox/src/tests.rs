@@ -13,6 +13,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl;
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::Pid;
 
 use super::*;
@@ -90,6 +91,8 @@ fn attempt(deed: &str) -> io::Result<()> {
             let length = std::num::NonZeroUsize::new(memory.len()).unwrap();
             Ok(prctl::set_vma_anon_name(place, length, Some(c"vere"))?)
         }
+        "socket error" => Ok(getsockopt(&io::stdin(), sockopt::SocketError).map(drop)?),
+        "option of TCP" => Ok(getsockopt(&io::stdin(), sockopt::TcpNoDelay).map(drop)?),
         "change itself" => Ok(prctl::set_dumpable(true)?),
         other => panic!("no deed {other}"),
     }
@@ -99,7 +102,7 @@ fn attempt(deed: &str) -> io::Result<()> {
 fn enter(layer: &str) -> Standing {
     let sandbox = Sandbox {
         files: 0,
-        calls: &[calls::ORDINARY, calls::STREAM],
+        calls: &[calls::ORDINARY, calls::STREAM, calls::EVENTS],
         refused: calls::LOOKING,
     };
     let mut standing = Standing::default();
@@ -251,6 +254,20 @@ fn a_process_that_names_its_memory_goes_on() {
     );
     let (changed, said) = Target::new().attacked("calls", "change itself");
     assert!(is_killed(&changed), "{said}");
+}
+
+/// Options of other levels than the socket's own have the keys of a connection that the kernel encrypts.
+#[test]
+fn a_process_reads_the_error_of_a_socket_and_no_option_of_its_protocol() {
+    let (asked, said) = Target::new().attacked("calls", "socket error");
+    if asked.code() == Some(NO_LAYER) {
+        println!("skipped: this machine has no filter of system calls: {said}");
+        return;
+    }
+    // Standard input is no socket, and the kernel says so: the filter has let the call pass.
+    assert!(is_refused(&asked) && said.contains("non-socket"), "{said}");
+    let (read, said) = Target::new().attacked("calls", "option of TCP");
+    assert!(is_killed(&read), "{said}");
 }
 
 #[test]
