@@ -111,7 +111,7 @@ impl Guest {
         self.is_told_of_room = false;
         match std::mem::replace(&mut self.link, Link::Encrypted(plain)) {
             Link::Clear(client) => Ok(Some(client)),
-            Link::Encrypted(_) | Link::Kernel(_) => Ok(None),
+            Link::Encrypted(_) | Link::Kernel { .. } => Ok(None),
         }
     }
 
@@ -121,17 +121,13 @@ impl Guest {
     /// When the readiness queue refuses.
     pub(crate) fn encrypted_by_kernel(
         &mut self,
-        mut client: TcpStream,
+        client: TcpStream,
         registry: &Registry,
     ) -> io::Result<()> {
-        registry.deregister(self.link.source())?;
-        registry.register(
-            &mut client,
-            Token(token_of(self.ticket)),
-            Interest::READABLE,
-        )?;
-        self.link = Link::Kernel(client);
-        Ok(())
+        let token = Token(token_of(self.ticket));
+        let mut plain = std::mem::replace(&mut self.link, Link::by_kernel(client));
+        registry.deregister(plain.source())?;
+        registry.register(self.link.source(), token, Interest::READABLE)
     }
 
     /// Moves the session on until a question, the end, or a wait.
@@ -220,6 +216,11 @@ impl Guest {
     /// Whether the client has sent octets before its greeting.
     pub(crate) fn has_spoken(&mut self, scratch: &mut [u8], now: Timestamp) -> io::Result<bool> {
         Ok(matches!(self.feed(scratch, now)?, Fed::Some))
+    }
+
+    /// Says the end to a client that has not heard of it.
+    pub(crate) fn close(&mut self) {
+        self.link.close();
     }
 
     /// Takes the guest apart for a worker: the session, the connection, the octets not consumed.

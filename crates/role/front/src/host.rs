@@ -395,12 +395,14 @@ impl Host {
 
     /// Forgets a connection, which closes it.
     pub(crate) fn leave(&mut self, ticket: Ticket) {
-        if self.guest(ticket).is_some()
-            && let Some(place) = self.guests.get_mut(slot(ticket))
-        {
+        let Some(guest) = self.guest(ticket) else {
+            return;
+        };
+        guest.close();
+        if let Some(place) = self.guests.get_mut(slot(ticket)) {
             *place = None;
-            let _ = self.screen.left(ticket);
         }
+        let _ = self.screen.left(ticket);
     }
 }
 

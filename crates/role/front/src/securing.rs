@@ -4,7 +4,7 @@ use std::io;
 
 use mio::Registry;
 use mio::net::TcpStream;
-use vere_net::tls::Carrier;
+use vere_net::tls::{Carrier, kernel};
 use vere_screen::Ticket;
 use vere_units::Timestamp;
 
@@ -54,6 +54,9 @@ impl Host {
             let registry = self.poll.registry();
             let guest = self.guests.get_mut(slot(ticket)).and_then(Option::as_mut);
             let Some(guest) = guest.filter(|guest| guest.ticket == ticket) else {
+                if let Carrier::Kernel { client, .. } = carrier {
+                    kernel::close_notify(&client);
+                }
                 continue;
             };
             match carried(guest, carrier, registry) {

@@ -457,7 +457,7 @@ impl Workers {
             self.lost(place, WorkerLoss::Unbegun, &mut ended);
         }
         while let Some(waits) = self.homeless.pop_front_if(|waits| waits.until <= now) {
-            let given = waits.given;
+            let mut given = waits.given;
             let _ = given.link.write_last(LAST_WORDS);
             self.figures.ended(WorkerSessionEnd::Unserved);
             ended.push(given.into());
