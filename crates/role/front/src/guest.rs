@@ -205,8 +205,10 @@ impl Guest {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Fed::Some),
             read => read?,
         };
-        // Fewer octets than there was room for are all; the kernel tells of more. It has told of the end already.
-        self.is_readable = octets == scratch.len() || self.is_closed;
+        // Fewer octets than there was room for are all, unless a read ends with a record; the kernel tells of more. The end was
+        // told already.
+        self.is_readable =
+            octets == scratch.len() || self.is_closed || self.link.is_encrypted_by_kernel();
         let octets = scratch.get(..octets).unwrap_or_default();
         let taken = self.server.input(octets, now);
         self.unread = octets.get(taken..).unwrap_or_default().to_vec();

@@ -33,6 +33,11 @@ impl Link {
         }
     }
 
+    /// Whether the kernel encrypts, so that a read may end with a record though more octets are there.
+    pub(crate) const fn is_encrypted_by_kernel(&self) -> bool {
+        matches!(self, Self::Kernel { .. })
+    }
+
     /// The socket, for a readiness queue.
     pub(crate) fn source(&mut self) -> &mut dyn Source {
         match self {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Events, Interest, Poll, Token};
 use vere_screen::Ticket;
-use vere_smtp::server::{Answer, Peer, Question, Role, Server, ServerConfig, Step};
+use vere_smtp::server::{Answer, Peer, Question, Role, Server, ServerConfig, Step, TlsInfo};
 use vere_units::Timestamp;
 
 use crate::guest::{Guest, Next, token_of};
@@ -120,9 +120,30 @@ impl Bench {
         self
     }
 
+    /// The client says STARTTLS.
+    fn starttls(&mut self) {
+        self.client.write_all(b"EHLO a\r\nSTARTTLS\r\n").unwrap();
+        let next = loop {
+            self.event();
+            match self.step() {
+                Next::Wait => {}
+                next => break next,
+            }
+        };
+        assert!(matches!(next, Next::Step(Step::StartTls)), "{next:?}");
+    }
+
     fn answer(&mut self) -> Next {
         self.guest.server.answer(Answer::Policy(Ok(())), NOW);
         self.step()
+    }
+}
+
+fn info() -> TlsInfo {
+    TlsInfo {
+        version: "TLSv1.3".to_owned(),
+        cipher: "TLS13_AES_256_GCM_SHA384".to_owned(),
+        sni: None,
     }
 }
 
@@ -250,15 +271,7 @@ fn a_client_that_speaks_before_its_greeting_is_noticed() {
 #[test]
 fn a_secured_session_goes_on_with_the_plaintext_alone() {
     let mut bench = Bench::new().greeted();
-    bench.client.write_all(b"EHLO a\r\nSTARTTLS\r\n").unwrap();
-    let next = loop {
-        bench.event();
-        match bench.step() {
-            Next::Wait => {}
-            next => break next,
-        }
-    };
-    assert!(matches!(next, Next::Step(Step::StartTls)), "{next:?}");
+    bench.starttls();
     let (here, mut thread) = UnixStream::pair().unwrap();
     let (other, _) = UnixStream::pair().unwrap();
     let registry = bench.poll.registry();
@@ -269,16 +282,33 @@ fn a_secured_session_goes_on_with_the_plaintext_alone() {
     );
     assert!(bench.guest.is_securing && !bench.guest.has_ended());
     assert!(bench.guest.encrypt(other, registry).unwrap().is_none());
-    let info = vere_smtp::server::TlsInfo {
-        version: "TLSv1.3".to_owned(),
-        cipher: "TLS13_AES_256_GCM_SHA384".to_owned(),
-        sni: None,
-    };
-    bench.guest.server.tls_started(info);
+    bench.guest.server.tls_started(info());
     thread.write_all(b"NOOP\r\n").unwrap();
     bench.event();
     assert!(matches!(bench.step(), Next::Wait));
     let mut said = [0; 9];
     thread.read_exact(&mut said).unwrap();
     assert_eq!(&said, b"250 2.0.0");
+}
+
+/// A read of the kernel ends with a record, however many records are there.
+#[test]
+fn a_client_by_the_kernel_is_read_until_nothing_is_left() {
+    let mut bench = Bench::new().greeted();
+    bench.starttls();
+    let (here, _thread) = UnixStream::pair().unwrap();
+    let registry = bench.poll.registry();
+    let client = bench.guest.encrypt(here, registry).unwrap().unwrap();
+    bench.guest.encrypted_by_kernel(client, registry).unwrap();
+    bench.guest.server.tls_started(info());
+    let mut scratch = [0; SCRATCH];
+    let mut events = Events::with_capacity(8);
+    bench.client.write_all(b"NO").unwrap();
+    bench.event();
+    assert!(bench.guest.has_spoken(&mut scratch, NOW).unwrap());
+    // The octets are there, and the guest is not told.
+    bench.client.write_all(b"OP\r\n").unwrap();
+    bench.poll.poll(&mut events, Some(PATIENCE)).unwrap();
+    assert!(bench.guest.has_spoken(&mut scratch, NOW).unwrap());
+    assert!(!bench.guest.has_spoken(&mut scratch, NOW).unwrap());
 }
