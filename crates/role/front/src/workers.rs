@@ -437,9 +437,12 @@ impl Workers {
                     until: now + HOMELESS_PATIENCE,
                 }),
                 false => {
-                    // The client has no other way to hear; it may be gone as well. A worker that lives says nothing behind that.
+                    // The client has no other way to hear; the client may be gone as well.
                     let _ = given.link.write_last(LAST_WORDS);
-                    given.link.shutdown();
+                    // A worker that lives says nothing behind that. The shutdown costs a client by the kernel what TCP had no room for.
+                    if loss != WorkerLoss::Dead {
+                        given.link.shutdown();
+                    }
                     self.figures.ended(WorkerSessionEnd::Lost);
                     ended.push(given.into());
                 }

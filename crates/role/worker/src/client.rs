@@ -94,7 +94,7 @@ impl AsyncWrite for ClientStream {
             return Poll::Ready(Ok(()));
         }
         match self.is_encrypted {
-            // The front closes the connection: at shutdown(2) the kernel would forget what is not encrypted yet.
+            // The front closes the connection: at shutdown(2) the kernel would lose records that TCP's buffer had no room for.
             true => {
                 self.has_ended = true;
                 kernel::close_notify(&self.stream);

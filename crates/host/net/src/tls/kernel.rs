@@ -193,9 +193,9 @@ pub fn is_end(error: &io::Error) -> bool {
 
 /// Writes octets, and the alert of the end behind the last of them. Returns the number of octets written.
 ///
-/// The writer's side is not shut down, and no record is held back to leave with the next (`MSG_MORE`): at shutdown(2) the kernel
-/// forgets records that are not encrypted yet. The close of the last descriptor sends them first. For the client the connection
-/// ends by the alert.
+/// The writer's side is not shut down: at shutdown(2) the kernel loses records that TCP's buffer had no room for, and at the close
+/// of the last descriptor the kernel tries these once more. No record is held back to leave with the next (`MSG_MORE`), so that
+/// send(2) waits for the encryption. For the client the connection ends by the alert.
 ///
 /// # Errors
 /// Errors of send(2).
