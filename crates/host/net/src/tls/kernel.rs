@@ -13,11 +13,13 @@ use std::os::fd::AsFd;
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{TcpTlsRx, TcpTlsTx, TcpUlp, TlsCryptoInfo};
+use nix::sys::socket::{SetSockOpt, setsockopt};
 use rustix::net::{SendFlags, send};
+use rustls::crypto::cipher::Iv;
 use rustls::{CipherSuite, ConnectionTrafficSecrets, ExtractedSecrets};
 use socket2::{MsgHdr, SockRef};
+use zeroize::Zeroize as _;
 
 /// The type of a record with an alert (RFC 8446 section 5.1).
 const ALERT: u8 = 21;
@@ -25,8 +27,6 @@ const ALERT: u8 = 21;
 const CLOSE_NOTIFY: [u8; 2] = [1, 0];
 /// Octets of a control message with one octet (cmsg(3)): length, level, type, the octet.
 const CONTROL_OCTETS: usize = size_of::<libc::size_t>() + 2 * size_of::<libc::c_int>() + 1;
-/// A key for the questions whether the kernel knows a cipher.
-const NO_KEY: [u8; 32] = [0; 32];
 
 /// The ciphers of TLS 1.3 that the kernel carries out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,19 +44,18 @@ impl KernelTls {
     /// CAP_NET_ADMIN. [`io::ErrorKind::Unsupported`] where none of the ciphers is known. Errors of sockets.
     pub fn probe() -> io::Result<Self> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let knows = |cipher: fn(&[u8; 32]) -> TlsCryptoInfo| -> io::Result<bool> {
+        let knows = |cipher: &TlsCryptoInfo| -> io::Result<bool> {
             let socket = TcpStream::connect(port.local_addr()?)?;
             let (_other, _) = port.accept()?;
             enable(&socket)?;
-            let cipher = cipher(&NO_KEY);
-            let both = setsockopt(&socket, TcpTlsTx, &cipher)
-                .and_then(|()| setsockopt(&socket, TcpTlsRx, &cipher));
+            let both = setsockopt(&socket, TcpTlsTx, cipher)
+                .and_then(|()| setsockopt(&socket, TcpTlsRx, cipher));
             Ok(both.is_ok())
         };
         let known = Self {
-            aes_128: knows(|key| TlsCryptoInfo::Aes128Gcm(aes_128(first(key), [0; 12], 0)))?,
-            aes_256: knows(|key| TlsCryptoInfo::Aes256Gcm(aes_256(*key, [0; 12], 0)))?,
-            chacha: knows(|key| TlsCryptoInfo::Chacha20Poly1305(chacha(*key, [0; 12], 0)))?,
+            aes_128: knows(&TlsCryptoInfo::Aes128Gcm(aes_128([0; 12], 0)))?,
+            aes_256: knows(&TlsCryptoInfo::Aes256Gcm(aes_256([0; 12], 0)))?,
+            chacha: knows(&TlsCryptoInfo::Chacha20Poly1305(chacha([0; 12], 0)))?,
         };
         match known == Self::default() {
             true => Err(io::ErrorKind::Unsupported.into()),
@@ -95,30 +94,66 @@ pub(super) fn enable(socket: &impl AsFd) -> io::Result<()> {
 /// The kernel refuses the keys.
 pub(super) fn install(socket: &impl AsFd, secrets: ExtractedSecrets) -> io::Result<()> {
     let ExtractedSecrets { tx, rx } = secrets;
-    setsockopt(socket, TcpTlsTx, &keys(tx)?)?;
-    setsockopt(socket, TcpTlsRx, &keys(rx)?)?;
-    Ok(())
+    give(socket, TcpTlsTx, tx)?;
+    give(socket, TcpTlsRx, rx)
 }
 
-/// The keys of a direction and the number of its next record, as the kernel wants them.
-fn keys((next, secrets): (u64, ConnectionTrafficSecrets)) -> io::Result<TlsCryptoInfo> {
-    let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
-    let array = |octets: &[u8]| <[u8; 12]>::try_from(octets).map_err(|_| wrong());
-    Ok(match secrets {
+/// Gives the kernel the key of a direction and the number of its next record.
+fn give<O: SetSockOpt<Val = TlsCryptoInfo>>(
+    socket: &impl AsFd,
+    direction: O,
+    (next, secrets): (u64, ConnectionTrafficSecrets),
+) -> io::Result<()> {
+    let nonce = |iv: &Iv| <[u8; 12]>::try_from(iv.as_ref()).map_err(|_| wrong());
+    // The key comes last, and to the place where it is cleared: a value that moves leaves copies on the stack.
+    let (info, key) = match &secrets {
         ConnectionTrafficSecrets::Aes128Gcm { key, iv } => {
-            let key = key.as_ref().try_into().map_err(|_| wrong())?;
-            TlsCryptoInfo::Aes128Gcm(aes_128(key, array(iv.as_ref())?, next))
+            (TlsCryptoInfo::Aes128Gcm(aes_128(nonce(iv)?, next)), key)
         }
         ConnectionTrafficSecrets::Aes256Gcm { key, iv } => {
-            let key = key.as_ref().try_into().map_err(|_| wrong())?;
-            TlsCryptoInfo::Aes256Gcm(aes_256(key, array(iv.as_ref())?, next))
+            (TlsCryptoInfo::Aes256Gcm(aes_256(nonce(iv)?, next)), key)
         }
-        ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => {
-            let key = key.as_ref().try_into().map_err(|_| wrong())?;
-            TlsCryptoInfo::Chacha20Poly1305(chacha(key, array(iv.as_ref())?, next))
-        }
+        ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (
+            TlsCryptoInfo::Chacha20Poly1305(chacha(nonce(iv)?, next)),
+            key,
+        ),
         _ => return Err(wrong()),
-    })
+    };
+    let mut keyed = Keyed(info);
+    keyed.fill(key.as_ref())?;
+    Ok(setsockopt(socket, direction, &keyed.0)?)
+}
+
+fn wrong() -> io::Error {
+    io::ErrorKind::InvalidInput.into()
+}
+
+/// The parameters of a direction for the kernel, with a key that is cleared at the end.
+struct Keyed(TlsCryptoInfo);
+
+impl Keyed {
+    fn key(&mut self) -> &mut [u8] {
+        match &mut self.0 {
+            TlsCryptoInfo::Aes128Gcm(info) => &mut info.key,
+            TlsCryptoInfo::Aes256Gcm(info) => &mut info.key,
+            TlsCryptoInfo::Chacha20Poly1305(info) => &mut info.key,
+        }
+    }
+
+    fn fill(&mut self, key: &[u8]) -> io::Result<()> {
+        let place = self.key();
+        if place.len() != key.len() {
+            return Err(wrong());
+        }
+        place.copy_from_slice(key);
+        Ok(())
+    }
+}
+
+impl Drop for Keyed {
+    fn drop(&mut self) {
+        self.key().zeroize();
+    }
 }
 
 const fn head(cipher: u16) -> libc::tls_crypto_info {
@@ -128,35 +163,34 @@ const fn head(cipher: u16) -> libc::tls_crypto_info {
     }
 }
 
-fn aes_128(key: [u8; 16], iv: [u8; 12], next: u64) -> libc::tls12_crypto_info_aes_gcm_128 {
+/// The parameters of a direction, without the key.
+fn aes_128(iv: [u8; 12], next: u64) -> libc::tls12_crypto_info_aes_gcm_128 {
     libc::tls12_crypto_info_aes_gcm_128 {
         info: head(libc::TLS_CIPHER_AES_GCM_128),
         iv: last(&iv),
-        key,
+        key: [0; 16],
         salt: first(&iv),
         rec_seq: next.to_be_bytes(),
     }
 }
 
-fn aes_256(key: [u8; 32], iv: [u8; 12], next: u64) -> libc::tls12_crypto_info_aes_gcm_256 {
+/// The parameters of a direction, without the key.
+fn aes_256(iv: [u8; 12], next: u64) -> libc::tls12_crypto_info_aes_gcm_256 {
     libc::tls12_crypto_info_aes_gcm_256 {
         info: head(libc::TLS_CIPHER_AES_GCM_256),
         iv: last(&iv),
-        key,
+        key: [0; 32],
         salt: first(&iv),
         rec_seq: next.to_be_bytes(),
     }
 }
 
-const fn chacha(
-    key: [u8; 32],
-    iv: [u8; 12],
-    next: u64,
-) -> libc::tls12_crypto_info_chacha20_poly1305 {
+/// The parameters of a direction, without the key.
+const fn chacha(iv: [u8; 12], next: u64) -> libc::tls12_crypto_info_chacha20_poly1305 {
     libc::tls12_crypto_info_chacha20_poly1305 {
         info: head(libc::TLS_CIPHER_CHACHA20_POLY1305),
         iv,
-        key,
+        key: [0; 32],
         salt: [],
         rec_seq: next.to_be_bytes(),
     }
@@ -219,5 +253,22 @@ pub fn close_notify(socket: &impl AsFd) {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     if let Err(error) = SockRef::from(socket).sendmsg(&message, flags) {
         tracing::debug!(%error, "close_notify not sent");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_the_length_of_its_cipher_and_reaches_its_place() {
+        let mut keyed = Keyed(TlsCryptoInfo::Aes128Gcm(aes_128([9; 12], 1)));
+        assert!(keyed.fill(&[7; 32]).is_err());
+        keyed.fill(&[7; 16]).unwrap();
+        let TlsCryptoInfo::Aes128Gcm(info) = &keyed.0 else {
+            panic!("another cipher");
+        };
+        assert_eq!((info.key, info.salt, info.iv), ([7; 16], [9; 4], [9; 8]));
+        assert_eq!(info.rec_seq, [0, 0, 0, 0, 0, 0, 0, 1]);
     }
 }
