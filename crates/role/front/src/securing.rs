@@ -50,7 +50,6 @@ impl Host {
     /// Goes on with the sessions of finished handshakes.
     pub(crate) fn secured(&mut self, now: Timestamp) {
         for (ticket, info, carrier) in self.tls.secured() {
-            self.figures.secured(&carrier);
             let registry = self.poll.registry();
             let guest = self.guests.get_mut(slot(ticket)).and_then(Option::as_mut);
             let Some(guest) = guest.filter(|guest| guest.ticket == ticket) else {
@@ -59,6 +58,7 @@ impl Host {
                 }
                 continue;
             };
+            self.figures.secured(&carrier);
             match carried(guest, carrier, registry) {
                 Ok(()) => {
                     guest.is_securing = false;

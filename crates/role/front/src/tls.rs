@@ -135,7 +135,7 @@ impl Tls {
     }
 }
 
-/// What the kernel carries out behind handshakes.
+/// The ciphers that the kernel carries out behind handshakes.
 fn kernel(front: &Front) -> KernelTls {
     if !front.kernel_tls {
         tracing::info!(reason = "front.kernel_tls is off", "TLS stays with threads");
@@ -143,14 +143,26 @@ fn kernel(front: &Front) -> KernelTls {
     }
     match KernelTls::probe() {
         Ok(kernel) => {
-            tracing::info!(?kernel, "TLS 1.3 by the kernel");
+            tracing::info!(ciphers = %kernel, "TLS 1.3 by the kernel");
             kernel
         }
-        Err(reason) => {
+        Err(reason) if is_without(&reason) => {
             tracing::info!(%reason, "TLS stays with threads: the kernel has none");
             KernelTls::default()
         }
+        Err(error) => {
+            tracing::warn!(%error, "TLS stays with threads: the kernel cannot be asked");
+            KernelTls::default()
+        }
     }
+}
+
+/// Whether the error of a probe says that the kernel has no TLS.
+fn is_without(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::Unsupported
+    )
 }
 
 /// Sockets for the plaintext of a connection: the session's, and the thread's.

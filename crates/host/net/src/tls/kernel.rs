@@ -7,6 +7,7 @@
 //! Not covered: TLS 1.2, whose nonces the kernel counts from a start that rustls has used already; new keys amid a connection
 //! (RFC 8446 section 4.6.3), which the kernel learned in Linux 6.14. A client that announces new keys is disconnected.
 
+use std::fmt;
 use std::io::{self, IoSlice, Read};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -79,8 +80,22 @@ impl KernelTls {
         }
     }
 }
+
+impl fmt::Display for KernelTls {
+    /// The names of the ciphers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suites = [
+            CipherSuite::TLS13_AES_128_GCM_SHA256,
+            CipherSuite::TLS13_AES_256_GCM_SHA384,
+            CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
+        ];
+        let taken = suites.into_iter().filter(|suite| self.takes(*suite));
+        let names: Vec<_> = taken.filter_map(|suite| suite.as_str()).collect();
+        f.write_str(&names.join(", "))
+    }
+}
+
 /// Prepares a connected socket, which carries octets as before until keys are set.
-/// Prepares a connected socket. Until it has keys, it carries octets as before.
 ///
 /// # Errors
 /// As [`KernelTls::probe`].
@@ -259,6 +274,17 @@ pub fn close_notify(socket: &impl AsFd) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ciphers_have_names() {
+        let known = KernelTls {
+            aes_128: true,
+            aes_256: false,
+            chacha: true,
+        };
+        let names = "TLS13_AES_128_GCM_SHA256, TLS13_CHACHA20_POLY1305_SHA256";
+        assert_eq!(known.to_string(), names);
+    }
 
     #[test]
     fn a_key_has_the_length_of_its_cipher_and_reaches_its_place() {
