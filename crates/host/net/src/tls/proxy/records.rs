@@ -4,6 +4,9 @@ use std::io::{self, Read};
 
 /// Octets before the body of a record: type, version, length of the body (RFC 8446 section 5.1).
 const HEADER_OCTETS: usize = 5;
+/// Records of a client before the end of its handshake. A client needs a few; a long ClientHello in records of one octet costs more
+/// than a hundred thousand calls.
+const RECORDS_MAX: usize = 64;
 
 /// The place within a record.
 #[derive(Debug, Default)]
@@ -13,9 +16,11 @@ pub(super) struct Records {
     has: usize,
     /// Octets of the body that were not read.
     left: usize,
+    /// Number of headers that were read.
+    count: usize,
 }
 
-/// A connection whose reads end with a header or a body at the latest. The octets are checked by who gets them.
+/// A connection whose reads end with a header or a body at the latest. The TLS library checks the octets.
 pub(super) struct ByRecord<'a, S> {
     pub(super) records: &'a mut Records,
     pub(super) socket: &'a mut S,
@@ -24,6 +29,11 @@ pub(super) struct ByRecord<'a, S> {
 impl<S: Read> Read for ByRecord<'_, S> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Self { records, socket } = self;
+        if records.count > RECORDS_MAX {
+            return Err(io::Error::other(format!(
+                "expected the end of the handshake within {RECORDS_MAX} records; found more"
+            )));
+        }
         let wanted = match records.left {
             0 => HEADER_OCTETS.saturating_sub(records.has),
             left => left,
@@ -51,6 +61,7 @@ impl Records {
         if self.has == HEADER_OCTETS {
             let [_, _, _, high, low] = self.header;
             (self.has, self.left) = (0, u16::from_be_bytes([high, low]).into());
+            self.count = self.count.saturating_add(1);
         }
     }
 }
@@ -99,5 +110,23 @@ mod tests {
             }
             assert_eq!(met, ends, "pieces of {piece}");
         }
+    }
+
+    #[test]
+    fn a_handshake_in_too_many_records_is_an_error() {
+        let octets = [22, 3, 1, 0, 1, 1].repeat(RECORDS_MAX + 1);
+        let (mut records, mut socket) = (Records::default(), Pieces(&octets, 300));
+        let mut read = || {
+            let mut by_record = ByRecord {
+                records: &mut records,
+                socket: &mut socket,
+            };
+            by_record.read(&mut [0; 4_096])
+        };
+        for _ in 0..RECORDS_MAX {
+            assert_eq!((read().unwrap(), read().unwrap()), (5, 1));
+        }
+        assert_eq!(read().unwrap(), 5);
+        assert_eq!(read().unwrap_err().kind(), io::ErrorKind::Other);
     }
 }
