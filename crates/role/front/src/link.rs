@@ -71,7 +71,7 @@ impl Link {
     /// Writes octets; behind the last of them the writer's side of the connection ends. Returns the number of octets written.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Errors of the socket.
     pub(crate) fn write_last(&mut self, octets: &[u8]) -> io::Result<usize> {
         match self {
             Self::Clear(_) | Self::Encrypted(_) => write_last(self, octets),

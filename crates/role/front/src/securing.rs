@@ -74,7 +74,7 @@ impl Host {
     }
 }
 
-/// Has a session go on at the plaintext.
+/// Puts the plaintext of the carrier in the place of the client.
 fn carried(guest: &mut Guest, carrier: Carrier, registry: &Registry) -> io::Result<()> {
     match carrier {
         Carrier::Thread => Ok(()),

@@ -34,7 +34,7 @@ impl ClientStream {
         }
     }
 
-    /// The same for a connection that the kernel encrypts.
+    /// Makes the stream of a connection that the kernel encrypts.
     pub(crate) fn by_kernel(stream: TcpStream, is_closing: Rc<Cell<bool>>) -> Self {
         Self {
             is_encrypted: true,

@@ -38,17 +38,17 @@ pub(crate) struct Session {
 /// The connection of a client.
 #[derive(Debug)]
 pub(crate) enum Client {
-    /// The client's own.
+    /// The client's socket.
     Clear(TcpStream),
-    /// The plaintext of a connection that the front encrypts.
+    /// The plaintext of a connection that a thread of the front encrypts.
     Encrypted(UnixStream),
-    /// The client's own, encrypted by the kernel.
+    /// The client's socket, whose octets the kernel encrypts.
     Kernel(TcpStream),
 }
 
 impl Client {
     fn new(connection: OwnedFd, is_encrypted: bool) -> io::Result<Self> {
-        // What the front encrypts comes by a socket pair.
+        // The plaintext of a thread comes by a socket pair, that of the kernel by the client's socket.
         let address: SockaddrStorage = getsockname(connection.as_raw_fd())?;
         let is_pair = address.family() == Some(AddressFamily::Unix);
         Ok(match is_encrypted {

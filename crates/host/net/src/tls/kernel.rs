@@ -95,7 +95,7 @@ impl fmt::Display for KernelTls {
     }
 }
 
-/// Prepares a connected socket, which carries octets as before until keys are set.
+/// Prepares a connected socket. A socket without keys carries octets as before.
 ///
 /// # Errors
 /// As [`KernelTls::probe`].
@@ -226,7 +226,7 @@ fn last<const N: usize, const ALL: usize>(all: &[u8; ALL]) -> [u8; N] {
 /// Reads plaintext. A record without data, such as the client's close_notify or new keys, is the end: 0.
 ///
 /// # Errors
-/// Those of the socket, of records that cannot be decrypted among them.
+/// Errors of the socket, also of records that cannot be decrypted.
 pub fn read(socket: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     match socket.read(into) {
         Err(error) if is_end(&error) => Ok(0),

@@ -39,7 +39,7 @@ pub struct ProxyOptions {
     pub handshake_timeout: Duration,
     /// How long a client may read the last octets of an owner after the owner's close.
     pub linger: Duration,
-    /// What the kernel carries out behind the handshake; by default nothing.
+    /// The ciphers that the kernel carries out behind the handshake; by default none.
     pub kernel: KernelTls,
 }
 
@@ -74,7 +74,7 @@ pub struct Job {
     pub plain: UnixStream,
 }
 
-/// Who encrypts a connection behind its handshake.
+/// The carrier of a connection behind the handshake.
 #[derive(Debug)]
 pub enum Carrier {
     /// The thread: the plaintext is at the owner's end of the socket pair.

@@ -34,7 +34,7 @@ pub(super) enum Turn {
 pub(super) struct Session {
     pub(super) name: JobName,
     tls: ServerConnection,
-    /// What the kernel may carry out behind the handshake.
+    /// The ciphers that the kernel may carry out behind the handshake.
     kernel: KernelTls,
     records: Records,
     pub(super) client: Side<TcpStream>,

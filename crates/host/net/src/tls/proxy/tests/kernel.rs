@@ -5,7 +5,7 @@ use rustls::crypto::CryptoProvider;
 use super::*;
 use crate::tls::kernel;
 
-/// What the kernel carries out. With `VERE_KERNEL_TLS` in the environment a kernel without TLS is a failure.
+/// The ciphers that the kernel carries out. With `VERE_KERNEL_TLS` in the environment a kernel without TLS is a failure.
 fn kernel_tls() -> Option<KernelTls> {
     match KernelTls::probe() {
         Ok(kernel) => Some(kernel),
