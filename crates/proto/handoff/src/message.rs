@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! 0  u32  octets behind this field
-//! 4  u8   version = 2
+//! 4  u8   version = 3
 //! 5  u8   kind
 //! 6       by kind:
 //!   1 MESSAGE   u64 number of the message, chosen by the worker
@@ -37,7 +37,7 @@ use crate::octets::{HandoffError, Reader, put_length};
 use crate::question::SpfResults;
 
 /// The version of the frames.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// The octets before a frame that give its length.
 pub const LENGTH_OCTETS: usize = 4;
 /// The most octets of a head: 1,000 recipients.

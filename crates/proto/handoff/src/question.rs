@@ -1,4 +1,4 @@
-//! Questions to the broker and its answers, version 1.
+//! Questions to the broker and its answers, version 2.
 //!
 //! A client (front, worker) sends questions in any number, without waiting for answers; an answer carries the id of its
 //! question, which the client chose. Answers come in another order than the questions: RECIPIENT is answered at once where
@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! 0  u32  octets behind this field, at least 10 and at most FRAME_OCTETS_MAX
-//! 4  u8   version = 1
+//! 4  u8   version = 2
 //! 5  u8   kind; 1 to 127 are questions, 128 to 255 are answers
 //! 6  u64  id of the question
 //! 14      by kind:

@@ -52,7 +52,7 @@ fn frames_in_pieces(octets: &[u8], piece: usize) -> Result<Vec<(u64, usize)>, Wi
 
 #[test]
 fn golden_octets_of_version_1() {
-    let head = |length, kind| [length, 0, 0, 0, 1, kind, 2, 1, 0, 0, 0, 0, 0, 0];
+    let head = |length, kind| [length, 0, 0, 0, 2, kind, 2, 1, 0, 0, 0, 0, 0, 0];
     let client = [4, 192, 0, 2, 1];
     let expected = [&head(21, 1)[..], &[1], &client, &[3, 0], b"a@b"].concat();
     assert_eq!(encoded(&recipient("a@b", true), 0x0102), expected);
@@ -134,8 +134,12 @@ fn every_cut_waits_for_more_and_every_length_is_checked() {
         assert_eq!(Frame::read(&wrong), Err(WireError::Length(length)));
     }
     let mut newer = whole.clone();
-    newer[4] = 2;
-    assert_eq!(Frame::read(&newer), Err(WireError::Version(2)));
+    for version in [VERSION - 1, VERSION + 1] {
+        newer[4] = version;
+        assert_eq!(Frame::read(&newer), Err(WireError::Version(version)));
+    }
+    let told = WireError::Version(1).to_string();
+    assert_eq!(told, "expected version 2; found version 1");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The protocol version of this code.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Maximum octets of an address.
 pub const ADDRESS_OCTETS_MAX: usize = 1_024;
 
@@ -17,7 +17,7 @@ pub enum WireError {
     #[error("frame of {0} octets")]
     Length(usize),
     /// The frame has this unknown version.
-    #[error("frame of version {0}, this program speaks {VERSION}")]
+    #[error("expected version {VERSION}; found version {0}")]
     Version(u8),
     /// The frame has this unknown kind. A question of such a kind is answered [`Answer::Unknown`](super::Answer::Unknown); the connection is
     /// usable still.
