@@ -23,6 +23,9 @@ use crate::tls::{Roots, Tlsa};
 const POSITIVE_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// A nonexistent name is looked up again soon: the zone may be under repair.
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(10 * 60);
+/// Seconds for which an answer without records is kept where the library validates: its error does not have the time to live of the
+/// SOA record.
+const UNTOLD_TTL: u32 = 60;
 
 /// Octets of a record beside the text: the value and an allocation.
 const RECORD_OCTETS: usize = size_of::<Data>() + 16;
@@ -191,7 +194,10 @@ impl Dns {
         let now = Instant::now();
         let (answer, until) = match asked {
             Err(_) => (failure(LookupFailure::Timeout), now),
-            Ok(Err(error)) => (failed(&error), now + negative_life(&error)),
+            Ok(Err(error)) => {
+                let validates = self.resolver.options().validate;
+                (failed(&error), now + negative_life(&error, validates))
+            }
             Ok(Ok(answer)) => {
                 let proof = proof(name, answer.answers());
                 // Records of other types are the aliases on the way, which the proof covers, and signatures.
@@ -322,10 +328,20 @@ const fn failure(why: LookupFailure) -> Answer {
     )
 }
 
+/// Whether an answer without records says that there are none.
+const fn is_absence(code: ResponseCode) -> bool {
+    matches!(code, ResponseCode::NoError | ResponseCode::NXDomain)
+}
+
 /// How long an answer without records is kept (RFC 2308 section 5). A failure is not kept.
-fn negative_life(error: &NetError) -> Duration {
+fn negative_life(error: &NetError, validates: bool) -> Duration {
     let seconds = match error {
-        NetError::Dns(DnsError::NoRecordsFound(none)) => none.negative_ttl.unwrap_or_default(),
+        NetError::Dns(DnsError::NoRecordsFound(none)) if is_absence(none.response_code) => none
+            .negative_ttl
+            .unwrap_or(if validates { UNTOLD_TTL } else { 0 }),
+        NetError::Dns(DnsError::Nsec {
+            response, proof, ..
+        }) if proof.is_insecure() && is_absence(response.response_code) => UNTOLD_TTL,
         _ => 0,
     };
     Duration::from_secs(seconds.into()).min(NEGATIVE_TTL_MAX)
@@ -359,6 +375,9 @@ fn failed(error: &NetError) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use hickory_resolver::net::NoRecords;
+    use hickory_resolver::proto::op::Query;
+
     use super::*;
 
     #[test]
@@ -369,6 +388,26 @@ mod tests {
         let address = |_| Data::Plain(Plain::A([192, 0, 2, 1].into()));
         let many = of((0..4_000).map(address).collect());
         assert!(many >= 4_000 * size_of::<Data>(), "{many}");
+    }
+
+    #[test]
+    fn a_failure_is_not_kept_and_an_absence_is() {
+        let life = |code, ttl, validates| {
+            let mut none = NoRecords::new(Query::new(), code);
+            none.negative_ttl = ttl;
+            let error = NetError::Dns(DnsError::NoRecordsFound(none));
+            negative_life(&error, validates).as_secs()
+        };
+        for (code, ttl, validates, seconds) in [
+            (ResponseCode::NoError, Some(30), false, 30),
+            (ResponseCode::NXDomain, Some(3_600), true, 600),
+            (ResponseCode::NXDomain, None, false, 0),
+            (ResponseCode::NXDomain, None, true, 60),
+            (ResponseCode::ServFail, Some(30), false, 0),
+            (ResponseCode::Refused, None, true, 0),
+        ] {
+            assert_eq!(life(code, ttl, validates), seconds, "{code} {ttl:?}");
+        }
     }
 
     /// Macros of SPF (RFC 7208 section 7) put local parts and address literals into names.
