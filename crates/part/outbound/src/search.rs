@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use vere_delivery::Unroutable;
 
-use super::hosts::Hosts;
+use super::hosts::{Host, Hosts};
 use super::open::{OpenError, Opened};
 use super::patience::Patience;
 use super::{Outbound, statuses};
@@ -38,8 +38,10 @@ impl Outbound {
         let mut complaint = "no host to connect to".to_owned();
         let mut lacking = 0;
         let mut general = !hosts.hosts.is_empty();
-        for (host, left) in hosts.hosts.iter().zip((0..hosts.hosts.len()).rev()) {
-            match self.open_host(hosts, host, (patience, left == 0)).await {
+        let last = last_known(&hosts.hosts);
+        for (place, host) in hosts.hosts.iter().enumerate() {
+            let is_last = last == Some(place);
+            match self.open_host(hosts, host, (patience, is_last)).await {
                 Ok(opened) => return Ok(opened),
                 Err(error) => {
                     let by_wish = matches!(error, OpenError::NoRequireTls | OpenError::Unproven(_));
@@ -64,5 +66,35 @@ impl Outbound {
             true => Unroutable::Site(complaint),
             false => Unroutable::Temporary(complaint),
         })
+    }
+}
+
+/// Returns the place of the last host that has addresses: hosts behind it take no time.
+fn last_known(hosts: &[Host]) -> Option<usize> {
+    hosts
+        .iter()
+        .rposition(|host| host.sockets().next().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_without_addresses_is_not_the_last_one() {
+        let host = |address: Option<&str>| Host {
+            name: "mx.example.org".to_owned(),
+            port: 25,
+            preference: None,
+            addresses: match address {
+                Some(address) => Ok(vec![address.parse().unwrap()]),
+                None => Err("no address".to_owned()),
+            },
+            tlsa_bases: Vec::new(),
+        };
+        let (known, unknown) = (host(Some("192.0.2.1")), host(None));
+        let hosts = [known.clone(), known, unknown.clone()];
+        assert_eq!(last_known(&hosts), Some(1));
+        assert_eq!(last_known(&[unknown]), None);
     }
 }
