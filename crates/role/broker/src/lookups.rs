@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use vere_handoff::question::{
     Answer, LOOKUP_SECONDS_MAX, Name, NoRecords, Record, RecordType, Records, Sender, Spf,
     SpfResults,
@@ -34,6 +34,9 @@ const RESULTS_MAX: usize = 4_096;
 const RESULT_LIFE: Duration = Duration::from_secs(60);
 /// How long a question waits for the DNS.
 const PATIENCE: Duration = Duration::from_secs(LOOKUP_SECONDS_MAX);
+/// How long the result of the sender waits for that of the HELO name, whose name servers may be slow: the HELO name without a result
+/// decides nothing.
+const HELO_GRACE: Duration = Duration::from_secs(2);
 
 /// A question that needs the DNS.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -204,14 +207,25 @@ async fn results<'a>(
     if reverse_path.is_empty() {
         return check("").await.into();
     }
-    let (mut of_helo, mut of_sender) = (pin!(check("")), pin!(check(reverse_path)));
+    both(check(""), check(reverse_path)).await
+}
+
+/// Waits for the results of both identities.
+pub(super) async fn both(
+    of_helo: impl Future<Output = Spf>,
+    of_sender: impl Future<Output = Spf>,
+) -> SpfResults {
+    let (mut of_helo, mut of_sender) = (pin!(of_helo), pin!(of_sender));
     let (helo, sender) = tokio::select! {
         biased;
         helo = &mut of_helo => match helo {
             Spf::Fail => (helo, Spf::None),
             helo => (helo, of_sender.await),
         },
-        sender = &mut of_sender => (of_helo.await, sender),
+        sender = &mut of_sender => {
+            let helo = timeout(HELO_GRACE, of_helo).await;
+            (helo.unwrap_or(Spf::TempError), sender)
+        }
     };
     SpfResults {
         sender,

@@ -2,6 +2,7 @@
 
 use std::net::UdpSocket;
 
+use tokio::time::Instant;
 use vere_handoff::question::{
     Name, NoRecords, Record, RecordType, Records, Sender, Spf, SpfResults,
 };
@@ -260,6 +261,26 @@ fn one_network_does_not_take_the_places_of_all() {
         pending.pop();
         assert!(lookups.ask(0, of(near[1], lookups::SHARE_MAX)).is_err());
     }
+}
+
+/// Name servers of the HELO name that never answer cost the result of the sender two seconds, and neither defers it.
+#[tokio::test]
+async fn a_silent_helo_name_holds_up_the_result_of_the_sender_shortly() {
+    let (helo, sender) = (std::future::pending(), std::future::ready(Spf::Pass));
+    tokio::time::pause();
+    let begun = Instant::now();
+    let results = lookups::both(helo, sender).await;
+    assert_eq!(
+        (results.sender, results.helo),
+        (Spf::Pass, Some(Spf::TempError))
+    );
+    assert_eq!(begun.elapsed().as_secs(), 2);
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Spf::Fail
+    };
+    let results = lookups::both(late, std::future::ready(Spf::Pass)).await;
+    assert_eq!(results.helo, Some(Spf::Fail), "within the two seconds");
 }
 
 #[tokio::test(start_paused = true)]
