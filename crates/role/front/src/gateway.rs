@@ -17,8 +17,8 @@ pub(crate) struct Gateway {
     octets: Vec<u8>,
     closed: Option<Refusal>,
     has_spoken: bool,
-    /// Whether new connections were turned away by the last word in the log.
-    is_shut: bool,
+    /// Whether new connections were turned away when the log was told last; `None` before the gateway has said anything.
+    is_shut: Option<bool>,
 }
 
 impl Gateway {
@@ -30,7 +30,7 @@ impl Gateway {
             octets: Vec::new(),
             closed: Some(Refusal::ServiceUnavailable),
             has_spoken: false,
-            is_shut: true,
+            is_shut: None,
         }
     }
 
@@ -46,17 +46,21 @@ impl Gateway {
 
     /// Logs that connections are turned away from now on, or are let in again.
     pub(crate) fn log(&mut self) {
-        let is_shut = self.is_shut();
-        if is_shut == self.is_shut {
-            return;
-        }
-        self.is_shut = is_shut;
-        match is_shut {
-            true => tracing::warn!(
+        match self.news() {
+            Some(true) => tracing::warn!(
                 "gateway away, recovering or without its spool: new connections get 421 4.3.2"
             ),
-            false => tracing::info!("gateway accepts mail: new connections are greeted"),
+            Some(false) => tracing::info!("gateway accepts mail: new connections are greeted"),
+            None => {}
         }
+    }
+
+    /// Whether new connections are turned away, where the log does not say so yet. An open gateway at the start of the front is nothing
+    /// to tell.
+    fn news(&mut self) -> Option<bool> {
+        let is_shut = self.is_shut();
+        let before = self.is_shut.replace(is_shut).unwrap_or(false);
+        (is_shut != before).then_some(is_shut)
     }
 
     /// Whether the gateway has said anything.
@@ -115,6 +119,23 @@ impl Gateway {
                 }
                 self.octets.drain(..LENGTH_OCTETS.saturating_add(length));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_hears_of_a_gateway_that_is_shut_at_the_start() {
+        let states = [Some(Refusal::ServiceUnavailable), None];
+        for (first, told) in [(0, [Some(true), Some(false)]), (1, [None, Some(true)])] {
+            let mut gateway = Gateway::new(PathBuf::new(), Token(0));
+            gateway.closed = states[first].clone();
+            assert_eq!((gateway.news(), gateway.news()), (told[0], None));
+            gateway.closed = states[1 - first].clone();
+            assert_eq!((gateway.news(), gateway.news()), (told[1], None));
         }
     }
 }
