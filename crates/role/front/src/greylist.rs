@@ -6,7 +6,8 @@ use std::fs;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 use vere_process::secret;
 use vere_screen::{GreylistSnapshot, Partition, Screen, Terms};
@@ -18,6 +19,10 @@ const LIST: &str = "greylist.";
 const NEW: &str = ".new";
 /// The key of the entries. The partition has the same key, so that a network keeps its loop.
 const KEY: &str = "greylist.key";
+/// How long a front that stops waits for the write before: the supervisor ends a role that is slow to stop.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+/// The pause between two looks at that write.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Makes an engine for each loop, with its part of the lists that were kept, and the partition of the networks. Without the key or
 /// the lists the engines begin with none.
@@ -113,6 +118,8 @@ impl List {
         let written = fs::write(new, octets).and_then(|()| fs::rename(new, path));
         if let Err(error) = &written {
             tracing::warn!(%error, path = %path.display(), "the greylist cannot be kept");
+            // A part of a list takes space that the disk may lack.
+            let _ = fs::remove_file(new);
         }
         written.is_ok()
     }
@@ -139,11 +146,24 @@ impl Keeper {
         self.0.is_some()
     }
 
-    /// Waits for a write that has begun, and writes the list for the last time. Returns whether a file was written.
+    /// Waits for a write that has begun, and writes the list for the last time. Returns whether a file was written: a disk that
+    /// still holds the write before after [`LAST_PATIENCE`] gets no further one.
     pub(crate) fn finish(&mut self, settings: &Settings, number: usize, screen: &Screen) -> bool {
         // The two writes have the same files.
-        if let Some(Err(_)) = self.0.take().map(JoinHandle::join) {
-            tracing::error!("a write of the greylist has panicked");
+        if let Some(write) = self.0.take() {
+            let by = Instant::now() + LAST_PATIENCE;
+            while !write.is_finished() {
+                if Instant::now() >= by {
+                    tracing::warn!(
+                        "the last greylist is not written: the disk holds the write before"
+                    );
+                    return false;
+                }
+                thread::sleep(LOOK_EVERY);
+            }
+            if write.join().is_err() {
+                tracing::error!("a write of the greylist has panicked");
+            }
         }
         keep(settings, number, screen)
     }
@@ -243,6 +263,18 @@ mod tests {
         assert!(keeper.finish(&settings, 0, &screens[0]));
         let (_, again) = self::screens(&settings, 1);
         assert_eq!(again[0].remembered().2, 1, "the last list");
+    }
+
+    /// A directory in the place of the list stands for a disk that refuses.
+    #[test]
+    fn a_list_that_cannot_be_kept_leaves_nothing_behind() {
+        let data = tempfile::tempdir().unwrap();
+        let settings = settings(data.path());
+        fs::create_dir(settings.front_directory()).unwrap();
+        let (_, screens) = screens(&settings, 1);
+        fs::create_dir(settings.front_directory().join("greylist.0")).unwrap();
+        assert!(!keep(&settings, 0, &screens[0]));
+        assert_eq!(names(&settings), ["greylist.0", KEY]);
     }
 
     /// A damaged list costs its entries, not the start.
