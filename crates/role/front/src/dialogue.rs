@@ -93,6 +93,7 @@ impl Host {
             Ok(Step::Ask(questions)) => {
                 if let Some(guest) = self.guest(ticket) {
                     guest.spf_round = questions.spf.then_some(questions.round);
+                    guest.spf_asked = guest.spf_round;
                     guest.spf_helo = None;
                 }
                 Ok(())
@@ -162,7 +163,9 @@ impl Host {
         for ((ticket, round), told) in answers {
             let answer = match &told {
                 Told::Spf(results) => {
-                    if let Some(guest) = self.guest(ticket) {
+                    if let Some(guest) = self.guest(ticket)
+                        && guest.spf_asked == Some(round)
+                    {
                         guest.spf_helo = results.helo;
                     }
                     Answer::Spf(result(results.decisive()))

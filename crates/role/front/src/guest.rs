@@ -34,6 +34,8 @@ pub(crate) struct Guest {
     pub(crate) asked_at: Instant,
     /// The round in which SPF has to be asked for, until a recipient comes.
     pub(crate) spf_round: Option<u32>,
+    /// The round of the question for SPF of the present sender; an answer of another round is of a sender before.
+    pub(crate) spf_asked: Option<u32>,
     /// The result of SPF for the HELO name beside the reverse-path.
     pub(crate) spf_helo: Option<Spf>,
     /// The round of the question about it.
@@ -71,6 +73,7 @@ impl Guest {
             asked: String::new(),
             asked_at: Instant::now(),
             spf_round: None,
+            spf_asked: None,
             spf_helo: None,
             round: 0,
             refusal: None,
