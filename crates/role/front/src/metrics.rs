@@ -284,7 +284,7 @@ impl Figures {
         show(&of.call_connections, figures.connections);
     }
 
-    /// Shows the counts of the threads of TLS. The loops of the front show the same ones.
+    /// Shows the counts of the threads of TLS, which serve all loops: one loop shows them.
     pub(crate) fn handshakes(&self, counts: Handshakes) {
         for (result, count) in [
             (FrontHandshake::Done, counts.full),
