@@ -429,17 +429,16 @@ impl Workers {
             given.deaths = given.deaths.saturating_add(1);
             given.until = now + BEGIN_PATIENCE;
             // A living process may still read the packets: no other worker may have them.
-            let is_unbegun = loss == WorkerLoss::Dead && given.packet.is_some();
-            match is_unbegun && given.deaths < DEATHS_MAX {
+            match loss == WorkerLoss::Dead && given.packet.is_some() && given.deaths < DEATHS_MAX {
                 true => self.homeless.push_back(Homeless {
                     number,
                     given,
                     until: now + HOMELESS_PATIENCE,
                 }),
                 false => {
-                    // The client has no other way to hear; the client may be gone as well.
+                    // The client may be gone.
                     let _ = given.link.write_last(LAST_WORDS);
-                    // A worker that lives says nothing behind that. The shutdown costs a client by the kernel what TCP had no room for.
+                    // A living worker says nothing behind that; octets without room in TCP are lost where the kernel encrypts.
                     if loss != WorkerLoss::Dead {
                         given.link.shutdown();
                     }
@@ -471,13 +470,11 @@ impl Workers {
 
 /// A worker that has connected.
 fn next_worker(listener: &PacketListener) -> Option<PacketSocket> {
-    let accepted = listener.accept();
-    if let Err(error) = &accepted
-        && error.kind() != io::ErrorKind::WouldBlock
-    {
-        tracing::warn!(%error, "a worker cannot be taken yet");
-    }
-    accepted.ok()
+    let unless_none_waits = |error: &io::Error| match error.kind() {
+        io::ErrorKind::WouldBlock => {}
+        _ => tracing::warn!(%error, "a worker cannot be taken yet"),
+    };
+    listener.accept().inspect_err(unless_none_waits).ok()
 }
 
 /// The parts of a packet with the first of the sessions that wait, and their connections. A session of a dead worker goes alone, as the
