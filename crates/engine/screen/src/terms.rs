@@ -128,8 +128,7 @@ impl Default for Deadlines {
             first_command: Duration::from_secs(60),
             idle: Duration::from_secs(300),
             trust: Duration::from_secs(600),
-            // A check of SPF has 20 s (RFC 7208 section 4.6.4), and its answer has to arrive.
-            answers: Duration::from_secs(22),
+            answers: Duration::from_secs(20),
         }
     }
 }

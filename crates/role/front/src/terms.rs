@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use vere_handoff::question::LOOKUP_SECONDS_MAX;
 use vere_screen::{Banner, Deadlines, Greylisting, Limits, Rate, Terms};
 use vere_settings::{Front, Settings};
 
 /// A network may have so many times what an address may.
 const NETWORK_FACTOR: u32 = 4;
+/// How long a recipient waits for the answers of the broker: a check of SPF has 20 s (RFC 7208 section 4.6.4), and its answer has to
+/// arrive.
+const ANSWERS: Duration = Duration::from_secs(LOOKUP_SECONDS_MAX + 2);
 /// Entries of the tables for each connection that may be open.
 const REMEMBERED_FACTOR: u32 = 4;
 
@@ -50,6 +54,7 @@ pub(crate) fn terms(settings: &Settings, front: &Front, loops: usize) -> Terms {
                 .command_timeout
                 .duration()
                 .max(Duration::from_secs(1)),
+            answers: ANSWERS,
             ..Deadlines::default()
         },
         access: vere_screening::rules(settings, front),
