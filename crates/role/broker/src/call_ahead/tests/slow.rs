@@ -103,9 +103,11 @@ fn a_silent_address_leaves_time_for_the_next_one() {
             (client(1), &Places::default()),
         );
         let answer = spawn_local(later.unwrap_err());
+        // The caller's end of the connection is there as well, and the caller waits for the greeting.
         while silent.connections.get() == 0 {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
+        tokio::time::sleep(Duration::from_millis(50)).await;
         // Nobody waits for the silent address; the next one answers in time of its own.
         tokio::time::pause();
         tokio::time::advance(Duration::from_millis(7_100)).await;
