@@ -3,18 +3,29 @@
 
 use std::fmt;
 use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::Builder;
 
-/// Files that wait for their close, and so descriptors beside those of the messages.
+/// Files that wait for the close, and so descriptors beside those of the messages.
 const WAITING_MAX: usize = 256;
+/// Octets in the files that wait, beyond `limits.body_disk_max`; a larger file is closed by its owner.
+const OCTETS_MAX: u64 = 256 << 20;
 
 /// The way to the thread. The thread ends with the last clone.
-pub(crate) struct Closer<T = File>(Option<SyncSender<T>>);
+pub(crate) struct Closer<T = File> {
+    files: Option<SyncSender<(T, u64)>>,
+    /// Octets in the files that wait.
+    octets: Arc<AtomicU64>,
+}
 
 impl<T> Clone for Closer<T> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self {
+            files: self.files.clone(),
+            octets: Arc::clone(&self.octets),
+        }
     }
 }
 
@@ -27,23 +38,45 @@ impl<T> fmt::Debug for Closer<T> {
 impl<T: Send + 'static> Closer<T> {
     /// Starts the thread. Without a thread, files are closed by their owners.
     pub(crate) fn start() -> Self {
-        let (files, waiting) = sync_channel(WAITING_MAX);
+        let (files, waiting) = sync_channel::<(T, u64)>(WAITING_MAX);
+        let octets = Arc::<AtomicU64>::default();
+        let left = Arc::clone(&octets);
         let thread = Builder::new().name("closer".to_owned());
-        let started = thread.spawn(move || waiting.into_iter().for_each(drop::<T>));
+        let started = thread.spawn(move || {
+            for (file, octets) in waiting {
+                drop(file);
+                left.fetch_sub(octets, Ordering::Relaxed);
+            }
+        });
         if let Err(error) = &started {
             tracing::warn!(%error, "no thread closes files: sessions wait for it");
         }
-        Self(started.ok().map(|_| files))
+        Self {
+            files: started.ok().map(|_| files),
+            octets,
+        }
     }
 
-    /// Closes a file, at once where too many files wait already.
-    pub(crate) fn close(&self, file: T) {
-        if let Some(files) = &self.0
-            && let Err(TrySendError::Full(file) | TrySendError::Disconnected(file)) =
-                files.try_send(file)
-        {
-            drop(file);
-        }
+    /// Number of octets in files that wait: the disk gets them back without anybody's doing.
+    pub(crate) fn octets(&self) -> u64 {
+        self.octets.load(Ordering::Relaxed)
+    }
+
+    /// Closes a file of so many octets, at once where too many files or octets wait already.
+    pub(crate) fn close(&self, file: T, octets: u64) {
+        let Some(files) = &self.files else {
+            return;
+        };
+        let before = self.octets.fetch_add(octets, Ordering::Relaxed);
+        let refused = match before.saturating_add(octets) <= OCTETS_MAX {
+            true => match files.try_send((file, octets)) {
+                Ok(()) => return,
+                Err(TrySendError::Full((file, _)) | TrySendError::Disconnected((file, _))) => file,
+            },
+            false => file,
+        };
+        drop(refused);
+        self.octets.fetch_sub(octets, Ordering::Relaxed);
     }
 }
 
@@ -79,21 +112,44 @@ mod tests {
             closed: closed.clone(),
             held: None,
         };
-        closer.close(Probe {
+        let stuck = Probe {
             closed: closed.clone(),
             held: Some(held),
-        });
+        };
+        closer.close(stuck, 1);
         assert_eq!(closes.recv().unwrap().as_deref(), Some("closer"));
         for _ in 0..WAITING_MAX {
-            closer.close(quick());
+            closer.close(quick(), 1);
         }
         assert!(closes.try_recv().is_err(), "the thread is busy");
-        closer.close(quick());
+        closer.close(quick(), 1);
         let own = thread::current().name().map(str::to_owned);
         assert_eq!(closes.try_recv(), Ok(own), "no place is left");
+        assert_eq!(closer.octets(), 1 + WAITING_MAX as u64);
         release.send(()).unwrap();
         for _ in 0..WAITING_MAX {
             assert_eq!(closes.recv().unwrap().as_deref(), Some("closer"));
         }
+    }
+
+    #[test]
+    fn few_octets_wait() {
+        let closer = Closer::start();
+        let (closed, closes) = channel();
+        let (release, held) = channel();
+        let file = |held| Probe {
+            closed: closed.clone(),
+            held,
+        };
+        closer.close(file(Some(held)), OCTETS_MAX - 10);
+        assert_eq!(closes.recv().unwrap().as_deref(), Some("closer"));
+        let own = thread::current().name().map(str::to_owned);
+        closer.close(file(None), 11);
+        assert_eq!(closes.try_recv(), Ok(own));
+        closer.close(file(None), 10);
+        assert!(closes.try_recv().is_err(), "the thread is busy");
+        assert_eq!(closer.octets(), OCTETS_MAX);
+        release.send(()).unwrap();
+        assert_eq!(closes.recv().unwrap().as_deref(), Some("closer"));
     }
 }

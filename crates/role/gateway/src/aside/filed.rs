@@ -55,7 +55,9 @@ impl Filed {
         let room = tokio::task::spawn_blocking(move || vere_disk::room(&folder));
         let room = room.await.map_err(io::Error::other)??;
         let signed = |octets: u64| i64::try_from(octets).unwrap_or(i64::MAX);
-        self.held.set_room(signed(room.free) - signed(kept(&room)));
+        // No connection has to free what is about to be freed.
+        let free = room.free.saturating_add(self.closer.octets());
+        self.held.set_room(signed(free) - signed(kept(&room)));
         Ok(room)
     }
 
@@ -109,7 +111,8 @@ impl Filed {
     /// Lets go of the file.
     pub(crate) fn close(&mut self) {
         if let Some(file) = self.file.take() {
-            self.closer.close(file);
+            let octets = file.metadata().map_or(0, |found| found.len());
+            self.closer.close(file, octets);
         }
     }
 
