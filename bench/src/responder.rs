@@ -5,7 +5,7 @@
 //! forgotten. The CPU time of a session at the responder is the limit of the machine for the unavoidable work: a
 //! connection, four replies and the end.
 //!
-//! With `--takers` the responder hands each connection with a known recipient to another process ([`handing`]): the
+//! With `--takers` the responder hands each connection with a known recipient to another process (`responder/handing.rs`): the
 //! limit of the machine for a hand-over.
 
 mod handing;
