@@ -11,8 +11,8 @@ use std::num::NonZeroU32;
 
 use vere_checksum::crc32c;
 use vere_screen::{
-    Answer, Banner, Decision, GreylistSnapshot, Greylisting, Partition, Reason, Recipient, Screen,
-    Step, Terms,
+    Answer, Banner, Decision, GreylistSnapshot, Greylisting, Limits, Partition, Reason, Recipient,
+    Screen, Step, Terms,
 };
 use vere_units::Timestamp;
 
@@ -24,6 +24,8 @@ const MARK_OCTETS: usize = 16;
 const SUM_OCTETS: usize = 4;
 /// Where the head has the number of entries.
 const COUNT: std::ops::Range<usize> = 8..12;
+/// Entries of a table, more than a file of the fuzzer has. Tables are made whole, and many for each file.
+const ENTRIES: u32 = 2_000;
 /// Entries of a small table.
 const FEW: u32 = 4;
 
@@ -85,7 +87,16 @@ fn terms() -> Terms {
             delay: std::time::Duration::ZERO,
             ..Banner::default()
         },
-        greylisting: Some(Greylisting::default()),
+        greylisting: Some(Greylisting {
+            entries: ENTRIES,
+            ..Greylisting::default()
+        }),
+        limits: Limits {
+            connections_max: 4,
+            addresses: 4,
+            networks: 4,
+            ..Limits::default()
+        },
         ..Terms::default()
     }
 }
