@@ -208,7 +208,7 @@ impl Worker {
         let stream = UnixStream::connect(path).expect("the gateway");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time");
         let mut worker = Self(stream);
-        assert_eq!(worker.answer()[..2], [2, 132]);
+        assert_eq!(worker.answer()[..2], [VERSION, 132]);
         worker
     }
 
@@ -216,7 +216,7 @@ impl Worker {
         let rest = rest.concat();
         let length = u32::try_from(rest.len() + 10).expect("short");
         let length = length.to_le_bytes();
-        let frame = [&length[..], &[2, kind], &number.to_le_bytes(), &rest].concat();
+        let frame = [&length[..], &[VERSION, kind], &number.to_le_bytes(), &rest].concat();
         self.0.write_all(&frame).expect("a gateway that reads");
     }
 
@@ -256,6 +256,8 @@ impl Worker {
     }
 }
 
+/// The version and kinds of frames.
+const VERSION: u8 = 3;
 const KEPT: u8 = 133;
 const GONE: u8 = 134;
 const REFUSED: u8 = 130;
