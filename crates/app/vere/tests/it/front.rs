@@ -335,7 +335,13 @@ fn a_worker_may_have_a_connection_from_its_greeting_on() {
         .set("front.hand_over", "\"connected\"")
         .set("front.sessions_at_once", "1");
     let system = System::start(&options);
-    let mut sessions: Vec<Session> = (0..2).map(|_| Session::greeted(system.smtp)).collect();
+    // The front is ready with its first worker.
+    let greeted = |_| {
+        let mut session = wait_for("a worker", || Session::try_connect(system.smtp).ok());
+        session.command("EHLO client.example.net", "250");
+        session
+    };
+    let mut sessions: Vec<Session> = (0..2).map(greeted).collect();
     let mut third = String::new();
     let mut stream = TcpStream::connect(system.smtp).expect("a connection");
     stream.read_to_string(&mut third).expect("a reply");
