@@ -76,6 +76,14 @@ fn recipient(text: &str, may_relay: bool, id: u64, out: &mut Vec<u8>) {
     question.encode(id, out);
 }
 
+/// Asks about the recipient of a stranger.
+async fn ask(stream: &mut UnixStream, text: &str) -> Answer {
+    let mut octets = Vec::new();
+    recipient(text, false, 1, &mut octets);
+    stream.write_all(&octets).await.unwrap();
+    read(stream, 1).await.remove(0).1
+}
+
 /// Reads answers until there are `count`, in order of arrival.
 async fn read(stream: &mut UnixStream, count: usize) -> Vec<(u64, Answer)> {
     let mut reader = Reader::default();
@@ -151,12 +159,7 @@ fn other_settings_and_other_accounts_change_answers() {
     let other = Directory::new(Arc::new(SqliteStore::open(&path).unwrap()), Some('+'));
     let served = Rc::clone(&answers);
     connected(&answers, async move |mut stream| {
-        let mut ask = async |text: &str| {
-            let mut octets = Vec::new();
-            recipient(text, false, 1, &mut octets);
-            stream.write_all(&octets).await.unwrap();
-            read(&mut stream, 1).await.remove(0).1
-        };
+        let mut ask = async |text: &str| ask(&mut stream, text).await;
         let bob = AccountName::parse("bob@example.org").unwrap();
         let unknown = refused(&Refusal::MailboxUnknown);
         assert_eq!(ask("bob@example.org").await, unknown);

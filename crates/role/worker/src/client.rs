@@ -114,16 +114,20 @@ mod tests {
 
     use super::*;
 
+    /// A client, the end of a worker, and the front's duplicate, by which the connection outlives that end.
+    fn connection() -> (StdTcpStream, TcpStream, StdTcpStream) {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = StdTcpStream::connect(port.local_addr().unwrap()).unwrap();
+        let (here, _) = port.accept().unwrap();
+        let duplicate = here.try_clone().unwrap();
+        here.set_nonblocking(true).unwrap();
+        (client, TcpStream::from_std(here).unwrap(), duplicate)
+    }
+
     #[tokio::test]
     async fn the_connection_ends_behind_the_last_reply_and_not_before() {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut client = StdTcpStream::connect(port.local_addr().unwrap()).unwrap();
-        let (here, _) = port.accept().unwrap();
-        // The front's duplicate, by which the connection outlives this end.
-        let _duplicate = here.try_clone().unwrap();
-        here.set_nonblocking(true).unwrap();
+        let (mut client, here, _duplicate) = connection();
         let is_closing = Rc::new(Cell::new(false));
-        let here = TcpStream::from_std(here).unwrap();
         let mut stream = ClientStream::new(here, Rc::clone(&is_closing));
         stream.write_all(b"250 ok\r\n").await.unwrap();
         let mut said = [0; 8];
@@ -143,12 +147,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_reads_late_gets_the_last_reply_whole_and_then_the_end() {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut client = StdTcpStream::connect(port.local_addr().unwrap()).unwrap();
-        let (here, _) = port.accept().unwrap();
-        let _duplicate = here.try_clone().unwrap();
-        here.set_nonblocking(true).unwrap();
-        let here = TcpStream::from_std(here).unwrap();
+        let (mut client, here, _duplicate) = connection();
         let mut stream = ClientStream::new(here, Rc::new(Cell::new(true)));
         client.write_all(b"QUIT\r\n").unwrap();
         let mut said = [0; 6];
@@ -173,12 +172,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_without_last_words_is_shut_down() {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut client = StdTcpStream::connect(port.local_addr().unwrap()).unwrap();
-        let (here, _) = port.accept().unwrap();
-        let _duplicate = here.try_clone().unwrap();
-        here.set_nonblocking(true).unwrap();
-        let here = TcpStream::from_std(here).unwrap();
+        let (mut client, here, _duplicate) = connection();
         let mut stream = ClientStream::new(here, Rc::default());
         stream.shutdown().await.unwrap();
         assert_eq!(client.read(&mut [0; 8]).unwrap(), 0);

@@ -228,7 +228,7 @@ pub struct FrontMetrics {
 pub struct FrontTls {
     /// Handshakes by their ends.
     pub handshakes: Family<FrontHandshake, Counter>,
-    /// Connections whose handshake is done, by who encrypts them.
+    /// Encrypted connections by carrier: the kernel or a thread.
     pub connections: Family<TlsCarrier, Counter>,
 }
 

@@ -68,12 +68,7 @@ fn a_failure_is_forgotten_and_an_answer_is_not() {
     let store = Arc::new(Moody::default());
     let answers = answers(filled(store.clone()));
     connected(&answers, async move |mut stream| {
-        let mut ask = async |text: &str| {
-            let mut octets = Vec::new();
-            recipient(text, false, 1, &mut octets);
-            stream.write_all(&octets).await.unwrap();
-            read(&mut stream, 1).await.remove(0).1
-        };
+        let mut ask = async |text: &str| ask(&mut stream, text).await;
         store.failures.store(1, Ordering::Relaxed);
         let failed = ask("ann@example.org").await;
         assert_eq!(failed, refused(&Refusal::LocalError));

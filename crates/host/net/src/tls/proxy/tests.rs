@@ -152,7 +152,7 @@ impl Bench {
         panic!("{} connections are left", self.proxy.open());
     }
 
-    /// The failed handshakes, where no other one was done.
+    /// Number of failed handshakes of a proxy without a finished handshake.
     fn failed(&self) -> u64 {
         let Handshakes {
             full,

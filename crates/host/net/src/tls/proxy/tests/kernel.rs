@@ -85,7 +85,7 @@ fn octets_arrive_whole_by_each_cipher_and_sessions_are_resumed() {
         for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
             let (mut client, mut here) = bench.carried(1, b"EHLO\r\n");
             assert_eq!(client.conn.handshake_kind(), Some(kind));
-            // The thread has nothing to do any more.
+            // The thread has given the connection back.
             bench.wait_until_closed();
             assert_eq!(heard(&mut here, 6), b"EHLO\r\n");
             let octets: Vec<u8> = (0..1_000_000_u32).map(|n| (n % 251) as u8).collect();
