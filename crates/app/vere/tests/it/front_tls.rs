@@ -8,8 +8,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::front::{
-    cut_everywhere, for_strangers, killed_under_load, saved_from_a_dead_worker, say_in_two,
-    try_say, try_send, try_send_over, without_rates,
+    cut_everywhere, for_strangers, killed_under_load, many_workers, saved_from_a_dead_worker,
+    say_in_two, try_say, try_send, try_send_over, without_rates,
 };
 use crate::harness::{
     Authority, Files, Options, PATIENCE, Session, System, assert_has, free_address, program, run,
@@ -308,7 +308,7 @@ fn a_worker_that_dies_says_421_within_tls() {
 #[test]
 fn workers_that_are_killed_lose_nothing_within_tls() {
     let setup = Setup::new();
-    let system = System::start(&setup.options().set("front.workers", "8"));
+    let system = System::start(&setup.options().set("front.workers", many_workers()));
     killed_under_load(&system, |subject| {
         let mut session = Session::try_connect(system.smtp).ok()?;
         session.set_patience(PATIENCE);
