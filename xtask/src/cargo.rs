@@ -60,7 +60,7 @@ pub(crate) fn test(workspace: &Workspace) -> Outcome {
         Ok(child) => child,
         Err(error) => return failed(error.to_string()),
     };
-    let mut sum = Sum::default();
+    let (mut sum, mut panics) = (Sum::default(), Panics::default());
     let mut out = std::io::stdout();
     for line in child
         .stdout
@@ -70,12 +70,17 @@ pub(crate) fn test(workspace: &Workspace) -> Outcome {
     {
         let Ok(line) = line else { break };
         sum.add(&line);
+        panics.add(&line);
         // A closed output must not end the tests.
         let _ = writeln!(out, "{line}");
     }
     let Ok(status) = child.wait() else {
         return failed("cargo test was lost".to_owned());
     };
+    // Thousands of lines may stand between a failure and the end.
+    for line in &panics.lines {
+        let _ = writeln!(out, "{line}");
+    }
     let _ = writeln!(
         out,
         "{} passed, {} failed, {} skipped",
@@ -107,6 +112,32 @@ fn run(
         Ok(status) if status.success() => Outcome::Passed,
         Ok(_) => failed(advice.to_owned()),
         Err(error) => failed(error.to_string()),
+    }
+}
+
+/// Lines that a panic has at most.
+const PANIC_LINES: usize = 6;
+/// Lines of all panics.
+const PANICS_LINES_MAX: usize = 200;
+
+/// Panics of failed tests, to be said once more at the end.
+#[derive(Debug, Default)]
+struct Panics {
+    lines: Vec<String>,
+    /// Lines that still belong to the last panic.
+    more: usize,
+}
+
+impl Panics {
+    /// Keeps a line such as `thread 'a::b' (12) panicked at src/c.rs:3:4:`, and what follows.
+    fn add(&mut self, line: &str) {
+        if line.starts_with("thread '") && line.contains(" panicked at ") {
+            self.more = PANIC_LINES;
+        }
+        if self.more > 0 && self.lines.len() < PANICS_LINES_MAX {
+            self.more -= 1;
+            self.lines.push(line.to_owned());
+        }
     }
 }
 
@@ -161,5 +192,16 @@ mod tests {
                 ignored: 1
             }
         );
+    }
+
+    #[test]
+    fn panics_are_kept_with_the_lines_that_follow() {
+        let mut panics = Panics::default();
+        panics.add("test a::b ... FAILED");
+        panics.add("thread 'a::b' (12) panicked at src/c.rs:3:4:");
+        (1..20).for_each(|number| panics.add(&format!("line {number}")));
+        panics.add("thread 'main' is idle");
+        let last = panics.lines.last().map(String::as_str);
+        assert_eq!((panics.lines.len(), last), (PANIC_LINES, Some("line 5")));
     }
 }
