@@ -208,7 +208,7 @@ pub(crate) fn many_workers() -> &'static str {
 
 /// Workers are killed all the time, while clients send: no client waits for ever, and acknowledged mail is there.
 pub(crate) fn killed_under_load(system: &System, try_send: impl Fn(&str) -> Option<()> + Sync) {
-    let (kills, pause) = if is_full() { (3_000, 0) } else { (60, 40) };
+    let (kills, mut pause) = if is_full() { (3_000, 0) } else { (60, 40) };
     let start = Instant::now();
     let (enough, acked) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -227,12 +227,15 @@ pub(crate) fn killed_under_load(system: &System, try_send: impl Fn(&str) -> Opti
             });
         }
         let mut killed = 0;
-        // Where workers start slowly, few messages come between two kills.
+        // Where workers start slowly, no message comes between two kills: the kills go on with longer pauses.
         let enough_mail = || acked.lock().expect("no panic").len() > ACKNOWLEDGED_MIN;
         while killed < kills || (!enough_mail() && start.elapsed() < PATIENCE) {
             // The one that lives longest.
             if let Some(worker) = system.role_pids("worker").into_iter().min() {
                 killed += u32::from(signal(worker, Signal::SIGKILL));
+            }
+            if killed > kills {
+                pause = (2 * pause).clamp(1, 4_000);
             }
             std::thread::sleep(Duration::from_millis(pause));
         }
