@@ -5,6 +5,7 @@
 //! addresses of the client's /25 at once: the AAAA record of `0.z.y.x.ZONE` (w < 128) or `1.z.y.x.ZONE` has one bit for
 //! each. The server of the list and its clients share [`Map`].
 
+pub mod data;
 mod map;
 
 pub use self::map::{Map, MapName};

@@ -27,6 +27,22 @@ impl Map {
         self.0 |= Self::bit(neighbour);
     }
 
+    /// Lists the neighbours of both maps.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Lists the neighbours from `first` to `last`, or takes them out; numbers count modulo 128.
+    pub(crate) const fn set(&mut self, first: u8, last: u8, listed: bool) {
+        let from = u128::MAX >> (first & NEIGHBOURS_MASK);
+        let until = u128::MAX << (NEIGHBOURS_MASK - (last & NEIGHBOURS_MASK));
+        match listed {
+            true => self.0 |= from & until,
+            false => self.0 &= !(from & until),
+        }
+    }
+
     /// Whether a neighbour, 0 to 127, is listed; a higher number counts modulo 128.
     #[must_use]
     pub const fn contains(self, neighbour: u8) -> bool {

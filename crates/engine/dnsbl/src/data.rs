@@ -1,0 +1,143 @@
+//! The data of a zone: files in the formats of rbldnsd(8), or lists of networks, and the sets made of them.
+//!
+//! [`Builder`] reads files line by line. [`ZoneData`] is immutable and answers questions about addresses and names; a
+//! reload builds another and swaps it in.
+
+mod addresses;
+mod builder;
+mod dataset;
+mod error;
+mod head;
+mod kind;
+mod lines;
+mod name;
+mod points;
+mod spans;
+mod syntax4;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+pub use self::builder::Builder;
+pub use self::error::{DataError, Reason};
+pub use self::head::{Head, NameServers, Soa};
+pub use self::kind::{Kind, UnknownKind};
+pub use self::value::{DEFAULT_ADDRESS, TEXT_MAX, Value};
+
+use self::dataset::Dataset;
+use crate::{Map, MapName};
+
+/// All datasets of a zone, in the order of their files.
+#[derive(Debug, Default)]
+pub struct ZoneData {
+    head: Head,
+    datasets: Vec<Arc<Dataset>>,
+    subzones: Vec<(Box<[u8]>, Self)>,
+}
+
+/// A record of a generic dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The name below the zone, lower case, in wire form without the root.
+    pub name: Box<[u8]>,
+    /// The TTL in seconds, if the record or its dataset has one.
+    pub ttl: Option<u32>,
+    /// Type and value.
+    pub data: RecordData,
+}
+
+/// The types of records that a generic dataset has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordData {
+    /// An IPv4 address.
+    A(Ipv4Addr),
+    /// An IPv6 address.
+    Aaaa(Ipv6Addr),
+    /// A text of at most [`TEXT_MAX`] octets.
+    Txt(Box<[u8]>),
+    /// A mail exchanger: its preference, and its name in wire form with the root.
+    Mx(u16, Box<[u8]>),
+}
+
+impl ZoneData {
+    /// Begins to read files.
+    #[must_use]
+    pub fn build() -> Builder {
+        Builder::default()
+    }
+
+    /// The values of an address: what each dataset in order says of it, after the rules of its format. An IPv6 address
+    /// that maps an IPv4 address stands for the IPv4 address.
+    pub fn values(&self, address: IpAddr) -> impl Iterator<Item = &Value> {
+        let address = address.to_canonical();
+        let datasets = self.datasets.iter();
+        datasets.flat_map(move |dataset| dataset.values(address))
+    }
+
+    /// The values of a name below the zone, lower case, in wire form without the root.
+    pub fn name_values(&self, name: &[u8]) -> impl Iterator<Item = &Value> {
+        let _ = name;
+        std::iter::empty()
+    }
+
+    /// The listed neighbours of a map: those that have values.
+    #[must_use]
+    pub fn map(&self, name: MapName) -> Map {
+        let maps = self.datasets.iter().map(|dataset| dataset.map(name));
+        maps.fold(Map::EMPTY, Map::union)
+    }
+
+    /// Whether any address of a network is listed; `prefix` counts bits of the network's family, and more than the
+    /// family has are as many as it has.
+    #[must_use]
+    pub fn has_within(&self, network: IpAddr, prefix: u8) -> bool {
+        let prefix = u32::from(prefix);
+        self.datasets.iter().any(|dataset| match network {
+            IpAddr::V4(network) => {
+                let hosts = u32::MAX.checked_shr(prefix).unwrap_or(0);
+                let first = network.to_bits() & !hosts;
+                dataset.has_v4(first, first | hosts)
+            }
+            IpAddr::V6(network) => {
+                let hosts = u128::MAX.checked_shr(prefix).unwrap_or(0);
+                let first = network.to_bits() & !hosts;
+                dataset.has_v6(first, first | hosts)
+            }
+        })
+    }
+
+    /// Whether a listed name or a record lies below a name, lower case, in wire form without the root.
+    #[must_use]
+    pub fn has_name_below(&self, name: &[u8]) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// The records of a name below the zone, lower case, in wire form without the root; the empty name is the zone's.
+    #[must_use]
+    pub fn records(&self, name: &[u8]) -> &[Record] {
+        let _ = name;
+        &[]
+    }
+
+    /// The zones below this one that a combined dataset makes: the name below this zone, in wire form without the root,
+    /// and the data. A question belongs to the closest of them alone, and the head is this zone's.
+    pub fn subzones(&self) -> impl Iterator<Item = (&[u8], &Self)> {
+        self.subzones.iter().map(|(name, zone)| (&**name, zone))
+    }
+
+    /// The special entries of the files.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Octets of memory that the sets need.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.datasets.iter().map(|dataset| dataset.memory()).sum()
+    }
+}
