@@ -8,26 +8,35 @@ mod builder;
 mod dataset;
 mod error;
 mod head;
+mod index;
 mod kind;
 mod lines;
+mod listing;
 mod name;
+mod names;
 mod points;
+mod reading;
+mod records;
 mod spans;
 mod syntax4;
+mod syntax6;
 #[cfg(test)]
 mod tests;
 mod value;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 pub use self::builder::Builder;
 pub use self::error::{DataError, Reason};
 pub use self::head::{Head, NameServers, Soa};
 pub use self::kind::{Kind, UnknownKind};
+pub use self::name::text as name_text;
+pub use self::records::{Record, RecordData};
 pub use self::value::{DEFAULT_ADDRESS, TEXT_MAX, Value};
 
 use self::dataset::Dataset;
+use self::records::Records;
 use crate::{Map, MapName};
 
 /// All datasets of a zone, in the order of their files.
@@ -35,31 +44,8 @@ use crate::{Map, MapName};
 pub struct ZoneData {
     head: Head,
     datasets: Vec<Arc<Dataset>>,
+    records: Records,
     subzones: Vec<(Box<[u8]>, Self)>,
-}
-
-/// A record of a generic dataset.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// The name below the zone, lower case, in wire form without the root.
-    pub name: Box<[u8]>,
-    /// The TTL in seconds, if the record or its dataset has one.
-    pub ttl: Option<u32>,
-    /// Type and value.
-    pub data: RecordData,
-}
-
-/// The types of records that a generic dataset has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RecordData {
-    /// An IPv4 address.
-    A(Ipv4Addr),
-    /// An IPv6 address.
-    Aaaa(Ipv6Addr),
-    /// A text of at most [`TEXT_MAX`] octets.
-    Txt(Box<[u8]>),
-    /// A mail exchanger: its preference, and its name in wire form with the root.
-    Mx(u16, Box<[u8]>),
 }
 
 impl ZoneData {
@@ -78,9 +64,18 @@ impl ZoneData {
     }
 
     /// The values of a name below the zone, lower case, in wire form without the root.
-    pub fn name_values(&self, name: &[u8]) -> impl Iterator<Item = &Value> {
-        let _ = name;
-        std::iter::empty()
+    pub fn name_values<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a Value> {
+        self.name_entries(name).map(|(_, value)| value)
+    }
+
+    /// The values of a name, as [`Self::name_values`] has them, each with the name of the entry that lists it: the subject
+    /// of its text. For an entry such as `*.example.com` that is `example.com`.
+    pub fn name_entries<'a>(
+        &'a self,
+        name: &'a [u8],
+    ) -> impl Iterator<Item = (&'a [u8], &'a Value)> {
+        let datasets = self.datasets.iter();
+        datasets.flat_map(move |dataset| dataset.name_values(name))
     }
 
     /// The listed neighbours of a map: those that have values.
@@ -109,18 +104,21 @@ impl ZoneData {
         })
     }
 
-    /// Whether a listed name or a record lies below a name, lower case, in wire form without the root.
+    /// Whether a listed name, a record or a subzone lies below a name, lower case, in wire form without the root.
     #[must_use]
     pub fn has_name_below(&self, name: &[u8]) -> bool {
-        let _ = name;
-        false
+        let listed = |dataset: &Arc<Dataset>| dataset.names.any_below(name);
+        let subzone =
+            |(zone, _): &(Box<[u8]>, Self)| zone.len() > name.len() && is_below(zone, name);
+        self.datasets.iter().any(listed)
+            || self.records.any_below(name)
+            || self.subzones.iter().any(subzone)
     }
 
     /// The records of a name below the zone, lower case, in wire form without the root; the empty name is the zone's.
     #[must_use]
     pub fn records(&self, name: &[u8]) -> &[Record] {
-        let _ = name;
-        &[]
+        self.records.find(name)
     }
 
     /// The zones below this one that a combined dataset makes: the name below this zone, in wire form without the root,
@@ -140,4 +138,9 @@ impl ZoneData {
     pub fn memory(&self) -> usize {
         self.datasets.iter().map(|dataset| dataset.memory()).sum()
     }
+}
+
+/// Whether a name ends with the labels of another.
+fn is_below(name: &[u8], above: &[u8]) -> bool {
+    name::reversed(name).starts_with(&name::reversed(above))
 }

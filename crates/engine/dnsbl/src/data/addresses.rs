@@ -1,7 +1,8 @@
 //! A set of addresses of one family: single points apart from networks and ranges, so that a point needs few octets.
 
-use super::points::{Key, Points};
-use super::spans::{Address, EXCLUDED, Entry, Spans};
+use super::index::Key;
+use super::points::Points;
+use super::spans::{Address, EXCLUDED, Entry, Spans, VALUES_MAX};
 
 /// What sets IPv4 and IPv6 apart.
 pub(super) trait Family {
@@ -142,11 +143,14 @@ impl<F: Family> Loading<F> {
         };
         match joined {
             Joined::All => points.sort_unstable(),
-            Joined::First => points.sort_by_key(|(point, _)| *point),
+            Joined::First => {
+                points.sort_by_key(|(point, _)| *point);
+                points.dedup_by_key(|(point, _)| *point);
+            }
         }
         take_covered::<F>(&mut points, &narrow, &mut self.entries);
         let spans = Spans::of(self.entries, &mut listing);
-        let (points, holes) = join(points, joined, listing, |point| {
+        let (points, holes) = join(points, listing, |point| {
             let (first, last) = F::bounds(point);
             spans.between(first, last).next().is_some()
         });
@@ -203,7 +207,6 @@ fn take_covered<F: Family>(
 /// One listing for each of the sorted points, and the points that are excluded from a range.
 fn join<K: Key>(
     points: Vec<(K, u32)>,
-    joined: Joined,
     mut listing: impl FnMut(&[u32]) -> u32,
     in_range: impl Fn(K) -> bool,
 ) -> (Vec<(K, u32)>, Vec<K>) {
@@ -211,21 +214,20 @@ fn join<K: Key>(
     let mut kept: Vec<(K, u32)> = Vec::with_capacity(points.len());
     let mut values = Vec::new();
     for same in points.chunk_by(|one, other| one.0 == other.0) {
-        let Some((point, first)) = same.first() else {
+        let Some((point, _)) = same.first() else {
             continue;
         };
         values.clear();
-        match joined {
-            Joined::First => values.push(*first),
-            Joined::All => values.extend(same.iter().map(|(_, value)| *value)),
-        }
-        if values.contains(&EXCLUDED) {
+        values.extend(same.iter().map(|(_, value)| *value));
+        // The exclusion is the greatest value, and the points are sorted.
+        if same.last().is_some_and(|(_, value)| *value == EXCLUDED) {
             if in_range(*point) {
                 holes.push(*point);
             }
             continue;
         }
         values.dedup();
+        values.truncate(VALUES_MAX);
         kept.push((*point, listing(&values)));
     }
     (kept, holes)
@@ -254,12 +256,12 @@ impl<F: Family> Addresses<F> {
     /// Whether an address from `first` to `last` is listed.
     pub(super) fn any_between(&self, first: F::Address, last: F::Address) -> bool {
         let (from, until) = (F::point(first), F::point(last));
-        if !self.points.between(from, until).is_empty() {
+        if self.points.between(from, until).next().is_some() {
             return true;
         }
         self.spans.between(first, last).any(|(start, end, _)| {
-            let holes = self.holes.between(F::point(start), F::point(end));
-            let covered = (holes.len() as u128) << F::BELOW;
+            let holes = self.holes.count(F::point(start), F::point(end));
+            let covered = (holes as u128) << F::BELOW;
             covered <= end.into() - start.into()
         })
     }
@@ -277,15 +279,96 @@ impl<F: Family> Addresses<F> {
             part(start, end, true);
         }
         for (points, listed) in [(&self.holes, false), (&self.points, true)] {
-            for point in points.keys(points.between(first, last)) {
-                let (start, end) = F::bounds(*point);
+            for point in points.between(first, last) {
+                let (start, end) = F::bounds(point);
                 part(start, end, listed);
             }
         }
     }
 
+    /// Calls a function for each range of listed addresses, in order, with its listing. Ranges do not overlap, and
+    /// neighbours with the same listing are one range.
+    pub(super) fn each(&self, range: impl FnMut(F::Address, F::Address, u32)) {
+        let mut joined = JoinedRanges { last: None, range };
+        let mut cuts = self.cuts().peekable();
+        // The first address that no range behind may have, once a point has reached beyond its range.
+        let mut from = None;
+        for (start, end, listing) in self.spans.iter() {
+            let mut start = Some(from.map_or(start, |from| start.max(from)));
+            while let Some((first, last, own)) = cuts.next_if(|(first, _, _)| *first <= end) {
+                joined.part(start, first.before(), Some(listing));
+                joined.part(Some(first), Some(last), own);
+                start = match (start, last.next()) {
+                    (Some(start), Some(next)) => Some(start.max(next)),
+                    (_, next) => next,
+                };
+                from = start;
+            }
+            joined.part(start, Some(end), Some(listing));
+        }
+        for (first, last, own) in cuts {
+            joined.part(Some(first), Some(last), own);
+        }
+        joined.finish();
+    }
+
+    /// Points and holes in order, as ranges; a hole has no listing.
+    fn cuts(&self) -> impl Iterator<Item = (F::Address, F::Address, Option<u32>)> {
+        let mut points = self.points.iter().peekable();
+        let mut holes = self.holes.iter().peekable();
+        std::iter::from_fn(move || {
+            let hole_first = match (points.peek(), holes.peek()) {
+                (Some((point, _)), Some((hole, _))) => hole < point,
+                (None, Some(_)) => true,
+                _ => false,
+            };
+            let (point, listing) = match hole_first {
+                true => holes.next().map(|(hole, _)| (hole, None))?,
+                false => points
+                    .next()
+                    .map(|(point, listing)| (point, Some(listing)))?,
+            };
+            let (first, last) = F::bounds(point);
+            Some((first, last, listing))
+        })
+    }
+
     /// Octets of memory.
     pub(super) fn memory(&self) -> usize {
         self.points.memory() + self.holes.memory() + self.spans.memory()
+    }
+}
+
+/// Ranges in order, of which neighbours with the same listing are handed on as one.
+struct JoinedRanges<A, R> {
+    last: Option<(A, A, u32)>,
+    range: R,
+}
+
+impl<A: Address, R: FnMut(A, A, u32)> JoinedRanges<A, R> {
+    /// Takes the next range, unless it has no address or no listing.
+    fn part(&mut self, start: Option<A>, end: Option<A>, listing: Option<u32>) {
+        let (Some(start), Some(end), Some(listing)) = (start, end, listing) else {
+            return;
+        };
+        if start > end {
+            return;
+        }
+        if let Some((_, last, same)) = &mut self.last
+            && last.next() == Some(start)
+            && *same == listing
+        {
+            *last = end;
+            return;
+        }
+        if let Some((start, end, listing)) = self.last.replace((start, end, listing)) {
+            (self.range)(start, end, listing);
+        }
+    }
+
+    fn finish(mut self) {
+        if let Some((start, end, listing)) = self.last.take() {
+            (self.range)(start, end, listing);
+        }
     }
 }

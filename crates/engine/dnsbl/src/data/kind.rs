@@ -40,6 +40,11 @@ impl Kind {
         Self::Cidr,
     ];
 
+    /// Whether entries are IPv6 addresses alone.
+    pub(super) const fn is_ipv6(self) -> bool {
+        matches!(self, Self::Ip6Trie | Self::Ip6TSet)
+    }
+
     /// The name of the format: rbldnsd's word for the dataset type, or `cidr`.
     #[must_use]
     pub const fn name(self) -> &'static str {

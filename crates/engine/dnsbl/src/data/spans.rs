@@ -1,15 +1,16 @@
 //! Networks and ranges that may overlap, made disjoint.
 
 use std::collections::BTreeMap;
-use std::fmt;
+
+use super::index::{Index, Key};
 
 /// Values of one address at most: what one answer can carry.
-const VALUES_MAX: usize = 64;
+pub(super) const VALUES_MAX: usize = 64;
 /// The value of an entry that takes addresses out.
 pub(super) const EXCLUDED: u32 = u32::MAX;
 
 /// A full address.
-pub(super) trait Address: Copy + Ord + fmt::Debug {
+pub(super) trait Address: Key {
     /// The next address, if this is not the last.
     fn next(self) -> Option<Self>;
     /// The address before, if this is not the first.
@@ -55,6 +56,8 @@ pub(super) struct Spans<A> {
     starts: Vec<A>,
     ends: Vec<A>,
     listings: Vec<u32>,
+    /// The index of the ends.
+    index: Index,
 }
 
 impl<A: Address> Spans<A> {
@@ -64,6 +67,7 @@ impl<A: Address> Spans<A> {
             starts: Vec::new(),
             ends: Vec::new(),
             listings: Vec::new(),
+            index: Index::of::<A>(&[]),
         };
         let mut values = Vec::new();
         sweep(entries, |start, end, active| {
@@ -81,6 +85,7 @@ impl<A: Address> Spans<A> {
         spans.starts.shrink_to_fit();
         spans.ends.shrink_to_fit();
         spans.listings.shrink_to_fit();
+        spans.index = Index::of(&spans.ends);
         spans
     }
 
@@ -111,7 +116,7 @@ impl<A: Address> Spans<A> {
 
     /// The parts of the ranges that lie from `first` to `last`, both inclusive.
     pub(super) fn between(&self, first: A, last: A) -> impl Iterator<Item = (A, A, u32)> {
-        let from = self.ends.partition_point(|end| *end < first);
+        let from = self.index.count_below(&self.ends, first, false);
         let ranges = (from..self.starts.len()).map_while(move |place| {
             let start = self.starts[place];
             (start <= last).then(|| (start, self.ends[place], self.listings[place]))
@@ -119,9 +124,16 @@ impl<A: Address> Spans<A> {
         ranges.map(move |(start, end, listing)| (start.max(first), end.min(last), listing))
     }
 
+    /// All ranges, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (A, A, u32)> {
+        let bounds = self.starts.iter().zip(&self.ends);
+        let ranges = bounds.zip(&self.listings);
+        ranges.map(|((start, end), listing)| (*start, *end, *listing))
+    }
+
     /// Octets of memory.
     pub(super) fn memory(&self) -> usize {
-        self.starts.len() * (2 * size_of::<A>() + size_of::<u32>())
+        self.starts.len() * (2 * size_of::<A>() + size_of::<u32>()) + self.index.memory()
     }
 }
 

@@ -58,9 +58,6 @@ pub(super) fn range(line: &[u8]) -> Result<(Range4, &[u8]), Reason> {
 }
 
 fn network(start: u32, length: u32, line: &[u8]) -> Result<Range4, Reason> {
-    if length == 0 {
-        return Err(Reason::syntax("a prefix of 1 to 32 bits", line));
-    }
     let hosts = u32::MAX.checked_shr(length).unwrap_or(0);
     if start & hosts != 0 {
         let expected = format!("a network without bits after the first {length}");
@@ -103,6 +100,32 @@ pub(super) fn number(line: &[u8], max: u32) -> Option<(u32, &[u8])> {
         rest = after;
     }
     (rest.len() < line.len() && value <= max).then_some((value, rest))
+}
+
+/// Reads a line that is nothing but an address of four octets, a network or a range of such addresses.
+pub(super) fn whole(line: &[u8]) -> Result<Range4, Reason> {
+    let refused = || Reason::syntax("an IPv4 address, network or range", line);
+    let full = |text| match prefix(text) {
+        Some((address, 4, rest)) => Ok((address, rest.trim_ascii_start())),
+        _ => Err(refused()),
+    };
+    let (start, rest) = full(line)?;
+    match rest {
+        [] => network(start, 32, line),
+        [b'/', length @ ..] => match number(length, 32) {
+            Some((length, [])) => network(start, length, line),
+            _ => Err(refused()),
+        },
+        [b'-', last @ ..] => match full(last.trim_ascii_start())? {
+            (end, []) if start <= end => Ok(Range4 {
+                start,
+                end,
+                prefix: None,
+            }),
+            _ => Err(refused()),
+        },
+        _ => Err(refused()),
+    }
 }
 
 /// Cuts a range into blocks of whole octets (/8, /16, /24) and single addresses, the largest first: sets give the entry

@@ -49,44 +49,84 @@ impl Value {
         self.scope.ttl
     }
 
-    /// The text of the TXT record for a listed address or name, at most [`TEXT_MAX`] octets: `$` in the template is the
-    /// subject, `$0` to `$9` are the variables of the dataset, and `$$` is a dollar sign.
+    /// The text of the TXT record for a listed address or name, at most [`TEXT_MAX`] octets.
+    ///
+    /// `$` in the template is the subject, `$0` to `$9` are the variables of the dataset, and `$$` is a dollar sign. If
+    /// the dataset has a base template, that is filled instead: `$=` in it is the text of the entry, or the subject if
+    /// the entry has no text. A text that begins with `=` does without the base template.
     #[must_use]
     pub fn text_for(&self, subject: &str) -> Option<Cow<'_, str>> {
-        let text = self.text.as_deref()?;
-        if !text.contains('$') {
-            return Some(Cow::Borrowed(cut(text)));
+        let template = self.effective()?;
+        if !template.contains('$') {
+            return Some(Cow::Borrowed(cut(template)));
         }
-        let mut filled = String::with_capacity(TEXT_MAX);
-        self.scope.fill(text, subject, &mut filled);
-        filled.truncate(cut(&filled).len());
-        Some(Cow::Owned(filled))
+        let filled = self.fill(template, subject, Cow::Borrowed);
+        Some(Cow::Owned(cut(&filled).to_owned()))
     }
-}
 
-impl Scope {
-    fn fill(&self, template: &str, subject: &str, filled: &mut String) {
+    /// A template with the same texts that needs no variables and no base template.
+    #[must_use]
+    pub fn resolved(&self) -> Option<String> {
+        let template = self.effective()?;
+        let escaped = |text| Cow::Owned(str::replace(text, "$", "$$"));
+        let filled = self.fill(template, "$", escaped);
+        match filled.starts_with('=') {
+            true => Some(format!("={filled}")),
+            false => Some(filled),
+        }
+    }
+
+    /// The template that is filled, and is not empty.
+    fn effective(&self) -> Option<&str> {
+        let base = self.scope.base.as_deref();
+        let template = match self.text.as_deref() {
+            Some(own) => match own.strip_prefix('=') {
+                Some(alone) => alone,
+                None => base.unwrap_or(own),
+            },
+            None => base?,
+        };
+        (!template.is_empty()).then_some(template)
+    }
+
+    /// Fills a template; `plain` makes the form of a text in which a dollar sign has no meaning.
+    fn fill<'a>(
+        &'a self,
+        template: &'a str,
+        subject: &str,
+        plain: impl Fn(&'a str) -> Cow<'a, str>,
+    ) -> String {
+        let mut filled = String::new();
         let mut rest = template;
-        while let Some(place) = rest.find('$') {
-            filled.push_str(&rest[..place]);
-            if filled.len() > TEXT_MAX {
-                return;
-            }
-            rest = &rest[place + 1..];
-            match rest.bytes().next() {
-                Some(b'$') => filled.push('$'),
-                Some(digit @ b'0'..=b'9') => match &self.variables[usize::from(digit - b'0')] {
-                    Some(variable) => filled.push_str(variable),
-                    None => filled.extend(['$', char::from(digit)]),
+        while let Some((before, after)) = rest.split_once('$')
+            && filled.len() <= TEXT_MAX
+        {
+            filled.push_str(before);
+            let mut following = after.chars();
+            match following.next() {
+                Some('$') => filled.push_str(&plain("$")),
+                Some('=') => match self.text.as_deref() {
+                    Some(own) => filled.push_str(&plain(own)),
+                    None => filled.push_str(subject),
                 },
+                Some(digit @ '0'..='9') => {
+                    match self.scope.variables.get(digit as usize - '0' as usize) {
+                        Some(Some(variable)) => filled.push_str(&plain(variable)),
+                        _ => {
+                            filled.push_str(&plain("$"));
+                            filled.push(digit);
+                        }
+                    }
+                }
                 _ => {
                     filled.push_str(subject);
-                    continue;
+                    following = after.chars();
                 }
             }
-            rest = &rest[1..];
+            rest = following.as_str();
         }
         filled.push_str(rest);
+        filled
     }
 }
 
@@ -127,6 +167,12 @@ impl Values {
             hasher.hash_one((*address, text.as_deref()))
         });
         Ok(place)
+    }
+
+    /// Makes a value the only one.
+    pub(super) fn only(&mut self, address: Ipv4Addr, text: Option<Box<str>>) {
+        self.places.clear();
+        self.read = vec![(address, text)];
     }
 
     /// All values, by their places.
