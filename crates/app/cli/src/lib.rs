@@ -11,6 +11,7 @@ mod config_arg;
 mod demo;
 mod dial;
 mod dkim;
+mod dnsbl;
 mod domain;
 mod examples;
 mod json;
@@ -78,6 +79,13 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: dkim::DkimCommand,
+    },
+    /// Serve block lists.
+    Dnsbl {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: dnsbl::DnsblCommand,
     },
     /// Check a configuration file and print every error, with lines.
     CheckConfig {
@@ -201,6 +209,7 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Domain { config, command } => domain::run(&command, &config.load()?.1)?,
         Command::Alias { config, command } => alias::run(&command, &config.load()?.1)?,
         Command::Dkim { config, command } => dkim::run(&command, &config.load()?.1)?,
+        Command::Dnsbl { config, command } => return dnsbl::run(&command, &config, roles),
         Command::CheckConfig { config, args } => {
             let usual = || Ok(file::find(config.file())?);
             let (text, code) = config::check(&args, config.file(), usual)?;

@@ -15,6 +15,9 @@ pub struct Roles {
     pub run: &'static [(&'static str, Run)],
     /// Runs the spool node of a name on its own, until a signal stops the node.
     pub node: fn(&Settings, &str) -> Result<(), Failure>,
+    /// Runs the server of block lists on its own, until a signal stops the server. The settings are read again from a
+    /// file if there is one.
+    pub dnsbl: fn(&Arc<Settings>, Option<(PathBuf, Level)>) -> Result<(), Failure>,
     /// Drains the queues of dead gateways.
     pub drain: Drain,
 }

@@ -1,6 +1,6 @@
 //! Binds every port before any other step, while the process may still run as root.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -78,6 +78,12 @@ fn bound(inherited: &mut Inherited, socket: &Socket) -> Result<Vec<Listener>, Su
             .map_err(|source| wrong(section, source))?
             .into_iter()
             .map(TcpListener::into)
+            .collect(),
+        Address::Datagrams { addresses, each } => inherited
+            .take_or_bind_datagrams(section, addresses, *each)
+            .map_err(|source| wrong(section, source))?
+            .into_iter()
+            .map(UdpSocket::into)
             .collect(),
         Address::Local { path, mode } => vec![local(inherited, section, path, *mode)?.into()],
     };

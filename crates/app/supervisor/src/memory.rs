@@ -18,6 +18,10 @@ const COURIER: u64 = 48 * MIB;
 const KEEPER: u64 = 32 * MIB;
 const WORKER: u64 = 32 * MIB;
 const FRONT: u64 = 64 * MIB;
+/// Lists are as large as their files: 10,000,000 addresses need 100 MiB, twice while others replace them.
+const DNSBL: u64 = 256 * MIB;
+/// A TCP connection with its queries and answers.
+const DNSBL_CONNECTION: u64 = 96 * 1024;
 const GATEWAY: u64 = 64 * MIB;
 const STORE: u64 = 64 * MIB;
 const NODE: u64 = 48 * MIB;
@@ -190,6 +194,20 @@ pub(super) fn workers(settings: &Settings) -> Vec<MemoryPart> {
 
 pub(super) fn front(settings: &Settings) -> Vec<MemoryPart> {
     vec![program(FRONT), connections(&settings.limits)]
+}
+
+pub(super) fn dnsbl(settings: &Settings) -> Vec<MemoryPart> {
+    let Some(dnsbl) = settings.dnsbl.as_ref() else {
+        return Vec::new();
+    };
+    vec![
+        program(DNSBL),
+        part(
+            "dnsbl.connections_max",
+            "connections",
+            u64::from(dnsbl.connections_max).saturating_mul(DNSBL_CONNECTION),
+        ),
+    ]
 }
 
 pub(super) fn gateway(settings: &Settings) -> Vec<MemoryPart> {

@@ -1,6 +1,6 @@
 //! The table of roles; `docs/internals/adding-a-role.md` describes a new row.
 
-use vere_settings::{Settings, SpoolNode};
+use vere_settings::{Dnsbl, Settings, SpoolNode};
 
 use crate::memory::{self, MemoryBounds, RoleMemory};
 use crate::spec::{Address, Instance, RoleSpec, Socket};
@@ -101,6 +101,15 @@ pub static ROLES: &[RoleSpec] = &[
         section: Some("front"),
         instances: front,
         memory: memory::front,
+    },
+    RoleSpec {
+        name: "dnsbl",
+        about: "The server of block lists",
+        after: &[],
+        option: None,
+        section: Some("dnsbl"),
+        instances: dnsbl,
+        memory: memory::dnsbl,
     },
 ];
 
@@ -207,6 +216,27 @@ fn front(settings: &Settings) -> Vec<Instance> {
         ..Instance::default()
     };
     front.map(instance).into_iter().collect()
+}
+
+/// The threads of the server have a socket each at every address.
+fn dnsbl(settings: &Settings) -> Vec<Instance> {
+    let instance = |dnsbl: &Dnsbl| Instance {
+        sockets: vec![
+            Socket {
+                section: "dnsbl-udp".to_owned(),
+                name: "dnsbl-udp",
+                address: Address::Datagrams {
+                    addresses: dnsbl.listen.clone(),
+                    each: vere_net::datagrams::threads(dnsbl.threads),
+                },
+                beside: false,
+            },
+            Socket::internet("dnsbl", &dnsbl.listen),
+            Socket::internet("metrics-dnsbl", settings.metrics.dnsbl.as_slice()),
+        ],
+        ..Instance::default()
+    };
+    settings.dnsbl.as_ref().map(instance).into_iter().collect()
 }
 
 /// Port 25: of the front where there is one, otherwise of the gateway.

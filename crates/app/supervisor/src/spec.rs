@@ -96,7 +96,9 @@ impl Socket {
 
     fn is_configured(&self) -> bool {
         match &self.address {
-            Address::Internet(addresses) => !addresses.is_empty(),
+            Address::Internet(addresses) | Address::Datagrams { addresses, .. } => {
+                !addresses.is_empty()
+            }
             Address::Local { .. } => true,
         }
     }
@@ -107,6 +109,13 @@ impl Socket {
 pub enum Address {
     /// Addresses of the internet; with an empty list only systemd provides the socket.
     Internet(Vec<SocketAddr>),
+    /// UDP sockets, several at each address, among which the kernel spreads clients.
+    Datagrams {
+        /// The addresses.
+        addresses: Vec<SocketAddr>,
+        /// The number of sockets at each.
+        each: usize,
+    },
     /// A socket in the file system.
     Local {
         /// The path.

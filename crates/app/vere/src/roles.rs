@@ -64,8 +64,16 @@ pub(crate) const ROLES: Roles = Roles {
                 vere_role_front::run(start.settings, &start.config, start.level)
             }),
         ),
+        (
+            "dnsbl",
+            Run::Supervised(|start| {
+                let reload = Some((start.config, start.level));
+                vere_role_dnsbl::run(&start.settings, reload)
+            }),
+        ),
     ],
     node: |settings, name| vere_role_node::run(settings, name, None),
+    dnsbl: |settings, reload| vere_role_dnsbl::run(settings, reload),
     drain: |settings, names, force, out| Ok(vere_role_gateway::drain(settings, names, force, out)?),
 };
 

@@ -1,5 +1,6 @@
 //! From checked values to the structures.
 
+mod dnsbl;
 mod mail_store;
 mod outgoing;
 mod quota;
@@ -89,6 +90,7 @@ impl Assembly {
             },
             sendmail: self.sendmail(),
             front: self.front(),
+            dnsbl: self.dnsbl(),
             dkim: self.dkim(),
             records: self.records(),
             xclient: self.networks("xclient.networks"),
@@ -125,6 +127,7 @@ impl Assembly {
                 listen: self.maybe("metrics.listen"),
                 store: self.maybe("metrics.store"),
                 front: self.maybe("metrics.front"),
+                dnsbl: self.maybe("metrics.dnsbl"),
             },
             log: Log {
                 level: self.choice("log.level", log_level),

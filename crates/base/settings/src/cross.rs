@@ -103,6 +103,7 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
         ("metrics.listen", &settings.metrics.listen),
         ("metrics.store", &settings.metrics.store),
         ("metrics.front", &settings.metrics.front),
+        ("metrics.dnsbl", &settings.metrics.dnsbl),
     ];
     let metrics = metrics
         .into_iter()

@@ -7,6 +7,7 @@ use toml::de::DeValue;
 use vere_units::{ByteSize, Secret, Span};
 
 use crate::directory_store::DirectoryStore;
+use crate::dnsbl::DnsblData;
 use crate::errors::Problem;
 use crate::mail_store::NewMailbox;
 use crate::name::name;
@@ -46,6 +47,8 @@ pub(crate) enum Kind {
     NetworkList,
     HeloPatterns,
     SenderPatterns,
+    /// Data of block lists: a format and files.
+    Datasets,
     UrlHttps,
     UrlHttp,
     /// URLs that begin with this text.
@@ -93,6 +96,9 @@ impl Kind {
             Self::SenderPatterns => {
                 "a list of senders such as [\"bob@example.net\", \"example.net\", \".example.net\", \"<>\"]"
             }
+            Self::Datasets => {
+                "a list of formats and files such as [\"ip4set:/var/lib/vere/bl/file\"]"
+            }
             Self::UrlHttps => "an address that begins with \"https://\"",
             Self::UrlHttp => "an address that begins with \"https://\" or \"http://\"",
             Self::Urls(start) => return format!("a list of texts that begin with \"{start}\""),
@@ -120,6 +126,10 @@ impl Kind {
             }
             Self::HeloPatterns => self.list(value, domains).map(Value::Texts),
             Self::SenderPatterns => self.list(value, senders).map(Value::Texts),
+            Self::Datasets => {
+                let data = |text: &str| DnsblData::parse(text).map(|_| text.to_owned());
+                self.list(value, data).map(Value::Texts)
+            }
             Self::Urls(start) => self.list(value, |text| url(text, start)).map(Value::Texts),
             _ => {
                 let text = self.text(value)?;

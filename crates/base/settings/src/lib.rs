@@ -29,6 +29,7 @@ mod assemble;
 mod changes;
 mod cross;
 mod directory_store;
+mod dnsbl;
 mod document;
 mod errors;
 mod folders;
@@ -50,6 +51,7 @@ mod watching;
 
 pub use changes::Changes;
 pub use directory_store::DirectoryStore;
+pub use dnsbl::{DATA_FORMATS, Dnsbl, DnsblData, DnsblRate, DnsblZone};
 pub use document::KeyLines;
 pub use errors::{ConfigError, ConfigErrors, Problem};
 pub use mail_store::{BodySharing, MailStore, NewMailbox};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use vere_units::{ByteSize, Span};
 
 use crate::directory_store::DirectoryStore;
+use crate::dnsbl::Dnsbl;
 use crate::mail_store::MailStore;
 use crate::network::Networks;
 use crate::outgoing::{Delivery, DestinationLimits, Route, Source};
@@ -54,6 +55,8 @@ pub struct Settings {
     pub sendmail: Option<Sendmail>,
     /// Processes of their own for port 25; `None` without the section.
     pub front: Option<Front>,
+    /// A server of block lists; `None` without the section.
+    pub dnsbl: Option<Dnsbl>,
     /// DKIM signatures on local users' mail; `None` without the section.
     pub dkim: Option<Dkim>,
     /// Lines about messages for other systems; `None` without the section.

@@ -2,6 +2,7 @@
 
 #[macro_use]
 mod row;
+mod dnsbl;
 mod intake;
 mod outgoing;
 mod services;
@@ -19,6 +20,7 @@ pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
     intake::SECTIONS
         .iter()
         .chain(services::SECTIONS)
+        .chain(dnsbl::SECTIONS)
         .chain(outgoing::SECTIONS)
         .chain(system::SECTIONS)
 }

@@ -12,6 +12,8 @@ pub struct Metrics {
     pub store: Option<SocketAddr>,
     /// The address of the front's metrics listener.
     pub front: Option<SocketAddr>,
+    /// The address of the metrics listener of the server of block lists.
+    pub dnsbl: Option<SocketAddr>,
 }
 
 /// The log.

@@ -5,7 +5,12 @@
 //! addresses of the client's /25 at once: the AAAA record of `0.z.y.x.ZONE` (w < 128) or `1.z.y.x.ZONE` has one bit for
 //! each. The server of the list and its clients share [`Map`].
 
+//!
+//! [`zone`] answers queries from [`data`], [`limit`] bounds the answers to addresses that may be spoofed.
+
 pub mod data;
+pub mod limit;
 mod map;
+pub mod zone;
 
 pub use self::map::{Map, MapName};

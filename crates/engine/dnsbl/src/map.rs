@@ -43,6 +43,11 @@ impl Map {
         }
     }
 
+    /// Takes a neighbour, 0 to 127, off the list; a higher number counts modulo 128.
+    pub const fn remove(&mut self, neighbour: u8) {
+        self.0 &= !Self::bit(neighbour);
+    }
+
     /// Whether a neighbour, 0 to 127, is listed; a higher number counts modulo 128.
     #[must_use]
     pub const fn contains(self, neighbour: u8) -> bool {

@@ -3,6 +3,7 @@
 //! In reading order:
 //!
 //! - [`listen`]: listening sockets, bound here or inherited from systemd or the supervisor;
+//! - [`datagrams`]: UDP sockets that share an address, read and written many datagrams at a time;
 //! - [`connect`]: a connection to the first answering address of a list;
 //! - [`resolver`]: MX, address and TXT records, from name servers or from a zone file for tests;
 //! - [`tls`]: certificates with reload and server names, handshakes on both sides;
@@ -19,6 +20,7 @@
 pub mod acme;
 pub mod aside;
 pub mod connect;
+pub mod datagrams;
 pub mod last;
 pub mod listen;
 pub mod packets;

@@ -93,6 +93,20 @@ impl Signals {
     }
 }
 
+impl Signals {
+    /// Waits for the order to stop; `again` is called at each order to reload.
+    pub async fn wait_for_stop_or(&mut self, again: impl Fn()) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                // Without a supervisor Ctrl-C is an order.
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => again(),
+            }
+        }
+    }
+}
+
 /// The supervisor has accepted other settings: `apply` puts them in force, and the log has their level.
 pub fn reload<E: Error>(config: &Path, level: &Level, apply: impl Fn(Settings) -> Result<(), E>) {
     let reloaded = role_settings(config).map_err(Failure::from);

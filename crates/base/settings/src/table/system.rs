@@ -128,6 +128,8 @@ sections! {
             "Address and port for the metrics of the mail store, which is a separate process.";
         fixed front: Address, Nothing("no endpoint"),
             "Address and port for the metrics of the front, its workers and the broker; applies with `[front]`.";
+        fixed dnsbl: Address, Nothing("no endpoint"),
+            "Address and port for the metrics of the server of block lists; applies with `[dnsbl]`.";
     }
 
     "log" Always, "The log, written to standard error." {

@@ -3,7 +3,7 @@
 use std::env;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 
@@ -11,6 +11,7 @@ use listenfd::ListenFd;
 use socket2::SockRef;
 
 use super::{ListenError, ListenOptions, bind};
+use crate::datagrams;
 
 /// The supervisor's names, separated by `:`; for the same descriptors these names override
 /// systemd's names.
@@ -25,6 +26,7 @@ const SYSTEMD_NAMES: &str = "LISTEN_FDNAMES";
 pub struct Inherited {
     sockets: Vec<(String, TcpListener)>,
     local: Vec<(String, UnixListener)>,
+    datagrams: Vec<(String, UdpSocket)>,
 }
 
 impl fmt::Debug for Inherited {
@@ -78,6 +80,10 @@ impl Inherited {
                 self.sockets.push((name.to_owned(), socket));
             }
             Err(not_tcp) => {
+                if let Ok(Some(socket)) = from.take_udp_socket(index) {
+                    self.datagrams.push((name.to_owned(), socket));
+                    return Ok(());
+                }
                 let taken = from.take_unix_listener(index).map_err(|_| not_tcp)?;
                 let socket = checked(taken)?;
                 socket.set_nonblocking(true)?;
@@ -92,7 +98,8 @@ impl Inherited {
     pub fn names(&self) -> Vec<&str> {
         let internet = self.sockets.iter().map(|(name, _)| name.as_str());
         let local = self.local.iter().map(|(name, _)| name.as_str());
-        let mut names: Vec<&str> = internet.chain(local).collect();
+        let datagrams = self.datagrams.iter().map(|(name, _)| name.as_str());
+        let mut names: Vec<&str> = internet.chain(local).chain(datagrams).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -112,6 +119,24 @@ impl Inherited {
     pub fn take_local(&mut self, name: &str) -> Option<UnixListener> {
         let place = self.local.iter().position(|(own, _)| own == name)?;
         Some(self.local.swap_remove(place).1)
+    }
+
+    /// Takes the UDP sockets of a name, or binds `each` at every address when the name has no sockets.
+    ///
+    /// # Errors
+    /// As [`datagrams::bind`].
+    pub fn take_or_bind_datagrams(
+        &mut self,
+        name: &str,
+        addresses: &[SocketAddr],
+        each: usize,
+    ) -> Result<Vec<UdpSocket>, ListenError> {
+        let own = self.datagrams.extract_if(.., |(own, _)| own == name);
+        let taken: Vec<UdpSocket> = own.map(|(_, socket)| socket).collect();
+        match taken.is_empty() {
+            true => datagrams::bind(addresses, each),
+            false => Ok(taken),
+        }
     }
 
     /// Takes the sockets of a name, or binds `addresses` when the name has no sockets.

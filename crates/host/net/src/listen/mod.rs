@@ -143,7 +143,7 @@ fn socket(address: SocketAddr, only_v6: bool, options: ListenOptions) -> io::Res
     Ok(socket.into())
 }
 
-fn failed(address: SocketAddr, source: io::Error) -> ListenError {
+pub(crate) fn failed(address: SocketAddr, source: io::Error) -> ListenError {
     match source.kind() {
         io::ErrorKind::AddrInUse => ListenError::Taken {
             address,

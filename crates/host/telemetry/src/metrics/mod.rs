@@ -19,6 +19,7 @@
 mod broker;
 mod declarations;
 mod delivery;
+mod dnsbl;
 mod endpoint;
 mod front;
 mod process;
@@ -39,6 +40,9 @@ use prometheus_client::registry::Registry;
 pub use broker::{BrokerMetrics, CallAnswer, CallResult};
 use declarations::Declarations;
 pub use delivery::{ConnectionResult, DeliveryMetrics, DeliveryResult, DsnAction};
+pub use dnsbl::{
+    DnsAnswer, DnsLimited, DnsQuery, DnsQuestion, DnsTransport, DnsblMetrics, ZoneName,
+};
 pub use endpoint::{CONNECTIONS_MAX, Health, serve};
 pub use front::{
     BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontHandshake, FrontLoop, FrontMetrics,
@@ -68,6 +72,8 @@ pub struct Metrics {
     pub smtp: SmtpMetrics,
     /// Port 25 in processes of its own.
     pub front: FrontMetrics,
+    /// The server of block lists.
+    pub dnsbl: DnsblMetrics,
     /// Calls of the broker.
     pub broker: BrokerMetrics,
     /// Signing.
@@ -111,6 +117,7 @@ impl Metrics {
         let smtp = SmtpMetrics::declare(&mut declarations);
         let front = FrontMetrics::declare(&mut declarations);
         let broker = BrokerMetrics::declare(&mut declarations);
+        let dnsbl = DnsblMetrics::declare(&mut declarations);
         let sign = SignMetrics::declare(&mut declarations);
         let queue = QueueMetrics::declare(&mut declarations);
         let delivery = DeliveryMetrics::declare(&mut declarations);
@@ -124,6 +131,7 @@ impl Metrics {
             Self {
                 smtp,
                 front,
+                dnsbl,
                 broker,
                 sign,
                 queue,

@@ -1,0 +1,31 @@
+//! `vere dnsbl`: block lists.
+
+mod serve;
+
+use clap::Subcommand;
+
+use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
+
+use crate::config_arg::ConfigArg;
+use crate::roles::Roles;
+
+/// Serve block lists.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DnsblCommand {
+    Serve(serve::ServeArgs),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the arguments or files are wrong.
+pub(crate) fn run(
+    command: &DnsblCommand,
+    config: &ConfigArg,
+    roles: &Roles,
+) -> Result<Outcome, Failure> {
+    match command {
+        DnsblCommand::Serve(args) => serve::run(args, config, roles),
+    }
+}
