@@ -21,6 +21,9 @@
 #   strace                 lets the disk fail under one process
 #   libfaketime            moves the clock of some processes
 #   named, dnssec-signzone signed zones of the tests' own
+#   unbound                a resolver in front of block lists
+#   dig, kdig              questions to block lists
+#   rbldnsd                the peer of the benchmark of block lists
 #   (shellcheck)           checks these scripts
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -211,6 +214,10 @@ install strace strace
 install faketime faketime libfaketime
 install named bind9
 install dnssec-signzone bind9-utils
+install unbound unbound
+install dig bind9-dnsutils
+install kdig knot-dnsutils
+install rbldnsd rbldnsd
 install shellcheck shellcheck
 unpack_exim
 unpack_opensmtpd

@@ -12,6 +12,7 @@
 
 mod choice;
 mod disk;
+mod dns_query;
 mod envelope;
 mod greylist;
 mod handoff_delivery;
@@ -76,6 +77,7 @@ targets! {
     signwire: signwire::frames, signwire::SEEDS;
     handoff_delivery: handoff_delivery::frame, handoff_delivery::SEEDS;
     handoff_question: handoff_question::frames, handoff_question::SEEDS;
+    dns_query: dns_query::packet, dns_query::SEEDS;
     spf: spf::policies, spf::SEEDS;
     greylist: greylist::read, greylist::SEEDS;
     envelope: envelope::record, envelope::SEEDS;

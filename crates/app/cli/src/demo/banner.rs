@@ -83,7 +83,7 @@ fn first(addresses: &[SocketAddr]) -> String {
 }
 
 /// The services and the addresses of their listeners.
-fn services(settings: &Settings) -> [(&'static str, String); 6] {
+fn services(settings: &Settings) -> [(&'static str, String); 7] {
     let with = |addresses: &[SocketAddr], how: &str| format!("{} ({how})", first(addresses));
     [
         ("SMTP", first(&settings.smtp.listen)),
@@ -95,6 +95,12 @@ fn services(settings: &Settings) -> [(&'static str, String); 6] {
         ("IMAP", with(&settings.imap.listen, "STARTTLS")),
         ("IMAPS", with(&settings.imaps.listen, "TLS")),
         ("LMTP", first(&settings.lmtp.listen)),
+        (
+            "DNSBL",
+            settings.dnsbl.as_ref().map_or_else(|| "-".to_owned(), |dnsbl| {
+                with(&dnsbl.listen, "UDP and TCP, bl.demo.test")
+            }),
+        ),
     ]
 }
 

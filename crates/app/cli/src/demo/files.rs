@@ -28,9 +28,17 @@ pub(super) const PASSWORD: &str = "demo";
 const CERTIFICATE_NAMES: [&str; 5] = ["mx.demo.test", "demo.test", "localhost", "127.0.0.1", "::1"];
 
 /// Ports before the offset, in the order of [`config_text`].
-const PORTS: [u16; 11] = [
-    2525, 2587, 2465, 2143, 2993, 2424, 2080, 2081, 2600, 2601, 2526,
+const PORTS: [u16; 12] = [
+    2525, 2587, 2465, 2143, 2993, 2424, 2053, 2080, 2081, 2600, 2601, 2526,
 ];
+
+/// The demo's block list.
+const BLOCK_LIST: &str = "\
+# A list in the format ip4set of rbldnsd. Others: docs/reference/config.md, [[dnsbl.zone]].
+:127.0.0.2:Listed for the demo: $
+192.0.2.0/25
+198.51.100.7
+";
 
 /// Where the sink keeps mail.
 pub(super) fn sink_folder(dir: &Path) -> PathBuf {
@@ -47,6 +55,10 @@ pub(super) fn write(dir: &Path, offset: u16) -> Result<PathBuf, Failure> {
     let config = dir.join("vere.toml");
     if !config.exists() {
         write_file(&config, &config_text(offset)?, 0o644)?;
+    }
+    let list = dir.join("block-list");
+    if !list.exists() {
+        write_file(&list, BLOCK_LIST, 0o644)?;
     }
     if !dir.join("server.pem").exists() || !dir.join("ca.pem").exists() {
         write_certificates(&dir)?;
@@ -72,6 +84,7 @@ fn config_text(offset: u16) -> Result<String, Failure> {
         imap,
         imaps,
         lmtp,
+        dnsbl,
         metrics,
         metrics_front,
         node_a,
@@ -99,6 +112,13 @@ listen = ["127.0.0.1:{imap}"]
 listen = ["127.0.0.1:{imaps}"]
 [lmtp]
 listen = ["127.0.0.1:{lmtp}"]
+
+# A block list: dig @127.0.0.1 -p {dnsbl} 7.2.0.192.bl.demo.test A
+[dnsbl]
+listen = ["127.0.0.1:{dnsbl}"]
+[[dnsbl.zone]]
+name = "bl.demo.test"
+data = ["ip4set:block-list"]
 
 [delivery]
 local = "store"                      # "maildir" files mail below data/maildir instead

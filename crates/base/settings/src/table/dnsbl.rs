@@ -7,7 +7,7 @@ use crate::kind::Kind::{
 };
 
 sections! {
-    "dnsbl" Optional, "A DNS server for block lists (docs/dnsbl.md): classic A and TXT records for each address, and maps of 128 neighbours in AAAA records. `vere dnsbl serve` runs the server alone." {
+    "dnsbl" Optional, "A DNS server for block lists (docs/internals/dnsbl.md): classic A and TXT records for each address, and maps of 128 neighbours in AAAA records. `vere dnsbl serve` runs the server alone." {
         fixed listen: Addresses, Required("listen = [\"192.0.2.1:53\"]"),
             "Addresses for queries, by UDP and TCP. Answers leave from the address that was asked.";
         fixed threads: Integer(1, 64), Nothing("the number of processor cores, at most 8"),
