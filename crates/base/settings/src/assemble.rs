@@ -1,6 +1,7 @@
 //! From checked values to the structures.
 
 mod dnsbl;
+mod lists;
 mod mail_store;
 mod outgoing;
 mod quota;

@@ -2,6 +2,7 @@
 
 mod call_ahead;
 mod found;
+mod lists;
 mod nodes;
 
 use std::collections::BTreeSet;
@@ -31,6 +32,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     destinations(settings, &mut found);
     routes(settings, &mut found);
     call_ahead::check(settings, &mut found);
+    lists::check(settings, &mut found);
     sources(settings, &mut found);
     spool(settings, &mut found);
     cluster(settings, &mut found);

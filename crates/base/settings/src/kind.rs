@@ -36,6 +36,7 @@ pub(crate) enum Kind {
     Path,
     MaildirTemplate,
     Integer(u64, u64),
+    Signed(i64, i64),
     Size(u64, u64),
     Span(u64, u64),
     Spans(u64, u64),
@@ -49,6 +50,7 @@ pub(crate) enum Kind {
     SenderPatterns,
     /// Data of block lists: a format and files.
     Datasets,
+    AnswerPatterns,
     UrlHttps,
     UrlHttp,
     /// URLs that begin with this text.
@@ -74,6 +76,7 @@ impl Kind {
             Self::Path => "a path in quotes such as \"/etc/vere/cert.pem\"",
             Self::MaildirTemplate => "a path in quotes that holds {domain} and {local}",
             Self::Integer(min, max) => return format!("a number from {min} to {max}"),
+            Self::Signed(min, max) => return format!("a number from {min} to {max}"),
             Self::Size(min, max) => {
                 let (min, max) = (ByteSize::new(min), ByteSize::new(max));
                 return format!("a size such as \"10 MiB\", from {min} to {max}");
@@ -99,6 +102,7 @@ impl Kind {
             Self::Datasets => {
                 "a list of formats and files such as [\"ip4set:/var/lib/vere/bl/file\"]"
             }
+            Self::AnswerPatterns => "a list of answers such as [\"127.0.0.[2..11]\"]",
             Self::UrlHttps => "an address that begins with \"https://\"",
             Self::UrlHttp => "an address that begins with \"https://\" or \"http://\"",
             Self::Urls(start) => return format!("a list of texts that begin with \"{start}\""),
@@ -115,6 +119,7 @@ impl Kind {
         match self {
             Self::Version => self.integer(value, 0, i64::MAX as u64),
             Self::Integer(min, max) => self.integer(value, min, max),
+            Self::Signed(min, max) => self.number(value, min, max).map(Value::Signed),
             Self::HostNames => self.list(value, host_name).map(Value::Texts),
             Self::Names => self.list(value, name).map(Value::Texts),
             Self::Mailboxes => self.list(value, mailbox).map(Value::Texts),
@@ -130,6 +135,7 @@ impl Kind {
                 let data = |text: &str| DnsblData::parse(text).map(|_| text.to_owned());
                 self.list(value, data).map(Value::Texts)
             }
+            Self::AnswerPatterns => self.list(value, str::parse).map(Value::Answers),
             Self::Urls(start) => self.list(value, |text| url(text, start)).map(Value::Texts),
             _ => {
                 let text = self.text(value)?;
@@ -218,6 +224,15 @@ impl Kind {
     }
 
     fn integer(self, value: &DeValue<'_>, min: u64, max: u64) -> Result<Value, Problem> {
+        self.number(value, min, max).map(Value::Integer)
+    }
+
+    fn number<T: TryFrom<i128> + PartialOrd>(
+        self,
+        value: &DeValue<'_>,
+        min: T,
+        max: T,
+    ) -> Result<T, Problem> {
         let Some(number) = value.as_integer() else {
             return Err(Problem::WrongType {
                 found: type_of(value),
@@ -226,10 +241,9 @@ impl Kind {
         };
         // A number beyond 128 bits is outside every range.
         let parsed = i128::from_str_radix(number.as_str(), number.radix()).ok();
-        let parsed = parsed.and_then(|number| u64::try_from(number).ok());
+        let parsed = parsed.and_then(|number| T::try_from(number).ok());
         parsed
             .filter(|number| (min..=max).contains(number))
-            .map(Value::Integer)
             .ok_or_else(|| {
                 let allowed = format!("expected {}", self.wanted());
                 Problem::NotAllowed {

@@ -25,6 +25,7 @@
 //! # Ok::<(), vere_settings::ConfigErrors>(())
 //! ```
 
+mod answers;
 mod assemble;
 mod changes;
 mod cross;
@@ -34,6 +35,7 @@ mod document;
 mod errors;
 mod folders;
 mod kind;
+mod lists;
 mod mail_store;
 mod manual;
 mod model;
@@ -49,11 +51,13 @@ mod table;
 mod value;
 mod watching;
 
+pub use answers::AnswerPattern;
 pub use changes::Changes;
 pub use directory_store::DirectoryStore;
 pub use dnsbl::{DATA_FORMATS, Dnsbl, DnsblData, DnsblRate, DnsblZone};
 pub use document::KeyLines;
 pub use errors::{ConfigError, ConfigErrors, Problem};
+pub use lists::{BlockList, BlockLists, ListMaps, ListTreatment};
 pub use mail_store::{BodySharing, MailStore, NewMailbox};
 pub use manual::manual;
 pub use model::{

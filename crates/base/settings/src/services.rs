@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use vere_units::{ByteSize, Span};
 
+use crate::lists::BlockLists;
 use crate::network::Networks;
 
 /// Mail from programs and users of this machine.
@@ -57,6 +58,8 @@ pub struct Front {
     pub spf: Option<SpfTreatment>,
     /// The terms of questions to next hops about recipients.
     pub call_ahead: CallAhead,
+    /// Lists of clients in the DNS.
+    pub lists: BlockLists,
     /// How long an unknown client, sender and recipient are put off; `None` puts nobody off.
     pub greylist_delay: Option<Span>,
 }

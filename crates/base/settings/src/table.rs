@@ -4,6 +4,7 @@
 mod row;
 mod dnsbl;
 mod intake;
+mod lists;
 mod outgoing;
 mod services;
 mod system;
@@ -21,6 +22,7 @@ pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
         .iter()
         .chain(services::SECTIONS)
         .chain(dnsbl::SECTIONS)
+        .chain(lists::SECTIONS)
         .chain(outgoing::SECTIONS)
         .chain(system::SECTIONS)
 }

@@ -1,3 +1,4 @@
+mod front_lists;
 mod lines;
 mod nodes;
 mod outgoing;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use vere_units::{ByteSize, Secret, Span};
 
+use crate::answers::AnswerPattern;
 use crate::directory_store::DirectoryStore;
 use crate::network::IpNetwork;
 use crate::outgoing::{NextHop, Rate, RoutePattern};
@@ -16,6 +17,7 @@ pub(crate) enum Value {
     Texts(Vec<String>),
     Choice(&'static str),
     Integer(u64),
+    Signed(i64),
     Size(ByteSize),
     Span(Span),
     Spans(Vec<Span>),
@@ -23,6 +25,7 @@ pub(crate) enum Value {
     Address(SocketAddr),
     Addresses(Vec<SocketAddr>),
     Networks(Vec<IpNetwork>),
+    Answers(Vec<AnswerPattern>),
     Path(PathBuf),
     Secret(Secret<String>),
     Pattern(RoutePattern),
@@ -56,6 +59,7 @@ from_value! {
     Texts => Vec<String>,
     Choice => &'static str,
     Integer => u64,
+    Signed => i64,
     Size => ByteSize,
     Span => Span,
     Spans => Vec<Span>,
@@ -63,6 +67,7 @@ from_value! {
     Address => SocketAddr,
     Addresses => Vec<SocketAddr>,
     Networks => Vec<IpNetwork>,
+    Answers => Vec<AnswerPattern>,
     Path => PathBuf,
     Secret => Secret<String>,
     Pattern => RoutePattern,
@@ -74,6 +79,18 @@ from_value! {
 impl FromValue for u32 {
     fn from_value(value: &Value) -> Option<Self> {
         u64::from_value(value)?.try_into().ok()
+    }
+}
+
+impl FromValue for i32 {
+    fn from_value(value: &Value) -> Option<Self> {
+        i64::from_value(value)?.try_into().ok()
+    }
+}
+
+impl FromValue for i16 {
+    fn from_value(value: &Value) -> Option<Self> {
+        i64::from_value(value)?.try_into().ok()
     }
 }
 

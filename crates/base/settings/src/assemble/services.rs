@@ -66,6 +66,7 @@ impl Assembly {
             allowed_senders: self.need("front.allowed_senders"),
             spf: self.spf(),
             call_ahead: self.call_ahead(),
+            lists: self.lists(),
             greylist_delay: self
                 .choice("front.greylist", |text| Some(text == "on"))
                 .then(|| self.need("front.greylist_delay")),

@@ -56,6 +56,9 @@ values_out_of_range_say_what_is_allowed: r#"
 [limits]; command_timeout = "5" => 4 limits.command_timeout => has no unit
 [delivery]; retry = [] => 4 delivery.retry => at least one
 [delivery]; tls = "on" => 4 delivery.tls => "off", "opportunistic", "required"
+[[front.list]]; zone = "bl.example"; weight = -1001 => 5 front.list[1].weight => expected a number from -1000 to 1000
+[[front.list]]; zone = "bl.example"; answers = ["127.0.0"] => 5 front.list[1].answers => expected an address such as 127.0.0.2
+[front.lists]; allow_threshold = 0 => 4 front.lists.allow_threshold => expected a number from -1000000 to -1
 [front]; refused_helo = ["."] => 4 front.refused_helo => expected a host name
 [front]; refused_senders = ["<bob@example.net>"] => 4 front.refused_senders => without angle brackets
 [front]; refused_senders = ["@example.net"] => 4 front.refused_senders => without angle brackets
