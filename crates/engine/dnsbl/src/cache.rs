@@ -1,0 +1,265 @@
+//! Answers of lists that are kept, and questions that are under way.
+//!
+//! Entries lie in two segments, each in the order of its last use. A new entry begins in *probation*; an entry that is asked
+//! for again moves to the *protected* segment, which has four fifths of the memory at most and gives its oldest entries back
+//! to probation. The oldest entry of probation makes room. A client that connects once, such as each of an attacker's many
+//! addresses, drives out other entries of probation alone: an entry of a client that comes back, or whose neighbours do, is
+//! driven out by those alone that come back within the time to live as well.
+//!
+//! Times are arguments. Equal questions share one query: the first is told to [`Look::Ask`], the others wait.
+
+mod segment;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use vere_units::Timestamp;
+
+use self::segment::{Kept, Segment};
+use crate::map::{Map, MapName};
+
+/// Octets of an entry beside its content: key, times, links, places in the index.
+const ENTRY_OCTETS: usize = 160;
+/// Parts of the memory; the protected segment has all but one.
+const PARTS: usize = 5;
+
+/// What a list is asked about a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// The map of the client's neighbours (AAAA).
+    Map(MapName),
+    /// The codes of the client (A).
+    Codes(IpAddr),
+    /// The text about the client (TXT).
+    Text(IpAddr),
+}
+
+/// A question: the number of the list's zone, which the caller chose, and the subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Question {
+    /// The zone.
+    pub zone: u16,
+    /// The subject.
+    pub subject: Subject,
+}
+
+/// The answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// The map; a map that does not exist is empty.
+    Map(Map),
+    /// The codes; a client that is not listed has none.
+    Codes(Box<[Ipv4Addr]>),
+    /// The text; empty if there is none.
+    Text(Box<str>),
+    /// The list does not answer, or with an error.
+    Failed,
+}
+
+impl Reply {
+    /// Octets in memory, those of the entry included.
+    fn octets(&self) -> usize {
+        ENTRY_OCTETS
+            + match self {
+                Self::Map(_) | Self::Failed => 0,
+                Self::Codes(codes) => size_of_val::<[Ipv4Addr]>(codes),
+                Self::Text(text) => text.len(),
+            }
+    }
+}
+
+/// Bounds of the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Octets of all entries.
+    pub octets_max: usize,
+    /// Questions under way.
+    pub pending_max: usize,
+    /// The least time for which an answer is kept.
+    pub ttl_min: Duration,
+    /// The longest time for which an answer is kept.
+    pub ttl_max: Duration,
+    /// How long a failure is kept: 1 second at least, 5 minutes at most (RFC 9520 section 3.2).
+    pub failure_life: Duration,
+}
+
+/// What the cache says to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look {
+    /// The answer is known.
+    Known(Reply),
+    /// The same question is under way; the answer comes with [`Cache::answered`].
+    Wait,
+    /// The caller has to ask the list, and to end the question by [`Cache::answered`] or [`Cache::abandoned`].
+    Ask,
+    /// Too many questions are under way.
+    Full,
+}
+
+/// Counts since the start, and the present size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Questions whose answers were known.
+    pub hits: u64,
+    /// Questions for which the list has to be asked.
+    pub misses: u64,
+    /// Questions that waited for an equal one.
+    pub shared: u64,
+    /// Questions without a place.
+    pub full: u64,
+    /// Entries that made room before their end.
+    pub evicted: u64,
+    /// Entries.
+    pub entries: u64,
+    /// Octets of the entries.
+    pub octets: u64,
+}
+
+/// Answers that are kept for their time to live, in bounded memory.
+#[derive(Debug)]
+pub struct Cache {
+    limits: Limits,
+    probation: Segment,
+    protected: Segment,
+    pending: HashSet<Question>,
+    counts: Counts,
+}
+
+impl Cache {
+    /// An empty cache.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            probation: Segment::default(),
+            protected: Segment::default(),
+            pending: HashSet::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Applies other bounds; entries beyond them end at once. Times of entries stay as they are.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+        self.balance();
+        self.make_room();
+    }
+
+    /// Looks for the answer to a question, and takes the question as under way where the list has to be asked.
+    pub fn look(&mut self, now: Timestamp, question: Question) -> Look {
+        if let Some(reply) = self.find(now, &question) {
+            self.counts.hits += 1;
+            return Look::Known(reply);
+        }
+        if self.pending.contains(&question) {
+            self.counts.shared += 1;
+            return Look::Wait;
+        }
+        if self.pending.len() >= self.limits.pending_max {
+            self.counts.full += 1;
+            return Look::Full;
+        }
+        self.pending.insert(question);
+        self.counts.misses += 1;
+        Look::Ask
+    }
+
+    /// Returns the answer and its time left, and changes nothing.
+    #[must_use]
+    pub fn peek(&self, now: Timestamp, question: &Question) -> Option<(&Reply, Duration)> {
+        let kept = self.protected.peek(question);
+        let kept = kept.or_else(|| self.probation.peek(question))?;
+        let left = kept.until.saturating_since(now);
+        (!left.is_zero()).then_some((&kept.reply, left))
+    }
+
+    /// Ends a question with its answer, which is kept for `ttl` within the bounds, and a failure for its own time. An answer
+    /// without records has the time of RFC 2308 section 5: the lower of the SOA record's TTL and its MINIMUM.
+    pub fn answered(&mut self, now: Timestamp, question: Question, reply: Reply, ttl: Duration) {
+        self.pending.remove(&question);
+        self.remove(&question);
+        let life = match reply {
+            Reply::Failed => self.limits.failure_life,
+            _ => ttl.max(self.limits.ttl_min).min(self.limits.ttl_max),
+        };
+        let octets = reply.octets();
+        if life.is_zero() || octets > self.limits.octets_max / PARTS {
+            return;
+        }
+        let kept = Kept {
+            reply,
+            until: now + life,
+            octets,
+        };
+        self.probation.put(question, kept);
+        self.make_room();
+    }
+
+    /// Ends a question without an answer: the list was not asked.
+    pub fn abandoned(&mut self, question: &Question) {
+        self.pending.remove(question);
+    }
+
+    /// Returns the counts.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        Counts {
+            entries: number(self.probation.len() + self.protected.len()),
+            octets: number(self.octets()),
+            ..self.counts
+        }
+    }
+
+    fn octets(&self) -> usize {
+        self.probation.octets() + self.protected.octets()
+    }
+
+    /// Finds a living entry and notes its use; an entry past its end is removed.
+    fn find(&mut self, now: Timestamp, question: &Question) -> Option<Reply> {
+        let lives = |kept: &Kept| kept.until > now;
+        if let Some(kept) = self.protected.use_of(question) {
+            if lives(kept) {
+                return Some(kept.reply.clone());
+            }
+            self.protected.remove(question);
+            return None;
+        }
+        let kept = self.probation.remove(question)?;
+        if !lives(&kept) {
+            return None;
+        }
+        let reply = kept.reply.clone();
+        self.protected.put(*question, kept);
+        self.balance();
+        Some(reply)
+    }
+
+    /// Gives the oldest protected entries back to probation.
+    fn balance(&mut self) {
+        let share = self.limits.octets_max / PARTS * (PARTS - 1);
+        while self.protected.octets() > share
+            && let Some((question, kept)) = self.protected.pop_oldest()
+        {
+            self.probation.put(question, kept);
+        }
+    }
+
+    fn remove(&mut self, question: &Question) {
+        self.protected.remove(question);
+        self.probation.remove(question);
+    }
+
+    fn make_room(&mut self) {
+        while self.octets() > self.limits.octets_max {
+            let oldest = self.probation.pop_oldest();
+            if oldest.or_else(|| self.protected.pop_oldest()).is_none() {
+                return;
+            }
+            self.counts.evicted += 1;
+        }
+    }
+}
