@@ -54,12 +54,12 @@ impl<V: Kept> Cache<V> {
         }))
     }
 
-    /// Returns the answer to a question, if the answer lives.
-    pub(super) fn find(&self, question: &Question, now: Instant) -> Option<Arc<V>> {
+    /// Returns the answer to a question and the end of its life, if the answer lives.
+    pub(super) fn find(&self, question: &Question, now: Instant) -> Option<(Arc<V>, Instant)> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = entries.answers.get(question)?;
         if now < entry.until {
-            return Some(Arc::clone(&entry.answer));
+            return Some((Arc::clone(&entry.answer), entry.until));
         }
         entries.remove(question);
         None

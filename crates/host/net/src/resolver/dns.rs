@@ -21,8 +21,6 @@ use crate::tls::{Roots, Tlsa};
 
 /// A record is asked again after a day whatever its time to live says.
 const POSITIVE_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// A nonexistent name is looked up again soon: the zone may be under repair.
-const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(10 * 60);
 /// Seconds for which an answer without records is kept where the library validates: its error does not have the time to live of the
 /// SOA record.
 const UNTOLD_TTL: u32 = 60;
@@ -67,6 +65,8 @@ impl Kept for Answer {
 pub(super) struct Dns {
     resolver: TokioResolver,
     timeout: Duration,
+    /// A nonexistent name is looked up again soon: the zone may be under repair.
+    negative_ttl_max: Duration,
     cache: Cache<Answer>,
 }
 
@@ -110,6 +110,7 @@ impl Dns {
         Ok(Self {
             resolver,
             timeout: options.timeout,
+            negative_ttl_max: options.negative_ttl_max,
             cache: Cache::new(options.cache_octets_max),
         })
     }
@@ -145,12 +146,14 @@ impl Dns {
         found.await.0
     }
 
-    pub(super) async fn records(&self, name: &str, kind: RecordKind) -> Lookup<Plain> {
-        let found = self.lookup(name, type_of(kind), |data| match data {
+    /// The records, and for how long the answer may be kept.
+    pub(super) async fn records(&self, name: &str, kind: RecordKind) -> (Lookup<Plain>, Duration) {
+        let pick = |data: &Data| match data {
             Data::Plain(record) => Some(record.clone()),
             Data::Tlsa(_) => None,
-        });
-        found.await.0
+        };
+        let (lookup, _, until) = self.lookup_until(name, type_of(kind), pick).await;
+        (lookup, until.saturating_duration_since(Instant::now()))
     }
 
     pub(super) async fn tlsa(&self, name: &str) -> (Lookup<Tlsa>, Proof) {
@@ -168,13 +171,25 @@ impl Dns {
         record: RecordType,
         pick: impl Fn(&Data) -> Option<T>,
     ) -> (Lookup<T>, Proof) {
+        let (lookup, proof, _) = self.lookup_until(name, record, pick).await;
+        (lookup, proof)
+    }
+
+    /// Looks up records of a type; with the end of the answer's life.
+    async fn lookup_until<T>(
+        &self,
+        name: &str,
+        record: RecordType,
+        pick: impl Fn(&Data) -> Option<T>,
+    ) -> (Lookup<T>, Proof, Instant) {
+        let now = Instant::now();
         // A text that is no DNS name cannot exist in the DNS.
         let Some(name) = query_name(name) else {
-            return (Lookup::NoSuchName, Proof::default());
+            return (Lookup::NoSuchName, Proof::default(), now);
         };
         let question = (name, record);
-        let answer = match self.cache.find(&question, Instant::now()) {
-            Some(answer) => answer,
+        let (answer, until) = match self.cache.find(&question, now) {
+            Some(known) => known,
             None => self.ask(question).await,
         };
         let (lookup, proof) = &*answer;
@@ -184,11 +199,11 @@ impl Dns {
             Lookup::NoSuchName => Lookup::NoSuchName,
             Lookup::Failed(failure) => Lookup::Failed(failure.clone()),
         };
-        (lookup, proof.clone())
+        (lookup, proof.clone(), until)
     }
 
-    /// Asks the name servers, and keeps the answer for the time to live.
-    async fn ask(&self, question: Question) -> Arc<Answer> {
+    /// Asks the name servers, and keeps the answer for the time to live, whose end comes with the answer.
+    async fn ask(&self, question: Question) -> (Arc<Answer>, Instant) {
         let (name, record) = &question;
         let asked = timeout(self.timeout, self.resolver.lookup(name.clone(), *record)).await;
         let now = Instant::now();
@@ -196,7 +211,8 @@ impl Dns {
             Err(_) => (failure(LookupFailure::Timeout), now),
             Ok(Err(error)) => {
                 let validates = self.resolver.options().validate;
-                (failed(&error), now + negative_life(&error, validates))
+                let life = negative_life(&error, validates).min(self.negative_ttl_max);
+                (failed(&error), now + life)
             }
             Ok(Ok(answer)) => {
                 let proof = proof(name, answer.answers());
@@ -215,7 +231,7 @@ impl Dns {
         };
         let answer = Arc::new(answer);
         self.cache.keep(question, &answer, (now, until));
-        answer
+        (answer, until)
     }
 }
 
@@ -286,7 +302,7 @@ fn tune(resolver: &mut ResolverOpts, options: &ResolverOptions) {
     // The library's cache is bounded by answers, not by octets; `Cache` takes its place.
     resolver.cache_size = 0;
     resolver.positive_max_ttl = Some(POSITIVE_TTL_MAX);
-    resolver.negative_max_ttl = Some(NEGATIVE_TTL_MAX);
+    resolver.negative_max_ttl = Some(options.negative_ttl_max);
     // Beside random ids and ports, random case makes forged answers harder.
     resolver.case_randomization = true;
     resolver.try_tcp_on_error = true;
@@ -344,7 +360,7 @@ fn negative_life(error: &NetError, validates: bool) -> Duration {
         }) if proof.is_insecure() && is_absence(response.response_code) => UNTOLD_TTL,
         _ => 0,
     };
-    Duration::from_secs(seconds.into()).min(NEGATIVE_TTL_MAX)
+    Duration::from_secs(seconds.into())
 }
 
 fn failed(error: &NetError) -> Answer {
@@ -400,7 +416,7 @@ mod tests {
         };
         for (code, ttl, validates, seconds) in [
             (ResponseCode::NoError, Some(30), false, 30),
-            (ResponseCode::NXDomain, Some(3_600), true, 600),
+            (ResponseCode::NXDomain, Some(3_600), true, 3_600),
             (ResponseCode::NXDomain, None, false, 0),
             (ResponseCode::NXDomain, None, true, 60),
             (ResponseCode::ServFail, Some(30), false, 0),

@@ -52,8 +52,10 @@ pub struct ResolverOptions {
     pub query_timeout: Duration,
     /// The longest wait for all lookups of a call. Default 20 s.
     pub timeout: Duration,
-    /// The most octets of answers kept. Default 8 MiB.
+    /// The most octets of answers kept. Default 8 MiB; 0 keeps none.
     pub cache_octets_max: usize,
+    /// The longest time to live of an answer without records. Default 10 minutes.
+    pub negative_ttl_max: Duration,
 }
 
 impl Default for ResolverOptions {
@@ -66,6 +68,7 @@ impl Default for ResolverOptions {
             query_timeout: Duration::from_secs(5),
             timeout: Duration::from_secs(20),
             cache_octets_max: 8 << 20,
+            negative_ttl_max: Duration::from_secs(10 * 60),
         }
     }
 }
@@ -336,11 +339,21 @@ impl Resolver {
 
     /// The records of a type.
     pub async fn records(&self, name: &str, kind: RecordKind) -> RecordsAnswer {
-        let lookup = match &*self.source {
+        self.records_with_ttl(name, kind).await.0
+    }
+
+    /// The records of a type, and the time for which the answer may be kept: the rest of its time to live, for an absence that of
+    /// RFC 2308 section 5. The time is zero for a failure, and for answers from a zone file.
+    pub async fn records_with_ttl(
+        &self,
+        name: &str,
+        kind: RecordKind,
+    ) -> (RecordsAnswer, Duration) {
+        let (lookup, ttl) = match &*self.source {
             Source::Dns(dns) => dns.records(name, kind).await,
-            Source::Zone(zone) => zone.records(name, kind),
+            Source::Zone(zone) => (zone.records(name, kind), Duration::ZERO),
         };
-        match lookup {
+        let answer = match lookup {
             Lookup::Found(mut records) => {
                 records.truncate(RECORDS_MAX);
                 RecordsAnswer::Found(records)
@@ -348,7 +361,8 @@ impl Resolver {
             Lookup::None => RecordsAnswer::None,
             Lookup::NoSuchName => RecordsAnswer::NoSuchName,
             Lookup::Failed(failure) => RecordsAnswer::TempFail(failure),
-        }
+        };
+        (answer, ttl)
     }
 
     /// The text records of `name`.
