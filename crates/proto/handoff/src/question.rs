@@ -20,6 +20,9 @@
 //!                  u16 octets of the reverse-path, the reverse-path
 //!    3 RESOLVE     u8 type, u8 octets of the name, the name
 //!    4 FIGURES     nothing
+//!    5 LISTS       client
+//!    6 LIST_FIGURES  u8 number of the list, from 0
+//!    7 KEEPING     client, u8 octets of the zone, the zone of a list
 //!    129 ACCEPTED  nothing
 //!    130 REFUSED   u8 number of the refusal (vere_smtp, Refusal::number)
 //!    131 UNKNOWN   nothing
@@ -30,6 +33,11 @@
 //!                  MX u16 preference, u8 octets, a host; TXT u16 octets, the text
 //!    134 NOTHING   u8: 0 no such name, 1 no such records, 2 unavailable
 //!    135 FIGURES   the counts of [`Figures::counts`] since the start of the broker, u64 each
+//!    136 LISTS     u8: 1 if every list has answered, otherwise 0; u8 number of entries, at most 32; each: u8 list, i16 weight;
+//!                  u8 octets, the name of the list with the largest weight; u8 octets, its text
+//!    137 LIST_FIGURES  u8 octets, the name of the list; 8 counts of answers by time and the other counts of [`ListFigures`],
+//!                  u64 each; for a number without a list, the answer is NOTHING
+//!    138 KEPT      u8: 0 no such list, 1 nothing, 2 codes, 3 a map, 4 a failure
 //! client: u8 family: 4 or 6, and 4 or 16 octets of the client's address
 //! flags: bit 0, the client of the session may relay; the other bits are zero
 //! address: the path of RCPT without angle brackets, 1 to ADDRESS_OCTETS_MAX octets of UTF-8;
@@ -37,6 +45,7 @@
 //! HELO name, reverse-path: up to 255 and up to ADDRESS_OCTETS_MAX octets of UTF-8; the null reverse-path is empty
 //! type: that of the DNS: 1 A, 12 PTR, 15 MX, 16 TXT, 28 AAAA
 //! name: 1 to NAME_OCTETS_MAX visible characters of ASCII, with or without a trailing dot
+//! name and text of a list: up to 255 printable characters of ASCII
 //! host: up to NAME_OCTETS_MAX visible characters of ASCII without a trailing dot; empty for the root
 //! records have 4,000 octets in all at most
 //! ```
@@ -60,6 +69,7 @@
 //! ```
 
 mod figures;
+mod lists;
 mod reader;
 mod resolve;
 mod spf;
@@ -70,6 +80,7 @@ mod wire;
 use std::net::IpAddr;
 
 pub use figures::Figures;
+pub use lists::{Keeping, Kept, LISTINGS_MAX, ListFigures, Listing, ListsAnswer};
 pub use reader::{BUFFER_OCTETS, Reader};
 pub use resolve::{NAME_OCTETS_MAX, Name, NoRecords, RECORDS_MAX, Record, RecordType, Records};
 pub use spf::{HELO_OCTETS_MAX, Sender, Spf, SpfResults};
@@ -89,6 +100,9 @@ const RECIPIENT: u8 = 1;
 const SPF: u8 = 2;
 const RESOLVE: u8 = 3;
 const FIGURES: u8 = 4;
+const LISTS: u8 = 5;
+const LIST_FIGURES: u8 = 6;
+const KEEPING: u8 = 7;
 const ACCEPTED: u8 = 129;
 const REFUSED: u8 = 130;
 const UNKNOWN: u8 = 131;
@@ -96,6 +110,9 @@ const SPF_RESULT: u8 = 132;
 const RECORDS: u8 = 133;
 const NOTHING: u8 = 134;
 const FIGURES_ANSWER: u8 = 135;
+const LISTS_ANSWER: u8 = 136;
+const LIST_FIGURES_ANSWER: u8 = 137;
+const KEPT: u8 = 138;
 
 const MAY_RELAY: u8 = 1;
 
@@ -187,6 +204,12 @@ pub enum Question<'a> {
     },
     /// Asks for the counts of the broker.
     Figures,
+    /// Asks for the entries of a client on all lists.
+    Lists(IpAddr),
+    /// Asks for the counts of a list, by its number.
+    ListFigures(u8),
+    /// Asks what is kept about a client, without asking the list.
+    Keeping(Keeping<'a>),
 }
 
 impl<'a> Question<'a> {
@@ -210,6 +233,11 @@ impl<'a> Question<'a> {
                 name.encode(out);
             }),
             Self::Figures => frame(out, FIGURES, id, |_| {}),
+            Self::Lists(client) => {
+                frame(out, LISTS, id, |out| wire::encode_client(*client, out));
+            }
+            Self::ListFigures(list) => frame(out, LIST_FIGURES, id, |out| out.push(*list)),
+            Self::Keeping(keeping) => frame(out, KEEPING, id, |out| keeping.encode(out)),
         }
     }
 
@@ -243,6 +271,12 @@ impl<'a> Question<'a> {
                 }
             }
             FIGURES => Self::Figures,
+            LISTS => Self::Lists(wire::decode_client(&mut content)?),
+            LIST_FIGURES => {
+                let [list] = content.array()?;
+                Self::ListFigures(list)
+            }
+            KEEPING => Self::Keeping(Keeping::decode(&mut content)?),
             other => return Err(WireError::Kind(other)),
         };
         content.end()?;
@@ -268,6 +302,12 @@ pub enum Answer {
     Nothing(NoRecords),
     /// The counts of the broker.
     Figures(Figures),
+    /// The entries of the client on all lists.
+    Lists(ListsAnswer),
+    /// The counts of a list.
+    ListFigures(ListFigures),
+    /// What is kept about the client.
+    Kept(Kept),
 }
 
 impl Answer {
@@ -283,6 +323,11 @@ impl Answer {
             Self::Records(records) => frame(out, RECORDS, id, |out| records.encode(out)),
             Self::Nothing(why) => frame(out, NOTHING, id, |out| out.push(why.number())),
             Self::Figures(figures) => frame(out, FIGURES_ANSWER, id, |out| figures.encode(out)),
+            Self::Lists(lists) => frame(out, LISTS_ANSWER, id, |out| lists.encode(out)),
+            Self::ListFigures(figures) => {
+                frame(out, LIST_FIGURES_ANSWER, id, |out| figures.encode(out));
+            }
+            Self::Kept(kept) => frame(out, KEPT, id, |out| out.push(kept.number())),
         }
     }
 
@@ -310,6 +355,12 @@ impl Answer {
                 Self::Nothing(NoRecords::of_number(number).ok_or(WireError::Content)?)
             }
             FIGURES_ANSWER => Self::Figures(Figures::decode(&mut content)?),
+            LISTS_ANSWER => Self::Lists(ListsAnswer::decode(&mut content)?),
+            LIST_FIGURES_ANSWER => Self::ListFigures(ListFigures::decode(&mut content)?),
+            KEPT => {
+                let [number] = content.array()?;
+                Self::Kept(Kept::of_number(number).ok_or(WireError::Content)?)
+            }
             other => return Err(WireError::Kind(other)),
         };
         content.end()?;

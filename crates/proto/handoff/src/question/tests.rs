@@ -153,7 +153,7 @@ fn only_what_the_protocol_draws_is_understood() {
         octets[at] = octet;
         octets
     };
-    assert_eq!(decode(&with(5, 5)), Err(WireError::Kind(5)));
+    assert_eq!(decode(&with(5, 8)), Err(WireError::Kind(8)));
     assert_eq!(decode(&with(5, 129)), Err(WireError::Kind(129)));
     assert_eq!(decode(&with(14, 2)), Err(WireError::Content), "a flag");
     assert_eq!(decode(&with(15, 5)), Err(WireError::Content), "a family");
