@@ -11,7 +11,6 @@ mod bounces;
 mod clients;
 mod distance;
 mod encrypted;
-mod figures;
 mod handover;
 mod measure;
 mod open;
@@ -29,13 +28,13 @@ use std::path::Path;
 use clap::Args;
 
 use crate::error::BenchError;
+use crate::figures::Figures;
 use crate::output::{Common, Header};
 use crate::peer;
 use crate::process::guard;
 use crate::sink::{RunningSink, SinkOptions};
 use crate::trouble::possible;
 
-use figures::Figures;
 use measure::{Results, Target};
 pub use plan::Part;
 use plan::Plan;

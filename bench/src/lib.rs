@@ -26,6 +26,7 @@ mod arrivals;
 pub mod cli;
 mod corpus;
 mod error;
+mod figures;
 pub mod front;
 pub mod gateway;
 mod ids;

@@ -1,9 +1,9 @@
 //! The bars of our figures, and the peers of each comparison.
 
-use super::figures::Figures;
 use super::plan::CONNECTIONS;
 use super::systems::{OURS, POSTFIX, POSTSCREEN, RESPONDER, Setup};
 use super::{accepted, bounces, encrypted, handover, open, storm};
+use crate::figures::Figures;
 use crate::row::Bar::{self, RatioMax, RatioMin, ValueMax, ValueMin};
 use crate::row::Row;
 

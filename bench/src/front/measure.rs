@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::clients::{self, Load, Pace, Visits};
-use super::figures::Figures;
 use super::plan::Plan;
 use super::systems::{Site, System, started};
 use super::visit::Mix;
 use crate::arrivals::Arrivals;
 use crate::error::BenchError;
+use crate::figures::Figures;
 use crate::ids::MessageId;
 use crate::load::Messages;
 use crate::output::{Header, note};

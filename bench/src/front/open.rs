@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::figures::Figures;
 use super::measure::{Results, Target};
 use super::plan::Plan;
 use super::systems::{Site, started};
 use crate::error::BenchError;
+use crate::figures::Figures;
 use crate::output::{Header, note};
 use crate::process::guard;
 use crate::store::usage;

@@ -17,10 +17,10 @@ struct Figure {
 
 /// Figures in the order of their measurement.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Figures(Vec<Figure>);
+pub(crate) struct Figures(Vec<Figure>);
 
 impl Figures {
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         system: &'static str,
         name: impl Into<String>,
@@ -36,14 +36,14 @@ impl Figures {
     }
 
     /// The median over the rounds.
-    pub(super) fn median(&self, system: &str, name: &str) -> Option<f64> {
+    pub(crate) fn median(&self, system: &str, name: &str) -> Option<f64> {
         let own = self.0.iter();
         let own = own.filter(|figure| figure.system == system && figure.name == name);
         median(own.map(|figure| figure.value))
     }
 
     /// The unit of a figure.
-    pub(super) fn unit(&self, name: &str) -> Option<&'static str> {
+    pub(crate) fn unit(&self, name: &str) -> Option<&'static str> {
         let figure = self.0.iter().find(|figure| figure.name == name);
         figure.map(|figure| figure.unit)
     }
@@ -60,7 +60,7 @@ impl Figures {
     }
 
     /// The names of the systems, each once.
-    pub(super) fn systems(&self) -> Vec<&'static str> {
+    pub(crate) fn systems(&self) -> Vec<&'static str> {
         let mut systems = Vec::new();
         for figure in &self.0 {
             if !systems.contains(&figure.system) {
@@ -71,7 +71,7 @@ impl Figures {
     }
 
     /// A row for each figure of each system.
-    pub(super) fn rows(&self) -> Vec<Row> {
+    pub(crate) fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for (name, unit) in self.names() {
             for system in self.systems() {
@@ -84,7 +84,7 @@ impl Figures {
     }
 
     /// A line for each figure, a column for each system.
-    pub(super) fn table(&self) -> Table {
+    pub(crate) fn table(&self) -> Table {
         let systems = self.systems();
         let head = ["figure", "unit"]
             .into_iter()
@@ -102,7 +102,7 @@ impl Figures {
     }
 
     /// The figures of single rounds.
-    pub(super) fn rounds(&self) -> Vec<Value> {
+    pub(crate) fn rounds(&self) -> Vec<Value> {
         let round = |figure: &Figure| {
             json!({
                 "system": figure.system,
