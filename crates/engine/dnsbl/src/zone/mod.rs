@@ -158,8 +158,8 @@ impl Zone {
     fn name_listings<'d>(
         &self,
         data: &'d ZoneData,
-        name: &[u8],
-    ) -> impl Iterator<Item = Listing<'d>> + use<'_, 'd> {
+        name: &'d [u8],
+    ) -> impl Iterator<Item = Listing<'d>> {
         let denied = self.tests.denies && name == NEVER_LISTED_NAME;
         let added = self.tests.name && name == LISTED_NAME;
         let values: Vec<_> = match denied {
