@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{front, gateway, responder, sink, spool, store, trouble};
+use crate::{dnsbl, front, gateway, responder, sink, spool, store, trouble};
 use attack::AttackArgs;
 use pages::{CompletionsArgs, ManArgs};
 
@@ -33,6 +33,8 @@ enum Command {
     Trouble(trouble::TroubleArgs),
     /// Sessions of unknown clients without mail, and good mail among them, beside Postfix and postscreen.
     Front(front::FrontArgs),
+    /// DNS block lists: a server beside rbldnsd, a cache with maps of 128 neighbours beside single addresses.
+    Dnsbl(dnsbl::DnsblArgs),
     /// Run the bundled destination, which accepts mail for any recipient.
     Sink(sink::SinkArgs),
     /// Kill processes of a system under load, and count lost and doubled messages.
@@ -65,6 +67,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Store(args) => store::run(&args)?,
         Command::Trouble(args) => trouble::run(&args)?,
         Command::Front(args) => front::run(&args)?,
+        Command::Dnsbl(args) => dnsbl::run(&args)?,
         Command::Sink(args) => sink::run(&args)?,
         Command::Kill(args) => attack::run(&args)?,
         Command::Responder(args) => responder::run(&args)?,

@@ -5,7 +5,7 @@
 //! not share the product's mistakes. [`noop`] shows the least cost of any relay, [`peer`] starts Postfix or the
 //! product, [`process`] accounts for their CPU time. [`gateway`] joins these modules as `vere-bench gateway`;
 //! [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing; [`front`] has clients whose sessions end
-//! without mail, beside the bare [`responder`]; [`kill`] kills processes under load.
+//! without mail, beside the bare [`responder`]; [`dnsbl`] asks a server of block lists beside rbldnsd; [`kill`] kills processes under load.
 //! [`cli`] has the commands of the program `vere-bench`; `vere` links nothing of this crate, save in its tests.
 //!
 //! Not covered: TLS and AUTH. [`load`] has one recipient per message and no open loop; the clients of [`front`] have.
@@ -25,6 +25,7 @@
 mod arrivals;
 pub mod cli;
 mod corpus;
+pub mod dnsbl;
 mod error;
 mod figures;
 pub mod front;
@@ -49,6 +50,7 @@ pub mod trouble;
 mod wire;
 
 pub use corpus::{Corpus, CorpusError};
+pub use dnsbl::DnsblArgs;
 pub use error::BenchError;
 pub use front::FrontArgs;
 pub use gateway::GatewayArgs;

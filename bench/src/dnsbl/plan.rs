@@ -1,0 +1,86 @@
+//! How much is measured.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::list::Shape;
+
+/// A row of the benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Hits of the cache, and queries that it sends, for traces with locality and one without.
+    Cache,
+    /// Times of look-ups with the lists of the Internet.
+    Lookup,
+    /// CPU time of a query over UDP.
+    Cpu,
+    /// Memory and load time of 10,000,000 addresses.
+    Memory,
+    /// Missed answers while files are read again.
+    Reload,
+    /// Queries over TCP.
+    Tcp,
+    /// Octets to the victim of queries with a forged source.
+    Flood,
+}
+
+impl Part {
+    const ALL: [Self; 7] = [
+        Self::Cache,
+        Self::Lookup,
+        Self::Cpu,
+        Self::Memory,
+        Self::Reload,
+        Self::Tcp,
+        Self::Flood,
+    ];
+}
+
+/// Seeds of the traces with bars.
+pub(super) const SEEDS: RangeInclusive<u64> = 1..=10;
+
+/// How much is measured.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) parts: Vec<Part>,
+    pub(super) rounds: usize,
+    /// Queries of a round.
+    pub(super) queries: u64,
+    /// Listed addresses, where memory is no subject.
+    pub(super) listed: usize,
+    /// Lists of 10,000,000 addresses.
+    pub(super) shapes: &'static [Shape],
+    pub(super) reloads: u8,
+    /// Time of a flood.
+    pub(super) flood: Duration,
+}
+
+impl Plan {
+    /// The plan of a run: all parts, unless some are chosen.
+    pub(super) fn new(quick: bool, parts: &[Part]) -> Self {
+        let parts = match parts {
+            [] => Part::ALL.to_vec(),
+            some => some.to_vec(),
+        };
+        match quick {
+            true => Self {
+                parts,
+                rounds: 3,
+                queries: 200_000,
+                listed: 200_000,
+                shapes: &[Shape::Neighbours],
+                reloads: 2,
+                flood: Duration::from_secs(1),
+            },
+            false => Self {
+                parts,
+                rounds: 5,
+                queries: 1_000_000,
+                listed: 1_000_000,
+                shapes: &[Shape::Neighbours, Shape::Uniform],
+                reloads: 5,
+                flood: Duration::from_secs(5),
+            },
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The servers of block lists side by side.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use super::ask;
+use super::questions::{Question, ZONE};
+use crate::output::Header;
+use crate::peer::{self, PeerError};
+use crate::process::{CpuAccount, Daemon, Process};
+use crate::store::usage;
+
+pub(super) const OURS: &str = "vere";
+pub(super) const RBLDNSD: &str = "rbldnsd";
+
+/// Where Debian has rbldnsd.
+const RBLDNSD_PROGRAM: &str = "/usr/sbin/rbldnsd";
+
+/// Longest time from the start of a server to its first answer.
+const START_MAX: Duration = Duration::from_secs(120);
+
+/// Time between SIGTERM and SIGKILL.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// A server that still loads has no answer; its clients ask again after this time.
+const PROBE: Duration = Duration::from_millis(20);
+
+/// A server to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum System {
+    Ours,
+    Rbldnsd,
+}
+
+/// Whether a server limits the rate of answers to a network of clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limit {
+    /// As shipped.
+    On,
+    Off,
+}
+
+/// The surroundings of the servers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Site<'a> {
+    pub(super) vere: &'a Path,
+    pub(super) base: &'a Path,
+}
+
+impl System {
+    /// Both, the peer first.
+    pub(super) const ALL: [Self; 2] = [Self::Rbldnsd, Self::Ours];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Ours => OURS,
+            Self::Rbldnsd => RBLDNSD,
+        }
+    }
+
+    /// The command that serves a file with addresses.
+    fn command(
+        self,
+        site: &Site<'_>,
+        address: SocketAddr,
+        file: &Path,
+        limit: Limit,
+    ) -> Vec<OsString> {
+        let zone = format!("{ZONE}:ip4set:{}", file.display());
+        let words: Vec<String> = match self {
+            Self::Ours => {
+                let mut words = vec![
+                    site.vere.display().to_string(),
+                    "dnsbl".to_owned(),
+                    "serve".to_owned(),
+                    format!("--listen={address}"),
+                    format!("--zone={zone}"),
+                ];
+                words.extend((limit == Limit::Off).then(|| "--no-rate-limit".to_owned()));
+                words
+            }
+            Self::Rbldnsd => {
+                let mut words = vec![RBLDNSD_PROGRAM.to_owned(), "-n".to_owned()];
+                if nix::unistd::geteuid().is_root() {
+                    words.extend(["-u".to_owned(), "nobody".to_owned()]);
+                }
+                // Files are read again on SIGHUP alone.
+                let (ip, port) = (address.ip(), address.port());
+                words.extend(["-c".to_owned(), "0".to_owned()]);
+                words.extend(["-b".to_owned(), format!("{ip}/{port}"), zone]);
+                words
+            }
+        };
+        words.into_iter().map(OsString::from).collect()
+    }
+}
+
+/// A running server, which ends when dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) system: System,
+    pub(super) address: SocketAddr,
+    /// The time from the start to the first right answer.
+    pub(super) load: Duration,
+    daemon: Daemon,
+    // Removed after the daemon, which still writes to the directory.
+    _folder: TempDir,
+}
+
+impl Server {
+    /// Starts a server and waits for its answer to a question.
+    pub(super) fn start(
+        system: System,
+        site: &Site<'_>,
+        file: &Path,
+        limit: Limit,
+        probe: &Question,
+    ) -> Result<Self, PeerError> {
+        let name = system.name();
+        if system == System::Rbldnsd && !Path::new(RBLDNSD_PROGRAM).is_file() {
+            return Err(PeerError::unavailable(name, "not installed"));
+        }
+        let folder = peer::folder(site.base, "vere-bench-dnsbl-")?;
+        let address = peer::free_address()?;
+        let began = Instant::now();
+        let command = system.command(site, address, file, limit);
+        let daemon = peer::spawn(&command, folder.path())?;
+        peer::await_ready(name, &daemon, START_MAX, || answers(address, probe))?;
+        Ok(Self {
+            system,
+            address,
+            load: began.elapsed(),
+            daemon,
+            _folder: folder,
+        })
+    }
+
+    /// Starts a server; a server that does not start is skipped, with its reason in the results.
+    pub(super) fn started(
+        system: System,
+        site: &Site<'_>,
+        file: &Path,
+        limit: Limit,
+        probe: &Question,
+        header: &mut Header,
+    ) -> Option<Self> {
+        match Self::start(system, site, file, limit, probe) {
+            Ok(server) => Some(server),
+            Err(error @ PeerError::Unavailable { .. }) => {
+                header.skip(error.to_string());
+                None
+            }
+            Err(error) => {
+                header.skip(format!("{} skipped: {error}", system.name()));
+                None
+            }
+        }
+    }
+
+    pub(super) fn account(&self) -> CpuAccount {
+        self.daemon.account()
+    }
+
+    /// Resident memory of all processes, in MB.
+    pub(super) fn resident_mb(&self) -> std::io::Result<f64> {
+        let processes = Process::tree(self.daemon.id())?;
+        Ok(usage::resident(&processes) as f64 * 1_024.0 / 1e6)
+    }
+
+    /// Lets the server read its files again.
+    pub(super) fn reload(&self) -> std::io::Result<()> {
+        // The program that was started; its children take care of themselves.
+        let id = self.daemon.id();
+        let process = Process {
+            id,
+            command: String::new(),
+        };
+        match process.signal(Signal::SIGHUP) {
+            true => Ok(()),
+            false => Err(std::io::Error::other("the server has ended")),
+        }
+    }
+
+    /// Whether the server gives the expected answer.
+    pub(super) fn answers(&self, probe: &Question) -> bool {
+        answers(self.address, probe)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.daemon.stop(STOP_MAX);
+    }
+}
+
+fn answers(address: SocketAddr, probe: &Question) -> bool {
+    let said = ask::once(address, probe, PROBE);
+    said.is_some() && said == probe.expected
+}
+
+/// The place of a file with addresses, in a directory that servers of other users can read.
+pub(super) fn list_folder(site: &Site<'_>) -> Result<(TempDir, PathBuf), PeerError> {
+    let folder = peer::folder(site.base, "vere-bench-list-")?;
+    let file = folder.path().join("list");
+    Ok((folder, file))
+}

@@ -1,0 +1,232 @@
+//! Queries and answers of the DNS (RFC 1035 section 4, RFC 6891) in the little that a judge of block lists needs.
+//!
+//! The code shares nothing with the DNS of the product: a mistake of one is not a mistake of both.
+
+use std::net::Ipv4Addr;
+
+/// Octets of a header.
+const HEADER: usize = 12;
+
+/// The type of a record (RFC 1035 section 3.2.2, RFC 3596 section 2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An IPv4 address.
+    A,
+    /// An IPv6 address; of a block list, a map of 128 neighbours.
+    Aaaa,
+}
+
+impl Kind {
+    const fn code(self) -> u16 {
+        match self {
+            Self::A => 1,
+            Self::Aaaa => 28,
+        }
+    }
+}
+
+/// The root with type OPT, 1,232 octets of UDP, version 0 and no options: what resolvers send.
+const OPT: [u8; 11] = [0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];
+
+/// A query with id 0 for a name of labels with dots.
+pub(super) fn query(name: &str, kind: Kind, has_edns: bool) -> Vec<u8> {
+    let additional = u8::from(has_edns);
+    let mut query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, additional];
+    for label in name.split('.').filter(|label| !label.is_empty()) {
+        query.push(label.len().min(63) as u8);
+        query.extend(label.bytes().take(63));
+    }
+    query.push(0);
+    query.extend(kind.code().to_be_bytes());
+    query.extend([0, 1]);
+    if has_edns {
+        query.extend(OPT);
+    }
+    query
+}
+
+/// The labels of a client's reversed address and a zone (RFC 5782 section 2.1).
+pub(super) fn name_of_address(client: Ipv4Addr, zone: &str) -> String {
+    let [x, y, z, w] = client.octets();
+    format!("{w}.{z}.{y}.{x}.{zone}")
+}
+
+/// The labels of the map of a client's 128 neighbours and a zone (paper, section 7.1).
+pub(super) fn name_of_map(client: Ipv4Addr, zone: &str) -> String {
+    let [x, y, z, w] = client.octets();
+    format!("{}.{z}.{y}.{x}.{zone}", w >> 7)
+}
+
+/// The bit of a client in the map of its neighbours, counted from the most significant bit.
+pub(super) const fn bit(client: Ipv4Addr) -> u128 {
+    let [.., w] = client.octets();
+    1 << (127 - (w & 127))
+}
+
+/// What an answer says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    /// An A record.
+    Address(Ipv4Addr),
+    /// An AAAA record.
+    Map(u128),
+    /// The name exists, and has no record of the type.
+    NoData,
+    /// The name does not exist.
+    NoName,
+    /// Another response code.
+    Failed(u8),
+    /// The answer does not fit, and TCP has all of it.
+    Truncated,
+}
+
+/// The id of a message.
+pub(super) fn id(message: &[u8]) -> Option<u16> {
+    message.first_chunk().copied().map(u16::from_be_bytes)
+}
+
+/// Reads the answer to a query; `None` for anything that is not an answer to exactly that query.
+pub(super) fn read(answer: &[u8], query: &[u8]) -> Option<Said> {
+    let head = answer.get(..HEADER)?;
+    let is_answer = head[2] & 0xf8 == 0x80;
+    let (questions, answers) = (number(answer, 4)?, number(answer, 6)?);
+    if id(answer) != id(query) || !is_answer || questions != 1 {
+        return None;
+    }
+    let end = question_end(query)?;
+    let question = query.get(HEADER..end)?;
+    if answer.get(HEADER..end)? != question {
+        return None;
+    }
+    Some(match (head[3] & 0xf, answers) {
+        _ if head[2] & 0x02 != 0 => Said::Truncated,
+        (0, 0) => Said::NoData,
+        (0, _) => record(answer, end)?,
+        (3, _) => Said::NoName,
+        (code, _) => Said::Failed(code),
+    })
+}
+
+/// The place behind the question of a query.
+fn question_end(message: &[u8]) -> Option<usize> {
+    Some(name_end(message, HEADER)? + 4).filter(|end| *end <= message.len())
+}
+
+/// The place behind a name, which may end with a pointer.
+fn name_end(message: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        match *message.get(at)? {
+            0 => return Some(at + 1),
+            pointer if pointer >= 0xc0 => return Some(at + 2),
+            length => at += usize::from(length) + 1,
+        }
+    }
+}
+
+/// Reads the first record.
+fn record(message: &[u8], at: usize) -> Option<Said> {
+    let at = name_end(message, at)?;
+    let (kind, length) = (number(message, at)?, number(message, at + 8)?);
+    let data = message.get(at + 10..)?.get(..usize::from(length))?;
+    match kind {
+        1 => Some(Said::Address(Ipv4Addr::from(
+            <[u8; 4]>::try_from(data).ok()?,
+        ))),
+        28 => Some(Said::Map(u128::from_be_bytes(data.try_into().ok()?))),
+        _ => None,
+    }
+}
+
+fn number(message: &[u8], at: usize) -> Option<u16> {
+    let octets = message.get(at..)?.first_chunk()?;
+    Some(u16::from_be_bytes(*octets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 130);
+
+    fn asked() -> Vec<u8> {
+        let mut query = query(&name_of_address(CLIENT, "bl.test"), Kind::A, true);
+        query[..2].copy_from_slice(&[0x12, 0x34]);
+        query
+    }
+
+    /// The answer with a response code, and with a record of so many octets behind a pointer to the name.
+    fn answer(code: u8, kind: u8, data: &[u8]) -> Vec<u8> {
+        let query = asked();
+        let mut answer = query[..query.len() - OPT.len()].to_vec();
+        answer[2] = 0x84;
+        answer[3] = code;
+        answer[11] = 0;
+        if !data.is_empty() {
+            answer[7] = 1;
+            let length = data.len() as u8;
+            answer.extend([0xc0, 12, 0, kind, 0, 1, 0, 0, 14, 16, 0, length]);
+            answer.extend(data);
+        }
+        answer
+    }
+
+    #[test]
+    fn names_are_reversed_and_maps_begin_with_their_half() {
+        assert_eq!(name_of_address(CLIENT, "bl.test"), "130.2.0.192.bl.test");
+        assert_eq!(name_of_map(CLIENT, "bl.test"), "1.2.0.192.bl.test");
+        assert_eq!(name_of_map(Ipv4Addr::new(1, 2, 3, 127), "z"), "0.3.2.1.z");
+        assert_eq!(bit(CLIENT), 1 << 125);
+        assert_eq!(bit(Ipv4Addr::new(1, 2, 3, 127)), 1);
+    }
+
+    #[test]
+    fn a_query_has_its_name_and_its_size_of_udp() {
+        let query = query("1.a.", Kind::Aaaa, true);
+        let expected =
+            b"\0\0\0\0\0\x01\0\0\0\0\0\x01\x011\x01a\0\0\x1c\0\x01\0\0\x29\x04\xd0\0\0\0\0\0\0";
+        assert_eq!(query, expected);
+        let plain = super::query("1.a", Kind::Aaaa, false);
+        assert_eq!((plain[11], plain.len() + OPT.len()), (0, query.len()));
+    }
+
+    #[test]
+    fn answers_say_what_their_first_record_says() {
+        let query = asked();
+        let read = |answer: &[u8]| read(answer, &query);
+        let address = Ipv4Addr::new(127, 0, 0, 2);
+        let found = read(&answer(0, 1, &address.octets()));
+        assert_eq!(found, Some(Said::Address(address)));
+        let map = 5_u128.to_be_bytes();
+        assert_eq!(read(&answer(0, 28, &map)), Some(Said::Map(5)));
+        assert_eq!(read(&answer(0, 1, &[])), Some(Said::NoData));
+        assert_eq!(read(&answer(3, 1, &[])), Some(Said::NoName));
+        assert_eq!(read(&answer(5, 1, &[])), Some(Said::Failed(5)));
+        let mut truncated = answer(0, 1, &[]);
+        truncated[2] |= 2;
+        assert_eq!(read(&truncated), Some(Said::Truncated));
+    }
+
+    #[test]
+    fn what_is_no_answer_to_the_query_is_none() {
+        let query = asked();
+        let good = answer(0, 1, &[127, 0, 0, 2]);
+        assert!(read(&good, &query).is_some());
+        let cut = |length: usize| read(&good[..length], &query);
+        assert!((0..good.len()).all(|length| cut(length).is_none()));
+        let with = |at: usize, octet: u8| {
+            let mut other = good.clone();
+            other[at] = octet;
+            read(&other, &query)
+        };
+        // Another id, a query, another question, a record of another type, an address of three octets.
+        let others = [
+            (1, 0),
+            (2, 0),
+            (13, b'2'),
+            (query.len() - OPT.len() + 3, 16),
+        ];
+        assert!(others.iter().all(|(at, octet)| with(*at, *octet).is_none()));
+        assert_eq!(read(&answer(0, 1, &[127, 0, 0]), &query), None);
+        assert_eq!(read(&query, &query), None);
+    }
+}
