@@ -11,12 +11,14 @@ mod cpu;
 mod delays;
 mod flood;
 mod list;
+mod mail;
 mod memory;
 mod plan;
 mod questions;
 mod random;
 mod reload;
 mod report;
+mod resolver;
 mod results;
 mod servers;
 mod tcp;
@@ -107,6 +109,7 @@ fn measure(
         Part::Reload => reload::measure(plan, site, results)?,
         Part::Tcp => tcp::measure(plan, site, results)?,
         Part::Flood => flood::measure(plan, site, results)?,
+        Part::Mail => mail::measure(plan, site, results)?,
     }
     Ok(())
 }

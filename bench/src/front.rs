@@ -8,7 +8,7 @@
 mod accepted;
 mod bars;
 mod bounces;
-mod clients;
+pub(crate) mod clients;
 mod distance;
 mod encrypted;
 mod handover;
@@ -21,7 +21,7 @@ mod switches;
 mod systems;
 mod talk;
 mod tls;
-mod visit;
+pub(crate) mod visit;
 
 use std::path::Path;
 

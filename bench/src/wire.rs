@@ -2,6 +2,7 @@
 
 mod buffer;
 mod dialogue;
+mod from;
 mod link;
 mod output;
 mod receiver;
@@ -9,6 +10,7 @@ mod sender;
 
 pub(crate) use buffer::Buffer;
 pub(crate) use dialogue::Dialogue;
+pub(crate) use from::connect_from;
 pub(crate) use link::{Link, Readiness};
 pub(crate) use output::Output;
 pub use receiver::Stage;

@@ -22,10 +22,12 @@ pub enum Part {
     Tcp,
     /// Octets to the victim of queries with a forged source.
     Flood,
+    /// Mail of clients behind lists of the Internet.
+    Mail,
 }
 
 impl Part {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Cache,
         Self::Lookup,
         Self::Cpu,
@@ -33,6 +35,7 @@ impl Part {
         Self::Reload,
         Self::Tcp,
         Self::Flood,
+        Self::Mail,
     ];
 }
 
@@ -53,6 +56,8 @@ pub(super) struct Plan {
     pub(super) reloads: u8,
     /// Time of a flood.
     pub(super) flood: Duration,
+    /// Time of sending at each rate of mail.
+    pub(super) mail: Duration,
 }
 
 impl Plan {
@@ -71,6 +76,7 @@ impl Plan {
                 shapes: &[Shape::Neighbours],
                 reloads: 2,
                 flood: Duration::from_secs(1),
+                mail: Duration::from_secs(4),
             },
             false => Self {
                 parts,
@@ -80,6 +86,7 @@ impl Plan {
                 shapes: &[Shape::Neighbours, Shape::Uniform],
                 reloads: 5,
                 flood: Duration::from_secs(5),
+                mail: Duration::from_secs(20),
             },
         }
     }

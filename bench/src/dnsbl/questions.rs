@@ -46,7 +46,8 @@ impl Maps {
         Self(maps)
     }
 
-    fn map(&self, client: Ipv4Addr) -> Option<u128> {
+    /// The map with a client, if any neighbour is listed.
+    pub(super) fn map(&self, client: Ipv4Addr) -> Option<u128> {
         self.0.get(&(client.to_bits() >> 7)).copied()
     }
 

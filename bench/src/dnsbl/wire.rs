@@ -107,6 +107,54 @@ pub(super) fn read(answer: &[u8], query: &[u8]) -> Option<Said> {
     })
 }
 
+/// The name in small letters and the type of a query's question.
+pub(super) fn question(query: &[u8]) -> Option<(String, u16)> {
+    let is_query = query.get(2)? & 0xf8 == 0;
+    let end = question_end(query).filter(|_| is_query && number(query, 4) == Some(1))?;
+    let mut name = String::new();
+    let mut at = HEADER;
+    while let length @ 1..=63 = usize::from(*query.get(at)?) {
+        let label = query.get(at + 1..=at + length)?;
+        if !name.is_empty() {
+            name.push('.');
+        }
+        name.push_str(&String::from_utf8_lossy(label).to_ascii_lowercase());
+        at += length + 1;
+    }
+    Some((name, number(query, end - 4)?))
+}
+
+/// The authoritative answer to a query: one record of the type asked for, or the absence of the name. The SOA record of
+/// an absence has the root as its owner, which is above every name.
+pub(super) fn answer(query: &[u8], data: Option<&[u8]>, ttl: u32) -> Option<Vec<u8>> {
+    let end = question_end(query)?;
+    let mut answer = query.get(..end)?.to_vec();
+    let asks_recursion = answer.get(2)? & 1;
+    let (code, answers) = if data.is_some() { (0, 1) } else { (3, 0) };
+    answer[2] = 0x84 | asks_recursion;
+    answer[3] = 0x80 | code;
+    answer[4..HEADER].copy_from_slice(&[0, 1, 0, answers, 0, 1 - answers, 0, 0]);
+    match data {
+        Some(data) => {
+            let kind = number(query, end - 4)?.to_be_bytes();
+            answer.extend([0xc0, HEADER as u8, kind[0], kind[1], 0, 1]);
+            answer.extend(ttl.to_be_bytes());
+            answer.extend(u16::try_from(data.len()).ok()?.to_be_bytes());
+            answer.extend(data);
+        }
+        None => {
+            // Names of one octet, serial 1, three times, and the time of negative answers (RFC 2308 section 4).
+            answer.extend([0, 0, 6, 0, 1]);
+            answer.extend(ttl.to_be_bytes());
+            answer.extend([0, 22, 0, 0]);
+            for field in [1, 600, 300, 86_400, ttl] {
+                answer.extend(field.to_be_bytes());
+            }
+        }
+    }
+    Some(answer)
+}
+
 /// The place behind the question of a query.
 fn question_end(message: &[u8]) -> Option<usize> {
     Some(name_end(message, HEADER)? + 4).filter(|end| *end <= message.len())
@@ -144,6 +192,7 @@ fn number(message: &[u8], at: usize) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use super::answer as answer_to;
     use super::*;
 
     const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 130);
@@ -187,6 +236,24 @@ mod tests {
         assert_eq!(query, expected);
         let plain = super::query("1.a", Kind::Aaaa, false);
         assert_eq!((plain[11], plain.len() + OPT.len()), (0, query.len()));
+    }
+
+    #[test]
+    fn an_answer_of_ours_is_read_again() {
+        let query = asked();
+        let name = "130.2.0.192.bl.test".to_owned();
+        assert_eq!(question(&query), Some((name, 1)));
+        let cut = |length: usize| question(&query[..length]);
+        assert!((0..query.len() - OPT.len()).all(|length| cut(length).is_none()));
+        let listed = answer_to(&query, Some(&[127, 0, 0, 2]), 60).unwrap();
+        let address = Ipv4Addr::new(127, 0, 0, 2);
+        assert_eq!(read(&listed, &query), Some(Said::Address(address)));
+        assert_eq!(question(&listed), None);
+        let absent = answer_to(&query, None, 60).unwrap();
+        assert_eq!(read(&absent, &query), Some(Said::NoName));
+        let soa = &absent[query.len() - OPT.len()..];
+        assert_eq!(soa[..11], [0, 0, 6, 0, 1, 0, 0, 0, 60, 0, 22]);
+        assert_eq!((soa.len(), soa[32]), (33, 60));
     }
 
     #[test]

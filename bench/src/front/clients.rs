@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -19,13 +20,16 @@ use super::visit::{Kind, Mix, talk};
 use crate::ids::MessageId;
 use crate::load::{Ack, LoadError, Messages};
 use crate::process::guard;
-use crate::wire::Link;
+use crate::wire::{Link, connect_from};
 
 /// Sessions open at once; a session that comes due above this number counts as lost.
 const OPEN_MAX: usize = 10_000;
 
 /// Wait of a client after a failed session, where the number of sessions is fixed.
 const REST: Duration = Duration::from_millis(10);
+
+/// The address of the load balancer.
+pub(crate) const BALANCER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// Ticks of the clock, where sessions have times and where they have none.
 const PACED_TICK: Duration = Duration::from_millis(1);
@@ -36,7 +40,7 @@ const US_MAX: u64 = 600_000_000;
 
 /// When sessions begin.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Pace {
+pub(crate) enum Pace {
     /// As many at once: a closed loop.
     AtOnce(usize),
     /// So many a second: an open loop.
@@ -45,7 +49,7 @@ pub(super) enum Pace {
 
 /// The clients of a measurement.
 #[derive(Debug, Clone)]
-pub(super) struct Load {
+pub(crate) struct Load {
     pub(super) target: SocketAddr,
     pub(super) pace: Pace,
     pub(super) mix: Mix,
@@ -55,44 +59,88 @@ pub(super) struct Load {
     /// Limit of the time of a session; the client then closes.
     pub(super) patience: Duration,
     /// The run of the messages' ids.
-    pub(super) run: u32,
+    pub(crate) run: u32,
     /// Sessions go on behind STARTTLS.
     pub(super) tls: Option<Tls>,
+    /// Addresses of the clients, in turns: a load balancer passes them on in PROXY headers.
+    proxied: Option<Arc<[Ipv4Addr]>>,
+}
+
+impl Load {
+    /// Sessions without TLS, with messages of both sizes.
+    pub(crate) fn new(
+        target: SocketAddr,
+        pace: Pace,
+        mix: Mix,
+        time: Duration,
+        patience: Duration,
+    ) -> Self {
+        Self {
+            target,
+            pace,
+            mix,
+            messages: Messages::mix(),
+            time,
+            patience,
+            run: MessageId::random_run(),
+            tls: None,
+            proxied: None,
+        }
+    }
+
+    /// The same sessions through a load balancer at [`BALANCER`].
+    pub(crate) fn proxied(mut self, clients: impl Into<Arc<[Ipv4Addr]>>) -> Self {
+        self.proxied = Some(clients.into());
+        self
+    }
+
+    /// Begins a connection; returns it with the PROXY header of a client (version 1).
+    fn connect(&self, number: usize) -> io::Result<(TcpStream, String)> {
+        let clients = self.proxied.as_deref().unwrap_or_default();
+        let client = number.checked_rem(clients.len());
+        let Some(client) = client.and_then(|place| clients.get(place)) else {
+            return Ok((TcpStream::connect(self.target)?, String::new()));
+        };
+        let stream = connect_from(BALANCER, self.target, None)?;
+        let (server, port) = (self.target.ip(), self.target.port());
+        let header = format!("PROXY TCP4 {client} {server} 40000 {port}\r\n");
+        Ok((stream, header))
+    }
 }
 
 /// The sessions of a kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     /// Sessions that were due.
-    pub(super) due: u64,
+    pub(crate) due: u64,
     /// Sessions that went to their end.
-    pub(super) done: u64,
+    pub(crate) done: u64,
 }
 
 /// The outcome of a load.
 #[derive(Debug)]
-pub(super) struct Visits {
-    pub(super) began: Instant,
+pub(crate) struct Visits {
+    pub(crate) began: Instant,
     /// The end of the last session.
     pub(super) ended: Instant,
-    pub(super) good: Counts,
+    pub(crate) good: Counts,
     /// Sessions without mail.
     pub(super) vain: Counts,
     /// Accepted messages.
-    pub(super) acked: Vec<Ack>,
+    pub(crate) acked: Vec<Ack>,
     /// Microseconds from the time at which a session with mail was due to the 250 of the message.
-    pub(super) accepted_us: Histogram<u64>,
+    pub(crate) accepted_us: Histogram<u64>,
     /// Microseconds by which sessions began late: a figure of the generator.
-    pub(super) late_us: Histogram<u64>,
+    pub(crate) late_us: Histogram<u64>,
     /// Failed sessions by their causes.
-    pub(super) failed: BTreeMap<String, u64>,
+    pub(crate) failed: BTreeMap<String, u64>,
     /// Sessions that took up a session of TLS.
     pub(super) resumed: u64,
 }
 
 impl Visits {
     /// Seconds from the first session to the end of the last session.
-    pub(super) fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         (self.ended - self.began).as_secs_f64().max(1e-6)
     }
 }
@@ -129,7 +177,7 @@ struct Engine<'a> {
 /// # Errors
 ///
 /// [`LoadError`] when the machine fails, not when the server does.
-pub(super) fn run(load: &Load) -> Result<Visits, LoadError> {
+pub(crate) fn run(load: &Load) -> Result<Visits, LoadError> {
     let mut engine = Engine::new(load)?;
     engine.run()?;
     Ok(engine.visits)
@@ -227,10 +275,13 @@ impl<'a> Engine<'a> {
         });
         let now = Instant::now();
         record(&mut self.visits.late_us, now - due);
-        let link = TcpStream::connect(self.load.target)
-            .and_then(|stream| Link::new(stream, self.poll.registry(), Token(index)));
-        let link = match link {
-            Ok(link) => link,
+        let connected = self.load.connect(id.sequence() as usize);
+        let link = connected.and_then(|(stream, header)| {
+            let link = Link::new(stream, self.poll.registry(), Token(index))?;
+            Ok((link, header))
+        });
+        let (link, header) = match link {
+            Ok(connected) => connected,
             Err(error) => {
                 self.free.push(index);
                 return self.fail(&format!("connect: {}", error.kind()));
@@ -239,12 +290,15 @@ impl<'a> Engine<'a> {
         let until = now + self.load.patience;
         self.deadlines.push_back((until, index, id));
         self.open += 1;
+        let steps = talk(kind, id, &self.load.messages);
+        let mut talk = match self.load.tls {
+            Some(_) => Talk::encrypted(steps),
+            None => Talk::new(steps),
+        };
+        talk.announce(&header);
         self.clients[index] = Some(Client {
             link,
-            talk: match self.load.tls {
-                Some(_) => Talk::encrypted(talk(kind, id, &self.load.messages)),
-                None => Talk::new(talk(kind, id, &self.load.messages)),
-            },
+            talk,
             kind,
             id,
             accepted: 0,

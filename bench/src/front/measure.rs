@@ -9,8 +9,6 @@ use super::visit::Mix;
 use crate::arrivals::Arrivals;
 use crate::error::BenchError;
 use crate::figures::Figures;
-use crate::ids::MessageId;
-use crate::load::Messages;
 use crate::output::{Header, note};
 use crate::peer::Peer;
 use crate::process::guard;
@@ -61,16 +59,7 @@ pub(super) fn start(
 
 /// A load on a target.
 pub(super) fn load(target: &Target, pace: Pace, mix: Mix, time: Duration) -> Load {
-    Load {
-        target: target.peer.address(),
-        pace,
-        mix,
-        messages: Messages::mix(),
-        time,
-        patience: PATIENCE,
-        run: MessageId::random_run(),
-        tls: None,
-    }
+    Load::new(target.peer.address(), pace, mix, time, PATIENCE)
 }
 
 /// Clients that saturate a target.

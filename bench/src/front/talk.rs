@@ -60,6 +60,11 @@ impl Talk {
         }
     }
 
+    /// Queues a line that comes before everything else.
+    pub(super) fn announce(&mut self, line: &str) {
+        self.output.push(line.as_bytes());
+    }
+
     /// Whether a handshake of TLS is due now.
     pub(super) fn wants_handshake(&self) -> bool {
         self.handshake == Some(self.step)

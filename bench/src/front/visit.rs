@@ -8,7 +8,7 @@ use crate::peer::mx;
 
 /// A kind of session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// EHLO, MAIL, RCPT of an unknown user, QUIT.
     Bounce,
     /// EHLO, MAIL, RCPT of a known user, QUIT.
@@ -97,7 +97,7 @@ fn text(id: MessageId, messages: &Messages) -> Step {
 /// Kinds of sessions with their shares. The kinds come evenly spread, not at random: each number of sessions has the
 /// shares as exactly as whole sessions allow.
 #[derive(Debug, Clone)]
-pub(super) struct Mix {
+pub(crate) struct Mix {
     kinds: Vec<(Kind, f64)>,
     counts: Vec<u64>,
     total: u64,
@@ -120,7 +120,7 @@ impl Mix {
     }
 
     /// Sessions of one kind.
-    pub(super) fn only(kind: Kind) -> Self {
+    pub(crate) fn only(kind: Kind) -> Self {
         Self::new([(kind, 1.0)])
     }
 

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::os::fd::AsRawFd as _;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -12,14 +11,11 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
-use nix::errno::Errno;
-use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, setsockopt, socket, sockopt,
-};
 
 use super::ADDRESSES;
 use super::kinds::{Script, Scripts};
 use crate::process::guard;
+use crate::wire::connect_from;
 
 /// Clients under way at once: more clients would only wait in the kernel's queue.
 const UNDER_WAY_MAX: usize = 200;
@@ -409,23 +405,8 @@ fn is_last_word(line: &[u8]) -> bool {
 
 /// Begins to connect client `number`, from the address whose turn has come.
 fn open(number: usize, script: &Script) -> io::Result<TcpStream> {
-    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-    let descriptor = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
-    if let Some(octets) = script.receive_buffer() {
-        setsockopt(&descriptor, sockopt::RcvBuf, &octets)?;
-    }
     let place = u8::try_from(number % ADDRESSES).unwrap_or(u8::MAX);
     // Unrelated clients come from different networks: every client has a /24 of its own.
-    let own = SocketAddrV4::new(Ipv4Addr::new(127, place + 1, 1, 1), 0);
-    bind(descriptor.as_raw_fd(), &SockaddrIn::from(own))?;
-    let SocketAddr::V4(server) = script.address else {
-        return Err(io::ErrorKind::Unsupported.into());
-    };
-    match connect(descriptor.as_raw_fd(), &SockaddrIn::from(server)) {
-        Ok(()) | Err(Errno::EINPROGRESS) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let stream = std::net::TcpStream::from(descriptor);
-    stream.set_nodelay(true)?;
-    Ok(TcpStream::from_std(stream))
+    let own = Ipv4Addr::new(127, place + 1, 1, 1);
+    connect_from(own, script.address, script.receive_buffer())
 }

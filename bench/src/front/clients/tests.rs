@@ -4,16 +4,8 @@ use crate::sink::{RunningSink, SinkOptions};
 
 /// A sink accepts every recipient, and refuses bounces by a rule.
 fn load(sink: &RunningSink, pace: Pace, mix: Mix) -> Load {
-    Load {
-        target: sink.handle().address(),
-        pace,
-        mix,
-        messages: Messages::mix(),
-        time: Duration::from_millis(300),
-        patience: Duration::from_secs(20),
-        run: MessageId::random_run(),
-        tls: None,
-    }
+    let (time, patience) = (Duration::from_millis(300), Duration::from_secs(20));
+    Load::new(sink.handle().address(), pace, mix, time, patience)
 }
 
 #[test]
@@ -81,4 +73,32 @@ fn a_session_brings_a_series_of_messages() {
     let ids: std::collections::BTreeSet<_> = visits.acked.iter().map(|ack| ack.id).collect();
     assert_eq!(ids.len(), visits.acked.len());
     assert_eq!(sink.handle().counts().messages, 5 * visits.good.done);
+}
+
+#[test]
+fn a_load_balancer_passes_clients_on_in_turns() {
+    let port = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let target = port.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let header = |_| {
+            let (stream, balancer) = port.accept().unwrap();
+            assert_eq!(balancer.ip(), BALANCER);
+            let mut line = String::new();
+            let mut stream = std::io::BufReader::new(stream);
+            std::io::BufRead::read_line(&mut stream, &mut line).unwrap();
+            line
+        };
+        (0..3).map(header).collect::<Vec<_>>()
+    });
+    let (time, patience) = (Duration::from_millis(1), Duration::from_secs(20));
+    let pace = Pace::PerSecond(3_000.0);
+    let load = Load::new(target, pace, Mix::only(Kind::Connect), time, patience);
+    let clients = [Ipv4Addr::new(20, 0, 0, 1), Ipv4Addr::new(20, 0, 0, 2)];
+    let visits = run(&load.proxied(clients)).unwrap();
+    assert_eq!(visits.vain.due, 3);
+    let port = target.port();
+    let of = |client: &str| format!("PROXY TCP4 {client} 127.0.0.1 40000 {port}\r\n");
+    let mut headers = server.join().unwrap();
+    headers.sort_unstable();
+    assert_eq!(headers, [of("20.0.0.1"), of("20.0.0.1"), of("20.0.0.2")]);
 }
