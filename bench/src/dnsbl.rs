@@ -25,8 +25,6 @@ mod tcp;
 mod trace;
 mod wire;
 
-use std::time::Duration;
-
 use clap::Args;
 
 use crate::error::BenchError;
@@ -39,12 +37,6 @@ pub use plan::Part;
 use plan::Plan;
 use results::Results;
 use servers::Site;
-
-/// The seed of lists and questions.
-const DATA_SEED: u64 = 1;
-
-/// Time of a resolver until it gives a query up.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Measures DNS block lists.
 #[derive(Debug, Clone, Args)]

@@ -27,6 +27,9 @@ const ANSWER_MAX: usize = 1_500;
 /// How often unanswered queries are looked for.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Time after which a resolver gives a query up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The end of a load.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End<'a> {

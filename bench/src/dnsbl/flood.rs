@@ -4,9 +4,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use super::DATA_SEED;
 use super::list::{self, Shape};
-use super::plan::Plan;
+use super::plan::{DATA_SEED, Plan};
 use super::questions::{Maps, Question};
 use super::results::Results;
 use super::servers::{self, Limit, Server, Site, System};

@@ -1,8 +1,7 @@
 //! Memory of a server with millions of addresses, and the time until its first answer.
 
-use super::DATA_SEED;
 use super::list::{self, Shape};
-use super::plan::Plan;
+use super::plan::{DATA_SEED, Plan};
 use super::questions::Maps;
 use super::results::Results;
 use super::servers::{self, Limit, Server, Site, System};

@@ -42,6 +42,9 @@ impl Part {
 /// Seeds of the traces with bars.
 pub(super) const SEEDS: RangeInclusive<u64> = 1..=10;
 
+/// The seed of lists and questions.
+pub(super) const DATA_SEED: u64 = 1;
+
 /// How much is measured.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {

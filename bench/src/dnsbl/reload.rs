@@ -5,15 +5,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::ask::{self, Asked, End};
+use super::ask::{self, Asked, End, PATIENCE};
 use super::cpu;
 use super::list::{self, Shape};
-use super::plan::Plan;
+use super::plan::{DATA_SEED, Plan};
 use super::questions::{self, Maps, Question};
 use super::random::Random;
 use super::results::Results;
 use super::servers::{self, Limit, Server, Site, System};
-use super::{DATA_SEED, PATIENCE};
 use crate::error::BenchError;
 use crate::process::guard;
 

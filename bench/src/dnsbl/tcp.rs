@@ -1,18 +1,17 @@
-//! Queries over TCP (RFC 7766): many on a connection, and a connection for each.
+//! Queries over TCP: many on a connection, and a connection for each.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::ask::Asked;
+use super::ask::{Asked, PATIENCE};
 use super::cpu;
 use super::list::{self, Shape};
-use super::plan::Plan;
+use super::plan::{DATA_SEED, Plan};
 use super::questions::{self, Maps, Question};
 use super::random::Random;
 use super::results::Results;
 use super::servers::{self, Limit, Server, Site, System};
-use super::{DATA_SEED, PATIENCE};
 use crate::error::BenchError;
 
 /// Connections at once.

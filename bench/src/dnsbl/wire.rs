@@ -1,4 +1,4 @@
-//! Queries and answers of the DNS (RFC 1035 section 4, RFC 6891) in the little that a judge of block lists needs.
+//! Queries and answers of the DNS (RFC 1035 section 4, EDNS) in the little that a judge of block lists needs.
 //!
 //! The code shares nothing with the DNS of the product: a mistake of one is not a mistake of both.
 

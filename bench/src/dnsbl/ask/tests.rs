@@ -4,7 +4,7 @@ use super::*;
 use crate::dnsbl::questions::{Maps, VALUE};
 use crate::dnsbl::wire::Said;
 
-const PATIENCE: Duration = Duration::from_millis(200);
+const SHORT: Duration = Duration::from_millis(200);
 
 /// A server that answers each query with NXDOMAIN, but for queries of a number: those get no answer, or the answer twice.
 fn server(silent: Option<u64>, ends_after: u64) -> (SocketAddr, std::thread::JoinHandle<()>) {
@@ -36,13 +36,13 @@ fn questions() -> Vec<Question> {
 #[test]
 fn wrong_and_missing_answers_are_counted_and_doubled_ones_are_not() {
     let (address, server) = server(Some(3), 100);
-    let asked = load(address, &questions(), End::Count(100), PATIENCE).unwrap();
+    let asked = load(address, &questions(), End::Count(100), SHORT).unwrap();
     server.join().unwrap();
     assert_eq!((asked.queries, asked.missed), (100, 1));
     // Every other question is that of the listed address; the missing answer is one of either.
     assert!((49..=50).contains(&asked.wrong), "{asked:?}");
     assert_eq!(asked.right(), 99 - asked.wrong);
-    assert!(asked.slowest >= PATIENCE);
+    assert!(asked.slowest >= SHORT);
 }
 
 #[test]
@@ -56,6 +56,6 @@ fn one_question_has_one_answer() {
     assert_eq!(once(address, listed, patience), Some(Said::NoName));
     server.join().unwrap();
     let (silent, server) = super::tests::server(Some(0), 1);
-    assert_eq!(once(silent, listed, PATIENCE), None);
+    assert_eq!(once(silent, listed, SHORT), None);
     server.join().unwrap();
 }
