@@ -73,11 +73,12 @@ kernel-tls: ## the tests of TLS by the kernel, in a virtual machine with Debian'
 fmt: ## format all code
 	@$(CARGO) fmt --all
 
-bench: build build-bench ## gateway, spool node, port 25, clients that do nothing and, given MAIL=FILE (mbox), mail store; installs peers
+bench: build build-bench ## gateway, spool node, port 25, block lists, clients that do nothing and, given MAIL=FILE (mbox), mail store; installs peers
 	@scripts/install-bench-peers.sh
 	@target/release/vere-bench gateway --quick
 	@target/release/vere-bench spool --quick
 	@target/release/vere-bench front --quick
+	@target/release/vere-bench dnsbl --quick
 	@target/release/vere-bench trouble --quick
 	@[[ -z "$(MAIL)" ]] || target/release/vere-bench store --quick --mail "$(MAIL)"
 

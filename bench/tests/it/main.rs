@@ -137,3 +137,28 @@ fn a_responder_hands_connections_to_its_takers_which_end_with_it() {
         }
     }
 }
+
+/// The cache alone needs no server, and its figures depend on nothing but seeds.
+#[test]
+fn maps_meet_their_bars_on_every_seed() {
+    let vere = env!("CARGO_BIN_EXE_vere-bench");
+    let output = program()
+        .args(["dnsbl", "--quick", "--only", "cache", "--json", "-"])
+        .args(["--vere", vere])
+        .output()
+        .expect("its end");
+    assert!(output.status.success(), "{output:?}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = json["rows"].as_array().expect("rows");
+    let bars = rows.iter().filter(|row| !row["bar"].is_null());
+    let (kept, missed): (Vec<_>, Vec<_>) = bars.partition(|row| row["ok"] == true);
+    assert_eq!((kept.len(), missed), (20, Vec::new()));
+    // Neighbours are of no use to addresses without locality, and no harm.
+    let queries = |way: &str| {
+        let name = format!("{way}: without locality: queries");
+        let row = rows.iter().find(|row| row["name"] == name);
+        row.and_then(|row| row["value"].as_f64()).expect("a figure")
+    };
+    let ratio = queries("maps") / queries("addresses");
+    assert!((0.99..=1.0).contains(&ratio), "{ratio}");
+}
