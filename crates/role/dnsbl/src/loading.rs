@@ -185,7 +185,7 @@ impl Loader {
         for data in &settings.data {
             let kind: Kind = data.format.parse().map_err(io::Error::other)?;
             has_names |= matches!(kind, Kind::DnSet);
-            builder = builder.next_dataset();
+            builder.next_dataset();
             for path in &data.files {
                 let file = File::open(path).map_err(|error| unreadable(path, &error))?;
                 let found = file.metadata().map_err(|error| unreadable(path, &error))?;
