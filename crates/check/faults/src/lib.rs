@@ -3,11 +3,12 @@
 //! after a crash of [`MemoryMeta`] any prefix of the batches applied since the last persist.
 //!
 //! Both count the writes and can stop at a given number: so a test can cut off the power at every
-//! write. [`etcd`] has members of a cluster in processes of their own.
+//! write. [`etcd`] has members of a cluster in processes of their own, and [`names`] a name server that lies.
 
 mod disk;
 pub mod etcd;
 mod meta;
+pub mod names;
 
 pub use disk::{MemoryDisk, MemoryFile};
 pub use meta::MemoryMeta;

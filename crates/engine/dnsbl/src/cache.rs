@@ -41,7 +41,7 @@ pub enum Subject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Question {
     /// The zone.
-    pub zone: u16,
+    pub zone: u32,
     /// The subject.
     pub subject: Subject,
 }

@@ -67,6 +67,14 @@ impl Screen {
         let Some(terms) = terms.filter(|_| connection.mail_access == Access::Ordinary) else {
             return Ok(false);
         };
+        let score = connection.lists.known();
+        let lists = self.terms.lists.as_ref();
+        let allowed = lists.and_then(|lists| lists.allow_threshold);
+        if let (Some(score), Some(allowed)) = (score, allowed)
+            && score.sum <= allowed
+        {
+            return Ok(false);
+        }
         let network = self.crowd.networks.at(connection.network).place;
         let client = self.secret.client(network);
         let now = self.clock.date(now);

@@ -138,6 +138,8 @@ impl Default for Deadlines {
 pub struct ListPolicy {
     /// Sum of weights from which a client counts as listed.
     pub threshold: i32,
+    /// Sum of weights up to which a client is not greylisted; `None` frees nobody.
+    pub allow_threshold: Option<i32>,
     /// Treatment of a listed client.
     pub listed: Treatment,
     /// Treatment of a client below the threshold while a list does not answer.
@@ -148,6 +150,7 @@ impl Default for ListPolicy {
     fn default() -> Self {
         Self {
             threshold: 1,
+            allow_threshold: None,
             listed: Treatment::Refuse,
             when_unavailable: WhenUnavailable::Accept,
         }

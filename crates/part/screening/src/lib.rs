@@ -6,9 +6,10 @@ use std::net::IpAddr;
 
 use vere_handoff::question::{Spf as Told, SpfResults};
 use vere_screen::{
-    Access, Decision, Network, Reason, Rule, Spf, SpfPolicy, Subject, Treatment, access,
+    Access, Decision, ListPolicy, Network, Reason, Rule, Spf, SpfPolicy, Subject, Treatment,
+    WhenUnavailable, access,
 };
-use vere_settings::{Front, IpNetwork, Networks, Settings};
+use vere_settings::{Front, IpNetwork, ListTreatment, Networks, Settings};
 use vere_smtp::refusal::Refusal;
 
 /// Returns the rules of access in the order in which they count: networks that are allowed, networks that are refused,
@@ -58,6 +59,39 @@ pub fn spf(front: &Front) -> Option<SpfPolicy> {
         temperror: if_so(treatment.defers_unavailable, Treatment::Defer),
         permerror: if_so(treatment.refuses_permerror, Treatment::Refuse),
     })
+}
+
+/// Returns the treatment of entries on lists of clients; `None` where no list is asked.
+#[must_use]
+pub fn lists(front: &Front) -> Option<ListPolicy> {
+    let lists = &front.lists;
+    (!lists.lists.is_empty()).then(|| ListPolicy {
+        threshold: lists.threshold,
+        allow_threshold: lists.allow_threshold,
+        listed: match lists.treatment {
+            ListTreatment::Refuse => Treatment::Refuse,
+            ListTreatment::Defer => Treatment::Defer,
+            ListTreatment::Note => Treatment::Note,
+        },
+        when_unavailable: match lists.defers_unavailable {
+            true => WhenUnavailable::Defer,
+            false => WhenUnavailable::Accept,
+        },
+    })
+}
+
+/// Returns the refusal of a listed client: the list, the address, and what the list says about the address, if it says anything.
+#[must_use]
+pub fn listed(decision: Decision, client: IpAddr, list: &str, text: &str) -> Refusal {
+    let behind = match text.is_empty() {
+        true => String::new(),
+        false => format!("; {text}"),
+    };
+    let client = client.to_canonical();
+    Refusal::Site {
+        permanent: !matches!(decision, Decision::Defer(_)),
+        text: format!("client [{client}] is listed by {list}{behind}"),
+    }
 }
 
 /// Returns a sender with its domain in A-labels, in which the rules have domains. A domain that has no such form stays as it is.
@@ -114,8 +148,8 @@ pub fn refusal(decision: Decision) -> Option<Refusal> {
         (_, Reason::RecipientDeferred) => Refusal::LocalError,
         (_, Reason::Greylisted) => Refusal::TryLater,
         (_, Reason::ListsUnavailable) => Refusal::LookupFailed,
-        (Decision::Refuse(_), Reason::Listed) => Refusal::Site {
-            permanent: true,
+        (_, Reason::Listed) => Refusal::Site {
+            permanent: !matches!(decision, Decision::Defer(_)),
             text: "client is on a block list".to_owned(),
         },
         (Decision::Refuse(_), Reason::SpfFail) => Refusal::SpfFailed,
@@ -220,6 +254,23 @@ mod tests {
         for result_told in Told::ALL {
             assert_eq!(told(result(*result_told)), *result_told);
         }
+    }
+
+    #[test]
+    fn a_listed_client_learns_list_and_reason() {
+        let client = "::ffff:192.0.2.1".parse().unwrap();
+        let words = |decision, text| {
+            let refusal = listed(decision, client, "bl.example.org", text);
+            let Refusal::Site { permanent, text } = refusal else {
+                panic!("{refusal:?}");
+            };
+            (permanent, text)
+        };
+        let plain = "client [192.0.2.1] is listed by bl.example.org";
+        let refused = Decision::Refuse(Reason::Listed);
+        assert_eq!(words(refused, ""), (true, plain.to_owned()));
+        let deferred = words(Decision::Defer(Reason::Listed), "see x");
+        assert_eq!(deferred, (false, format!("{plain}; see x")));
     }
 
     #[test]

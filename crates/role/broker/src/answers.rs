@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use vere_handoff::question::{Address, Answer, Frame, Question, Reader, WireError};
+use vere_lists::Lists;
 use vere_net::resolver::Resolver;
 use vere_routing::{Found, Router};
 use vere_settings::Settings;
@@ -15,6 +16,7 @@ use vere_smtp::refusal::Refusal;
 use super::call_ahead::{CallAhead, Later, Places};
 use super::error::BrokerError;
 use super::known::{Known, Stranger, Verdict};
+use super::listed;
 use super::lookups::{Lookup, Lookups};
 
 /// Answers questions. All tasks run on one thread, so no locks are needed.
@@ -25,6 +27,7 @@ pub(super) struct Answers {
     known: RefCell<Known>,
     pub(super) lookups: Rc<Lookups>,
     call_ahead: CallAhead,
+    pub(super) lists: Option<Lists>,
 }
 
 impl Answers {
@@ -38,6 +41,7 @@ impl Answers {
         Ok(Self {
             router,
             call_ahead: CallAhead::new(&settings, &resolver)?,
+            lists: listed::lists(&settings)?,
             settings: RefCell::new(settings),
             known: RefCell::default(),
             lookups: Rc::new(Lookups::new(resolver)),
@@ -51,6 +55,9 @@ impl Answers {
     pub(super) fn set_settings(&self, settings: Settings) -> Result<(), BrokerError> {
         let resolver = vere_outbound::resolver(&settings)?;
         self.call_ahead.set_settings(&settings, &resolver)?;
+        if let (Some(lists), Some(front)) = (&self.lists, &settings.front) {
+            lists.set_settings(&settings, &front.lists)?;
+        }
         self.lookups.set_resolver(resolver);
         self.settings.replace(Arc::new(settings));
         self.known.borrow_mut().forget();
@@ -96,6 +103,9 @@ impl Answers {
             Ok(Question::Spf(sender)) => Ok(self.look_up(frame.id, sender.into())),
             Ok(Question::Resolve { name, kind }) => Ok(self.look_up(frame.id, (name, kind).into())),
             Ok(Question::Figures) => Ok(Ok(Answer::Figures(self.call_ahead.figures()))),
+            Ok(
+                question @ (Question::Lists(_) | Question::ListFigures(_) | Question::Keeping(_)),
+            ) => Ok(listed::answer(self.lists.as_ref(), frame.id, question)),
             Err(WireError::Kind(kind)) => {
                 tracing::debug!(kind, "question of an unknown kind");
                 Ok(Ok(Answer::Unknown))

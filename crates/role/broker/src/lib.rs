@@ -4,12 +4,13 @@
 //! but to name servers and next hops, and reads no message.
 //!
 //! Reading order: `answers` (directory and routes), `known` (answers that are kept), `call_ahead` (next hops), `lookups` (the
-//! DNS), `service` (a connection).
+//! DNS), `listed` (lists of clients), `service` (a connection).
 
 mod answers;
 mod call_ahead;
 mod error;
 mod known;
+mod listed;
 mod lookups;
 mod recent;
 mod service;
@@ -58,6 +59,9 @@ async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(
     let answers = Rc::new(Answers::new(Router::new(directory), settings, resolver)?);
     let (stop, stopping) = watch::channel(false);
     spawn_local(clients(listener, Rc::clone(&answers), stopping));
+    if let Some(lists) = answers.lists.clone() {
+        spawn_local(async move { lists.probe().await });
+    }
     spawn_local(life::beat());
     let mut signals = Signals::new()?;
     entry::notify_ready();

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
-use vere_handoff::question::{Address, Answer, Question, Reader, Sender, Spf, SpfResults};
+use vere_handoff::question::{
+    Address, Answer, ListsAnswer, Question, Reader, Sender, Spf, SpfResults,
+};
 use vere_screen::Ticket;
 use vere_smtp::refusal::Refusal;
 use vere_telemetry::metrics::{BrokerAnswer, BrokerQuestion};
@@ -35,6 +37,8 @@ pub(crate) struct Broker {
     asked: HashMap<u64, (Asked, Topic, Instant)>,
     next: u64,
     figures: Figures,
+    /// The number of lists, whose counts are asked for.
+    lists: u8,
     /// When the counts of the broker are asked for next.
     figures_due: Instant,
 }
@@ -47,6 +51,7 @@ pub(crate) type Asked = (Ticket, u32);
 enum Topic {
     Recipient,
     Spf,
+    Lists,
 }
 
 /// An answer: to whom, and what.
@@ -59,6 +64,8 @@ pub(crate) enum Told {
     Recipient(Result<(), Refusal>),
     /// The results of SPF.
     Spf(SpfResults),
+    /// The entries of the client on all lists.
+    Lists(ListsAnswer),
 }
 
 impl Told {
@@ -73,6 +80,9 @@ impl Told {
                 Spf::Fail | Spf::SoftFail | Spf::PermError => BrokerAnswer::Refused,
                 Spf::TempError => BrokerAnswer::Deferred,
             },
+            Self::Lists(lists) if !lists.name().is_empty() => BrokerAnswer::Refused,
+            Self::Lists(lists) if !lists.is_complete() => BrokerAnswer::Deferred,
+            Self::Lists(_) => BrokerAnswer::Accepted,
         }
     }
 }
@@ -83,6 +93,7 @@ impl Topic {
         match self {
             Self::Recipient => BrokerQuestion::Recipient,
             Self::Spf => BrokerQuestion::Spf,
+            Self::Lists => BrokerQuestion::Lists,
         }
     }
 
@@ -91,6 +102,7 @@ impl Topic {
         match self {
             Self::Recipient => Told::Recipient(Err(Refusal::LocalError)),
             Self::Spf => Told::Spf(Spf::TempError.into()),
+            Self::Lists => Told::Lists(ListsAnswer::default()),
         }
     }
 
@@ -102,13 +114,14 @@ impl Topic {
             )
             .unwrap_or(Refusal::LocalError))),
             (Self::Spf, Answer::Spf(result)) => Told::Spf(*result),
+            (Self::Lists, Answer::Lists(lists)) => Told::Lists(lists.clone()),
             _ => self.silence(),
         }
     }
 }
 
 impl Broker {
-    pub(crate) fn new(path: PathBuf, token: Token, figures: Figures) -> Self {
+    pub(crate) fn new((path, token): (PathBuf, Token), figures: Figures, lists: u8) -> Self {
         Self {
             path,
             token,
@@ -119,8 +132,14 @@ impl Broker {
             asked: HashMap::new(),
             next: 0,
             figures,
+            lists,
             figures_due: Instant::now(),
         }
+    }
+
+    /// Asks for the counts of so many lists from now on.
+    pub(crate) const fn set_lists(&mut self, lists: u8) {
+        self.lists = lists;
     }
 
     /// Whether there is a connection.
@@ -143,6 +162,11 @@ impl Broker {
     /// Asks whether the sender's domain allows the client, as [`ask`](Self::ask) does. False: nobody can be asked.
     pub(crate) fn ask_spf(&mut self, asked: Asked, sender: Sender<'_>) -> bool {
         self.put(&Question::Spf(sender), (asked, Topic::Spf))
+    }
+
+    /// Asks for the lists that have the client, as [`ask`](Self::ask) does. False: nobody can be asked.
+    pub(crate) fn ask_lists(&mut self, asked: Asked, client: IpAddr) -> bool {
+        self.put(&Question::Lists(client), (asked, Topic::Lists))
     }
 
     /// Asks whether mail for a recipient is taken; the question leaves with the next [`flush`](Self::flush).
@@ -201,8 +225,11 @@ impl Broker {
         let is_due = self.connection.is_some() && now >= self.figures_due;
         if is_due && self.waiting.len() <= WAITING_MAX {
             self.figures_due = now + FIGURES_INTERVAL;
-            self.next = self.next.wrapping_add(1);
-            Question::Figures.encode(self.next, &mut self.waiting);
+            let lists = (0..self.lists).map(Question::ListFigures);
+            for question in std::iter::once(Question::Figures).chain(lists) {
+                self.next = self.next.wrapping_add(1);
+                question.encode(self.next, &mut self.waiting);
+            }
         }
     }
 
@@ -263,8 +290,10 @@ impl Broker {
             self.reader.filled(octets);
             while let Some(frame) = self.reader.frame().map_err(wrong)? {
                 let answer = Answer::decode(&frame).map_err(wrong)?;
-                if let Answer::Figures(figures) = &answer {
-                    self.figures.broker(figures);
+                match &answer {
+                    Answer::Figures(figures) => self.figures.broker(figures),
+                    Answer::ListFigures(figures) => self.figures.list(figures),
+                    _ => {}
                 }
                 if let Some((asked, topic, at)) = self.asked.remove(&frame.id) {
                     let told = topic.told(&answer);

@@ -4,10 +4,10 @@ use std::io::{self, Write as _};
 use std::time::Instant;
 
 use mio::net::TcpStream;
-use vere_handoff::question::{Sender, Spf, SpfResults};
+use vere_handoff::question::{Listing as Listed, Sender, Spf, SpfResults};
 use vere_handoff::session::STATE_OCTETS_MAX;
 use vere_process::refusals;
-use vere_screen::{Answer, Decision, Reason, Recipient, Step, Ticket};
+use vere_screen::{Answer, Decision, Listing, Reason, Recipient, Step, Ticket};
 use vere_screening::{ascii_sender, refusal, result, told};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Answer as Reply, Question};
@@ -96,10 +96,29 @@ impl Host {
                     guest.spf_asked = guest.spf_round;
                     guest.spf_helo = None;
                 }
+                if questions.lists {
+                    self.ask_lists(ticket, questions.round, now);
+                }
                 Ok(())
             }
             // The screen has given the connection up.
             Err(_) => Err(Refusal::Busy),
+        }
+    }
+
+    /// Asks for the lists that have the client, once in a session; the answer waits for the first recipient.
+    fn ask_lists(&mut self, ticket: Ticket, round: u32, now: Timestamp) {
+        let client = self
+            .guest(ticket)
+            .map(|guest| guest.server.peer().address.ip());
+        let is_asked = client.is_some_and(|client| self.broker.ask_lists((ticket, round), client));
+        if !is_asked {
+            let answer = Answer::Lists {
+                listings: &[],
+                complete: false,
+            };
+            // No recipient waits yet, so that nothing is decided.
+            let _ = self.screen.answered(now, ticket, round, answer);
         }
     }
 
@@ -155,13 +174,39 @@ impl Host {
         {
             guest.server.shut_down();
         }
-        refusal(decision).map_or(Ok(()), Err)
+        let Some(refusal) = refusal(decision) else {
+            return Ok(());
+        };
+        // The words of a refusal by a list are the list's.
+        if decision.reason() == Some(Reason::Listed)
+            && let Some(guest) = self.guest(ticket)
+            && let Some(listed) = guest.listed.as_deref()
+        {
+            let client = guest.server.peer().address.ip();
+            let (list, text) = listed;
+            return Err(vere_screening::listed(decision, client, list, text));
+        }
+        Err(refusal)
     }
 
     /// Takes answers of the broker.
     pub(crate) fn answers(&mut self, answers: Vec<Answered>, now: Timestamp) {
         for ((ticket, round), told) in answers {
+            let mut listings = Vec::new();
             let answer = match &told {
+                Told::Lists(told) => {
+                    if let Some(guest) = self.guest(ticket)
+                        && !told.name().is_empty()
+                    {
+                        let listed = (told.name().to_owned(), told.text().to_owned());
+                        guest.listed = Some(Box::new(listed));
+                    }
+                    listings.extend(told.listings().iter().map(listing));
+                    Answer::Lists {
+                        listings: &listings,
+                        complete: told.is_complete(),
+                    }
+                }
                 Told::Spf(results) => {
                     if let Some(guest) = self.guest(ticket)
                         && guest.spf_asked == Some(round)
@@ -295,6 +340,14 @@ impl Host {
         if let Some(guest) = self.guest(ticket) {
             refusals::log(SERVICE, &guest.server, sender, refusal);
         }
+    }
+}
+
+/// An entry as the screen has it.
+const fn listing(told: &Listed) -> Listing {
+    Listing {
+        list: told.list,
+        weight: told.weight,
     }
 }
 

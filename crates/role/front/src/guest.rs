@@ -38,6 +38,8 @@ pub(crate) struct Guest {
     pub(crate) spf_asked: Option<u32>,
     /// The result of SPF for the HELO name beside the reverse-path.
     pub(crate) spf_helo: Option<Spf>,
+    /// The list with the largest weight against the client, and its text.
+    pub(crate) listed: Option<Box<(String, String)>>,
     /// The round of the question about it.
     pub(crate) round: u32,
     /// The broker's refusal of the recipient, while the decision waits for other answers.
@@ -75,6 +77,7 @@ impl Guest {
             spf_round: None,
             spf_asked: None,
             spf_helo: None,
+            listed: None,
             round: 0,
             refusal: None,
             is_greeted: false,

@@ -103,7 +103,11 @@ impl Host {
             .collect();
         Ok(Self {
             config: Arc::new(smtp::at_port_25(&settings, front)),
-            broker: Broker::new(settings.broker_socket(), BROKER, figures.clone()),
+            broker: Broker::new(
+                (settings.broker_socket(), BROKER),
+                figures.clone(),
+                number_of_lists(front),
+            ),
             gateway: Gateway::new(settings.intake_socket(), GATEWAY),
             workers: Workers::new(&paths, WORKERS, room, poll.registry(), figures.clone())?,
             share: Share::new(Arc::clone(&loops)),
@@ -278,6 +282,7 @@ impl Host {
         {
             self.screen
                 .set_terms(terms(&settings, front, self.loops.len()));
+            self.broker.set_lists(number_of_lists(front));
             self.config = Arc::new(smtp::at_port_25(&settings, front));
             self.settings = settings;
         }
@@ -407,6 +412,11 @@ impl Host {
         }
         let _ = self.screen.left(ticket);
     }
+}
+
+/// The number of lists, for the counts of each.
+fn number_of_lists(front: &Front) -> u8 {
+    u8::try_from(front.lists.lists.len()).unwrap_or(u8::MAX)
 }
 
 pub(crate) fn slot(ticket: Ticket) -> usize {

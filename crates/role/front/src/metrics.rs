@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use vere_handoff::question::Figures as BrokerFigures;
+use vere_handoff::question::{Figures as BrokerFigures, ListFigures};
 use vere_net::tls::{Carrier, Handshakes};
 use vere_screen::{Reason, Screen};
 use vere_telemetry::metrics::{
     BrokerAnswer, BrokerAnswered, BrokerQuestion, CallAnswer, CallResult, Counter, FrontHandshake,
-    FrontLoop, FrontMetrics, FrontReason, FrontTable, Health, Metrics, TlsCarrier, WorkerLoss,
-    WorkerSessionEnd, serve,
+    FrontLoop, FrontMetrics, FrontReason, FrontTable, Health, ListAnswered, ListName, ListWithin,
+    Metrics, TlsCarrier, WorkerLoss, WorkerSessionEnd, serve,
 };
 
 /// Numbers of workers and their sessions.
@@ -284,6 +284,35 @@ impl Figures {
         show(&of.call_connections, figures.connections);
     }
 
+    /// Shows the counts of a list and of the cache of all lists, as those of the broker.
+    pub(crate) fn list(&self, figures: &ListFigures) {
+        let of = &self.all.lists;
+        let list = || ListName(figures.name.clone());
+        for (family, count) in [
+            (&of.queries, figures.queries),
+            (&of.hits, figures.hits),
+            (&of.shared, figures.shared),
+            (&of.listed, figures.listed),
+            (&of.failures, figures.failures),
+            (&of.skipped, figures.skipped),
+        ] {
+            show(&family.get_or_create(&list()), count);
+        }
+        for (within, count) in ListWithin::ALL.iter().zip(figures.within) {
+            let label = ListAnswered {
+                list: list(),
+                within: *within,
+            };
+            show(&of.answers.get_or_create(&label), count);
+        }
+        show(&of.cache_hits, figures.cache_hits);
+        show(&of.cache_misses, figures.cache_misses);
+        show(&of.cache_evicted, figures.cache_evicted);
+        let gauge = |count| i64::try_from(count).unwrap_or(i64::MAX);
+        of.cache_entries.set(gauge(figures.cache_entries));
+        of.cache_octets.set(gauge(figures.cache_octets));
+    }
+
     /// Shows the counts of the threads of TLS, which serve all loops: one loop shows them.
     pub(crate) fn handshakes(&self, counts: Handshakes) {
         for (result, count) in [
@@ -336,6 +365,31 @@ mod tests {
                 "vere_broker_call_connections_total 0".to_owned(),
             ] {
                 assert!(text.lines().any(|found| found == line), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn counts_of_a_list_replace_those_before() {
+        let figures = Figures::default();
+        for (queries, late) in [(5, 2), (1, 0)] {
+            let mut within = [0; 8];
+            (within[0], within[7]) = (1, late);
+            figures.list(&ListFigures {
+                name: "bl.example".to_owned(),
+                within,
+                queries,
+                cache_octets: 7,
+                ..ListFigures::default()
+            });
+            let text = figures.all.encode();
+            for line in [
+                format!("vere_list_queries_total{{list=\"bl.example\"}} {queries}"),
+                "vere_list_answers_total{list=\"bl.example\",within=\"1ms\"} 1".to_owned(),
+                format!("vere_list_answers_total{{list=\"bl.example\",within=\"more\"}} {late}"),
+                "vere_list_cache_bytes 7".to_owned(),
+            ] {
+                assert!(text.lines().any(|found| found == line), "{line}: {text}");
             }
         }
     }

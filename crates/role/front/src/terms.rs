@@ -58,6 +58,7 @@ pub(crate) fn terms(settings: &Settings, front: &Front, loops: usize) -> Terms {
             ..Deadlines::default()
         },
         access: vere_screening::rules(settings, front),
+        lists: vere_screening::lists(front),
         spf: vere_screening::spf(front),
         greylisting,
         ..Terms::default()

@@ -32,9 +32,15 @@ impl Default for Probe {
 impl Probe {
     /// Whether the list has to be probed now; the probe is then under way until [`ended`](Self::ended).
     pub fn begin(&mut self, now: Timestamp) -> bool {
-        let begins = !self.is_open && now >= self.due;
+        let begins = self.is_due(now);
         self.is_open |= begins;
         begins
+    }
+
+    /// Whether a probe would begin now.
+    #[must_use]
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        !self.is_open && now >= self.due
     }
 
     /// Whether the list serves maps, as far as is known.

@@ -112,6 +112,7 @@ fn the_treatment_of_a_listed_client_is_a_setting() {
                 threshold,
                 listed,
                 when_unavailable,
+                ..ListPolicy::default()
             });
         });
         let ticket = bench.ticket("192.0.2.1");
@@ -135,6 +136,27 @@ fn a_threshold_of_zero_lists_nobody_who_is_on_no_list() {
     let mail = bench.mail(ticket).round;
     bench.answer(ticket, mail, lists(&[]));
     assert_eq!(bench.decided(ticket, Recipient::Accepted), Decision::Accept);
+}
+
+#[test]
+fn a_client_on_lists_of_good_clients_is_not_greylisted() {
+    for (weight, allow_threshold, decision) in [
+        (-2, Some(-2), Decision::Accept),
+        (-2, Some(-3), Decision::Defer(Reason::Greylisted)),
+        (-2, None, Decision::Defer(Reason::Greylisted)),
+    ] {
+        let mut bench = Bench::without_delay(|terms| {
+            terms.greylisting = Some(Greylisting::default());
+            terms.lists = Some(ListPolicy {
+                allow_threshold,
+                ..ListPolicy::default()
+            });
+        });
+        let ticket = bench.ticket("192.0.2.1");
+        let mail = bench.mail(ticket).round;
+        bench.answer(ticket, mail, lists(&[Listing { list: 0, weight }]));
+        assert_eq!(bench.decided(ticket, Recipient::Accepted), decision);
+    }
 }
 
 #[test]

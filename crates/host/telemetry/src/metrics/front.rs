@@ -122,17 +122,19 @@ label! {
         Recipient = "recipient",
         /// Whether the sender's domain lets the client send (RFC 7208).
         Spf = "spf",
+        /// Which lists have the client (RFC 5782).
+        Lists = "lists",
     }
 }
 
 label! {
     /// The answer to a question.
     BrokerAnswer("result") {
-        /// Yes; of SPF also `none` and `neutral`.
+        /// Yes; of SPF also `none` and `neutral`; of lists: no entry against the client.
         Accepted = "accepted",
         /// No, for good; of SPF also `softfail` and `permerror`, whatever the policy.
         Refused = "refused",
-        /// Not now.
+        /// Not now; of lists: one has not answered.
         Deferred = "deferred",
         /// No answer: the broker is away, or has too many questions.
         Lost = "lost",

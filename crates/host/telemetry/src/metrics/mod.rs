@@ -22,6 +22,7 @@ mod delivery;
 mod dnsbl;
 mod endpoint;
 mod front;
+mod lists;
 mod process;
 mod queue;
 mod records;
@@ -48,6 +49,7 @@ pub use front::{
     BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontHandshake, FrontLoop, FrontMetrics,
     FrontReason, FrontTable, FrontTls, TlsCarrier, WorkerLoss, WorkerSessionEnd,
 };
+pub use lists::{ListAnswered, ListMetrics, ListName, ListWithin};
 pub use prometheus_client::metrics::counter::Counter;
 pub use prometheus_client::metrics::family::Family;
 pub use prometheus_client::metrics::gauge::Gauge;
@@ -76,6 +78,8 @@ pub struct Metrics {
     pub dnsbl: DnsblMetrics,
     /// Calls of the broker.
     pub broker: BrokerMetrics,
+    /// Lists of clients, which the broker asks.
+    pub lists: ListMetrics,
     /// Signing.
     pub sign: SignMetrics,
     /// What waits.
@@ -118,6 +122,7 @@ impl Metrics {
         let front = FrontMetrics::declare(&mut declarations);
         let broker = BrokerMetrics::declare(&mut declarations);
         let dnsbl = DnsblMetrics::declare(&mut declarations);
+        let lists = ListMetrics::declare(&mut declarations);
         let sign = SignMetrics::declare(&mut declarations);
         let queue = QueueMetrics::declare(&mut declarations);
         let delivery = DeliveryMetrics::declare(&mut declarations);
@@ -133,6 +138,7 @@ impl Metrics {
                 front,
                 dnsbl,
                 broker,
+                lists,
                 sign,
                 queue,
                 delivery,

@@ -1,0 +1,55 @@
+//! Lists of clients.
+
+use std::net::IpAddr;
+
+use vere_handoff::question::{Answer, Kept, ListsAnswer, NoRecords, Question};
+use vere_lists::Lists;
+use vere_net::resolver::ResolverError;
+use vere_settings::Settings;
+
+use super::call_ahead::Later;
+
+/// Returns the lists of the settings; none without a front, which asks about them.
+///
+/// # Errors
+/// The zone file or the system's list of name servers cannot be used.
+pub(super) fn lists(settings: &Settings) -> Result<Option<Lists>, ResolverError> {
+    let lists = settings.front.as_ref().map(|front| &front.lists);
+    lists.map(|lists| Lists::new(settings, lists)).transpose()
+}
+
+/// Answers a question about lists, at once or once the lists have answered. The lists bound their queries, and the front has one
+/// question for each connection.
+pub(super) fn answer(
+    lists: Option<&Lists>,
+    id: u64,
+    question: Question<'_>,
+) -> Result<Answer, Later> {
+    let Some(lists) = lists else {
+        return Ok(Answer::Lists(ListsAnswer::new(true, Vec::new(), "", "")));
+    };
+    match question {
+        Question::Lists(client) => {
+            let lists = lists.clone();
+            Err(Box::pin(async move { (id, ask(&lists, client).await) }))
+        }
+        Question::ListFigures(number) => Ok(match lists.figures(number) {
+            Some(figures) => Answer::ListFigures(figures),
+            None => Answer::Nothing(NoRecords::NoSuchName),
+        }),
+        Question::Keeping(keeping) => Ok(Answer::Kept(
+            lists.kept(keeping.zone.as_str(), keeping.client),
+        )),
+        _ => Ok(Answer::Kept(Kept::NoSuchList)),
+    }
+}
+
+async fn ask(lists: &Lists, client: IpAddr) -> Answer {
+    let found = lists.ask(client).await;
+    let listings = found.listings();
+    if !listings.is_empty() {
+        let (sum, listed) = (found.sum, found.is_listed);
+        tracing::info!(%client, sum, listed, lists = %listings, "client on lists");
+    }
+    Answer::Lists(found.answer())
+}
