@@ -1,7 +1,7 @@
 //! `vere dial`: follows the path of a message up to its recipient, and sends no message.
 
 mod own;
-mod verdict;
+pub(crate) mod verdict;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;

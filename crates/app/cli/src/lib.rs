@@ -80,7 +80,7 @@ enum Command {
         #[command(subcommand)]
         command: dkim::DkimCommand,
     },
-    /// Serve block lists.
+    /// Serve, ask, check and convert block lists.
     Dnsbl {
         #[command(flatten)]
         config: ConfigArg,

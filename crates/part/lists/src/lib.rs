@@ -130,6 +130,16 @@ impl Lists {
         findings
     }
 
+    /// Returns the text of a list of the settings about a client; empty if there is none in time.
+    pub async fn text_about(&self, zone: &str, client: IpAddr) -> String {
+        let terms = self.terms();
+        let Some(list) = terms.lists.iter().find(|list| *list.domain == *zone) else {
+            return String::new();
+        };
+        let by = Instant::now() + terms.timeout;
+        self.text(list.zone, client.to_canonical(), by).await
+    }
+
     /// Returns the counts of a list by its number among the zones of the settings.
     #[must_use]
     pub fn figures(&self, number: u8) -> Option<ListFigures> {

@@ -12,14 +12,14 @@ const DEFERRED: u8 = 3;
 /// Whether mail would be taken now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Taken,
     Refused,
     Deferred,
 }
 
 impl Verdict {
-    pub(super) fn code(self) -> ExitCode {
+    pub(crate) fn code(self) -> ExitCode {
         match self {
             Self::Taken => ExitCode::SUCCESS,
             Self::Refused => ExitCode::from(REFUSED),
@@ -27,7 +27,7 @@ impl Verdict {
         }
     }
 
-    pub(super) const fn words(self) -> &'static str {
+    pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Taken => "mail would be taken now",
             Self::Refused => "mail would be refused for good",

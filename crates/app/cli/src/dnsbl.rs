@@ -1,5 +1,6 @@
 //! `vere dnsbl`: block lists.
 
+mod query;
 mod serve;
 
 use clap::Subcommand;
@@ -10,16 +11,17 @@ use vere_process::outcome::Outcome;
 use crate::config_arg::ConfigArg;
 use crate::roles::Roles;
 
-/// Serve block lists.
+/// Serve, ask, check and convert block lists.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DnsblCommand {
     Serve(serve::ServeArgs),
+    Query(query::QueryArgs),
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// When the arguments or files are wrong.
+/// When the arguments, files or settings are wrong.
 pub(crate) fn run(
     command: &DnsblCommand,
     config: &ConfigArg,
@@ -27,5 +29,6 @@ pub(crate) fn run(
 ) -> Result<Outcome, Failure> {
     match command {
         DnsblCommand::Serve(args) => serve::run(args, config, roles),
+        DnsblCommand::Query(args) => query::run(args, config),
     }
 }
