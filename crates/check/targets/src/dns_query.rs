@@ -55,7 +55,11 @@ pub(super) fn packet(octets: &[u8]) {
             });
             let length = response.finish(cookie.flatten());
             let name = query.name();
-            assert!(memory.get(HEADER..).is_some_and(|rest| rest.starts_with(name)));
+            assert!(
+                memory
+                    .get(HEADER..)
+                    .is_some_and(|rest| rest.starts_with(name))
+            );
             (length, limit)
         }
     };

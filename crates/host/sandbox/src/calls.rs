@@ -224,6 +224,52 @@ pub const ADDRESSES: &[Call] = &list([
     Call::new("getsockname", libc::SYS_getsockname, "at which address"),
 ]);
 
+/// What a process needs that reads files, at its start and when they change.
+pub const FILES: &[Call] = &list([
+    Call::new("openat", libc::SYS_openat, "files that changed"),
+    Call::new("fstat", libc::SYS_fstat, "their sizes and times"),
+    Call::new("newfstatat", libc::SYS_newfstatat, "their sizes and times"),
+    Call::new("statx", libc::SYS_statx, "their sizes and times"),
+    Call::new("lseek", libc::SYS_lseek, "how much is left to read"),
+    Call::new(
+        "getcwd",
+        libc::SYS_getcwd,
+        "a relative path of the settings",
+    ),
+]);
+
+/// What a process needs that starts threads of its own.
+pub const THREADS: &[Call] = &list([
+    Call::new("clone3", libc::SYS_clone3, "a thread"),
+    Call::new("clone", libc::SYS_clone, "a thread, on an older kernel"),
+    Call::new("set_robust_list", libc::SYS_set_robust_list, "a new thread"),
+    Call::new("rseq", libc::SYS_rseq, "a new thread"),
+    Call::new(
+        "sched_getaffinity",
+        libc::SYS_sched_getaffinity,
+        "the stack of a new thread",
+    ),
+    Call::new("prctl", libc::SYS_prctl, "the name of a new thread")
+        .only(Only::Is(0, bits(libc::PR_SET_NAME))),
+    Call::new("prctl", libc::SYS_prctl, "the allocator names new memory")
+        .only(Only::Is(0, bits(libc::PR_SET_VMA))),
+]);
+
+/// What a server needs with listening sockets and datagrams.
+pub const SERVER: &[Call] = &list([
+    Call::new("accept4", libc::SYS_accept4, "connections of clients"),
+    Call::new("recvmmsg", libc::SYS_recvmmsg, "datagrams"),
+    Call::new("sendmmsg", libc::SYS_sendmmsg, "answers"),
+    Call::new("setsockopt", libc::SYS_setsockopt, "no delay of answers"),
+    Call::new("socket", libc::SYS_socket, "notices to the supervisor")
+        .only(Only::Is(0, bits(libc::AF_UNIX))),
+    Call::new("connect", libc::SYS_connect, "notices to the supervisor"),
+    Call::new("ioctl", libc::SYS_ioctl, "sockets that do not wait")
+        .only(Only::Is(1, libc::FIONBIO)),
+    Call::new("fcntl", libc::SYS_fcntl, "sockets that do not wait")
+        .only(Only::Is(1, bits(libc::F_SETFL))),
+]);
+
 /// What libraries try and can do without.
 pub const LOOKING: &[Call] = &list([
     Call::new(

@@ -19,9 +19,11 @@ pub mod calls;
 mod filter;
 mod layers;
 mod rights;
+mod service;
 mod user;
 
 pub use layers::{Layer, Layers, Missing, Standing};
+pub use service::Service;
 
 use nix::errno::Errno;
 use nix::sys::prctl;
@@ -50,7 +52,7 @@ impl Sandbox<'_> {
             Layer::Privileges,
             prctl::set_no_new_privs().map_err(Missing::Refused),
         );
-        rights::give_up(&mut standing);
+        rights::give_up(&mut standing, &[]);
         // The rights are described by a descriptor.
         standing.note(Layer::Limits, self.limit());
         // Last, because the calls of the other layers are in no list.

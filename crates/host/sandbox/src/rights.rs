@@ -1,8 +1,10 @@
 //! Rights to files, ports and other processes: landlock(7).
 
+use std::path::PathBuf;
+
 use landlock::{
     ABI, Access, AccessFs, AccessNet, LandlockStatus, RestrictionStatus, Ruleset, RulesetAttr,
-    RulesetError, Scope,
+    RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
 };
 
 use super::layers::{Layer, Missing, Standing};
@@ -13,9 +15,9 @@ const NEWEST: ABI = ABI::V7;
 const PORTS_SINCE: ABI = ABI::V4;
 const SCOPE_SINCE: ABI = ABI::V6;
 
-/// Gives up all rights.
-pub(super) fn give_up(standing: &mut Standing) {
-    let interface = match restrict() {
+/// Gives up all rights but that to read files below `readable`.
+pub(super) fn give_up(standing: &mut Standing, readable: &[PathBuf]) {
+    let interface = match restrict(readable) {
         Err(error) => Err(Missing::Failed(error.to_string())),
         Ok(status) => match status.landlock {
             LandlockStatus::Available { effective_abi, .. } => Ok(effective_abi),
@@ -34,12 +36,14 @@ pub(super) fn give_up(standing: &mut Standing) {
     standing.note(Layer::Scope, since(SCOPE_SINCE));
 }
 
-/// Handles every right and allows none.
-fn restrict() -> Result<RestrictionStatus, RulesetError> {
+/// Handles every right and allows none but reading below `readable`; a folder that does not exist is left out.
+fn restrict(readable: &[PathBuf]) -> Result<RestrictionStatus, RulesetError> {
+    let reading = AccessFs::ReadFile | AccessFs::ReadDir;
     Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
         .handle_access(AccessNet::from_all(NEWEST))?
         .scope(Scope::from_all(NEWEST))?
         .create()?
+        .add_rules(path_beneath_rules(readable, reading))?
         .restrict_self()
 }

@@ -110,7 +110,7 @@ fn enter(layer: &str) -> Standing {
         "none" => (),
         "limits" => standing.note(Layer::Limits, sandbox.limit()),
         "user" => standing.note(Layer::User, user::become_nobody()),
-        "rights" => rights::give_up(&mut standing),
+        "rights" => rights::give_up(&mut standing, &[]),
         "calls" => standing.note(Layer::Calls, filter::load(sandbox.calls, sandbox.refused)),
         "all" => standing = sandbox.enter(),
         other => panic!("no layer {other}"),

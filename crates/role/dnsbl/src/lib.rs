@@ -2,8 +2,9 @@
 //!
 //! Reading order: `loading` (files become zones, again when they change), `shared` (the zones in force, which every thread
 //! looks up), `desk` (one query, from the packet to the answer), `udp` (a thread per socket), `tcp` (connections),
-//! `figures` (metrics).
+//! `figures` (metrics), `confined` (what the process gives up).
 
+mod confined;
 mod desk;
 mod error;
 mod figures;
@@ -27,6 +28,7 @@ use vere_net::listen::{Inherited, ListenOptions};
 use vere_process::failure::Failure;
 use vere_process::log::Level;
 use vere_process::{entry, life};
+use vere_sandbox::Standing;
 use vere_settings::{Dnsbl, Settings};
 use vere_telemetry::metrics::{Health, Metrics};
 
@@ -45,10 +47,19 @@ pub fn run(settings: &Arc<Settings>, reload: Option<(PathBuf, Level)>) -> Result
     let dnsbl = settings.dnsbl.as_ref().ok_or(DnsblError::NoSection)?;
     let sockets = Sockets::open(settings, dnsbl)?;
     let shared = Arc::new(Shared::default());
+    let readable = confined::readable(dnsbl, reload.as_ref().map(|(config, _)| config.as_path()));
+    let confined = confined::give_up(&readable);
     let metrics = Metrics::new();
     let loader = Loader::start(settings, dnsbl, &shared, &metrics.dnsbl)?;
     let figures = Figures::new(&shared, &metrics);
-    life::run(serve(dnsbl, sockets, (shared, figures), loader, reload))
+    life::run(serve(
+        dnsbl,
+        sockets,
+        (shared, figures),
+        loader,
+        reload,
+        confined,
+    ))
 }
 
 /// The sockets of the server, inherited or bound.
@@ -79,6 +90,7 @@ async fn serve(
     (shared, figures): (Arc<Shared>, Figures),
     loader: mpsc::Sender<Order>,
     reload: Option<(PathBuf, Level)>,
+    confined: Standing,
 ) -> Result<(), DnsblError> {
     let secret = random()?;
     let desk = |transport, share| {
@@ -101,6 +113,7 @@ async fn serve(
     figures.serve(sockets.metrics, &health)?;
     tokio::task::spawn_local(life::beat());
     let mut signals = life::Signals::new()?;
+    confined::close(confined);
     entry::notify_ready();
     tracing::info!(
         addresses = addresses.join(","),

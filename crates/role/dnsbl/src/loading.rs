@@ -245,3 +245,18 @@ fn seconds_since_1970() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The settings know the formats by name alone.
+    #[test]
+    fn the_settings_and_the_data_have_the_same_formats() {
+        assert!(
+            vere_settings::DATA_FORMATS
+                .iter()
+                .eq(Kind::ALL.map(Kind::name).iter())
+        );
+    }
+}

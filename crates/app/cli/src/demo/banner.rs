@@ -97,9 +97,10 @@ fn services(settings: &Settings) -> [(&'static str, String); 7] {
         ("LMTP", first(&settings.lmtp.listen)),
         (
             "DNSBL",
-            settings.dnsbl.as_ref().map_or_else(|| "-".to_owned(), |dnsbl| {
-                with(&dnsbl.listen, "UDP and TCP, bl.demo.test")
-            }),
+            settings.dnsbl.as_ref().map_or_else(
+                || "-".to_owned(),
+                |dnsbl| with(&dnsbl.listen, "UDP and TCP, bl.demo.test"),
+            ),
         ),
     ]
 }

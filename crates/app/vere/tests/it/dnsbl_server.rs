@@ -43,7 +43,10 @@ impl Server {
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let mut command = vere();
         command.args(["dnsbl", "serve", "-c"]).arg(config);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
         let mut server = Self {
             address,
             process: Child::spawn(&mut command),
@@ -108,11 +111,25 @@ fn query(id: u16, name: &str, kind: u16) -> Vec<u8> {
 fn dig_reads_addresses_maps_and_texts() {
     let Some(dig) = program("dig") else { return };
     let server = Server::start("");
-    for transport in ["+notcp", "+tcp", "+bufsize=512", "+noedns +nocookie", "+ednsopt=65001:beef", "+dnssec"] {
+    for transport in [
+        "+notcp",
+        "+tcp",
+        "+bufsize=512",
+        "+noedns +nocookie",
+        "+ednsopt=65001:beef",
+        "+dnssec",
+    ] {
         let short = |question: &str| {
-            server.dig(&dig, &format!("+short {transport} {question}")).trim().to_owned()
+            server
+                .dig(&dig, &format!("+short {transport} {question}"))
+                .trim()
+                .to_owned()
         };
-        assert_eq!(short(&format!("7.2.0.192.{ZONE} A")), "127.0.0.3", "{transport}");
+        assert_eq!(
+            short(&format!("7.2.0.192.{ZONE} A")),
+            "127.0.0.3",
+            "{transport}"
+        );
         assert_eq!(short(&format!("0.2.0.192.{ZONE} AAAA")), "100::");
         let all = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
         assert_eq!(short(&format!("1.2.0.192.{ZONE} AAAA")), all);
@@ -123,12 +140,25 @@ fn dig_reads_addresses_maps_and_texts() {
         assert_eq!(short(&format!("1.0.0.127.{ZONE} A")), "");
     }
     let negative = server.dig(&dig, &format!("8.2.0.192.{ZONE} A"));
-    assert_has(&negative, &["NXDOMAIN", "flags: qr aa rd", "\t60\tIN\tSOA\tns.example.org."]);
+    assert_has(
+        &negative,
+        &[
+            "NXDOMAIN",
+            "flags: qr aa rd",
+            "\t60\tIN\tSOA\tns.example.org.",
+        ],
+    );
     let nodata = server.dig(&dig, &format!("0.2.0.192.{ZONE} A"));
     assert_has(&nodata, &["NOERROR", "ANSWER: 0", "AUTHORITY: 1"]);
     // dig complains where the question does not come back as it was sent.
     let mixed = server.dig(&dig, "7.2.0.192.bL.ExAmPlE.oRg A");
-    assert_has(&mixed, &["7.2.0.192.bL.ExAmPlE.oRg.\tIN\tA", "7.2.0.192.bL.ExAmPlE.oRg. 2100"]);
+    assert_has(
+        &mixed,
+        &[
+            "7.2.0.192.bL.ExAmPlE.oRg.\tIN\tA",
+            "7.2.0.192.bL.ExAmPlE.oRg. 2100",
+        ],
+    );
     let refused = server.dig(&dig, "7.2.0.192.example.net A");
     assert_has(&refused, &["REFUSED"]);
     let version = server.dig(&dig, &format!("+edns=1 +noednsneg {ZONE} SOA"));
@@ -141,7 +171,10 @@ fn dig_reads_addresses_maps_and_texts() {
 fn kdig_gets_cookies_and_several_answers_over_one_connection() {
     let Some(kdig) = program("kdig") else { return };
     let server = Server::start("");
-    let said = server.dig(&kdig, &format!("+cookie=0123456789abcdef 7.2.0.192.{ZONE} A"));
+    let said = server.dig(
+        &kdig,
+        &format!("+cookie=0123456789abcdef 7.2.0.192.{ZONE} A"),
+    );
     assert_has(&said, &["NOERROR", "127.0.0.3", "COOKIE"]);
     assert!(!said.contains("WARNING"), "{said}");
     let questions = format!("+tcp +keepopen 7.2.0.192.{ZONE} A 8.2.0.192.{ZONE} A");
@@ -164,10 +197,15 @@ impl Resolver {
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let mut command = Command::new(program);
         command.args(words).arg(&config);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
         let mut process = Child::spawn(&mut command);
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_millis(200)))
+            .unwrap();
         wait_for("the resolver", || {
             if let Some(status) = process.ended() {
                 let log = std::fs::read_to_string(folder.path().join("log"));
@@ -225,7 +263,10 @@ impl Resolver {
 fn resolvers_in_front_find_everything_and_keep_what_is_not_there() {
     let Some(dig) = program("dig") else { return };
     let server = Server::start("");
-    let resolvers = [Resolver::unbound(server.address), Resolver::named(server.address)];
+    let resolvers = [
+        Resolver::unbound(server.address),
+        Resolver::named(server.address),
+    ];
     for resolver in resolvers.into_iter().flatten() {
         let ask = |question: &str| asked(&dig, resolver.address, question);
         let short = |question: &str| ask(&format!("+short {question}")).trim().to_owned();
@@ -254,7 +295,9 @@ fn a_reload_under_load_misses_no_answer() {
         for round in 1..=20 {
             server.replace(&format!("{LIST}198.51.100.{round}\n"));
             signal(server.process.id(), Signal::SIGHUP);
-            wait_until("the reload", || server.log().matches("zone loaded").count() > round);
+            wait_until("the reload", || {
+                server.log().matches("zone loaded").count() > round
+            });
         }
         stop.store(true, Ordering::Relaxed);
         for client in clients {
@@ -265,8 +308,15 @@ fn a_reload_under_load_misses_no_answer() {
     });
     let mut answer = [0; 512];
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    socket.send_to(&query(1, &format!("20.100.51.198.{ZONE}"), 1), server.address).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    socket
+        .send_to(
+            &query(1, &format!("20.100.51.198.{ZONE}"), 1),
+            server.address,
+        )
+        .unwrap();
     socket.recv(&mut answer).unwrap();
     assert_eq!((answer[3] & 0xf, answer[7]), (0, 1));
 }
@@ -275,16 +325,17 @@ fn a_reload_under_load_misses_no_answer() {
 fn ask_until(server: SocketAddr, stop: &AtomicBool) -> (u32, u32) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     let (mut asked, mut answered) = (0, 0);
     let mut answer = [0; 512];
     while !stop.load(Ordering::Relaxed) {
         asked += 1;
         let packet = query(asked as u16, &format!("7.2.0.192.{ZONE}"), 1);
         socket.send(&packet).unwrap();
-        let is_right = |count: usize| {
-            answer[..2] == packet[..2] && answer[..count].ends_with(&[127, 0, 0, 3])
-        };
+        let is_right =
+            |count: usize| answer[..2] == packet[..2] && answer[..count].ends_with(&[127, 0, 0, 3]);
         match socket.recv(&mut answer) {
             Ok(count) if is_right(count) => answered += 1,
             _ => {}
@@ -317,7 +368,14 @@ fn without_any_zone_the_server_does_not_start() {
     let zone = format!("{ZONE}:ip4set:{}", missing.display());
     let mut command = vere();
     command.current_dir(folder.path());
-    command.args(["dnsbl", "serve", "--listen", &free_address().to_string(), "--zone", &zone]);
+    command.args([
+        "dnsbl",
+        "serve",
+        "--listen",
+        &free_address().to_string(),
+        "--zone",
+        &zone,
+    ]);
     let said = crate::harness::fails_with(&mut command, 1);
     assert_has(&said, &["cannot read ", "no zone can be read"]);
 }
@@ -327,7 +385,9 @@ fn packets_without_sense_hurt_nobody() {
     let mut server = Server::start("");
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server.address).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     let good = query(0x4242, &format!("7.2.0.192.{ZONE}"), 1);
     let mut number = 1_u32;
     let mut random = || {
@@ -370,7 +430,9 @@ fn flood(server: SocketAddr, sources: u32, each: u32) -> (u64, u64) {
         let address = format!("127.{}.{}.9:0", 1 + source / 256, source % 256);
         let socket = UdpSocket::bind(address).unwrap();
         socket.connect(server).unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_millis(20)))
+            .unwrap();
         for sent in 1..=each {
             octets_in += socket.send(&packet).unwrap() as u64;
             if sent % 64 == 0 || sent == each {
@@ -388,15 +450,24 @@ fn a_spoofed_flood_is_not_multiplied() {
     let limited = "rate_exempt = []\nrate_positive = 20\nrate_negative = 20\n";
     let server = Server::start(limited);
     let (octets_in, octets_out) = flood(server.address, 8, 2_000);
-    assert!(octets_out > 0 && 2 * octets_out <= 3 * octets_in, "{octets_in} in, {octets_out} out");
+    assert!(
+        octets_out > 0 && 2 * octets_out <= 3 * octets_in,
+        "{octets_in} in, {octets_out} out"
+    );
     // From many networks none is over its rate; the bound for all together holds.
     let server = Server::start("rate_exempt = []\nrate_surplus = \"1 KiB\"\n");
     let (octets_in, octets_out) = flood(server.address, 400, 10);
-    assert!(octets_out > 0 && 2 * octets_out <= 3 * octets_in, "{octets_in} in, {octets_out} out");
+    assert!(
+        octets_out > 0 && 2 * octets_out <= 3 * octets_in,
+        "{octets_in} in, {octets_out} out"
+    );
     // Without limits the same flood is multiplied, so that the measurement can fail.
     let server = Server::start("");
     let (octets_in, octets_out) = flood(server.address, 8, 200);
-    assert!(2 * octets_out > 3 * octets_in, "{octets_in} in, {octets_out} out");
+    assert!(
+        2 * octets_out > 3 * octets_in,
+        "{octets_in} in, {octets_out} out"
+    );
 }
 
 #[test]
@@ -415,7 +486,11 @@ fn a_system_with_the_section_serves_lists() {
         .set("metrics.dnsbl", &format!("\"{metrics}\""))
         .table(&zone);
     let system = System::start(&options);
-    let ask = |name: &str| asked(&dig, address, &format!("+short {name}.{ZONE} A")).trim().to_owned();
+    let ask = |name: &str| {
+        asked(&dig, address, &format!("+short {name}.{ZONE} A"))
+            .trim()
+            .to_owned()
+    };
     wait_until("the first answer", || ask("7.2.0.192") == "127.0.0.3");
     std::fs::write(&list, format!("{LIST}198.51.100.1\n")).unwrap();
     system.signal(Signal::SIGHUP);
@@ -425,7 +500,9 @@ fn a_system_with_the_section_serves_lists() {
     wait_until("the new process", || ask("7.2.0.192") == "127.0.0.3");
     wait_until("the count of queries", || {
         let text = run(Command::new("curl").args(["-s", &format!("http://{metrics}/metrics")]));
-        let line = format!("vere_dnsbl_queries_total{{transport=\"udp\",zone=\"{ZONE}\",type=\"a\",answer=\"positive\"}}");
+        let line = format!(
+            "vere_dnsbl_queries_total{{transport=\"udp\",zone=\"{ZONE}\",type=\"a\",answer=\"positive\"}}"
+        );
         text.contains(&line)
     });
 }

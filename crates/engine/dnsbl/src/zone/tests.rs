@@ -20,9 +20,7 @@ $TTL 2000
 
 fn zone(apex: &str, file: &str, test_entries: bool) -> Arc<Zone> {
     let mut builder = ZoneData::build();
-    builder
-        .add(Kind::Ip4Set, "file", file.as_bytes())
-        .unwrap();
+    builder.add(Kind::Ip4Set, "file", file.as_bytes()).unwrap();
     let name = |text| Name::parse(text).unwrap();
     let defaults = Defaults {
         ttl: 2_100,
@@ -96,7 +94,11 @@ fn records(name: &str, kind: Type) -> Vec<Vec<u8>> {
 }
 
 fn map(name: &str) -> Option<Ipv6Addr> {
-    let octets: [u8; 16] = records(name, Type::AAAA).first()?.as_slice().try_into().unwrap();
+    let octets: [u8; 16] = records(name, Type::AAAA)
+        .first()?
+        .as_slice()
+        .try_into()
+        .unwrap();
     Some(octets.into())
 }
 
@@ -129,23 +131,40 @@ fn a_listed_address_has_its_value_and_text() {
 
 #[test]
 fn maps_of_both_halves() {
-    assert_eq!(map("0.2.0.192.bl.example.org"), Some("100::".parse().unwrap()));
+    assert_eq!(
+        map("0.2.0.192.bl.example.org"),
+        Some("100::".parse().unwrap())
+    );
     let full = Ipv6Addr::from_bits(u128::MAX);
     assert_eq!(map("1.2.0.192.bl.example.org"), Some(full));
-    assert_eq!(map("0.100.51.198.bl.example.org"), Some("8000::".parse().unwrap()));
+    assert_eq!(
+        map("0.100.51.198.bl.example.org"),
+        Some("8000::".parse().unwrap())
+    );
     // The name of a map is also the name of an address, and exists for its sake.
     assert_eq!(negative("0.2.0.192.bl.example.org", Type::A), "nodata");
-    assert_eq!(negative("1.100.51.198.bl.example.org", Type::AAAA), "nxdomain");
+    assert_eq!(
+        negative("1.100.51.198.bl.example.org", Type::AAAA),
+        "nxdomain"
+    );
     assert_eq!(negative("2.2.0.192.bl.example.org", Type::AAAA), "nxdomain");
     assert_eq!(negative("7.2.0.192.bl.example.org", Type::AAAA), "nodata");
 }
 
 #[test]
 fn names_above_listings_exist() {
-    for name in ["192.bl.example.org", "0.192.bl.example.org", "2.0.192.bl.example.org"] {
+    for name in [
+        "192.bl.example.org",
+        "0.192.bl.example.org",
+        "2.0.192.bl.example.org",
+    ] {
         assert_eq!(negative(name, Type::A), "nodata", "{name}");
     }
-    for name in ["193.bl.example.org", "3.0.192.bl.example.org", "x.bl.example.org"] {
+    for name in [
+        "193.bl.example.org",
+        "3.0.192.bl.example.org",
+        "x.bl.example.org",
+    ] {
         assert_eq!(negative(name, Type::A), "nxdomain", "{name}");
     }
 }
@@ -155,14 +174,20 @@ fn the_apex_has_its_start_and_servers() {
     let zones = zones(true);
     let soa = ask(&zones, "bl.example.org", Type::SOA);
     assert_eq!((soa.records.len(), soa.records[0].1), (1, 3_000));
-    let numbers: Vec<u8> = [7_u32, 600, 300, 86_400, 400].iter().flat_map(|n| n.to_be_bytes()).collect();
+    let numbers: Vec<u8> = [7_u32, 600, 300, 86_400, 400]
+        .iter()
+        .flat_map(|n| n.to_be_bytes())
+        .collect();
     assert!(soa.records[0].2.ends_with(&numbers));
     let servers = ask(&zones, "bl.example.org", Type::NS);
     assert_eq!(servers.records.len(), 2);
     assert_eq!(negative("bl.example.org", Type::A), "nodata");
     // Without lines of its own a zone has the defaults, and the time of its files.
     let soa = ask(&zones, "example.org", Type::SOA);
-    let numbers: Vec<u8> = [1_234, REFRESH, RETRY, EXPIRE, 300].iter().flat_map(|n| n.to_be_bytes()).collect();
+    let numbers: Vec<u8> = [1_234, REFRESH, RETRY, EXPIRE, 300]
+        .iter()
+        .flat_map(|n| n.to_be_bytes())
+        .collect();
     assert!(soa.records[0].2.ends_with(&numbers));
     assert_eq!(ask(&zones, "example.org", Type::NS).records.len(), 1);
 }
@@ -191,12 +216,24 @@ fn test_entries_are_there_unless_switched_off() {
     for name in ["1.0.0.127.bl.example.org", &mapped.replacen('2', "1", 1)] {
         assert_eq!(negative(name, Type::A), "nxdomain", "{name}");
     }
-    assert_eq!(map("0.0.0.127.bl.example.org"), Some("2000::".parse().unwrap()));
-    assert_eq!(negative("f.7.f.f.f.f.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.bl.example.org", Type::A), "nodata");
+    assert_eq!(
+        map("0.0.0.127.bl.example.org"),
+        Some("2000::".parse().unwrap())
+    );
+    assert_eq!(
+        negative(
+            "f.7.f.f.f.f.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.bl.example.org",
+            Type::A
+        ),
+        "nodata"
+    );
     assert_eq!(negative("0.bl.example.org", Type::A), "nodata");
     let off = zones(false);
     assert_eq!(ask(&off, listed, Type::A).rcode, 3);
-    assert_eq!(ask(&off, "1.0.0.127.bl.example.org", Type::A).records.len(), 1);
+    assert_eq!(
+        ask(&off, "1.0.0.127.bl.example.org", Type::A).records.len(),
+        1
+    );
 }
 
 #[test]
@@ -220,10 +257,18 @@ fn data_that_expired_are_not_served() {
 #[test]
 fn a_map_lists_whom_a_question_for_the_address_lists() {
     let zones = zones(true);
-    for (network, half) in [("2.0.192", 0), ("2.0.192", 1), ("100.51.198", 0), ("0.0.127", 0)] {
+    for (network, half) in [
+        ("2.0.192", 0),
+        ("2.0.192", 1),
+        ("100.51.198", 0),
+        ("0.0.127", 0),
+    ] {
         let map = map(&format!("{half}.{network}.bl.example.org")).map_or(Map::EMPTY, Map::from);
         for neighbour in 0..128_u8 {
-            let name = format!("{}.{network}.bl.example.org", half * 128 + i32::from(neighbour));
+            let name = format!(
+                "{}.{network}.bl.example.org",
+                half * 128 + i32::from(neighbour)
+            );
             let is_listed = !ask(&zones, &name, Type::A).records.is_empty();
             assert_eq!(map.contains(neighbour), is_listed, "{name}");
         }
