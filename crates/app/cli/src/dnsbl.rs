@@ -1,7 +1,20 @@
 //! `vere dnsbl`: block lists.
 
+mod bind;
+mod dump;
+mod hitmap;
+mod import;
+mod networks;
+mod picture;
 mod query;
 mod serve;
+mod source;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::process::ExitCode;
 
 use clap::Subcommand;
 
@@ -16,12 +29,16 @@ use crate::roles::Roles;
 pub(crate) enum DnsblCommand {
     Serve(serve::ServeArgs),
     Query(query::QueryArgs),
+    Import(import::ImportArgs),
+    Dump(dump::DumpArgs),
+    Stats(stats::StatsArgs),
+    Map(hitmap::MapArgs),
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// When the arguments, files or settings are wrong.
+/// When a file cannot be read or written, or has an error; when the arguments or settings are wrong.
 pub(crate) fn run(
     command: &DnsblCommand,
     config: &ConfigArg,
@@ -30,5 +47,44 @@ pub(crate) fn run(
     match command {
         DnsblCommand::Serve(args) => serve::run(args, config, roles),
         DnsblCommand::Query(args) => query::run(args, config),
+        DnsblCommand::Import(args) => import::run(args),
+        DnsblCommand::Dump(args) => written(dump::run(args, &mut io::stdout().lock())),
+        DnsblCommand::Stats(args) => stats::run(args),
+        DnsblCommand::Map(args) => written(hitmap::run(args, &mut io::stdout().lock())),
+    }
+}
+
+/// The end of a command that has written its output; a reader that has gone, such as `head`, has all it wants.
+fn written(done: Result<(), Stopped>) -> Result<Outcome, Failure> {
+    match done {
+        Ok(()) => Ok(Outcome::Exit(ExitCode::SUCCESS)),
+        Err(Stopped::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Ok(Outcome::Exit(ExitCode::SUCCESS))
+        }
+        Err(Stopped::Output(error)) => {
+            Err(Failure::new(format!("cannot write the output: {error}")))
+        }
+        Err(Stopped::Failed(failure)) => Err(failure),
+    }
+}
+
+/// Why a command stopped before its end.
+#[derive(Debug)]
+enum Stopped {
+    /// Standard output does not accept more.
+    Output(io::Error),
+    /// Something else failed.
+    Failed(Failure),
+}
+
+impl From<io::Error> for Stopped {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
     }
 }

@@ -178,6 +178,13 @@ impl Builder {
         Ok(())
     }
 
+    /// The number of entries that were read.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        let datasets = self.datasets.iter();
+        datasets.map(|placed| placed.reading.entries).sum()
+    }
+
     /// The data of the zone.
     #[must_use]
     pub fn finish(self) -> ZoneData {

@@ -20,6 +20,8 @@ use super::{head, name};
 pub(super) struct Reading {
     pub(super) kind: Kind,
     pub(super) scope: Scope,
+    /// Entries that were read.
+    pub(super) entries: u64,
     values: Values,
     v4: Loading<V4>,
     v6: Loading<V6>,
@@ -57,6 +59,7 @@ impl Reading {
         Self {
             kind,
             scope: Scope::default(),
+            entries: 0,
             values: Values::default(),
             v4: Loading::default(),
             v6: Loading::default(),
@@ -93,7 +96,7 @@ impl Reading {
             }
             // A default value has no second colon behind the first; `::1` is an address.
             kind if line.starts_with(b":") && !(kind.is_ipv6() && line.starts_with(b"::")) => {
-                self.default_line(line)?;
+                return self.default_line(line);
             }
             Kind::Ip4Set => self.ip4set(line)?,
             Kind::Ip4Trie => self.ip4trie(line)?,
@@ -102,6 +105,7 @@ impl Reading {
             Kind::Ip6TSet => self.ip6tset(line)?,
             Kind::DnSet => self.dnset(line)?,
         }
+        self.entries += 1;
         Ok(())
     }
 
