@@ -10,6 +10,7 @@ mod query;
 mod serve;
 mod source;
 mod stats;
+mod stopped;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use clap::Subcommand;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 
+use self::stopped::Stopped;
 use crate::config_arg::ConfigArg;
 use crate::roles::Roles;
 
@@ -65,26 +67,5 @@ fn written(done: Result<(), Stopped>) -> Result<Outcome, Failure> {
             Err(Failure::new(format!("cannot write the output: {error}")))
         }
         Err(Stopped::Failed(failure)) => Err(failure),
-    }
-}
-
-/// Why a command stopped before its end.
-#[derive(Debug)]
-enum Stopped {
-    /// Standard output does not accept more.
-    Output(io::Error),
-    /// Something else failed.
-    Failed(Failure),
-}
-
-impl From<io::Error> for Stopped {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
-    }
-}
-
-impl From<Failure> for Stopped {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
     }
 }

@@ -13,6 +13,7 @@
 mod choice;
 mod disk;
 mod dns_query;
+mod dnsbl_data;
 mod envelope;
 mod greylist;
 mod handoff_delivery;
@@ -79,6 +80,7 @@ targets! {
     handoff_question: handoff_question::frames, handoff_question::SEEDS;
     dns_query: dns_query::packet, dns_query::SEEDS;
     spf: spf::policies, spf::SEEDS;
+    dnsbl_data: dnsbl_data::files, dnsbl_data::SEEDS;
     greylist: greylist::read, greylist::SEEDS;
     envelope: envelope::record, envelope::SEEDS;
     order: order::record, order::SEEDS;

@@ -7,9 +7,10 @@ use serde_json::{Value as Json, json};
 use vere_dnsbl::data::{Record, RecordData, Value, ZoneData, name_text};
 use vere_process::failure::Failure;
 
+use super::bind;
 use super::networks;
 use super::source::SourceArgs;
-use super::{Stopped, bind};
+use super::stopped::Stopped;
 
 /// Print a list as a zone file, as networks, or as JSON.
 ///

@@ -8,10 +8,10 @@ use clap::Args;
 use ratatui::crossterm::terminal;
 use vere_process::failure::Failure;
 
-use super::Stopped;
 use super::picture::Picture;
 use super::source::SourceArgs;
 use super::stats::Blocks;
+use super::stopped::Stopped;
 
 /// Columns of a terminal whose size is unknown, and of any other output.
 const COLUMNS: usize = 80;

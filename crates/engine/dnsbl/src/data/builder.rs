@@ -10,8 +10,8 @@ use super::kind::Kind;
 use super::lines::each_line;
 use super::name;
 use super::reading::Reading;
-use super::records::Records;
-use super::{Record, ZoneData};
+use super::records::{Record, Records};
+use super::zone::ZoneData;
 
 /// Datasets of a zone at most.
 const DATASETS_MAX: usize = 4096;
@@ -204,6 +204,12 @@ impl Builder {
 }
 
 impl ZoneData {
+    /// Begins to read files.
+    #[must_use]
+    pub fn build() -> Builder {
+        Builder::default()
+    }
+
     fn place(&mut self, name: Vec<u8>, dataset: &Arc<Dataset>) {
         let datasets = match self.subzones.iter_mut().find(|(zone, _)| **zone == *name) {
             _ if name.is_empty() => &mut self.datasets,

@@ -8,7 +8,8 @@ use super::addresses::{Addresses, Family, V4, V6};
 use super::dataset::Dataset;
 use super::records::Record;
 use super::spans::{Entry, Spans};
-use super::{Value, ZoneData};
+use super::value::Value;
+use super::zone::ZoneData;
 
 impl ZoneData {
     /// Calls a function for each range of listed IPv4 addresses, in order: first and last address, and their values.

@@ -18,7 +18,7 @@ struct Entry {
     listing: u32,
 }
 
-/// Names in the order of their reversed labels. The same type has them as they are read, in any order.
+/// Names in the order of their reversed labels; while files are read, in the order of the files.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     octets: Vec<u8>,
