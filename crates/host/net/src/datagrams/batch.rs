@@ -34,18 +34,23 @@ pub struct Batch {
     answers: Box<[u8]>,
     answer_max: usize,
     entries: [Entry; BATCH],
+    /// The clients of the datagrams, by number.
+    clients: Box<[Option<SockaddrStorage>]>,
+    /// The clients of the answers that leave together.
+    together: Box<[Option<SockaddrStorage>]>,
     count: usize,
 }
 
-/// A datagram and its answer.
+/// A datagram and its answer. The address of the client, of 128 octets, stays where it is.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    client: Option<SockaddrStorage>,
+    client: Option<SocketAddr>,
     /// The address that was asked, where the socket has several.
     local: Option<IpAddr>,
     length: usize,
     /// Octets of the answer; 0 for none.
     answer: usize,
+    /// The place of the datagram among those received.
     number: usize,
 }
 
@@ -59,8 +64,8 @@ impl Entry {
     };
 
     /// The same for answers of one length to one client.
-    fn group(&self) -> (Option<SocketAddr>, usize) {
-        (self.client.as_ref().and_then(address), self.answer)
+    const fn group(&self) -> (Option<SocketAddr>, usize) {
+        (self.client, self.answer)
     }
 }
 
@@ -84,6 +89,8 @@ impl Batch {
             answers: vec![0; BATCH * answer_max].into_boxed_slice(),
             answer_max,
             entries: [Entry::NONE; BATCH],
+            clients: vec![None; BATCH].into_boxed_slice(),
+            together: vec![None; BATCH].into_boxed_slice(),
             count: 0,
         })
     }
@@ -100,9 +107,11 @@ impl Batch {
         let descriptor = self.socket.as_raw_fd();
         let flags = MsgFlags::MSG_WAITFORONE;
         let messages = recvmmsg(descriptor, &mut self.received, &mut slices, flags, None)?;
-        for (entry, message) in self.entries.iter_mut().zip(messages) {
+        let places = self.entries.iter_mut().zip(&mut self.clients);
+        for ((entry, client), message) in places.zip(messages) {
+            *client = message.address;
             *entry = Entry {
-                client: message.address,
+                client: client.as_ref().and_then(address),
                 local: self.wildcard.then(|| local(&message)).flatten(),
                 length: message.bytes,
                 answer: 0,
@@ -120,7 +129,7 @@ impl Batch {
         let answers = self.answers.chunks_exact_mut(self.answer_max);
         let entries = self.entries[..self.count].iter_mut();
         for ((entry, query), memory) in entries.zip(queries).zip(answers) {
-            let Some(client) = entry.client.as_ref().and_then(address) else {
+            let Some(client) = entry.client else {
                 continue;
             };
             entry.answer = answer(client, &query[..entry.length.min(QUERY_MAX)], memory);
@@ -132,28 +141,31 @@ impl Batch {
         if self.wildcard {
             return self.send_from_asked();
         }
-        let mut entries = self.entries;
-        let entries = &mut entries[..self.count];
-        let mut alone = [Entry::NONE; BATCH];
-        let mut alone_count = 0;
-        let joins = self.segments;
-        if joins && entries.len() > 1 {
+        let mut sorted = [Entry::NONE; BATCH];
+        let entries = &mut sorted[..self.count];
+        entries.copy_from_slice(&self.entries[..self.count]);
+        let joins = self.segments && entries.len() > 1;
+        if joins {
             entries.sort_unstable_by_key(Entry::group);
         }
-        let most = |answer: usize| SEGMENTED_MAX / answer.max(1);
+        let mut alone = [0; BATCH];
+        let mut count = 0;
+        let most = |answer: usize| (SEGMENTED_MAX / answer.max(1)).max(1);
         for group in entries.chunk_by(|one, other| joins && one.group() == other.group()) {
-            for group in group.chunks(most(group[0].answer).max(1)) {
+            for group in group.chunks(most(group[0].answer)) {
                 match group {
                     [entry, ..] if entry.answer == 0 => {}
                     [_, _, ..] if self.segments && self.send_segmented(group) => {}
                     group => {
-                        alone[alone_count..][..group.len()].copy_from_slice(group);
-                        alone_count += group.len();
+                        for entry in group {
+                            alone[count] = entry.number;
+                            count += 1;
+                        }
                     }
                 }
             }
         }
-        self.send_single(&alone[..alone_count]);
+        self.send_single(&alone[..count]);
     }
 
     /// Sends answers of one length to one client as one, which the kernel cuts (udp(7), `UDP_SEGMENT`): the way through
@@ -173,7 +185,7 @@ impl Batch {
             self.socket.as_raw_fd(),
             &mut self.segmented,
             [&slices],
-            [first.client],
+            [self.clients[first.number]],
             beside,
             MsgFlags::empty(),
         );
@@ -183,20 +195,24 @@ impl Batch {
         self.segments
     }
 
-    fn send_single(&mut self, entries: &[Entry]) {
-        let mut clients = [None; BATCH];
+    /// Sends the answers to these datagrams, with one call where the kernel takes them all.
+    fn send_single(&mut self, numbers: &[usize]) {
         let mut slices = [[IoSlice::new(&[])]; BATCH];
-        for ((slice, client), entry) in slices.iter_mut().zip(&mut clients).zip(entries) {
-            let answer = &self.answers[entry.number * self.answer_max..][..entry.answer];
-            (*slice, *client) = ([IoSlice::new(answer)], entry.client);
+        let places = slices.iter_mut().zip(&mut self.together);
+        for ((slice, client), number) in places.zip(numbers) {
+            let octets = self.entries[*number].answer;
+            *slice = [IoSlice::new(
+                &self.answers[number * self.answer_max..][..octets],
+            )];
+            *client = self.clients[*number];
         }
         let mut done = 0;
-        while done < entries.len() {
+        while done < numbers.len() {
             let sent = sendmmsg(
                 self.socket.as_raw_fd(),
                 &mut self.single,
-                &slices[done..entries.len()],
-                &clients[done..entries.len()],
+                &slices[done..numbers.len()],
+                &self.together[done..numbers.len()],
                 [],
                 MsgFlags::empty(),
             );
@@ -215,7 +231,7 @@ impl Batch {
             let slices = [IoSlice::new(answer)];
             let descriptor = self.socket.as_raw_fd();
             let flags = MsgFlags::empty();
-            let client = entry.client.as_ref();
+            let client = self.clients[entry.number].as_ref();
             let sent = match entry.local {
                 Some(IpAddr::V4(local)) => {
                     let info = libc::in_pktinfo {
