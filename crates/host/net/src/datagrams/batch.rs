@@ -26,7 +26,7 @@ pub struct Batch {
     /// Whether the socket has every address of the machine, so that each answer names its own.
     wildcard: bool,
     /// Whether the kernel cuts several answers to one client out of one.
-    segments: bool,
+    pub(super) segments: bool,
     received: MultiHeaders<SockaddrStorage>,
     single: MultiHeaders<SockaddrStorage>,
     segmented: MultiHeaders<SockaddrStorage>,
@@ -38,7 +38,7 @@ pub struct Batch {
     clients: Box<[Option<SockaddrStorage>]>,
     /// The clients of the answers that leave together.
     together: Box<[Option<SockaddrStorage>]>,
-    count: usize,
+    pub(super) count: usize,
 }
 
 /// A datagram and its answer. The address of the client, of 128 octets, stays where it is.

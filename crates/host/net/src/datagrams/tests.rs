@@ -40,7 +40,7 @@ fn exchange(mut batch: Batch, address: SocketAddr, from: &str) {
     }
     let mut got = [BTreeSet::new(), BTreeSet::new()];
     let mut octets = [0; 512];
-    while batch.count < 30 * 2 && got.iter().map(BTreeSet::len).sum::<usize>() < 60 {
+    while got.iter().map(BTreeSet::len).sum::<usize>() < 60 {
         echo(&mut batch);
         for _ in 0..batch.count {
             // Any order, from either client.
