@@ -102,13 +102,13 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub(crate) const fn nobody_asked() -> Self {
+    pub(crate) const fn nobody_asked(is_complete: bool) -> Self {
         Self {
             entries: Vec::new(),
             sum: 0,
             worst: None,
             is_listed: false,
-            is_complete: true,
+            is_complete,
             text: String::new(),
         }
     }

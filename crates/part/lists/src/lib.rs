@@ -40,6 +40,8 @@ use self::terms::{List, Terms};
 
 /// Queries of all lists at once: each has a socket.
 const RUNNING_MAX: usize = 512;
+/// Clients that are asked about at once; lists are left out for a further one.
+const ASKING_MAX: usize = 8_192;
 
 /// Lists of clients. Clones are the same lists.
 #[derive(Debug, Clone)]
@@ -55,6 +57,7 @@ struct Inner {
     /// The answers to questions under way.
     waiting: RefCell<HashMap<Question, watch::Receiver<Option<Reply>>>>,
     turns: Semaphore,
+    asking: Semaphore,
     begin: Instant,
 }
 
@@ -78,6 +81,7 @@ impl Lists {
             sites: RefCell::new(sites),
             waiting: RefCell::default(),
             turns: Semaphore::new(RUNNING_MAX),
+            asking: Semaphore::new(ASKING_MAX),
             begin: Instant::now(),
         }))
     }
@@ -114,8 +118,11 @@ impl Lists {
         let client = client.to_canonical();
         let terms = self.terms();
         if !terms.asks_private && !policy::is_public(client) {
-            return Findings::nobody_asked();
+            return Findings::nobody_asked(true);
         }
+        let Ok(_place) = self.0.asking.try_acquire() else {
+            return Findings::nobody_asked(terms.lists.is_empty());
+        };
         let by = Instant::now() + terms.timeout;
         let asked = terms.lists.iter().map(|list| self.entry(list, client, by));
         let entries = join_all(asked).await;

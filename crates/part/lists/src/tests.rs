@@ -339,6 +339,22 @@ fn a_silent_list_holds_up_nobody_else_and_rests() {
 }
 
 #[test]
+fn clients_that_wait_have_a_bound() {
+    let server = served(|_, _| Said::Silence);
+    let mut settings = of(vec![list("bl.test", ListMaps::No)]);
+    settings.timeout = Span::from_millis(1_000);
+    with(&server, &settings, async |lists| {
+        let asked = (0..=ASKING_MAX).map(|_| lists.ask(client("192.0.2.1")));
+        let found = join_all(asked).await;
+        let asked = found.iter().filter(|found| !found.entries.is_empty());
+        assert_eq!(asked.count(), ASKING_MAX);
+        assert!(found.iter().all(|found| !found.is_complete));
+        // One query and its repetitions.
+        assert!(server.count("1.2.0.192.bl.test", A) <= 4);
+    });
+}
+
+#[test]
 fn an_error_is_kept_for_a_moment() {
     let server = served(|_, _| Said::Failure);
     with(

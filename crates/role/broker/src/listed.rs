@@ -18,30 +18,27 @@ pub(super) fn lists(settings: &Settings) -> Result<Option<Lists>, ResolverError>
     lists.map(|lists| Lists::new(settings, lists)).transpose()
 }
 
-/// Answers a question about lists, at once or once the lists have answered. The lists bound their queries, and the front has one
-/// question for each connection.
+/// Answers a question about lists, at once or once the lists have answered.
 pub(super) fn answer(
     lists: Option<&Lists>,
     id: u64,
     question: Question<'_>,
 ) -> Result<Answer, Later> {
-    let Some(lists) = lists else {
-        return Ok(Answer::Lists(ListsAnswer::new(true, Vec::new(), "", "")));
-    };
-    match question {
-        Question::Lists(client) => {
+    Ok(match (question, lists) {
+        (Question::Lists(client), Some(lists)) => {
             let lists = lists.clone();
-            Err(Box::pin(async move { (id, ask(&lists, client).await) }))
+            return Err(Box::pin(async move { (id, ask(&lists, client).await) }));
         }
-        Question::ListFigures(number) => Ok(match lists.figures(number) {
-            Some(figures) => Answer::ListFigures(figures),
-            None => Answer::Nothing(NoRecords::NoSuchName),
-        }),
-        Question::Keeping(keeping) => Ok(Answer::Kept(
-            lists.kept(keeping.zone.as_str(), keeping.client),
-        )),
-        _ => Ok(Answer::Kept(Kept::NoSuchList)),
-    }
+        (Question::Lists(_), None) => Answer::Lists(ListsAnswer::new(true, Vec::new(), "", "")),
+        (Question::ListFigures(number), lists) => {
+            let figures = lists.and_then(|lists| lists.figures(number));
+            figures.map_or(Answer::Nothing(NoRecords::NoSuchName), Answer::ListFigures)
+        }
+        (Question::Keeping(keeping), Some(lists)) => {
+            Answer::Kept(lists.kept(keeping.zone.as_str(), keeping.client))
+        }
+        _ => Answer::Kept(Kept::NoSuchList),
+    })
 }
 
 async fn ask(lists: &Lists, client: IpAddr) -> Answer {

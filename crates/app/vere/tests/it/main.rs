@@ -38,6 +38,7 @@ mod fetch_memory;
 mod filing;
 mod front;
 mod front_call_ahead;
+mod front_lists;
 mod front_long;
 mod front_loops;
 mod front_metrics;
