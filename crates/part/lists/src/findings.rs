@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use vere_handoff::question::{Listing, ListsAnswer};
 
-use super::terms::Terms;
-
 /// The entry of a client on a list, or its absence.
 #[derive(Debug, Clone)]
 pub struct Entry {
@@ -113,7 +111,7 @@ impl Findings {
         }
     }
 
-    pub(crate) fn new(entries: Vec<Entry>, terms: &Terms) -> Self {
+    pub(crate) fn new(entries: Vec<Entry>, threshold: i32) -> Self {
         let listed = || entries.iter().filter(|entry| entry.outcome.is_listed());
         let sum = listed().fold(0, |sum: i32, entry| sum.saturating_add(entry.weight.into()));
         // The first of the heaviest, as the screen has it.
@@ -125,7 +123,7 @@ impl Findings {
         Self {
             sum,
             worst,
-            is_listed: sum >= terms.threshold && worst.is_some(),
+            is_listed: sum >= threshold && worst.is_some(),
             is_complete: entries.iter().all(|entry| entry.outcome.is_answer()),
             text: String::new(),
             entries,

@@ -21,7 +21,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::sync::{Semaphore, watch};
@@ -126,7 +125,7 @@ impl Lists {
         let by = Instant::now() + terms.timeout;
         let asked = terms.lists.iter().map(|list| self.entry(list, client, by));
         let entries = join_all(asked).await;
-        let mut findings = Findings::new(entries, &terms);
+        let mut findings = Findings::new(entries, terms.threshold);
         if let Some(worst) = findings
             .worst
             .filter(|_| findings.is_listed && terms.adds_text)
@@ -298,9 +297,4 @@ impl Lists {
         let mut sites = self.0.sites.borrow_mut();
         sites.get_mut(zone as usize).map(act).unwrap_or_default()
     }
-}
-
-/// The longest wait for a name server: three fit into the deadline, so that one lost packet loses no list.
-const fn query_timeout(timeout: Duration) -> Duration {
-    Duration::from_millis(timeout.as_millis() as u64 / 3)
 }

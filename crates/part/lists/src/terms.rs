@@ -8,7 +8,6 @@ use vere_dnsbl::cache::Limits;
 use vere_net::resolver::{Resolver, ResolverError, ResolverOptions};
 use vere_settings::{AnswerPattern, BlockLists, ListMaps, Settings};
 
-use super::query_timeout;
 use super::site::Site;
 
 /// Questions under way, of all lists.
@@ -109,4 +108,9 @@ pub(crate) fn resolver(settings: &Settings, lists: &BlockLists) -> Result<Resolv
         negative_ttl_max: lists.ttl_max.duration(),
         ..ResolverOptions::default()
     })
+}
+
+/// The longest wait for a name server: three fit into the deadline, so that one lost packet loses no list.
+const fn query_timeout(timeout: Duration) -> Duration {
+    Duration::from_millis(timeout.as_millis() as u64 / 3)
 }

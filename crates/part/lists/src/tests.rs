@@ -1,6 +1,7 @@
 //! Lists of a name server that answers, lies, or holds still.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::task::LocalSet;
 use vere_faults::names::{A, AAAA, Asked, NameServer, Said, TXT, code, text};

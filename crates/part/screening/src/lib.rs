@@ -65,7 +65,7 @@ pub fn spf(front: &Front) -> Option<SpfPolicy> {
 #[must_use]
 pub fn lists(front: &Front) -> Option<ListPolicy> {
     let lists = &front.lists;
-    (!lists.lists.is_empty()).then(|| ListPolicy {
+    (!lists.lists.is_empty()).then_some(ListPolicy {
         threshold: lists.threshold,
         allow_threshold: lists.allow_threshold,
         listed: match lists.treatment {

@@ -6,7 +6,7 @@ use std::fmt;
 use lru::LruCache;
 use vere_units::Timestamp;
 
-use super::{Question, Reply};
+use super::question::{Question, Reply};
 
 /// A kept answer.
 #[derive(Debug)]

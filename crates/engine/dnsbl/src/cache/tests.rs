@@ -2,7 +2,11 @@
 
 use proptest::prelude::*;
 
+use std::net::Ipv4Addr;
+
+use super::question::ENTRY_OCTETS;
 use super::*;
+use crate::map::{Map, MapName};
 
 fn limits(entries: usize) -> Limits {
     Limits {
