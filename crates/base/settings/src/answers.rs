@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// Octets of a pattern: four fields of all single numbers would be longer, and nobody writes them.
 const PATTERN_OCTETS_MAX: usize = 255;
 
-/// The answers of a list that count, in the notation of Postfix (postscreen(8), `postscreen_dnsbl_sites`): an IPv4 address,
+/// The counted answers of a list, in the notation of Postfix (postscreen(8), `postscreen_dnsbl_sites`): an IPv4 address,
 /// each of whose four fields is a number or, in brackets, numbers and ranges: `127.0.0.[2..11]`, `127.0.[0;1].[4..7;10]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerPattern {

@@ -4,7 +4,7 @@ use vere_units::{ByteSize, Span};
 
 use crate::answers::AnswerPattern;
 
-/// Lists of clients in the DNS (RFC 5782) that the front has asked about a client.
+/// Lists of clients in the DNS (RFC 5782), for the front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockLists {
     /// The lists; without a list nobody is asked.
@@ -13,7 +13,7 @@ pub struct BlockLists {
     pub threshold: i32,
     /// Sum of the weights up to which a client is not greylisted.
     pub allow_threshold: Option<i32>,
-    /// Treatment of a client that counts as listed.
+    /// Treatment of a listed client.
     pub treatment: ListTreatment,
     /// Whether clients are told to try again while a list does not answer.
     pub defers_unavailable: bool,
@@ -40,7 +40,7 @@ pub struct BlockList {
     pub name: String,
     /// The weight of an entry, below zero in favour of the client.
     pub weight: i16,
-    /// The answers that count; all of them if empty.
+    /// The counted answers; every answer if empty.
     pub answers: Vec<AnswerPattern>,
     /// Whether the list is asked for maps of neighbours.
     pub maps: ListMaps,
@@ -71,7 +71,7 @@ pub enum ListMaps {
     No,
 }
 
-/// Treatment of a client that counts as listed.
+/// Treatment of a listed client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListTreatment {
     /// Its recipients are refused for good.

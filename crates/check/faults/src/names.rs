@@ -1,4 +1,4 @@
-//! A name server for tests that says what a test has it say: records, nothing, errors, and lies.
+//! A name server whose answers a test chooses: records, nothing, errors, and lies.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ pub const AAAA: u16 = 28;
 /// Octets of the head of a message (RFC 1035 section 4.1.1).
 const HEAD: usize = 12;
 
-/// A question that came.
+/// A received question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The name as it was written, without the last dot.
@@ -44,9 +44,9 @@ pub enum Said {
     Failure,
     /// Nothing at all.
     Silence,
-    /// The same, but behind a lie: a record of this data under a wrong id and from a wrong port.
+    /// The inner answer, behind a lie: a record under a wrong id and from a wrong port.
     Forged(Vec<u8>, Box<Self>),
-    /// The record, with the question in lower case: an answer of somebody who did not see the question.
+    /// The record, with the question in lower case: an answer of somebody without sight of the question.
     WrongCase(Vec<u8>),
     /// An answer whose name points to itself.
     LoopingPointer,
@@ -67,7 +67,7 @@ pub fn text(text: &str) -> Vec<u8> {
     [&[octets.len() as u8][..], octets].concat()
 }
 
-/// A server on a port of its own, which ends on drop.
+/// A server on a free port; the drop ends the server.
 pub struct NameServer {
     /// Where the server listens, for UDP alone.
     pub address: SocketAddr,

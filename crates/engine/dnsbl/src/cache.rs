@@ -1,10 +1,10 @@
-//! Answers of lists that are kept, and questions that are under way.
+//! Kept answers of lists, and questions under way.
 //!
-//! Entries lie in two segments, each in the order of its last use. A new entry begins in *probation*; an entry that is asked
-//! for again moves to the *protected* segment, which has four fifths of the memory at most and gives its oldest entries back
+//! Entries lie in two segments, each in the order of last use. A new entry begins in *probation*; a second
+//! question moves an entry to the *protected* segment, with four fifths of the memory at most; the oldest entries there go back
 //! to probation. The oldest entry of probation makes room. A client that connects once, such as each of an attacker's many
-//! addresses, drives out other entries of probation alone: an entry of a client that comes back, or whose neighbours do, is
-//! driven out by those alone that come back within the time to live as well.
+//! addresses, drives out other entries of probation alone: an entry of a returning client is
+//! driven out by other returning clients alone.
 //!
 //! Times are arguments. Equal questions share one query: the first is told to [`Look::Ask`], the others wait.
 
@@ -71,7 +71,7 @@ pub struct Counts {
     pub octets: u64,
 }
 
-/// Answers that are kept for their time to live, in bounded memory.
+/// Answers kept for the time to live, in bounded memory.
 #[derive(Debug)]
 pub struct Cache {
     limits: Limits,
@@ -120,7 +120,7 @@ impl Cache {
         Look::Ask
     }
 
-    /// Returns the answer and its time left, and changes nothing.
+    /// Returns the answer and the time left, and changes nothing.
     #[must_use]
     pub fn peek(&self, now: Timestamp, question: &Question) -> Option<(&Reply, Duration)> {
         let kept = self.protected.peek(question);
@@ -129,7 +129,7 @@ impl Cache {
         (!left.is_zero()).then_some((&kept.reply, left))
     }
 
-    /// Ends a question with its answer, which is kept for `ttl` within the bounds, and a failure for its own time. An answer
+    /// Ends a question with the answer: kept for `ttl` within the bounds, a failure for a fixed time. An answer
     /// without records has the time of RFC 2308 section 5: the lower of the SOA record's TTL and its MINIMUM.
     pub fn answered(&mut self, now: Timestamp, question: Question, reply: Reply, ttl: Duration) {
         self.pending.remove(&question);

@@ -1,4 +1,4 @@
-//! How lists are asked, and what their answers mean (RFC 5782).
+//! How lists are asked, and the meaning of answers (RFC 5782).
 
 mod health;
 mod probe;
@@ -9,9 +9,9 @@ pub use self::health::Health;
 pub use self::probe::Probe;
 use crate::map::{Map, MapName};
 
-/// Codes of an answer that are read; a longer answer is cut.
+/// Maximum codes of an answer; a longer answer is cut.
 pub const CODES_MAX: usize = 32;
-/// Octets of a text that are kept: a line of SMTP has 512 (RFC 5321 section 4.5.3.1.5), and the zone stands in it as well.
+/// Maximum octets of a kept text: a line of SMTP has 512 (RFC 5321 section 4.5.3.1.5), with the zone beside the text.
 pub const TEXT_OCTETS_MAX: usize = 200;
 
 /// Returns the labels to put before the zone of a list for an address: `w.z.y.x` (RFC 5782 section 2.1), or 32 nibbles
@@ -57,7 +57,7 @@ pub fn is_public(client: IpAddr) -> bool {
     }
 }
 
-/// The codes of an answer, by what they are good for.
+/// The codes of an answer, sorted by use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Codes {
     /// Codes within 127.0.0.0/8, in ascending order (RFC 5782 section 2.1).
@@ -87,14 +87,14 @@ pub const fn is_refusal(code: Ipv4Addr) -> bool {
     matches!(code.octets(), [127, 255, 255, _])
 }
 
-/// The map that has the test entries of every list: 127.0.0.2, which is listed, and 127.0.0.1, which is not (RFC 5782
+/// The map that has the test entries of every list: 127.0.0.2 is listed, and 127.0.0.1 is not (RFC 5782
 /// section 5).
 #[must_use]
 pub fn test_map() -> MapName {
     MapName::of(Ipv4Addr::new(127, 0, 0, 2).into()).0
 }
 
-/// Whether a list that answers so for [`test_map`] serves maps.
+/// Whether a list with this answer for [`test_map`] serves maps.
 #[must_use]
 pub fn serves_maps(answer: &[Ipv6Addr]) -> bool {
     match answer {
@@ -199,7 +199,7 @@ mod tests {
         assert!(serves_maps(&answer(&["2fff::"])));
         for texts in [
             &[][..],
-            // Both entries: a zone that answers every question.
+            // Both entries: a zone with an answer to every question.
             &["6000::"],
             &["ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
             // An ordinary host.

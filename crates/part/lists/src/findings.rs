@@ -1,4 +1,4 @@
-//! What lists say about a client.
+//! Findings of lists about a client.
 
 use std::net::Ipv4Addr;
 use std::rc::Rc;

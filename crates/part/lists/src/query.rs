@@ -1,4 +1,4 @@
-//! A query to a list, shared by all who ask the same.
+//! A query to a list, shared by equal questions.
 
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Lists {
         (reply.unwrap_or(Reply::Failed), origin)
     }
 
-    /// Begins a query, which goes on when nobody waits any more.
+    /// Begins a query, also for later questions: the query goes on when nobody waits any more.
     fn begin(&self, question: Question) -> watch::Receiver<Option<Reply>> {
         let (tell, told) = watch::channel(None);
         let mut waiting = self.0.waiting.borrow_mut();

@@ -57,7 +57,7 @@ fn client(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// A list that has 192.0.2.1 and 192.0.2.9, with a text.
+/// A list with 192.0.2.1 and 192.0.2.9, and a text.
 fn classic(name: &str, kind: u16) -> Said {
     match (name, kind) {
         ("1.2.0.192.bl.test" | "9.2.0.192.bl.test", A) => {
@@ -281,7 +281,7 @@ fn private_clients_are_not_asked_about() {
     });
 }
 
-/// Codes by which lists say that they do not serve this resolver would refuse all mail.
+/// Codes for unwelcome resolvers would refuse all mail.
 #[test]
 fn a_list_that_refuses_to_answer_lists_nobody() {
     let server = served(|_, _| Said::Records(60, vec![vec![127, 255, 255, 254]]));
@@ -377,7 +377,7 @@ fn an_error_is_kept_for_a_moment() {
     );
 }
 
-/// Answers of others do not count: a wrong id, a wrong port, a question in another case; nor does what is no message.
+/// Answers of strangers do not count: a wrong id, a wrong port, a question in another case; broken messages do not either.
 #[test]
 fn lies_and_broken_answers_list_nobody() {
     let server = served(|name, kind| match (name, kind) {

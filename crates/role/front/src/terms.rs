@@ -61,7 +61,6 @@ pub(crate) fn terms(settings: &Settings, front: &Front, loops: usize) -> Terms {
         lists: vere_screening::lists(front),
         spf: vere_screening::spf(front),
         greylisting,
-        ..Terms::default()
     }
 }
 

@@ -64,7 +64,7 @@ fn mapped(name: &str, kind: u16) -> Said {
         ("0.0.0.127.bl.test", AAAA) => Said::Records(300, vec![map(0x2000)]),
         ("0.2.0.192.bl.test", AAAA) => Said::Records(300, vec![map(0x4100)]),
         ("1.2.0.192.bl.test", TXT) => Said::Records(300, vec![text("see https://bl.test/\u{1b}")]),
-        // Names above names that exist, as resolvers ask about them.
+        // Names above existing names: resolvers ask about all levels.
         _ if name.split('.').count() < 6 => Said::NoData(300),
         _ => Said::NoSuchName(300),
     }
@@ -342,7 +342,7 @@ fn a_resolver_stands_between() {
     for _ in 0..3 {
         assert_reply(&system, "192.0.2.1", refused);
         assert_reply(&system, "192.0.2.9", TAKEN);
-        // A map that does not exist is as good an answer.
+        // An absent map is as good an answer.
         assert_reply(&system, "198.51.100.9", TAKEN);
     }
     assert_eq!(server.count("0.2.0.192.bl.test", AAAA), 1);
@@ -381,7 +381,7 @@ fn our_server_has_maps() {
     assert_reply(&system, "192.0.2.2", TAKEN);
 }
 
-/// Who may relay, and who is allowed, is not asked about.
+/// Nobody asks about relaying and allowed clients.
 #[test]
 fn known_clients_are_not_asked_about() {
     let server = served(|_, _| Said::Records(300, vec![code(2)]));

@@ -30,9 +30,9 @@ pub struct Question {
 /// The answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The map; a map that does not exist is empty.
+    /// The map; an absent map is empty.
     Map(Map),
-    /// The codes; a client that is not listed has none.
+    /// The codes; an unlisted client has no code.
     Codes(Box<[Ipv4Addr]>),
     /// The text; empty if there is none.
     Text(Box<str>),

@@ -1,4 +1,4 @@
-//! A part of the cache: entries in the order of their last use.
+//! A part of the cache: entries in the order of last use.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -17,7 +17,7 @@ pub(super) struct Kept {
     pub(super) octets: usize,
 }
 
-/// Entries in the order of their last use, and the sum of their octets.
+/// Entries in the order of last use, and the sum of the octets.
 pub(super) struct Segment {
     /// Strangers choose the addresses, so that the hash has a secret key; no order depends on it.
     entries: LruCache<Question, Kept, RandomState>,
@@ -55,12 +55,12 @@ impl Segment {
         self.entries.peek(question)
     }
 
-    /// Finds an entry, which becomes the one that was used last.
+    /// Finds an entry and makes the entry the newest.
     pub(super) fn use_of(&mut self, question: &Question) -> Option<&Kept> {
         self.entries.get(question)
     }
 
-    /// Adds an entry that is not there, as the one that was used last.
+    /// Adds an absent entry as the newest.
     pub(super) fn put(&mut self, question: Question, kept: Kept) {
         self.octets += kept.octets;
         if let Some(before) = self.entries.put(question, kept) {
@@ -74,7 +74,7 @@ impl Segment {
         Some(kept)
     }
 
-    /// Removes the entry that was used least recently.
+    /// Removes the least recently used entry.
     pub(super) fn pop_oldest(&mut self) -> Option<(Question, Kept)> {
         let (question, kept) = self.entries.pop_lru()?;
         self.octets -= kept.octets;

@@ -1,4 +1,4 @@
-//! Whether a list answers: one that does not is asked only now and then.
+//! Whether a list answers: a silent list is asked only now and then.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use vere_units::Timestamp;
 
 /// Failures in a row from which a list rests.
 const FAILURES_MAX: u32 = 5;
-/// The first rest; each further one is twice as long.
+/// The first rest; each further rest is twice as long.
 const REST_MIN: Duration = Duration::from_secs(1);
 /// The longest rest.
 const REST_MAX: Duration = Duration::from_secs(60);
 
-/// The state of a list. A list that has failed 5 times in a row rests; then one query is its trial, while others still leave the
-/// list out. A trial that fails means a rest twice as long, up to a minute.
+/// The state of a list. After 5 failures in a row the list rests; then a single query is the trial, while other questions still leave the
+/// list out. A failed trial means a rest twice as long, up to a minute.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     failures: u32,
@@ -28,7 +28,7 @@ struct Rest {
 }
 
 impl Health {
-    /// Whether the list may be asked now. A query that is let through has to end by [`succeeded`](Self::succeeded) or
+    /// Whether the list may be asked now. Each admitted query has to end by [`succeeded`](Self::succeeded) or
     /// [`failed`](Self::failed).
     pub fn may_ask(&mut self, now: Timestamp) -> bool {
         match &mut self.rest {

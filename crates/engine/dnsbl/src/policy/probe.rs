@@ -1,17 +1,17 @@
-//! Whether a list serves maps: found out by its test entries, again and again.
+//! Whether a list serves maps: the test entries tell, again and again.
 
 use std::time::Duration;
 
 use vere_units::Timestamp;
 
-/// Time until a list that serves maps is probed again: so long clients may be missed after the list has stopped.
+/// Time until a list with maps is probed again: after an end of the maps, clients may be missed so long.
 const SERVES_LIFE: Duration = Duration::from_secs(600);
 /// Time until a list without maps is probed again.
 const LACKS_LIFE: Duration = Duration::from_secs(3_600);
-/// Time until a list that did not answer is probed again.
+/// Time until a silent list is probed again.
 const FAILED_LIFE: Duration = Duration::from_secs(60);
 
-/// What is known of a list. A list counts as one without maps until its first answer, and after a probe that fails.
+/// The knowledge of a list. A list counts as without maps until the first answer, and after a failed probe.
 #[derive(Debug, Clone)]
 pub struct Probe {
     serves: bool,

@@ -1,4 +1,4 @@
-//! LISTS: the entries of a client on lists in the DNS, the counts of a list, and what is kept about a client.
+//! LISTS: the entries of a client on lists in the DNS, the counts of a list, and kept answers about a client.
 
 use std::net::IpAddr;
 
@@ -106,7 +106,7 @@ impl ListsAnswer {
     }
 }
 
-/// A question about what is kept of a client.
+/// A question about kept answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keeping<'a> {
     /// The zone of the list.
@@ -128,7 +128,7 @@ impl<'a> Keeping<'a> {
     }
 }
 
-/// What the broker keeps of a client.
+/// The kept answer about a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// The broker does not ask this list.

@@ -1,4 +1,4 @@
-//! What the broker of the running system keeps about a client.
+//! Answers kept by the broker of the running system.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::IpAddr;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use vere_handoff::question::{Answer, Keeping, Kept, Name, Question, Reader};
 use vere_lists::Entry;
 
-/// How long the broker may take for an answer that it has at once.
+/// Longest wait for the broker, whose answers are immediate.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// What is printed where the broker says nothing.
+/// The word for a silent broker.
 const NOT_ASKED: &str = "not asked: the system does not run, or belongs to another user";
 
 /// Returns what the broker keeps of each list.
