@@ -70,7 +70,7 @@ fn all() -> Vec<Wanted> {
         all.push(ours(memory::load(shape), ValueMax(5.0)));
     }
     all.push(ours(reload::MISSED, ValueMax(0.0)));
-    for figure in [flood::SAME, flood::OTHERS] {
+    for figure in [flood::SAME, flood::OTHERS, flood::VICTIMS] {
         all.push(ours(figure, ValueMax(1.5)));
     }
     all

@@ -12,12 +12,19 @@ use super::servers::{self, Limit, Server, Site, System};
 use crate::error::BenchError;
 use crate::process::guard;
 
-/// The figures with bars: the same query again and again, and a name of its own for each query.
+/// The figures with bars: the same query again and again, a name of its own for each query, and the same from the
+/// addresses of many victims.
 pub(super) const SAME: &str = "flood, one name: octets out / in";
 pub(super) const OTHERS: &str = "flood, many names: octets out / in";
+pub(super) const VICTIMS: &str = "flood, many victims: octets out / in";
 
-/// The address of the victim; a server cannot tell whether the victim sent a query.
-const VICTIM: Ipv4Addr = Ipv4Addr::new(127, 9, 8, 7);
+/// Victims in networks of their own, so that no single network has more than its share of answers.
+const MANY: u8 = 200;
+
+/// The address of a victim; a server cannot tell whether the victim sent a query.
+const fn victim(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 9, number, 7)
+}
 
 /// Queries in a millisecond.
 const BURST: usize = 20;
@@ -46,12 +53,16 @@ pub(super) fn measure(
     let others: Vec<Question> = both.collect();
     let same = [maps.neighbours(listed[0])];
     for system in System::ALL {
-        for (figure, questions) in [(SAME, &same[..]), (OTHERS, &others[..])] {
+        for (figure, questions, victims) in [
+            (SAME, &same[..], 1),
+            (OTHERS, &others[..], 1),
+            (VICTIMS, &others[..], MANY),
+        ] {
             let server =
                 Server::started(system, site, &file, Limit::On, &probe, &mut results.header);
             let Some(server) = server else { continue };
             let name = system.name();
-            let octets = flood(server.address, questions, plan.flood);
+            let octets = flood(server.address, questions, victims, plan.flood);
             let octets = octets.map_err(BenchError::of(format!("flood of {name}")))?;
             results.figures.add(name, figure, octets.ratio(), "ratio");
             if guard::is_stopped() {
@@ -75,29 +86,42 @@ impl Octets {
     }
 }
 
-fn flood(server: SocketAddr, questions: &[Question], time: Duration) -> io::Result<Octets> {
-    let socket = UdpSocket::bind((VICTIM, 0))?;
-    socket.connect(server)?;
-    socket.set_nonblocking(true)?;
+fn flood(
+    server: SocketAddr,
+    questions: &[Question],
+    victims: u8,
+    time: Duration,
+) -> io::Result<Octets> {
+    let socket = |number| {
+        let socket = UdpSocket::bind((victim(number), 0))?;
+        socket.connect(server)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    };
+    let victims = (0..victims).map(socket).collect::<io::Result<Vec<_>>>()?;
     let mut octets = Octets::default();
-    let mut questions = questions.iter().cycle();
+    let mut turns = questions.iter().cycle().zip(victims.iter().cycle());
     let began = Instant::now();
     while began.elapsed() < time && !guard::is_stopped() {
-        for question in questions.by_ref().take(BURST) {
+        for (question, victim) in turns.by_ref().take(BURST) {
             // A full socket of the server loses queries, which then are no octets in.
-            if let Ok(sent) = socket.send(&question.query) {
+            if let Ok(sent) = victim.send(&question.query) {
                 octets.queries += sent as u64;
             }
         }
-        octets.answers += received(&socket)?;
+        octets.answers += all_received(&victims)?;
         std::thread::sleep(Duration::from_millis(1));
     }
     let until = Instant::now() + REST;
     while Instant::now() < until {
-        octets.answers += received(&socket)?;
+        octets.answers += all_received(&victims)?;
         std::thread::sleep(Duration::from_millis(1));
     }
     Ok(octets)
+}
+
+fn all_received(victims: &[UdpSocket]) -> io::Result<u64> {
+    victims.iter().map(received).sum()
 }
 
 /// The octets that wait at a socket.
@@ -136,7 +160,7 @@ mod tests {
         });
         let client = Ipv4Addr::new(20, 0, 0, 5);
         let questions = [Maps::of(&[client]).address(client)];
-        let found = flood(address, &questions, Duration::from_millis(3)).unwrap();
+        let found = flood(address, &questions, 2, Duration::from_millis(3)).unwrap();
         let served = thread.join().unwrap();
         assert!(found.queries > 0 && found.queries == served.queries);
         // A server that comes late answers after the end.

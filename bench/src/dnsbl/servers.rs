@@ -40,7 +40,7 @@ pub(super) enum System {
 /// Whether a server limits the rate of answers to a network of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// As shipped.
+    /// The rates as shipped.
     On,
     Off,
 }
@@ -70,18 +70,23 @@ impl System {
         address: SocketAddr,
         file: &Path,
         limit: Limit,
-    ) -> Vec<OsString> {
+        folder: &Path,
+    ) -> std::io::Result<Vec<OsString>> {
         let zone = format!("{ZONE}:ip4set:{}", file.display());
         let words: Vec<String> = match self {
             Self::Ours => {
-                let mut words = vec![
-                    site.vere.display().to_string(),
-                    "dnsbl".to_owned(),
-                    "serve".to_owned(),
-                    format!("--listen={address}"),
-                    format!("--zone={zone}"),
-                ];
-                words.extend((limit == Limit::Off).then(|| "--no-rate-limit".to_owned()));
+                let mut words = vec![site.vere.display().to_string()];
+                words.extend(["dnsbl".to_owned(), "serve".to_owned()]);
+                words.extend(match limit {
+                    // As shipped, the loopback has no limit.
+                    Limit::Off => [format!("--listen={address}"), format!("--zone={zone}")],
+                    Limit::On => {
+                        let settings = limited(address, file, folder);
+                        let path = folder.join("vere.toml");
+                        std::fs::write(&path, settings)?;
+                        ["-c".to_owned(), path.display().to_string()]
+                    }
+                });
                 words
             }
             Self::Rbldnsd => {
@@ -96,8 +101,19 @@ impl System {
                 words
             }
         };
-        words.into_iter().map(OsString::from).collect()
+        Ok(words.into_iter().map(OsString::from).collect())
     }
+}
+
+/// The settings of a server whose limits hold for the loopback as well.
+fn limited(address: SocketAddr, file: &Path, folder: &Path) -> String {
+    format!(
+        "version = 1\nhostname = \"vere.bench.test\"\ndata = \"{}/data\"\n\
+         [dnsbl]\nlisten = [\"{address}\"]\nrate_exempt = []\n\
+         [[dnsbl.zone]]\nname = \"{ZONE}\"\ndata = [\"ip4set:{}\"]\n",
+        folder.display(),
+        file.display()
+    )
 }
 
 /// A running server, which ends when dropped.
@@ -128,7 +144,7 @@ impl Server {
         let folder = peer::folder(site.base, "vere-bench-dnsbl-")?;
         let address = peer::free_address()?;
         let began = Instant::now();
-        let command = system.command(site, address, file, limit);
+        let command = system.command(site, address, file, limit, folder.path())?;
         let daemon = peer::spawn(&command, folder.path())?;
         peer::await_ready(name, &daemon, START_MAX, || answers(address, probe))?;
         Ok(Self {
