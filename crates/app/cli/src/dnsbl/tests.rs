@@ -9,6 +9,7 @@ use clap::Parser as _;
 use serde_json::Value as Json;
 use tempfile::TempDir;
 use vere_dnsbl::data::{Kind, ZoneData, name_text};
+use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 
 use super::DnsblCommand;
@@ -24,21 +25,31 @@ fn parsed(words: &[&str]) -> DnsblCommand {
     let words = ["vere", "dnsbl"].iter().chain(words);
     let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"));
     match cli.command {
-        Command::Dnsbl { command } => command,
+        Command::Dnsbl { command, .. } => command,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn run(words: &[&str]) -> Result<Outcome, Failure> {
+    match parsed(words) {
+        DnsblCommand::Import(args) => super::import::run(&args),
+        DnsblCommand::Stats(args) => super::stats::run(&args),
+        DnsblCommand::Dump(args) => super::written(super::dump::run(&args, &mut Vec::new())),
+        DnsblCommand::Map(args) => super::written(super::hitmap::run(&args, &mut Vec::new())),
         other => panic!("{other:?}"),
     }
 }
 
 /// What `import` and `stats` print.
 fn printed(words: &[&str]) -> String {
-    match super::run(&parsed(words)) {
+    match run(words) {
         Ok(Outcome::Print(text)) => text,
         other => panic!("{other:?}"),
     }
 }
 
 fn failure(words: &[&str]) -> String {
-    match super::run(&parsed(words)) {
+    match run(words) {
         Err(failure) => failure.to_string(),
         other => panic!("{other:?}"),
     }
