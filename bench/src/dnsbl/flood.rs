@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use super::list::{self, Shape};
 use super::plan::{DATA_SEED, Plan};
 use super::questions::{Maps, Question};
+use super::random::Random;
 use super::results::Results;
 use super::servers::{self, Limit, Server, Site, System};
+use super::trace;
 use crate::error::BenchError;
 use crate::process::guard;
 
-/// The figures with bars: the same query again and again, a name of its own for each query, and the same from the
-/// addresses of many victims.
+/// The figures with bars: the same query again and again, a name of its own for each query, and names that do not exist,
+/// whose answers have a SOA record, from the addresses of many victims.
 pub(super) const SAME: &str = "flood, one name: octets out / in";
 pub(super) const OTHERS: &str = "flood, many names: octets out / in";
 pub(super) const VICTIMS: &str = "flood, many victims: octets out / in";
@@ -52,11 +54,14 @@ pub(super) fn measure(
         .flat_map(|client| [maps.address(*client), maps.neighbours(*client)]);
     let others: Vec<Question> = both.collect();
     let same = [maps.neighbours(listed[0])];
+    let mut random = Random::new(DATA_SEED);
+    let strangers = (0..NAMES).map(|_| maps.address(trace::address(&mut random)));
+    let absent: Vec<Question> = strangers.collect();
     for system in System::ALL {
         for (figure, questions, victims) in [
             (SAME, &same[..], 1),
             (OTHERS, &others[..], 1),
-            (VICTIMS, &others[..], MANY),
+            (VICTIMS, &absent[..], MANY),
         ] {
             let server =
                 Server::started(system, site, &file, Limit::On, &probe, &mut results.header);
