@@ -56,7 +56,7 @@ pub(crate) fn run(
     }
 }
 
-/// The end of a command that has written its output; a reader that has gone, such as `head`, has all it wants.
+/// The end of a command after its output. A reader that has gone, such as `head`, is no failure.
 fn written(done: Result<(), Stopped>) -> Result<Outcome, Failure> {
     match done {
         Ok(()) => Ok(Outcome::Exit(ExitCode::SUCCESS)),

@@ -1,8 +1,8 @@
 //! Files of block lists.
 //!
-//! The first octet is the format, the others are the file. Lines with errors are left out. A map has the neighbours that
-//! have values, a network has an address with values if its listing has one, every listed range and name has the
-//! values that questions about it have, and ranges are in order and apart.
+//! The first octet is the format, the rest is the file. Lines with errors are left out. A map has the neighbours with
+//! values, networks around a listed address are not empty, questions have the values of the listing, and ranges are in
+//! order and apart.
 
 use std::net::IpAddr;
 
@@ -63,7 +63,7 @@ fn check(zone: &ZoneData) {
     }
     for (first, last, values) in ranges.into_iter().take(ASKED_MAX) {
         for address in [first, last] {
-            // An IPv6 address that maps an IPv4 address is a question about the latter.
+            // A mapped IPv4 address in IPv6 form is a question about the IPv4 address.
             if address.to_canonical() != address {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! A list as a zone file (RFC 1035 section 5): what a general name server needs for the same answers.
+//! A list as a zone file (RFC 1035 section 5): equal answers from a general name server.
 
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -130,7 +130,7 @@ fn write_values(
         // section 3.1) is no answer to any usual question.
         return writeln!(output, "{name} TYPE65280 \\# 0");
     }
-    // Records of the same type and value are one record.
+    // Records of equal type and value count once.
     let mut addresses: Vec<_> = values.iter().map(|value| value.address).collect();
     addresses.sort_unstable();
     addresses.dedup();

@@ -14,8 +14,8 @@ use super::stopped::Stopped;
 
 /// Print a list as a zone file, as networks, or as JSON.
 ///
-/// A zone file has a name for each address, and wildcards for networks of whole octets (IPv4) and nibbles (IPv6); the text
-/// of a wildcard names its network. A list without $SOA and $NS gets placeholders, which `named` needs.
+/// A zone file has a name for each address, and wildcards for networks of whole octets (IPv4) and nibbles (IPv6); the
+/// text of a wildcard names its network. A list without $SOA and $NS gets placeholders for `named`.
 ///
 /// Example: vere dnsbl dump bl.example.org:ip4set:addresses --as bind
 #[derive(Debug, Args)]

@@ -21,9 +21,9 @@ use crate::json::printed;
 /// Refused lines that are named, each with the reason.
 const NAMED_MAX: usize = 20;
 
-/// Check a list, sort and merge it, and write it in a format of rbldnsd.
+/// Check, sort and merge a list, and write the result in a format of rbldnsd.
 ///
-/// Duplicates are dropped, exclusions are applied, and adjacent networks with the same value are merged. IPv4 becomes
+/// Duplicates are dropped, exclusions are applied, and adjacent networks with equal values are merged. IPv4 becomes
 /// ip4set, IPv6 ip6trie, names dnset, and a list with several of them a combined dataset. The output replaces an older
 /// file at once.
 ///
@@ -121,7 +121,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Print(printed(args.json, value, text)))
 }
 
-/// Writes the list beside the file, and gives it the name of the file when it is on the disk.
+/// Writes a temporary file, and renames the file when the octets are on the disk.
 fn replace(path: &Path, zone: &ZoneData) -> Result<Written, Failure> {
     let failed =
         |error: io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
@@ -234,7 +234,7 @@ fn value_text(value: &Value) -> String {
     format!(":{}:{text}", value.address)
 }
 
-/// The value that most entries have, which the others need not repeat.
+/// The most frequent value, left out behind entries.
 #[derive(Debug, Default)]
 struct Usual {
     counts: HashMap<*const Value, u64>,
@@ -299,7 +299,7 @@ fn write_v6(output: &mut impl Write, zone: &ZoneData) -> io::Result<u64> {
     let mut lines = Ok(0);
     zone.each_v6(|first, last, values| {
         for network in networks::of_v6(first, last) {
-            // A line that begins with a colon is a default value, but for one with two colons.
+            // The length also tells an address with a leading colon from a default value.
             add(&mut lines, || {
                 usual.write(
                     output,

@@ -22,7 +22,7 @@ impl std::fmt::Display for Network {
     }
 }
 
-/// The fewest networks that make up a range of IPv4 addresses, none shorter than `shortest` bits.
+/// The fewest networks of a range of IPv4 addresses, with prefixes of `shortest` bits or more.
 pub(super) fn of_v4(
     first: Ipv4Addr,
     last: Ipv4Addr,
@@ -35,12 +35,12 @@ pub(super) fn of_v4(
     })
 }
 
-/// The fewest networks that make up a range of IPv6 addresses.
+/// The fewest networks of a range of IPv6 addresses.
 pub(super) fn of_v6(first: Ipv6Addr, last: Ipv6Addr) -> impl Iterator<Item = Network> {
     of((first.to_bits(), last.to_bits()), 128, 0, 1).map(v6)
 }
 
-/// The fewest blocks of whole octets that make up a range of IPv4 addresses; a zone has a name or a wildcard for each.
+/// The fewest blocks of whole octets of a range of IPv4 addresses; a zone has a name or a wildcard for each.
 pub(super) fn octets_of_v4(first: Ipv4Addr, last: Ipv4Addr) -> impl Iterator<Item = Network> {
     let bounds = (first.to_bits().into(), last.to_bits().into());
     of(bounds, 32, 8, 8).map(|(bits, prefix)| Network {
@@ -49,7 +49,7 @@ pub(super) fn octets_of_v4(first: Ipv4Addr, last: Ipv4Addr) -> impl Iterator<Ite
     })
 }
 
-/// The fewest blocks of whole nibbles that make up a range of IPv6 addresses.
+/// The fewest blocks of whole nibbles of a range of IPv6 addresses.
 pub(super) fn nibbles_of_v6(first: Ipv6Addr, last: Ipv6Addr) -> impl Iterator<Item = Network> {
     of((first.to_bits(), last.to_bits()), 128, 4, 4).map(v6)
 }

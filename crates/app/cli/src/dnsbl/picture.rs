@@ -17,7 +17,7 @@ const COLOURS: [[u8; 3]; 5] = [
 /// Characters from no listed address to all, for an output without colours.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
-/// Counts in the order of their networks, and the count of a network that is listed as a whole.
+/// Counts in the order of their networks, and the count of a fully listed network.
 #[derive(Debug)]
 pub(super) struct Picture {
     counts: Vec<u64>,
@@ -26,7 +26,8 @@ pub(super) struct Picture {
 }
 
 impl Picture {
-    /// An empty picture. With `hilbert`, neighbours lie together along a Hilbert curve; otherwise 256 networks are a row.
+    /// An empty picture. With `hilbert`, neighbours lie together along a Hilbert curve; otherwise 256 networks are a
+    /// row.
     pub(super) fn new(full: u64, hilbert: bool) -> Self {
         Self {
             counts: vec![0; SIDE * SIDE],

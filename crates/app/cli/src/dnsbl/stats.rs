@@ -40,7 +40,7 @@ pub(super) struct Blocks<F> {
 }
 
 impl<F: FnMut(u32, u64)> Blocks<F> {
-    /// Calls a function for each block with listed addresses: its upper bits, and the number of the addresses.
+    /// Calls a function for each block with listed addresses: the upper bits, and the number of addresses.
     pub(super) fn new(below: u32, each: F) -> Self {
         Self {
             below,
@@ -133,7 +133,7 @@ impl Stats {
         self.per_network.iter().sum()
     }
 
-    /// The distribution by powers of two: bounds, the number of /24s, and their share and those of fewer addresses.
+    /// The distribution by powers of two: bounds, number of /24s, and the share of /24s up to the upper bound.
     fn distribution(&self) -> Vec<(usize, usize, u64, f64)> {
         let all = self.networks().max(1) as f64;
         let mut below = 0;

@@ -161,14 +161,14 @@ impl<F: Family> Loading<F> {
         }
     }
 
-    /// Keeps the first of several entries of the same network.
+    /// Keeps the first of several entries of a network.
     fn first_of_each(&mut self) {
         self.entries.sort_by_key(|entry| (entry.start, entry.level));
         self.entries
             .dedup_by_key(|entry| (entry.start, entry.level));
     }
 
-    /// The disjoint ranges of entries that count as much as a point, or more.
+    /// The disjoint ranges of all entries with the level of a point, or a higher level.
     fn narrow(&self) -> Spans<F::Address> {
         let narrow = self.entries.iter().filter(|entry| entry.level >= F::LEVEL);
         let plain = narrow.map(|entry| Entry {
@@ -180,7 +180,7 @@ impl<F: Family> Loading<F> {
     }
 }
 
-/// Moves the points that a narrow entry overlaps to the entries, so that points and narrow entries lie apart.
+/// Moves points below narrow entries to the entries, so that points and narrow entries lie apart.
 fn take_covered<F: Family>(
     points: &mut Vec<(F::Point, u32)>,
     narrow: &Spans<F::Address>,
@@ -266,8 +266,7 @@ impl<F: Family> Addresses<F> {
         })
     }
 
-    /// Calls a function for each part of the addresses between two points that is listed, or is not after all, in the
-    /// order in which later parts win.
+    /// Calls a function for each listed or excluded part of the addresses between two points; later parts win.
     pub(super) fn parts(
         &self,
         first: F::Point,
@@ -287,11 +286,11 @@ impl<F: Family> Addresses<F> {
     }
 
     /// Calls a function for each range of listed addresses, in order, with its listing. Ranges do not overlap, and
-    /// neighbours with the same listing are one range.
+    /// neighbours with equal listings are joined.
     pub(super) fn each(&self, range: impl FnMut(F::Address, F::Address, u32)) {
         let mut joined = JoinedRanges { last: None, range };
         let mut cuts = self.cuts().peekable();
-        // The first address that no range behind may have, once a point has reached beyond its range.
+        // The first address behind a point that has reached beyond a range.
         let mut from = None;
         for (start, end, listing) in self.spans.iter() {
             let mut start = Some(from.map_or(start, |from| start.max(from)));
@@ -339,7 +338,7 @@ impl<F: Family> Addresses<F> {
     }
 }
 
-/// Ranges in order, of which neighbours with the same listing are handed on as one.
+/// Ranges in order; neighbours with equal listings are joined.
 struct JoinedRanges<A, R> {
     last: Option<(A, A, u32)>,
     range: R,

@@ -30,7 +30,7 @@ pub struct Builder {
     apart: bool,
 }
 
-/// A dataset with the zones that it is consulted for: names in wire form without the root, the empty name for the zone
+/// A dataset with its zones: names in wire form without the root, the empty name for the zone
 /// of the files.
 #[derive(Debug)]
 struct Placed {
@@ -39,7 +39,7 @@ struct Placed {
 }
 
 impl Builder {
-    /// Makes the next file another dataset, even if it has the format of the last.
+    /// Begins another dataset with the next file, whatever the format.
     pub fn next_dataset(&mut self) {
         self.apart = true;
     }
@@ -47,7 +47,7 @@ impl Builder {
     /// Reads a file. Files of one format in a row are one dataset, as if they were one file.
     ///
     /// # Errors
-    /// The first line that is not as the format has it, or a failure of the reader.
+    /// The first line with an error, or a failure of the reader.
     pub fn add(&mut self, kind: Kind, file: &str, input: impl BufRead) -> Result<(), DataError> {
         self.add_with(kind, file, input, Err)
     }
@@ -55,7 +55,7 @@ impl Builder {
     /// Reads a file, and asks a function about each refused line: the line is left out, or the reading ends.
     ///
     /// # Errors
-    /// What the function returns; a line that is too long and a failure of the reader in any case.
+    /// The error from the function; in any case a line above the bound, and a failure of the reader.
     pub fn add_with(
         &mut self,
         kind: Kind,

@@ -1,4 +1,4 @@
-//! Errors of files: the line, what was expected, what was found.
+//! Errors of files, with lines.
 
 use std::borrow::Cow;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a zone has besides its entries: lines that begin with a dollar sign.
+//! Special entries of a zone: lines with a dollar sign in front.
 
 use super::error::Reason;
 use super::name;

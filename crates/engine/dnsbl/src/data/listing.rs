@@ -1,4 +1,4 @@
-//! All that a zone lists, for dumps, conversions and statistics.
+//! The whole content of a zone, for dumps, conversions and statistics.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};

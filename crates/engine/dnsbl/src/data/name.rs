@@ -71,8 +71,8 @@ pub(super) fn labels(wire: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The labels of a name, each with its length, last label first: names below a name begin with the octets of that name,
-/// so that they are neighbours in order.
+/// The labels of a name, each with its length, last label first. Names below a name begin with the octets of the upper
+/// name, so that the order keeps names together.
 pub(super) fn reversed(wire: &[u8]) -> Vec<u8> {
     let labels: Vec<&[u8]> = labels(wire).collect();
     labels.into_iter().rev().flatten().copied().collect()

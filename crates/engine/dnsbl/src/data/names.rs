@@ -82,8 +82,8 @@ impl Names {
         sorted
     }
 
-    /// The listing of a name, and the name of the entry that has it: the name itself, or the closest name above that has
-    /// an entry for all below.
+    /// The listing of a name, and the name of the winning entry: the name itself, or the closest upper name with
+    /// an entry for all names below.
     pub(super) fn find<'n>(&self, wire: &'n [u8]) -> Option<(u32, &'n [u8])> {
         let key = name::reversed(wire);
         let mut found = self.listing(&key, false).map(|listing| (listing, wire));

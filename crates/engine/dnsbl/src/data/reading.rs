@@ -37,7 +37,7 @@ pub(super) struct Reading {
 /// The place of the value of a trivial set, whose entries have no values of their own.
 const TRIVIAL: u32 = 0;
 
-/// What an entry without a value has: the last line that began with a colon.
+/// The value of entries without a value: the last line with a colon in front.
 #[derive(Debug, Clone)]
 struct Default {
     address: Ipv4Addr,
@@ -71,7 +71,7 @@ impl Reading {
         }
     }
 
-    /// A dataset inside another, whose variables and bounds it has.
+    /// A dataset inside a combined dataset, with the variables and bounds of the common section.
     pub(super) fn inside(&self, kind: Kind) -> Self {
         Self {
             scope: self.scope.clone(),
@@ -85,7 +85,7 @@ impl Reading {
         self.default = Default::NONE;
     }
 
-    /// Takes a line that is neither empty nor a comment nor a special entry.
+    /// Takes an entry or a default value.
     pub(super) fn line(&mut self, line: &[u8]) -> Result<(), Reason> {
         match self.kind {
             Kind::Generic => self.records.push(record(line)?),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::index::{Index, Key};
 
-/// Values of one address at most: what one answer can carry.
+/// Values of an address at most, so that an answer can carry all values.
 pub(super) const VALUES_MAX: usize = 64;
 /// The value of an entry that takes addresses out.
 pub(super) const EXCLUDED: u32 = u32::MAX;
@@ -137,8 +137,8 @@ impl<A: Address> Spans<A> {
     }
 }
 
-/// Goes through all addresses in order, and hands over each part between two bounds of entries with the entries that
-/// have it: level and value of each, and how often.
+/// Goes through all addresses in order, and hands over each part between two bounds of entries, with the level and
+/// value of the entries over the part, and how often each occurs.
 fn sweep<A: Address>(
     mut entries: Vec<Entry<A>>,
     mut part: impl FnMut(A, A, &BTreeMap<(u8, u32), u32>),

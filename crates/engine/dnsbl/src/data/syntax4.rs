@@ -102,7 +102,7 @@ pub(super) fn number(line: &[u8], max: u32) -> Option<(u32, &[u8])> {
     (rest.len() < line.len() && value <= max).then_some((value, rest))
 }
 
-/// Reads a line that is nothing but an address of four octets, a network or a range of such addresses.
+/// Reads a whole line: an address of four octets, a network, or a range of addresses.
 pub(super) fn whole(line: &[u8]) -> Result<Range4, Reason> {
     let refused = || Reason::syntax("an IPv4 address, network or range", line);
     let full = |text| match prefix(text) {

@@ -53,7 +53,7 @@ pub(super) fn network(line: &[u8]) -> Result<(Range6, &[u8]), Reason> {
     Ok((range, rest))
 }
 
-/// Reads a line that is nothing but an address, a network or a range of addresses.
+/// Reads a whole line: an address, a network, or a range of addresses.
 pub(super) fn whole(line: &[u8]) -> Result<Range6, Reason> {
     let refused = || Reason::syntax("an IPv6 address, network or range", line);
     let full = |text: &[u8]| -> Option<u128> {

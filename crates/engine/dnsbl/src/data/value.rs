@@ -52,8 +52,8 @@ impl Value {
     /// The text of the TXT record for a listed address or name, at most [`TEXT_MAX`] octets.
     ///
     /// `$` in the template is the subject, `$0` to `$9` are the variables of the dataset, and `$$` is a dollar sign. If
-    /// the dataset has a base template, that is filled instead: `$=` in it is the text of the entry, or the subject if
-    /// the entry has no text. A text that begins with `=` does without the base template.
+    /// the dataset has a base template, the base template is filled instead: its `$=` is the text of the entry, or the
+    /// subject if the entry has no text. A text that begins with `=` does without the base template.
     #[must_use]
     pub fn text_for(&self, subject: &str) -> Option<Cow<'_, str>> {
         let template = self.effective()?;
@@ -64,7 +64,7 @@ impl Value {
         Some(Cow::Owned(cut(&filled).to_owned()))
     }
 
-    /// A template with the same texts that needs no variables and no base template.
+    /// A template for equal texts without variables and base template.
     #[must_use]
     pub fn resolved(&self) -> Option<String> {
         let template = self.effective()?;

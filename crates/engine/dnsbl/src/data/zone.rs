@@ -20,8 +20,8 @@ pub struct ZoneData {
 }
 
 impl ZoneData {
-    /// The values of an address: what each dataset in order says of it, after the rules of its format. An IPv6 address
-    /// that maps an IPv4 address stands for the IPv4 address.
+    /// The values of an address from each dataset in order, after the rules of the format. A mapped IPv4 address in
+    /// IPv6 form stands for the IPv4 address.
     pub fn values(&self, address: IpAddr) -> impl Iterator<Item = &Value> {
         let address = address.to_canonical();
         let datasets = self.datasets.iter();
@@ -33,8 +33,8 @@ impl ZoneData {
         self.name_entries(name).map(|(_, value)| value)
     }
 
-    /// The values of a name, as [`Self::name_values`] has them, each with the name of the entry that lists it: the subject
-    /// of its text. For an entry such as `*.example.com` that is `example.com`.
+    /// The values of a name, as [`Self::name_values`] has them, each with the name of the entry that lists it: the
+    /// subject of its text. For an entry such as `*.example.com` that is `example.com`.
     pub fn name_entries<'a>(
         &'a self,
         name: &'a [u8],
@@ -43,7 +43,7 @@ impl ZoneData {
         datasets.flat_map(move |dataset| dataset.name_values(name))
     }
 
-    /// The listed neighbours of a map: those that have values.
+    /// The listed neighbours of a map: all neighbours with values.
     #[must_use]
     pub fn map(&self, name: MapName) -> Map {
         let maps = self.datasets.iter().map(|dataset| dataset.map(name));
@@ -86,8 +86,8 @@ impl ZoneData {
         self.records.find(name)
     }
 
-    /// The zones below this one that a combined dataset makes: the name below this zone, in wire form without the root,
-    /// and the data. A question belongs to the closest of them alone, and the head is this zone's.
+    /// The subzones of combined datasets: the name below the zone, in wire form without the root, and the data. A
+    /// question belongs to the closest subzone alone; the head of the upper zone counts.
     pub fn subzones(&self) -> impl Iterator<Item = (&[u8], &Self)> {
         self.subzones.iter().map(|(name, zone)| (&**name, zone))
     }
