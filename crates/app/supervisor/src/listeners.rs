@@ -6,6 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 
+use vere_net::datagrams;
 use vere_net::listen::{Inherited, ListenError, ListenOptions, bind_local};
 use vere_settings::Settings;
 
@@ -79,12 +80,13 @@ fn bound(inherited: &mut Inherited, socket: &Socket) -> Result<Vec<Listener>, Su
             .into_iter()
             .map(TcpListener::into)
             .collect(),
-        Address::Datagrams { addresses, each } => inherited
-            .take_or_bind_datagrams(section, addresses, *each)
-            .map_err(|source| wrong(section, source))?
-            .into_iter()
-            .map(UdpSocket::into)
-            .collect(),
+        Address::Datagrams { addresses, each } => {
+            datagrams::take_or_bind(inherited, section, addresses, *each)
+                .map_err(|source| wrong(section, source))?
+                .into_iter()
+                .map(UdpSocket::into)
+                .collect()
+        }
         Address::Local { path, mode } => vec![local(inherited, section, path, *mode)?.into()],
     };
     let listener = |descriptor| Listener {

@@ -22,7 +22,7 @@ use crate::model::{
 use crate::network::Networks;
 use crate::outgoing::{Delivery, LocalDelivery, TlsMode};
 use crate::value::FromValue;
-use crate::watching::{Control, Log, LogFormat, LogLevel, Metrics};
+use crate::watching::{Control, Log, LogFormat, LogLevel};
 
 impl Settings {
     /// Parses and checks the text of a whole file.
@@ -124,12 +124,7 @@ impl Assembly {
                 lease: self.need("cluster.lease"),
                 skew: self.need("cluster.skew"),
             },
-            metrics: Metrics {
-                listen: self.maybe("metrics.listen"),
-                store: self.maybe("metrics.store"),
-                front: self.maybe("metrics.front"),
-                dnsbl: self.maybe("metrics.dnsbl"),
-            },
+            metrics: self.metrics(),
             log: Log {
                 level: self.choice("log.level", log_level),
                 format: self.choice("log.format", log_format),

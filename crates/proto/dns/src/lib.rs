@@ -35,6 +35,7 @@
 
 mod codes;
 mod cookie;
+mod head;
 mod name;
 mod query;
 mod response;

@@ -1,10 +1,10 @@
 //! Reading a query (RFC 1035 section 4.1).
 
+use crate::HEADER;
 use crate::codes::{Class, Rcode, Type};
 use crate::cookie::{ClientCookie, ServerCookie};
+use crate::head::{Edns, Head, ShownCookies};
 use crate::name::leading;
-use crate::response::Head;
-use crate::{DATAGRAM_MAX, DATAGRAM_MIN, HEADER};
 
 /// The bit of a response (RFC 1035 section 4.1.1, QR).
 const RESPONSE: u8 = 0x80;
@@ -81,7 +81,7 @@ impl<'a> Query<'a> {
 #[derive(Debug)]
 pub struct ErrorReply<'a> {
     pub(crate) head: Head<'a>,
-    rcode: Rcode,
+    pub(crate) rcode: Rcode,
 }
 
 impl ErrorReply<'_> {
@@ -90,28 +90,6 @@ impl ErrorReply<'_> {
     pub const fn rcode(&self) -> Rcode {
         self.rcode
     }
-
-    /// Writes the answer without records: the header, the question where it could be read, and the version of EDNS.
-    /// Returns the octets written; none into memory that is too short.
-    pub fn write(&self, memory: &mut [u8]) -> usize {
-        let mut response = crate::Response::begin(&self.head, memory, DATAGRAM_MIN);
-        response.set_rcode(self.rcode);
-        response.finish(None)
-    }
-}
-
-/// The options of EDNS in a query (RFC 6891 section 6.1).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Edns<'a> {
-    pub(crate) payload: u16,
-    pub(crate) dnssec_ok: bool,
-    pub(crate) cookies: Option<ShownCookies<'a>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ShownCookies<'a> {
-    pub(crate) client: &'a ClientCookie,
-    pub(crate) server: Option<&'a ServerCookie>,
 }
 
 /// Reads octets from the front.
@@ -256,13 +234,4 @@ fn options(mut octets: Octets<'_>) -> Result<Option<ShownCookies<'_>>, Rcode> {
         };
     }
     Ok(cookies)
-}
-
-impl Head<'_> {
-    pub(crate) fn datagram_max(&self) -> usize {
-        match &self.edns {
-            Some(edns) => usize::from(edns.payload).clamp(DATAGRAM_MIN, DATAGRAM_MAX),
-            None => DATAGRAM_MIN,
-        }
-    }
 }

@@ -4,9 +4,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::codes::{Class, Rcode, Type};
 use crate::cookie::ServerCookie;
+use crate::head::{Edns, Head};
 use crate::name::{Name, below};
-use crate::query::{Edns, Query};
-use crate::{DATAGRAM_MAX, HEADER};
+use crate::query::{ErrorReply, Query};
+use crate::{DATAGRAM_MIN, HEADER};
 
 /// The bits of the second octet of flags (RFC 1035 section 4.1.1).
 const RESPONSE: u8 = 0x80;
@@ -16,6 +17,10 @@ const TRUNCATED: u8 = 0x02;
 const ECHOED: u8 = 0x79;
 /// The first bits of a compression pointer (RFC 1035 section 4.1.4).
 const POINTER: u16 = 0xc000;
+/// A pointer to the name of the question, behind the header.
+const QUESTION: u16 = POINTER | 12;
+/// [`crate::DATAGRAM_MAX`] on the wire.
+const PAYLOAD: u16 = 1_232;
 /// Octets of an OPT record without options (RFC 6891 section 6.1.2), and of the cookie option with both cookies (RFC
 /// 7873 section 4).
 const OPT: usize = 11;
@@ -24,17 +29,6 @@ const COOKIES: usize = 28;
 const DNSSEC_OK: u8 = 0x80;
 /// Octets of one string of a text (RFC 1035 section 3.3).
 const STRING_MAX: usize = 255;
-
-/// What of a query returns in its answer.
-#[derive(Debug, Clone)]
-pub(crate) struct Head<'a> {
-    pub(crate) id: [u8; 2],
-    pub(crate) flags: u8,
-    /// Name, type and class, as they came: also in the same case, which some clients choose at random.
-    pub(crate) question: &'a [u8],
-    pub(crate) name_length: usize,
-    pub(crate) edns: Option<Edns<'a>>,
-}
 
 /// A section of a response (RFC 1035 section 4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -200,7 +194,7 @@ impl<'q, 'b> Response<'q, 'b> {
 
     fn try_record(&mut self, owner: Owner<'_>, ttl: u32, data: &Data<'_>) -> Option<()> {
         match owner {
-            Owner::Question => self.put(&(POINTER | HEADER as u16).to_be_bytes())?,
+            Owner::Question => self.put(&QUESTION.to_be_bytes())?,
             Owner::Name(name) => self.put_name(name)?,
         }
         let [k, k_low] = data.kind().0.to_be_bytes();
@@ -316,10 +310,10 @@ impl<'q, 'b> Response<'q, 'b> {
 
     fn put_opt(&mut self, edns: &Edns<'_>, cookie: Option<ServerCookie>) -> Option<()> {
         let [k, k_low] = Type::OPT.0.to_be_bytes();
-        let [p, p_low] = (DATAGRAM_MAX as u16).to_be_bytes();
+        let [p, p_low] = PAYLOAD.to_be_bytes();
         let dnssec_ok = if edns.dnssec_ok { DNSSEC_OK } else { 0 };
         let cookies = edns.cookies.zip(cookie);
-        let length = if cookies.is_some() { COOKIES as u8 } else { 0 };
+        let length = if cookies.is_some() { 28 } else { 0 };
         let high = self.rcode.high();
         self.put(&[0, k, k_low, p, p_low, high, 0, dnssec_ok, 0, 0, length])?;
         if let Some((shown, cookie)) = cookies {
@@ -328,5 +322,15 @@ impl<'q, 'b> Response<'q, 'b> {
             self.put(&cookie)?;
         }
         Some(())
+    }
+}
+
+impl ErrorReply<'_> {
+    /// Writes the answer without records: the header, the question where it could be read, and the version of EDNS.
+    /// Returns the octets written; none into memory that is too short.
+    pub fn write(&self, memory: &mut [u8]) -> usize {
+        let mut response = Response::begin(&self.head, memory, DATAGRAM_MIN);
+        response.set_rcode(self.rcode);
+        response.finish(None)
     }
 }

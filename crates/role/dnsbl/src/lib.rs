@@ -79,7 +79,7 @@ impl Sockets {
         Ok(Self {
             streams: inherited.take_or_bind("dnsbl", &dnsbl.listen, options)?,
             metrics: inherited.take_or_bind("metrics-dnsbl", metrics, options)?,
-            datagrams: inherited.take_or_bind_datagrams("dnsbl-udp", &dnsbl.listen, each)?,
+            datagrams: datagrams::take_or_bind(&mut inherited, "dnsbl-udp", &dnsbl.listen, each)?,
         })
     }
 }

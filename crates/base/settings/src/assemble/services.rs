@@ -4,8 +4,18 @@ use super::Assembly;
 use crate::services::{
     CallAhead, Dkim, Front, RecordSink, Records, Sendmail, SpfTreatment, WhenUnavailable,
 };
+use crate::watching::Metrics;
 
 impl Assembly {
+    pub(super) fn metrics(&self) -> Metrics {
+        Metrics {
+            listen: self.maybe("metrics.listen"),
+            store: self.maybe("metrics.store"),
+            front: self.maybe("metrics.front"),
+            dnsbl: self.maybe("metrics.dnsbl"),
+        }
+    }
+
     /// Which of file and webhook is missing, the check of contradictions says.
     pub(super) fn records(&self) -> Option<Records> {
         let to = || match self.maybe("records.webhook") {

@@ -236,7 +236,10 @@ impl Listing<'_> {
         match self {
             Self::Value(value) => {
                 let has_variable = value.template()?.contains('$');
-                let subject = has_variable.then(|| place.text()).unwrap_or_default();
+                let subject = match has_variable {
+                    true => place.text(),
+                    false => String::new(),
+                };
                 value.text_for(&subject)
             }
             Self::Test => Some(Cow::Borrowed(TEST_TEXT)),

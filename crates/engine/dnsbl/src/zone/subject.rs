@@ -105,12 +105,12 @@ fn map(v4: Option<u32>, v6: Option<u128>, count: usize) -> Option<MapName> {
     match (count, v4, v6) {
         (IPV4_LABELS, Some(bits), _) => {
             let half = bits & 0xff;
-            (half < 2).then(|| MapName::V4(bits >> 8 << 1 | half))
+            (half < 2).then_some(MapName::V4(bits >> 8 << 1 | half))
         }
         (IPV6_MAP_LABELS, _, Some(bits)) => {
             let digits = bits >> (128 - 4 * IPV6_MAP_LABELS);
             let half = digits as u64 & 0xf;
-            (half < 2).then(|| MapName::V6((digits as u64) >> 4 << 1 | half))
+            (half < 2).then_some(MapName::V6((digits as u64) >> 4 << 1 | half))
         }
         _ => None,
     }

@@ -16,7 +16,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 pub use batch::{BATCH, Batch, QUERY_MAX};
 
-use crate::listen::{ListenError, failed};
+use crate::listen::{Inherited, ListenError, failed};
 
 /// Threads where no number is given.
 const THREADS_MAX: usize = 8;
@@ -49,6 +49,23 @@ pub fn bind(addresses: &[SocketAddr], each: usize) -> Result<Vec<UdpSocket>, Lis
         })
     });
     sockets.collect()
+}
+
+/// Takes the inherited sockets of a name, or binds `each` at every address when the name has none.
+///
+/// # Errors
+/// As [`bind`].
+pub fn take_or_bind(
+    inherited: &mut Inherited,
+    name: &str,
+    addresses: &[SocketAddr],
+    each: usize,
+) -> Result<Vec<UdpSocket>, ListenError> {
+    let taken = inherited.take_datagrams(name);
+    match taken.is_empty() {
+        true => bind(addresses, each),
+        false => Ok(taken),
+    }
 }
 
 /// Whether another address of the list has the IPv4 part of an address for everything.

@@ -11,7 +11,6 @@ use listenfd::ListenFd;
 use socket2::SockRef;
 
 use super::{ListenError, ListenOptions, bind};
-use crate::datagrams;
 
 /// The supervisor's names, separated by `:`; for the same descriptors these names override
 /// systemd's names.
@@ -121,22 +120,10 @@ impl Inherited {
         Some(self.local.swap_remove(place).1)
     }
 
-    /// Takes the UDP sockets of a name, or binds `each` at every address when the name has no sockets.
-    ///
-    /// # Errors
-    /// As [`datagrams::bind`].
-    pub fn take_or_bind_datagrams(
-        &mut self,
-        name: &str,
-        addresses: &[SocketAddr],
-        each: usize,
-    ) -> Result<Vec<UdpSocket>, ListenError> {
+    /// Takes all UDP sockets of a name, in order; the list is empty for an unknown name.
+    pub fn take_datagrams(&mut self, name: &str) -> Vec<UdpSocket> {
         let own = self.datagrams.extract_if(.., |(own, _)| own == name);
-        let taken: Vec<UdpSocket> = own.map(|(_, socket)| socket).collect();
-        match taken.is_empty() {
-            true => datagrams::bind(addresses, each),
-            false => Ok(taken),
-        }
+        own.map(|(_, socket)| socket).collect()
     }
 
     /// Takes the sockets of a name, or binds `addresses` when the name has no sockets.
