@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use vere_dns::{Received, read};
+use vere_dns::{Received, Type, read};
 
 use super::*;
 use crate::data::Kind;
