@@ -33,7 +33,7 @@ use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
 
 use config_arg::ConfigArg;
-pub use roles::{Drain, Roles, Run, Start};
+pub use roles::{Drain, Roles, Run, ServeLists, Start};
 
 /// The mail system: accept, store and deliver mail.
 #[derive(Debug, Parser)]

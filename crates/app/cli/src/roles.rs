@@ -17,10 +17,13 @@ pub struct Roles {
     pub node: fn(&Settings, &str) -> Result<(), Failure>,
     /// Runs the server of block lists on its own, until a signal stops the server. The settings are read again from a
     /// file if there is one.
-    pub dnsbl: fn(&Arc<Settings>, Option<(PathBuf, Level)>) -> Result<(), Failure>,
+    pub dnsbl: ServeLists,
     /// Drains the queues of dead gateways.
     pub drain: Drain,
 }
+
+/// Runs the server of block lists; the file and the level are those of settings to be read again.
+pub type ServeLists = fn(&Arc<Settings>, Option<(PathBuf, Level)>) -> Result<(), Failure>;
 
 /// Drains the groups of these gateways, or of all dead gateways, by force if told; writes progress.
 pub type Drain = fn(&Arc<Settings>, &[String], bool, &mut dyn Write) -> Result<(), Failure>;

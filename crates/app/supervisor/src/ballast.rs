@@ -19,7 +19,7 @@ const LOW: u64 = 1 << 20;
 /// Free octets from which they are kept again: that many times what they take.
 const PLENTY: u64 = 16 * SIZE;
 
-/// The file, where it is there or not.
+/// The file of the ballast, which may be missing.
 #[derive(Debug)]
 pub(super) struct Ballast {
     folder: PathBuf,

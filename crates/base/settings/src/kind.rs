@@ -187,7 +187,7 @@ impl Kind {
             Self::Pattern => Value::Pattern(pattern(text)?),
             Self::NextHop => Value::NextHop(next_hop(text)?),
             Self::Rate => Value::Rate(rate(text)?),
-            Self::Store => Value::Store(store(text)?),
+            Self::Store => Value::Store(DirectoryStore::parse(text)?),
             // The remaining kinds are no texts; `check` does not bring them here.
             _ => return Err(format!("expected {}", self.wanted())),
         })
@@ -495,12 +495,4 @@ fn rate(text: &str) -> Result<Rate, String> {
 fn hop_port(text: &str) -> Result<u16, String> {
     let port = text.parse().ok().filter(|port| *port != 0);
     port.ok_or_else(|| "the port is not a number from 1 to 65535".to_owned())
-}
-
-fn store(text: &str) -> Result<DirectoryStore, String> {
-    match text.split_once(':') {
-        Some(("file", path)) if !path.is_empty() => Ok(DirectoryStore::File(path.into())),
-        Some(("sqlite", path)) if !path.is_empty() => Ok(DirectoryStore::Sqlite(path.into())),
-        _ => Err("is neither file:PATH nor sqlite:PATH".to_owned()),
-    }
 }

@@ -193,7 +193,7 @@ const fn limited(count: u32, slip: u32) -> Verdict {
     }
 }
 
-/// Network and kind in one number, which is not 0.
+/// Network and kind in one number; 0 is no key.
 fn key(client: IpAddr, kind: AnswerKind) -> u64 {
     let (network, family) = match client.to_canonical() {
         IpAddr::V4(address) => (u64::from(address.to_bits() >> (32 - IPV4_PREFIX)), 0),

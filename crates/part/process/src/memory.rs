@@ -71,7 +71,7 @@ pub struct BodyMemory {
     figures: MemoryFigures,
     /// When somebody was called last.
     short: Cell<Option<Instant>>,
-    /// When that was said last, and what has not been said yet.
+    /// The time of the last log line about shortage, and the clients that no line has counted yet.
     said: Cell<Option<Instant>>,
     unsaid: Cell<Called>,
 }
@@ -118,9 +118,9 @@ impl BodyMemory {
         }
     }
 
-    /// Whether clients that have not authenticated hold so much that they may begin no more, from `from` percent on of
-    /// what is theirs until it is below `until`; `before` says whether it was so. Those that hold and do not move are
-    /// called first.
+    /// Whether clients without authentication hold too much memory to begin anything more: from `from` percent of the share
+    /// of these clients on, until the memory is below `until` percent. `before` is the last result. Clients that hold memory
+    /// and do not move are called first.
     pub fn is_short(&self, from: u32, until: u32, before: bool) -> bool {
         let mark = if before { until } else { from };
         let mut ledger = self.ledger.borrow_mut();
@@ -215,7 +215,7 @@ impl Share {
     /// Counts a whole message of so many octets, until the next [`Share::count`]: whether there is room for it while it
     /// is made safe.
     pub fn keep(&mut self, octets: usize, authenticated: bool) -> bool {
-        // It is whole: what it was called to do meanwhile is for those that are not.
+        // A call that came meanwhile is for clients whose messages are not whole.
         self.take_verdict();
         self.set(octets, authenticated, true);
         self.take_verdict().is_none()

@@ -89,7 +89,7 @@ impl InForce {
         in_force
     }
 
-    /// Takes zones that were replaced since the last look: a read of a number where none were.
+    /// Takes zones that were replaced since the last look. Without new zones the cost is the read of a number.
     pub(crate) fn look(&mut self) {
         let generation = self.shared.generation.load(Ordering::Acquire);
         if generation != self.generation {

@@ -70,13 +70,17 @@ fn failed(path: &Path, error: &dyn std::error::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
-fn config_text(offset: u16) -> Result<String, Failure> {
+fn ports(offset: u16) -> Result<[u16; PORTS.len()], Failure> {
     let mut ports = PORTS;
     for port in &mut ports {
         *port = port
             .checked_add(offset)
             .ok_or_else(|| Failure::new(format!("port {port} plus {offset} is no port")))?;
     }
+    Ok(ports)
+}
+
+fn config_text(offset: u16) -> Result<String, Failure> {
     let [
         smtp,
         submission,
@@ -90,7 +94,7 @@ fn config_text(offset: u16) -> Result<String, Failure> {
         node_a,
         node_b,
         sink,
-    ] = ports;
+    ] = ports(offset)?;
     Ok(format!(
         r#"# The demo of `make run`. Change it as you like: it is written once. `kill -HUP` of `vere demo run`
 # puts most changes in force. docs/reference/config.md explains every key.

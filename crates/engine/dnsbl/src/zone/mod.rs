@@ -1,9 +1,9 @@
 //! Zones: which records answer a query.
 //!
-//! A name exists if it has any record, or a name below it exists. The A record of `0.z.y.x` is about one address and its
-//! AAAA record about 128, so that a name with a map and without a listing is there and has no A record: an answer that
-//! denied the name would hide the map from resolvers (RFC 8020). Resolvers that minimise names (RFC 9156) ask for the
-//! labels above a listing one by one, and find them.
+//! A name with a record of any type exists, and so do the names above. The A record of `0.z.y.x` is about one address and
+//! the AAAA record about 128: a name with a map alone exists without an A record, because a denial of the name would hide
+//! the map from resolvers (RFC 8020). Resolvers that minimise names (RFC 9156) ask for the labels above a listing one by
+//! one, and each of the labels exists.
 
 mod answer;
 mod subject;

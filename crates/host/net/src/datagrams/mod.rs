@@ -23,7 +23,7 @@ const THREADS_MAX: usize = 8;
 /// Octets of datagrams that wait in the kernel for a thread, before the kernel drops more.
 const WAITING: usize = 4 << 20;
 
-/// The number of threads, and so of sockets at each address: as wanted, or one for each core up to 8.
+/// The number of threads, each with a socket at each address: by the settings, or one for each core, 8 at most.
 #[must_use]
 pub fn threads(wanted: Option<u32>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
