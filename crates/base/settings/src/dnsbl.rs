@@ -17,7 +17,7 @@ pub const DATA_FORMATS: &[&str] = &[
 pub struct Dnsbl {
     /// Addresses for queries, by UDP and TCP.
     pub listen: Vec<SocketAddr>,
-    /// Threads for UDP; `None` for as many as there are cores, at most 8.
+    /// Threads for UDP; `None` for half of the cores, at most 8.
     pub threads: Option<u32>,
     /// The zones.
     pub zones: Vec<DnsblZone>,

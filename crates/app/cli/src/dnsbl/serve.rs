@@ -37,7 +37,7 @@ pub(crate) struct ServeArgs {
     /// A zone with its format and files, as rbldnsd writes it; may be repeated, also for one zone.
     #[arg(long, value_name = "NAME:FORMAT:FILE[,FILE...]")]
     zone: Vec<String>,
-    /// Threads for UDP; as many as there are cores and at most 8 without the option.
+    /// Threads for UDP; half of the cores, at most 8, without the option.
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
 }

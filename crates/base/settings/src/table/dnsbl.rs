@@ -10,7 +10,7 @@ sections! {
     "dnsbl" Optional, "A DNS server for block lists (docs/internals/dnsbl.md): classic A and TXT records for each address, and maps of 128 neighbours in AAAA records. `vere dnsbl serve` runs the server alone." {
         fixed listen: Addresses, Required("listen = [\"192.0.2.1:53\"]"),
             "Addresses for queries, by UDP and TCP. Answers leave from the address that was asked.";
-        fixed threads: Integer(1, 64), Nothing("the number of processor cores, at most 8"),
+        fixed threads: Integer(1, 64), Nothing("half of the processor cores, at least 1, at most 8"),
             "Threads for UDP; the kernel spreads clients over the threads.";
         live check_interval: Span(SECOND, DAY), Is("\"1m\""),
             "Interval between two checks of the files for another time or size. SIGHUP checks at once. A file with an error changes nothing: the old data remain, and the log has file, line and reason.";
