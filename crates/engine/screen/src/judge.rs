@@ -1,7 +1,8 @@
 //! Judgement of a recipient by the answers that are there.
 //!
 //! Findings have ranks: lists, SPF, recipient. A refusal waits for the answers of higher rank, so that the decision does
-//! not depend on the order of the answers, and a listed client does not learn which recipients exist.
+//! not depend on the order of the answers, and a listed client does not learn which recipients exist: neither a client that is
+//! refused nor one that is deferred.
 
 use crate::access::Access;
 use crate::connection::Connection;
@@ -27,10 +28,16 @@ pub(crate) fn judge(connection: &Connection, terms: &Terms) -> Judgement {
     let ordinary = connection.mail_access == Access::Ordinary;
     let lists = terms.lists.as_ref().filter(|_| ordinary);
     let spf = terms.spf.as_ref().filter(|_| ordinary);
+    let by_lists = lists.map_or(Judgement::Pass, |lists| by_lists(connection.lists, lists));
+    // The answer about the recipient would show through a deferral, since a refusal goes before a deferral.
+    let by_recipient = match by_lists {
+        Judgement::Defer(Reason::Listed) => Judgement::Pass,
+        _ => by_recipient(connection.recipient),
+    };
     let findings = [
-        lists.map_or(Judgement::Pass, |lists| by_lists(connection.lists, lists)),
+        by_lists,
         spf.map_or(Judgement::Pass, |spf| by_spf(connection.spf, spf)),
-        by_recipient(connection.recipient),
+        by_recipient,
     ];
     let first = |wanted: fn(&Judgement) -> bool| findings.iter().copied().find(wanted);
     first(|finding| matches!(finding, Judgement::Wait | Judgement::Refuse(_)))

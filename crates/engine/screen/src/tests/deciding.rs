@@ -99,6 +99,27 @@ fn a_listed_client_is_refused_before_the_recipient_is_known() {
 }
 
 #[test]
+fn a_deferred_client_learns_nothing_about_recipients() {
+    for recipient in [Recipient::Accepted, Recipient::Unknown] {
+        let mut bench = Bench::without_delay(|terms| {
+            terms.lists = Some(ListPolicy {
+                threshold: 5,
+                listed: Treatment::Defer,
+                ..ListPolicy::default()
+            });
+        });
+        let ticket = bench.ticket("192.0.2.1");
+        let mail = bench.mail(ticket).round;
+        let round = bench.recipient(ticket).round;
+        bench.answer(ticket, round, Answer::Recipient(recipient));
+        let deferred = Decision::Defer(Reason::Listed);
+        assert_eq!(bench.answer(ticket, mail, lists(LISTED)), Some(deferred));
+        let next = bench.screen.recipient(bench.now, ticket, "c@example.net");
+        assert_eq!(next, Ok(Step::Decided(deferred)), "nothing is asked");
+    }
+}
+
+#[test]
 fn the_treatment_of_a_listed_client_is_a_setting() {
     for (listed, decision) in [
         (Treatment::Refuse, Decision::Refuse(Reason::Listed)),
@@ -443,9 +464,11 @@ proptest! {
             Just(Recipient::Accepted), Just(Recipient::Unknown), Just(Recipient::Deferred),
         ],
         defers in any::<bool>(),
+        listed in prop_oneof![Just(Treatment::Refuse), Just(Treatment::Defer), Just(Treatment::Note)],
     ) {
         let decide = |order: [usize; 3]| {
             let mut bench = with_everything(|terms| {
+                terms.lists.as_mut().unwrap().listed = listed;
                 if defers {
                     terms.lists.as_mut().unwrap().when_unavailable = WhenUnavailable::Defer;
                     terms.spf.as_mut().unwrap().softfail = Treatment::Defer;
