@@ -6,12 +6,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use vere_faults::names::{A, AAAA, NameServer, Said, TXT, code, text};
 
 use crate::front::{for_strangers, with_front};
 use crate::harness::{
-    Child, Options, Session, System, assert_has, free_address, program, skip, vere, wait_for,
-    wait_until,
+    Child, Options, Session, System, assert_has, free_address, program, signal, skip, vere,
+    wait_for, wait_until,
 };
 use crate::metrics::wait_lines;
 use crate::proxy::start_behind_proxy;
@@ -349,17 +350,18 @@ fn a_resolver_stands_between() {
     assert_eq!(server.count("0.100.51.198.bl.test", AAAA), 1);
 }
 
-/// Our own server, once `vere` has one.
+/// Our own server: one client is listed, its 127 neighbours are not, and a list that changes reaches the front once the kept map
+/// has ended.
 #[test]
 fn our_server_has_maps() {
-    let has_server = vere().args(["dnsbl", "serve", "--help"]).output();
-    if !has_server.expect("the command").status.success() {
-        skip("our server of lists", "vere dnsbl serve is missing");
-        return;
-    }
     let folder = tempfile::tempdir().expect("a directory");
     let data = folder.path().join("data");
-    std::fs::write(&data, ":2:see https://bl.test/$\n192.0.2.1\n").expect("the data");
+    let write = |entries: &str| {
+        let text = format!("$TTL 1\n:2:see https://bl.test/$\n{entries}");
+        std::fs::write(folder.path().join("new"), text).expect("the data");
+        std::fs::rename(folder.path().join("new"), &data).expect("the data in their place");
+    };
+    write("192.0.2.1\n");
     let address = free_address();
     let mut command = vere();
     command
@@ -371,14 +373,28 @@ fn our_server_has_maps() {
         .stderr(Stdio::null());
     let mut process = Child::spawn(&mut command);
     wait_answer(address, &mut process);
-    let system = start_behind_proxy(&asking(address, &["zone = \"bl.test\""]));
+    let list = "zone = \"bl.test\"";
+    let options = asking(address, &[list]).set("front.lists.ttl_min", "\"0s\"");
+    let system = start_behind_proxy(&options);
     system.wait_log(&["list serves maps", "bl.test"]);
-    assert_reply(
-        &system,
-        "192.0.2.1",
-        "550 5.7.1 client [192.0.2.1] is listed by bl.test; see https://bl.test/192.0.2.1\r\n",
-    );
-    assert_reply(&system, "192.0.2.2", TAKEN);
+    let refusal = |last: u8| {
+        format!(
+            "550 5.7.1 client [192.0.2.{last}] is listed by bl.test; see https://bl.test/192.0.2.{last}\r\n"
+        )
+    };
+    assert_reply(&system, "192.0.2.1", &refusal(1));
+    for last in (0..128).filter(|last| *last != 1) {
+        assert_reply(&system, &format!("192.0.2.{last}"), TAKEN);
+    }
+    assert_reply(&system, "192.0.2.129", TAKEN);
+    let (code, told) = query(&system, &["192.0.2.1"]);
+    assert_eq!((code, &told["lists"][0]["by"]), (4, &"map".into()));
+    write("192.0.2.2\n");
+    assert!(signal(process.id(), Signal::SIGHUP), "the server runs");
+    wait_until("the changed list", || {
+        reply(&system, "192.0.2.2").starts_with(&refusal(2))
+    });
+    assert_reply(&system, "192.0.2.1", TAKEN);
 }
 
 /// Nobody asks about relaying and allowed clients.
