@@ -1,8 +1,9 @@
 //! Response-rate limiting: a server that answers spoofed addresses must not be worth an attacker's while.
 //!
 //! Two things are bounded. Each network of clients gets a rate of answers of each kind, by a leaky bucket; the buckets
-//! lie in a table of fixed size. All networks together get a rate of *surplus*: octets of answers beyond 1.5 times the
-//! octets of their queries; without that bound a flood that pretends to come from everywhere would be multiplied.
+//! lie in a table of fixed size. All networks together get a rate of *surplus*: octets of answers beyond 1.25 times the
+//! octets of their queries; without that bound a flood that pretends to come from everywhere would be multiplied. A flood
+//! of F octets a second gets 1.25 + surplus / F octets for each of its own at most.
 //!
 //! An answer over a bound is dropped, but every Nth comes as a stub with the bit TC: a true client asks again over TCP,
 //! where no address can be spoofed. Clients with a good cookie are not limited; the host does not ask about them.
@@ -66,7 +67,7 @@ pub struct Limiter {
     rates: Rates,
     keys: (u64, u64),
     sets: Box<[[Slot; SET]]>,
-    surplus: Bucket,
+    surplus: Surplus,
     /// Limited answers for the sake of the surplus.
     limited: u32,
 }
@@ -107,6 +108,37 @@ impl Bucket {
     }
 }
 
+/// The bucket of all networks, in thousandths of an octet: small shares of a rate have to sink at their own speed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Surplus {
+    level: u64,
+    /// When the level was right, in milliseconds.
+    at: u32,
+}
+
+impl Surplus {
+    /// The octets of an answer that count: those beyond 1.25 times the octets of the query.
+    const fn of(query: usize, answer: usize) -> u64 {
+        answer.saturating_sub(query.saturating_add(query / 4)) as u64
+    }
+
+    /// Adds octets, unless they exceed those of a quarter of a second: a longer time would be a gift to the first seconds
+    /// of a flood. An empty bucket takes anything.
+    fn add(&mut self, octets: u64, rate: u32, now: u32) -> bool {
+        let passed = u64::from(now.wrapping_sub(self.at));
+        self.at = now;
+        // A rate per second in octets is one per millisecond in thousandths.
+        let sunk = passed.saturating_mul(rate.into());
+        self.level = self.level.saturating_sub(sunk);
+        let level = self.level.saturating_add(octets.saturating_mul(1_000));
+        let fits = level <= u64::from(rate) * 250 || self.level == 0;
+        if fits {
+            self.level = level;
+        }
+        fits
+    }
+}
+
 impl Limiter {
     /// Makes the table. `secret` keeps others from choosing networks that meet in one set.
     #[must_use]
@@ -120,7 +152,7 @@ impl Limiter {
             },
             keys: secret,
             sets: vec![[Slot::default(); SET]; sets].into_boxed_slice(),
-            surplus: Bucket::default(),
+            surplus: Surplus::default(),
             limited: 0,
         }
     }
@@ -142,15 +174,11 @@ impl Limiter {
                 return limited(slot.limited, slip);
             }
         }
-        let surplus = answer.saturating_sub(query + query / 2);
+        let surplus = Surplus::of(query, answer);
         if self.rates.surplus == 0 || surplus == 0 {
             return Verdict::Send;
         }
-        // The level is in octets, and the bucket has room for those of one second.
-        let leak = self.rates.surplus.div_ceil(1_000);
-        self.surplus.sink(leak, now);
-        let surplus = u32::try_from(surplus).unwrap_or(u32::MAX);
-        match self.surplus.add(surplus, self.rates.surplus) {
+        match self.surplus.add(surplus, self.rates.surplus, now) {
             true => Verdict::Send,
             false => {
                 self.limited = self.limited.wrapping_add(1);

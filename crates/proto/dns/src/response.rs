@@ -17,6 +17,8 @@ const TRUNCATED: u8 = 0x02;
 const ECHOED: u8 = 0x79;
 /// The first bits of a compression pointer (RFC 1035 section 4.1.4).
 const POINTER: u16 = 0xc000;
+/// Where pointers no longer lead: they have 14 bits.
+const POINTER_END: u16 = 0x4000;
 /// A pointer to the name of the question, behind the header.
 const QUESTION: u16 = POINTER | 12;
 /// [`crate::DATAGRAM_MAX`] on the wire.
@@ -117,12 +119,7 @@ impl<'q, 'b> Response<'q, 'b> {
     }
 
     pub(crate) fn begin(head: &'q Head<'q>, memory: &'b mut [u8], limit: usize) -> Self {
-        let reserved = match &head.edns {
-            None => 0,
-            Some(Edns { cookies: None, .. }) => OPT,
-            Some(_) => OPT.saturating_add(COOKIES),
-        };
-        let limit = limit.min(memory.len()).saturating_sub(reserved);
+        let limit = limit.min(memory.len()).saturating_sub(options(head));
         let mut response = Self {
             head,
             memory,
@@ -166,10 +163,10 @@ impl<'q, 'b> Response<'q, 'b> {
         self.rcode
     }
 
-    /// The octets so far, without the options of EDNS.
+    /// The octets so far, with those that the options of EDNS will have.
     #[must_use]
     pub const fn length(&self) -> usize {
-        self.length
+        self.length.saturating_add(options(self.head))
     }
 
     /// The number of records in the answer section.
@@ -229,8 +226,9 @@ impl<'q, 'b> Response<'q, 'b> {
                 mailbox,
                 numbers,
             } => {
+                let place = self.length;
                 self.put_name(server)?;
-                self.put_name(mailbox)?;
+                self.put_name_behind(mailbox, Some((server.octets(), place)))?;
                 numbers
                     .iter()
                     .try_for_each(|number| self.put(&number.to_be_bytes()))
@@ -241,18 +239,31 @@ impl<'q, 'b> Response<'q, 'b> {
 
     /// Writes a name; its end that is also the end of the question's name becomes a pointer (RFC 1035 section 4.1.4).
     fn put_name(&mut self, name: &Name) -> Option<()> {
+        self.put_name_behind(name, None)
+    }
+
+    /// Writes a name behind another one, which begins at a place: an end that both share becomes a pointer too.
+    ///
+    /// The question comes first, so that no pointer leads into the part of the other name that is itself a pointer.
+    fn put_name_behind(&mut self, name: &Name, other: Option<(&[u8], usize)>) -> Option<()> {
         let asked = self.head.question.get(..self.head.name_length)?;
         let mut labels = crate::Labels::of(name.octets());
         let own = name.octets();
         loop {
             let rest = labels.rest();
+            let in_question = || Some(HEADER.saturating_add(below(asked, rest)?.len()));
+            let in_other = || {
+                let (other, place) = other?;
+                Some(place.saturating_add(below(other, rest)?.len()))
+            };
             // Of the root a pointer would be longer.
             if rest.len() > 1
-                && let Some(prefix) = below(asked, rest)
+                && let Some(place) = in_question().or_else(in_other)
+                && place < usize::from(POINTER_END)
             {
                 let own = own.get(..own.len().checked_sub(rest.len())?)?;
                 self.put(own)?;
-                let place = u16::try_from(HEADER.checked_add(prefix.len())?).ok()?;
+                let place = u16::try_from(place).ok()?;
                 return self.put(&(POINTER | place).to_be_bytes());
             }
             if labels.next().is_none() {
@@ -322,6 +333,15 @@ impl<'q, 'b> Response<'q, 'b> {
             self.put(&cookie)?;
         }
         Some(())
+    }
+}
+
+/// Octets of the options of EDNS in the response to a query.
+const fn options(head: &Head<'_>) -> usize {
+    match &head.edns {
+        None => 0,
+        Some(Edns { cookies: None, .. }) => OPT,
+        Some(_) => OPT.saturating_add(COOKIES),
     }
 }
 

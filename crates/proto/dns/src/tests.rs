@@ -198,6 +198,58 @@ fn an_answer_has_the_options_of_its_query() {
     assert_eq!(edns.options().options, [(EdnsCode::Cookie, expected)]);
 }
 
+/// The limits of the server are about what leaves.
+#[test]
+fn the_length_of_a_response_is_known_before_its_end() {
+    for edns in [
+        None,
+        Some(with(1232, &[])),
+        Some(with(1232, &[(10, b"abcdefgh")])),
+    ] {
+        let packet = their_query("a.test.", 1, edns);
+        let query = query(&packet);
+        let mut memory = [0; 512];
+        let mut response = Response::new(&query, &mut memory, 512);
+        let data = Data::A(Ipv4Addr::new(127, 0, 0, 2));
+        response.record(Section::Answer, Owner::Question, 1, &data);
+        let length = response.length();
+        assert_eq!(length, response.finish(Some([9; 16])));
+    }
+}
+
+/// A negative answer is short: the mailbox shares its end with the server, if not with the question.
+#[test]
+fn the_mailbox_of_a_zone_points_to_the_server() {
+    let packet = plain("1.2.bl.example.org.", Type::A);
+    let query = query(&packet);
+    for (server, mailbox, names) in [
+        ("mx.example.net", "postmaster.mx.example.net", 16 + 13),
+        ("ns.example.net", "postmaster.example.net", 16 + 13),
+        ("ns.example.net", "postmaster.example.com", 16 + 24),
+        ("ns.example.org", "postmaster.ns.example.org", 5 + 13),
+        ("ns.example.org", "postmaster.example.org", 5 + 13),
+    ] {
+        let (server, mailbox) = (Name::parse(server).unwrap(), Name::parse(mailbox).unwrap());
+        let mut memory = [0; 512];
+        let mut response = Response::new(&query, &mut memory, 512);
+        let apex = Name::parse("bl.example.org").unwrap();
+        let data = Data::Soa {
+            server: &server,
+            mailbox: &mailbox,
+            numbers: [1, 2, 3, 4, 5],
+        };
+        response.record(Section::Authority, Owner::Name(&apex), 60, &data);
+        let length = response.finish(None);
+        assert_eq!(length, packet.len() + 12 + names + 20, "{server} {mailbox}");
+        let message = Message::from_vec(&memory[..length]).unwrap();
+        let RData::SOA(soa) = &message.authorities[0].data else {
+            panic!("expected a SOA record");
+        };
+        let text = (soa.mname.to_string(), soa.rname.to_string());
+        assert_eq!(text, (format!("{server}."), format!("{mailbox}.")));
+    }
+}
+
 #[test]
 fn a_response_that_is_too_long_keeps_its_question_alone() {
     let packet = their_query("a.test.", 16, Some(with(600, &[(10, b"abcdefgh")])));

@@ -28,8 +28,8 @@ sections! {
             "The same for answers that a name or type does not exist.";
         fixed rate_errors: Integer(0, 1_000_000), Is("20"),
             "The same for errors, such as queries about other zones.";
-        fixed rate_surplus: Size(0, GIB), Is("\"1 MiB\""),
-            "Bytes per second by which all answers may exceed 1.5 times the bytes of their queries, by UDP and without a valid cookie: what a flood from spoofed addresses gains. 0 is no limit.";
+        fixed rate_surplus: Size(0, GIB), Is("\"224 KiB\""),
+            "Bytes per second by which all answers may exceed 1.25 times the bytes of their queries, by UDP and without a valid cookie: what a flood from spoofed addresses gains. 0 is no limit. A server with more than 3000 queries per second from resolvers without cookies names these in `rate_exempt`, or sets more: a flood of F bytes per second gets 1.25 + `rate_surplus` / F bytes for each of its own.";
         fixed rate_slip: Integer(0, 1_000), Is("2"),
             "Of the limited answers every Nth is sent without records and with the bit TC, so that true clients ask again over TCP; the others are dropped. 0 drops all.";
         fixed rate_networks: Integer(1_024, 16_777_216), Is("65536"),

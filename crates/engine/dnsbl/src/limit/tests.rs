@@ -120,14 +120,29 @@ fn new_networks_do_not_empty_full_buckets() {
     assert_eq!(limiter.sets.len() * SET, 64);
 }
 
-/// Octets out and in under a flood of spoofed addresses, `networks` of them, of 200,000 queries in a second.
-fn amplification(rates: Rates, networks: u32) -> f64 {
+/// The settings where nothing is said.
+const DEFAULTS: Rates = Rates {
+    per_network: [100, 100, 20],
+    surplus: 224 << 10,
+    slip: 2,
+    networks: 65_536,
+};
+
+/// Octets out for each octet in, under three seconds of a flood of `rate` queries a second from `networks` spoofed
+/// networks, with queries and answers of these `sizes`.
+fn amplification(rates: Rates, networks: u32, rate: u32, sizes: (usize, usize)) -> f64 {
     let mut limiter = Limiter::new(rates, (5, 6));
-    let client = |number: u32| v4((number.wrapping_mul(2_654_435_761) % networks) << 8);
-    let at = |number: u32| number / 200;
-    let [sent, slipped, _] = ask(&mut limiter, client, AnswerKind::Negative, 600_000, at);
-    let out = f64::from(sent) * SIZES.1 as f64 + f64::from(slipped) * SIZES.0 as f64;
-    out / (600_000.0 * SIZES.0 as f64)
+    let mut out = 0;
+    for number in 0..3 * rate {
+        let client = v4((number.wrapping_mul(2_654_435_761) % networks) << 8);
+        let now = (u64::from(number) * 1_000 / u64::from(rate)) as u32;
+        out += match limiter.check(client, AnswerKind::Negative, sizes, now) {
+            Verdict::Send => sizes.1,
+            Verdict::Slip => sizes.0,
+            Verdict::Drop => 0,
+        };
+    }
+    out as f64 / (3 * rate as usize * sizes.0) as f64
 }
 
 #[test]
@@ -136,20 +151,46 @@ fn a_spoofed_flood_is_not_multiplied() {
         per_network: [0; 3],
         ..RATES
     };
-    assert!(amplification(off, 1) > 2.4);
-    let rates = Rates {
-        per_network: [100, 100, 20],
-        surplus: 1 << 20,
-        slip: 2,
-        networks: 65_536,
-    };
-    for networks in [1, 256, 65_536, 1 << 24] {
-        let ratio = amplification(rates, networks);
-        assert!(ratio <= 1.5, "{networks} networks: {ratio}");
+    assert!(amplification(off, 1, 25_000, SIZES) > 2.4);
+    for networks in [1, 200, 256, 20_000, 65_536, 1 << 24] {
+        // 0.5, 1 and 4 MB/s.
+        for rate in [12_500, 25_000, 100_000] {
+            let ratio = amplification(DEFAULTS, networks, rate, SIZES);
+            assert!(ratio <= 1.5, "{networks} networks, {rate}/s: {ratio}");
+        }
     }
 }
 
-/// The surplus is what exceeds 1.5 times the query: small answers pass while the bucket is full.
+/// A flood that knows the bounds asks for answers just above the part that is free.
+#[test]
+fn no_length_of_answers_is_worth_a_flood_of_one_megabyte() {
+    for answer in [50, 51, 55, 60, 61, 65, 80, 512] {
+        for networks in [200, 20_000] {
+            let ratio = amplification(DEFAULTS, networks, 25_000, (40, answer));
+            assert!(
+                ratio <= 1.5,
+                "{networks} networks, {answer} octets: {ratio}"
+            );
+        }
+    }
+}
+
+/// The share of one of many threads sinks at its own speed.
+#[test]
+fn a_small_surplus_is_not_rounded_up() {
+    let rates = Rates {
+        per_network: [0; 3],
+        surplus: 100,
+        ..RATES
+    };
+    let mut limiter = Limiter::new(rates, (5, 6));
+    let kind = AnswerKind::Positive;
+    // Ten seconds; an answer has 50 octets of surplus.
+    let seen = ask(&mut limiter, v4, kind, 10_000, |number| number);
+    assert_eq!(seen[0], 10 * 100 / 50);
+}
+
+/// The surplus is what exceeds 1.25 times the query: small answers pass while the bucket is full.
 #[test]
 fn answers_as_small_as_their_queries_pass_the_common_bound() {
     let rates = Rates {
@@ -160,10 +201,10 @@ fn answers_as_small_as_their_queries_pass_the_common_bound() {
     let mut limiter = Limiter::new(rates, (5, 6));
     let kind = AnswerKind::Positive;
     for _ in 0..100 {
-        assert_eq!(limiter.check(v4(1), kind, (40, 60), 0), Verdict::Send);
+        assert_eq!(limiter.check(v4(1), kind, (40, 50), 0), Verdict::Send);
     }
     let sent = ask(&mut limiter, v4, kind, 1_000, |_| 0)[0];
-    assert_eq!(sent, 1_000 / 40);
-    assert_eq!(limiter.check(v4(1), kind, (40, 60), 0), Verdict::Send);
+    assert_eq!(sent, 250 / 50);
+    assert_eq!(limiter.check(v4(1), kind, (40, 50), 0), Verdict::Send);
     assert_eq!(limiter.check(v4(1), kind, SIZES, 1_000), Verdict::Send);
 }
