@@ -249,6 +249,8 @@ pub const THREADS: &[Call] = &list([
         libc::SYS_sched_getaffinity,
         "the stack of a new thread",
     ),
+    #[cfg(target_arch = "x86_64")]
+    Call::new("access", libc::SYS_access, "the C library in a new thread"),
     Call::new("prctl", libc::SYS_prctl, "the name of a new thread")
         .only(Only::Is(0, bits(libc::PR_SET_NAME))),
     Call::new("prctl", libc::SYS_prctl, "the allocator names new memory")
