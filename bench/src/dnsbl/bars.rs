@@ -61,7 +61,7 @@ fn all() -> Vec<Wanted> {
         all.push(fewer.beside(ADDRESSES, queries));
         all.push(ours(cached::gained(seed), ValueMin(10.0)).of_maps());
     }
-    // The same work for the peer: it has no maps, so that its classic query stands beside both of ours.
+    // The same work for the peer: rbldnsd has no maps, so that the classic query stands beside both queries here.
     for figure in [cpu::ADDRESSES, cpu::MAPS] {
         all.push(ours(figure, RatioMax(0.67)).beside(RBLDNSD, cpu::ADDRESSES));
     }

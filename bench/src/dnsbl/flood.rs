@@ -20,7 +20,7 @@ pub(super) const SAME: &str = "flood, one name: octets out / in";
 pub(super) const OTHERS: &str = "flood, many names: octets out / in";
 pub(super) const VICTIMS: &str = "flood, many victims: octets out / in";
 
-/// Victims in networks of their own, so that no single network has more than its share of answers.
+/// Victims in separate networks, each below the share of answers of a network.
 const MANY: u8 = 200;
 
 /// The address of a victim; a server cannot tell whether the victim sent a query.

@@ -68,7 +68,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Settings: six lists whose clients are noted, not refused, so that every session brings its mail.
+/// Settings: six lists note clients without refusals, so that every session brings mail.
 fn lines(resolver: &Resolver, way: &str) -> String {
     let maps = if way == MAPS { "yes" } else { "no" };
     let mut lines = format!(

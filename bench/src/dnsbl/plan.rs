@@ -8,7 +8,7 @@ use super::list::Shape;
 /// A row of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
-    /// Hits of the cache, and queries that it sends, for traces with locality and one without.
+    /// Hits and queries of the cache, for traces with and without locality.
     Cache,
     /// Times of look-ups with the lists of the Internet.
     Lookup,

@@ -27,7 +27,7 @@ const START_MAX: Duration = Duration::from_secs(120);
 /// Time between SIGTERM and SIGKILL.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
-/// A server that still loads has no answer; its clients ask again after this time.
+/// A server has no answer while loading; clients ask again after this time.
 const PROBE: Duration = Duration::from_millis(20);
 
 /// A server to measure.

@@ -4,9 +4,9 @@
 //! The trace itself and the plots of its Figures 12 and 13 are not public; the text has these numbers: 101,692
 //! connections in May and June 2007, 19,492 addresses, 8,832 networks of 24 bits; 40 % of the networks with more than
 //! 10 listed addresses, 102 of these (3 % of the 40 %) with more than 100; arrivals from a network closer together than
-//! those from an address; and 26.22 % misses of a cache of single addresses with 24 hours of life. The generator has one
-//! fitted number, [`GAP_MAX`], and its only target are these misses. Where the text has no number, the generator takes the
-//! choice without a parameter:
+//! those from an address; and 26.22 % misses of a cache of single addresses with 24 hours of life. The generator has a
+//! single fitted number, [`GAP_MAX`], and the misses are the only target. Where the text has no number, the generator
+//! takes the choice without a parameter:
 //!
 //! - listed addresses of a network: log-uniform within 1 to 10, 11 to 100, 101 to 256, at random places of the network;
 //! - addresses seen: one of each network, the others uniform among all other listed addresses;

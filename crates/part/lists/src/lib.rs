@@ -5,8 +5,8 @@
 //! settings name answers, a bit that is set is followed by a query for the client's codes. A list without maps is asked for the
 //! codes at once.
 //!
-//! Everything runs on one thread, in a [`tokio::task::LocalSet`]: a query outlives the question that began it, so that its answer
-//! serves the next one.
+//! Everything runs on one thread, in a [`tokio::task::LocalSet`]: a query goes on when the question is over, and the
+//! answer serves the next question.
 //!
 //! Not covered: what a listing leads to, which is the affair of the screen.
 

@@ -92,8 +92,8 @@ impl Terms {
     }
 }
 
-/// A resolver for lists alone: their answers have a cache and times of their own, and are not validated by DNSSEC, since the
-/// queries for signatures would outnumber those for clients. A validating name server validates all the same.
+/// A resolver for lists alone: answers of lists have a cache and times apart, and no validation by DNSSEC, since
+/// queries for signatures would outnumber the queries for clients. A validating name server validates all the same.
 ///
 /// # Errors
 /// The zone file or the system's list of name servers cannot be used.

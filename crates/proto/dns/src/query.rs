@@ -60,7 +60,7 @@ impl<'a> Query<'a> {
         self.head.datagram_max()
     }
 
-    /// The cookies of the client: its own, and what it holds for one of the server (RFC 7873 section 4).
+    /// The cookies of the client: the cookie of the client, and the supposed cookie of the server (RFC 7873 section 4).
     #[must_use]
     pub fn cookies(&self) -> Option<(&'a ClientCookie, Option<&'a ServerCookie>)> {
         let cookies = self.head.edns.as_ref()?.cookies?;

@@ -94,8 +94,8 @@ impl Data<'_> {
 
 /// A response under construction.
 ///
-/// A response that outgrows its limit loses all records and says so by the bit TC (RFC 2181 section 9), so that the
-/// client asks again over TCP.
+/// A response beyond the limit loses all records and has the bit TC (RFC 2181 section 9), so that the client asks again
+/// over TCP.
 #[derive(Debug)]
 pub struct Response<'q, 'b> {
     head: &'q Head<'q>,

@@ -440,7 +440,7 @@ proptest! {
         let question = memory.get(HEADER..length).unwrap_or_default();
         prop_assert_eq!(&memory[..2], &packet[..2]);
         prop_assert!(memory[2] & 0x80 != 0);
-        // Hickory refuses some labels and classes that the DNS allows; those it reads have to be right.
+        // Hickory refuses some labels and classes that the DNS allows; messages that hickory reads have to be right.
         if let Ok(message) = Message::from_vec(&memory[..length]) {
             prop_assert!(message.queries.len() <= 1 && question.len() < 512);
         }

@@ -74,7 +74,7 @@ impl Answers {
         out: &mut Vec<u8>,
         pending: &mut Vec<Later>,
     ) -> Result<(), WireError> {
-        // A change that was reported as done before these questions were read is seen by their answers.
+        // Answers see every change of the directory that was reported as done before the questions were read.
         let revision = self.router.directory().store().revision();
         self.known.borrow_mut().follow(revision.ok());
         while let Some(frame) = reader.frame()? {

@@ -15,10 +15,10 @@ use super::call_ahead::Places;
 /// How long a client may leave the answers to one read unread.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Answers questions until the client closes the connection. The questions of one read that have their answers at once are
-/// answered by one write, and the next questions are read after that: a client that does not read its answers costs one
-/// buffer in each direction, and its questions that wait. These end with the connection, and have bounds: no connection takes
-/// all places of calls to next hops.
+/// Answers questions until the client closes the connection. The questions of one read that have their answers at once
+/// are answered by one write, and the next questions are read after that: a client without reads of answers costs a
+/// buffer in each direction and the waiting questions. These end with the connection, and have bounds: no connection
+/// takes all places of calls to next hops.
 ///
 /// # Errors
 /// When the connection breaks, the client breaks the protocol, or the client does not read its answers in time.

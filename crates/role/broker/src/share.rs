@@ -1,4 +1,4 @@
-//! Shares of networks: what the clients of one network may have under way, so that they leave room for others.
+//! Shares of networks: the questions under way of the clients of a network, whose bound leaves room for other networks.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -20,7 +20,7 @@ pub enum DnsblError {
 }
 
 impl DnsblError {
-    /// The error that is shown in place of this one.
+    /// The inner error, which is shown alone.
     fn shown(&self) -> Option<&(dyn Error + 'static)> {
         Some(match self {
             Self::NoSection | Self::NoZone => return None,

@@ -54,7 +54,7 @@ impl Stamp {
 /// A zone that was read.
 struct Read {
     zone: Option<Arc<Zone>>,
-    /// The files as they were, also of an attempt that failed; `None` for a file that was not there.
+    /// The states of the files at the last attempt, failed attempts included; `None` for a missing file.
     stamps: BTreeMap<PathBuf, Option<Stamp>>,
 }
 

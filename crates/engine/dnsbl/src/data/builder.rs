@@ -44,7 +44,7 @@ impl Builder {
         self.apart = true;
     }
 
-    /// Reads a file. Files of one format in a row are one dataset, as if they were one file.
+    /// Reads a file. Files of equal format in a row make a dataset together, as a single file would.
     ///
     /// # Errors
     /// The first line with an error, or a failure of the reader.

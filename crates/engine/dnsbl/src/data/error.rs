@@ -35,7 +35,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The reason for octets that are not what the format has in this place.
+    /// The reason for octets against the format.
     pub(super) fn syntax(expected: impl Into<Cow<'static, str>>, found: &[u8]) -> Self {
         Self::Syntax {
             expected: expected.into(),

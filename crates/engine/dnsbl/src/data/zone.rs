@@ -33,8 +33,8 @@ impl ZoneData {
         self.name_entries(name).map(|(_, value)| value)
     }
 
-    /// The values of a name, as [`Self::name_values`] has them, each with the name of the entry that lists it: the
-    /// subject of its text. For an entry such as `*.example.com` that is `example.com`.
+    /// The values of a name, as [`Self::name_values`] has them, each with the name of the entry: the subject of its
+    /// text. For an entry such as `*.example.com` that is `example.com`.
     pub fn name_entries<'a>(
         &'a self,
         name: &'a [u8],

@@ -66,7 +66,7 @@ struct Start {
     numbers: [u32; 5],
 }
 
-/// Which test entries a zone has beside those of its files.
+/// The test entries of a zone beside the entries of the files.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tests {
     address: bool,
@@ -264,7 +264,7 @@ impl Start {
 /// All zones of a server.
 #[derive(Debug, Default)]
 pub struct Zones {
-    /// The zones with their places as they were given; longer names are first, so that the first that has a name is the
+    /// The zones with the places of the caller; longer names are first, so that the first zone above a name is the
     /// closest.
     zones: Vec<(usize, Arc<Zone>)>,
 }

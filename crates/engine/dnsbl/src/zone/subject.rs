@@ -45,7 +45,7 @@ impl Subject {
         }
     }
 
-    /// The networks whose listings have longer names than this one.
+    /// The networks of listings with longer names.
     pub(super) fn networks(self) -> impl Iterator<Item = (IpAddr, u8)> {
         let v4 = self.v4.filter(|(_, bits)| *bits < 32);
         let v4 = v4.map(|(network, bits)| (Ipv4Addr::from_bits(network).into(), bits));

@@ -168,8 +168,8 @@ impl Batch {
         self.send_single(&alone[..count]);
     }
 
-    /// Sends answers of one length to one client as one, which the kernel cuts (udp(7), `UDP_SEGMENT`): the way through
-    /// the kernel's layers is most of the cost of a datagram. Returns whether the kernel does that.
+    /// Sends answers of equal length to a client in one piece for the kernel to cut (udp(7), `UDP_SEGMENT`): the way
+    /// through the kernel's layers is most of the cost of a datagram. Returns whether the kernel does that.
     fn send_segmented(&mut self, group: &[Entry]) -> bool {
         let [first, ..] = group else { return true };
         let Ok(length) = u16::try_from(first.answer) else {
@@ -195,7 +195,7 @@ impl Batch {
         self.segments
     }
 
-    /// Sends the answers to these datagrams, with one call where the kernel takes them all.
+    /// Sends the answers to the datagrams with these numbers, by a single call where the kernel takes all.
     fn send_single(&mut self, numbers: &[usize]) {
         let mut slices = [[IoSlice::new(&[])]; BATCH];
         let places = slices.iter_mut().zip(&mut self.together);
@@ -216,7 +216,8 @@ impl Batch {
                 [],
                 MsgFlags::empty(),
             );
-            // The first that cannot be sent ends the call with those before; alone it is an error.
+            // A datagram that fails ends the call behind the datagrams before; at the head of a call the failure is an
+            // error.
             done += sent.map_or(1, |sent| sent.count().max(1));
         }
     }

@@ -19,7 +19,7 @@ use super::kept::{Kept, Verdict};
 pub(super) const CONNECTIONS_MAX: usize = 64;
 /// Questions that wait for calls; a further question is deferred.
 pub(super) const WAITING_MAX: usize = 4_096;
-/// A connection is tried for this part of the time of a call, so that another address has its turn.
+/// A connection attempt has this part of the time of a call, so that another address gets a turn.
 const CONNECT_PARTS: u32 = 3;
 
 /// Bounds and counts, which outlive a reload.

@@ -74,7 +74,7 @@ impl NextHop {
         hop
     }
 
-    /// The recipients that were asked about, without the ones that nobody can have.
+    /// The recipients of the questions, without recipients made up for the test of the next hop.
     fn asked(&self) -> Vec<String> {
         let heard = self.heard.borrow();
         let rcpt = heard

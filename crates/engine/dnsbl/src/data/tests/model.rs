@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::data::{Kind, ZoneData};
 use crate::{Map, MapName};
 
-/// An entry of the model: bounds, the length of its prefix unless it is a range, and its value unless it is excluded.
+/// An entry of the model: bounds, the length of the prefix except of ranges, and the value except of exclusions.
 #[derive(Debug, Clone)]
 struct Line {
     first: u128,

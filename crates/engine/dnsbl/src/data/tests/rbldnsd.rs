@@ -43,7 +43,7 @@ impl Server {
         }
         let file = directory.join("list");
         std::fs::write(&file, text).expect("a file in a temporary directory");
-        // The port of a socket that is closed again; another process could take it, so that rbldnsd is tried repeatedly.
+        // The port of a closed socket; another process could take the port, so that rbldnsd is tried repeatedly.
         for _ in 0..20 {
             let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
             let port = free.local_addr().expect("an address").port();
