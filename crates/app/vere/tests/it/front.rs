@@ -241,7 +241,7 @@ pub(crate) fn killed_under_load(system: &System, try_send: impl Fn(&str) -> Opti
         }
         enough.store(true, Ordering::Relaxed);
         let pace = f64::from(killed) / start.elapsed().as_secs_f64();
-        println!("{killed} workers killed, {pace:.0} a second");
+        eprintln!("{killed} workers killed, {pace:.0} a second");
     });
     let acked = acked.into_inner().expect("no panic");
     assert!(acked.len() > ACKNOWLEDGED_MIN, "{}", acked.len());
