@@ -37,8 +37,6 @@ pub use self::findings::{Entry, Findings, Origin, Outcome};
 use self::site::Site;
 use self::terms::{List, Terms};
 
-/// Queries of all lists at once: each has a socket.
-const RUNNING_MAX: usize = 512;
 /// Clients that are asked about at once; lists are left out for a further one.
 const ASKING_MAX: usize = 8_192;
 
@@ -55,7 +53,6 @@ struct Inner {
     sites: RefCell<Vec<Site>>,
     /// The answers to questions under way.
     waiting: RefCell<HashMap<Question, watch::Receiver<Option<Reply>>>>,
-    turns: Semaphore,
     asking: Semaphore,
     begin: Instant,
 }
@@ -79,7 +76,6 @@ impl Lists {
             resolver: RefCell::new(resolver),
             sites: RefCell::new(sites),
             waiting: RefCell::default(),
-            turns: Semaphore::new(RUNNING_MAX),
             asking: Semaphore::new(ASKING_MAX),
             begin: Instant::now(),
         }))

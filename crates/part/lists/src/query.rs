@@ -13,12 +13,14 @@ use vere_net::resolver::{Record, RecordKind, RecordsAnswer};
 
 use super::Lists;
 use super::findings::Origin;
+use super::site::share;
 
 impl Lists {
     /// Returns the answer to a question: kept, shared with a query under way, or from the list.
     pub(crate) async fn query(&self, zone: u32, subject: Subject) -> (Reply, Origin) {
         let question = Question { zone, subject };
         let now = self.now();
+        let share = share(self.0.sites.borrow().len());
         let look = self.0.cache.borrow_mut().look(now, question);
         let (told, origin) = match look {
             Look::Known(reply) => {
@@ -31,7 +33,7 @@ impl Lists {
                 let told = self.0.waiting.borrow().get(&question).cloned();
                 (told, Origin::Shared)
             }
-            Look::Ask if !self.with_site(zone, |site| site.begin(now)) => {
+            Look::Ask if !self.with_site(zone, |site| site.begin(now, share)) => {
                 self.0.cache.borrow_mut().abandoned(&question);
                 return (Reply::Failed, Origin::NotAsked);
             }
@@ -110,7 +112,7 @@ impl Lists {
         (reply, ttl)
     }
 
-    /// The records of a name below the zone, in turn, and for how long they live; `None` if the list does not answer.
+    /// The records of a name below the zone, and for how long they live; `None` if the list does not answer.
     async fn records(
         &self,
         zone: u32,
@@ -124,13 +126,10 @@ impl Lists {
             let zone = sites.get(zone as usize).map(|site| &*site.zone);
             format!("{labels}.{}.", zone.unwrap_or_default())
         };
-        let mut begin = Instant::now();
-        let asked = async {
-            let _turn = self.0.turns.acquire().await;
-            begin = Instant::now();
-            resolver.records_with_ttl(&name, kind).await
-        };
-        let asked = timeout_at(by, asked).await.ok();
+        let begin = Instant::now();
+        let asked = timeout_at(by, resolver.records_with_ttl(&name, kind))
+            .await
+            .ok();
         let answer = asked.and_then(|(answer, ttl)| match answer {
             RecordsAnswer::Found(records) => Some((records, ttl)),
             RecordsAnswer::None | RecordsAnswer::NoSuchName => Some((Vec::new(), ttl)),

@@ -10,8 +10,15 @@ use vere_units::Timestamp;
 
 use super::findings::Outcome;
 
-/// Queries of one list at once: a slow list leaves turns to the others.
-const RUNNING_MAX: u32 = 128;
+/// Queries of all lists at once, each with a socket, and the most of a single list. Every list has an equal share, which
+/// silent lists cannot take away.
+const RUNNING_MAX: usize = 512;
+const RUNNING_OF_A_LIST: usize = 128;
+
+/// The queries that each of `lists` lists may have at once.
+pub(crate) fn share(lists: usize) -> usize {
+    (RUNNING_MAX / lists.max(1)).clamp(1, RUNNING_OF_A_LIST)
+}
 
 /// The zone of a list.
 #[derive(Debug)]
@@ -21,7 +28,7 @@ pub(crate) struct Site {
     pub(crate) name: Rc<str>,
     pub(crate) probe: Probe,
     health: Health,
-    running: u32,
+    running: usize,
     counts: ListFigures,
     /// Whether the log has a line about answers that no list gives.
     is_suspect: bool,
@@ -48,9 +55,10 @@ impl Site {
         }
     }
 
-    /// Takes a query as begun, if the list may be asked; each one ends by [`ended`](Self::ended).
-    pub(crate) fn begin(&mut self, now: Timestamp) -> bool {
-        let begins = self.running < RUNNING_MAX && self.health.may_ask(now);
+    /// Takes a query as begun, if the list may be asked and has fewer than its [`share`] under way; each query ends by
+    /// [`ended`](Self::ended).
+    pub(crate) fn begin(&mut self, now: Timestamp, share: usize) -> bool {
+        let begins = self.running < share && self.health.may_ask(now);
         if begins {
             self.running += 1;
             self.counts.queries += 1;
@@ -129,5 +137,22 @@ impl Site {
             let list = &*self.name;
             tracing::warn!(list, %code, "list refuses to answer this resolver");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silent_lists_leave_the_others_their_share() {
+        let shares: Vec<usize> = [0, 1, 4, 5, 32, 1_000].map(share).into();
+        assert_eq!(shares, [128, 128, 128, 102, 16, 1]);
+        let now = Timestamp::from_millis(0);
+        let mut site = Site::new("bl.example.org", "bl.example.org");
+        let begun = (0..32).filter(|_| site.begin(now, share(32))).count();
+        assert_eq!(begun, 16);
+        site.ended(now, true, Duration::ZERO);
+        assert!(site.begin(now, share(32)) && !site.begin(now, share(32)));
     }
 }
