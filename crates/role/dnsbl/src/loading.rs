@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nix::fcntl::OFlag;
 use vere_dns::Name;
 use vere_dnsbl::data::{Kind, ZoneData};
 use vere_dnsbl::zone::{Defaults, Zone, Zones};
@@ -187,9 +188,8 @@ impl Loader {
             has_names |= matches!(kind, Kind::DnSet);
             builder.next_dataset();
             for path in &data.files {
-                let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-                let found = file.metadata().map_err(|error| unreadable(path, &error))?;
-                newest = newest.max(found.mtime());
+                let (file, written) = open(path).map_err(|error| unreadable(path, &error))?;
+                newest = newest.max(written);
                 let input = BufReader::with_capacity(READ, file);
                 let name = path.to_string_lossy();
                 builder.add(kind, &name, input).map_err(io::Error::other)?;
@@ -227,6 +227,23 @@ impl Loader {
     }
 }
 
+/// Opens a file; returns also the time of its last change in seconds since 1970. The open of a pipe waits for a writer and
+/// a device has no end: both would keep the loader for ever, and are refused.
+fn open(path: &Path) -> io::Result<(File, i64)> {
+    let mut options = File::options();
+    let file = options
+        .read(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other(
+            "expected a regular file; found a folder, pipe or device",
+        ));
+    }
+    Ok((file, found.mtime()))
+}
+
 fn unreadable(path: &Path, error: &io::Error) -> io::Error {
     io::Error::other(format!("cannot read {}: {error}", path.display()))
 }
@@ -258,5 +275,22 @@ mod tests {
                 .iter()
                 .eq(Kind::ALL.map(Kind::name).iter())
         );
+    }
+
+    /// Neither waits for a writer, and neither is read to its end.
+    #[test]
+    fn what_is_no_regular_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for path in [&pipe, Path::new("/dev/zero"), folder.path()] {
+            let error = open(path).expect_err("no data").to_string();
+            assert!(error.contains("expected a regular file"), "{error}");
+        }
+        let file = folder.path().join("file");
+        fs::write(&file, "192.0.2.1\n").unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(open(&link).is_ok());
     }
 }
