@@ -249,8 +249,6 @@ pub const THREADS: &[Call] = &list([
         libc::SYS_sched_getaffinity,
         "the stack of a new thread",
     ),
-    #[cfg(target_arch = "x86_64")]
-    Call::new("access", libc::SYS_access, "the C library in a new thread"),
     Call::new("prctl", libc::SYS_prctl, "the name of a new thread")
         .only(Only::Is(0, bits(libc::PR_SET_NAME))),
     Call::new("prctl", libc::SYS_prctl, "the allocator names new memory")
@@ -270,6 +268,26 @@ pub const SERVER: &[Call] = &list([
         .only(Only::Is(1, libc::FIONBIO)),
     Call::new("fcntl", libc::SYS_fcntl, "sockets that do not wait")
         .only(Only::Is(1, bits(libc::F_SETFL))),
+]);
+
+/// What the allocator tries in a thread that starts late, and can do without.
+pub const NUMA: &[Call] = &list([
+    Call::new(
+        "faccessat",
+        libc::SYS_faccessat,
+        "the allocator looks for NUMA nodes",
+    ),
+    Call::new(
+        "getcpu",
+        libc::SYS_getcpu,
+        "the allocator looks for its NUMA node",
+    ),
+    #[cfg(target_arch = "x86_64")]
+    Call::new(
+        "access",
+        libc::SYS_access,
+        "the allocator looks for NUMA nodes",
+    ),
 ]);
 
 /// What libraries try and can do without.

@@ -40,7 +40,7 @@ fn service(readable: &[PathBuf]) -> Service<'_> {
             calls::THREADS,
             calls::SERVER,
         ],
-        refused: &[],
+        refused: calls::NUMA,
     }
 }
 
