@@ -53,8 +53,9 @@ impl<'a> Query<'a> {
         self.head.edns.is_some()
     }
 
-    /// Octets of the longest datagram for the answer: what the client takes, [`DATAGRAM_MIN`] without EDNS or where the
-    /// client says less (RFC 6891 section 6.2.3), [`DATAGRAM_MAX`] at most.
+    /// Octets of the longest datagram for the answer: what the client takes, [`DATAGRAM_MIN`](crate::DATAGRAM_MIN)
+    /// without EDNS or where the client says less (RFC 6891 section 6.2.3), [`DATAGRAM_MAX`](crate::DATAGRAM_MAX) at
+    /// most.
     #[must_use]
     pub fn datagram_max(&self) -> usize {
         self.head.datagram_max()

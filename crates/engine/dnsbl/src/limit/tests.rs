@@ -38,7 +38,7 @@ fn ask(
 #[test]
 fn a_network_gets_its_rate_of_each_kind() {
     let mut limiter = Limiter::new(RATES, (1, 2));
-    let client = |number: u32| v4(0xc000_0200 | number % 256);
+    let client = |number: u32| v4(0xc000_0200 | (number % 256));
     use AnswerKind::{Error, Negative, Positive};
     for (kind, rate) in [(Positive, 100), (Negative, 50), (Error, 10)] {
         let seen = ask(&mut limiter, client, kind, 300, |_| 5_000);
