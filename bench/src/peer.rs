@@ -142,6 +142,25 @@ pub(crate) fn there<T>(
     }
 }
 
+/// The started system; a system that did not start for any reason is skipped with the reason.
+pub(crate) fn or_skipped<T>(
+    name: &str,
+    started: Result<T, PeerError>,
+    header: &mut Header,
+) -> Option<T> {
+    match started {
+        Ok(system) => Some(system),
+        Err(error @ PeerError::Unavailable { .. }) => {
+            header.skip(error.to_string());
+            None
+        }
+        Err(error) => {
+            header.skip(format!("{name} skipped: {error}"));
+            None
+        }
+    }
+}
+
 /// A running mail system, which relays to its next hop and ends when dropped.
 #[derive(Debug)]
 pub struct Peer {

@@ -1,12 +1,12 @@
 //! CPU time of a query over UDP: A for addresses, AAAA for maps.
 
 use super::ask::{self, Asked, End, PATIENCE};
-use super::list::{self, Shape};
+use super::list::Shape;
 use super::plan::{DATA_SEED, Plan};
 use super::questions::{self, Maps, Question};
 use super::random::Random;
 use super::results::Results;
-use super::servers::{self, Limit, Server, Site, System};
+use super::servers::{Limit, ListFile, Server, Site, System};
 use crate::error::BenchError;
 use crate::process::guard;
 
@@ -24,8 +24,7 @@ pub(super) fn measure(
     results: &mut Results,
 ) -> Result<(), BenchError> {
     let listed = Shape::Neighbours.addresses(plan.listed, DATA_SEED);
-    let (_folder, file) = servers::list_folder(site)?;
-    list::write(&file, &listed).map_err(BenchError::io("write the list"))?;
+    let file = ListFile::of(&listed, site)?;
     let maps = Maps::of(&listed);
     let clients = questions::clients(&listed, QUESTIONS, &mut Random::new(DATA_SEED));
     let all = |question: fn(&Maps, std::net::Ipv4Addr) -> Question| -> Vec<Question> {
@@ -37,8 +36,16 @@ pub(super) fn measure(
     let addresses = all(Maps::address);
     let (neighbours, unknown) = (all(Maps::neighbours), all(Maps::neighbours_unknown));
     let probe = maps.address(listed[0]);
-    let start =
-        |system| Server::started(system, site, &file, Limit::Off, &probe, &mut results.header);
+    let start = |system| {
+        Server::started(
+            system,
+            site,
+            &file.path,
+            Limit::Off,
+            &probe,
+            &mut results.header,
+        )
+    };
     let servers: Vec<Server> = System::ALL.into_iter().filter_map(start).collect();
     for _ in 0..plan.rounds {
         for server in &servers {

@@ -4,12 +4,12 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use super::list::{self, Shape};
+use super::list::Shape;
 use super::plan::{DATA_SEED, Plan};
 use super::questions::{Maps, Question};
 use super::random::Random;
 use super::results::Results;
-use super::servers::{self, Limit, Server, Site, System};
+use super::servers::{Limit, ListFile, Server, Site, System};
 use super::trace;
 use crate::error::BenchError;
 use crate::process::guard;
@@ -44,8 +44,7 @@ pub(super) fn measure(
     results: &mut Results,
 ) -> Result<(), BenchError> {
     let listed = Shape::Neighbours.addresses(NAMES, DATA_SEED);
-    let (_folder, file) = servers::list_folder(site)?;
-    list::write(&file, &listed).map_err(BenchError::io("write the list"))?;
+    let file = ListFile::of(&listed, site)?;
     let maps = Maps::of(&listed);
     let probe = maps.address(listed[0]);
     // Half of the queries are for maps, whose answers are the larger ones.
@@ -63,8 +62,14 @@ pub(super) fn measure(
             (OTHERS, &others[..], 1),
             (VICTIMS, &absent[..], MANY),
         ] {
-            let server =
-                Server::started(system, site, &file, Limit::On, &probe, &mut results.header);
+            let server = Server::started(
+                system,
+                site,
+                &file.path,
+                Limit::On,
+                &probe,
+                &mut results.header,
+            );
             let Some(server) = server else { continue };
             let name = system.name();
             let octets = flood(server.address, questions, victims, plan.flood);

@@ -1,10 +1,10 @@
 //! Memory of a server with millions of addresses, and the time until its first answer.
 
-use super::list::{self, Shape};
+use super::list::Shape;
 use super::plan::{DATA_SEED, Plan};
 use super::questions::Maps;
 use super::results::Results;
-use super::servers::{self, Limit, Server, Site, System};
+use super::servers::{Limit, ListFile, Server, Site, System};
 use crate::error::BenchError;
 use crate::process::guard;
 
@@ -28,15 +28,20 @@ pub(super) fn measure(
 ) -> Result<(), BenchError> {
     for shape in plan.shapes {
         let listed = shape.addresses(ADDRESSES, DATA_SEED);
-        let (_folder, file) = servers::list_folder(site)?;
-        list::write(&file, &listed).map_err(BenchError::io("write the list"))?;
+        let file = ListFile::of(&listed, site)?;
         // The last address of the file: the server has read all of them.
         let Some(last) = listed.last() else { continue };
         let probe = Maps::of(&[*last]).address(*last);
         drop(listed);
         for system in System::ALL {
-            let server =
-                Server::started(system, site, &file, Limit::Off, &probe, &mut results.header);
+            let server = Server::started(
+                system,
+                site,
+                &file.path,
+                Limit::Off,
+                &probe,
+                &mut results.header,
+            );
             let Some(server) = server else { continue };
             let name = system.name();
             let memory = server

@@ -12,7 +12,7 @@ use super::plan::{DATA_SEED, Plan};
 use super::questions::{self, Maps, Question};
 use super::random::Random;
 use super::results::Results;
-use super::servers::{self, Limit, Server, Site, System};
+use super::servers::{Limit, ListFile, Server, Site, System};
 use crate::error::BenchError;
 use crate::process::guard;
 
@@ -39,13 +39,19 @@ pub(super) fn measure(
     let clients = questions::clients(&listed, QUESTIONS, &mut Random::new(DATA_SEED));
     let questions: Vec<Question> = clients.iter().map(|client| maps.address(*client)).collect();
     for system in System::ALL {
-        let (_folder, file) = servers::list_folder(site)?;
-        list::write(&file, &listed).map_err(BenchError::io("write the list"))?;
+        let file = ListFile::of(&listed, site)?;
         let probe = maps.address(listed[0]);
-        let server = Server::started(system, site, &file, Limit::Off, &probe, &mut results.header);
+        let server = Server::started(
+            system,
+            site,
+            &file.path,
+            Limit::Off,
+            &probe,
+            &mut results.header,
+        );
         let Some(server) = server else { continue };
         let name = system.name();
-        let (asked, reloads) = under_load(plan, &server, &questions, &file, &listed)?;
+        let (asked, reloads) = under_load(plan, &server, &questions, &file.path, &listed)?;
         if asked.wrong > 0 {
             cpu::check(name, "reload", &asked, results);
         }

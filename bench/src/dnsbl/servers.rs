@@ -1,15 +1,16 @@
 //! The servers of block lists side by side.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use super::ask;
 use super::questions::{Question, ZONE};
+use super::{ask, list};
+use crate::error::BenchError;
 use crate::output::Header;
 use crate::peer::{self, PeerError};
 use crate::process::{CpuAccount, Daemon, Process};
@@ -165,17 +166,8 @@ impl Server {
         probe: &Question,
         header: &mut Header,
     ) -> Option<Self> {
-        match Self::start(system, site, file, limit, probe) {
-            Ok(server) => Some(server),
-            Err(error @ PeerError::Unavailable { .. }) => {
-                header.skip(error.to_string());
-                None
-            }
-            Err(error) => {
-                header.skip(format!("{} skipped: {error}", system.name()));
-                None
-            }
-        }
+        let started = Self::start(system, site, file, limit, probe);
+        peer::or_skipped(system.name(), started, header)
     }
 
     pub(super) fn account(&self) -> CpuAccount {
@@ -219,9 +211,23 @@ fn answers(address: SocketAddr, probe: &Question) -> bool {
     said.is_some() && said == probe.expected
 }
 
-/// The place of a file with addresses, in a directory that servers of other users can read.
-pub(super) fn list_folder(site: &Site<'_>) -> Result<(TempDir, PathBuf), PeerError> {
-    let folder = peer::folder(site.base, "vere-bench-list-")?;
-    let file = folder.path().join("list");
-    Ok((folder, file))
+/// A file with addresses, in a directory that servers of other users can read. The directory is gone with the value.
+#[derive(Debug)]
+pub(super) struct ListFile {
+    pub(super) path: PathBuf,
+    _folder: TempDir,
+}
+
+impl ListFile {
+    /// Writes the addresses into a new file.
+    pub(super) fn of(listed: &[Ipv4Addr], site: &Site<'_>) -> Result<Self, BenchError> {
+        let folder = peer::folder(site.base, "vere-bench-list-")
+            .map_err(BenchError::io("make a directory"))?;
+        let path = folder.path().join("list");
+        list::write(&path, listed).map_err(BenchError::io("write the list"))?;
+        Ok(Self {
+            path,
+            _folder: folder,
+        })
+    }
 }

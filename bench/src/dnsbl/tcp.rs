@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::ask::{Asked, PATIENCE};
 use super::cpu;
-use super::list::{self, Shape};
+use super::list::Shape;
 use super::plan::{DATA_SEED, Plan};
 use super::questions::{self, Maps, Question};
 use super::random::Random;
 use super::results::Results;
-use super::servers::{self, Limit, Server, Site, System};
+use super::servers::{Limit, ListFile, Server, Site, System};
 use crate::error::BenchError;
 
 /// Connections at once.
@@ -30,8 +30,7 @@ pub(super) fn measure(
     results: &mut Results,
 ) -> Result<(), BenchError> {
     let listed = Shape::Neighbours.addresses(plan.listed, DATA_SEED);
-    let (_folder, file) = servers::list_folder(site)?;
-    list::write(&file, &listed).map_err(BenchError::io("write the list"))?;
+    let file = ListFile::of(&listed, site)?;
     let maps = Maps::of(&listed);
     let clients = questions::clients(&listed, QUESTIONS, &mut Random::new(DATA_SEED));
     let questions: Vec<Question> = clients.iter().map(|client| maps.address(*client)).collect();
@@ -39,7 +38,7 @@ pub(super) fn measure(
     let server = Server::started(
         System::Ours,
         site,
-        &file,
+        &file.path,
         Limit::Off,
         &probe,
         &mut results.header,

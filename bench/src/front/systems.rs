@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::tls::Certificate;
 use crate::output::Header;
-use crate::peer::{Peer, PeerError, PostfixSetup, mx};
+use crate::peer::{self, Peer, PeerError, PostfixSetup, mx};
 use crate::wire::Dialogue;
 
 /// A way to run Veredarius.
@@ -185,17 +185,7 @@ fn introduce(peer: &Peer) -> io::Result<()> {
 
 /// Starts a system; a system that does not start is skipped, with its reason in the results.
 pub(super) fn started(system: System, site: &Site<'_>, header: &mut Header) -> Option<Peer> {
-    match system.start(site) {
-        Ok(peer) => Some(peer),
-        Err(error @ PeerError::Unavailable { .. }) => {
-            header.skip(error.to_string());
-            None
-        }
-        Err(error) => {
-            header.skip(format!("{} skipped: {error}", system.name()));
-            None
-        }
-    }
+    peer::or_skipped(system.name(), system.start(site), header)
 }
 
 #[cfg(test)]
