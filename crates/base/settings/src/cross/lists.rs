@@ -1,6 +1,7 @@
 //! Lists of clients.
 
 use super::found::Found;
+use crate::lists::BlockList;
 use crate::model::Settings;
 
 /// Lists of all sections, the frame between broker and front has room for.
@@ -29,6 +30,14 @@ pub(super) fn check(settings: &Settings, found: &mut Found<'_>) {
                 "expected at most {octets_max} bytes, so that IPv6 addresses fit before the zone"
             );
             found.add(&format!("front.list[{}].zone", n + 1), text);
+        }
+        let same = |other: &&BlockList| other.name == list.name && other.zone != list.zone;
+        if let Some(other) = lists[..n].iter().find(same) {
+            let text = format!(
+                "expected a name that tells the lists apart in the metrics; found the name of {}",
+                other.zone
+            );
+            found.add(&format!("front.list[{}].name", n + 1), text);
         }
     }
     if front.lists.ttl_min > front.lists.ttl_max {

@@ -48,6 +48,13 @@ fn contradictions_are_found() {
         "front.list[33].zone",
         "at most 32 sections; found 33",
     );
+    let named = |zone: &str| format!("{}name = \"good.example\"\n", section(zone));
+    one_error(
+        &(named("a.example") + &named("b.example")),
+        8,
+        "front.list[2].name",
+        "found the name of a.example",
+    );
     let bounds = "[front.lists]\nttl_min = \"1h\"\nttl_max = \"1m\"\n";
     one_error(
         bounds,
