@@ -20,6 +20,9 @@ static ZONES: LazyLock<Option<Zones>> = LazyLock::new(|| {
     let mut builder = ZoneData::build();
     let list = ":127.0.0.3:Listed $\n192.0.2.7\n192.0.2.128/25\n";
     builder.add(Kind::Ip4Set, "list", list.as_bytes()).ok()?;
+    builder
+        .add(Kind::DnSet, "names", &b".example.com\n"[..])
+        .ok()?;
     let name = |text| Name::parse(text).ok();
     let defaults = Defaults {
         ttl: 2_100,
@@ -28,7 +31,7 @@ static ZONES: LazyLock<Option<Zones>> = LazyLock::new(|| {
         mailbox: name("postmaster.bl.test")?,
         test_entries: true,
     };
-    let zone = Zone::new(name("bl.test")?, builder.finish(), &defaults, 1, true);
+    let zone = Zone::new(name("bl.test")?, builder.finish(), &defaults, 1);
     Some(Zones::new(vec![Arc::new(zone)]))
 });
 

@@ -182,10 +182,9 @@ impl Loader {
     fn zone(&self, settings: &DnsblZone) -> io::Result<Zone> {
         let apex = Name::parse(&settings.name).map_err(io::Error::other)?;
         let mut builder = ZoneData::build();
-        let (mut newest, mut has_names) = (0, false);
+        let mut newest = 0;
         for data in &settings.data {
             let kind: Kind = data.format.parse().map_err(io::Error::other)?;
-            has_names |= matches!(kind, Kind::DnSet);
             builder.next_dataset();
             for path in &data.files {
                 let (file, written) = open(path).map_err(|error| unreadable(path, &error))?;
@@ -197,13 +196,7 @@ impl Loader {
         }
         let serial = u32::try_from(newest).unwrap_or_default();
         let defaults = self.defaults()?;
-        Ok(Zone::new(
-            apex,
-            builder.finish(),
-            &defaults,
-            serial,
-            has_names,
-        ))
+        Ok(Zone::new(apex, builder.finish(), &defaults, serial))
     }
 
     fn defaults(&self) -> io::Result<Defaults> {

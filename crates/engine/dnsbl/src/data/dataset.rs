@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::addresses::{Addresses, V4, V6};
+use super::kind::Kind;
 use super::names::Names;
 use super::records::Records;
 use super::value::Value;
@@ -38,6 +39,7 @@ impl Groups {
 /// A dataset to be searched.
 #[derive(Debug)]
 pub(super) struct Dataset {
+    pub(super) kind: Kind,
     pub(super) values: Vec<Value>,
     pub(super) groups: Vec<Box<[u32]>>,
     pub(super) v4: Addresses<V4>,

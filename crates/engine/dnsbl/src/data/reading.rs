@@ -331,6 +331,7 @@ impl Reading {
             ..record
         };
         Dataset {
+            kind: self.kind,
             v4: self.v4.finish(joined, |values| groups.listing(values)),
             v6: self.v6.finish(joined, |values| groups.listing(values)),
             names: self.names.finish(|values| groups.listing(values)),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::dataset::Dataset;
 use super::head::Head;
+use super::kind::Kind;
 use super::name;
 use super::records::{Record, Records};
 use super::value::Value;
@@ -98,10 +99,20 @@ impl ZoneData {
         &self.head
     }
 
-    /// Octets of memory that the sets need.
+    /// Whether a dataset is one of names.
+    #[must_use]
+    pub fn has_names(&self) -> bool {
+        self.datasets
+            .iter()
+            .any(|dataset| dataset.kind == Kind::DnSet)
+    }
+
+    /// Octets of memory that the sets need, those of subzones included. A set of several zones counts in each.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.datasets.iter().map(|dataset| dataset.memory()).sum()
+        let own = self.datasets.iter().map(|dataset| dataset.memory());
+        let parts = self.subzones.iter().map(|(_, part)| part.memory());
+        own.chain(parts).sum()
     }
 }
 

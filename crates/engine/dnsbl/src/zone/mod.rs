@@ -53,7 +53,8 @@ pub struct Zone {
     servers: Vec<Name>,
     servers_ttl: u32,
     ttl: u32,
-    tests: Tests,
+    /// Whether test entries are added, and the counterparts never listed.
+    has_tests: bool,
 }
 
 /// The SOA record of a zone.
@@ -66,15 +67,6 @@ struct Start {
     numbers: [u32; 5],
 }
 
-/// The test entries of a zone beside the entries of the files.
-#[derive(Debug, Clone, Copy, Default)]
-struct Tests {
-    address: bool,
-    name: bool,
-    /// Whether the counterparts are never listed.
-    denies: bool,
-}
-
 /// Times in seconds of SOA records without any of their own: RFC 1912 section 2.2, for data that change by the minute.
 const REFRESH: u32 = 3_600;
 const RETRY: u32 = 600;
@@ -82,15 +74,9 @@ const EXPIRE: u32 = 86_400;
 
 impl Zone {
     /// Makes a zone of its data. `serial` is for an SOA record without one: the time of the newest file in seconds since
-    /// 1970. `has_names` tells whether the zone lists names beside addresses.
+    /// 1970.
     #[must_use]
-    pub fn new(
-        apex: Name,
-        data: ZoneData,
-        defaults: &Defaults,
-        serial: u32,
-        has_names: bool,
-    ) -> Self {
+    pub fn new(apex: Name, data: ZoneData, defaults: &Defaults, serial: u32) -> Self {
         let head = data.head();
         let ttl = head.ttl.unwrap_or(defaults.ttl);
         let start = start(head.soa.as_ref(), &apex, defaults, ttl, serial);
@@ -102,13 +88,6 @@ impl Zone {
             }
             None => (defaults.servers.clone(), ttl),
         };
-        let is_listed = data.values(LISTED.into()).next().is_some();
-        let is_named = data.name_values(LISTED_NAME).next().is_some();
-        let tests = Tests {
-            address: defaults.test_entries && !is_listed,
-            name: defaults.test_entries && has_names && !is_named,
-            denies: defaults.test_entries,
-        };
         Self {
             apex,
             data,
@@ -116,7 +95,7 @@ impl Zone {
             servers,
             servers_ttl,
             ttl,
-            tests,
+            has_tests: defaults.test_entries,
         }
     }
 
@@ -146,8 +125,8 @@ impl Zone {
         address: IpAddr,
     ) -> impl Iterator<Item = Listing<'d>> + use<'d> {
         let is = |test: Ipv4Addr| address.to_canonical() == IpAddr::V4(test);
-        let denied = self.tests.denies && is(NEVER_LISTED);
-        let added = self.tests.address && is(LISTED);
+        let denied = self.has_tests && is(NEVER_LISTED);
+        let added = self.has_tests && is(LISTED) && data.values(address).next().is_none();
         let values = data.values(address).take_while(move |_| !denied);
         values
             .map(Listing::Value)
@@ -160,8 +139,9 @@ impl Zone {
         data: &'d ZoneData,
         name: &'d [u8],
     ) -> impl Iterator<Item = Listing<'d>> {
-        let denied = self.tests.denies && name == NEVER_LISTED_NAME;
-        let added = self.tests.name && name == LISTED_NAME;
+        let denied = self.has_tests && name == NEVER_LISTED_NAME;
+        let is_test = self.has_tests && name == LISTED_NAME && data.has_names();
+        let added = is_test && data.name_values(name).next().is_none();
         let values: Vec<_> = match denied {
             true => Vec::new(),
             false => data.name_values(name).take(LISTINGS_MAX).collect(),
@@ -173,10 +153,9 @@ impl Zone {
     /// The map of 128 neighbours; the test entries are in it as they are in [`Zone::listings`].
     fn map(&self, data: &ZoneData, name: MapName) -> Map {
         let mut map = data.map(name);
-        if self.tests.denies && name == MapName::of(NEVER_LISTED.into()).0 {
+        // The test entries are neighbours.
+        if self.has_tests && name == MapName::of(LISTED.into()).0 {
             map.remove(NEVER_LISTED.octets()[3]);
-        }
-        if self.tests.address && name == MapName::of(LISTED.into()).0 {
             map.insert(LISTED.octets()[3]);
         }
         map
@@ -205,7 +184,7 @@ impl Zone {
     fn has_within_v4(&self, data: &ZoneData, network: Ipv4Addr, prefix: u8) -> bool {
         let hosts = u32::MAX.checked_shr(prefix.into()).unwrap_or(0);
         let has_test = (LISTED.to_bits() ^ network.to_bits()) & !hosts == 0;
-        self.tests.address && has_test || data.has_within(network.into(), prefix)
+        self.has_tests && has_test || data.has_within(network.into(), prefix)
     }
 }
 

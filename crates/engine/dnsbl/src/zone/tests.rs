@@ -19,8 +19,12 @@ $TTL 2000
 ";
 
 fn zone(apex: &str, file: &str, test_entries: bool) -> Arc<Zone> {
+    zone_of(Kind::Ip4Set, apex, file, test_entries)
+}
+
+fn zone_of(kind: Kind, apex: &str, file: &str, test_entries: bool) -> Arc<Zone> {
     let mut builder = ZoneData::build();
-    builder.add(Kind::Ip4Set, "file", file.as_bytes()).unwrap();
+    builder.add(kind, "file", file.as_bytes()).unwrap();
     let name = |text| Name::parse(text).unwrap();
     let defaults = Defaults {
         ttl: 2_100,
@@ -29,7 +33,7 @@ fn zone(apex: &str, file: &str, test_entries: bool) -> Arc<Zone> {
         mailbox: name("postmaster.example.net"),
         test_entries,
     };
-    let zone = Zone::new(name(apex), builder.finish(), &defaults, 1_234, false);
+    let zone = Zone::new(name(apex), builder.finish(), &defaults, 1_234);
     Arc::new(zone)
 }
 
@@ -234,6 +238,27 @@ fn test_entries_are_there_unless_switched_off() {
         ask(&off, "1.0.0.127.bl.example.org", Type::A).records.len(),
         1
     );
+}
+
+/// Parts of a combined zone have the test entries of their own data alone.
+#[test]
+fn parts_of_a_zone_have_their_own_test_entries() {
+    let file = "$DATASET ip4set:own own\n:127.0.0.7:Own\n127.0.0.2\n$DATASET ip4set:bare bare\n192.0.2.7\n\
+                $DATASET dnset:names names\nexample.com\n";
+    let zones = Zones::new(vec![zone_of(Kind::Combined, "bl.example.org", file, true)]);
+    let codes = |name: &str| {
+        let answer = ask(&zones, &format!("{name}.bl.example.org"), Type::A);
+        let codes = answer.records.into_iter().map(|(_, _, data)| data);
+        codes.collect::<Vec<_>>()
+    };
+    assert_eq!(codes("2.0.0.127.own"), [[127, 0, 0, 7]]);
+    assert_eq!(codes("2.0.0.127.bare"), [[127, 0, 0, 2]]);
+    assert_eq!(codes("test.names"), [[127, 0, 0, 2]]);
+    assert!(codes("test.bare").is_empty() && codes("invalid.names").is_empty());
+    let [(_, zone)] = zones.iter().collect::<Vec<_>>()[..] else {
+        panic!("one zone");
+    };
+    assert!(zone.data().memory() > 0);
 }
 
 #[test]
