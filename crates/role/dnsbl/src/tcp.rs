@@ -33,14 +33,13 @@ struct Connections {
     /// Memory for one answer: connections are served by one thread.
     memory: RefCell<Box<[u8]>>,
     open: RefCell<Open>,
-    most: usize,
-    most_per_client: usize,
     idle: Duration,
 }
 
 /// The open connections by number, which rises.
-#[derive(Default)]
 struct Open {
+    most: usize,
+    most_per_client: usize,
     next: u64,
     all: BTreeMap<u64, Connection>,
     per_client: BTreeMap<IpAddr, usize>,
@@ -48,8 +47,10 @@ struct Open {
 
 struct Connection {
     client: IpAddr,
-    /// Since when the connection waits for a query; `None` while it is served.
-    waits_since: Option<Instant>,
+    /// Whether the client is to read answers, rather than to send a query.
+    has_answers: bool,
+    /// The beginning of the wait for the client.
+    since: Instant,
     close: Rc<Notify>,
 }
 
@@ -62,9 +63,10 @@ pub(crate) fn start(
     let connections = Rc::new(Connections {
         desk: Rc::clone(desk),
         memory: RefCell::new(vec![0; ANSWER_MAX].into_boxed_slice()),
-        open: RefCell::default(),
-        most: dnsbl.connections_max as usize,
-        most_per_client: dnsbl.connections_per_client_max as usize,
+        open: RefCell::new(Open::new(
+            dnsbl.connections_max as usize,
+            dnsbl.connections_per_client_max as usize,
+        )),
         idle: Duration::from_millis(dnsbl.idle_timeout.as_millis()),
     });
     for listener in listeners {
@@ -78,7 +80,8 @@ async fn accept(listener: TcpListener, connections: Rc<Connections>) {
     loop {
         match listener.accept().await {
             Ok((stream, client)) => {
-                if let Some((number, close)) = connections.enter(client.ip()) {
+                let entered = connections.open.borrow_mut().enter(client.ip());
+                if let Some((number, close)) = entered {
                     let connections = Rc::clone(&connections);
                     spawn_local(async move {
                         tokio::select! {
@@ -106,47 +109,12 @@ fn client(address: IpAddr) -> IpAddr {
 }
 
 impl Connections {
-    /// Takes a connection up, unless its client has enough. Where all places are taken the connection that waits longest
-    /// for a query goes, and if all are being served the new one.
-    fn enter(&self, address: IpAddr) -> Option<(u64, Rc<Notify>)> {
-        let mut open = self.open.borrow_mut();
-        let client = client(address);
-        if open
-            .per_client
-            .get(&client)
-            .is_some_and(|count| *count >= self.most_per_client)
-        {
-            return None;
-        }
-        if open.all.len() >= self.most {
-            let waiting = open
-                .all
-                .iter()
-                .filter_map(|(number, connection)| Some((connection.waits_since?, *number)));
-            let (_, longest) = waiting.min()?;
-            open.remove(longest)?.close.notify_one();
-        }
-        let close = Rc::new(Notify::new());
-        let number = open.next;
-        open.next += 1;
-        *open.per_client.entry(client).or_default() += 1;
-        let connection = Connection {
-            client,
-            waits_since: Some(Instant::now()),
-            close: Rc::clone(&close),
-        };
-        open.all.insert(number, connection);
-        Some((number, close))
-    }
-
     fn leave(&self, number: u64) {
         self.open.borrow_mut().remove(number);
     }
 
-    fn waits(&self, number: u64, since: Option<Instant>) {
-        if let Some(connection) = self.open.borrow_mut().all.get_mut(&number) {
-            connection.waits_since = since;
-        }
+    fn waits(&self, number: u64, has_answers: bool) {
+        self.open.borrow_mut().waits(number, has_answers);
     }
 
     /// Serves a connection to its end. A client has the idle time for each whole query and for taking the answers, so
@@ -202,15 +170,61 @@ impl Connections {
         number: u64,
         answers: &mut Vec<u8>,
     ) -> io::Result<()> {
-        self.waits(number, None);
+        self.waits(number, true);
         timeout_at(Instant::now() + self.idle, stream.write_all(answers)).await??;
         answers.clear();
-        self.waits(number, Some(Instant::now()));
+        self.waits(number, false);
         Ok(())
     }
 }
 
 impl Open {
+    fn new(most: usize, most_per_client: usize) -> Self {
+        Self {
+            most,
+            most_per_client,
+            next: 0,
+            all: BTreeMap::new(),
+            per_client: BTreeMap::new(),
+        }
+    }
+
+    /// Takes a connection up, unless its client has enough. Where all places are taken, the connection with the longest wait
+    /// for a query goes, or, if all have answers to read, the connection with the longest wait for the reader.
+    fn enter(&mut self, address: IpAddr) -> Option<(u64, Rc<Notify>)> {
+        let client = client(address);
+        if self
+            .per_client
+            .get(&client)
+            .is_some_and(|count| *count >= self.most_per_client)
+        {
+            return None;
+        }
+        if self.all.len() >= self.most {
+            let rank = |(number, one): (&u64, &Connection)| (one.has_answers, one.since, *number);
+            let (_, _, longest) = self.all.iter().map(rank).min()?;
+            self.remove(longest)?.close.notify_one();
+        }
+        let close = Rc::new(Notify::new());
+        let number = self.next;
+        self.next += 1;
+        *self.per_client.entry(client).or_default() += 1;
+        let connection = Connection {
+            client,
+            has_answers: false,
+            since: Instant::now(),
+            close: Rc::clone(&close),
+        };
+        self.all.insert(number, connection);
+        Some((number, close))
+    }
+
+    fn waits(&mut self, number: u64, has_answers: bool) {
+        if let Some(connection) = self.all.get_mut(&number) {
+            (connection.has_answers, connection.since) = (has_answers, Instant::now());
+        }
+    }
+
     fn remove(&mut self, number: u64) -> Option<Connection> {
         let connection = self.all.remove(&number)?;
         if let Some(count) = self.per_client.get_mut(&connection.client) {
@@ -233,4 +247,51 @@ fn message(octets: &[u8]) -> io::Result<Option<&[u8]>> {
         return Err(io::ErrorKind::InvalidData.into());
     }
     Ok(rest.get(..length))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        [192, 0, 2, last].into()
+    }
+
+    /// The numbers of the connections that were told to close.
+    fn closed(entered: &[(u64, Rc<Notify>)]) -> Vec<u64> {
+        let told = entered
+            .iter()
+            .filter(|(_, close)| close.notified().now_or_never().is_some());
+        told.map(|(number, _)| *number).collect()
+    }
+
+    #[test]
+    fn a_client_has_so_many_connections() {
+        let mut open = Open::new(10, 2);
+        let entered: Vec<_> = (0..3).filter_map(|_| open.enter(address(1))).collect();
+        assert_eq!(entered.len(), 2);
+        assert!(open.enter(address(2)).is_some());
+        open.remove(entered[0].0);
+        assert!(open.enter(address(1)).is_some());
+        assert!(closed(&entered).is_empty());
+    }
+
+    #[test]
+    fn who_waits_for_a_query_goes_before_who_reads_no_answers_and_the_longest_first() {
+        let mut open = Open::new(3, 3);
+        let entered: Vec<_> = (1..4).filter_map(|n| open.enter(address(n))).collect();
+        let [first, second, third] = [0, 1, 2].map(|place: usize| entered[place].0);
+        open.waits(first, true);
+        assert!(open.enter(address(4)).is_some());
+        assert_eq!(closed(&entered), [second]);
+        open.waits(third, true);
+        // The newest connection is the only one that waits for a query.
+        let number = *open.all.keys().last().unwrap();
+        open.waits(number, true);
+        assert!(open.enter(address(5)).is_some());
+        assert_eq!(closed(&entered), [first]);
+        assert_eq!(open.all.len(), 3);
+    }
 }

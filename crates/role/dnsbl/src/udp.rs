@@ -23,12 +23,17 @@ pub(crate) fn start(socket: UdpSocket, mut desk: Desk) -> io::Result<()> {
                 return;
             }
         };
+        // A lasting error has one line, not one for each attempt.
+        let mut is_failing = false;
         loop {
             match batch.receive() {
-                Ok(()) => {}
+                Ok(()) => is_failing = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot receive queries");
+                    if !is_failing {
+                        tracing::warn!(%error, "cannot receive queries");
+                    }
+                    is_failing = true;
                     sleep(PAUSE);
                     continue;
                 }
