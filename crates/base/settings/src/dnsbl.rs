@@ -39,7 +39,7 @@ pub struct Dnsbl {
     pub connections_per_client_max: u32,
     /// The longest wait for a query, and for a client that does not read.
     pub idle_timeout: Span,
-    /// Every how manieth query is logged; 0: none.
+    /// One of so many queries is logged; 0: none.
     pub log_every: u32,
 }
 
@@ -52,9 +52,9 @@ pub struct DnsblRate {
     pub negative: u32,
     /// Errors to a network in a second. 0: no limit.
     pub errors: u32,
-    /// Octets in a second by which answers may exceed 1.5 times their queries. 0: no limit.
+    /// Octets in a second by which answers may exceed 1.25 times their queries. 0: no limit.
     pub surplus: ByteSize,
-    /// Every how manieth limited answer is a truncated one; 0: none.
+    /// One of so many limited answers leaves truncated; 0: none.
     pub slip: u32,
     /// Networks that are remembered.
     pub networks: u32,

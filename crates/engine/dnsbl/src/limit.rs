@@ -44,7 +44,7 @@ pub struct Rates {
     pub per_network: [u32; 3],
     /// Octets of surplus per second to all networks.
     pub surplus: u32,
-    /// Every how manieth limited answer becomes a stub; 0 drops all, 1 none.
+    /// One of so many limited answers becomes a stub: 1 makes stubs of all, 0 drops all.
     pub slip: u32,
     /// Networks in the table, rounded up to a power of two.
     pub networks: usize,

@@ -37,19 +37,19 @@ sections! {
         fixed rate_exempt: NetworkList, Is("[\"127.0.0.0/8\", \"::1\"]"),
             "Networks without limits, such as busy resolvers of your own. `[\"0.0.0.0/0\", \"::/0\"]` turns all limits off.";
         fixed connections_max: Integer(1, 100_000), Is("1000"),
-            "TCP connections at once. Beyond them the connection that has waited longest for a query is closed.";
+            "TCP connections at once. Beyond them the connection is closed that has waited longest for a query, or that has read none of its answers for the longest time if none waits for a query.";
         fixed connections_per_client_max: Integer(1, 100_000), Is("20"),
             "TCP connections at once of one IPv4 address or one IPv6 /64; further ones are closed.";
         fixed idle_timeout: Span(SECOND, HOUR), Is("\"10s\""),
             "Longest wait of a TCP connection for a query, and for a client that does not read its answers.";
         fixed log_every: Integer(0, 1_000_000_000), Is("0"),
-            "Every how manieth query of a thread is logged, with client, name, type and result. 0 logs none, 1 all.";
+            "Of so many queries of a thread one is logged, with client, name, type and result. 0 logs none, 1 all.";
     }
 
     "dnsbl.zone" Repeated, "A zone of `[dnsbl]`." {
         live name: HostName, Required("name = \"bl.example.org\""),
             "The name of the zone.";
         live data: Datasets, Required("data = [\"ip4set:/var/lib/vere/bl/addresses\"]"),
-            "Files as `FORMAT:FILE[,FILE...]`: rbldnsd's `ip4set`, `ip4trie`, `ip4tset`, `ip6trie`, `ip6tset`, `dnset`, `generic` and `combined`, and `cidr` for a network on each line. Replace a file by renaming a new one.";
+            "Files as `FORMAT:FILE[,FILE...]`: rbldnsd's `ip4set`, `ip4trie`, `ip4tset`, `ip6trie`, `ip6tset`, `dnset`, `generic` and `combined`, and `cidr` for a network on each line. Replace a file by renaming a new one. A file in another folder than those at the start can be read after a restart only, and regular files alone.";
     }
 }
