@@ -42,6 +42,9 @@ enum Command {
     /// Answer SMTP clients with the least possible work.
     #[command(hide = true)]
     Responder(responder::ResponderArgs),
+    /// Answer queries of the DNS with the least possible work.
+    #[command(hide = true)]
+    DnsResponder(dnsbl::DnsResponderArgs),
     /// Write the manual pages of `vere-bench`.
     Man(ManArgs),
     /// Print a completion script for a shell.
@@ -71,6 +74,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Sink(args) => sink::run(&args)?,
         Command::Kill(args) => attack::run(&args)?,
         Command::Responder(args) => responder::run(&args)?,
+        Command::DnsResponder(args) => dnsbl::respond(&args)?,
         Command::Man(args) => pages::man(&args)?,
         Command::Completions(args) => pages::completions(&args)?,
     }

@@ -5,6 +5,7 @@
 //! (Figures 5 and 12 to 15).
 
 mod ask;
+mod bare;
 mod bars;
 mod cached;
 mod cpu;
@@ -33,6 +34,7 @@ use crate::output::{Common, Header};
 use crate::peer;
 use crate::process::guard;
 
+pub use bare::{DnsResponderArgs, run as respond};
 pub use plan::Part;
 use plan::Plan;
 use results::Results;

@@ -17,7 +17,7 @@ pub(super) const MAPS: &str = "AAAA: CPU";
 /// Different questions of a kind.
 const QUESTIONS: usize = 100_000;
 
-/// Measures both servers in turns, on the same file.
+/// Measures both servers and the bare responder in turns, on the same file.
 pub(super) fn measure(
     plan: &Plan,
     site: &Site<'_>,
@@ -35,6 +35,7 @@ pub(super) fn measure(
     };
     let addresses = all(Maps::address);
     let (neighbours, unknown) = (all(Maps::neighbours), all(Maps::neighbours_unknown));
+    let unlooked: Vec<Question> = addresses.iter().map(Question::unlooked).collect();
     let probe = maps.address(listed[0]);
     let start = |system| {
         Server::started(
@@ -46,16 +47,22 @@ pub(super) fn measure(
             &mut results.header,
         )
     };
-    let servers: Vec<Server> = System::ALL.into_iter().filter_map(start).collect();
+    let systems = System::ALL.into_iter().chain([System::Bare]);
+    let servers: Vec<Server> = systems.filter_map(start).collect();
     for _ in 0..plan.rounds {
         for server in &servers {
-            one(plan, server, "A", &addresses, results)?;
+            let questions = match server.system {
+                System::Bare => &unlooked,
+                _ => &addresses,
+            };
+            one(plan, server, "A", questions, results)?;
         }
         for server in &servers {
             let questions = match server.system {
                 System::Ours => &neighbours,
                 // A server without maps answers each with the absence of data or of the name.
                 System::Rbldnsd => &unknown,
+                System::Bare => continue,
             };
             one(plan, server, "AAAA", questions, results)?;
         }

@@ -24,6 +24,17 @@ pub(super) struct Question {
     pub(super) expected: Option<Said>,
 }
 
+impl Question {
+    /// The same query without a right answer, for a responder that looks nothing up.
+    pub(super) fn unlooked(&self) -> Self {
+        let query = self.query.clone();
+        Self {
+            query,
+            expected: None,
+        }
+    }
+}
+
 /// Clients of a mail exchanger: listed ones, and others from all public networks.
 pub(super) fn clients(listed: &[Ipv4Addr], count: usize, random: &mut Random) -> Vec<Ipv4Addr> {
     let client = |_| match random.unit() < LISTED {

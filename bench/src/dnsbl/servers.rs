@@ -18,6 +18,7 @@ use crate::store::usage;
 
 pub(super) const OURS: &str = "vere";
 pub(super) const RBLDNSD: &str = "rbldnsd";
+pub(super) const BARE: &str = "bare responder";
 
 /// Where Debian has rbldnsd.
 const RBLDNSD_PROGRAM: &str = "/usr/sbin/rbldnsd";
@@ -36,6 +37,8 @@ const PROBE: Duration = Duration::from_millis(20);
 pub(super) enum System {
     Ours,
     Rbldnsd,
+    /// The least work of any server.
+    Bare,
 }
 
 /// Whether a server limits the rate of answers to a network of clients.
@@ -61,6 +64,7 @@ impl System {
         match self {
             Self::Ours => OURS,
             Self::Rbldnsd => RBLDNSD,
+            Self::Bare => BARE,
         }
     }
 
@@ -100,6 +104,11 @@ impl System {
                 words.extend(["-c".to_owned(), "0".to_owned()]);
                 words.extend(["-b".to_owned(), format!("{ip}/{port}"), zone]);
                 words
+            }
+            Self::Bare => {
+                // The responder is a process of the running program.
+                let program = std::env::current_exe()?.display().to_string();
+                vec![program, "dns-responder".to_owned(), address.to_string()]
             }
         };
         Ok(words.into_iter().map(OsString::from).collect())

@@ -26,7 +26,7 @@ impl Kind {
 }
 
 /// The root with type OPT, 1,232 octets of UDP, version 0 and no options: what resolvers send.
-const OPT: [u8; 11] = [0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];
+pub(super) const OPT: [u8; 11] = [0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];
 
 /// A query with id 0 for a name of labels with dots.
 pub(super) fn query(name: &str, kind: Kind, has_edns: bool) -> Vec<u8> {
