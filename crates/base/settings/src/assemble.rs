@@ -5,6 +5,7 @@ mod lists;
 mod mail_store;
 mod outgoing;
 mod quota;
+mod sending;
 mod services;
 mod spool_accounts;
 
@@ -89,6 +90,7 @@ impl Assembly {
                 networks: self.networks("priority.networks"),
                 policy: self.choice("priority.policy", priority_policy),
             },
+            sending: self.sending(),
             sendmail: self.sendmail(),
             front: self.front(),
             dnsbl: self.dnsbl(),

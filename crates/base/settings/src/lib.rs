@@ -45,6 +45,7 @@ mod network;
 mod outgoing;
 mod quota;
 mod reference;
+mod sending;
 mod services;
 mod spool_accounts;
 mod table;
@@ -74,6 +75,7 @@ pub use outgoing::{
 };
 pub use quota::{AccountQuota, OverQuota, Quota};
 pub use reference::reference;
+pub use sending::{AccountSending, OverSending, Senders, Sending};
 pub use services::{
     CallAhead, Dkim, Front, RecordSink, Records, Sendmail, SpfTreatment, WhenUnavailable,
 };

@@ -12,6 +12,7 @@ use crate::mail_store::MailStore;
 use crate::network::Networks;
 use crate::outgoing::{Delivery, DestinationLimits, Route, Source};
 use crate::quota::Quota;
+use crate::sending::Sending;
 use crate::services::{Dkim, Front, Records, Sendmail};
 use crate::spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 use crate::value::Value;
@@ -51,6 +52,8 @@ pub struct Settings {
     pub relay: Networks,
     /// The priority of messages.
     pub priority: Priority,
+    /// What accounts may send.
+    pub sending: Sending,
     /// Mail from programs on this machine; `None` without the section.
     pub sendmail: Option<Sendmail>,
     /// Processes of their own for port 25; `None` without the section.

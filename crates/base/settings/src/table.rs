@@ -6,6 +6,7 @@ mod dnsbl;
 mod intake;
 mod lists;
 mod outgoing;
+mod sending;
 mod services;
 mod system;
 
@@ -20,6 +21,7 @@ pub(crate) fn top() -> &'static Section {
 pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
     intake::SECTIONS
         .iter()
+        .chain(sending::SECTIONS)
         .chain(services::SECTIONS)
         .chain(dnsbl::SECTIONS)
         .chain(lists::SECTIONS)

@@ -3,6 +3,7 @@ mod lines;
 mod nodes;
 mod outgoing;
 mod refused;
+mod sending;
 
 use proptest::prelude::*;
 

@@ -109,7 +109,7 @@ impl<H: Host> Group<H> {
     }
 
     /// Returns the line about a message that an operator holds or releases.
-    pub(super) fn hold_lines(
+    pub fn hold_lines(
         &self,
         destination: &Destination,
         message: TraceId,

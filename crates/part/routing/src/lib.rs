@@ -125,16 +125,23 @@ impl Router {
     /// # Errors
     /// [`Refusal::SenderNotOwned`]; [`Refusal::LocalError`] when the directory cannot be read.
     pub fn check_sender(&self, account: &str, address: &AddrSpec) -> Result<(), Refusal> {
-        let check = || {
-            if !self.directory.is_local_domain(address.domain())? {
-                return Ok(true);
-            }
-            match AccountName::parse(account) {
-                Ok(account) => self.directory.is_address_of(&account, address),
-                Err(_) => Ok(false),
-            }
+        match self.directory.is_local_domain(address.domain()) {
+            Ok(true) => self.check_owner(account, address),
+            Ok(false) => Ok(()),
+            Err(error) => Err(unavailable(&error)),
+        }
+    }
+
+    /// Checks that an account owns this address.
+    ///
+    /// # Errors
+    /// [`Refusal::SenderNotOwned`]; [`Refusal::LocalError`] when the directory cannot be read.
+    pub fn check_owner(&self, account: &str, address: &AddrSpec) -> Result<(), Refusal> {
+        let owned = match AccountName::parse(account) {
+            Ok(account) => self.directory.is_address_of(&account, address),
+            Err(_) => Ok(false),
         };
-        match check() {
+        match owned {
             Ok(true) => Ok(()),
             Ok(false) => Err(Refusal::SenderNotOwned),
             Err(error) => Err(unavailable(&error)),

@@ -40,6 +40,8 @@ pub enum Refusal {
     SenderDomainUnknown,
     /// Policy: the account is not allowed to send under this address. `553 5.7.1`
     SenderNotOwned,
+    /// Policy: the account is not allowed to name this author in From. `550 5.7.1`
+    AuthorNotOwned,
     /// Policy: the client has to authenticate first.
     /// `530 5.7.0`
     AuthenticationRequired,
@@ -125,6 +127,9 @@ impl Refusal {
             Self::SenderRefused => row(550, 7, 1, "sender refused"),
             Self::SenderDomainUnknown => row(550, 1, 8, "sender's domain does not exist"),
             Self::SenderNotOwned => row(553, 7, 1, "sender address does not belong to the account"),
+            Self::AuthorNotOwned => {
+                row(550, 7, 1, "address in From does not belong to the account")
+            }
             Self::AuthenticationRequired => row(530, 7, 0, "authentication required"),
             Self::TlsRequired => row(530, 7, 0, "must issue a STARTTLS command first"),
             Self::ClientRefused => row(554, 7, 1, "client refused"),
@@ -254,6 +259,7 @@ numbers! {
     31 => SpfUnavailable,
     32 => SpfMalformed,
     33 => RecipientUnverified,
+    34 => AuthorNotOwned,
 }
 
 impl fmt::Display for Refusal {
@@ -272,7 +278,7 @@ mod tests {
     #[test]
     fn every_number_is_of_one_refusal_and_comes_back() {
         let refusals: Vec<Refusal> = (0..=u8::MAX).filter_map(Refusal::of_number).collect();
-        assert_eq!(refusals.len(), 33);
+        assert_eq!(refusals.len(), 34);
         for (number, refusal) in (1..).zip(&refusals) {
             assert_eq!(refusal.number(), Some(number), "{refusal:?}");
             let same = refusals.iter().filter(|other| *other == refusal);

@@ -70,6 +70,11 @@ impl<'a> Header<'a> {
         value.trim_ascii().eq_ignore_ascii_case(b"no")
     }
 
+    /// All addresses in all From fields; `None` without such a field. A field without an address gives none.
+    pub(super) fn authors(&self) -> Option<Vec<String>> {
+        self.from.map(addr_specs)
+    }
+
     /// The address in the From field, when there is exactly one address in exactly one field: of several fields, a
     /// reader may show another one than was looked at here.
     pub(super) fn author(&self) -> Option<String> {

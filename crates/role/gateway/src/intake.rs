@@ -10,9 +10,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use vere_handoff::question::{Spf, SpfResults};
 use vere_ports::directory::AccountName;
-use vere_queue::{Envelope, Mail, Report, ReportKind, ReportedRecipient, ScheduleHead, TlsWish};
+use vere_queue::ledger::OrderNotice;
+use vere_queue::order::FOREVER;
+use vere_queue::{
+    Destination, Envelope, Mail, Report, ReportKind, ReportedRecipient, ScheduleHead, TlsWish,
+};
 use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
-use vere_settings::Settings;
+use vere_settings::{OverSending, Settings};
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{ClientRights, Message, Peer, Server, SessionInfo, received_header};
@@ -24,9 +28,10 @@ use super::group::Group;
 use super::header::{Header, is_headless, spf_fields};
 use super::mail_log::Accepted;
 use super::pressure::Closed;
+use super::sending::Charged;
 use super::service::Service;
-use super::{clock, convert, routing, signing, telling, throttle};
-use vere_delivery::{Lines, Notice};
+use super::{clock, convert, routing, sending, signing, telling, throttle};
+use vere_delivery::{Happened, Host as _, Lines, Notice, Part};
 use vere_login::guessing::{Attempt, Outcome};
 use vere_login::login::{self, Logins, Print};
 use vere_process::places::Client;
@@ -176,13 +181,13 @@ impl Intake for ServiceIntake {
         if let Some(account) = session.account() {
             self.is_in(account)?;
         }
+        let process = &self.group.host.process;
+        if let Some(account) = session.account() {
+            let sending = &process.settings().sending;
+            process.meters.may_begin(sending, account, Instant::now())?;
+        }
         match (session.account(), mail.reverse_path.address()) {
-            (Some(account), Some(address)) => self
-                .group
-                .host
-                .process
-                .router
-                .check_sender(account, address),
+            (Some(account), Some(address)) => sending::check_sender(process, account, address),
             _ => Ok(()),
         }
     }
@@ -229,8 +234,22 @@ impl ServiceIntake {
                 rcpt.notify = rcpt.notify.map(convert::without_success);
             }
         }
-        // Boxed: the future is large, and every waiting session would reserve memory for it.
-        let stored = Box::pin(accept(&self.group, self.service, (trace, spf), message)).await;
+        let stored = match self.charge(&message) {
+            Ok(charged) => {
+                let beside = Beside {
+                    trace,
+                    spf,
+                    is_held: charged.as_ref().is_some_and(Charged::is_held),
+                };
+                // Boxed: the future is large, and every waiting session would reserve memory for it.
+                let stored = Box::pin(accept(&self.group, self.service, beside, message)).await;
+                if let (Some(charged), Err(_)) = (charged, &stored) {
+                    charged.give_back(&self.group.host.process.meters);
+                }
+                stored
+            }
+            Err(refusal) => Err(refusal),
+        };
         self.group.host.process.metrics.received(
             self.service,
             octets,
@@ -239,6 +258,29 @@ impl ServiceIntake {
             stored.as_ref().err(),
         );
         stored.map(|()| trace.to_string())
+    }
+
+    /// Counts a message of an account.
+    fn charge(&self, message: &Message) -> Result<Option<Charged>, Refusal> {
+        let Some(account) = message.session.account.clone() else {
+            return Ok(None);
+        };
+        let process = &self.group.host.process;
+        let recipients = u32::try_from(message.recipients.len()).unwrap_or(u32::MAX);
+        let settings = process.settings();
+        let now = Instant::now();
+        let charged = process
+            .meters
+            .charge(&settings.sending, account, recipients, now);
+        let over = match &charged {
+            Ok(charged) if charged.is_held() => Some(OverSending::Hold),
+            Ok(_) => None,
+            Err(_) => Some(OverSending::Defer),
+        };
+        if let Some(over) = over {
+            process.metrics.sent_too_much(over);
+        }
+        charged.map(Some)
     }
 
     /// Whether the client is one of ours: it may send to any domain, and its senders hear of success. A stranger's reverse
@@ -279,12 +321,23 @@ fn room(group: &Group, settings: &Settings, found: Found) -> Result<(), Refusal>
     Ok(())
 }
 
+/// What is known of a message beside the message.
+#[derive(Debug, Clone, Copy)]
+struct Beside {
+    trace: TraceId,
+    /// The results of SPF; `None` where SPF was not asked.
+    spf: Option<SpfResults>,
+    /// Whether the message waits for an operator.
+    is_held: bool,
+}
+
 async fn accept(
     group: &Rc<Group>,
     service: Service,
-    (trace, spf): (TraceId, Option<SpfResults>),
+    beside: Beside,
     message: Message,
 ) -> Result<(), Refusal> {
+    let Beside { trace, spf, .. } = beside;
     let settings = group.host.process.settings();
     let hops_max = usize::try_from(settings.limits.hops_max).unwrap_or(usize::MAX);
     let header = Header::of(&message.body);
@@ -297,6 +350,9 @@ async fn accept(
     if submitted && header.from_count > 1 {
         return Err(Refusal::ContentRefused);
     }
+    if let Some(account) = &message.session.account {
+        sending::check_authors(&group.host.process, account, &header)?;
+    }
     let ids = (trace, spf);
     let body = with_trace_header(&settings.hostname, ids, &message, &header, submitted);
     let body = signing::sign_own(
@@ -307,7 +363,7 @@ async fn accept(
         body,
     )
     .await?;
-    let base = envelope(trace, &message, &header, body.len());
+    let base = envelope(beside, &message, &header, body.len());
     // A local program has no account; the user's number stands for it.
     let account = match local {
         true => message.session.name.as_deref(),
@@ -317,7 +373,8 @@ async fn accept(
     let router = &group.host.process.router;
     let (mut parts, expanded) = routing::parts(router, &settings, &message, &base, &body)?;
     let line = Accepted::of(&message, &parts);
-    let (notice, lines) = tell_expanded(group, &base, &body, expanded).await?;
+    let (notice, mut lines) = tell_expanded(group, &base, &body, expanded).await?;
+    let held = held(group, &parts, &base, &mut lines);
     parts.extend(
         notice
             .iter()
@@ -330,10 +387,30 @@ async fn accept(
     if let Some(notice) = notice {
         telling::reported(&group.host.process, trace, &notice);
     }
+    for destination in &held {
+        group
+            .host
+            .tell(&Happened::Held(destination, trace, base.head.held_until));
+    }
     if let Some(line) = line {
         line.write(service, &message.session, account, &base);
     }
     Ok(())
+}
+
+/// The destinations of a message that is held, and what other systems are told of that.
+fn held(group: &Group, parts: &[Part], base: &Envelope, lines: &mut Lines) -> Vec<Destination> {
+    let ScheduleHead {
+        trace, held_until, ..
+    } = base.head;
+    if held_until.is_none() {
+        return Vec::new();
+    }
+    let destinations: Vec<_> = parts.iter().map(|part| part.destination.clone()).collect();
+    for destination in &destinations {
+        lines.extend(group.hold_lines(destination, trace, OrderNotice::Held, held_until));
+    }
+    destinations
 }
 
 /// The report that recipients stand for several others, if their sender wants to hear of success, to be stored with
@@ -408,12 +485,15 @@ fn with_trace_header(
     Bytes::from(body)
 }
 
-fn envelope(trace: TraceId, message: &Message, header: &Header<'_>, size: usize) -> Envelope {
+fn envelope(beside: Beside, message: &Message, header: &Header<'_>, size: usize) -> Envelope {
     let mail = &message.reverse_path;
+    let now = clock::now();
     Envelope {
         head: ScheduleHead {
             priority: mail.priority.unwrap_or(0),
-            ..ScheduleHead::new(trace, clock::now(), size)
+            held_until: beside.is_held.then_some(FOREVER),
+            held_since: beside.is_held.then_some(now),
+            ..ScheduleHead::new(beside.trace, now, size)
         },
         mail: Mail {
             reverse_path: mail

@@ -40,6 +40,7 @@ mod replicas;
 mod reporting;
 mod routing;
 mod scheduler;
+mod sending;
 mod service;
 mod session;
 mod signer;

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use vere_queue::report::ReportKind;
 use vere_queue::{Attempt, Disposition, Envelope};
+use vere_settings::OverSending;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, CommitResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake,
-    HandshakeResult, Metrics, NodeName, ReplyClass, Shortage, SignResult, SmtpService, TlsSide,
-    TurnedAway,
+    HandshakeResult, Metrics, NodeName, OverLimit, ReplyClass, Shortage, SignResult, SmtpService,
+    TlsSide, TurnedAway,
 };
 
 use vere_outbound::OutboundMetrics;
@@ -282,6 +283,15 @@ impl GatewayMetrics {
     /// Counts a sender that was refused because too many event lines wait.
     pub(super) fn turned_away_for_lines(&self) {
         self.all.records.refused.inc();
+    }
+
+    /// Counts a message of an account that has sent as much as may be.
+    pub(super) fn sent_too_much(&self, over: OverSending) {
+        let result = match over {
+            OverSending::Defer => OverLimit::Deferred,
+            OverSending::Hold => OverLimit::Held,
+        };
+        self.all.smtp.over_limit.get_or_create(&result).inc();
     }
 
     /// Counts a stored delivery status notification.

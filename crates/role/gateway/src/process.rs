@@ -18,6 +18,7 @@ use super::event_lines::EventTarget;
 use super::ids::TraceIds;
 use super::metrics::GatewayMetrics;
 use super::pressure::Pressure;
+use super::sending::Meters;
 use super::signer::Signer;
 use vere_outbound::{Outbound, OutboundError};
 use vere_process::clock;
@@ -52,6 +53,8 @@ pub(super) struct Process {
     closer: Closer,
     /// Limits that stand against the acceptance of mail.
     pub(super) pressure: Pressure,
+    /// What accounts have sent.
+    pub(super) meters: Meters,
 }
 
 impl Process {
@@ -91,6 +94,7 @@ impl Process {
             trace,
             event_target,
             pressure: Pressure::default(),
+            meters: Meters::default(),
         })
     }
 

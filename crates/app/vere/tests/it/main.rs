@@ -83,6 +83,7 @@ mod reports;
 mod requiretls;
 mod scripts;
 mod search;
+mod sending;
 mod sendmail;
 mod smuggling;
 mod spool_access;

@@ -58,7 +58,7 @@ pub use queue::QueueMetrics;
 pub use records::RecordMetrics;
 pub use sign::{SignMetrics, SignResult};
 pub use smtp::{
-    AuthResult, ClientName, ReplyClass, Shortage, SmtpMetrics, SmtpService, TurnedAway,
+    AuthResult, ClientName, OverLimit, ReplyClass, Shortage, SmtpMetrics, SmtpService, TurnedAway,
 };
 pub use spool::{CommitResult, GroupName, NodeName, SpoolMetrics};
 pub use store::StoreMetrics;

@@ -39,6 +39,16 @@ label! {
 }
 
 label! {
+    /// The fate of a message of an account that has sent as much as may be.
+    OverLimit("result") {
+        /// The client was told to come back later.
+        Deferred = "deferred",
+        /// The message was taken and waits for an operator.
+        Held = "held",
+    }
+}
+
+label! {
     /// The fate of a message or connection under memory pressure.
     Shortage("result") {
         /// The message was refused.
@@ -124,6 +134,8 @@ pub struct SmtpMetrics {
     pub body_disk_heaviest_bytes: Family<ClientName, Gauge>,
     /// Messages that released memory or disk space during a shortage.
     pub body_memory_shortages: Family<Shortage, Counter>,
+    /// Messages over the bounds of their account.
+    pub over_limit: Family<OverLimit, Counter>,
     /// Whether new mail is turned away because queues or memory are nearly used up.
     pub throttled: Gauge,
 }
@@ -179,6 +191,10 @@ impl SmtpMetrics {
             body_memory_shortages: to.counters(
                 "smtp_body_memory_shortages",
                 "Messages refused, and connections ended, because of their memory or disk space",
+            ),
+            over_limit: to.counters(
+                "smtp_messages_over_limit",
+                "Messages of accounts that had sent as much as [sending] allows",
             ),
             throttled: to.gauge(
                 "smtp_throttled",
