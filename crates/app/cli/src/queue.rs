@@ -239,9 +239,9 @@ fn show(rows: Vec<MessageRow>) -> String {
             let _ = writeln!(out, "    priority {}", row.priority);
         }
         if let Some(until) = &row.held_until {
-            let since = row.held_since.as_ref();
-            let since = since.map_or_else(String::new, |since| format!(" since {since}"));
-            let _ = writeln!(out, "    held{since} until {until}");
+            let (since, cause) = (row.held_since.as_deref(), row.held_for.as_deref());
+            let held = operate::held(since, until, cause);
+            let _ = writeln!(out, "    {held}");
         }
         if row.attempts > 0 {
             let _ = writeln!(

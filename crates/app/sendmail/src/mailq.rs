@@ -114,6 +114,7 @@ mod tests {
             not_before: None,
             held_until: None,
             held_since: None,
+            held_for: None,
             size: 1500,
             priority: 0,
             destination: "b.example".to_owned(),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use vere_queue::ledger::OrderNotice;
 use vere_queue::order::FOREVER;
-use vere_queue::{Destination, Envelope, MessageSummary, Standing};
+use vere_queue::{Destination, Envelope, HoldCause, MessageSummary, Standing};
 use vere_spoolwire::{Batch, NodeRefusal, QueueId, RecordId, SpoolError};
 use vere_units::{Timestamp, TraceId};
 
@@ -161,6 +161,9 @@ impl<H: Host> Holding<H> {
             .head
             .held_since
             .filter(|_| envelope.head.held_until.is_some());
+        if envelope.head.held_until.is_none() {
+            envelope.head.held_for = HoldCause::Operator;
+        }
         envelope.head.held_since = until.map(|_| since.unwrap_or_else(|| host.now()));
         envelope.head.held_until = until;
         let mut batch = Batch::new();

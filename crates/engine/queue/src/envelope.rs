@@ -26,8 +26,11 @@
 //!     u64  held until, ms since the Unix epoch; 2^64 - 1 = until it is released
 //!     u64  held since; 0 or missing = not known
 //!     any version:
-//!     u64  first seen, by a clock that was behind "accepted"; missing = never; who does not know it passes
-//!          it over
+//!     u64  first seen, by a clock that was behind "accepted"; 0 or missing = never; who does not know it
+//!          passes it over
+//!     from version 3:
+//!     u8   cause of the hold: 0 or missing = an operator, 1 = the bounds of the account; who does not know
+//!          it passes it over
 //! ```
 
 mod head;
@@ -37,7 +40,7 @@ pub(crate) mod tests;
 
 use vere_units::{Timestamp, TraceId};
 
-pub use head::{PRIORITY_MAX, PRIORITY_MIN, ScheduleHead};
+pub use head::{HoldCause, PRIORITY_MAX, PRIORITY_MIN, ScheduleHead};
 pub use mail::{BodyType, Mail, Notify, Recipient, Ret, TlsWish};
 
 /// The version written by this code, and the newest version that can be read.
@@ -190,18 +193,24 @@ impl Envelope {
 impl ScheduleHead {
     /// Appends the fields behind the recipients, which older programs pass over.
     fn encode_end(&self, out: &mut Vec<u8>) {
+        let is_caused = self.held_until.is_some() && self.held_for != HoldCause::Operator;
+        let cause = is_caused.then_some(self.held_for);
         if self.priority != 0 || self.held_until.is_some() || self.seen.is_some() {
             out.extend_from_slice(&self.priority.to_le_bytes());
         }
         if let Some(until) = self.held_until {
             out.extend_from_slice(&until.as_millis().to_le_bytes());
-            if self.held_since.is_some() || self.seen.is_some() {
+            if self.held_since.is_some() || self.seen.is_some() || cause.is_some() {
                 let since = self.held_since.map_or(0, Timestamp::as_millis);
                 out.extend_from_slice(&since.to_le_bytes());
             }
         }
-        if let Some(seen) = self.seen {
-            out.extend_from_slice(&seen.as_millis().to_le_bytes());
+        if self.seen.is_some() || cause.is_some() {
+            let seen = self.seen.map_or(0, Timestamp::as_millis);
+            out.extend_from_slice(&seen.to_le_bytes());
+        }
+        if let Some(cause) = cause {
+            out.push(cause.number());
         }
     }
 
@@ -215,6 +224,10 @@ impl ScheduleHead {
             self.held_since = reader.time_if_any()?;
         }
         self.seen = reader.time_if_any()?;
+        if version >= WITH_HOLD {
+            let cause = reader.array().map_or(0, u8::from_le_bytes);
+            self.held_for = HoldCause::of_number(cause);
+        }
         self.priority = priority.unwrap_or(0).clamp(PRIORITY_MIN, PRIORITY_MAX);
         Ok(())
     }

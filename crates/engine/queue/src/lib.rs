@@ -26,7 +26,9 @@ pub mod settlement;
 pub mod site;
 
 pub use destination::{Destination, Place};
-pub use envelope::{BodyType, Envelope, Mail, Notify, Recipient, Ret, ScheduleHead, TlsWish};
+pub use envelope::{
+    BodyType, Envelope, HoldCause, Mail, Notify, Recipient, Ret, ScheduleHead, TlsWish,
+};
 pub use ledger::{Ledger, Subject};
 pub use limits::{Limits, Precedence, Rate, Rules};
 pub use order::{Detour, FOREVER, Order};

@@ -3,7 +3,7 @@
 use vere_units::Timestamp;
 
 use crate::delay;
-use crate::envelope::{Envelope, Mail, Recipient, ScheduleHead};
+use crate::envelope::{Envelope, HoldCause, Mail, Recipient, ScheduleHead};
 use crate::policy::Policy;
 use crate::report::{LOCAL, Report, ReportKind, ReportedRecipient};
 
@@ -180,6 +180,7 @@ fn deferred(
             // An ended hold has no further meaning.
             held_until: None,
             held_since: None,
+            held_for: HoldCause::Operator,
             not_before: Some(due),
             last_reply: last_reply.or_else(|| envelope.head.last_reply.clone()),
             ..envelope.head.clone()

@@ -34,6 +34,9 @@ pub struct OrderRow {
     /// Start of the hold, if the record has the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_since: Option<String>,
+    /// Why a single message is held: `operator`, or `sending` for the bounds of its account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_for: Option<String>,
     /// The end of the hold: a time, or `taken back`.
     pub held_until: Option<String>,
     /// The end of the refusal: a time, or `taken back`.
@@ -148,6 +151,9 @@ pub struct MessageRow {
     /// Since when, where its record says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_since: Option<String>,
+    /// Why a single message is held: `operator`, or `sending` for the bounds of its account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_for: Option<String>,
     /// Octets of the body.
     pub size: u32,
     /// From -9 to 9 (MT-PRIORITY).

@@ -13,7 +13,8 @@ use vere_ports::directory::AccountName;
 use vere_queue::ledger::OrderNotice;
 use vere_queue::order::FOREVER;
 use vere_queue::{
-    Destination, Envelope, Mail, Report, ReportKind, ReportedRecipient, ScheduleHead, TlsWish,
+    Destination, Envelope, HoldCause, Mail, Report, ReportKind, ReportedRecipient, ScheduleHead,
+    TlsWish,
 };
 use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
 use vere_settings::{OverSending, Settings};
@@ -493,6 +494,10 @@ fn envelope(beside: Beside, message: &Message, header: &Header<'_>, size: usize)
             priority: mail.priority.unwrap_or(0),
             held_until: beside.is_held.then_some(FOREVER),
             held_since: beside.is_held.then_some(now),
+            held_for: match beside.is_held {
+                true => HoldCause::Sending,
+                false => HoldCause::Operator,
+            },
             ..ScheduleHead::new(beside.trace, now, size)
         },
         mail: Mail {

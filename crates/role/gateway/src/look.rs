@@ -335,6 +335,7 @@ fn message_row(
         Standing::Held => "held",
     };
     let recipients = envelope.map(|envelope| envelope.mail.recipients.as_slice());
+    let held = envelope.filter(|_| message.held_until.is_some());
     let addresses = recipients.unwrap_or_default().iter();
     MessageRow {
         id: message.trace.to_string(),
@@ -345,10 +346,10 @@ fn message_row(
         attempts: message.attempts,
         not_before: message.due.map(|time| time.to_string()),
         held_until: message.held_until.map(orders::until_text),
-        held_since: envelope
-            .filter(|_| message.held_until.is_some())
+        held_since: held
             .and_then(|one| one.head.held_since)
             .map(|since| since.to_string()),
+        held_for: held.map(|one| one.head.held_for.as_str().to_owned()),
         size: message.size,
         priority: message.priority,
         reverse_path: envelope.map(|one| one.mail.reverse_path.clone().unwrap_or_default()),

@@ -347,12 +347,24 @@ pub(super) fn orders(socket: &Path, json: bool) -> Result<String, Failure> {
     Ok(rows.iter().map(order_line).collect())
 }
 
+/// The words for a hold.
+pub(super) fn held(since: Option<&str>, until: &str, cause: Option<&str>) -> String {
+    let since = since.map_or_else(String::new, |since| format!(" since {since}"));
+    let cause = match cause {
+        Some("sending") => ", as its account has sent as much as it may",
+        _ => "",
+    };
+    format!("held{since} until {until}{cause}")
+}
+
 fn order_line(row: &OrderRow) -> String {
     let mut parts = Vec::new();
     if let Some(until) = &row.held_until {
-        let since = row.held_since.as_ref();
-        let since = since.map_or_else(String::new, |since| format!(" since {since}"));
-        parts.push(format!("held{since} until {until}"));
+        parts.push(held(
+            row.held_since.as_deref(),
+            until,
+            row.held_for.as_deref(),
+        ));
     }
     if let Some(until) = &row.refused_until {
         parts.push(format!("refused until {until}"));
@@ -468,6 +480,7 @@ mod tests {
             group: None,
             id: None,
             held_since: None,
+            held_for: None,
             held_until: Some("taken back".to_owned()),
             refused_until: None,
             way: None,

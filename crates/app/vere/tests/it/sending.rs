@@ -118,6 +118,10 @@ fn mail_beyond_the_share_is_held_over_kill_9_until_it_is_released() {
         &orders,
         &[&format!("{id} for relay:{}: held since ", sink.address)],
     );
+    let cause = "until taken back, as its account has sent as much as it may";
+    assert_eq!(orders.matches(cause).count(), 2, "{orders}");
+    let shown = system.json(&["queue", "show", &id]);
+    assert_eq!(shown[0]["held_for"], "sending", "{shown}");
     assert_has(&system.command(&["trace", &id]), &["held"]);
     system.crash();
     system.restart();

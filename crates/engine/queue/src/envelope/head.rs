@@ -12,6 +12,42 @@ pub const PRIORITY_MAX: i8 = 9;
 /// By so much an acceptance may be in the future before that is written down: clocks of two machines differ.
 const AHEAD_MIN: Duration = Duration::from_secs(30);
 
+/// Why a message is held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HoldCause {
+    /// An operator wants it, or an older program has held the message.
+    #[default]
+    Operator,
+    /// The account has sent as much as it may.
+    Sending,
+}
+
+impl HoldCause {
+    /// The word for reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Sending => "sending",
+        }
+    }
+
+    pub(super) const fn number(self) -> u8 {
+        match self {
+            Self::Operator => 0,
+            Self::Sending => 1,
+        }
+    }
+
+    /// The cause of a number; of one that this program does not know an operator decides as well.
+    pub(super) const fn of_number(number: u8) -> Self {
+        match number {
+            1 => Self::Sending,
+            _ => Self::Operator,
+        }
+    }
+}
+
 /// When a message may leave, and what became of it so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleHead {
@@ -24,10 +60,12 @@ pub struct ScheduleHead {
     pub seen: Option<Timestamp>,
     /// The earliest time of the next attempt.
     pub not_before: Option<Timestamp>,
-    /// The end of an operator's hold ([`FOREVER`](crate::order::FOREVER): until released).
+    /// The end of a hold ([`FOREVER`](crate::order::FOREVER): until released).
     pub held_until: Option<Timestamp>,
     /// The beginning of a hold, if recorded.
     pub held_since: Option<Timestamp>,
+    /// The cause of a hold.
+    pub held_for: HoldCause,
     /// Attempts made.
     pub attempts: u16,
     /// Whether the sender has received a delay notice.
@@ -51,6 +89,7 @@ impl ScheduleHead {
             not_before: None,
             held_until: None,
             held_since: None,
+            held_for: HoldCause::Operator,
             attempts: 0,
             delay_noticed: false,
             priority: 0,

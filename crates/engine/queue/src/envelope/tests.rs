@@ -9,6 +9,7 @@ pub(crate) fn sample() -> Envelope {
             not_before: Some(Timestamp::from_millis(2_000)),
             held_until: None,
             held_since: None,
+            held_for: HoldCause::Operator,
             attempts: 3,
             delay_noticed: true,
             priority: 0,
@@ -139,6 +140,37 @@ fn since_when_a_hold_is_stands_behind_its_end() {
     assert_eq!(Envelope::decode(&bytes), Ok(envelope));
     for end in plain.len() + 1..bytes.len() {
         assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
+    }
+}
+
+/// An older reader skips the field, and a newer cause leaves the message held.
+#[test]
+fn the_cause_of_a_hold_stands_behind_its_times() {
+    let times = [None, Some(Timestamp::from_millis(5))];
+    for (since, seen) in times
+        .iter()
+        .flat_map(|since| times.map(|seen| (*since, seen)))
+    {
+        let head = ScheduleHead {
+            held_until: Some(Timestamp::from_millis(9)),
+            held_since: since,
+            seen,
+            held_for: HoldCause::Sending,
+            ..sample().head
+        };
+        let envelope = Envelope { head, ..sample() };
+        let bytes = envelope.encode();
+        assert_eq!(Envelope::decode(&bytes), Ok(envelope.clone()));
+        let (end, rest) = bytes.split_last().unwrap();
+        assert_eq!(*end, 1);
+        let cause = |bytes: &[u8]| Envelope::decode(bytes).unwrap().head.held_for;
+        assert_eq!(cause(rest), HoldCause::Operator);
+        assert_eq!(cause(&[rest, &[77]].concat()), HoldCause::Operator);
+        // The cause is forgotten with the hold.
+        let mut free = envelope;
+        free.head.held_until = None;
+        let read = Envelope::decode(&free.encode()).unwrap();
+        assert_eq!(read.head.held_for, HoldCause::Operator);
     }
 }
 
