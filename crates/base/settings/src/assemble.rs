@@ -286,6 +286,7 @@ impl Assembly {
                 .resolve(Path::new(&maildir))
                 .to_string_lossy()
                 .into_owned(),
+            srs: self.choice("delivery.srs", yes_or_no),
             connections_per_destination_max: self.need("delivery.connections_per_destination_max"),
             connections_per_site_max: self.need("delivery.connections_per_site_max"),
             connections_max: self.need("delivery.connections_max"),

@@ -24,6 +24,8 @@ pub struct Delivery {
     /// Where the Maildir of an account lies; holds the places `{domain}` and `{local}`, which must
     /// be filled with checked names only.
     pub maildir: String,
+    /// Whether forwarded mail has a reverse-path of the alias's domain.
+    pub srs: bool,
     /// Concurrent connections to a destination.
     pub connections_per_destination_max: u32,
     /// Concurrent connections to the hosts that serve one or more destinations.

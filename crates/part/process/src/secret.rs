@@ -112,6 +112,17 @@ pub fn fake_keys(data: &Path) -> Result<FakeKeys, SecretError> {
     Ok(FakeKeys::new(*secret.expose(), SCRAM_ITERATIONS))
 }
 
+/// The file, below the data directory, of the key for reverse-paths of forwarded mail.
+const SRS_KEY: &str = "srs.key";
+
+/// The key for reverse-paths of forwarded mail, which gateway and broker share.
+///
+/// # Errors
+/// As [`load_or_make`].
+pub fn srs(data: &Path) -> Result<Secret<[u8; KEY_OCTETS]>, SecretError> {
+    load_or_make(&data.join(SRS_KEY))
+}
+
 /// Written aside and linked into place: whoever comes second finds a whole file.
 fn make(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {

@@ -4,6 +4,9 @@
 //! answers the front, and for reports; [`place_of`] answers for remote domains alone, without a directory.
 
 mod place;
+mod srs;
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use vere_directory::{self as directory, Directory, Resolution};
 use vere_ports::directory::{AccountName, StoreError};
@@ -13,11 +16,13 @@ use vere_smtp::address::{AddrSpec, ForwardPath};
 use vere_smtp::refusal::Refusal;
 
 pub use place::place_of;
+pub use srs::Srs;
 
 /// Resolves recipients by the directory and routes remote ones by the settings.
 #[derive(Debug)]
 pub struct Router {
     directory: Directory,
+    srs: Option<Srs>,
 }
 
 /// The answer of directory and settings to the one question about a recipient: where does the mail go?
@@ -27,6 +32,8 @@ pub struct Found {
     targets: Vec<(Place, String)>,
     /// Whether the recipient is outside our domains, and mail for its domain is not kept here either.
     is_foreign: bool,
+    /// The domain of the alias that forwards the mail.
+    forwarder: Option<String>,
     /// Whether every client may send to the recipients of this domain that the next hop accepts.
     calls_ahead: bool,
 }
@@ -56,6 +63,12 @@ impl Found {
         self.targets.into_iter().map(|(place, _)| place.into())
     }
 
+    /// The domain of the alias that forwards the mail, if it is an alias.
+    #[must_use]
+    pub fn forwarder(&self) -> Option<&str> {
+        self.forwarder.as_deref()
+    }
+
     /// Returns each place with the address that the mail has there; at least one.
     #[must_use]
     pub fn into_targets(self) -> Vec<(Place, String)> {
@@ -67,7 +80,19 @@ impl Router {
     /// Returns a router over a directory.
     #[must_use]
     pub const fn new(directory: Directory) -> Self {
-        Self { directory }
+        Self {
+            directory,
+            srs: None,
+        }
+    }
+
+    /// Rewrites the reverse-paths of forwarded mail, and finds the senders of what comes back.
+    #[must_use]
+    pub fn with_srs(self, srs: Srs) -> Self {
+        Self {
+            srs: Some(srs),
+            ..self
+        }
     }
 
     /// Returns the directory, for the other questions about users.
@@ -81,6 +106,15 @@ impl Router {
     /// # Errors
     /// The refusal of an unknown recipient; [`Refusal::LocalError`] when the directory cannot be read.
     pub fn find(&self, settings: &Settings, path: &ForwardPath) -> Result<Found, Refusal> {
+        if let Some(sender) = self.sender_in(path)? {
+            let place = place_of(settings, sender.domain());
+            return Ok(Found {
+                targets: vec![(place, sender.as_str().to_owned())],
+                is_foreign: false,
+                forwarder: None,
+                calls_ahead: false,
+            });
+        }
         let resolved = match path.address() {
             Some(address) => self.directory.resolve(address),
             None => self.directory.resolve_postmaster(&settings.hostname),
@@ -112,11 +146,50 @@ impl Router {
         let calls_ahead = route.is_some_and(|route| route.call_ahead);
         let is_foreign = resolution == Resolution::NotLocal
             && targets.iter().all(|(place, _)| *place != Place::Local);
+        let forwards = matches!(resolution, Resolution::Forward(_));
+        let forwarder = path.address().filter(|_| forwards);
         Ok(Found {
             targets,
             is_foreign,
+            forwarder: forwarder.map(|alias| alias.domain().to_owned()),
             calls_ahead,
         })
+    }
+
+    /// The sender in an address that stands in the reverse-paths of mail that this system has forwarded.
+    fn sender_in(&self, path: &ForwardPath) -> Result<Option<AddrSpec>, Refusal> {
+        let (Some(srs), Some(address)) = (&self.srs, path.address()) else {
+            return Ok(None);
+        };
+        let Some(sender) = srs.back(address.local_part(), today()) else {
+            return Ok(None);
+        };
+        let is_ours = self.directory.is_local_domain(address.domain());
+        let is_ours = is_ours.map_err(|error| unavailable(&error))?;
+        Ok(is_ours.then_some(sender))
+    }
+
+    /// The reverse-path of a sender's mail that an alias of this domain forwards to another system. It is the sender where the
+    /// settings want it so, where the sender is of this system, and where the rewritten path would be too long.
+    ///
+    /// # Errors
+    /// [`Refusal::LocalError`] when the directory cannot be read.
+    pub fn forwarded(
+        &self,
+        settings: &Settings,
+        sender: &str,
+        forwarder: &str,
+    ) -> Result<String, Refusal> {
+        let srs = self.srs.as_ref().filter(|_| settings.delivery.srs);
+        let (Some(srs), Ok(address)) = (srs, AddrSpec::parse(sender)) else {
+            return Ok(sender.to_owned());
+        };
+        let is_ours = self.directory.is_local_domain(address.domain());
+        if is_ours.map_err(|error| unavailable(&error))? {
+            return Ok(sender.to_owned());
+        }
+        let path = srs.forward(&address, forwarder, today());
+        Ok(path.map_or_else(|| sender.to_owned(), |path| path.as_str().to_owned()))
     }
 
     /// Checks that an account may send under this address: an address of the account, or an address of a domain that is
@@ -198,6 +271,12 @@ fn mailbox(settings: &Settings, account: &AccountName, tag: Option<&str>) -> Str
         }
         _ => account.to_string(),
     }
+}
+
+/// Days since 1970. A clock that jumps by weeks makes reports of mail from before the jump unknown recipients.
+fn today() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| (since.as_secs() / 86_400) as u32)
 }
 
 /// Logs the error: an unreadable directory is a local fault, not the client's.

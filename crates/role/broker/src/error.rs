@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use vere_net::resolver::ResolverError;
 use vere_outbound::OutboundError;
 use vere_ports::directory::StoreError;
+use vere_process::secret::SecretError;
 
 /// Why the broker cannot begin, or apply other settings.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(crate) enum BrokerError {
     Resolver(ResolverError),
     /// Connections to next hops cannot be made: roots of certificates, or a password.
     Outbound(OutboundError),
+    /// The key of forwarded reverse-paths cannot be had.
+    Secret(SecretError),
     /// The system refused a signal.
     System(io::Error),
 }
@@ -48,6 +51,7 @@ impl fmt::Display for BrokerError {
             }
             Self::Resolver(error) => error.fmt(f),
             Self::Outbound(error) => error.fmt(f),
+            Self::Secret(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
         }
     }
@@ -61,6 +65,7 @@ impl Error for BrokerError {
             Self::Folder { source, .. } | Self::Listen { source, .. } => source.source(),
             Self::Resolver(error) => error.source(),
             Self::Outbound(error) => error.source(),
+            Self::Secret(error) => error.source(),
             Self::System(error) => error.source(),
         }
     }

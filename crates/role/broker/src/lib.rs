@@ -35,8 +35,8 @@ use self::error::BrokerError;
 use vere_process::failure::Failure;
 use vere_process::life::{self, Signals};
 use vere_process::log::Level;
-use vere_process::{accept, entry};
-use vere_routing::Router;
+use vere_process::{accept, entry, secret};
+use vere_routing::{Router, Srs};
 
 /// Permissions of the socket: any process that may connect can ask which mailboxes exist.
 const SOCKET_MODE: u32 = 0o600;
@@ -56,7 +56,9 @@ async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(
     let directory = Directory::new(store, settings.directory.subaddress_separator);
     let listener = listen(&settings)?;
     let resolver = vere_outbound::resolver(&settings)?;
-    let answers = Rc::new(Answers::new(Router::new(directory), settings, resolver)?);
+    let srs = secret::srs(&settings.data).map_err(BrokerError::Secret)?;
+    let router = Router::new(directory).with_srs(Srs::new(srs));
+    let answers = Rc::new(Answers::new(router, settings, resolver)?);
     let (stop, stopping) = watch::channel(false);
     spawn_local(clients(listener, Rc::clone(&answers), stopping));
     if let Some(lists) = answers.lists.clone() {

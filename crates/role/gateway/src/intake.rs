@@ -7,38 +7,25 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use vere_handoff::question::{Spf, SpfResults};
+use vere_handoff::question::SpfResults;
 use vere_ports::directory::AccountName;
-use vere_queue::ledger::OrderNotice;
-use vere_queue::order::FOREVER;
-use vere_queue::{
-    Destination, Envelope, HoldCause, Mail, Report, ReportKind, ReportedRecipient, ScheduleHead,
-    TlsWish,
-};
 use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
 use vere_settings::{OverSending, Settings};
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
-use vere_smtp::server::{ClientRights, Message, Peer, Server, SessionInfo, received_header};
+use vere_smtp::server::{ClientRights, Message, Peer, Server};
 use vere_telemetry::metrics::TurnedAway;
-use vere_telemetry::trace::{Event, EventKind};
-use vere_units::TraceId;
 
+use super::accepting::{Beside, accept};
 use super::group::Group;
-use super::header::{Header, is_headless, spf_fields};
-use super::mail_log::Accepted;
+use super::meters::Charged;
 use super::pressure::Closed;
-use super::sending::Charged;
 use super::service::Service;
-use super::{clock, convert, routing, sending, signing, telling, throttle};
-use vere_delivery::{Happened, Host as _, Lines, Notice, Part};
+use super::{clock, convert, sending, throttle};
 use vere_login::guessing::{Attempt, Outcome};
 use vere_login::login::{self, Logins, Print};
 use vere_process::places::Client;
 use vere_routing::Found;
-use vere_spoolwire::Batch;
-use vere_spoolwire::SpoolError;
 
 /// Answers the questions of receiving sessions.
 pub(super) trait Intake {
@@ -320,244 +307,4 @@ fn room(group: &Group, settings: &Settings, found: Found) -> Result<(), Refusal>
         }
     }
     Ok(())
-}
-
-/// What is known of a message beside the message.
-#[derive(Debug, Clone, Copy)]
-struct Beside {
-    trace: TraceId,
-    /// The results of SPF; `None` where SPF was not asked.
-    spf: Option<SpfResults>,
-    /// Whether the message waits for an operator.
-    is_held: bool,
-}
-
-async fn accept(
-    group: &Rc<Group>,
-    service: Service,
-    beside: Beside,
-    message: Message,
-) -> Result<(), Refusal> {
-    let Beside { trace, spf, .. } = beside;
-    let settings = group.host.process.settings();
-    let hops_max = usize::try_from(settings.limits.hops_max).unwrap_or(usize::MAX);
-    let header = Header::of(&message.body);
-    if header.received >= hops_max {
-        return Err(Refusal::RoutingLoop);
-    }
-    let local = service == Service::Sendmail;
-    let submitted = local || message.session.account.is_some();
-    // One field is allowed (RFC 5322 section 3.6), and a reader may show another one than was checked.
-    if submitted && header.from_count > 1 {
-        return Err(Refusal::ContentRefused);
-    }
-    if let Some(account) = &message.session.account {
-        sending::check_authors(&group.host.process, account, &header)?;
-    }
-    let ids = (trace, spf);
-    let body = with_trace_header(&settings.hostname, ids, &message, &header, submitted);
-    let body = signing::sign_own(
-        &group.host.process,
-        service,
-        &message.session,
-        &header,
-        body,
-    )
-    .await?;
-    let base = envelope(beside, &message, &header, body.len());
-    // A local program has no account; the user's number stands for it.
-    let account = match local {
-        true => message.session.name.as_deref(),
-        false => message.session.account.as_deref(),
-    };
-    note_received(group, (&message, spf), account, &base);
-    let router = &group.host.process.router;
-    let (mut parts, expanded) = routing::parts(router, &settings, &message, &base, &body)?;
-    let line = Accepted::of(&message, &parts);
-    let (notice, mut lines) = tell_expanded(group, &base, &body, expanded).await?;
-    let held = held(group, &parts, &base, &mut lines);
-    parts.extend(
-        notice
-            .iter()
-            .flat_map(|notice| notice.parts.iter().cloned()),
-    );
-    group
-        .store(Batch::new(), parts, &lines)
-        .await
-        .map_err(|error| refusal(trace, error))?;
-    if let Some(notice) = notice {
-        telling::reported(&group.host.process, trace, &notice);
-    }
-    for destination in &held {
-        group
-            .host
-            .tell(&Happened::Held(destination, trace, base.head.held_until));
-    }
-    if let Some(line) = line {
-        line.write(service, &message.session, account, &base);
-    }
-    Ok(())
-}
-
-/// The destinations of a message that is held, and what other systems are told of that.
-fn held(group: &Group, parts: &[Part], base: &Envelope, lines: &mut Lines) -> Vec<Destination> {
-    let ScheduleHead {
-        trace, held_until, ..
-    } = base.head;
-    if held_until.is_none() {
-        return Vec::new();
-    }
-    let destinations: Vec<_> = parts.iter().map(|part| part.destination.clone()).collect();
-    for destination in &destinations {
-        lines.extend(group.hold_lines(destination, trace, OrderNotice::Held, held_until));
-    }
-    destinations
-}
-
-/// The report that recipients stand for several others, if their sender wants to hear of success, to be stored with
-/// the message; and what other systems are told of that.
-async fn tell_expanded(
-    group: &Group,
-    envelope: &Envelope,
-    message: &Bytes,
-    recipients: Vec<ReportedRecipient>,
-) -> Result<(Option<Notice>, Lines), Refusal> {
-    let Some(to) = envelope
-        .mail
-        .reverse_path
-        .clone()
-        .filter(|_| !recipients.is_empty())
-    else {
-        return Ok((None, Lines::new()));
-    };
-    let report = Report {
-        kind: ReportKind::Expanded,
-        to,
-        recipients,
-        retry_until: None,
-    };
-    let notice = match group.host.process.may_report(&report, envelope.head.trace) {
-        true => Some(
-            group
-                .host
-                .process
-                .notice(envelope, message, &report)
-                .await?,
-        ),
-        false => None,
-    };
-    let sent = notice.as_ref().and_then(Notice::sent);
-    let lines = group.expanded_lines(envelope.head.trace, &report, sent);
-    Ok((notice, lines))
-}
-
-/// The message as it goes on: our Received field in front, and above it the results of SPF; a submitted message without a date gets one
-/// (RFC 6409 section 8.1).
-fn with_trace_header(
-    hostname: &str,
-    (trace, spf): (TraceId, Option<SpfResults>),
-    message: &Message,
-    header: &Header<'_>,
-    submitted: bool,
-) -> Bytes {
-    let only = match message.recipients.as_slice() {
-        [one] => Some(&one.forward_path),
-        _ => None,
-    };
-    let now = clock::now();
-    let received = received_header(&message.session, hostname, &trace.to_string(), now, only);
-    let spf = spf.map(|spf| spf_fields(spf, message, hostname));
-    let spf = spf.unwrap_or_default();
-    let mut body = Vec::with_capacity(spf.len() + received.len() + message.body.len() + 128);
-    body.extend_from_slice(&spf);
-    body.extend_from_slice(&received);
-    if submitted {
-        if !header.has_date {
-            body.extend_from_slice(format!("Date: {}\r\n", now.rfc5322()).as_bytes());
-        }
-        if !header.has_message_id() {
-            body.extend_from_slice(format!("Message-ID: <{trace}@{hostname}>\r\n").as_bytes());
-        }
-    }
-    if is_headless(&message.body) {
-        body.extend_from_slice(b"\r\n");
-    }
-    body.extend_from_slice(&message.body);
-    Bytes::from(body)
-}
-
-fn envelope(beside: Beside, message: &Message, header: &Header<'_>, size: usize) -> Envelope {
-    let mail = &message.reverse_path;
-    let now = clock::now();
-    Envelope {
-        head: ScheduleHead {
-            priority: mail.priority.unwrap_or(0),
-            held_until: beside.is_held.then_some(FOREVER),
-            held_since: beside.is_held.then_some(now),
-            held_for: match beside.is_held {
-                true => HoldCause::Sending,
-                false => HoldCause::Operator,
-            },
-            ..ScheduleHead::new(beside.trace, now, size)
-        },
-        mail: Mail {
-            reverse_path: mail
-                .reverse_path
-                .address()
-                .map(|address| address.as_str().to_owned()),
-            envid: mail.envid.as_ref().map(|envid| envid.as_str().to_owned()),
-            ret: convert::ret(mail),
-            smtputf8: mail.smtputf8,
-            body_type: convert::body_type(mail),
-            tls: tls_wish(mail, header),
-            message_id: header.message_id(),
-            recipients: Vec::new(),
-        },
-    }
-}
-
-/// What the sender says of encryption. RFC 8689 section 4.1: with REQUIRETLS the field counts for nothing.
-fn tls_wish(mail: &MailFrom, header: &Header<'_>) -> TlsWish {
-    if mail.require_tls {
-        TlsWish::Required
-    } else if header.is_tls_optional() {
-        TlsWish::Optional
-    } else {
-        TlsWish::None
-    }
-}
-
-fn note_received(
-    group: &Group,
-    (message, spf): (&Message, Option<SpfResults>),
-    account: Option<&str>,
-    envelope: &Envelope,
-) {
-    let session: &SessionInfo = &message.session;
-    group.host.process.note(&Event {
-        reverse_path: Some(envelope.mail.reverse_path.as_deref().unwrap_or_default()),
-        message_id: envelope.mail.message_id.as_deref(),
-        size: Some(u64::from(envelope.head.size)),
-        recipients: u32::try_from(message.recipients.len()).ok(),
-        peer: Some(session.address),
-        account,
-        tls: session.tls.as_ref().map(|tls| tls.version.as_str()),
-        spf: spf.map(|spf| spf.sender.as_str()),
-        spf_helo: spf.and_then(|spf| spf.helo).map(Spf::as_str),
-        ..Event::new(
-            EventKind::Received,
-            envelope.head.trace,
-            envelope.head.accepted,
-        )
-    });
-}
-
-/// Reply to a client whose message the spool did not store: always temporary, so that the client retries.
-fn refusal(trace: TraceId, error: SpoolError) -> Refusal {
-    tracing::warn!(queue_id = %trace, ?error, "message refused: not safe in the spool");
-    match error {
-        SpoolError::Refused(refused) if refused.is_temporary() => Refusal::StorageFull,
-        SpoolError::Busy | SpoolError::Timeout => Refusal::Busy,
-        _ => Refusal::LocalError,
-    }
 }

@@ -5,6 +5,7 @@
 //! deliver, `control` answers commands. The crate [`vere_delivery`] has the state of a group of queues, and decides the
 //! order in which records change; `group` has the group's environment, `process` the state of the process.
 
+mod accepting;
 mod adopt;
 mod aside;
 mod audit;
@@ -28,6 +29,7 @@ mod listeners;
 mod look;
 mod mail_log;
 mod maildir;
+mod meters;
 mod metrics;
 mod operate;
 mod orders;

@@ -16,16 +16,16 @@ use super::couriers::Couriers;
 use super::error::GatewayError;
 use super::event_lines::EventTarget;
 use super::ids::TraceIds;
+use super::meters::Meters;
 use super::metrics::GatewayMetrics;
 use super::pressure::Pressure;
-use super::sending::Meters;
 use super::signer::Signer;
 use vere_outbound::{Outbound, OutboundError};
 use vere_process::clock;
 use vere_process::memory::{BodyMemory, DISK, MEMORY};
 use vere_process::places::Client;
 use vere_process::secret;
-use vere_routing::Router;
+use vere_routing::{Router, Srs};
 
 /// The state of the process, shared by its groups. All tasks run on one thread, so no locks are needed.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ impl Process {
     /// When the directory, name servers, certificates, passwords or files cannot be used.
     pub(super) fn open(settings: Arc<Settings>, trace: &Path) -> Result<Self, GatewayError> {
         let store = vere_disk::directory::create(&settings.directory.store)?;
+        let srs = secret::srs(&settings.data).map(Srs::new);
+        let srs = srs.map_err(GatewayError::Secret)?;
         let metrics = Rc::<GatewayMetrics>::default();
         let processes = settings.delivery.courier_processes;
         let lease = vere_link::lease_terms(&settings).lease;
@@ -84,7 +86,7 @@ impl Process {
             report_limit: RefCell::default(),
             ids: TraceIds::of(&settings.gateway.name),
             settings: RefCell::new(settings),
-            router: Router::new(Directory::new(store, separator)),
+            router: Router::new(Directory::new(store, separator)).with_srs(srs),
             outbound: Rc::new(outbound),
             couriers: couriers.map(Rc::new),
             memory: Rc::new(BodyMemory::new(MEMORY, metrics.body_memory())),

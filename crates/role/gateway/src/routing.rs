@@ -19,7 +19,13 @@ use vere_delivery::Part;
 use vere_routing::Router;
 
 /// A recipient, and the place that receives the recipient's mail.
-type Routed = (Place, Recipient);
+#[derive(Debug)]
+struct Routed {
+    place: Place,
+    recipient: Recipient,
+    /// The domain of the alias that forwards the mail.
+    forwarder: Option<String>,
+}
 
 /// The routes of all recipients of a message.
 #[derive(Debug, Default)]
@@ -42,7 +48,17 @@ pub(super) fn parts(
     for rcpt in &message.recipients {
         route_recipient(router, settings, rcpt, &mut routes)?;
     }
-    Ok((group(routes.routed, base, body), routes.expanded))
+    let mut parts = group(routes.routed, base, body);
+    if let Some(sender) = &base.mail.reverse_path {
+        for (part, forwarder) in &mut parts {
+            if let Some(forwarder) = forwarder {
+                let path = router.forwarded(settings, sender, forwarder)?;
+                part.envelope.mail.reverse_path = Some(path);
+            }
+        }
+    }
+    let parts = parts.into_iter().map(|(part, _)| part).collect();
+    Ok((parts, routes.expanded))
 }
 
 fn route_recipient(
@@ -67,13 +83,19 @@ fn route_recipient(
         }
     };
     // An account that existed at RCPT may have been removed since.
-    let targets = router.find(settings, &rcpt.forward_path)?.into_targets();
+    let found = router.find(settings, &rcpt.forward_path)?;
+    let forwarder = found.forwarder().map(str::to_owned);
+    let targets = found.into_targets();
     if targets.len() > 1 && notify.success() {
         expanded.push(expansion(settings, original, &given));
         notify = without_success(notify);
     }
     let recipients = targets.into_iter();
-    routed.extend(recipients.map(|(place, address)| (place, recipient(address, notify))));
+    routed.extend(recipients.map(|(place, address)| Routed {
+        forwarder: forwarder.clone().filter(|_| place != Place::Local),
+        place,
+        recipient: recipient(address, notify),
+    }));
     Ok(())
 }
 
@@ -101,7 +123,7 @@ pub(super) fn report_parts(
         Err(refusal) => return Err(refusal),
     }
     let mut routed = routes.routed;
-    for (_, recipient) in &mut routed {
+    for Routed { recipient, .. } in &mut routed {
         recipient.notify = Notify::NEVER;
     }
     let base = Envelope {
@@ -125,7 +147,8 @@ pub(super) fn report_parts(
             ..Mail::default()
         },
     };
-    Ok(group(routed, &base, &body))
+    let parts = group(routed, &base, &body).into_iter();
+    Ok(parts.map(|(part, _)| part).collect())
 }
 
 /// Returns the report line for an address that expanded to several (RFC 3461 section 5.2.7, action "expanded").
@@ -149,11 +172,20 @@ const fn without_success(notify: Notify) -> Notify {
     }
 }
 
-/// Groups recipients into one part per destination, each recipient once, in the given order.
-fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<Part> {
-    let mut parts: BTreeMap<Destination, Vec<Recipient>> = BTreeMap::new();
-    for (place, recipient) in routed {
-        let recipients = parts.entry(place.with(base.mail.tls)).or_default();
+/// Groups recipients into one part per destination, each recipient once, in the given order. With each part is the domain of the first
+/// alias that forwards the mail of one of its recipients.
+fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<(Part, Option<String>)> {
+    let mut parts: BTreeMap<Destination, (Vec<Recipient>, Option<String>)> = BTreeMap::new();
+    for Routed {
+        place,
+        recipient,
+        forwarder,
+    } in routed
+    {
+        let (recipients, first) = parts.entry(place.with(base.mail.tls)).or_default();
+        if first.is_none() {
+            *first = forwarder;
+        }
         if recipients
             .iter()
             .all(|known| known.address != recipient.address)
@@ -161,16 +193,18 @@ fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<Part> {
             recipients.push(recipient);
         }
     }
-    let part = |(destination, recipients)| Part {
-        destination,
-        envelope: Envelope {
-            head: base.head.clone(),
-            mail: Mail {
-                recipients,
-                ..base.mail.clone()
-            },
-        },
-        body: body.clone(),
+    let part = |(destination, (recipients, forwarder))| {
+        let mail = Mail {
+            recipients,
+            ..base.mail.clone()
+        };
+        let head = base.head.clone();
+        let part = Part {
+            destination,
+            envelope: Envelope { head, mail },
+            body: body.clone(),
+        };
+        (part, forwarder)
     };
     parts.into_iter().map(part).collect()
 }

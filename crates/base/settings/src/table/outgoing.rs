@@ -44,6 +44,8 @@ sections! {
             "Delivery of mail for local accounts: into a Maildir per account, or to the mail store, which requires an address in `lmtp.listen`.";
         live maildir: MaildirTemplate, Is("\"{data}/maildir/{domain}/{local}\""),
             "The Maildir of an account.";
+        live srs: Choice(&["no", "yes"]), Is("\"yes\""),
+            "Whether mail that an alias forwards to another system leaves with a reverse-path of the alias's domain, which holds the sender (Sender Rewriting Scheme): SPF of the sender's domain would refuse the mail there. Reports come back to this system, and go on to the sender for three weeks. The key is in `{data}/srs.key`; gateways of the same domains need the same.";
         live connections_per_destination_max: Integer(1, 10_000), Is("20"),
             "Concurrent connections to a destination. Receivers close connections beyond some tens from the same address.";
         live connections_per_site_max: Integer(1, 10_000), Is("100"),
