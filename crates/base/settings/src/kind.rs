@@ -1,5 +1,7 @@
 //! The kinds of options, and the check of a value against its kind.
 
+mod outgoing;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -11,13 +13,10 @@ use crate::dnsbl::DnsblData;
 use crate::errors::Problem;
 use crate::mail_store::NewMailbox;
 use crate::name::name;
-use crate::outgoing::{NextHop, Rate, RoutePattern};
 use crate::value::Value;
 
 /// Entries of a list.
 const LIST_MAX: usize = 1_000;
-/// Messages of a rate.
-const RATE_MAX: u32 = 1_000_000;
 /// Octets of a text.
 const TEXT_MAX: usize = 4_096;
 
@@ -184,9 +183,9 @@ impl Kind {
                 let plain = url(text, "http://");
                 Value::Text(plain.or_else(|_| url(text, "https://"))?)
             }
-            Self::Pattern => Value::Pattern(pattern(text)?),
-            Self::NextHop => Value::NextHop(next_hop(text)?),
-            Self::Rate => Value::Rate(rate(text)?),
+            Self::Pattern => Value::Pattern(outgoing::pattern(text)?),
+            Self::NextHop => Value::NextHop(outgoing::next_hop(text)?),
+            Self::Rate => Value::Rate(outgoing::rate(text)?),
             Self::Store => Value::Store(DirectoryStore::parse(text)?),
             // The remaining kinds are no texts; `check` does not bring them here.
             _ => return Err(format!("expected {}", self.wanted())),
@@ -431,68 +430,4 @@ fn url(text: &str, start: &str) -> Result<String, String> {
             "expected an address that begins with {start}, without spaces"
         )),
     }
-}
-
-fn pattern(text: &str) -> Result<RoutePattern, String> {
-    if text == "*" {
-        return Ok(RoutePattern::Any);
-    }
-    if let Some(parent) = text.strip_prefix('.') {
-        return host_name(parent).map(RoutePattern::Subdomains);
-    }
-    host_name(text).map(RoutePattern::Exact)
-}
-
-/// Checks a next hop: `"mx" / "local" / host [":" port]`, IPv6 addresses in brackets.
-fn next_hop(text: &str) -> Result<NextHop, String> {
-    match text {
-        "mx" => return Ok(NextHop::Mx),
-        "local" => return Ok(NextHop::Local),
-        _ => {}
-    }
-    if let Some(rest) = text.strip_prefix('[') {
-        let (address, port) = rest.split_once(']').ok_or("expected a closing bracket")?;
-        let address: Ipv6Addr = address
-            .parse()
-            .map_err(|_| "expected an IPv6 address between the brackets")?;
-        let port = match port {
-            "" => 0,
-            port => hop_port(
-                port.strip_prefix(':')
-                    .ok_or("has no colon before the port")?,
-            )?,
-        };
-        return Ok(NextHop::Host {
-            host: address.to_string(),
-            port,
-        });
-    }
-    let (host, port) = match text.split_once(':') {
-        Some((_, port)) if port.contains(':') => {
-            return Err("an IPv6 address must stand in brackets".to_owned());
-        }
-        Some((host, port)) => (host, hop_port(port)?),
-        None => (text, 0),
-    };
-    let host = match host.parse::<std::net::Ipv4Addr>() {
-        Ok(address) => address.to_string(),
-        Err(_) => host_name(host)?,
-    };
-    Ok(NextHop::Host { host, port })
-}
-
-/// Checks a rate: `1*DIGIT "/" span`.
-fn rate(text: &str) -> Result<Rate, String> {
-    let (messages, per) = text.split_once('/').ok_or("has no slash before the time")?;
-    let messages = messages.parse().ok();
-    let messages = messages.filter(|count| (1..=RATE_MAX).contains(count));
-    Ok(Rate {
-        messages: messages.ok_or_else(|| format!("the number is not from 1 to {RATE_MAX}"))?,
-        per: span(per, 1, 24 * 60 * 60 * 1_000)?,
-    })
-}
-
-fn hop_port(text: &str) -> Result<u16, String> {
-    let port = text.parse().ok().filter(|port| *port != 0);
-    port.ok_or_else(|| "the port is not a number from 1 to 65535".to_owned())
 }
