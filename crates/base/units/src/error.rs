@@ -18,6 +18,9 @@ pub enum ParseUnitError {
     /// The value exceeds the range of the type.
     #[error("{0:?} is too large")]
     TooLarge(String),
+    /// The text is not a decimal number with at most two decimals.
+    #[error("{0:?} is not a number with at most two decimals")]
+    NotAScore(String),
     /// The text is not an id: wrong length or a character outside of the alphabet.
     #[error("{0:?} is not an id")]
     NotAnId(String),

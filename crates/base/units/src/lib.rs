@@ -1,9 +1,9 @@
-//! Quantities with their units: sizes, spans, timestamps, secrets, ids.
+//! Quantities with their units: sizes, spans, timestamps, scores, secrets, ids.
 //!
 //! A bare number carries neither meaning nor unit; values travel between layers only as these
 //! types, with both. [`ByteSize`] and [`Span`] parse and write the text of operators in the
 //! configuration (`"64 KiB"`, `"5m"`), [`Timestamp`] is the time that hosts pass into engines,
-//! [`Secret`] keeps secrets out of logs, and [`TraceId`] is the id of a message in the trace.
+//! [`Secret`] keeps secrets out of logs, [`Score`] is the score of a message, and [`TraceId`] is the id of a message in the trace.
 //! [`QueueId`] and [`RecordId`] number queues and their records.
 //!
 //! Not covered: calendars and time zones (times are UTC), and sizes above 2^64 - 1 octets.
@@ -22,6 +22,7 @@
 mod byte_size;
 mod error;
 mod ids;
+mod score;
 mod secret;
 mod span;
 mod timestamp;
@@ -30,6 +31,7 @@ mod trace_id;
 pub use byte_size::ByteSize;
 pub use error::ParseUnitError;
 pub use ids::{Incarnation, LogId, MailboxId, QueueId, RecordId, Seq, Txn};
+pub use score::Score;
 pub use secret::{Secret, constant_time_eq};
 pub use span::Span;
 pub use timestamp::Timestamp;
