@@ -1,6 +1,7 @@
 //! From checked values to the structures.
 
 mod dnsbl;
+mod judging;
 mod lists;
 mod mail_store;
 mod outgoing;
@@ -94,6 +95,7 @@ impl Assembly {
             sendmail: self.sendmail(),
             front: self.front(),
             dnsbl: self.dnsbl(),
+            judging: self.judging(),
             dkim: self.dkim(),
             records: self.records(),
             xclient: self.networks("xclient.networks"),

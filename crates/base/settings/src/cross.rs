@@ -3,6 +3,7 @@
 mod call_ahead;
 mod cluster;
 mod found;
+mod judging;
 mod lists;
 mod nodes;
 
@@ -34,6 +35,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     routes(settings, &mut found);
     call_ahead::check(settings, &mut found);
     lists::check(settings, &mut found);
+    judging::check(settings, &mut found);
     sources(settings, &mut found);
     spool(settings, &mut found);
     cluster::check(settings, &mut found);

@@ -1,5 +1,6 @@
 //! The kinds of options, and the check of a value against its kind.
 
+mod judging;
 mod outgoing;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -36,6 +37,10 @@ pub(crate) enum Kind {
     MaildirTemplate,
     Integer(u64, u64),
     Signed(i64, i64),
+    /// A decimal fraction; bounds in points.
+    Score(i64, i64),
+    /// A score or `never`; the bound, on both sides of zero, in points.
+    Threshold(i64),
     Size(u64, u64),
     Span(u64, u64),
     Spans(u64, u64),
@@ -47,6 +52,11 @@ pub(crate) enum Kind {
     NetworkList,
     HeloPatterns,
     SenderPatterns,
+    /// Recipients of a policy.
+    Recipients,
+    /// Patterns of attachments' names.
+    NamePatterns,
+    MediaTypes,
     /// Data of block lists: a format and files.
     Datasets,
     AnswerPatterns,
@@ -76,6 +86,16 @@ impl Kind {
             Self::MaildirTemplate => "a path in quotes that holds {domain} and {local}",
             Self::Integer(min, max) => return format!("a number from {min} to {max}"),
             Self::Signed(min, max) => return format!("a number from {min} to {max}"),
+            Self::Score(min, max) => {
+                return format!(
+                    "a number from {min} to {max} such as 2.5, with at most two decimals"
+                );
+            }
+            Self::Threshold(max) => {
+                return format!(
+                    "a number from -{max} to {max} such as 7.5, with at most two decimals, or \"never\""
+                );
+            }
             Self::Size(min, max) => {
                 let (min, max) = (ByteSize::new(min), ByteSize::new(max));
                 return format!("a size such as \"10 MiB\", from {min} to {max}");
@@ -98,6 +118,11 @@ impl Kind {
             Self::SenderPatterns => {
                 "a list of senders such as [\"bob@example.net\", \"example.net\", \".example.net\", \"<>\"]"
             }
+            Self::Recipients => {
+                "a list of recipients such as [\"ann@example.org\", \"example.org\", \".example.org\"]"
+            }
+            Self::NamePatterns => "a list of patterns such as [\"*.exe\", \"*.js\"]",
+            Self::MediaTypes => "a list of media types such as [\"application/zip\", \"video/*\"]",
             Self::Datasets => {
                 "a list of formats and files such as [\"ip4set:/var/lib/vere/bl/file\"]"
             }
@@ -119,6 +144,11 @@ impl Kind {
             Self::Version => self.integer(value, 0, i64::MAX as u64),
             Self::Integer(min, max) => self.integer(value, min, max),
             Self::Signed(min, max) => self.number(value, min, max).map(Value::Signed),
+            Self::Score(min, max) => judging::score(self, value, min, max).map(Value::Score),
+            Self::Threshold(max) => judging::threshold(self, value, max).map(Value::Threshold),
+            Self::Recipients => self.list(value, judging::recipient).map(Value::Texts),
+            Self::NamePatterns => self.list(value, judging::name_pattern).map(Value::Texts),
+            Self::MediaTypes => self.list(value, judging::media_type).map(Value::Texts),
             Self::HostNames => self.list(value, host_name).map(Value::Texts),
             Self::Names => self.list(value, name).map(Value::Texts),
             Self::Mailboxes => self.list(value, mailbox).map(Value::Texts),

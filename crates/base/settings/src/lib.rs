@@ -34,6 +34,7 @@ mod dnsbl;
 mod document;
 mod errors;
 mod folders;
+mod judging;
 mod kind;
 mod lists;
 mod mail_store;
@@ -58,6 +59,10 @@ pub use directory_store::DirectoryStore;
 pub use dnsbl::{DATA_FORMATS, Dnsbl, DnsblData, DnsblRate, DnsblZone};
 pub use document::KeyLines;
 pub use errors::{ConfigError, ConfigErrors, Problem};
+pub use judging::{
+    AttachmentRule, FilterTerms, Judging, RecipientPolicy, Rule, RuleWeights, StructureLimits,
+    Threshold, Thresholds, Verdict,
+};
 pub use lists::{BlockList, BlockLists, ListMaps, ListTreatment};
 pub use mail_store::{BodySharing, MailStore, NewMailbox};
 pub use manual::manual;

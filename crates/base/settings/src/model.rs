@@ -8,6 +8,7 @@ use vere_units::{ByteSize, Span};
 
 use crate::directory_store::DirectoryStore;
 use crate::dnsbl::Dnsbl;
+use crate::judging::Judging;
 use crate::mail_store::MailStore;
 use crate::network::Networks;
 use crate::outgoing::{Delivery, DestinationLimits, Route, Source};
@@ -60,6 +61,8 @@ pub struct Settings {
     pub front: Option<Front>,
     /// A server of block lists; `None` without the section.
     pub dnsbl: Option<Dnsbl>,
+    /// Judgement of messages by rules with weights; `None` without the section.
+    pub judging: Option<Judging>,
     /// DKIM signatures on local users' mail; `None` without the section.
     pub dkim: Option<Dkim>,
     /// Lines about messages for other systems; `None` without the section.

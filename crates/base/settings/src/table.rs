@@ -4,6 +4,7 @@
 mod row;
 mod dnsbl;
 mod intake;
+mod judging;
 mod lists;
 mod outgoing;
 mod sending;
@@ -25,6 +26,8 @@ pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
         .chain(services::SECTIONS)
         .chain(dnsbl::SECTIONS)
         .chain(lists::SECTIONS)
+        .chain(judging::SECTIONS)
+        .chain(std::iter::once(&judging::WEIGHTS))
         .chain(outgoing::SECTIONS)
         .chain(system::SECTIONS)
 }

@@ -1,4 +1,5 @@
 mod front_lists;
+mod judging;
 mod lines;
 mod nodes;
 mod outgoing;

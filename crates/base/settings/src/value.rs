@@ -3,10 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use vere_units::{ByteSize, Secret, Span};
+use vere_units::{ByteSize, Score, Secret, Span};
 
 use crate::answers::AnswerPattern;
 use crate::directory_store::DirectoryStore;
+use crate::judging::Threshold;
 use crate::network::IpNetwork;
 use crate::outgoing::{NextHop, Rate, RoutePattern};
 
@@ -18,6 +19,8 @@ pub(crate) enum Value {
     Choice(&'static str),
     Integer(u64),
     Signed(i64),
+    Score(Score),
+    Threshold(Threshold),
     Size(ByteSize),
     Span(Span),
     Spans(Vec<Span>),
@@ -60,6 +63,8 @@ from_value! {
     Choice => &'static str,
     Integer => u64,
     Signed => i64,
+    Score => Score,
+    Threshold => Threshold,
     Size => ByteSize,
     Span => Span,
     Spans => Vec<Span>,

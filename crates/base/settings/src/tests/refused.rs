@@ -176,6 +176,48 @@ limits_of_destinations_name_one_kind_once: r#"
 [[delivery.destination]]; domain = "a.b"; [[delivery.destination]]; domain = "a.b" => 6 delivery.destination[2].domain => is the same in delivery.destination[1]
 "#
 
+judgement_values_say_what_is_allowed: r#"
+[judging]; tag_at = "off" => 4 judging.tag_at => "off": expected a number from -1000 to 1000 such as 7.5, with at most two decimals, or "never"
+[judging]; tag_at = 1000.01 => 4 judging.tag_at => 1000.01": expected a number from -1000 to 1000
+[judging]; tag_at = 1.005 => 4 judging.tag_at => at most two decimals
+[judging]; tag_at = 1e1 => 4 judging.tag_at => at most two decimals
+[judging]; tag_at = nan => 4 judging.tag_at => at most two decimals
+[judging]; tag_at = 0x5 => 4 judging.tag_at => at most two decimals
+[judging]; tag_at = true => 4 judging.tag_at => or "never"; found true or false
+[judging]; dmarc = "reject" => 4 judging.dmarc => expected one of "score", "follow"
+[judging]; virus = "defer" => 4 judging.virus => expected one of "accept", "tag", "quarantine", "reject"
+[judging]; many_recipients = 1 => 4 judging.many_recipients => a number from 2 to 100000
+[judging]; allow_senders = ["<a@b>"] => 4 judging.allow_senders => without angle brackets
+[judging]; trusted_arc_sealers = ["a b"] => 4 judging.trusted_arc_sealers => expected a host name
+[judging]; [judging.weights]; SPF_FIAL = 1 => 5 judging.weights.SPF_FIAL => the nearest known one is SPF_FAIL
+[judging]; [judging.weights]; SPF_FAIL = "1" => 5 judging.weights.SPF_FAIL => expected a number from -1000 to 1000 such as 2.5, with at most two decimals; found a string
+[judging]; [judging.weights]; SPF_FAIL = -1000.5 => 5 judging.weights.SPF_FAIL => a number from -1000 to 1000
+[judging]; [judging.limits]; depth_max = 51 => 5 judging.limits.depth_max => from 1 to 50
+[judging]; [[judging.policy]]; recipients = ["<>"] => 5 judging.policy[1].recipients => expected an address or a domain
+[judging]; [[judging.filter]]; name = "a/b" => 5 judging.filter[1].name => must not hold a slash
+[judging]; [[judging.attachment]]; verdict = "tag"; names = [""] => 6 judging.attachment[1].names => expected 1 to 255 bytes
+[judging]; [[judging.attachment]]; verdict = "tag"; names = ["*.exe."] => 6 judging.attachment[1].names => ends in neither a dot nor a space
+[judging]; [[judging.attachment]]; verdict = "tag"; types = ["zip"] => 6 judging.attachment[1].types => expected a media type such as
+[judging]; [[judging.attachment]]; verdict = "tag"; types = ["*/zip"] => 6 judging.attachment[1].types => expected a media type such as
+[judging]; [[judging.attachment]]; verdict = "tag"; types = ["a/"] => 6 judging.attachment[1].types => expected a media type such as
+[judging]; [[judging.attachment]]; names = ["a"] => 4 judging.attachment[1].verdict => is missing
+"#
+
+contradictions_of_a_judgement: r#"
+[judging]; quarantine_at = 4 => 4 judging.quarantine_at => expected at least tag_at, which is 5.0; found 4.0
+[judging]; reject_at = 6; defer_at = 7 => 4 judging.reject_at => expected at least defer_at, which is 7.0; found 6.0
+[judging]; tag_at = "never"; defer_at = 3; reject_at = 2.99 => 6 judging.reject_at => which is 3.0; found 2.99
+[judging]; reject_at = 9; [[judging.policy]]; recipients = ["a.b"]; quarantine_at = 10 => 5 judging.policy[1].reject_at => expected at least quarantine_at, which is 10.0; found 9.0
+[judging]; [[judging.policy]]; recipients = [] => 5 judging.policy[1].recipients => expected at least one recipient
+[judging]; [[judging.policy]]; recipients = ["a.b", "A.b"] => 5 judging.policy[1].recipients => "a.b" stands in judging.policy[1] as well
+[judging]; [[judging.policy]]; recipients = ["a.b"]; [[judging.policy]]; recipients = ["a.b"] => 7 judging.policy[2].recipients => "a.b" stands in judging.policy[1] as well
+[judging]; [[judging.attachment]]; verdict = "tag" => 4 judging.attachment[1] => expected names or types
+[judging]; [[judging.filter]]; name = "a b" => 5 judging.filter[1].name => expected at most 64 letters, digits
+[judging]; [[judging.filter]]; name = "a"; [[judging.filter]]; name = "a" => 7 judging.filter[2].name => "a" stands twice
+[judging]; allow_senders = ["a.b"]; block_senders = ["c.d", "a.b"] => 5 judging.block_senders => "a.b" stands in judging.allow_senders as well
+[judging]; allow_networks = ["::1"]; block_networks = ["::1"] => 5 judging.block_networks => stands in judging.allow_networks as well
+"#
+
 double_keys_have_lines: r#"
 data = "a"; data = "b" => 4  => duplicate key: data
 "#
