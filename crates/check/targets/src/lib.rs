@@ -19,6 +19,7 @@ mod greylist;
 mod handoff_delivery;
 mod handoff_question;
 mod imap;
+mod judge_facts;
 mod mail_log;
 mod mime_text;
 mod order;
@@ -82,6 +83,7 @@ targets! {
     spf: spf::policies, spf::SEEDS;
     dnsbl_data: dnsbl_data::files, dnsbl_data::SEEDS;
     greylist: greylist::read, greylist::SEEDS;
+    judge_facts: judge_facts::record, judge_facts::SEEDS;
     envelope: envelope::record, envelope::SEEDS;
     order: order::record, order::SEEDS;
     parsed: parsed::parsed, parsed::SEEDS;
