@@ -6,7 +6,6 @@ mod rules;
 use vere_units::Score;
 
 pub(crate) use bounds::SCORE_POINTS_MAX;
-pub(crate) use rules::OPTIONS;
 pub use rules::Rule;
 
 use crate::network::Networks;

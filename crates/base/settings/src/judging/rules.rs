@@ -3,10 +3,6 @@
 //! The section `[judging.weights]` has an option for each rule. Names are those of SpamAssassin or rspamd where these have
 //! the rule.
 
-use crate::judging::bounds::SCORE_POINTS_MAX;
-use crate::kind::Kind;
-use crate::table::{Fallback, Opt};
-
 macro_rules! rules {
     ($($variant:ident = $name:literal, $weight:literal, $text:literal;)+) => {
         /// A rule about a message, named by the words of SpamAssassin or rspamd where these have the rule.
@@ -27,6 +23,14 @@ macro_rules! rules {
                 }
             }
 
+            /// Returns the default weight, as in a file.
+            #[must_use]
+            pub(crate) const fn default_weight(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $weight,)+
+                }
+            }
+
             /// Returns the description in the reference.
             #[must_use]
             pub const fn text(self) -> &'static str {
@@ -35,15 +39,6 @@ macro_rules! rules {
                 }
             }
         }
-
-        /// The options of `[judging.weights]`.
-        pub(crate) static OPTIONS: &[Opt] = &[$(Opt {
-            name: $name,
-            kind: Kind::Score(-SCORE_POINTS_MAX, SCORE_POINTS_MAX),
-            default: Fallback::Is($weight),
-            live: true,
-            text: $text,
-        }),+];
     };
 }
 
@@ -102,20 +97,16 @@ mod tests {
 
     #[test]
     fn rules_stand_in_the_order_of_their_numbers_and_have_weights() {
-        assert_eq!(Rule::ALL.len(), OPTIONS.len());
         let mut names: Vec<_> = Rule::ALL.iter().map(|rule| rule.name()).collect();
-        for (number, (rule, option)) in Rule::ALL.iter().zip(OPTIONS).enumerate() {
+        for (number, rule) in Rule::ALL.iter().enumerate() {
             assert_eq!(*rule as usize, number);
-            assert_eq!((rule.name(), rule.text()), (option.name, option.text));
-            let Fallback::Is(weight) = option.default else {
-                panic!("{} has no weight", option.name);
-            };
+            let weight = rule.default_weight();
             assert!(weight.parse::<Score>().is_ok(), "{weight}");
             let is_word = |octet: u8| octet.is_ascii_uppercase() || octet == b'_';
             assert!(rule.name().bytes().all(is_word), "{}", rule.name());
         }
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), OPTIONS.len());
+        assert_eq!(names.len(), Rule::ALL.len());
     }
 }

@@ -2,8 +2,8 @@
 
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{GIB, KIB};
-use super::{Section, Shape};
-use crate::judging::{OPTIONS, SCORE_POINTS_MAX};
+use super::{Opt, Section, Shape};
+use crate::judging::{Rule, SCORE_POINTS_MAX};
 use crate::kind::Kind::{
     Choice, HostNames, Integer, MediaTypes, Name, NamePatterns, NetworkList, Recipients, Score,
     SenderPatterns, Size, Threshold,
@@ -89,5 +89,25 @@ pub(super) static WEIGHTS: Section = Section {
     name: "judging.weights",
     shape: Shape::Always,
     text: "The weight of each rule: what a message gains by it. A rule with weight 0 changes no verdict and is named in no message; `vere explain` shows it.",
-    options: OPTIONS,
+    options: &OPTIONS,
+};
+
+const fn option(rule: Rule) -> Opt {
+    Opt {
+        name: rule.name(),
+        kind: Score(-SCORE_POINTS_MAX, SCORE_POINTS_MAX),
+        default: Is(rule.default_weight()),
+        live: true,
+        text: rule.text(),
+    }
+}
+
+static OPTIONS: [Opt; Rule::ALL.len()] = {
+    let mut options = [const { option(Rule::AllowedNetwork) }; Rule::ALL.len()];
+    let mut n = 0;
+    while n < options.len() {
+        options[n] = option(Rule::ALL[n]);
+        n += 1;
+    }
+    options
 };
