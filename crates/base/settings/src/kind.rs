@@ -2,6 +2,7 @@
 
 mod judging;
 mod outgoing;
+mod text;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -15,6 +16,9 @@ use crate::errors::Problem;
 use crate::mail_store::NewMailbox;
 use crate::name::name;
 use crate::value::Value;
+
+use text::{domains, host_name, senders, span};
+pub(crate) use text::{shown, type_of};
 
 /// Entries of a list.
 const LIST_MAX: usize = 1_000;
@@ -144,8 +148,12 @@ impl Kind {
             Self::Version => self.integer(value, 0, i64::MAX as u64),
             Self::Integer(min, max) => self.integer(value, min, max),
             Self::Signed(min, max) => self.number(value, min, max).map(Value::Signed),
-            Self::Score(min, max) => judging::score(self, value, min, max).map(Value::Score),
-            Self::Threshold(max) => judging::threshold(self, value, max).map(Value::Threshold),
+            Self::Score(min, max) => {
+                judging::score(self.wanted(), value, min, max).map(Value::Score)
+            }
+            Self::Threshold(max) => {
+                judging::threshold(self.wanted(), value, max).map(Value::Threshold)
+            }
             Self::Recipients => self.list(value, judging::recipient).map(Value::Texts),
             Self::NamePatterns => self.list(value, judging::name_pattern).map(Value::Texts),
             Self::MediaTypes => self.list(value, judging::media_type).map(Value::Texts),
@@ -329,70 +337,6 @@ fn quoted(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// Shortens a text for a message; escapes what would break the line.
-pub(crate) fn shown(text: &str) -> String {
-    let mut short: String = text.chars().take(60).collect();
-    if short.len() < text.len() {
-        short.push_str("...");
-    }
-    format!("{short:?}")
-}
-
-pub(crate) fn type_of(value: &DeValue<'_>) -> &'static str {
-    match value {
-        DeValue::String(_) => "a string",
-        DeValue::Integer(_) => "a number",
-        DeValue::Float(_) => "a fraction",
-        DeValue::Boolean(_) => "true or false",
-        DeValue::Datetime(_) => "a date",
-        DeValue::Array(_) => "a list",
-        DeValue::Table(_) => "a section",
-    }
-}
-
-/// Checks a host name: `label *( "." label )`, labels of letters, digits and inner hyphens, at most
-/// 63 octets each and 253 in all (RFC 1123 section 2.1); international names as A-labels.
-fn host_name(text: &str) -> Result<String, String> {
-    let label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label
-                .bytes()
-                .all(|octet| octet.is_ascii_alphanumeric() || octet == b'-')
-    };
-    if text.len() > 253 || !text.split('.').all(label) {
-        return Err("expected a host name (letters, digits, hyphens and dots; \
-                    international names in the xn-- form)"
-            .to_owned());
-    }
-    let top = text.rsplit('.').next().unwrap_or_default();
-    if top.bytes().all(|octet| octet.is_ascii_digit()) {
-        return Err("expected a host name; found the form of an IP address".to_owned());
-    }
-    Ok(text.to_ascii_lowercase())
-}
-
-/// Checks a domain, or a dot and a domain for those below it.
-fn domains(text: &str) -> Result<String, String> {
-    match text.strip_prefix('.') {
-        Some(above) => host_name(above).map(|above| format!(".{above}")),
-        None => host_name(text),
-    }
-}
-
-/// Checks a pattern of senders; the null reverse-path becomes the empty text.
-fn senders(text: &str) -> Result<String, String> {
-    match text.rsplit_once('@') {
-        _ if text == "<>" => Ok(String::new()),
-        Some((local, domain)) if !local.is_empty() && !text.contains(['<', '>', ' ']) => {
-            host_name(domain).map(|domain| format!("{local}@{domain}"))
-        }
-        Some(_) => Err("expected an address without angle brackets".to_owned()),
-        None => domains(text),
-    }
-}
-
 /// Checks the name of a mailbox, with or without a special use.
 ///
 /// # Errors
@@ -434,15 +378,6 @@ fn maildir(text: &str) -> Result<String, String> {
         );
     }
     Ok(text.to_owned())
-}
-
-fn span(text: &str, min: u64, max: u64) -> Result<Span, String> {
-    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
-    if !(min..=max).contains(&span.as_millis()) {
-        let (min, max) = (Span::from_millis(min), Span::from_millis(max));
-        return Err(format!("expected a span from {min} to {max}"));
-    }
-    Ok(span)
 }
 
 fn socket_address(text: &str) -> Result<SocketAddr, String> {

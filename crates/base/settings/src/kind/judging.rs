@@ -3,7 +3,7 @@
 use toml::de::DeValue;
 use vere_units::Score;
 
-use super::{Kind, senders, shown, type_of};
+use super::text::{senders, shown, type_of};
 use crate::errors::Problem;
 use crate::judging::Threshold;
 
@@ -13,15 +13,20 @@ const PATTERN_OCTETS_MAX: usize = 255;
 const TYPE_OCTETS_MAX: usize = 255;
 
 /// Checks a score within bounds in points: a decimal fraction or a whole number, never a binary fraction.
-pub(super) fn score(kind: Kind, value: &DeValue<'_>, min: i64, max: i64) -> Result<Score, Problem> {
+pub(super) fn score(
+    wanted: String,
+    value: &DeValue<'_>,
+    min: i64,
+    max: i64,
+) -> Result<Score, Problem> {
     let text = match value {
         DeValue::Float(number) => number.as_str(),
         DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
-        DeValue::Integer(number) => return Err(not_allowed(kind, number.as_str())),
+        DeValue::Integer(number) => return Err(not_allowed(&wanted, number.as_str())),
         other => {
             return Err(Problem::WrongType {
                 found: type_of(other),
-                wanted: kind.wanted(),
+                wanted,
             });
         }
     };
@@ -29,22 +34,26 @@ pub(super) fn score(kind: Kind, value: &DeValue<'_>, min: i64, max: i64) -> Resu
     let bounds = Score::from_points(min)..=Score::from_points(max);
     score
         .filter(|score| bounds.contains(score))
-        .ok_or_else(|| not_allowed(kind, text))
+        .ok_or_else(|| not_allowed(&wanted, text))
 }
 
 /// Checks a threshold: a score, or `"never"`.
-pub(super) fn threshold(kind: Kind, value: &DeValue<'_>, max: i64) -> Result<Threshold, Problem> {
+pub(super) fn threshold(
+    wanted: String,
+    value: &DeValue<'_>,
+    max: i64,
+) -> Result<Threshold, Problem> {
     match value.as_str() {
         Some("never") => Ok(Threshold::Never),
-        Some(text) => Err(not_allowed(kind, text)),
-        None => score(kind, value, -max, max).map(Threshold::At),
+        Some(text) => Err(not_allowed(&wanted, text)),
+        None => score(wanted, value, -max, max).map(Threshold::At),
     }
 }
 
-fn not_allowed(kind: Kind, found: &str) -> Problem {
+fn not_allowed(wanted: &str, found: &str) -> Problem {
     Problem::NotAllowed {
         found: shown(found),
-        allowed: format!("expected {}", kind.wanted()),
+        allowed: format!("expected {wanted}"),
     }
 }
 

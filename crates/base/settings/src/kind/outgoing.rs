@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::{host_name, span};
+use super::text::{host_name, span};
 use crate::outgoing::{NextHop, Rate, RoutePattern};
 
 /// Messages of a rate.

@@ -1,8 +1,7 @@
 //! Options for the judgement of messages.
 
 use super::row::Fallback::{Is, Nothing, Required};
-use super::row::{GIB, KIB};
-use super::{Opt, Section, Shape};
+use super::row::{GIB, KIB, Opt, Section, Shape};
 use crate::judging::{Rule, SCORE_POINTS_MAX};
 use crate::kind::Kind::{
     Choice, HostNames, Integer, MediaTypes, Name, NamePatterns, NetworkList, Recipients, Score,
