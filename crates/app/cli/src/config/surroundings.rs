@@ -91,6 +91,10 @@ pub(super) fn warnings(settings: &Settings) -> Vec<Fault> {
     });
     let mut warnings: Vec<Fault> = exposed.collect();
     warnings.extend(no_roots(settings));
+    warnings.extend(settings.judging.as_ref().map(|_| {
+        let text = "has no effect yet: no process judges messages";
+        Fault::new("judging", &text)
+    }));
     let open = settings.relay.networks.iter().find(|network| {
         // Both halves of all addresses: one half alone is an open relay as well.
         let far = |first: u8| network.contains(IpAddr::V4(Ipv4Addr::new(first, 0, 0, 1)));
