@@ -156,6 +156,12 @@ impl Cache {
         self.pending.remove(question);
     }
 
+    /// Forgets the kept answers of a zone. Questions under way go on.
+    pub fn forget(&mut self, zone: u32) {
+        self.probation.forget(zone);
+        self.protected.forget(zone);
+    }
+
     /// Returns the counts.
     #[must_use]
     pub fn counts(&self) -> Counts {

@@ -1,10 +1,12 @@
 //! How lists are asked, and the meaning of answers (RFC 5782).
 
+mod check;
 mod health;
 mod probe;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+pub use self::check::{Check, Scope, Step, Told, Trust};
 pub use self::health::Health;
 pub use self::probe::Probe;
 use crate::map::{Map, MapName};
@@ -94,7 +96,8 @@ pub fn test_map() -> MapName {
     MapName::of(Ipv4Addr::new(127, 0, 0, 2).into()).0
 }
 
-/// Whether a list with this answer for [`test_map`] serves maps.
+/// Whether an answer for [`test_map`] is such a map. An address of an ordinary host (2000::/3) is as well: a [`Check`] therefore asks
+/// for a second map.
 #[must_use]
 pub fn serves_maps(answer: &[Ipv6Addr]) -> bool {
     match answer {

@@ -46,6 +46,10 @@ pub enum Outcome {
     Skipped,
     /// The answer did not come by the deadline.
     Late,
+    /// The list lists 127.0.0.1, and so everybody (RFC 5782 section 5): it was not asked, or its entry does not count.
+    ListsEverybody,
+    /// The list has an entry, and has not answered a check yet, so that the entry does not count.
+    Unchecked,
 }
 
 impl Outcome {

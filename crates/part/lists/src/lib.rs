@@ -27,7 +27,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 use vere_dnsbl::MapName;
 use vere_dnsbl::cache::{Cache, Question, Reply, Subject};
-use vere_dnsbl::policy;
+use vere_dnsbl::policy::{self, Trust};
 use vere_handoff::question::{Kept, ListFigures};
 use vere_net::resolver::{Resolver, ResolverError};
 use vere_settings::{BlockLists, ListMaps, Settings};
@@ -98,14 +98,11 @@ impl Lists {
         Ok(())
     }
 
-    /// Finds out which lists serve maps, where the settings do not say. Questions do so as well, beside their queries.
+    /// Checks the lists that are due: whether their entries count, and which of them serve maps. Questions do so as well, beside their
+    /// queries.
     pub async fn probe(&self) {
         let terms = self.terms();
-        let asked = terms
-            .lists
-            .iter()
-            .filter(|list| list.maps == ListMaps::Auto);
-        join_all(asked.map(|list| self.probe_site(list.zone))).await;
+        join_all(terms.zones.iter().map(|zone| self.check(*zone))).await;
     }
 
     /// Returns what the lists say about a client, by the deadline at the latest.
@@ -130,6 +127,14 @@ impl Lists {
             findings.text = self.text(list.zone, client, by).await;
         }
         findings
+    }
+
+    /// Whether a list of the settings does not have 127.0.0.2, the entry of every list (RFC 5782 section 5), as far as is known.
+    #[must_use]
+    pub fn lacks_test_entry(&self, zone: &str) -> bool {
+        let terms = self.terms();
+        let list = terms.lists.iter().find(|list| *list.domain == *zone);
+        list.is_some_and(|list| self.with_site(list.zone, |site| site.probe.lacks_test_entry()))
     }
 
     /// Returns the text of a list of the settings about a client; empty if there is none in time.
@@ -178,6 +183,10 @@ impl Lists {
             let question = Question { zone, subject };
             cache.peek(self.now(), &question).map(|(reply, _)| reply)
         };
+        let trust = sites.get(zone as usize).map(|site| site.probe.trust());
+        if trust == Some(Trust::ListsEverybody) {
+            return Kept::ListsEverybody;
+        }
         match (of(Subject::Map(name)), of(Subject::Codes(client))) {
             (Some(Reply::Map(_)), _) => Kept::Map,
             (_, Some(Reply::Codes(_))) => Kept::Codes,
@@ -210,7 +219,27 @@ impl Lists {
         }
     }
 
+    /// What a list says. An entry counts only if the list has passed a check; the first check begins with the first question, and only
+    /// a question with an entry waits for it.
     async fn outcome(&self, list: &List, client: IpAddr) -> (Outcome, Origin) {
+        self.begin_check(list.zone);
+        let (trust, _) = self.with_site(list.zone, |site| site.trust());
+        if trust == Trust::ListsEverybody {
+            return (Outcome::ListsEverybody, Origin::NotAsked);
+        }
+        let (outcome, origin) = self.said(list, client).await;
+        if !outcome.is_listed() {
+            return (outcome, origin);
+        }
+        let outcome = match self.trust(list.zone).await {
+            Trust::Good => outcome,
+            Trust::ListsEverybody => Outcome::ListsEverybody,
+            Trust::Unchecked => Outcome::Unchecked,
+        };
+        (outcome, origin)
+    }
+
+    async fn said(&self, list: &List, client: IpAddr) -> (Outcome, Origin) {
         if self.has_maps(list, client) {
             let (name, neighbour) = MapName::of(client);
             let (reply, origin) = self.query(list.zone, Subject::Map(name)).await;
@@ -259,24 +288,14 @@ impl Lists {
         }
     }
 
-    /// Whether the list is asked for a map. A probe that is due begins, and the question does not wait for it.
+    /// Whether the list is asked for a map.
     fn has_maps(&self, list: &List, client: IpAddr) -> bool {
         match list.maps {
             ListMaps::Yes => true,
             ListMaps::No => false,
             // The test entries are those of IPv4, and say nothing about maps of IPv6.
             ListMaps::Auto if client.is_ipv6() => false,
-            ListMaps::Auto => {
-                let lists = self.clone();
-                let zone = list.zone;
-                if self.is_probe_due(zone) {
-                    tokio::task::spawn_local(async move { lists.probe_site(zone).await });
-                }
-                let sites = self.0.sites.borrow();
-                sites
-                    .get(zone as usize)
-                    .is_some_and(|site| site.probe.serves())
-            }
+            ListMaps::Auto => self.with_site(list.zone, |site| site.probe.serves()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A query to a list, shared by equal questions.
 
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -8,12 +8,12 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout_at};
 use vere_dnsbl::Map;
 use vere_dnsbl::cache::{Look, Question, Reply, Subject};
-use vere_dnsbl::policy::{self, Codes};
+use vere_dnsbl::policy::{self, Check, Codes, Told, Trust};
 use vere_net::resolver::{Record, RecordKind, RecordsAnswer};
 
 use super::Lists;
 use super::findings::Origin;
-use super::site::share;
+use super::site::{Site, share};
 
 impl Lists {
     /// Returns the answer to a question: kept, shared with a query under way, or from the list.
@@ -92,10 +92,7 @@ impl Lists {
                 }
             },
             Subject::Codes(_) => {
-                let codes = Codes::of(records.iter().filter_map(|record| match record {
-                    Record::A(code) => Some(*code),
-                    _ => None,
-                }));
+                let codes = Codes::of(codes(&records));
                 if let Some(answer) = codes.foreign {
                     self.with_site(zone, |site| site.foreign(answer));
                 }
@@ -143,33 +140,61 @@ impl Lists {
         answer
     }
 
-    /// Whether a list is to be probed now, without beginning it.
-    pub(crate) fn is_probe_due(&self, zone: u32) -> bool {
+    /// Begins a check of a list, if one is due; nobody waits for its end.
+    pub(crate) fn begin_check(&self, zone: u32) {
         let now = self.now();
-        self.with_site(zone, |site| site.is_probe_due(now))
+        if let Some(check) = self.with_site(zone, |site| site.begin_check(now)) {
+            let lists = self.clone();
+            spawn_local(async move { lists.go_on(zone, check).await });
+        }
     }
 
-    /// Probes a list for maps, if that is due.
-    pub(crate) async fn probe_site(&self, zone: u32) {
+    /// Checks a list, if that is due: whether its entries count, and whether it serves maps.
+    pub(crate) async fn check(&self, zone: u32) {
         let now = self.now();
-        if !self.with_site(zone, |site| site.begin_probe(now)) {
-            return;
+        if let Some(check) = self.with_site(zone, |site| site.begin_check(now)) {
+            self.go_on(zone, check).await;
         }
-        let labels = policy::test_map().to_string();
-        let answer = self.records(zone, &labels, RecordKind::Aaaa).await;
-        let serves = answer.map(|(records, _)| policy::serves_maps(&maps(&records)));
-        let now = self.now();
-        self.with_site(zone, |site| {
-            let before = site.probe.serves();
-            site.probe.ended(now, serves);
-            let list = &*site.name;
-            match (before, site.probe.serves()) {
-                (false, true) => tracing::info!(list, "list serves maps"),
-                (true, false) => tracing::warn!(list, "list serves maps no more"),
-                _ => {}
-            }
-        });
     }
+
+    async fn go_on(&self, zone: u32, mut check: Check) {
+        while let Some(step) = check.step() {
+            self.with_site(zone, Site::begin_step);
+            let kind = match step.is_of_map() {
+                true => RecordKind::Aaaa,
+                false => RecordKind::A,
+            };
+            let answer = self.records(zone, &step.labels(), kind).await;
+            check.answered(answer.map(|(records, _)| match step.is_of_map() {
+                true => Told::Maps(maps(&records)),
+                false => Told::Codes(codes(&records)),
+            }));
+            if self.with_site(zone, |site| site.learn(&check)) {
+                self.0.cache.borrow_mut().forget(zone);
+            }
+        }
+        let now = self.now();
+        self.with_site(zone, |site| site.check_ended(now, &check));
+    }
+
+    /// Whether the entries of a list count, once a check under way has found out.
+    pub(crate) async fn trust(&self, zone: u32) -> Trust {
+        loop {
+            let (trust, checked) = self.with_site(zone, |site| site.trust());
+            match (trust, checked) {
+                (Trust::Unchecked, Some(checked)) => checked.notified().await,
+                _ => return trust,
+            }
+        }
+    }
+}
+
+fn codes(records: &[Record]) -> Vec<Ipv4Addr> {
+    let codes = records.iter().filter_map(|record| match record {
+        Record::A(code) => Some(*code),
+        _ => None,
+    });
+    codes.collect()
 }
 
 fn maps(records: &[Record]) -> Vec<Ipv6Addr> {

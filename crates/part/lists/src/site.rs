@@ -1,10 +1,11 @@
-//! The zone of a list: whether it answers, whether it serves maps, and its counts.
+//! The zone of a list: whether it answers, whether its entries count, whether it serves maps, and its counts.
 
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use vere_dnsbl::policy::{Health, Probe};
+use tokio::sync::Notify;
+use vere_dnsbl::policy::{Check, Health, Probe, Scope, Trust};
 use vere_handoff::question::ListFigures;
 use vere_units::Timestamp;
 
@@ -27,6 +28,9 @@ pub(crate) struct Site {
     /// The name for log and metrics.
     pub(crate) name: Rc<str>,
     pub(crate) probe: Probe,
+    scope: Scope,
+    /// Wakes questions that wait for a check.
+    checked: Rc<Notify>,
     health: Health,
     running: usize,
     counts: ListFigures,
@@ -35,11 +39,13 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    pub(crate) fn new(zone: &str, name: &str) -> Self {
+    pub(crate) fn new(zone: &str, name: &str, scope: Scope) -> Self {
         Self {
             zone: zone.into(),
             name: name.into(),
             probe: Probe::default(),
+            scope,
+            checked: Rc::default(),
             health: Health::default(),
             running: 0,
             counts: ListFigures::default(),
@@ -66,19 +72,82 @@ impl Site {
         begins
     }
 
-    /// Whether the list is to be probed for maps now.
-    pub(crate) fn is_probe_due(&self, now: Timestamp) -> bool {
-        !self.health.is_resting() && self.probe.is_due(now)
+    /// Applies another use of the list, of which nothing is known yet.
+    pub(crate) fn set_scope(&mut self, scope: Scope) {
+        if std::mem::replace(&mut self.scope, scope) != scope {
+            self.probe.restart();
+        }
     }
 
-    /// Takes a probe as begun, if one is due; it ends as a query does, and by [`Probe::ended`].
-    pub(crate) fn begin_probe(&mut self, now: Timestamp) -> bool {
-        let begins = self.is_probe_due(now) && self.probe.begin(now);
-        if begins {
-            self.running += 1;
-            self.counts.queries += 1;
+    /// Whether the list is to be checked now.
+    pub(crate) fn is_check_due(&self, now: Timestamp) -> bool {
+        self.probe.is_due(now) && self.health.is_ready(now)
+    }
+
+    /// Begins a check, if one is due: each of its questions is a query that begins by [`begin_step`](Self::begin_step), and the check ends
+    /// by [`check_ended`](Self::check_ended). After failures the check is the trial.
+    pub(crate) fn begin_check(&mut self, now: Timestamp) -> Option<Check> {
+        let begins = self.is_check_due(now) && self.health.may_ask(now) && self.probe.begin(now);
+        begins.then(|| Check::new(self.scope))
+    }
+
+    /// Takes a query of a check as begun.
+    pub(crate) const fn begin_step(&mut self) {
+        self.running += 1;
+        self.counts.queries += 1;
+    }
+
+    /// Whether the entries of the list count, and how to wait for a check under way.
+    pub(crate) fn trust(&self) -> (Trust, Option<Rc<Notify>>) {
+        let is_open = self.probe.is_open();
+        (
+            self.probe.trust(),
+            is_open.then(|| Rc::clone(&self.checked)),
+        )
+    }
+
+    /// Takes what a check has found out so far. Returns whether the list lists everybody no more, so that its earlier answers are wrong.
+    pub(crate) fn learn(&mut self, check: &Check) -> bool {
+        if check.scope() != self.scope {
+            return false;
         }
-        begins
+        let (before, list) = (self.probe.learn(check), &*self.name);
+        match (before, self.probe.trust()) {
+            (Trust::Unchecked | Trust::Good, Trust::ListsEverybody) => {
+                tracing::warn!(list, "list lists 127.0.0.1, and so everybody: left out");
+            }
+            (Trust::ListsEverybody, Trust::Good) => {
+                tracing::info!(list, "list lists everybody no more, asked again");
+            }
+            _ => {}
+        }
+        let after = self.probe.trust();
+        if after != Trust::Unchecked {
+            self.checked.notify_waiters();
+        }
+        (before, after) == (Trust::ListsEverybody, Trust::Good)
+    }
+
+    /// A check has ended, whose findings [`learn`](Self::learn) has.
+    pub(crate) fn check_ended(&mut self, now: Timestamp, check: &Check) {
+        let (served, lacked) = (self.probe.serves(), self.probe.lacks_test_entry());
+        self.probe.ended(now, check);
+        if check.scope() != self.scope {
+            self.probe.restart();
+        }
+        self.checked.notify_waiters();
+        let list = &*self.name;
+        match (served, self.probe.serves()) {
+            (false, true) => tracing::info!(list, "list serves maps"),
+            (true, false) => tracing::warn!(list, "list serves maps no more"),
+            _ => {}
+        }
+        if !lacked && self.probe.lacks_test_entry() {
+            tracing::warn!(list, "list does not list the test address 127.0.0.2");
+        }
+        if let Some(code) = check.refusal() {
+            self.refused(code);
+        }
     }
 
     /// A query has ended, after so long.
@@ -118,7 +187,8 @@ impl Site {
     pub(crate) const fn note(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Listed { .. } => self.counts.listed += 1,
-            Outcome::Skipped | Outcome::Late => self.counts.skipped += 1,
+            Outcome::Skipped | Outcome::Late | Outcome::Unchecked => self.counts.skipped += 1,
+            Outcome::ListsEverybody => self.counts.untrusted += 1,
             Outcome::Unlisted { .. } | Outcome::Failed | Outcome::Refused(_) => {}
         }
     }
@@ -149,7 +219,11 @@ mod tests {
         let shares: Vec<usize> = [0, 1, 4, 5, 32, 1_000].map(share).into();
         assert_eq!(shares, [128, 128, 128, 102, 16, 1]);
         let now = Timestamp::from_millis(0);
-        let mut site = Site::new("bl.example.org", "bl.example.org");
+        let scope = Scope {
+            addresses: true,
+            maps: false,
+        };
+        let mut site = Site::new("bl.example.org", "bl.example.org", scope);
         let begun = (0..32).filter(|_| site.begin(now, share(32))).count();
         assert_eq!(begun, 16);
         site.ended(now, true, Duration::ZERO);

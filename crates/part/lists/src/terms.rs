@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use vere_dnsbl::cache::Limits;
+use vere_dnsbl::policy::Scope;
 use vere_net::resolver::{Resolver, ResolverError, ResolverOptions};
 use vere_settings::{AnswerPattern, BlockLists, ListMaps, Settings};
 
@@ -55,14 +56,16 @@ impl Terms {
         let mut lists = Vec::new();
         for list in &settings.lists {
             let place = sites.iter().position(|site| *site.zone == *list.zone);
+            let scope = scope(settings, &list.zone);
             let place = place.unwrap_or_else(|| {
-                sites.push(Site::new(&list.zone, &list.name));
+                sites.push(Site::new(&list.zone, &list.name, scope));
                 sites.len() - 1
             });
             let zone = u32::try_from(place).unwrap_or(u32::MAX);
             if !zones.contains(&zone) {
                 zones.push(zone);
                 sites[place].name = list.name.as_str().into();
+                sites[place].set_scope(scope);
             }
             lists.push(List {
                 zone,
@@ -89,6 +92,15 @@ impl Terms {
                 failure_life: FAILURE_LIFE,
             },
         }
+    }
+}
+
+/// The use of a zone by all lists of the settings that have it.
+fn scope(settings: &BlockLists, zone: &str) -> Scope {
+    let of_zone = || settings.lists.iter().filter(|list| *list.zone == *zone);
+    Scope {
+        addresses: of_zone().any(|list| list.maps != ListMaps::Yes),
+        maps: of_zone().any(|list| list.maps != ListMaps::No),
     }
 }
 

@@ -123,12 +123,13 @@ fn a_listing_has_codes_weight_and_text_and_is_kept() {
             assert_eq!(lists.kept("bl.test", client("192.0.2.3")), Kept::Nothing);
             assert_eq!(lists.kept("no.test", client("192.0.2.1")), Kept::NoSuchList);
             let figures = lists.figures(0).unwrap();
+            // The check has two of the queries.
             assert_eq!(
                 (figures.queries, figures.listed, figures.failures),
-                (3, 3, 0)
+                (5, 3, 0)
             );
             assert_eq!((figures.hits, figures.cache_entries), (6, 3));
-            assert_eq!(figures.within.iter().sum::<u64>(), 3);
+            assert_eq!(figures.within.iter().sum::<u64>(), 5);
             assert_eq!(lists.figures(1), None);
         },
     );
@@ -151,8 +152,8 @@ fn one_map_answers_for_all_neighbours_and_punishes_none() {
             assert_eq!(server.count("1.2.0.192.bl.test", A), 0);
             assert_eq!(lists.kept("bl.test", client("192.0.2.99")), Kept::Map);
             let figures = lists.figures(0).unwrap();
-            // The probe, the map, two texts.
-            assert_eq!((figures.queries, figures.shared), (4, 127));
+            // Four of the check, the map, two texts.
+            assert_eq!((figures.queries, figures.shared), (7, 127));
             // The other half of the /24 has another map, which is none.
             assert!(!lists.ask(client("192.0.2.129")).await.is_listed);
             assert_eq!(server.count("1.2.0.192.bl.test", AAAA), 1);
@@ -172,11 +173,17 @@ fn codes_are_asked_for_behind_a_bit_alone() {
             let name = format!("{last}.2.0.192.bl.test");
             assert_eq!(server.count(&name, A), queries, "{last}");
         }
-        assert_eq!(
-            server.count("0.0.0.127.bl.test", AAAA),
-            0,
-            "nobody doubts the settings"
-        );
+        for (name, kind, queries) in [
+            ("0.0.0.127.bl.test", AAAA, 1),
+            ("1.0.0.127.bl.test", AAAA, 1),
+            ("1.0.0.127.bl.test", A, 0),
+        ] {
+            assert_eq!(
+                server.count(name, kind),
+                queries,
+                "{name}: maps are checked alone"
+            );
+        }
     });
 }
 
@@ -199,26 +206,174 @@ fn networks_of_ipv6_have_maps_where_the_settings_say_so() {
 }
 
 #[test]
-fn a_zone_that_answers_everything_has_no_maps() {
-    let server = served(|name, kind| match kind {
-        AAAA => Said::Records(60, vec![vec![0xff; 16]]),
-        A if name.ends_with(".192.bl.test") => Said::Records(60, vec![vec![192, 0, 2, 80]]),
-        _ => Said::NoSuchName(60),
+fn a_parked_domain_has_no_maps() {
+    // A broken server, and an ordinary host: as a map it has 127.0.0.2 and not 127.0.0.1.
+    for map in [0xff, 0x20] {
+        let server = served(move |_, kind| match kind {
+            AAAA => Said::Records(60, vec![vec![map; 16]]),
+            A => Said::Records(60, vec![vec![192, 0, 2, 80]]),
+            _ => Said::NoSuchName(60),
+        });
+        let settings = of(vec![list("bl.test", ListMaps::Auto)]);
+        with(&server, &settings, async |lists| {
+            lists.probe().await;
+            for last in 0..8 {
+                let found = lists.ask(client(&format!("192.0.2.{last}"))).await;
+                // The host of a parked domain is no code.
+                assert!(!found.is_listed && found.is_complete, "{found:?}");
+                let by_map = false;
+                assert_eq!(found.entries[0].outcome, Outcome::Unlisted { by_map });
+            }
+            assert!(lists.lacks_test_entry("bl.test"));
+        });
+    }
+}
+
+/// A dead list whose domain was bought answers everything: no mail is refused by it, not even the first.
+#[test]
+fn a_list_of_everybody_lists_nobody() {
+    for (maps, queries) in [(ListMaps::No, 2), (ListMaps::Auto, 3), (ListMaps::Yes, 2)] {
+        let server = served(|name, kind| match kind {
+            _ if name.ends_with(".bl.test") => classic(name, kind),
+            A => Said::Records(60, vec![code(2)]),
+            AAAA => Said::Records(60, vec![vec![0x2a; 16]]),
+            _ => Said::Records(60, vec![text("for sale")]),
+        });
+        let settings = of(vec![list("dead.test", maps), list("bl.test", ListMaps::No)]);
+        with(&server, &settings, async |lists| {
+            // 2, 4, 6 and 10 have bits in 0x2a.
+            for last in [2, 4, 6, 10, 2, 4] {
+                let found = lists.ask(client(&format!("192.0.2.{last}"))).await;
+                assert!(
+                    !found.is_listed && !found.is_complete,
+                    "{maps:?}: {found:?}"
+                );
+                assert_eq!(found.entries[0].outcome, Outcome::ListsEverybody);
+                assert!(found.entries[1].outcome.is_answer());
+                assert_eq!((found.sum, &*found.text), (0, ""));
+            }
+            assert_eq!(
+                lists.kept("dead.test", client("192.0.2.4")),
+                Kept::ListsEverybody
+            );
+            let figures = lists.figures(0).unwrap();
+            assert_eq!((figures.untrusted, figures.listed), (6, 0));
+            let of_check = |asked: &&Asked| {
+                let name = asked.name.to_ascii_lowercase();
+                name.ends_with(".0.0.127.dead.test")
+            };
+            let of_dead = |asked: &&Asked| asked.name.to_ascii_lowercase().ends_with(".dead.test");
+            let asked = server.asked();
+            assert!(asked.iter().filter(of_check).count() >= queries);
+            // The first client alone is asked about.
+            assert!(
+                asked
+                    .iter()
+                    .filter(of_dead)
+                    .filter(|asked| !of_check(asked))
+                    .count()
+                    <= 1
+            );
+        });
+    }
+}
+
+/// The list answers, but not the check: its entries prove nothing.
+#[test]
+fn entries_of_an_unchecked_list_do_not_count() {
+    let server = served(|name, kind| match name {
+        "1.0.0.127.bl.test" => Said::Failure,
+        _ => classic(name, kind),
+    });
+    let settings = of(vec![list("bl.test", ListMaps::No)]);
+    with(&server, &settings, async |lists| {
+        for _ in 0..2 {
+            let found = lists.ask(client("192.0.2.1")).await;
+            assert_eq!(found.entries[0].outcome, Outcome::Unchecked);
+            assert!(!found.is_listed && !found.is_complete);
+            // The answer about others is as good as before.
+            let found = lists.ask(client("192.0.2.2")).await;
+            assert!(found.is_complete, "{found:?}");
+        }
+        assert_eq!(lists.figures(0).unwrap().skipped, 2);
+    });
+}
+
+/// A check that takes long makes clients wait whom the list has, and nobody else.
+#[test]
+fn only_listed_clients_wait_for_the_first_check() {
+    let server = served(|name, kind| match name {
+        "1.0.0.127.bl.test" => Said::Silence,
+        _ => classic(name, kind),
+    });
+    let mut settings = of(vec![list("bl.test", ListMaps::No)]);
+    settings.timeout = Span::from_millis(2_000);
+    with(&server, &settings, async |lists| {
+        let begin = Instant::now();
+        for last in 2..9 {
+            let found = lists.ask(client(&format!("192.0.2.{last}"))).await;
+            assert!(found.is_complete, "{found:?}");
+        }
+        assert!(begin.elapsed() < Duration::from_millis(1_000));
+        let found = lists.ask(client("192.0.2.1")).await;
+        let outcome = &found.entries[0].outcome;
+        assert!(
+            matches!(outcome, Outcome::Unchecked | Outcome::Late),
+            "{found:?}"
+        );
+        assert!(begin.elapsed() < Duration::from_millis(4_000));
+    });
+}
+
+/// A list that is good again is asked again, and its answers from before are forgotten.
+#[test]
+fn a_list_comes_back_without_its_old_answers() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let is_dead = Arc::new(AtomicBool::new(true));
+    let dies = Arc::clone(&is_dead);
+    let server = served(move |name, kind| match dies.load(Ordering::Relaxed) {
+        true => Said::Records(86_400, vec![code(2)]),
+        false => classic(name, kind),
     });
     with(
         &server,
-        &of(vec![list("bl.test", ListMaps::Auto)]),
+        &of(vec![list("bl.test", ListMaps::No)]),
         async |lists| {
+            let found = lists.ask(client("192.0.2.2")).await;
+            assert_eq!(found.entries[0].outcome, Outcome::ListsEverybody);
+            while lists.with_site(0, |site| site.probe.is_open()) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            is_dead.store(false, Ordering::Relaxed);
+            lists.with_site(0, |site| {
+                site.probe.doubt(Timestamp::from_millis(0));
+            });
             lists.probe().await;
-            let found = lists.ask(client("192.0.2.1")).await;
-            // The host of a parked domain is no code.
+            let found = lists.ask(client("192.0.2.2")).await;
             assert!(!found.is_listed && found.is_complete, "{found:?}");
-            assert_eq!(
-                found.entries[0].outcome,
-                Outcome::Unlisted { by_map: false }
-            );
+            assert!(lists.ask(client("192.0.2.1")).await.is_listed);
         },
     );
+}
+
+/// Knowledge about addresses says nothing about maps.
+#[test]
+fn another_use_of_a_list_is_checked_anew() {
+    let server = served(|name, kind| match kind {
+        AAAA => Said::Records(60, vec![vec![0xff; 16]]),
+        _ => classic(name, kind),
+    });
+    let before = of(vec![list("bl.test", ListMaps::No)]);
+    with(&server, &before, async |lists| {
+        assert!(lists.ask(client("192.0.2.1")).await.is_listed);
+        let after = of(vec![list("bl.test", ListMaps::Yes)]);
+        lists
+            .set_settings(&settings(server.address), &after)
+            .unwrap();
+        let found = lists.ask(client("192.0.2.1")).await;
+        assert_eq!(found.entries[0].outcome, Outcome::ListsEverybody);
+    });
 }
 
 #[test]
@@ -260,7 +415,10 @@ fn weights_are_added_and_a_zone_is_asked_once() {
 
 #[test]
 fn private_clients_are_not_asked_about() {
-    let server = served(|_, _| Said::Records(60, vec![code(2)]));
+    let server = served(|name, _| match name {
+        "1.0.0.127.bl.test" => Said::NoSuchName(60),
+        _ => Said::Records(60, vec![code(2)]),
+    });
     let mut settings = of(vec![list("bl.test", ListMaps::No)]);
     with(&server, &settings, async |lists| {
         for text in [
@@ -429,7 +587,7 @@ fn questions_are_hard_to_guess() {
         },
     );
     let asked = server.asked();
-    assert_eq!(asked.len(), 64);
+    assert_eq!(asked.len(), 64 + 2, "those of the check as well");
     let different = |of: fn(&Asked) -> String| {
         let mut all: Vec<_> = asked.iter().map(of).collect();
         all.sort_unstable();

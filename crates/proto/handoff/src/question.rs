@@ -37,7 +37,7 @@
 //!                  u8 octets, the name of the list with the largest weight; u8 octets, its text
 //!    137 LIST_FIGURES  u8 octets, the name of the list; 8 counts of answers by time and the other counts of [`ListFigures`],
 //!                  u64 each; for a number without a list, the answer is NOTHING
-//!    138 KEPT      u8: 0 no such list, 1 nothing, 2 codes, 3 a map, 4 a failure
+//!    138 KEPT      u8: 0 no such list, 1 nothing, 2 codes, 3 a map, 4 a failure, 5 nothing that counts: the list lists everybody
 //! client: u8 family: 4 or 6, and 4 or 16 octets of the client's address
 //! flags: bit 0, the client of the session may relay; the other bits are zero
 //! address: the path of RCPT without angle brackets, 1 to ADDRESS_OCTETS_MAX octets of UTF-8;

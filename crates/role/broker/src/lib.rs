@@ -61,17 +61,26 @@ async fn serve(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(
     let answers = Rc::new(Answers::new(router, settings, resolver)?);
     let (stop, stopping) = watch::channel(false);
     spawn_local(clients(listener, Rc::clone(&answers), stopping));
-    if let Some(lists) = answers.lists.clone() {
-        spawn_local(async move { lists.probe().await });
-    }
+    check_lists(&answers);
     spawn_local(life::beat());
     let mut signals = Signals::new()?;
     entry::notify_ready();
-    let apply = |settings| answers.set_settings(settings);
+    let apply = |settings| {
+        let applied = answers.set_settings(settings);
+        check_lists(&answers);
+        applied
+    };
     signals.wait_for_stop(config, &level, apply).await;
     // Connections end with the process: a client asks again when the next broker listens.
     let _ = stop.send(true);
     Ok(())
+}
+
+/// Begins the checks of lists that are due, so that the first clients need not wait for them.
+fn check_lists(answers: &Answers) {
+    if let Some(lists) = answers.lists.clone() {
+        spawn_local(async move { lists.probe().await });
+    }
 }
 
 /// Opens the socket, in a directory of its owner alone.

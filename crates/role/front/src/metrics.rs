@@ -295,6 +295,7 @@ impl Figures {
             (&of.listed, figures.listed),
             (&of.failures, figures.failures),
             (&of.skipped, figures.skipped),
+            (&of.untrusted, figures.untrusted),
         ] {
             show(&family.get_or_create(&list()), count);
         }

@@ -23,7 +23,7 @@ const DEFAULTS: &str = "version = 1\nhostname = \"localhost.localdomain\"\n[fron
 /// Ask block lists about an address, as the front would.
 ///
 /// Prints what each list answers, by a map or for the address alone, with its text, its time, and whether the running system has
-/// an answer. Exit code 0: mail would be accepted, 3: mail would be deferred, 4: mail would be refused. With `--list` no
+/// an answer. A list that lists 127.0.0.1 lists everybody (RFC 5782 section 5), and is left out. Exit code 0: mail would be accepted, 3: mail would be deferred, 4: mail would be refused. With `--list` no
 /// configuration is needed.
 ///
 /// Example: vere dnsbl query 192.0.2.1 --list bl.example.org
@@ -71,6 +71,8 @@ struct Row {
     milliseconds: f64,
     /// What the running system keeps.
     broker: &'static str,
+    /// Whether the list has no entry for 127.0.0.2, which every list should have.
+    lacks_test_entry: bool,
 }
 
 /// Asks, and returns the answers as text.
@@ -108,16 +110,17 @@ pub(super) fn run(args: &QueryArgs, config: &ConfigArg) -> Result<Outcome, Failu
         let asked = Lists::new(&settings, &lists)?;
         asked.probe().await;
         let found = asked.ask(args.client).await;
-        let mut texts = Vec::new();
+        let mut notes = Vec::new();
         for entry in &found.entries {
-            texts.push(match entry.outcome.is_listed() {
+            let text = match entry.outcome.is_listed() {
                 true => asked.text_about(&entry.zone, args.client).await,
                 false => String::new(),
-            });
+            };
+            notes.push((text, asked.lacks_test_entry(&entry.zone)));
         }
-        Ok::<_, Failure>((found, texts))
+        Ok::<_, Failure>((found, notes))
     };
-    let (found, texts) = tokio::task::LocalSet::new().block_on(&runtime, asking)?;
+    let (found, notes) = tokio::task::LocalSet::new().block_on(&runtime, asking)?;
     let kept = broker::kept(&settings.broker_socket(), args.client, &found.entries);
     let report = Report {
         client: args.client.to_canonical(),
@@ -128,9 +131,9 @@ pub(super) fn run(args: &QueryArgs, config: &ConfigArg) -> Result<Outcome, Failu
         lists: found
             .entries
             .iter()
-            .zip(texts)
+            .zip(notes)
             .zip(kept)
-            .map(|((entry, text), broker)| row(args.client, entry, text, broker))
+            .map(|((entry, notes), broker)| row(args.client, entry, notes, broker))
             .collect(),
     };
     let text = match args.json {
@@ -184,7 +187,12 @@ fn verdict(lists: &BlockLists, found: &Findings, front_asks: bool) -> Verdict {
     }
 }
 
-fn row(client: IpAddr, entry: &Entry, text: String, broker: &'static str) -> Row {
+fn row(
+    client: IpAddr,
+    entry: &Entry,
+    (text, lacks_test_entry): (String, bool),
+    broker: &'static str,
+) -> Row {
     let by_map = match entry.outcome {
         Said::Listed { by_map, .. } | Said::Unlisted { by_map } => Some(by_map),
         _ => None,
@@ -200,6 +208,8 @@ fn row(client: IpAddr, entry: &Entry, text: String, broker: &'static str) -> Row
             Said::Refused(_) => "refuses to answer",
             Said::Skipped => "not asked",
             Said::Late => "too late",
+            Said::ListsEverybody => "left out: lists 127.0.0.1, and so everybody",
+            Said::Unchecked => "left out: listed, but the check of the list got no answer",
         },
         codes: match &entry.outcome {
             Said::Listed { codes, .. } => codes.iter().map(ToString::to_string).collect(),
@@ -214,6 +224,7 @@ fn row(client: IpAddr, entry: &Entry, text: String, broker: &'static str) -> Row
             _ => (entry.took.as_secs_f64() * 1e6).round() / 1e3,
         },
         broker,
+        lacks_test_entry,
     }
 }
 
@@ -243,6 +254,12 @@ impl Report {
             }
             line("  time", &format!("{:.1} ms", row.milliseconds));
             line("  broker", row.broker);
+            if row.lacks_test_entry {
+                line(
+                    "  warning",
+                    "the list does not list 127.0.0.2, the test entry of every list",
+                );
+            }
         }
         line("", "");
         line(

@@ -98,7 +98,9 @@ fn a_listed_client_is_refused_and_its_neighbours_are_not() {
     system.wait_log(&["front refused", "5.7.1", "192.0.2.1"]);
     // The map came once, and nobody was asked about single addresses.
     assert_eq!(server.count("0.2.0.192.bl.test", AAAA), 1);
-    assert!(server.asked().iter().all(|asked| asked.kind != A));
+    let is_of_check = |name: &str| name.to_ascii_lowercase().ends_with(".0.0.127.bl.test");
+    let mut asked = server.asked().into_iter();
+    assert!(asked.all(|asked| asked.kind != A || is_of_check(&asked.name)));
     wait_lines(
         endpoint,
         &[
@@ -106,8 +108,8 @@ fn a_listed_client_is_refused_and_its_neighbours_are_not() {
             "vere_front_questions_total{kind=\"lists\",result=\"refused\"} 2",
             "vere_list_listed_total{list=\"bl.test\"} 2",
             "vere_list_hits_total{list=\"bl.test\"} 7",
-            // The probe, the map, two texts.
-            "vere_list_queries_total{list=\"bl.test\"} 4",
+            // Four of the check, the map, two texts.
+            "vere_list_queries_total{list=\"bl.test\"} 7",
             "vere_list_cache_entries 3",
         ],
     );
@@ -243,6 +245,59 @@ fn a_silent_list_delays_nobody_for_long() {
             .log()
             .contains("list does not answer, asked now and then only")
     });
+}
+
+/// The domain of a dead list was bought, and every name in it exists: no mail is refused by it, whatever the way of asking.
+#[test]
+fn a_list_of_everybody_refuses_nobody() {
+    let server = served(|name, kind| match (name, kind) {
+        ("1.2.0.192.bl.test", A) => Said::Records(300, vec![code(2)]),
+        _ if !name.ends_with(".dead.test") => Said::NoSuchName(300),
+        (_, A) => Said::Records(300, vec![code(2)]),
+        (_, AAAA) => Said::Records(300, vec![vec![0xff; 16]]),
+        _ => Said::Records(300, vec![text("for sale")]),
+    });
+    for maps in ["no", "auto", "yes"] {
+        let dead = format!("zone = \"dead.test\"\nmaps = \"{maps}\"");
+        let endpoint = free_address();
+        let options = asking(
+            server.address,
+            &[&dead, "zone = \"bl.test\"\nmaps = \"no\""],
+        )
+        .set("metrics.front", &format!("\"{endpoint}\""));
+        let system = start_behind_proxy(&options);
+        assert_reply(&system, "192.0.2.2", TAKEN);
+        assert_reply(
+            &system,
+            "192.0.2.1",
+            "550 5.7.1 client [192.0.2.1] is listed by bl.test",
+        );
+        system.wait_log(&[
+            "list lists 127.0.0.1, and so everybody: left out",
+            "dead.test",
+        ]);
+        system.wait_log(&["list does not list the test address 127.0.0.2", "bl.test"]);
+        wait_lines(
+            endpoint,
+            &[
+                "vere_list_untrusted_total{list=\"dead.test\"} 2",
+                "vere_list_untrusted_total{list=\"bl.test\"} 0",
+                "vere_list_listed_total{list=\"dead.test\"} 0",
+            ],
+        );
+        let (code, told) = query(&system, &["192.0.2.2"]);
+        let [dead, good] = [&told["lists"][0], &told["lists"][1]];
+        assert_eq!((code, &told["sum"]), (0, &0.into()));
+        let left_out = "left out: lists 127.0.0.1, and so everybody";
+        assert_eq!(
+            (&dead["answer"], &dead["broker"]),
+            (&left_out.into(), &left_out.into())
+        );
+        assert_eq!(
+            (&dead["lacks_test_entry"], &good["lacks_test_entry"]),
+            (&false.into(), &true.into())
+        );
+    }
 }
 
 /// A list of rbldnsd in a directory that its user may read.
@@ -400,7 +455,10 @@ fn our_server_has_maps() {
 /// Nobody asks about relaying and allowed clients.
 #[test]
 fn known_clients_are_not_asked_about() {
-    let server = served(|_, _| Said::Records(300, vec![code(2)]));
+    let server = served(|name, _| match name {
+        "1.0.0.127.bl.test" => Said::NoSuchName(300),
+        _ => Said::Records(300, vec![code(2)]),
+    });
     for key in ["relay.networks", "front.allowed_networks"] {
         let options = with_front(asking(
             server.address,

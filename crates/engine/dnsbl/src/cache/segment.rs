@@ -74,6 +74,15 @@ impl Segment {
         Some(kept)
     }
 
+    /// Removes the entries of a zone.
+    pub(super) fn forget(&mut self, zone: u32) {
+        let of_zone = self.entries.iter().map(|(question, _)| *question);
+        let of_zone: Vec<_> = of_zone.filter(|question| question.zone == zone).collect();
+        for question in of_zone {
+            self.remove(&question);
+        }
+    }
+
     /// Removes the least recently used entry.
     pub(super) fn pop_oldest(&mut self) -> Option<(Question, Kept)> {
         let (question, kept) = self.entries.pop_lru()?;

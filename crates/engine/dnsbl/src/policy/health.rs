@@ -31,20 +31,18 @@ impl Health {
     /// Whether the list may be asked now. Each admitted query has to end by [`succeeded`](Self::succeeded) or
     /// [`failed`](Self::failed).
     pub fn may_ask(&mut self, now: Timestamp) -> bool {
-        match &mut self.rest {
-            None => true,
-            Some(rest) if rest.is_tried || now < rest.until => false,
-            Some(rest) => {
-                rest.is_tried = true;
-                true
-            }
+        let is_ready = self.is_ready(now);
+        if is_ready && let Some(rest) = &mut self.rest {
+            rest.is_tried = true;
         }
+        is_ready
     }
 
-    /// Whether the list rests.
+    /// Whether [`may_ask`](Self::may_ask) would admit a query now.
     #[must_use]
-    pub const fn is_resting(&self) -> bool {
-        self.rest.is_some()
+    pub fn is_ready(&self, now: Timestamp) -> bool {
+        self.rest
+            .is_none_or(|rest| !rest.is_tried && now >= rest.until)
     }
 
     /// The list has answered. Returns whether this ends a rest.
@@ -114,10 +112,10 @@ mod tests {
         for _ in 0..FAILURES_MAX {
             health.failed(at(0));
         }
-        assert!(health.is_resting());
+        assert!(!health.is_ready(at(0)) && health.is_ready(at(1)));
         assert!(!health.failed(at(0)), "of a query before the rest");
         assert!(health.may_ask(at(1)));
         assert!(health.succeeded(), "the rest ends");
-        assert!(!health.is_resting() && health.may_ask(at(1)) && health.may_ask(at(1)));
+        assert!(health.may_ask(at(1)) && health.may_ask(at(1)));
     }
 }

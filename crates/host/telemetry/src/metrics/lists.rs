@@ -99,6 +99,8 @@ pub struct ListMetrics {
     pub failures: Family<ListName, Counter>,
     /// Questions for which the list was left out.
     pub skipped: Family<ListName, Counter>,
+    /// Questions for which the list was left out because it lists everybody.
+    pub untrusted: Family<ListName, Counter>,
     /// Answers by their time.
     pub answers: Family<ListAnswered, Counter>,
     /// Questions that the cache could answer.
@@ -130,7 +132,11 @@ impl ListMetrics {
             failures: to.counters("list_failures", "Queries without a usable answer in time"),
             skipped: to.counters(
                 "list_skipped",
-                "Questions for which the list was left out: too late, resting after failures, or with too many queries under way",
+                "Questions for which the list was left out: too late, not checked yet, resting after failures, or with too many queries under way",
+            ),
+            untrusted: to.counters(
+                "list_untrusted",
+                "Questions for which the list was left out because it lists 127.0.0.1, and so everybody",
             ),
             answers: to.counters(
                 "list_answers",

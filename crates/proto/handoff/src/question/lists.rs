@@ -141,6 +141,8 @@ pub enum Kept {
     Map,
     /// The list did not answer a moment ago.
     Failure,
+    /// Nothing that counts: the list lists everybody.
+    ListsEverybody,
 }
 
 impl Kept {
@@ -151,6 +153,7 @@ impl Kept {
         Self::Codes,
         Self::Map,
         Self::Failure,
+        Self::ListsEverybody,
     ];
 
     pub(super) const fn number(self) -> u8 {
@@ -160,6 +163,7 @@ impl Kept {
             Self::Codes => 2,
             Self::Map => 3,
             Self::Failure => 4,
+            Self::ListsEverybody => 5,
         }
     }
 
@@ -220,6 +224,8 @@ counts! {
     failures,
     /// Questions for which the list was left out: it rests after failures, has too many queries under way, or was too slow.
     skipped,
+    /// Questions for which the list was left out because it lists 127.0.0.1, and so everybody.
+    untrusted,
     /// Questions that the cache could answer, of all lists.
     cache_hits,
     /// Questions that the cache could not answer, of all lists.
@@ -307,8 +313,8 @@ mod tests {
             ..ListFigures::default()
         };
         let octets = answer(&Answer::ListFigures(figures));
-        assert_eq!(octets.len(), 10 + 2 + 8 * 19);
-        assert_eq!((octets[12], octets[10 + 2 + 8 * 18]), (1, 2));
+        assert_eq!(octets.len(), 10 + 2 + 8 * 20);
+        assert_eq!((octets[12], octets[10 + 2 + 8 * 19]), (1, 2));
         for kept in Kept::ALL {
             let octets = [head(138), vec![kept.number()]].concat();
             assert_eq!(answer(&Answer::Kept(*kept)), octets);

@@ -56,6 +56,7 @@ const fn word_of(answer: &Answer) -> &'static str {
         Answer::Kept(Kept::Codes) => "hit: the answer about this address",
         Answer::Kept(Kept::Map) => "hit: the map",
         Answer::Kept(Kept::Failure) => "hit: a failure of a moment ago",
+        Answer::Kept(Kept::ListsEverybody) => "left out: lists 127.0.0.1, and so everybody",
         Answer::Kept(Kept::Nothing) => "miss",
         Answer::Kept(Kept::NoSuchList) => "not a list of the running system",
         _ => NOT_ASKED,
