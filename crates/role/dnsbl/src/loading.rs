@@ -147,11 +147,16 @@ impl Loader {
         let zone = match self.zone(settings) {
             Ok(zone) => {
                 let millis = start.elapsed().as_millis();
-                let (memory, seconds) = (zone.data().memory(), seconds_since_1970());
-                tracing::info!(zone = settings.name, memory, millis, "zone loaded");
+                let (entries, memory) = (zone.data().entries(), zone.data().memory());
+                let seconds = seconds_since_1970();
+                tracing::info!(zone = settings.name, entries, memory, millis, "zone loaded");
                 let set = |gauge: &vere_telemetry::metrics::Gauge, value: u128| {
                     gauge.set(i64::try_from(value).unwrap_or(i64::MAX))
                 };
+                set(
+                    &self.metrics.zone_entries.get_or_create(&label),
+                    entries as u128,
+                );
                 set(
                     &self.metrics.zone_memory.get_or_create(&label),
                     memory as u128,

@@ -172,21 +172,23 @@ impl Stats {
 
     fn text(&self) -> String {
         let mut text = format!(
-            "IPv4   {} addresses in {} ranges, {} /24s, {} maps of a /25\n",
-            self.v4_addresses,
-            self.v4_ranges,
-            self.networks(),
-            self.v4_maps,
+            "IPv4   {} in {}, {}, {} of a /25\n",
+            counted(self.v4_addresses, "address", "addresses"),
+            counted(self.v4_ranges, "range", "ranges"),
+            counted(self.networks(), "/24", "/24s"),
+            counted(self.v4_maps, "map", "maps"),
         );
         let _ = writeln!(
             text,
-            "IPv6   {} ranges in {} /64s",
-            self.v6_ranges, self.v6_networks
+            "IPv6   {} in {}",
+            counted(self.v6_ranges, "range", "ranges"),
+            counted(self.v6_networks, "/64", "/64s"),
         );
         let _ = writeln!(
             text,
-            "names  {} names, {} records",
-            self.names, self.records
+            "names  {}, {}",
+            counted(self.names, "name", "names"),
+            counted(self.records, "record", "records"),
         );
         let _ = writeln!(text, "memory {}", ByteSize::new(self.memory));
         if self.networks() > 0 {
@@ -201,6 +203,12 @@ impl Stats {
         }
         text
     }
+}
+
+/// A number with its noun.
+fn counted(count: impl Into<u128>, one: &str, several: &str) -> String {
+    let count = count.into();
+    format!("{count} {}", if count == 1 { one } else { several })
 }
 
 /// Runs the command.

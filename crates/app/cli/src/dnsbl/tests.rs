@@ -310,7 +310,14 @@ fn statistics_have_the_distribution_of_addresses() {
     assert_eq!(json["ipv4"]["per_network_24"], expected);
     assert_eq!(json["ipv6"]["networks_64"], "4", "{json}");
     let text = printed(&["stats", &input]);
-    assert!(text.contains("773 addresses"), "{text}");
+    assert!(text.contains("773 addresses in "), "{text}");
+    let one = printed(&["stats", &file(&folder, "one", "192.0.2.1\n")]);
+    assert!(
+        one.starts_with(
+            "IPv4   1 address in 1 range, 1 /24, 1 map of a /25\nIPv6   0 ranges in 0 /64s\n"
+        ),
+        "{one}"
+    );
     assert!(
         text.contains("\n256                     3   100.0 %\n"),
         "{text}"

@@ -415,6 +415,7 @@ fn a_system_with_the_section_serves_lists() {
         let line = format!(
             "vere_dnsbl_queries_total{{transport=\"udp\",zone=\"{ZONE}\",type=\"a\",answer=\"positive\"}}"
         );
-        text.contains(&line)
+        let entries = format!("vere_dnsbl_zone_entries{{zone=\"{ZONE}\"}} 3\n");
+        text.contains(&line) && text.contains(&entries)
     });
 }

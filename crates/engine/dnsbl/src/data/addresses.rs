@@ -332,6 +332,11 @@ impl<F: Family> Addresses<F> {
         })
     }
 
+    /// The number of listed points and ranges.
+    pub(super) const fn len(&self) -> usize {
+        self.points.len() + self.spans.len()
+    }
+
     /// Octets of memory.
     pub(super) fn memory(&self) -> usize {
         self.points.memory() + self.holes.memory() + self.spans.memory()

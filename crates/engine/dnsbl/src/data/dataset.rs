@@ -119,6 +119,11 @@ impl Dataset {
         self.v6.any_between(first, last)
     }
 
+    /// The number of entries in the sets.
+    pub(super) const fn entries(&self) -> usize {
+        self.v4.len() + self.v6.len() + self.names.len()
+    }
+
     /// Octets of memory.
     pub(super) fn memory(&self) -> usize {
         let texts = self

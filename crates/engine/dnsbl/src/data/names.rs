@@ -125,6 +125,11 @@ impl Names {
         })
     }
 
+    /// The number of entries, exclusions among them.
+    pub(super) const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Octets of memory.
     pub(super) fn memory(&self) -> usize {
         self.octets.len() + size_of_val(self.entries.as_slice())

@@ -91,6 +91,11 @@ impl<K: Key> Points<K> {
         keys.map(|(place, key)| (*key, self.listing(place)))
     }
 
+    /// The number of points.
+    pub(super) const fn len(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Octets of memory.
     pub(super) fn memory(&self) -> usize {
         let listings = match &self.listings {

@@ -131,6 +131,11 @@ impl<A: Address> Spans<A> {
         ranges.map(|((start, end), listing)| (*start, *end, *listing))
     }
 
+    /// The number of ranges.
+    pub(super) const fn len(&self) -> usize {
+        self.starts.len()
+    }
+
     /// Octets of memory.
     pub(super) fn memory(&self) -> usize {
         self.starts.len() * (2 * size_of::<A>() + size_of::<u32>()) + self.index.memory()

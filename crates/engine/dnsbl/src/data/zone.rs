@@ -107,6 +107,15 @@ impl ZoneData {
             .any(|dataset| dataset.kind == Kind::DnSet)
     }
 
+    /// The number of entries, those of subzones included: listed addresses, ranges of addresses and names as they lie in memory,
+    /// without those that others hide, and records.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        let own = self.datasets.iter().map(|dataset| dataset.entries());
+        let parts = self.subzones.iter().map(|(_, part)| part.entries());
+        own.chain(parts).sum::<usize>() + self.records.all().len()
+    }
+
     /// Octets of memory that the sets need, those of subzones included. A set of several zones counts in each.
     #[must_use]
     pub fn memory(&self) -> usize {

@@ -118,6 +118,8 @@ pub struct DnsblMetrics {
     pub truncated: Counter,
     /// Packets that are no queries.
     pub ignored: Counter,
+    /// Entries of a zone.
+    pub zone_entries: Family<ZoneName, Gauge>,
     /// Octets of memory for the data of a zone.
     pub zone_memory: Family<ZoneName, Gauge>,
     /// The time at which the data of a zone came into force, in seconds since 1970.
@@ -144,6 +146,10 @@ impl DnsblMetrics {
             ignored: to.counter(
                 "dnsbl_ignored",
                 "Packets without an answer: responses, and those shorter than a header",
+            ),
+            zone_entries: to.gauges(
+                "dnsbl_zone_entries",
+                "Entries of a zone: addresses, ranges of addresses and names, without those that others hide, and records",
             ),
             zone_memory: to.gauges("dnsbl_zone_bytes", "Memory for the data of a zone"),
             zone_loaded: to.gauges(

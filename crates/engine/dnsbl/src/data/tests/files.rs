@@ -251,6 +251,28 @@ fn a_list_of_networks_has_addresses_networks_and_ranges_of_both_families() {
 }
 
 #[test]
+fn entries_are_counted_as_they_answer() {
+    for (kind, text, entries) in [
+        (Kind::Ip4Set, "", 0),
+        (
+            Kind::Ip4Set,
+            "192.0.2.1\n192.0.2.1\n10.0.0.0/8\n!10.0.0.5\n",
+            2,
+        ),
+        (Kind::Cidr, "192.0.2.0/24\n2001:db8::/32\n2001:db8::1\n", 2),
+        (Kind::DnSet, "a.example\n*.b.example\n", 2),
+        (Kind::Generic, "www A 127.0.0.9\nwww TXT x\n", 2),
+        (
+            Kind::Combined,
+            "$DATASET ip4set a\n192.0.2.1\n$DATASET dnset b\na.example\n",
+            2,
+        ),
+    ] {
+        assert_eq!(zone(kind, text).entries(), entries, "{text}");
+    }
+}
+
+#[test]
 fn times_of_the_data_are_seconds() {
     let zone = zone(
         Kind::Ip4Set,
