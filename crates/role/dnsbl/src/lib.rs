@@ -32,6 +32,7 @@ use vere_sandbox::Standing;
 use vere_settings::{Dnsbl, Settings};
 use vere_telemetry::metrics::{Health, Metrics};
 
+use confined::Reach;
 use desk::{Desk, Terms};
 pub use error::DnsblError;
 use figures::{Figures, Transport};
@@ -50,7 +51,8 @@ pub fn run(settings: &Arc<Settings>, reload: Option<(PathBuf, Level)>) -> Result
     let readable = confined::readable(dnsbl, reload.as_ref().map(|(config, _)| config.as_path()));
     let confined = confined::give_up(&readable);
     let metrics = Metrics::new();
-    let loader = Loader::start(settings, dnsbl, &shared, &metrics.dnsbl)?;
+    let reach = Reach::new(&readable, &confined);
+    let loader = Loader::start(settings, dnsbl, &shared, &metrics.dnsbl, reach)?;
     let figures = Figures::new(&shared, &metrics);
     life::run(serve(
         dnsbl,

@@ -20,6 +20,7 @@ use vere_dnsbl::zone::{Defaults, Zone, Zones};
 use vere_settings::{Dnsbl, DnsblZone, Settings};
 use vere_telemetry::metrics::{DnsblMetrics, ZoneName};
 
+use crate::confined::Reach;
 use crate::error::DnsblError;
 use crate::shared::Shared;
 
@@ -65,6 +66,7 @@ pub(crate) struct Loader {
     hostname: String,
     shared: Arc<Shared>,
     metrics: DnsblMetrics,
+    reach: Reach,
     read: BTreeMap<String, Read>,
 }
 
@@ -78,12 +80,14 @@ impl Loader {
         dnsbl: &Dnsbl,
         shared: &Arc<Shared>,
         metrics: &DnsblMetrics,
+        reach: Reach,
     ) -> Result<Sender<Order>, DnsblError> {
         let mut loader = Self {
             dnsbl: dnsbl.clone(),
             hostname: settings.hostname.clone(),
             shared: Arc::clone(shared),
             metrics: metrics.clone(),
+            reach,
             read: BTreeMap::new(),
         };
         loader.read(true);
@@ -192,7 +196,8 @@ impl Loader {
             let kind: Kind = data.format.parse().map_err(io::Error::other)?;
             builder.next_dataset();
             for path in &data.files {
-                let (file, written) = open(path).map_err(|error| unreadable(path, &error))?;
+                let opened = open(path);
+                let (file, written) = opened.map_err(|error| self.unreadable(path, &error))?;
                 newest = newest.max(written);
                 let input = BufReader::with_capacity(READ, file);
                 let name = path.to_string_lossy();
@@ -202,6 +207,19 @@ impl Loader {
         let serial = u32::try_from(newest).unwrap_or_default();
         let defaults = self.defaults()?;
         Ok(Zone::new(apex, builder.finish(), &defaults, serial))
+    }
+
+    /// Says which file cannot be read, and whether that needs a restart.
+    fn unreadable(&self, path: &Path, error: &io::Error) -> io::Error {
+        let file = path.display();
+        io::Error::other(match self.reach.beyond(path) {
+            None => format!("cannot read {file}: {error}"),
+            Some(folder) => format!(
+                "cannot read {file}: {error}; the server reads in folders of its start alone, and {} was none of them: \
+                 restart to read it",
+                folder.display()
+            ),
+        })
     }
 
     fn defaults(&self) -> io::Result<Defaults> {
@@ -240,10 +258,6 @@ fn open(path: &Path) -> io::Result<(File, i64)> {
         ));
     }
     Ok((file, found.mtime()))
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::other(format!("cannot read {}: {error}", path.display()))
 }
 
 /// The files of a zone as they are now.

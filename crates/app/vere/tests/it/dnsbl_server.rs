@@ -363,6 +363,37 @@ fn a_wrong_file_keeps_the_old_data_and_is_named() {
     assert_eq!(ask("8.2.0.192").trim(), "127.0.0.3");
 }
 
+/// The sandbox knows the folders of the start alone.
+#[test]
+fn a_folder_that_is_new_since_the_start_needs_a_restart() {
+    let server = Server::start("");
+    let is_bounded = server.log().lines().any(|line| {
+        let held = line.split("missing").next().unwrap_or_default();
+        line.contains("is confined") && held.contains("files")
+    });
+    if !is_bounded {
+        return crate::harness::skip("landlock", "the kernel has none");
+    }
+    let folder = server.folder.path();
+    let config = folder.join("vere.toml");
+    let settings = std::fs::read_to_string(&config).unwrap();
+    let late = tempfile::tempdir().unwrap();
+    let file = late.path().join("list");
+    let more = format!(
+        "{settings}[[dnsbl.zone]]\nname = \"late.example.org\"\ndata = [\"ip4set:{}\"]\n",
+        file.display()
+    );
+    std::fs::write(&file, LIST).unwrap();
+    std::fs::write(&config, more).unwrap();
+    signal(server.process.id(), Signal::SIGHUP);
+    server.wait_log("zone not loaded, zone is not served");
+    let expected = format!(
+        "{} was none of them: restart to read it",
+        late.path().display()
+    );
+    assert_has(&server.log(), &[&expected, &file.display().to_string()]);
+}
+
 #[test]
 fn without_any_zone_the_server_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
