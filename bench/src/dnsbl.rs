@@ -16,7 +16,7 @@ mod mail;
 mod memory;
 mod plan;
 mod questions;
-mod random;
+pub(crate) mod random;
 mod reload;
 mod report;
 mod resolver;
@@ -24,7 +24,7 @@ mod results;
 mod servers;
 mod tcp;
 mod trace;
-mod wire;
+pub(crate) mod wire;
 
 use clap::Args;
 

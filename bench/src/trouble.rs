@@ -2,6 +2,7 @@
 //! memory beside the bounds of the settings, and the experience of honest clients meanwhile.
 
 mod crowd;
+mod flood;
 mod honest;
 mod kinds;
 mod report;
@@ -17,11 +18,13 @@ use crate::output::{Common, Header, note};
 use crate::peer;
 use crate::process::guard;
 use crate::store::usage;
+use crowd::Counts;
 pub(crate) use crowd::Crowd;
+use flood::{Flood, Flooded};
 pub use kinds::Kind;
 pub(crate) use kinds::Scripts;
 use report::{Report, Trouble};
-use system::{Memory, System};
+use system::{Memory, Shape, System};
 
 /// Connections of each kind, and the addresses of the connections.
 const CLIENTS: usize = 10_000;
@@ -98,7 +101,12 @@ pub fn run(args: &TroubleArgs) -> Result<(), BenchError> {
     let honest = if quick { HONEST_QUICK } else { HONEST };
     for kind in kinds {
         // Each kind meets a fresh system, without leftovers of the kind before.
-        let system = System::start(&program, &base, quick, args.front)?;
+        let shape = Shape {
+            quick,
+            front: args.front,
+            has_lists: kind.is_of_lists(),
+        };
+        let system = System::start(&program, &base, shape)?;
         let trouble = measure(&system, kind, clients, honest);
         if guard::is_stopped() {
             return Err(BenchError::Stopped);
@@ -124,14 +132,17 @@ fn measure(
     honest::measure(system, honest / 10 + 1);
     let quiet = honest::measure(system, honest);
     let before = system.memory();
-    let crowd =
-        Crowd::gather(kind.scripts(system), clients).map_err(BenchError::io("make a crowd"))?;
-    let mut most = watch(system, &crowd, GATHER_MAX, |crowd| crowd.is_settled());
-    most.raise(&watch(system, &crowd, HOLD, |_| false));
-    let held = crowd.counts();
+    let burden = match kind.scripts(system) {
+        Some(scripts) => Crowd::gather(scripts, clients).map(Burden::Crowd),
+        None => Flood::begin(system.lists).map(Burden::Flood),
+    };
+    let burden = burden.map_err(BenchError::io("make a crowd"))?;
+    let mut most = watch(system, &burden, GATHER_MAX, Burden::is_settled);
+    most.raise(&watch(system, &burden, HOLD, |_| false));
+    let held = burden.counts();
     let beside = honest::measure(system, honest);
     most.raise(&system.memory());
-    let counts = crowd.end();
+    let (counts, flooded) = burden.end();
     let after = settle(system, &before);
     Ok(Trouble {
         kind,
@@ -143,25 +154,62 @@ fn measure(
         bounds: system.bounds.clone(),
         held: held.holding,
         counts,
+        flooded,
     })
+}
+
+/// The load on a system.
+enum Burden {
+    Crowd(Crowd),
+    Flood(Flood),
+}
+
+impl Burden {
+    fn is_settled(&self) -> bool {
+        match self {
+            Self::Crowd(crowd) => crowd.is_settled(),
+            Self::Flood(_) => true,
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        match self {
+            Self::Crowd(crowd) => crowd.counts(),
+            Self::Flood(_) => Counts::default(),
+        }
+    }
+
+    fn stop(&self) {
+        match self {
+            Self::Crowd(crowd) => crowd.close_all(),
+            Self::Flood(flood) => flood.stop(),
+        }
+    }
+
+    fn end(self) -> (Counts, Option<Flooded>) {
+        match self {
+            Self::Crowd(crowd) => (crowd.end(), None),
+            Self::Flood(flood) => (Counts::default(), Some(flood.end())),
+        }
+    }
 }
 
 /// Looks at memory until something is so, or the time is up; the most that was seen.
 fn watch(
     system: &System,
-    crowd: &Crowd,
+    burden: &Burden,
     patience: Duration,
-    done: impl Fn(&Crowd) -> bool,
+    done: impl Fn(&Burden) -> bool,
 ) -> Memory {
     let until = Instant::now() + patience;
     let mut most = system.memory();
     let ceiling = ceiling(system.bounds.total());
-    while Instant::now() < until && !done(crowd) && !guard::is_stopped() {
+    while Instant::now() < until && !done(burden) && !guard::is_stopped() {
         std::thread::sleep(POLL);
         let now = system.memory();
         if now.total() > ceiling {
             note("memory is far beyond its bounds: the crowd gets no larger");
-            crowd.close_all();
+            burden.stop();
         }
         most.raise(&now);
     }

@@ -7,10 +7,10 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A splitmix64 generator.
 #[derive(Debug, Clone)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self(scatter(seed))
     }
 
@@ -21,7 +21,7 @@ impl Random {
     }
 
     /// A number below a limit, which must not be 0.
-    pub(super) fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }
 

@@ -9,7 +9,7 @@ const HEADER: usize = 12;
 
 /// The type of a record (RFC 1035 section 3.2.2, RFC 3596 section 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// An IPv4 address.
     A,
     /// An IPv6 address; of a block list, a map of 128 neighbours.
@@ -29,7 +29,7 @@ impl Kind {
 pub(super) const OPT: [u8; 11] = [0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];
 
 /// A query with id 0 for a name of labels with dots.
-pub(super) fn query(name: &str, kind: Kind, has_edns: bool) -> Vec<u8> {
+pub(crate) fn query(name: &str, kind: Kind, has_edns: bool) -> Vec<u8> {
     let additional = u8::from(has_edns);
     let mut query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, additional];
     for label in name.split('.').filter(|label| !label.is_empty()) {
@@ -46,7 +46,7 @@ pub(super) fn query(name: &str, kind: Kind, has_edns: bool) -> Vec<u8> {
 }
 
 /// The labels of a client's reversed address and a zone (RFC 5782 section 2.1).
-pub(super) fn name_of_address(client: Ipv4Addr, zone: &str) -> String {
+pub(crate) fn name_of_address(client: Ipv4Addr, zone: &str) -> String {
     let [x, y, z, w] = client.octets();
     format!("{w}.{z}.{y}.{x}.{zone}")
 }
@@ -65,7 +65,7 @@ pub(super) const fn bit(client: Ipv4Addr) -> u128 {
 
 /// What an answer says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(crate) enum Said {
     /// An A record.
     Address(Ipv4Addr),
     /// An AAAA record.
@@ -86,7 +86,7 @@ pub(super) fn id(message: &[u8]) -> Option<u16> {
 }
 
 /// Reads the answer to a query; `None` for anything that is not an answer to exactly that query.
-pub(super) fn read(answer: &[u8], query: &[u8]) -> Option<Said> {
+pub(crate) fn read(answer: &[u8], query: &[u8]) -> Option<Said> {
     let head = answer.get(..HEADER)?;
     let is_answer = head[2] & 0xf8 == 0x80;
     let (questions, answers) = (number(answer, 4)?, number(answer, 6)?);
@@ -108,7 +108,7 @@ pub(super) fn read(answer: &[u8], query: &[u8]) -> Option<Said> {
 }
 
 /// The name in small letters and the type of a query's question.
-pub(super) fn question(query: &[u8]) -> Option<(String, u16)> {
+pub(crate) fn question(query: &[u8]) -> Option<(String, u16)> {
     let is_query = query.get(2)? & 0xf8 == 0;
     let end = question_end(query).filter(|_| is_query && number(query, 4) == Some(1))?;
     let mut name = String::new();

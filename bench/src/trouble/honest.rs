@@ -1,9 +1,11 @@
 //! Honest clients in sequence: a new connection, one message or one view of a mailbox, and good-bye.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use super::system::{DOMAIN, HONEST, System, message};
+use super::system::{DOMAIN, HONEST, LISTED, System, ZONE, message};
+use crate::dnsbl::wire::{self, Said};
 use crate::process::guard;
 use crate::store::ImapError;
 use crate::store::imap::Imap;
@@ -21,6 +23,10 @@ const REFUSED_MAX: usize = 20;
 const FILING: usize = 10;
 const FILED_OCTETS: usize = 128 << 10;
 
+/// How long a resolver waits for an answer by UDP before it asks again, and how often it asks.
+const RESOLVER_PATIENCE: Duration = Duration::from_secs(1);
+const RESOLVER_TRIES: usize = 3;
+
 /// The results of honest clients; times from the shortest to the longest.
 #[derive(Debug, Default)]
 pub(super) struct Times {
@@ -28,6 +34,10 @@ pub(super) struct Times {
     pub(super) smtp: Vec<Duration>,
     /// From the greeting to the end of the FETCH.
     pub(super) imap: Vec<Duration>,
+    /// From the query to the answer of the block list, repetitions included.
+    pub(super) udp: Vec<Duration>,
+    /// The same with a TCP connection for the query.
+    pub(super) tcp: Vec<Duration>,
     /// The answers to refused clients.
     pub(super) refused: Vec<String>,
 }
@@ -47,6 +57,9 @@ pub(super) fn measure(system: &System, count: usize) -> Times {
             Ok(took) => times.imap.push(took),
             Err(error) => times.refused.push(format!("IMAP: {error}")),
         }
+        if system.shape.has_lists {
+            times.look_up(system.lists);
+        }
         if number % FILING == 0
             && let Err(error) = file(system)
         {
@@ -55,7 +68,67 @@ pub(super) fn measure(system: &System, count: usize) -> Times {
     }
     times.smtp.sort_unstable();
     times.imap.sort_unstable();
+    times.udp.sort_unstable();
+    times.tcp.sort_unstable();
     times
+}
+
+impl Times {
+    fn look_up(&mut self, server: SocketAddr) {
+        match ask(server) {
+            Ok(took) => self.udp.push(took),
+            Err(error) => self.refused.push(format!("DNS by UDP: {error}")),
+        }
+        match ask_by_tcp(server) {
+            Ok(took) => self.tcp.push(took),
+            Err(error) => self.refused.push(format!("DNS by TCP: {error}")),
+        }
+    }
+}
+
+fn query() -> Vec<u8> {
+    let name = wire::name_of_address(LISTED, ZONE);
+    wire::query(&name, wire::Kind::A, true)
+}
+
+fn is_right(answer: &[u8], query: &[u8]) -> io::Result<()> {
+    match wire::read(answer, query) {
+        Some(Said::Address(_)) => Ok(()),
+        other => Err(io::Error::other(format!(
+            "expected the entry of {LISTED}; found {other:?}"
+        ))),
+    }
+}
+
+/// Asks the block list as a resolver does; returns the time until the answer.
+pub(super) fn ask(server: SocketAddr) -> io::Result<Duration> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.connect(server)?;
+    socket.set_read_timeout(Some(RESOLVER_PATIENCE))?;
+    let (query, mut answer) = (query(), [0; 1_500]);
+    let began = Instant::now();
+    for _ in 0..RESOLVER_TRIES {
+        socket.send(&query)?;
+        if let Ok(length) = socket.recv(&mut answer) {
+            return is_right(answer.get(..length).unwrap_or_default(), &query)
+                .map(|()| began.elapsed());
+        }
+    }
+    Err(io::ErrorKind::TimedOut.into())
+}
+
+fn ask_by_tcp(server: SocketAddr) -> io::Result<Duration> {
+    let began = Instant::now();
+    let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let query = query();
+    let length = u16::try_from(query.len()).unwrap_or(u16::MAX);
+    stream.write_all(&[&length.to_be_bytes()[..], &query].concat())?;
+    let mut length = [0; 2];
+    stream.read_exact(&mut length)?;
+    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut answer)?;
+    is_right(&answer, &query).map(|()| began.elapsed())
 }
 
 /// Sends a message; returns the time from the greeting.

@@ -47,10 +47,14 @@ pub enum Kind {
     Half,
     /// TLS handshakes without an end, by SMTP and IMAP.
     Tls,
+    /// Silent connections to the server of block lists.
+    DnsSilent,
+    /// Queries with random names to the server of block lists, by UDP.
+    DnsFlood,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Data,
         Self::Append,
         Self::Fetch,
@@ -59,6 +63,8 @@ impl Kind {
         Self::Unread,
         Self::Half,
         Self::Tls,
+        Self::DnsSilent,
+        Self::DnsFlood,
     ];
 
     /// The name of the kind in results.
@@ -72,11 +78,19 @@ impl Kind {
             Self::Unread => "SMTP replies not read",
             Self::Half => "half a command",
             Self::Tls => "TLS handshake not finished",
+            Self::DnsSilent => "DNS over TCP without a query",
+            Self::DnsFlood => "DNS queries with random names",
         }
     }
 
-    /// The scripts of the clients, each with its share: client n gets the first script whose period divides n.
-    pub(super) fn scripts(self, system: &System) -> Scripts {
+    /// Whether the kind is about the server of block lists.
+    pub(super) const fn is_of_lists(self) -> bool {
+        matches!(self, Self::DnsSilent | Self::DnsFlood)
+    }
+
+    /// The scripts of the clients, each with its share: client n gets the first script whose period divides n. A flood has no
+    /// connections, and so no scripts.
+    pub(super) fn scripts(self, system: &System) -> Option<Scripts> {
         let scripts = match self {
             Self::Data => BODIES
                 .map(|(period, octets)| (period, data(system, octets)))
@@ -84,12 +98,14 @@ impl Kind {
             Self::Append => vec![(2, append(system, SENT)), (1, append(system, 1))],
             Self::Fetch => vec![(1, fetch(system))],
             Self::Idle => vec![(1, idle(system))],
-            Self::Silent => return Scripts::silent(system.smtp),
+            Self::Silent => return Some(Scripts::silent(system.smtp)),
             Self::Unread => vec![(1, unread(system))],
             Self::Half => vec![(2, half_smtp(system)), (1, half_imap(system))],
             Self::Tls => vec![(2, tls(system.submissions)), (1, tls(system.imaps))],
+            Self::DnsSilent => return Some(Scripts::silent(system.lists)),
+            Self::DnsFlood => return None,
         };
-        Scripts(scripts)
+        Some(Scripts(scripts))
     }
 }
 

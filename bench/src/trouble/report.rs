@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::AFTER_MAX;
 use super::crowd::Counts;
+use super::flood::Flooded;
 use super::honest::Times;
 use super::kinds::Kind;
 use super::system::Memory;
@@ -22,7 +23,11 @@ const BOUNDS_MAX: f64 = 1.2;
 const P99_MAX: f64 = 3.0;
 
 /// The roles with a row for memory: the roles within reach of clients.
-const ROLES: [&str; 4] = ["front", "workers", "gateway", "store"];
+const ROLES: [&str; 5] = ["front", "workers", "gateway", "store", "dnsbl"];
+
+/// Milliseconds within which the slowest of a hundred honest clients of the block list has its answer. A quiet server needs a tenth of
+/// one, of which a multiple says nothing; a mail server waits for seconds.
+const LOOK_UP_MS_MAX: f64 = 20.0;
 
 const MIB_KIB: f64 = 1024.0;
 
@@ -47,16 +52,24 @@ pub(super) struct Trouble {
     /// Clients that held when the honest clients came.
     pub(super) held: usize,
     pub(super) counts: Counts,
+    /// The load of a flood.
+    pub(super) flooded: Option<Flooded>,
 }
 
 impl Trouble {
     /// All results in a line for a waiting person.
     pub(super) fn line(&self) -> String {
+        let load = match self.flooded {
+            Some(flooded) => format!("{:.0} queries/s", flooded.per_second(flooded.queries)),
+            None => format!(
+                "{} held, {} ended by the server",
+                self.held,
+                self.counts.all_ended()
+            ),
+        };
         format!(
-            "{}: {} held, {} ended by the server, {} MiB of memory, {} afterwards, {} honest clients refused",
+            "{}: {load}, {} MiB of memory, {} afterwards, {} honest clients refused",
             self.kind.name(),
-            self.held,
-            self.counts.all_ended(),
             self.most.total() / 1024,
             self.after.total() / 1024,
             self.beside.refused.len(),
@@ -64,8 +77,20 @@ impl Trouble {
     }
 
     fn rows(&self) -> Vec<Row> {
-        let mut rows = vec![self.count("held", self.held)];
-        rows.push(self.count("ended by the server", self.counts.all_ended()));
+        let mut rows = match self.flooded {
+            None => vec![
+                self.count("held", self.held),
+                self.count("ended by the server", self.counts.all_ended()),
+            ],
+            Some(flooded) => {
+                let rate =
+                    |name, count| self.row(name, flooded.per_second(count), "1/s", None, None);
+                vec![
+                    rate("queries", flooded.queries),
+                    rate("answers", flooded.answers),
+                ]
+            }
+        };
         rows.push(self.memory("all roles", self.most.total(), self.bounds.total()));
         let runs = |role: &&str| self.bounds.of(role) > 0;
         for role in ROLES.into_iter().filter(runs) {
@@ -82,6 +107,17 @@ impl Trouble {
         let imap = (&self.beside.imap, &self.quiet.imap);
         for (name, (beside, quiet)) in [("greeting to 250", smtp), ("IMAP login to FETCH", imap)] {
             for (percent, bar) in [(50, None), (99, Some(Bar::RatioMax(P99_MAX)))] {
+                let Some(value) = percentile(beside, percent) else {
+                    continue;
+                };
+                let peer = percentile(quiet, percent).map(|quiet| ("quiet", quiet));
+                rows.push(self.row(&format!("{name} p{percent}"), value, "ms", peer, bar));
+            }
+        }
+        let udp = (&self.beside.udp, &self.quiet.udp);
+        let tcp = (&self.beside.tcp, &self.quiet.tcp);
+        for (name, (beside, quiet)) in [("look-up by UDP", udp), ("look-up by TCP", tcp)] {
+            for (percent, bar) in [(50, None), (99, Some(Bar::ValueMax(LOOK_UP_MS_MAX)))] {
                 let Some(value) = percentile(beside, percent) else {
                     continue;
                 };
@@ -129,6 +165,11 @@ impl Trouble {
             "held": self.held,
             "under_way": self.counts.under_way,
             "ended": self.counts.ended,
+            "flood": self.flooded.map(|flooded| json!({
+                "queries": flooded.queries,
+                "answers": flooded.answers,
+                "seconds": flooded.time.as_secs_f64(),
+            })),
             "refused": self.beside.refused,
             "refused_quiet": self.quiet.refused,
         })

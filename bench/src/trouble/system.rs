@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -22,6 +22,10 @@ use crate::store::usage;
 pub(super) const DOMAIN: &str = "trouble.test";
 pub(super) const HONEST: &str = "honest";
 const ACCOUNTS: usize = 8;
+
+/// The zone of the block list, and an address that it has.
+pub(super) const ZONE: &str = "bl.trouble.test";
+pub(super) const LISTED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// The mail of the account for clients that do not read: number and octets of messages.
 const LARGE_OCTETS: usize = 8 << 20;
@@ -57,6 +61,16 @@ impl Memory {
     }
 }
 
+/// What a system is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) quick: bool,
+    /// Sessions of each worker, with a front before the gateway.
+    pub(super) front: Option<u32>,
+    /// Whether the server of block lists runs.
+    pub(super) has_lists: bool,
+}
+
 /// A running system.
 #[derive(Debug)]
 pub(super) struct System {
@@ -64,6 +78,9 @@ pub(super) struct System {
     pub(super) submissions: SocketAddr,
     pub(super) imap: SocketAddr,
     pub(super) imaps: SocketAddr,
+    /// The server of block lists, if the system has one.
+    pub(super) lists: SocketAddr,
+    pub(super) shape: Shape,
     /// The bounds of memory from the settings.
     pub(super) bounds: Memory,
     daemon: Daemon,
@@ -73,16 +90,12 @@ pub(super) struct System {
 
 impl System {
     /// Starts a system of the program `vere` below `base`.
-    pub(super) fn start(
-        vere: &Path,
-        base: &Path,
-        quick: bool,
-        front: Option<u32>,
-    ) -> Result<Self, BenchError> {
+    pub(super) fn start(vere: &Path, base: &Path, shape: Shape) -> Result<Self, BenchError> {
         let io = BenchError::io;
         let folder = folder(base, "vere-bench-trouble-").map_err(io("make a folder"))?;
         let port = || free_address().map_err(io("find a port"));
         let (smtp, submissions, imap, imaps) = (port()?, port()?, port()?, port()?);
+        let lists = port()?;
         let listen = [
             ("smtp", smtp),
             ("submissions", submissions),
@@ -93,7 +106,8 @@ impl System {
         certificate(vere, folder.path()).map_err(io("make a certificate"))?;
         let file = fs::write(folder.path().join("directory.toml"), directory())
             .and_then(|()| fs::write(folder.path().join("zone"), "trouble.test MX 0 .\n"))
-            .and_then(|()| write_settings(folder.path(), &listen, (quick, front)))
+            .and_then(|()| fs::write(folder.path().join("list"), format!("{LISTED}\n")))
+            .and_then(|()| write_settings(folder.path(), &listen, lists, shape))
             .map_err(io("write settings"))?;
         let bounds = bounds(vere, &file).map_err(io("ask for the bounds of memory"))?;
         let command = [vere.into(), "serve".into(), "-c".into(), file.into()];
@@ -103,11 +117,16 @@ impl System {
             submissions,
             imap,
             imaps,
+            lists,
+            shape,
             bounds,
             daemon,
             _folder: folder,
         };
-        let serves = || Imap::connect(imap).is_ok() && super::honest::send(&system).is_ok();
+        let serves = || {
+            let has_lists = || !shape.has_lists || super::honest::ask(lists).is_ok();
+            Imap::connect(imap).is_ok() && super::honest::send(&system).is_ok() && has_lists()
+        };
         await_ready(OURS, &system.daemon, START_MAX, serves)?;
         system.fill()?;
         Ok(system)
@@ -206,26 +225,35 @@ fn directory() -> String {
 fn write_settings(
     folder: &Path,
     listen: &[(&str, SocketAddr)],
-    (quick, front): (bool, Option<u32>),
+    lists: SocketAddr,
+    shape: Shape,
 ) -> io::Result<PathBuf> {
     // So a tenth of the clients reaches the bound as well.
-    let bodies = match quick {
+    let bodies = match shape.quick {
         true => "message_size_max = \"10 MiB\"\nbody_memory_max = \"32 MiB\"\n",
         false => "",
     };
     // Without the pauses and rates of single clients: all clients are on this machine.
-    let front = front.map(|tasks| {
+    let front = shape.front.map(|tasks| {
         format!("[front]\nbanner_delay = \"0s\"\nconnections_per_minute = 0\nsessions_at_once = {tasks}\n")
     });
     let front = front.unwrap_or_default();
     let own = folder.display();
+    // The crowd has the rates of strangers.
+    let lists = match shape.has_lists {
+        true => format!(
+            "[dnsbl]\nlisten = [\"{lists}\"]\nrate_exempt = [\"127.0.0.1/32\"]\n\
+             [[dnsbl.zone]]\nname = \"{ZONE}\"\ndata = [\"ip4set:{own}/list\"]\n"
+        ),
+        false => String::new(),
+    };
     let sections = format!(
         "[directory]\nstore = \"file:{own}/directory.toml\"\n[delivery]\nlocal = \"store\"\n\
          [auth]\nplaintext_networks = [\"127.0.0.0/8\"]\n\
          [tls]\ncertificate = \"{own}/made/tls/cert.pem\"\nkey = \"{own}/made/tls/key.pem\"\n\
          [resolver]\nzone = \"{own}/zone\"\n\
          [limits]\nqueued_messages_max = 100000\nqueue_memory_max = \"32 MiB\"\n{bodies}\
-         [spool]\nmemory_max = \"64 MiB\"\n{front}"
+         [spool]\nmemory_max = \"64 MiB\"\n{front}{lists}"
     );
     let settings = Settings::new(&folder.join("data"), listen).with(&sections);
     settings.nodes(&["a", "b"])?.write(folder)
