@@ -10,8 +10,8 @@ mod vere;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, Read};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -207,7 +207,32 @@ impl Peer {
             addresses: mx::recipients(),
             next_hop,
         };
-        postfix::start_with(name, setup, &destination, lines, base)
+        let more = postfix::More {
+            lines,
+            ..postfix::More::default()
+        };
+        postfix::start_with(name, setup, &destination, more, base)
+    }
+
+    /// Starts a mail exchanger by Postfix with postscreen, which asks lists at a name server and reads addresses of clients from PROXY
+    /// headers: accepted mail goes to the next hop.
+    pub(crate) fn postscreen_with_lists(
+        name: &'static str,
+        next_hop: SocketAddr,
+        lines: &str,
+        name_server: Ipv4Addr,
+        base: &Path,
+    ) -> Result<Self, PeerError> {
+        let destination = Destination::Exchanged {
+            addresses: mx::recipients(),
+            next_hop,
+        };
+        let more = postfix::More {
+            lines,
+            name_server: Some(name_server),
+            header: "PROXY TCP4 198.51.100.1 127.0.0.1 40000 25\r\n",
+        };
+        postfix::start_with(name, PostfixSetup::Screened, &destination, more, base)
     }
 
     /// Starts a mail exchanger by Veredarius, with further lines in its settings: accepted mail goes to the next hop.
@@ -317,7 +342,12 @@ impl Peer {
 
     /// Waits until the system greets.
     fn ready(self) -> Result<Self, PeerError> {
-        let greets = || greets(self.address);
+        self.ready_behind("")
+    }
+
+    /// Waits until the system greets a client behind the header of a load balancer.
+    fn ready_behind(self, header: &str) -> Result<Self, PeerError> {
+        let greets = || greets(self.address, header);
         await_ready(self.name, &self.daemon, START_MAX, greets)?;
         Ok(self)
     }
@@ -361,13 +391,14 @@ pub(crate) fn await_ready(
 }
 
 /// Whether an SMTP server at `address` greets with 220 within five seconds: some servers let unknown clients wait.
-fn greets(address: SocketAddr) -> bool {
+fn greets(address: SocketAddr, header: &str) -> bool {
     let patience = Duration::from_secs(5);
     let Ok(mut stream) = TcpStream::connect_timeout(&address, patience) else {
         return false;
     };
     let mut code = [0; 3];
     stream.set_read_timeout(Some(patience)).is_ok()
+        && stream.write_all(header.as_bytes()).is_ok()
         && stream.read_exact(&mut code).is_ok()
         && code == *b"220"
 }

@@ -1,6 +1,6 @@
-//! Mail of clients that six lists are asked about, over the Internet (Figure 14): maps beside single addresses.
+//! Mail of clients that six lists are asked about, over the Internet (Figure 14): maps beside single addresses, and beside Postfix.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::error::BenchError;
 use crate::front::clients::{self, BALANCER, Load, Pace, Visits};
 use crate::front::visit::{Kind, Mix};
 use crate::output::note;
-use crate::peer::{Peer, there};
+use crate::peer::{Peer, PeerError, or_skipped};
 use crate::process::guard;
 use crate::sink::{RunningSink, SinkOptions};
 
@@ -35,7 +35,17 @@ pub(super) fn accepted(rate: u32, quantile: &str) -> String {
     format!("mail at {rate}/s: accepted {quantile}")
 }
 
-/// Measures each rate with a fresh system, whose cache is empty: both ways meet the same clients of the trace.
+/// The name of the peer in results.
+pub(super) const POSTSCREEN: &str = "postfix with postscreen";
+
+/// The name server of postscreen, whose resolver knows port 53 alone.
+const PORT_53: Ipv4Addr = Ipv4Addr::new(127, 53, 53, 53);
+
+/// Postscreen notes clients, as ours, and waits for early talkers for the shortest time that Postfix allows: its default is 6 s.
+const NOTING: &str = "postscreen_greet_wait = 1s\npostscreen_greet_action = ignore\npostscreen_dnsbl_action = ignore\n\
+                      postscreen_upstream_proxy_protocol = haproxy\n";
+
+/// Measures each rate with a fresh system, whose cache is empty: all meet the same clients of the trace.
 pub(super) fn measure(
     plan: &Plan,
     site: &Site<'_>,
@@ -45,15 +55,15 @@ pub(super) fn measure(
     let clients: Arc<[Ipv4Addr]> = trace.visits.iter().map(|visit| visit.client).collect();
     let maps = Arc::new(Maps::of(&trace.listed));
     let sink = RunningSink::start(SinkOptions::remembering())?;
+    let mut ways = vec![POSTSCREEN, ADDRESSES, MAPS];
     for rate in RATES {
-        for way in [ADDRESSES, MAPS] {
-            let resolver = Resolver::start(Arc::clone(&maps), u64::from(rate))
-                .map_err(BenchError::io("start a name server"))?;
+        for way in ways.clone() {
             let next_hop = sink.handle().address();
-            let lines = lines(&resolver, way);
-            let peer = Peer::vere_exchanger(way, site.vere, next_hop, &lines, site.base);
-            let Some(peer) = there(peer, &mut results.header)? else {
-                return Ok(());
+            let started = start(way, (&maps, rate), next_hop, site);
+            let Some((resolver, peer)) = or_skipped(way, started, &mut results.header) else {
+                // The reason stays the same at other rates.
+                ways.retain(|other| *other != way);
+                continue;
             };
             let pace = Pace::PerSecond(f64::from(rate));
             let mix = Mix::only(Kind::Good(1));
@@ -66,6 +76,36 @@ pub(super) fn measure(
         }
     }
     Ok(())
+}
+
+/// Starts a system, and the name server with its lists: delays are those of the rate for every system.
+fn start(
+    way: &'static str,
+    (maps, rate): (&Arc<Maps>, u32),
+    next_hop: SocketAddr,
+    site: &Site<'_>,
+) -> Result<(Resolver, Peer), PeerError> {
+    let (maps, seed) = (Arc::clone(maps), u64::from(rate));
+    if way == POSTSCREEN {
+        let at = SocketAddr::from((PORT_53, 53));
+        let resolver = Resolver::start_at(at, maps, seed).map_err(|error| {
+            PeerError::unavailable(way, format!("cannot serve names at {at}: {error}"))
+        })?;
+        let lines = postscreen_lines();
+        let peer = Peer::postscreen_with_lists(way, next_hop, &lines, PORT_53, site.base)?;
+        return Ok((resolver, peer));
+    }
+    let resolver = Resolver::start(maps, seed)?;
+    let lines = lines(&resolver, way);
+    let peer = Peer::vere_exchanger(way, site.vere, next_hop, &lines, site.base)?;
+    Ok((resolver, peer))
+}
+
+/// Settings of postscreen: the same six lists.
+fn postscreen_lines() -> String {
+    let lists = (0..MEDIANS_MS.len()).map(resolver::zone);
+    let lists = lists.collect::<Vec<_>>().join(" ");
+    format!("{NOTING}postscreen_dnsbl_sites = {lists}\n")
 }
 
 /// Settings: six lists note clients without refusals, so that every session brings mail.
@@ -103,7 +143,7 @@ fn one(
     let (p50, p99) = (millis(0.5), millis(0.99));
     let mean = visits.accepted_us.mean() / 1e3;
     let text = format!(
-        "{way:<10} {rate}/s: {delivered:.1} % delivered, accepted p50 {p50:.1} ms p99 {p99:.1} ms, {each:.3} queries a list"
+        "{way:<23} {rate}/s: {delivered:.1} % delivered, accepted p50 {p50:.1} ms p99 {p99:.1} ms, {each:.3} queries a list"
     );
     note(&text);
     let figures = &mut results.figures;

@@ -41,9 +41,14 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    /// Serves the lists, each with all of these addresses.
+    /// Serves the lists, each with all of these addresses, at a free port.
     pub(super) fn start(maps: Arc<Maps>, seed: u64) -> io::Result<Self> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), maps, seed)
+    }
+
+    /// As [`start`](Self::start), at an address.
+    pub(super) fn start_at(at: SocketAddr, maps: Arc<Maps>, seed: u64) -> io::Result<Self> {
+        let socket = UdpSocket::bind(at)?;
         let address = socket.local_addr()?;
         let queries = Arc::new(AtomicU64::new(0));
         let is_over = Arc::new(AtomicBool::new(false));

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -63,7 +63,7 @@ impl PostfixSetup {
     }
 }
 
-/// The services of the relay, with the limits of the shipped `master.cf`; no service runs in a chroot, which would
+/// The services of the relay, with the limits of the shipped `master.cf`; these services do not run in a chroot, which would
 /// need copies of system files.
 const MASTER_CF: &str = "\
 pickup    unix  n       -       n       60      1       pickup
@@ -92,10 +92,11 @@ postlog   unix-dgram n  -       n       -       1       postlogd
 /// The service of the port, behind the address of the port.
 const SMTPD_MASTER_CF: &str = " inet n - n - - smtpd\n";
 
-/// The services of a port with postscreen, behind the address of the port.
+/// The services of a port with postscreen, behind the address of the port. dnsblog runs in a chroot, the queue directory, so that the
+/// name servers are those of a file there.
 const SCREENED_MASTER_CF: &str = " inet n - n - 1 postscreen
 smtpd     pass  -       -       n       -       -       smtpd
-dnsblog   unix  -       -       n       -       0       dnsblog
+dnsblog   unix  -       -       y       -       0       dnsblog
 tlsproxy  unix  -       -       n       -       0       tlsproxy
 ";
 
@@ -211,15 +212,26 @@ pub(super) fn start(
     destination: &Destination,
     base: &Path,
 ) -> Result<Peer, PeerError> {
-    start_with(name, setup, destination, "", base)
+    start_with(name, setup, destination, More::default(), base)
 }
 
-/// As [`start`], with further lines in `main.cf`; the last line of a name counts.
+/// Further settings.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct More<'a> {
+    /// Lines in `main.cf`; the last line of a name counts.
+    pub(super) lines: &'a str,
+    /// The name server of dnsblog, at port 53.
+    pub(super) name_server: Option<Ipv4Addr>,
+    /// What a load balancer says before the client that waits for the first greeting.
+    pub(super) header: &'a str,
+}
+
+/// As [`start`], with further settings.
 pub(super) fn start_with(
     name: &'static str,
     setup: PostfixSetup,
     destination: &Destination,
-    lines: &str,
+    more: More<'_>,
     base: &Path,
 ) -> Result<Peer, PeerError> {
     let unavailable = |reason| PeerError::unavailable(name, reason);
@@ -239,7 +251,7 @@ pub(super) fn start_with(
     };
     let folder = folder(base, "vere-bench-postfix-")?;
     let address = free_address()?;
-    write_files(folder.path(), setup, address, destination, lines)?;
+    write_files(folder.path(), setup, address, destination, more)?;
     let settings = folder.path().join("conf");
     let command = [
         program.into(),
@@ -254,7 +266,7 @@ pub(super) fn start_with(
         daemon,
         folder,
     }
-    .ready()
+    .ready_behind(more.header)
 }
 
 /// Ends the Postfix of `folder` by Postfix's own script, which signals the right master.
@@ -287,15 +299,20 @@ fn write_files(
     setup: PostfixSetup,
     address: SocketAddr,
     destination: &Destination,
-    more: &str,
+    more: More<'_>,
 ) -> io::Result<()> {
     let tuned = if setup.is_tuned() { TUNED } else { "" };
     let screened = match setup {
         PostfixSetup::Screened => SCREENED,
         _ => "",
     };
-    let lines = destination.settings(folder) + tuned + screened + more;
+    let lines = destination.settings(folder) + tuned + screened + more.lines;
     write_postfix(folder, address, "postfix.bench.test", &lines)?;
+    if let Some(server) = more.name_server {
+        fs::create_dir(folder.join("queue/etc"))?;
+        let text = format!("nameserver {server}\n");
+        fs::write(folder.join("queue/etc/resolv.conf"), text)?;
+    }
     let master = format!("{address}{}{MASTER_CF}", setup.entrance());
     fs::write(folder.join("conf/master.cf"), master)?;
     let (domains, mailboxes) = destination.tables();
