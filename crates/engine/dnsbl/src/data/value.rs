@@ -64,6 +64,13 @@ impl Value {
         Some(Cow::Owned(cut(&filled).to_owned()))
     }
 
+    /// Whether the text differs from subject to subject, or has other variables.
+    #[must_use]
+    pub fn has_variables(&self) -> bool {
+        let template = self.effective();
+        template.is_some_and(|template| template.contains('$'))
+    }
+
     /// A template for equal texts without variables and base template.
     #[must_use]
     pub fn resolved(&self) -> Option<String> {

@@ -25,7 +25,7 @@ impl Zone {
         response: &mut Response<'_, '_>,
     ) -> AnswerKind {
         let mut lower = [0; NAME_MAX];
-        let (Some(lower), true) = (lower.get_mut(..below.len()), below.len() < NAME_MAX) else {
+        let Some(lower) = lower.get_mut(..below.len()) else {
             return AnswerKind::Error;
         };
         lower.copy_from_slice(below);
@@ -131,41 +131,44 @@ impl<'z> Place<'z> {
 
     /// Adds the A or TXT records of a listed address or name.
     fn listings(&self, kind: Type, response: &mut Response<'_, '_>) {
-        let mut seen = [None; LISTINGS_MAX];
-        let mut each = |number: usize, listing: Listing<'z>| {
-            let (known, rest) = seen.split_at_mut(number);
-            let mut known = known.iter().flatten();
-            if known.any(|other| listing.is_same(other, kind)) {
-                return;
-            }
-            if let Some(free) = rest.first_mut() {
-                *free = Some(listing);
-                self.listing(listing, kind, response);
-            }
-        };
         match self.subject.address() {
-            Some(address) => {
-                let listings = self.zone.listings(self.data, address);
-                let numbered = listings.take(LISTINGS_MAX).enumerate();
-                numbered.for_each(|(number, listing)| each(number, listing));
-            }
-            None if self.name.is_empty() => {}
-            None => {
-                let listings = self.zone.name_listings(self.data, self.name);
-                let numbered = listings.take(LISTINGS_MAX).enumerate();
-                numbered.for_each(|(number, listing)| each(number, listing));
-            }
+            Some(address) => self.each(self.zone.listings(self.data, address), kind, response),
+            None => self.each(
+                self.zone.name_listings(self.data, self.name),
+                kind,
+                response,
+            ),
         }
     }
 
-    fn listing(&self, listing: Listing<'_>, kind: Type, response: &mut Response<'_, '_>) {
-        let ttl = listing.ttl().unwrap_or(self.zone.ttl);
-        let (section, owner) = (Section::Answer, Owner::Question);
+    /// Adds the records of listings: a set of records has each once (RFC 2181 section 5).
+    fn each(
+        &self,
+        listings: impl Iterator<Item = Listing<'z>>,
+        kind: Type,
+        response: &mut Response<'_, '_>,
+    ) {
+        let listings = listings.take(LISTINGS_MAX);
+        let mut add = |listing: Listing<'_>, data: &Data<'_>| {
+            let ttl = listing.ttl().unwrap_or(self.zone.ttl);
+            response.record(Section::Answer, Owner::Question, ttl, data);
+        };
         if kind == Type::A {
-            return response.record(section, owner, ttl, &Data::A(listing.address()));
+            let mut seen = [None; LISTINGS_MAX];
+            for listing in listings {
+                if let Some(address) = keep(&mut seen, listing.address()) {
+                    add(listing, &Data::A(*address));
+                }
+            }
+            return;
         }
-        if let Some(text) = listing.text(self) {
-            response.record(section, owner, ttl, &Data::Txt(text.as_bytes()));
+        let mut seen = [const { None }; LISTINGS_MAX];
+        for listing in listings {
+            if let Some(text) = listing.text(self)
+                && let Some(text) = keep(&mut seen, text)
+            {
+                add(listing, &Data::Txt(text.as_bytes()));
+            }
         }
     }
 
@@ -203,41 +206,46 @@ impl<'z> Place<'z> {
             || data.has_name_below(self.name)
     }
 
-    /// The name or address as a text, for the texts of listings.
-    fn text(&self) -> String {
-        if let Some(address) = self.subject.address() {
-            return address.to_canonical().to_string();
-        }
+    /// The name of an entry, or the address, as a text, for the texts of listings.
+    fn text(&self, entry: Option<&[u8]>) -> String {
         let mut text = String::new();
-        for label in Labels::of(self.name) {
-            let dot = if text.is_empty() { "" } else { "." };
-            let _infallible = write!(text, "{dot}{}", label.escape_ascii());
+        match entry {
+            Some(entry) => {
+                for label in Labels::of(entry) {
+                    let dot = if text.is_empty() { "" } else { "." };
+                    let _infallible = write!(text, "{dot}{}", label.escape_ascii());
+                }
+            }
+            None => {
+                if let Some(address) = self.subject.address() {
+                    let _infallible = write!(text, "{}", address.to_canonical());
+                }
+            }
         }
         text
     }
 }
 
-impl Listing<'_> {
+impl<'d> Listing<'d> {
     fn address(self) -> Ipv4Addr {
         match self {
-            Self::Value(value) => value.address,
+            Self::Value(value, _) => value.address,
             Self::Test => LISTED,
         }
     }
 
     fn ttl(self) -> Option<u32> {
         match self {
-            Self::Value(value) => value.ttl(),
+            Self::Value(value, _) => value.ttl(),
             Self::Test => None,
         }
     }
 
-    fn text(&self, place: &Place<'_>) -> Option<Cow<'_, str>> {
+    fn text(self, place: &Place<'_>) -> Option<Cow<'d, str>> {
         match self {
-            Self::Value(value) => {
-                let has_variable = value.template()?.contains('$');
-                let subject = match has_variable {
-                    true => place.text(),
+            Self::Value(value, entry) => {
+                let subject = match value.has_variables() {
+                    true => place.text(entry),
                     false => String::new(),
                 };
                 value.text_for(&subject)
@@ -245,20 +253,15 @@ impl Listing<'_> {
             Self::Test => Some(Cow::Borrowed(TEST_TEXT)),
         }
     }
+}
 
-    /// Whether two listings have one record of a type: a set of records has each once (RFC 2181 section 5).
-    fn is_same(self, other: &Listing<'_>, kind: Type) -> bool {
-        match kind {
-            Type::A => self.address() == other.address(),
-            _ => self.template() == other.template(),
-        }
-    }
-
-    fn template(&self) -> Option<&str> {
-        match self {
-            Self::Value(value) => value.template(),
-            Self::Test => Some(TEST_TEXT),
-        }
+/// Keeps an item unless an equal item is there; the first free place is behind all items.
+fn keep<T: PartialEq>(seen: &mut [Option<T>], item: T) -> Option<&T> {
+    let equal_or_free = |known: &Option<T>| known.as_ref().is_none_or(|known| *known == item);
+    let place = seen.iter_mut().find(|known| equal_or_free(known))?;
+    match place {
+        Some(_) => None,
+        None => Some(place.insert(item)),
     }
 }
 

@@ -129,7 +129,7 @@ impl Zone {
         let added = self.has_tests && is(LISTED) && data.values(address).next().is_none();
         let values = data.values(address).take_while(move |_| !denied);
         values
-            .map(Listing::Value)
+            .map(|value| Listing::Value(value, None))
             .chain(added.then_some(Listing::Test))
     }
 
@@ -144,9 +144,10 @@ impl Zone {
         let added = is_test && data.name_values(name).next().is_none();
         let values: Vec<_> = match denied {
             true => Vec::new(),
-            false => data.name_values(name).take(LISTINGS_MAX).collect(),
+            false => data.name_entries(name).take(LISTINGS_MAX).collect(),
         };
-        let values = values.into_iter().map(Listing::Value);
+        let values = values.into_iter();
+        let values = values.map(|(entry, value)| Listing::Value(value, Some(entry)));
         values.chain(added.then_some(Listing::Test))
     }
 
@@ -194,8 +195,8 @@ const LISTINGS_MAX: usize = 32;
 /// An entry about an address or a name.
 #[derive(Debug, Clone, Copy)]
 enum Listing<'d> {
-    /// Of a file.
-    Value(&'d Value),
+    /// Of a file. An entry of a list of names has its name, which is that of an upper name for `*.example.com`.
+    Value(&'d Value, Option<&'d [u8]>),
     /// The test entry.
     Test,
 }

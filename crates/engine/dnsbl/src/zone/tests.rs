@@ -53,11 +53,16 @@ struct Answer {
     negative_ttl: Option<u32>,
 }
 
-fn ask(zones: &Zones, name: &str, kind: Type) -> Answer {
+fn packet(name: &str, kind: Type) -> Vec<u8> {
     let mut packet = b"\x12\x34\0\0\0\x01\0\0\0\0\0\0".to_vec();
     packet.extend(Name::parse(name).unwrap().octets());
     packet.extend(kind.0.to_be_bytes());
     packet.extend([0, 1]);
+    packet
+}
+
+fn ask(zones: &Zones, name: &str, kind: Type) -> Answer {
+    let packet = packet(name, kind);
     let Received::Query(query) = read(&packet) else {
         panic!("expected a query");
     };
@@ -125,11 +130,14 @@ fn a_listed_address_has_its_value_and_text() {
     let answer = ask(&zones(true), "7.2.0.192.bl.example.org", Type::A);
     assert_eq!(answer.records, [(1, 2_000, vec![127, 0, 0, 3])]);
     assert_eq!((answer.rcode, answer.is_authoritative), (0, true));
+    assert_eq!(answer.negative_ttl, None);
     let text = b"+Listed, see https://example.org/192.0.2.7";
     let text = &text[1..];
     let found = records("7.2.0.192.BL.Example.ORG", Type::TXT);
     assert_eq!(found[0][1..], *text);
-    assert_eq!(negative("7.2.0.192.bl.example.org", Type::MX), "nodata");
+    for kind in [Type::MX, Type::SOA, Type::NS] {
+        assert_eq!(negative("7.2.0.192.bl.example.org", kind), "nodata");
+    }
     assert_eq!(negative("8.2.0.192.bl.example.org", Type::A), "nxdomain");
 }
 
@@ -171,6 +179,31 @@ fn names_above_listings_exist() {
     ] {
         assert_eq!(negative(name, Type::A), "nxdomain", "{name}");
     }
+}
+
+/// A listed IPv4 address has a name in the form of IPv6 too (RFC 4291 section 2.5.5.2), and so have the names above.
+#[test]
+fn names_above_a_mapped_listing_exist() {
+    let nibbles = b"00000000000000000000ffffc0000207";
+    let name = |digits: &[u8]| {
+        let labels = digits
+            .iter()
+            .rev()
+            .map(|digit| char::from(*digit).to_string());
+        format!("{}.bl.example.org", labels.collect::<Vec<_>>().join("."))
+    };
+    for count in 1..nibbles.len() {
+        let digits = &nibbles[..count];
+        assert_eq!(negative(&name(digits), Type::A), "nodata", "{count}");
+        let mut beside = digits.to_vec();
+        beside[count - 1] = match beside[count - 1] {
+            b'f' => b'e',
+            b'c' => b'd',
+            digit => digit + 1,
+        };
+        assert_eq!(negative(&name(&beside), Type::A), "nxdomain", "{count}");
+    }
+    assert_eq!(records(&name(nibbles), Type::A), [[127, 0, 0, 3]]);
 }
 
 #[test]
@@ -238,6 +271,193 @@ fn test_entries_are_there_unless_switched_off() {
         ask(&off, "1.0.0.127.bl.example.org", Type::A).records.len(),
         1
     );
+}
+
+/// A part answers for all names below; names above other parts exist all the same.
+#[test]
+fn names_above_parts_of_a_zone_exist() {
+    let parts =
+        ["b", "x.a.b", "y.a.b"].map(|part| format!("$DATASET ip4set:{part} {part}\n192.0.2.7\n"));
+    let zones = Zones::new(vec![zone_of(
+        Kind::Combined,
+        "bl.test",
+        &parts.concat(),
+        true,
+    )]);
+    for name in ["b", "a.b", "x.a.b", "192.b", "192.x.a.b"] {
+        let answer = ask(&zones, &format!("{name}.bl.test"), Type::A);
+        assert_eq!(
+            (answer.rcode, answer.negative_ttl),
+            (0, Some(300)),
+            "{name}"
+        );
+    }
+    for name in ["c", "a", "z.a.b", "192", "192.a.b", "b.x.a.b"] {
+        assert_eq!(
+            ask(&zones, &format!("{name}.bl.test"), Type::A).rcode,
+            3,
+            "{name}"
+        );
+    }
+    for name in ["7.2.0.192.b", "7.2.0.192.x.a.b"] {
+        let answer = ask(&zones, &format!("{name}.bl.test"), Type::A);
+        assert_eq!(answer.records.len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn records_of_files_are_answered_by_their_type() {
+    let file = "@ 60 A 192.0.2.1\n@ AAAA 2001:db8::1\n@ MX 10 mx.test\nwww TXT \"a text\"\n";
+    let zones = Zones::new(vec![zone_of(Kind::Generic, "bl.test", file, true)]);
+    let found = |name: &str, kind| ask(&zones, name, kind).records;
+    assert_eq!(found("bl.test", Type::A), [(1, 60, vec![192, 0, 2, 1])]);
+    let address: Ipv6Addr = "2001:db8::1".parse().unwrap();
+    let octets = address.octets().to_vec();
+    assert_eq!(found("bl.test", Type::AAAA), [(28, 2_100, octets)]);
+    let mail = found("bl.test", Type::MX);
+    assert_eq!(
+        (mail.len(), mail[0].0, &mail[0].2[..2]),
+        (1, 15, &[0, 10][..])
+    );
+    let text = found("www.bl.test", Type::TXT);
+    assert_eq!(text, [(16, 2_100, b"\x06a text".to_vec())]);
+    assert_eq!(found("bl.test", Type::TXT), []);
+    assert_eq!(ask(&zones, "bl.test", Type::TXT).rcode, 0);
+}
+
+/// RFC 2181 section 5: a set of records has no record twice.
+#[test]
+fn each_record_is_there_once() {
+    let file = "192.0.2.7 :2:a $\n192.0.2.7 :2:b\n192.0.2.7 :3:a $\n192.0.2.7 :4:\n";
+    let zones = Zones::new(vec![zone("bl.test", file, true)]);
+    let found = |kind| {
+        let records = ask(&zones, "7.2.0.192.bl.test", kind).records;
+        let mut data: Vec<_> = records.into_iter().map(|(_, _, data)| data).collect();
+        data.sort();
+        data
+    };
+    assert_eq!(
+        found(Type::A),
+        [[127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 4]]
+    );
+    assert_eq!(found(Type::TXT), [&b"\x01b"[..], b"\x0ba 192.0.2.7"]);
+}
+
+/// Entries without a text of their own had no TXT record, and the texts of two datasets counted as one.
+#[test]
+fn base_templates_give_texts_to_all_entries() {
+    let file = "$DATASET ip4set:a @\n$= A $= of $\n192.0.2.1\n192.0.2.2 own\n\
+                $DATASET ip4set:b @\n$= B $\n192.0.2.1\n192.0.2.2 own\n$DATASET ip4set:c @\n192.0.2.2 own\n";
+    let zones = Zones::new(vec![zone_of(Kind::Combined, "bl.test", file, true)]);
+    let texts = |name: &str| {
+        let records = ask(&zones, name, Type::TXT).records;
+        let texts = records
+            .into_iter()
+            .map(|(_, _, data)| String::from_utf8(data[1..].to_vec()));
+        texts.collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    let one = ["A 192.0.2.1 of 192.0.2.1", "B 192.0.2.1"];
+    assert_eq!(texts("1.2.0.192.bl.test"), one);
+    let own = ["A own of 192.0.2.2", "B 192.0.2.2", "own"];
+    assert_eq!(texts("2.2.0.192.bl.test"), own);
+}
+
+#[test]
+fn each_dataset_has_its_ttl() {
+    let file = "$DATASET ip4set:a @\n$TTL 100\n192.0.2.1\n$DATASET ip4set:b @\n$TTL 200\n192.0.2.2\n\
+                $DATASET ip4set:c @\n192.0.2.3\n";
+    let zones = Zones::new(vec![zone_of(Kind::Combined, "bl.test", file, true)]);
+    for (last, ttl) in [(1, 100), (2, 200), (3, 100)] {
+        let answer = ask(&zones, &format!("{last}.2.0.192.bl.test"), Type::A);
+        assert_eq!(answer.records, [(1, ttl, vec![127, 0, 0, 2])]);
+    }
+}
+
+/// RFC 5782 section 5: `test` is on every list of names, and `invalid` on none.
+#[test]
+fn names_are_listed_beside_the_test_entries() {
+    let file = "example.com :3:about $\n*.example.net :3:about $\ninvalid\n";
+    for (test_entries, rcodes) in [(true, [0, 3]), (false, [3, 0])] {
+        let zones = Zones::new(vec![zone_of(Kind::DnSet, "bl.test", file, test_entries)]);
+        let found = |name: &str, kind| ask(&zones, &format!("{name}.bl.test"), kind);
+        let listed = found("Example.COM", Type::A);
+        assert_eq!(listed.records, [(1, 2_100, vec![127, 0, 0, 3])]);
+        let text = found("example.com", Type::TXT).records;
+        assert_eq!(text[0].2, b"\x11about example.com");
+        let text = found("a.example.net", Type::TXT).records;
+        // The text of an entry for all names below named the name that was asked for.
+        assert_eq!(text[0].2, b"\x11about example.net");
+        assert_eq!(found("example.org", Type::A).rcode, 3);
+        assert_eq!(
+            ["test", "invalid"].map(|name| found(name, Type::A).rcode),
+            rcodes
+        );
+        let tests = usize::from(test_entries);
+        assert_eq!(found("test", Type::A).records.len(), tests);
+        let texts = found("test", Type::TXT).records;
+        assert_eq!(texts.len(), tests);
+        assert!(
+            texts
+                .iter()
+                .all(|text| text.2 == b"\x15Test entry (RFC 5782)")
+        );
+    }
+    // An entry of the file is not doubled.
+    let zones = Zones::new(vec![zone_of(Kind::DnSet, "bl.test", "test :9:own\n", true)]);
+    let own = ask(&zones, "test.bl.test", Type::A).records;
+    assert_eq!(own, [(1, 2_100, vec![127, 0, 0, 9])]);
+}
+
+/// The rate limits and the counts go by the kind.
+#[test]
+fn an_answer_has_a_zone_and_a_kind() {
+    use AnswerKind::{Error, Negative, Positive};
+    let zones = zones(true);
+    for (name, kind, limit, zone, expected) in [
+        ("7.2.0.192.bl.example.org", Type::A, 512, Some(1), Positive),
+        ("7.2.0.192.bl.example.org", Type::A, 50, Some(1), Positive),
+        (
+            "7.2.0.192.bl.example.org",
+            Type::ANY,
+            512,
+            Some(1),
+            Positive,
+        ),
+        ("7.2.0.192.bl.example.org", Type::MX, 512, Some(1), Negative),
+        (
+            "8.2.0.192.bl.example.org",
+            Type::ANY,
+            512,
+            Some(1),
+            Negative,
+        ),
+        ("9.113.0.203.example.org", Type::A, 512, Some(0), Positive),
+        ("9.113.0.203.example.net", Type::A, 512, None, Error),
+    ] {
+        let packet = packet(name, kind);
+        let Received::Query(query) = read(&packet) else {
+            panic!("expected a query");
+        };
+        let mut memory = [0; 512];
+        let (response, answered) = zones.answer(&query, &mut memory, limit, 0);
+        assert_eq!((answered.zone, answered.kind), (zone, expected), "{name}");
+        assert_eq!(response.is_truncated(), limit == 50);
+    }
+}
+
+/// The file lists nothing in the network of the test entries.
+#[test]
+fn names_above_the_test_entries_exist() {
+    for (test_entries, rcode) in [(true, 0), (false, 3)] {
+        let zones = zones(test_entries);
+        let rcode_of = |name: &str| ask(&zones, &format!("{name}.example.org"), Type::A).rcode;
+        for name in ["127", "0.127", "0.0.127", "2.0.0.127"] {
+            assert_eq!(rcode_of(name), rcode, "{name}");
+        }
+        for name in ["126", "1.127", "1.0.127", "3.0.0.127"] {
+            assert_eq!(rcode_of(name), 3, "{name}");
+        }
+    }
 }
 
 /// Parts of a combined zone have the test entries of their own data alone.
