@@ -171,11 +171,7 @@ impl<F: Family> Loading<F> {
     /// The disjoint ranges of all entries with the level of a point, or a higher level.
     fn narrow(&self) -> Spans<F::Address> {
         let narrow = self.entries.iter().filter(|entry| entry.level >= F::LEVEL);
-        let plain = narrow.map(|entry| Entry {
-            level: 0,
-            value: 0,
-            ..*entry
-        });
+        let plain = narrow.map(|entry| Entry { value: 0, ..*entry });
         Spans::of(plain.collect(), |_| 0)
     }
 }

@@ -43,7 +43,6 @@ impl<K: Key> Points<K> {
         }
         let keys = points.iter().map(|(key, _)| *key).collect();
         let listings = match palette.as_slice() {
-            [] => Listings::Same(0),
             [one] => Listings::Same(*one),
             several if several.len() <= PALETTE_MAX => {
                 let octet = |listing: &u32| palette.partition_point(|other| other < listing) as u8;
