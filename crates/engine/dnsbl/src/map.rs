@@ -187,6 +187,29 @@ mod tests {
     }
 
     #[test]
+    fn a_neighbour_is_listed_or_not_however_often_it_is_named() {
+        let of = |listed: &[u8]| {
+            let mut map = Map::EMPTY;
+            listed.iter().for_each(|neighbour| map.insert(*neighbour));
+            map
+        };
+        assert_eq!(of(&[5, 5]), of(&[5]));
+        assert_eq!(of(&[128 + 5]), of(&[5]));
+        assert_eq!(of(&[1, 2]).union(of(&[2, 3])), of(&[1, 2, 3]));
+        let mut map = of(&[1, 2]);
+        map.remove(3);
+        map.remove(128 + 2);
+        assert_eq!(map, of(&[1]));
+        assert!(map.contains(128 + 1) && !map.contains(128 + 2));
+        map.set(1, 3, true);
+        assert_eq!(map, of(&[1, 2, 3]));
+        map.set(128 + 3, 128 + 4, false);
+        assert_eq!(map, of(&[1, 2]));
+        map.set(0, 127, true);
+        assert_eq!(map.len(), 128);
+    }
+
+    #[test]
     fn the_first_label_is_the_half_of_the_network() {
         assert_eq!(named("192.0.2.7"), ("0.2.0.192".to_owned(), 7));
         assert_eq!(named("192.0.2.127"), ("0.2.0.192".to_owned(), 127));

@@ -60,7 +60,7 @@ impl Segment {
         self.entries.get(question)
     }
 
-    /// Adds an absent entry as the newest.
+    /// Adds an entry as the newest; an entry of the same question ends.
     pub(super) fn put(&mut self, question: Question, kept: Kept) {
         self.octets += kept.octets;
         if let Some(before) = self.entries.put(question, kept) {

@@ -266,3 +266,22 @@ fn an_entry_is_as_large_as_it_counts() {
     let entry = size_of::<Question>() + size_of::<Kept>() + links + places;
     assert!(entry <= ENTRY_OCTETS, "{entry}");
 }
+
+/// The map of clients in a log would be long, and is nobody's business.
+#[test]
+fn a_segment_counts_an_entry_once_and_shows_none() {
+    let mut segment = Segment::default();
+    let kept = |octets| Kept {
+        reply: Reply::Failed,
+        until: at(1),
+        octets,
+    };
+    segment.put(question(1), kept(200));
+    segment.put(question(1), kept(160));
+    segment.put(question(2), kept(170));
+    assert_eq!((segment.len(), segment.octets()), (2, 330));
+    assert_eq!(
+        format!("{segment:?}"),
+        "Segment { entries: 2, octets: 330 }"
+    );
+}

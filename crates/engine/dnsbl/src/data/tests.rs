@@ -1,5 +1,6 @@
 //! Whole files, as users write them.
 
+mod bounds;
 mod files;
 mod model;
 mod rbldnsd;

@@ -78,6 +78,17 @@ fn an_ipv6_network_has_56_bits_and_a_mapped_address_is_ipv4() {
     );
 }
 
+/// The upper bits of both networks are the same number.
+#[test]
+fn a_network_of_ipv6_shares_nothing_with_one_of_ipv4() {
+    let mut limiter = Limiter::new(RATES, (1, 2));
+    let kind = AnswerKind::Error;
+    let four = v4(0xc000_0201);
+    let six = IpAddr::V6(Ipv6Addr::from_bits(0xc0_0002 << 72));
+    assert_eq!(ask(&mut limiter, |_| four, kind, 20, |_| 0)[0], 10);
+    assert_eq!(ask(&mut limiter, |_| six, kind, 20, |_| 0)[0], 10);
+}
+
 #[test]
 fn slip_chooses_the_stubs() {
     for (slip, stubs) in [(0, 0), (1, 200), (2, 100), (5, 40)] {
@@ -118,6 +129,60 @@ fn new_networks_do_not_empty_full_buckets() {
     // 16 sets of 4 slots of 100 answers, one of which was used up.
     assert!(strangers[0] <= 64 * 100, "{strangers:?}");
     assert_eq!(limiter.sets.len() * SET, 64);
+}
+
+#[test]
+fn each_kind_has_its_rate_at_the_same_time() {
+    let mut limiter = Limiter::new(RATES, (1, 2));
+    use AnswerKind::{Error, Negative, Positive};
+    for (kind, rate) in [(Positive, 100), (Negative, 50), (Error, 10)] {
+        assert_eq!(ask(&mut limiter, |_| v4(1), kind, 200, |_| 0)[0], rate);
+    }
+}
+
+#[test]
+fn networks_of_one_set_have_their_own_rates() {
+    let rates = Rates {
+        networks: SET,
+        ..RATES
+    };
+    let mut limiter = Limiter::new(rates, (3, 4));
+    let kind = AnswerKind::Error;
+    for network in 1..=4 {
+        let seen = ask(&mut limiter, |_| v4(network << 8), kind, 20, |_| 0);
+        assert_eq!(seen[0], 10, "{network}");
+    }
+    assert_eq!(ask(&mut limiter, |_| v4(1 << 8), kind, 20, |_| 0)[0], 0);
+}
+
+/// A network that takes the place of another begins with what is left of the other's level.
+#[test]
+fn the_level_of_a_place_sinks_at_the_rate_of_its_kind() {
+    use AnswerKind::{Error, Positive};
+    for (first, left) in [(Positive, 50), (Error, 5)] {
+        let rates = Rates {
+            networks: SET,
+            ..RATES
+        };
+        let mut limiter = Limiter::new(rates, (3, 4));
+        for (network, kind) in [(1, first), (2, Positive), (3, Positive), (4, Positive)] {
+            ask(&mut limiter, |_| v4(network << 8), kind, 200, |_| 0);
+        }
+        let seen = ask(&mut limiter, |_| v4(5 << 8), Positive, 200, |_| 500);
+        assert_eq!(seen[0], 100 - left, "{first:?}");
+    }
+}
+
+/// Levels of higher rates would not fit.
+#[test]
+fn a_rate_is_a_million_at_most() {
+    let rates = Rates {
+        per_network: [u32::MAX; 3],
+        ..RATES
+    };
+    let mut limiter = Limiter::new(rates, (1, 2));
+    let seen = ask(&mut limiter, |_| v4(1), AnswerKind::Error, 1_000_010, |_| 0);
+    assert_eq!(seen[0], 1_000_000);
 }
 
 /// The settings where nothing is said.
