@@ -127,16 +127,87 @@ mod tests {
         std::array::from_fn(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap())
     }
 
+    /// The secret of RFC 9018 appendices A.1 to A.3.
+    const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
+
     /// RFC 9018 appendix A.1, "Learning a New Server Cookie".
     #[test]
-    fn the_vector_of_the_standard() {
-        let cookies = Cookies::new(octets("e5e973e5a6b2a43f48e7dc849e37bfcf"));
+    fn a_new_cookie_is_that_of_the_standard() {
+        let cookies = Cookies::new(octets(SECRET));
         let address = "198.51.100.100".parse().unwrap();
         let client = octets("2464c4abcf10c957");
         let first = octets("010000005cf79f111f8130c3eee29480");
         assert_eq!(cookies.issue(&client, address, 1_559_731_985), first);
+        let state = cookies.check(&client, None, address, 1_559_731_985);
+        assert_eq!(state, CookieState::Unproven(first));
         let state = cookies.check(&client, Some(&first), address, 1_559_731_985);
         assert_eq!(state, CookieState::Proven(first));
+    }
+
+    /// RFC 9018 appendix A.2, "The Same Client Learning a Renewed (Fresh) Server Cookie".
+    #[test]
+    fn a_renewed_cookie_is_that_of_the_standard() {
+        let cookies = Cookies::new(octets(SECRET));
+        let address = "198.51.100.100".parse().unwrap();
+        let client = octets("2464c4abcf10c957");
+        let shown = octets("010000005cf79f111f8130c3eee29480");
+        let fresh = octets("010000005cf7a871d4a564a1442aca77");
+        let state = cookies.check(&client, Some(&shown), address, 1_559_734_385);
+        assert_eq!(state, CookieState::Proven(fresh));
+    }
+
+    /// RFC 9018 appendix A.3, "Another Client Learning a Renewed Server Cookie": the hash covers the reserved octets.
+    ///
+    /// The example renews a cookie of almost two hours, which by section 4.3 is too old to prove anything.
+    #[test]
+    fn reserved_octets_are_part_of_the_hash_and_not_issued_again() {
+        let cookies = Cookies::new(octets(SECRET));
+        let address = "203.0.113.203".parse().unwrap();
+        let client = octets("fc93fc62807ddb86");
+        let shown = octets("01abcdef5cf78f71a314227b6679ebf5");
+        let state = cookies.check(&client, Some(&shown), address, 1_559_727_985);
+        assert_eq!(state, CookieState::Proven(shown));
+        let fresh = octets("010000005cf7a9acf73a7810aca2381e");
+        let state = cookies.check(&client, Some(&shown), address, 1_559_734_700);
+        assert_eq!(state, CookieState::Unproven(fresh));
+    }
+
+    /// RFC 9018 appendix A.4, "IPv6 Query with Rolled Over Secret".
+    #[test]
+    fn an_ipv6_cookie_of_each_secret_is_that_of_the_standard() {
+        let before = Cookies::new(octets("dd3bdf9344b678b185a6f5cb60fca715"));
+        let after = Cookies::new(octets("445536bcd2513298075a5d379663c962"));
+        let address = "2001:db8:220:1:59de:d0f4:8769:82b8".parse().unwrap();
+        let client = octets("22681ab97d52c298");
+        let shown = octets("010000005cf7c57926556bd0934c72f8");
+        let fresh = octets("010000005cf7c609a6bb79d16625507a");
+        let now = 1_559_741_961;
+        let state = before.check(&client, Some(&shown), address, now);
+        assert_eq!(state, CookieState::Proven(shown));
+        let state = after.check(&client, Some(&shown), address, now);
+        assert_eq!(state, CookieState::Unproven(fresh));
+    }
+
+    #[test]
+    fn a_cookie_is_renewed_after_half_an_hour() {
+        let cookies = Cookies::new([7; 16]);
+        let (address, client) = ("192.0.2.1".parse().unwrap(), [1; 8]);
+        let cookie = cookies.issue(&client, address, 1_000_000);
+        let check = |now| cookies.check(&client, Some(&cookie), address, now);
+        let renewed = |now| CookieState::Proven(cookies.issue(&client, address, now));
+        assert_eq!(check(1_001_800), CookieState::Proven(cookie));
+        assert_eq!(check(1_001_801), renewed(1_001_801));
+        assert_eq!(check(1_001_801).answer(), renewed(1_001_801).answer());
+        let unproven = cookies.check(&client, None, address, 1_000_000);
+        assert_eq!(unproven.answer(), Some(cookie));
+        assert_eq!(CookieState::Absent.answer(), None);
+        assert!(!CookieState::Absent.is_proven());
+    }
+
+    /// A log with the secret would let its readers forge cookies.
+    #[test]
+    fn the_secret_is_not_shown() {
+        assert_eq!(format!("{:?}", Cookies::new([7; 16])), "Cookies { .. }");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Hickory, an independent implementation, writes the queries and reads the responses.
 
+mod octets;
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use hickory_proto::op::{Edns, Message, Query as TheirQuery, ResponseCode};
