@@ -16,7 +16,7 @@ const SIZE: u64 = 4 << 20;
 /// Free octets below which they are given up.
 const LOW: u64 = 1 << 20;
 
-/// Free octets from which they are kept again: that many times what they take.
+/// Free octets from which the files are kept again: a multiple of their size.
 const PLENTY: u64 = 16 * SIZE;
 
 /// The file of the ballast, which may be missing.

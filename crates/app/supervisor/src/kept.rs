@@ -15,8 +15,8 @@ use vere_settings::Settings;
 use crate::named::Fault;
 use vere_process::kept::{FOLDER, Kept};
 
-/// The copy that serves in the place of files with this fault, where it is one of the same files: `before` are the
-/// settings that were accepted last.
+/// The copy that serves in the place of files with this fault, if made of the same files: `before` are the
+/// settings accepted last.
 pub(super) fn instead(fault: &Fault, settings: &Settings, before: &Settings) -> Option<PathBuf> {
     let kept = Kept::of_key(&fault.key)?;
     kept.files(settings)
@@ -27,8 +27,8 @@ pub(super) fn instead(fault: &Fault, settings: &Settings, before: &Settings) -> 
         .then_some(path)
 }
 
-/// Removes the copies of what other files are named for now: that a copy is there says that it is of the files
-/// which the settings accepted last name, also when the role that is to make the new one dies before.
+/// Removes copies of files that the settings no longer name. A copy therefore always belongs to the files in
+/// the settings accepted last, even if the role dies before the new copy is made.
 pub(super) fn forget_changed(before: &Settings, settings: &Settings) {
     for kept in Kept::all(before) {
         if kept.files(before) != kept.files(settings) {

@@ -1,10 +1,10 @@
 //! The event loop: children, their notices, and the operator's signals.
 //!
-//! One thread decides; three kinds of helper threads only wait and report: one for signals, one for
-//! notices, one per child for its exit. A child's exit is seen with `WNOWAIT` and collected by the
-//! deciding thread, so that a process id is never signalled after it was given back to the kernel.
-//! All children are started by the deciding thread: the kernel's parent-death signal follows the
-//! thread that forked, not the process.
+//! One thread decides; three kinds of helper threads only wait and report: a thread for signals, a
+//! thread for notices, and a thread for the exit of each child. A child's exit is seen with
+//! `WNOWAIT` and collected by the deciding thread, so that a process id is never signalled after it
+//! was given back to the kernel. All children are started by the deciding thread: the kernel's
+//! parent-death signal follows the thread that forked, not the process.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -343,8 +343,8 @@ impl Drop for Watch {
     }
 }
 
-/// Reports the operator's signals from now on, also those that whoever started us had ignored (a
-/// shell does that with SIGINT for what it puts into the background).
+/// Reports the operator's signals from now on, also signals ignored by the parent process (a shell
+/// ignores SIGINT for background jobs).
 pub(super) fn report_signals(reports: Sender<Event>) -> Result<(), SupervisorError> {
     let mut signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(SupervisorError::system("take signals"))?;

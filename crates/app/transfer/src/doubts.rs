@@ -17,8 +17,8 @@ pub(super) struct Exact {
 }
 
 impl Exact {
-    /// What a server says that refuses a message; of one that it has damaged (RFC 5530) that is kept, since others may
-    /// be whole.
+    /// The reply of a server that refuses a message; for a damaged message (RFC 5530) the reply is kept, since further
+    /// messages may be whole.
     pub(super) fn refusal(&mut self, uid: u64, status: Status) -> Option<String> {
         if status.is_ok() {
             return None;

@@ -325,8 +325,8 @@ async fn fail<H: Host>(
     }
 }
 
-/// The message at the head of a queue has been tried by the attempt to connect and shows it; the others
-/// wait untouched, but for those whose time is over; their senders are told when they wait long.
+/// The failed connection counts as an attempt for the message at the head of a queue; later messages
+/// wait untouched, unless expired; senders hear of long delays.
 fn unreachable<H: Host>(
     group: &Rc<Group<H>>,
     queue: QueueId,

@@ -16,8 +16,8 @@ use crate::desk::QueueDesk;
 use crate::host::{Happened, Host};
 use crate::lines::EventLines;
 
-/// A group of queues that is delivered: the queues of this gateway, or of a dead one whose work this gateway does. All
-/// tasks of a group run on one thread, so no locks are needed.
+/// A group of queues under delivery: the queues of this gateway, or of a dead gateway. All tasks of a group run on one
+/// thread, so no locks are needed.
 #[derive(Debug)]
 pub struct Group<H> {
     /// The surroundings.

@@ -1,4 +1,5 @@
-//! Deliveries: what becomes of a record between the commit that makes it and the change that ends it.
+//! Deliveries: the life of a record between the commit that makes the record and the change that ends
+//! the record.
 //!
 //! [`vere_queue`] decides what is due and what a result means; this crate brings these decisions into the spool in an
 //! order that survives a crash at every point: a record ends after its delivery and together with its reports, a hold

@@ -19,8 +19,8 @@ use crate::reading::{self, POST_RETRY};
 const FETCH_RETRY: Duration = Duration::from_millis(500);
 
 impl<H: Host> Group<H> {
-    /// Stores records, with other changes and lines for other systems in the same batch, and takes them into
-    /// their queues once the spool holds them safely.
+    /// Stores records, with further changes and event lines in the same batch, and takes the records into
+    /// their queues once the spool holds the records safely.
     ///
     /// # Errors
     /// [`SpoolError`]; records that are in the spool all the same are taken back, or sent once more after a crash.

@@ -23,8 +23,8 @@ impl Policies {
         }
     }
 
-    /// Returns the thresholds of an address: its own, else those of its domain, else those of the nearest domain above with a leading dot,
-    /// else those of all others. Letter case does not count.
+    /// Returns the thresholds of an address: from the policy of the address, else of the domain, else of the nearest domain above with a
+    /// leading dot, else from `[judging]`. Letter case does not count.
     pub(crate) fn thresholds(&self, recipient: &str) -> Thresholds {
         let recipient = recipient.to_lowercase();
         let domain = recipient.rsplit_once('@').map(|(_, domain)| domain);

@@ -1,9 +1,9 @@
 //! The gateway's link to the nodes that hold its queue group.
 //!
-//! [`SpoolLink::connect`] gives a handle and a driver. The handle is cheap to clone and stays on its
-//! thread; the driver runs beside it (`tokio::task::spawn_local`) and is the only one that touches
-//! sockets and the register. What is asked of the handle within one turn of the loop leaves in one write; one
-//! acknowledgement wakes everybody whose transaction it covers, in order.
+//! [`SpoolLink::connect`] gives a handle and a driver. The handle is cheap to clone and stays on its thread;
+//! the driver runs beside it (`tokio::task::spawn_local`) and is the only one that touches sockets and the
+//! register. Requests to the handle within one turn of the loop leave in one write; an acknowledgement wakes
+//! every waiter with a covered transaction, in order.
 //!
 //! What the driver does is in `driver`, what waits for an acknowledgement in `pending`, making and ending
 //! queues in `queues`, TLS in `wire`, what is measured in `figures`, state that handle and driver share in `shared`.

@@ -1,6 +1,6 @@
 //! Looks whether another gateway of the same name lives, before its queues are taken.
 //!
-//! The owner that a group is named for may always take it back from one that adopted it. Two gateways of
+//! The owner that a group is named for may always take the group back from an adopter. Two gateways of
 //! one name would take it from each other for ever: the later one must not begin.
 
 use vere_cluster::Register;

@@ -115,7 +115,8 @@ impl OpenError {
         }
     }
 
-    /// Whether it says the same of the host for whatever mail: nothing was asked of it that only some need.
+    /// Whether the fault concerns the host for all mail: nothing was asked of the host that only some
+    /// messages need.
     pub(super) const fn is_general(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Refused(_))
     }

@@ -1,8 +1,7 @@
 //! Memory that messages take while they are received, of all connections of a role together.
 //!
-//! Who holds what stands in a `Ledger`. A message that comes when a bound is passed does not pay for those
-//! that hold memory and do nothing: the connection that holds most for its rate is called, wherever it waits, and lets
-//! its message go.
+//! Who holds what stands in a `Ledger`. A message beyond the bound does not pay for idle clients with memory: the
+//! connection with the most memory for its rate is called, wherever the connection waits, and drops its message.
 
 mod call;
 mod ledger;

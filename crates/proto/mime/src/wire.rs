@@ -130,7 +130,7 @@ pub enum WireError {
     Content,
 }
 
-/// Builds the frame by which a parser announces that it waits for messages, behind these layers of its sandbox.
+/// Builds the frame by which a parser says READY, with the layers of its sandbox.
 #[must_use]
 pub const fn ready(layers: u8) -> [u8; READY_OCTETS] {
     [3, 0, 0, 0, VERSION, READY, layers]

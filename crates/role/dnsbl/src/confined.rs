@@ -32,8 +32,8 @@ fn named(folder: &Path) -> &Path {
     }
 }
 
-/// The folders that the sandbox lets the server read for its whole life: those that existed when it began. A folder that was removed and
-/// made again is another one.
+/// The folders that the sandbox lets the server read for its whole life: folders that existed at the start. A folder that was removed
+/// and made again is another one.
 #[derive(Debug, Default)]
 pub(crate) struct Reach(Option<BTreeSet<(u64, u64)>>);
 

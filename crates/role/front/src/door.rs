@@ -95,7 +95,7 @@ impl Door {
         self.partition.part_of(client)
     }
 
-    /// Takes a bounded number of connections: those that this loop accepts, and those that another loop has accepted for it.
+    /// Takes a bounded number of connections, accepted by this loop or by another loop for this loop.
     pub(crate) fn take(&mut self) -> (Vec<Accepted>, Vec<Arrival>) {
         let (mut accepted, mut short) = (Vec::new(), false);
         for listener in &self.listeners {

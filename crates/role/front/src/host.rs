@@ -29,8 +29,8 @@ const BROKER: Token = Token(LISTENERS + 0x1002);
 const WORKERS: Token = Token(LISTENERS + 0x1003);
 const PROXIED: Token = Token(LISTENERS + 0x8000);
 
-/// How often the front looks for the other processes while one of them is missing, and while all are there; then it also says that it is
-/// alive.
+/// How often the front looks for its peer processes while a process is missing, and while all are there; then the front also says that
+/// it is alive.
 const TICK: Duration = Duration::from_millis(100);
 const ALIVE: Duration = Duration::from_secs(1);
 /// How often the greylist is kept.

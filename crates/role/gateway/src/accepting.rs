@@ -121,8 +121,8 @@ fn held(group: &Group, parts: &[Part], base: &Envelope, lines: &mut Lines) -> Ve
     destinations
 }
 
-/// The report that recipients stand for several others, if their sender wants to hear of success, to be stored with
-/// the message; and what other systems are told of that.
+/// The report that recipients expand to several addresses, if the sender wants to hear of success, to be stored
+/// with the message; and its event lines.
 async fn tell_expanded(
     group: &Group,
     envelope: &Envelope,

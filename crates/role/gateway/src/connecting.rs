@@ -12,7 +12,7 @@ use vere_link::mark::OwnerMark;
 use vere_link::namesake::{self, By, Namesake};
 use vere_process::encryption::{self, Encryption};
 
-/// What makes this gateway the owner of its group, unless another one of its name lives.
+/// Makes this gateway the owner of its group, unless a second gateway of the name lives.
 pub(super) async fn own(settings: &Settings) -> Result<(LinkOptions, OwnerMark), GatewayError> {
     let (group, life) = (settings.gateway.name.as_str(), random_life());
     let mark = nodes::mark(settings, group, life)?;

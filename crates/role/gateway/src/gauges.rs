@@ -101,8 +101,8 @@ async fn measure(groups: Rc<Groups>, tls: ServerTls) {
     }
 }
 
-/// Who holds most memory of those that send messages, and most of the disk, as long as that matters: one client each, so
-/// that there are never many labels.
+/// The clients with the most memory and with the most disk for messages, while memory or disk is short: one client each,
+/// so that there are never many labels.
 fn body_memory(process: &Process, shown: &mut Shown) {
     let (memory, disk) = (&process.memory, &process.disk);
     let row = |of: &BodyMemory, short: bool| {
@@ -184,8 +184,8 @@ struct Shown {
     on_disk: HashSet<ClientName>,
 }
 
-/// Sets the gauges of a family, and takes away those of labels that are no more, one by one: whoever
-/// looks meanwhile sees old and new ones, and never none.
+/// Sets the gauges of a family, and removes gauges of old labels one by one: a scrape in between
+/// sees old and new gauges, and never an empty family.
 fn show<L: Clone + Eq + Hash>(
     family: &Family<L, Gauge>,
     shown: &mut HashSet<L>,

@@ -1,4 +1,4 @@
-//! The groups of queues that one process delivers: its own, and those of dead gateways beside it.
+//! The groups of queues of a process: its own group, and groups adopted from dead gateways.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! What the log says of connections that a node closes for what they sent: enough to find out who it is, and no
-//! more than that however many there are.
+//! Log lines about connections closed for their content: enough to find the client, in a bounded number however
+//! many connections there are.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

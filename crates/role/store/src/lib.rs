@@ -1,14 +1,14 @@
 //! The store role: mailboxes, read by IMAP and filled by LMTP.
 //!
-//! One thread owns the store and one syncs its log (`keeper`); this one has the connections. `listeners` accept,
-//! `reception` has what connections share, `session` drives an IMAP connection and `lmtp` an LMTP one, `client` answers
-//! what the IMAP machine asks. `fetcher` gives messages (`large` ones piece by piece) within `fetch_memory`, `filing`
-//! finds the folder of a delivery, `search` finds messages and fills the `index`, which all connections share. Other
-//! processes take messages apart (`vere_parsing`). `upkeep` reclaims space, `used` reads the mailboxes that were used
-//! last, `watchers` tells sessions of changes, `metrics` counts, `sessions` ends those of accounts that are removed,
-//! `steps` are the parts of questions, `quota` knows the limits of accounts. `admin` lets the administrator in,
-//! `accounts` lists and removes what accounts have, `files` knows where everything lies, `mark` records beside it how
-//! far the log got.
+//! A thread owns the store and a thread syncs the log (`keeper`); a third thread has the connections. `listeners`
+//! accept, `reception` has what connections share, `session` drives an IMAP connection and `lmtp` an LMTP one, `client`
+//! answers what the IMAP machine asks. `fetcher` gives messages (`large` ones piece by piece) within `fetch_memory`,
+//! `filing` finds the folder of a delivery, `search` finds messages and fills the `index`, which all connections share.
+//! Other processes take messages apart (`vere_parsing`). `upkeep` reclaims space, `used` reads the mailboxes that were
+//! used last, `watchers` tells sessions of changes, `metrics` counts, `sessions` ends those of accounts that are
+//! removed, `steps` are the parts of questions, `quota` knows the limits of accounts. `admin` lets the administrator
+//! in, `accounts` lists and removes what accounts have, `files` knows where everything lies, `mark` records beside it
+//! how far the log got.
 
 pub mod accounts;
 mod admin;

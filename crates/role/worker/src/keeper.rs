@@ -230,7 +230,8 @@ impl Keeper {
                 Said::Last => {
                     started.has_successor = true;
                     let keeper = self.clone();
-                    // The kernel ends a worker with the thread that started it, and that is this one.
+                    // The kernel ends a worker together with the thread that started the worker:
+                    // this thread.
                     let attends = std::thread::Builder::new().spawn(move || keeper.attend(started));
                     if let Err(error) = attends {
                         tracing::error!(%error, "no thread to attend a worker");

@@ -38,7 +38,7 @@ use super::peak::Peak;
 
 /// How long sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
-/// How often a worker tells its keeper that it serves; the keeper ends one that is silent.
+/// How often a worker reports to its keeper; the keeper ends a silent worker.
 const BEAT: Duration = Duration::from_secs(2);
 /// How long a worker goes on after its successor was asked for.
 const RETIRE_DELAY: Duration = Duration::from_secs(1);

@@ -111,8 +111,8 @@ impl Pending {
         self.refused.push_back((txn, refusal));
     }
 
-    /// Everything up to `through` is answered. Gives what must be taken back: records that arrived
-    /// and whose sender was told, or left before hearing, that they did not.
+    /// Everything up to `through` is answered. Gives the records to take back: records that arrived
+    /// although the sender heard of a failure, or left before the answer.
     pub(super) fn acknowledge(&mut self, through: Txn) -> Batch {
         let mut undo = Batch::new();
         while let Some(waiting) = self.waiting.pop_front_if(|waiting| waiting.txn <= through) {

@@ -1,7 +1,7 @@
 //! Making and ending queues: numbered when it is asked for, acknowledged in its turn like any other change.
 //!
-//! What is put into a queue behind its making need not wait for that: transactions are done in order, and when
-//! the queue cannot be made, what follows is refused because there is none.
+//! Records may follow the making of their queue without waiting: transactions are done in order, and if the
+//! queue cannot be made, the records are refused for lack of a queue.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,8 +34,8 @@ impl Future for Change {
 }
 
 impl SpoolLink {
-    /// Makes a queue, or finds the one of that name and gives it these limits, and the readers that the
-    /// settings name for it. The number is the lowest free one.
+    /// Makes a queue, or finds the queue of the name and gives the queue these limits, and the readers
+    /// in the settings. The number is the lowest free one.
     ///
     /// # Errors
     ///
@@ -81,8 +81,8 @@ impl SpoolLink {
         readers.get(name).map_or(Grants::NONE, KeptGrants::get)
     }
 
-    /// Gives a queue that was found the readers that the settings name for it, if it has others. Queues of
-    /// another gateway, which are only delivered here, keep theirs.
+    /// Gives an existing queue the readers of the settings, if the readers differ. Queues of another
+    /// gateway, which are only delivered here, keep theirs.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Who holds memory for messages on their way, and who lets go first when it is short. Time is an argument.
 //!
 //! Of those that hold memory, first those end that brought less than [`RATE_MIN`] over the last minute. Then those are
-//! refused that stand still or take longer than [`DRAG`] for what they hold, the longest first. Where all move well,
-//! the message that began last is refused, so that those get to their ends that are nearest to it.
+//! refused that stand still or take longer than [`DRAG`] for what they hold, the longest first. Where all messages
+//! move well, the newest message is refused, so that older messages reach their ends.
 
 use std::collections::HashMap;
 use std::rc::Rc;
