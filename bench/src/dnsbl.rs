@@ -16,7 +16,7 @@ mod mail;
 mod memory;
 mod plan;
 mod questions;
-pub(crate) mod random;
+
 mod reload;
 mod report;
 mod resolver;
@@ -24,7 +24,6 @@ mod results;
 mod servers;
 mod tcp;
 mod trace;
-pub(crate) mod wire;
 
 use clap::Args;
 
@@ -33,6 +32,7 @@ use crate::figures::Figures;
 use crate::output::{Common, Header};
 use crate::peer;
 use crate::process::guard;
+use crate::{dns_wire as wire, random};
 
 pub use bare::{DnsResponderArgs, run as respond};
 pub use plan::Part;

@@ -25,6 +25,7 @@
 mod arrivals;
 pub mod cli;
 mod corpus;
+mod dns_wire;
 pub mod dnsbl;
 mod error;
 mod figures;
@@ -40,6 +41,7 @@ mod page;
 pub mod peer;
 mod plot;
 pub mod process;
+mod random;
 pub mod responder;
 mod row;
 pub mod sink;

@@ -134,7 +134,7 @@ fn measure(
     let before = system.memory();
     let burden = match kind.scripts(system) {
         Some(scripts) => Crowd::gather(scripts, clients).map(Burden::Crowd),
-        None => Flood::begin(system.lists).map(Burden::Flood),
+        None => Flood::begin(system.lists, ADDRESSES).map(Burden::Flood),
     };
     let burden = burden.map_err(BenchError::io("make a crowd"))?;
     let mut most = watch(system, &burden, GATHER_MAX, Burden::is_settled);

@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::ADDRESSES;
 use super::system::ZONE;
-use crate::dnsbl::random::Random;
-use crate::dnsbl::wire::{self, Kind};
+use crate::dns_wire::{self as wire, Kind};
 use crate::process::guard;
+use crate::random::Random;
 
 /// Queries in a millisecond: 20,000 a second.
 const BURST: usize = 20;
@@ -55,8 +54,8 @@ struct Shared {
 
 impl Flood {
     /// Begins a flood of a server.
-    pub(super) fn begin(server: SocketAddr) -> io::Result<Self> {
-        let sockets = (0..ADDRESSES).map(|number| {
+    pub(super) fn begin(server: SocketAddr, sources: usize) -> io::Result<Self> {
+        let sockets = (0..sources).map(|number| {
             let network = u8::try_from(number % 254 + 1).unwrap_or(u8::MAX);
             let socket = UdpSocket::bind((Ipv4Addr::new(127, network, 1, 1), 0))?;
             socket.connect(server)?;
@@ -149,7 +148,7 @@ mod tests {
         let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let patience = Some(Duration::from_secs(10));
         server.set_read_timeout(patience).unwrap();
-        let flood = Flood::begin(server.local_addr().unwrap()).unwrap();
+        let flood = Flood::begin(server.local_addr().unwrap(), 100).unwrap();
         let mut names = std::collections::HashSet::new();
         for _ in 0..200 {
             let mut query = [0; 512];

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use super::system::{DOMAIN, HONEST, LISTED, System, ZONE, message};
-use crate::dnsbl::wire::{self, Said};
+use crate::dns_wire::{self as wire, Said};
 use crate::process::guard;
 use crate::store::ImapError;
 use crate::store::imap::Imap;

@@ -14,7 +14,7 @@ impl Random {
         Self(scatter(seed))
     }
 
-    pub(super) const fn next(&mut self) -> u64 {
+    pub(crate) const fn next(&mut self) -> u64 {
         let number = scatter(self.0);
         self.0 = self.0.wrapping_add(STEP);
         number
@@ -26,23 +26,23 @@ impl Random {
     }
 
     /// A number from 0 to 1, without 1.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// A number between two limits, whose logarithm is uniform.
-    pub(super) fn log_uniform(&mut self, low: f64, high: f64) -> f64 {
+    pub(crate) fn log_uniform(&mut self, low: f64, high: f64) -> f64 {
         low * (high / low).powf(self.unit())
     }
 
     /// A number of the normal distribution with mean 0 and deviation 1, by the method of Box and Muller.
-    pub(super) fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         let (radius, angle) = (1.0 - self.unit(), self.unit());
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }
 
     /// Puts `count` items, chosen at random, in front of the others.
-    pub(super) fn choose<T>(&mut self, items: &mut [T], count: usize) {
+    pub(crate) fn choose<T>(&mut self, items: &mut [T], count: usize) {
         for place in 0..count.min(items.len()) {
             let other = place + self.below(items.len() - place);
             items.swap(place, other);

@@ -52,13 +52,13 @@ pub(crate) fn name_of_address(client: Ipv4Addr, zone: &str) -> String {
 }
 
 /// The labels of the map of a client's 128 neighbours and a zone (paper, section 7.1).
-pub(super) fn name_of_map(client: Ipv4Addr, zone: &str) -> String {
+pub(crate) fn name_of_map(client: Ipv4Addr, zone: &str) -> String {
     let [x, y, z, w] = client.octets();
     format!("{}.{z}.{y}.{x}.{zone}", w >> 7)
 }
 
 /// The bit of a client in the map of its neighbours, counted from the most significant bit.
-pub(super) const fn bit(client: Ipv4Addr) -> u128 {
+pub(crate) const fn bit(client: Ipv4Addr) -> u128 {
     let [.., w] = client.octets();
     1 << (127 - (w & 127))
 }
@@ -81,7 +81,7 @@ pub(crate) enum Said {
 }
 
 /// The id of a message.
-pub(super) fn id(message: &[u8]) -> Option<u16> {
+pub(crate) fn id(message: &[u8]) -> Option<u16> {
     message.first_chunk().copied().map(u16::from_be_bytes)
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn question(query: &[u8]) -> Option<(String, u16)> {
 
 /// The authoritative answer to a query: one record of the type asked for, or the absence of the name. The SOA record of
 /// an absence has the root as its owner, which is above every name.
-pub(super) fn answer(query: &[u8], data: Option<&[u8]>, ttl: u32) -> Option<Vec<u8>> {
+pub(crate) fn answer(query: &[u8], data: Option<&[u8]>, ttl: u32) -> Option<Vec<u8>> {
     let end = question_end(query)?;
     let mut answer = query.get(..end)?.to_vec();
     let asks_recursion = answer.get(2)? & 1;
