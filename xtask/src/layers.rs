@@ -48,7 +48,13 @@ const ENGINES: &[&str] = &[
     "crates/engine/dnsbl",
     "crates/engine/queue",
 ];
-const HOSTS: &[&str] = &["crates/host/dkim", "crates/host/http", "crates/host"];
+const HOSTS: &[&str] = &[
+    "crates/host/auth",
+    "crates/host/dkim",
+    "crates/host/http",
+    "crates/host/spf",
+    "crates/host",
+];
 const PROCESS: &[&str] = &["crates/part/process"];
 const PARTS: &[&str] = &["crates/part"];
 const ROLES: &[&str] = &["crates/role"];
@@ -71,6 +77,9 @@ const LAYERS: &[Layer] = &[
     inner("crates/engine", &[BASE, SHARED, PROTOCOLS]),
     // A signature covers the header that its readers find.
     outer("crates/host/dkim", &[BASE, SHARED]),
+    // DMARC needs the results of SPF.
+    outer("crates/host/auth", &[BASE, SHARED, &["crates/host/spf"]]),
+    outer("crates/host/spf", &[BASE]),
     // Registers, sinks and authorities are reached by one client; metrics and challenges have one server.
     outer("crates/host/http", &[BASE]),
     outer("crates/host", &[BASE, &["crates/host/http"]]),

@@ -9,7 +9,7 @@
 //! all keys), [`draft`] (the octets to sign, and the header field).
 //!
 //! Canonicalization, hashes and signatures come from mail-auth; the rsa crate only generates RSA keys. Not
-//! covered: verification, ARC, body length limits (`l=`), which allow additions to a message.
+//! covered: verification (`vere-auth`), seals of ARC, body length limits (`l=`), which allow additions to a message.
 
 pub mod draft;
 pub mod key;
