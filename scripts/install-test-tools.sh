@@ -10,7 +10,8 @@
 #   pebble                 ACME server: built as a Go module where Go is present
 #   etcd                   the register of clusters: unpacked into target/test-tools/etcd, so that no
 #                          daemon is left on the machine
-#   python3-dkim           verifies signatures
+#   python3-dkim           verifies signatures, signs, seals by ARC with python3-authres
+#   libmail-dkim-perl      verifies signatures
 #   mutt, bsd-mailx, s-nail, git send-email
 #                          programs that send through sendmail
 #   mbsync, offlineimap, fetchmail
@@ -198,6 +199,8 @@ install gsasl gsasl
 install postfix postfix
 install mutt mutt
 install dkimverify python3-dkim python3-nacl
+[[ -d /usr/lib/python3/dist-packages/authres ]] || install python3-authres python3-authres
+[[ -e /usr/share/perl5/Mail/DKIM.pm ]] || install Mail::DKIM libmail-dkim-perl
 # Behind postfix, which is the mail system it asks for.
 install bsd-mailx bsd-mailx
 install s-nail s-nail
