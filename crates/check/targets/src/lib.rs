@@ -10,6 +10,7 @@
 
 #![allow(clippy::panic, reason = "a panic is how a target reports")]
 
+mod authentication;
 mod choice;
 mod disk;
 mod dns_query;
@@ -81,6 +82,7 @@ targets! {
     handoff_question: handoff_question::frames, handoff_question::SEEDS;
     dns_query: dns_query::packet, dns_query::SEEDS;
     spf: spf::policies, spf::SEEDS;
+    authentication: authentication::messages, authentication::SEEDS;
     dnsbl_data: dnsbl_data::files, dnsbl_data::SEEDS;
     greylist: greylist::read, greylist::SEEDS;
     judge_facts: judge_facts::record, judge_facts::SEEDS;
