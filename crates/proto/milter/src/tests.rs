@@ -1,0 +1,4 @@
+//! The machine against filters made of octets, and changes applied to messages.
+
+mod applied;
+mod talk;
