@@ -1,8 +1,9 @@
 //! The HTTP client of the hosts (HTTP/1.1): a pool of connections, TLS by rustls, and failures that say whether
-//! the request may have been carried out; and a small [`server`].
+//! the request may have been carried out; single exchanges over [any stream](direct); and a small [`server`].
 //!
 //! The caller bounds the time of an exchange and the octets of an answer.
 
+pub mod direct;
 pub mod server;
 mod trust;
 

@@ -5,6 +5,7 @@ use std::thread;
 use hyper::Request;
 use rustls::{AlertDescription, CertificateError};
 
+use super::direct::{ExchangeError, Post, exchange};
 use super::{HttpClient, HttpError, Schemes, authorities, client_config, io, rejects_certificate};
 
 fn client(schemes: Schemes) -> HttpClient<String> {
@@ -92,4 +93,57 @@ fn a_file_without_certificates_is_named() {
     let error = authorities(Some(file.path()), true).unwrap_err();
     let expected = format!("{}: holds no certificate", file.path().display());
     assert_eq!(error.to_string(), expected);
+}
+
+/// One exchange with a server that answers with these octets, over a Unix pair.
+async fn exchanged(answer: &'static [u8]) -> Result<(u16, Vec<u8>), ExchangeError> {
+    let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
+    let post = Post {
+        path: "/x",
+        fields: &[("Helo", "a\nb")],
+        body: "body".into(),
+        answer_max: 10,
+    };
+    let server = async move {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let mut theirs = theirs;
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\nbody") {
+            assert!(
+                theirs.read_buf(&mut request).await.unwrap() > 0,
+                "closed early"
+            );
+        }
+        theirs.write_all(answer).await.unwrap();
+        String::from_utf8(request).unwrap()
+    };
+    let (answer, request) = tokio::join!(exchange(ours, post), server);
+    assert!(request.starts_with("POST /x HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("helo: a?b\r\n"), "{request}");
+    answer.map(|answer| (answer.status, answer.body.to_vec()))
+}
+
+#[tokio::test]
+async fn an_exchange_over_any_stream_has_a_bounded_answer() {
+    let answer = exchanged(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+    assert_eq!(answer, Ok((200, b"ok".to_vec())));
+    let answer = exchanged(b"HTTP/1.0 500 No\r\n\r\nuntil end").await;
+    assert_eq!(answer, Ok((500, b"until end".to_vec())));
+    let answer = exchanged(b"HTTP/1.1 200 OK\r\n\r\n01234567890").await;
+    assert_eq!(answer, Err(ExchangeError::TooLong(10)));
+}
+
+#[tokio::test]
+async fn an_exchange_that_fails_says_how() {
+    for (answer, expected) in [
+        (&b""[..], "connection closed before message completed"),
+        (b"220 mail ESMTP\r\n\r\n", "invalid HTTP version parsed"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{",
+            "end of file before message length reached",
+        ),
+    ] {
+        let error = exchanged(answer).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }

@@ -134,8 +134,9 @@ pub fn field_value(value: &[u8], spaced: bool) -> Result<Vec<u8>, FieldError> {
     Ok(text)
 }
 
-/// Checks an address, without its angle brackets.
-pub(crate) fn address(text: &[u8]) -> Option<String> {
+/// Checks an address, with or without its angle brackets, and returns it without; an empty one is `<>`. `None` if it is none.
+#[must_use]
+pub fn address(text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?.trim();
     let inner = text
         .strip_prefix('<')

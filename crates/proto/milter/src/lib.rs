@@ -49,7 +49,7 @@ mod tests;
 
 pub use answer::{Answer, Refusal};
 pub use apply::{apply, apply_to_recipients};
-pub use change::{Change, FieldError, field_name, field_value};
+pub use change::{Change, FieldError, address, field_name, field_value};
 pub use client::{Client, Ending, Limits, Verdict};
 pub use error::MilterError;
 pub use options::Options;
