@@ -93,14 +93,6 @@ async fn a_filter_that_gives_no_whole_answer_in_time_is_late() {
         assert_eq!(failed, Failure::Late(TIMEOUT), "{kind:?}");
         assert!(begun.elapsed() < TIMEOUT * 10);
     }
-    // A milter that only says that it works on; and a head of HTTP without end.
-    let mut talk = b"\0\0\0\x0dO\0\0\0\x06\0\0\0\0\0\0\0\0".to_vec();
-    talk.extend_from_slice(b"\0\0\0\x01p");
-    let progress = Way::Says(talk.leak());
-    assert!(matches!(
-        failure(Kind::Milter, progress).await,
-        Failure::Closed(_)
-    ));
 }
 
 #[tokio::test]
