@@ -1,4 +1,4 @@
-//! One exchange over a connection that the caller made, of any kind: TCP or a Unix socket.
+//! An exchange over a connection of the caller, of any kind: TCP or a Unix socket.
 
 use std::fmt;
 use std::pin::pin;
@@ -31,7 +31,7 @@ pub struct Post<'a> {
     pub answer_max: usize,
 }
 
-/// An answer with its whole body.
+/// An answer with the whole body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status, such as 200.
@@ -67,7 +67,7 @@ impl From<hyper::Error> for ExchangeError {
     }
 }
 
-/// Sends a request and reads the answer; the connection is closed behind it. The caller bounds the time.
+/// Sends a request and reads the answer; the connection is closed behind the answer. The caller bounds the time.
 ///
 /// # Errors
 /// The connection ends early, the answer is no HTTP/1 or has too many octets.
@@ -90,7 +90,7 @@ where
     tokio::select! {
         biased;
         answer = &mut talk => answer,
-        // The request has the connection's failure as its own; a connection that ended well leaves the answer behind.
+        // The request has the connection's failure too; a connection that ended well leaves the answer behind.
         _ended = &mut connection => talk.await,
     }
 }

@@ -1,15 +1,15 @@
 //! ClamAV: `INSTREAM`, `PING` and `VERSION` of clamd (clamd(8)).
 //!
-//! A command is `z`, its name, NUL; answers end with NUL too. INSTREAM is followed by pieces of the stream, each behind its length in
-//! four octets in network order; a length of 0 ends it. clamd answers early, and closes, when the stream is too long, so that
+//! A command is `z`, a name, NUL; answers end with NUL too. Pieces of the stream follow INSTREAM, each behind a length in
+//! four octets in network order; a length of 0 ends the stream. clamd answers early, and closes, when the stream is too long, so that
 //! writing and reading go on beside each other.
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::address::Address;
 use crate::failure::{Failure, printable};
 use crate::outcome::{Outcome, Verdict};
 use crate::stream::{Stream, connect};
-use crate::terms::Address;
 
 /// The octets of a piece.
 const PIECE_OCTETS: usize = 64 * 1024;
@@ -48,7 +48,7 @@ impl Clamd {
         verdict(&answer?)
     }
 
-    /// Asks whether clamd lives, and for its version.
+    /// Asks whether clamd lives, and for the version.
     pub(crate) async fn version(self, address: &Address) -> Result<String, Failure> {
         match command(address, b"zPING\0").await?.as_slice() {
             b"PONG" => {}

@@ -42,7 +42,7 @@ pub enum Failure {
     Status {
         /// The status.
         status: u16,
-        /// A colon and the beginning of the answer, if it is text.
+        /// A colon and the beginning of the answer, if there is a text.
         text: String,
     },
     /// The answer is no JSON, or none of the right form.
@@ -56,7 +56,7 @@ pub enum Failure {
     Many {
         /// The bound.
         max: usize,
-        /// Of what.
+        /// The kind of entry.
         of: &'static str,
     },
     /// A header field that cannot stand in a message.

@@ -1,13 +1,15 @@
 //! Asks content filters about a whole message: rspamd (`/checkv2` over HTTP), ClamAV (`INSTREAM`), and any milter.
 //!
 //! Every question is bounded: in octets of the message ([`Terms::size_max`]; a longer message is not shown to the filter), in
-//! time ([`Terms::timeout`], one deadline for place, connection and talk), in octets and number of what the filter answers
+//! time ([`Terms::timeout`], one deadline for place, connection and talk), in octets and number of the answers
 //! ([`Bounds`]), and in connections at once. Every way of failing is [`Asked::Unavailable`] with the reason; the caller
-//! decides what follows from that.
+//! decides the consequence.
 //!
-//! Not covered: which filters are asked in which order, what becomes of a verdict, and how changes reach the message
+//! Not covered: which filters are asked in which order, the effect of a verdict, and how changes reach the message
 //! ([`vere_milter::apply`]).
 
+mod address;
+mod bounds;
 mod clamd;
 mod failure;
 mod milter;
@@ -22,16 +24,18 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
+pub use address::Address;
+pub use bounds::Bounds;
 pub use clamd::Clamd;
 pub use failure::Failure;
 pub use outcome::{Asked, Outcome, Symbol, Verdict};
 pub use rspamd::{Class, Rspamd, read_answer as read_rspamd_answer};
-pub use terms::{Address, Bounds, Kind, Terms};
+pub use terms::{Kind, Terms};
 pub use vere_milter::{Change, Session, apply, apply_to_recipients};
 
 use self::milter::Connections;
 
-/// A filter with its connections.
+/// A filter with connections.
 #[derive(Debug)]
 pub struct Filter {
     terms: Terms,
@@ -41,7 +45,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// A filter of these terms; connects to nobody yet.
+    /// A filter by terms, without a connection yet.
     #[must_use]
     pub fn new(terms: Terms) -> Self {
         Self {
@@ -71,10 +75,10 @@ impl Filter {
         }
     }
 
-    /// Teaches rspamd that a message is spam or not; the filter's address is that of its controller.
+    /// Teaches rspamd that a message is spam or not; the filter's address is the controller's.
     ///
     /// # Errors
-    /// The filter is another one, the message is longer than [`Terms::size_max`], or rspamd fails. A message that rspamd has
+    /// The filter is not rspamd, the message is longer than [`Terms::size_max`], or rspamd fails. A message that rspamd has
     /// learned before is no error.
     pub async fn learn(&self, message: &Bytes, class: Class) -> Result<(), Failure> {
         let Kind::Rspamd(rspamd) = &self.terms.kind else {
@@ -90,10 +94,10 @@ impl Filter {
             .await
     }
 
-    /// Checks that ClamAV is there, and returns its version with that of its signatures.
+    /// Checks that ClamAV is there, and returns the versions of program and signatures.
     ///
     /// # Errors
-    /// The filter is another one, or ClamAV fails.
+    /// The filter is not ClamAV, or ClamAV fails.
     pub async fn version(&self) -> Result<String, Failure> {
         match self.terms.kind {
             Kind::Clamd(clamd) => self.within(clamd.version(&self.terms.address)).await,

@@ -7,10 +7,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 use vere_milter::{Client, Ending, Limits, Options, Session, Verdict as Decision};
 
+use crate::address::Address;
+use crate::bounds::Bounds;
 use crate::failure::Failure;
 use crate::outcome::{Outcome, Verdict};
 use crate::stream::{Stream, connect};
-use crate::terms::{Address, Bounds};
 
 /// Idle connections that are kept.
 const KEPT_MAX: usize = 8;
@@ -71,7 +72,7 @@ pub(crate) async fn ask(
         let client = Client::new(*session, message, limits, Some(options), true);
         match talk(&mut stream, client).await {
             Ok(ending) => return Ok(settle(ending, stream, kept)),
-            // The milter closed an idle connection; a new one says whether the milter lives.
+            // The milter closed an idle connection; a new connection says whether the milter lives.
             Err(Failure::Closed(_) | Failure::Broken { .. }) => {}
             Err(failure) => return Err(failure),
         }

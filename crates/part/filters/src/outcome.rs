@@ -4,7 +4,7 @@ use vere_milter::Change;
 
 use crate::failure::Failure;
 
-/// What came of a question.
+/// The result of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {
     /// The filter answered.
@@ -35,12 +35,12 @@ pub struct Outcome {
     pub virus: Option<String>,
     /// Changes of message and envelope, in order; none where the message is refused.
     pub changes: Vec<Change>,
-    /// The action of rspamd in its own words, such as `add header`; empty for other filters.
+    /// The action of rspamd in rspamd's words, such as `add header`; empty for other filters.
     pub action: String,
 }
 
 impl Outcome {
-    /// A decision with nothing beside it.
+    /// A decision without findings.
     #[must_use]
     pub const fn new(verdict: Verdict) -> Self {
         Self {
@@ -73,8 +73,8 @@ pub enum Verdict {
 pub struct Symbol {
     /// The name.
     pub name: String,
-    /// Its part of the score.
+    /// The part of the score.
     pub score: f64,
-    /// What it found.
+    /// The findings.
     pub options: Vec<String>,
 }

@@ -7,10 +7,11 @@ use vere_http::direct::{Answer, Post, exchange};
 use vere_milter::Session;
 use vere_units::Secret;
 
+use crate::address::Address;
+use crate::bounds::Bounds;
 use crate::failure::{Failure, printable};
 use crate::outcome::Outcome;
 use crate::stream::connect;
-use crate::terms::{Address, Bounds};
 
 pub use answer::read_answer;
 
@@ -20,7 +21,7 @@ const ERROR_OCTETS_SHOWN: usize = 200;
 /// The terms of rspamd.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rspamd {
-    /// The password of the worker, where it asks for one.
+    /// The password of the worker, where the worker asks for a password.
     pub password: Option<Secret<String>>,
     /// Whether all rules run, also when the verdict is certain before (`Pass: all`).
     pub pass_all: bool,

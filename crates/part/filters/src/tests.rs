@@ -1,6 +1,7 @@
-//! Filters that answer as they should and as they should not, made here and real ones.
+//! Filters with right and wrong answers: real programs, and peers made here.
 
 mod bad;
+mod kept;
 mod real;
 mod rspamd;
 

@@ -15,11 +15,11 @@ const REPLY_OCTETS_MAX: usize = 4_096;
 pub enum Answer {
     /// Go on.
     Continue,
-    /// Accept the message, and ask no more about it.
+    /// Accept the message at once.
     Accept,
     /// Refuse.
     Refuse(Refusal),
-    /// Accept the message and deliver it to nobody.
+    /// Accept the message without delivery.
     Discard,
     /// Send no more commands of this kind.
     Skip,
@@ -38,13 +38,13 @@ pub enum Answer {
 pub struct Refusal {
     /// Whether the client may try again.
     pub temporary: bool,
-    /// The filter's words in one line of printable ASCII, with the enhanced status code if it gave one; empty if it gave
-    /// nothing.
+    /// The filter's words in one line of printable ASCII, with the enhanced status code if there is
+    /// a code; empty if the filter gave no words.
     pub text: String,
 }
 
 impl Answer {
-    /// Reads an answer by what was agreed on.
+    /// Reads an answer by the agreed options.
     ///
     /// # Errors
     /// The code does not exist, the data are malformed, or the change was not agreed on (as an unknown code).

@@ -10,7 +10,7 @@ use crate::change::Change;
 struct Place<'a> {
     /// Empty for a line that is no field.
     name: Cow<'a, [u8]>,
-    /// With its line end; `None` if deleted. A deleted field keeps its number.
+    /// With the line end; `None` if deleted. A deleted field keeps the number.
     raw: Option<Cow<'a, [u8]>>,
 }
 
@@ -27,9 +27,9 @@ impl Place<'_> {
     }
 }
 
-/// Returns the message with the changes of header and body, in their order; those of the envelope are left out.
+/// Returns the message with the changes of header and body, in order; changes of the envelope are left out.
 ///
-/// Numbers are those of libmilter as Sendmail has them: the number of a changed field counts the fields of its name from 1, the
+/// Numbers are those of libmilter as Sendmail has them: the number of a changed field counts the fields of the name from 1, the
 /// place of an inserted field all fields from 0, and fields that were added or inserted count. A deleted field keeps its number, so
 /// that a filter may delete fields 1, 2 and 3 in any order. (Postfix counts deleted fields no more; filters that delete from
 /// the last field to the first work with both.) A number beyond the last field adds a field at the end, and deletes none.
@@ -141,7 +141,7 @@ fn raw(name: &[u8], value: &[u8]) -> Vec<u8> {
     raw
 }
 
-/// A message may end within its header, without a line end.
+/// A message may end within the header, without a line end.
 fn end_line(out: &mut Vec<u8>) {
     if out.last().is_some_and(|octet| *octet != b'\n') {
         out.extend_from_slice(b"\r\n");

@@ -1,4 +1,4 @@
-//! Changes of a message and its envelope.
+//! Changes of messages and envelopes.
 
 /// The longest name of a field.
 const NAME_OCTETS_MAX: usize = 256;
@@ -8,7 +8,7 @@ const ADDRESS_OCTETS_MAX: usize = 320;
 const PARAMETERS_OCTETS_MAX: usize = 512;
 
 /// A change that a filter asks for. A `value` is all that stands behind the colon, the first blank included; lines end with
-/// LF, and each but the first begins with a blank. An empty name, or one with a colon or a blank, does not occur.
+/// LF, and each but the first begins with a blank. No name is empty, or has a colon or a blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// Adds a field at the end of the header.
@@ -20,7 +20,7 @@ pub enum Change {
     },
     /// Adds a field at a place.
     InsertHeader {
-        /// Fields of any name that stand before it; 0 is the first place, a number beyond the last field the end.
+        /// The number of fields before the place; 0 is the first place, a number beyond the last field the end.
         index: u32,
         /// The name.
         name: String,
@@ -29,7 +29,7 @@ pub enum Change {
     },
     /// Changes or deletes a field.
     ChangeHeader {
-        /// The number among the fields of the name, from 1. Beyond the last one a field is added.
+        /// The number among the fields of the name, from 1. Beyond the last field a field is added.
         index: u32,
         /// The name, in any case.
         name: String,
@@ -111,11 +111,11 @@ pub fn field_name(name: &[u8]) -> Result<String, FieldError> {
     }
 }
 
-/// Checks a value and gives it the form of [`Change`]: CRLF becomes LF, and line ends at the end go. Without `spaced`, a blank
+/// Checks a value and returns the form of [`Change`]: CRLF becomes LF, and line ends at the end go. Without `spaced`, a blank
 /// is put in front.
 ///
 /// # Errors
-/// Another field could begin within the value, or it has CR or NUL.
+/// Another field could begin within the value, or the value has CR or NUL.
 pub fn field_value(value: &[u8], spaced: bool) -> Result<Vec<u8>, FieldError> {
     let mut text = Vec::with_capacity(value.len().saturating_add(1));
     if !spaced {
@@ -134,7 +134,7 @@ pub fn field_value(value: &[u8], spaced: bool) -> Result<Vec<u8>, FieldError> {
     Ok(text)
 }
 
-/// Checks an address, with or without its angle brackets, and returns it without; an empty one is `<>`. `None` if it is none.
+/// Checks an address with or without angle brackets, and returns the address without; empty for `<>`. `None` for another text.
 #[must_use]
 pub fn address(text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?.trim();

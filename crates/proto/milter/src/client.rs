@@ -1,4 +1,4 @@
-//! The machine: octets to the filter, octets from it, and the verdict.
+//! The machine: octets to the filter, octets from the filter, and the verdict.
 
 use vere_mime::{Fields, fields, header_len};
 
@@ -9,7 +9,7 @@ use crate::options::{Options, protocol, without_braces};
 use crate::packet::{DATA_OCTETS_MAX, Packet, put, put_text};
 use crate::session::{Event, Session};
 
-/// Octets that [`Client::output`] collects before it returns them.
+/// Octets that [`Client::output`] collects before returning.
 const OUTPUT_OCTETS: usize = 64 * 1024;
 
 /// Bounds of an answer.
@@ -28,9 +28,9 @@ pub struct Limits {
 pub enum Verdict {
     /// The message goes on.
     Accept,
-    /// A command was refused: the command, the recipient if it was RCPT, and how.
+    /// A command was refused: the command, the recipient of RCPT, and how.
     Refuse(Event, Option<String>, Refusal),
-    /// The message is accepted and delivered to nobody.
+    /// The message is accepted and not delivered.
     Discard,
     /// The message is held, for this reason.
     Quarantine(String),
@@ -41,7 +41,7 @@ pub enum Verdict {
 pub struct Ending {
     /// The decision.
     pub verdict: Verdict,
-    /// The changes, in the order in which the filter asked for them; none for a message that is refused or discarded.
+    /// The changes, in the order of the filter; empty for a message that is refused or discarded.
     pub changes: Vec<Change>,
     /// The options for a further message on the same connection; `None` if the connection must be closed.
     pub options: Option<Options>,
@@ -71,7 +71,7 @@ enum Due {
     Event(Event),
 }
 
-/// A message on its way through a filter. Write what [`output`](Self::output) returns, read when there is none, give the octets
+/// A message on its way through a filter. Write the octets of [`output`](Self::output), read when there are no octets, give the answers
 /// to [`input`](Self::input), until [`is_over`](Self::is_over).
 #[derive(Debug)]
 pub struct Client<'a> {
@@ -171,7 +171,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Ends the message; `None` if it [is not over](Self::is_over).
+    /// Ends the message; `None` before [the end](Self::is_over).
     #[must_use]
     pub fn end(self) -> Option<Ending> {
         let verdict = match (self.verdict?, self.quarantine) {
@@ -244,7 +244,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Appends a command with its macros, if the filter wants it.
+    /// Appends a command with macros, if the filter wants the command.
     fn send(&mut self, out: &mut Vec<u8>, event: Event, data: &[u8], next: Next) {
         let recipients = self.session.recipients;
         let recipient = match self.next {
@@ -396,7 +396,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Appends a piece to the replaced body, which stands among the changes where its first piece came.
+    /// Appends a piece to the replaced body; the first piece decides the body's place among the changes.
     fn replace(&mut self, piece: &[u8]) -> Result<(), MilterError> {
         let place = match self.replaced {
             Some(place) => place,
@@ -432,7 +432,7 @@ fn texts(texts: &[&str]) -> Vec<u8> {
     data
 }
 
-/// Without blanks at the beginning, as filters get values that did not ask for them.
+/// Without blanks at the beginning, as filters get values without SMFIP_HDR_LEADSPC.
 fn trim_blanks(value: &[u8]) -> &[u8] {
     let is_blank = |octet: &u8| matches!(octet, b' ' | b'\t');
     let begin = value.iter().position(|octet| !is_blank(octet));

@@ -15,7 +15,7 @@ pub enum MilterError {
     /// The filter wants changes that were not offered.
     #[error("the filter wants actions that were not offered: {0:#x}")]
     Actions(u32),
-    /// The filter wants something of the protocol that was not offered.
+    /// The filter wants a part of the protocol that was not offered.
     #[error("the filter wants protocol flags that were not offered: {0:#x}")]
     Protocol(u32),
     /// The filter wants macros of a stage that does not exist.
@@ -38,7 +38,7 @@ pub enum MilterError {
         /// The command that was answered.
         event: Event,
     },
-    /// Something else than the negotiation came first.
+    /// Another answer than the negotiation came first.
     #[error("expected the answer to the negotiation ('O'); found code {0:#04x}")]
     NotNegotiated(u8),
     /// Octets came though no answer was due.

@@ -1,4 +1,4 @@
-//! The MTA's side of the milter protocol, version 6, by which mail filters see a message and change it: a machine without
+//! The MTA's side of the milter protocol, version 6, by which filters see and change mail: a machine without
 //! sockets ([`Client`]), and the changes that a filter asks for ([`Change`], [`apply`]).
 //!
 //! No standard describes the protocol; the sources are libmilter's documentation (`smfi_*`, `xxfi_*`) and the behaviour of
@@ -23,8 +23,8 @@
 //!         e  reverse-path NUL [parameters NUL]                    q  reason NUL
 //! ```
 //!
-//! A filter sees a message as its SMTP session, one command after the other. The machine has the whole message: a filter that
-//! refuses one recipient refuses the message, since nobody can be told of one recipient any more.
+//! A filter sees a message as an SMTP session, command after command. The machine has the whole message: a filter that
+//! refuses a recipient refuses the message, since no reply about a single recipient is possible any more.
 //!
 //! Not covered: rejected recipients, unknown commands, packets above 64 KiB (`SMFIP_MDS_*`).
 #![cfg_attr(

@@ -1,4 +1,4 @@
-//! Negotiation: what the filter may change, what it wants to see, and what it answers.
+//! Negotiation: changes that the filter may ask for, events for the filter, and events with answers.
 
 use crate::packet::{number, put, text};
 use crate::session::Event;
@@ -19,7 +19,7 @@ pub(crate) mod action {
     pub(crate) const QUARANTINE: u32 = 1 << 5;
     pub(crate) const CHANGE_FROM: u32 = 1 << 6;
     pub(crate) const ADD_RECIPIENTS_WITH_PARAMETERS: u32 = 1 << 7;
-    /// All of them, and to choose macros.
+    /// All actions, and the choice of macros.
     pub(crate) const ALL: u32 = (1 << 9) - 1;
 }
 
@@ -28,7 +28,7 @@ pub(crate) mod protocol {
     pub(crate) const SKIP: u32 = 1 << 10;
     pub(crate) const REJECTED_RECIPIENTS: u32 = 1 << 11;
     pub(crate) const LEADING_SPACE: u32 = 1 << 20;
-    /// All but the rejected recipients, which nobody has here.
+    /// All flags but the rejected recipients: a refused recipient never reaches a filter.
     pub(crate) const OFFERED: u32 = ((1 << 21) - 1) & !REJECTED_RECIPIENTS;
 }
 
@@ -43,7 +43,7 @@ const STAGES: [Event; 7] = [
     Event::EndOfHeader,
 ];
 
-/// What both sides agreed on. Kept for a further message on the same connection.
+/// The agreement of both sides. Kept for a further message on the same connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     version: u32,
@@ -117,7 +117,7 @@ impl Options {
         event.unanswered_flag().is_none_or(|flag| !self.has(flag))
     }
 
-    /// The macros that the filter wants with this event, if it said so.
+    /// The macros that the filter wants with an event, if the filter named macros.
     pub(crate) fn symbols(&self, event: Event) -> Option<&[String]> {
         let stage = STAGES.iter().position(|stage| *stage == event)?;
         self.symbols.get(stage)?.as_deref()

@@ -50,7 +50,7 @@ pub(crate) fn put(out: &mut Vec<u8>, code: u8, data: &[u8]) {
     out.extend_from_slice(data);
 }
 
-/// Appends a text and its NUL; a NUL within would end the text early and is left out.
+/// Appends a text and NUL; a NUL within would end the text early and is left out.
 pub(crate) fn put_text(data: &mut Vec<u8>, text: &[u8]) {
     data.extend(text.iter().copied().filter(|octet| *octet != 0));
     data.push(0);

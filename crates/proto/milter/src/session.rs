@@ -18,7 +18,7 @@ pub struct Session<'a> {
     pub reverse_path: &'a str,
     /// The recipients.
     pub recipients: &'a [&'a str],
-    /// The account that the client logged in to; empty if it did not.
+    /// The account that the client logged in to; empty without a login.
     pub account: &'a str,
     /// The id of the message in log and trace.
     pub id: &'a str,
@@ -31,7 +31,7 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// The value of a macro, by its name without braces; `None` if there is none.
+    /// The value of a macro, by the name without braces; `None` without a value.
     pub(crate) fn symbol(&self, name: &str, recipient: &str) -> Option<String> {
         let host_of = |path: &str| path.rsplit_once('@').map(|(_, host)| host.to_owned());
         let value = match name {
@@ -136,7 +136,7 @@ impl Event {
         })
     }
 
-    /// The macros that a filter gets if it does not name any.
+    /// The macros that a filter gets without naming macros.
     pub(crate) const fn symbols(self) -> &'static [&'static str] {
         match self {
             Self::Connect => &[

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use vere_milter::{Change, field_name, field_value};
 use vere_mime::fields;
 
+use crate::bounds::Bounds;
 use crate::failure::{Failure, printable};
 use crate::outcome::{Outcome, Symbol, Verdict};
-use crate::terms::Bounds;
 
 /// The longest text for a client; the rest is cut.
 const TEXT_OCTETS_MAX: usize = 400;
@@ -16,10 +16,8 @@ const TEXT_OCTETS_MAX: usize = 400;
 #[derive(Deserialize)]
 struct Reply {
     action: String,
-    #[serde(default)]
-    score: f64,
-    #[serde(default)]
-    required_score: f64,
+    score: Option<f64>,
+    required_score: Option<f64>,
     #[serde(default)]
     symbols: BTreeMap<String, SymbolReply>,
     #[serde(default)]
@@ -73,7 +71,7 @@ enum Added {
     Value(String),
     Ordered {
         value: String,
-        /// Fields before it; none and negative numbers: the end.
+        /// The number of fields before the place; a negative number, or no number, is the end.
         order: Option<i64>,
     },
 }
@@ -113,8 +111,8 @@ pub fn read_answer(octets: &[u8], bounds: &Bounds, message: &[u8]) -> Result<Out
     });
     Ok(Outcome {
         symbols: symbols.collect(),
-        score: Some(reply.score),
-        required: Some(reply.required_score),
+        score: reply.score,
+        required: reply.required_score,
         changes: changes.list,
         action: reply.action,
         ..Outcome::new(verdict)
@@ -130,7 +128,7 @@ fn verdict(reply: &Reply) -> Result<Verdict, Failure> {
     let other = reply.milter.reject.as_deref();
     Ok(match reply.action.as_str() {
         _ if reply.milter.no_action => Verdict::Accept,
-        // rspamd's own milter accepts "greylist" as well: its greylisting says "soft reject".
+        // rspamd's own milter accepts "greylist" as well: the greylisting of rspamd says "soft reject".
         "no action" | "greylist" | "add header" | "rewrite subject" => Verdict::Accept,
         "soft reject" => Verdict::Defer(text),
         "reject" if matches!(other, Some("discard" | "quarantine")) => Verdict::Quarantine(text),
@@ -165,7 +163,7 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// Removes before it adds, as rspamd's own milter does.
+    /// Removes fields before adding fields, as rspamd's own milter does.
     fn of_reply(&mut self, reply: &Reply, message: &[u8]) -> Result<(), Failure> {
         let milter = &reply.milter;
         for (name, orders) in &milter.remove_headers {
@@ -235,7 +233,7 @@ impl Changes<'_> {
         })
     }
 
-    /// A number counts fields of the name from 1, a negative one from the end, and 0 means all.
+    /// A number counts fields of the name from 1, a negative number from the end, and 0 means all fields.
     fn remove(&mut self, name: &str, orders: &[i64], message: &[u8]) -> Result<(), Failure> {
         let name = field_name(name.as_bytes())?;
         let count = fields(message).filter(|field| field.is(&name)).count();

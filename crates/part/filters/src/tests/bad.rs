@@ -44,7 +44,7 @@ async fn peer(way: Way) -> (Address, JoinHandle<()>) {
                         let _ = stream.read(&mut first).await;
                         let _ = stream.write_all(octets).await;
                         let _ = stream.shutdown().await;
-                        // A reset would take the answer with it.
+                        // A reset would discard the answer.
                         let mut rest = Vec::new();
                         let _ = stream.read_to_end(&mut rest).await;
                     }
@@ -124,6 +124,7 @@ async fn a_filter_that_never_ends_is_cut() {
 }
 
 #[tokio::test]
+#[allow(clippy::too_many_lines, reason = "a table")]
 async fn every_wrong_answer_has_its_reason() {
     let rspamd = || Kind::Rspamd(Rspamd::default());
     let [_, clamd, milter] = kinds();
@@ -251,7 +252,7 @@ async fn a_long_message_is_skipped_and_places_are_bounded() {
     task.abort();
 }
 
-/// clamd closes in the middle of a stream that is too long, with its answer before.
+/// clamd closes in the middle of a stream that is too long, behind an answer.
 #[tokio::test]
 async fn an_early_answer_counts_though_writing_failed() {
     let (address, task) = peer(Way::Says(b"stream: Eicar FOUND\0")).await;

@@ -1,4 +1,4 @@
-//! rspamd, ClamAV, OpenDKIM, and a milter by libmilter that asks for every change. Each runs in a folder of its own and is ended by
+//! rspamd, ClamAV, OpenDKIM, and a milter by libmilter that asks for every change. Each program runs in a fresh folder and ends with
 //! the test; a test whose program is missing says so and passes.
 
 use std::fs;
@@ -14,7 +14,7 @@ use crate::{
     apply_to_recipients,
 };
 
-/// A program that listens at `socket` in a folder of its own.
+/// A program that listens at `socket` in a fresh folder.
 struct Peer {
     folder: TempDir,
     child: Child,
@@ -55,7 +55,7 @@ fn skip(why: &str) {
     println!("skipped: {}: {why}", thread.name().unwrap_or("a test"));
 }
 
-/// Starts a program and waits for its socket. `arguments` are made from the folder, which has been filled then.
+/// Starts a program and waits for the socket. `arguments` are made from the folder, when the folder is filled.
 async fn start(program: &Path, prepare: impl FnOnce(&Path) -> Vec<String>) -> Peer {
     let folder = tempfile::Builder::new().prefix("vf").tempdir().unwrap();
     let arguments = prepare(folder.path());
@@ -138,7 +138,7 @@ async fn rspamd_refuses_gtube_and_accepts_others() {
         spam.symbols.iter().any(|symbol| symbol.name == "GTUBE"),
         "{spam:?}"
     );
-    // The normal worker does not learn; the controller does, and asks nobody at a Unix socket for a password.
+    // The normal worker does not learn; the controller does, and asks no client of a Unix socket for a password.
     let learned = filter.learn(&MESSAGE.into(), Class::Spam).await;
     assert!(
         matches!(learned, Err(Failure::Status { .. })),
