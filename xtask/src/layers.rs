@@ -56,7 +56,7 @@ const HOSTS: &[&str] = &[
     "crates/host",
 ];
 const PROCESS: &[&str] = &["crates/part/process"];
-const PARTS: &[&str] = &["crates/part"];
+const PARTS: &[&str] = &["crates/part", "crates/part/filters"];
 const ROLES: &[&str] = &["crates/role"];
 
 /// base <- proto <- engine <- part <- role <- app, and base <- host <- part. Protocols and engines do not know each
@@ -87,6 +87,11 @@ const LAYERS: &[Layer] = &[
         "crates/part/process",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS],
     ),
+    // A layer of its own, so that the fuzz targets may run the reader of answers of rspamd.
+    outer(
+        "crates/part/filters",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS],
+    ),
     outer(
         "crates/part",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
@@ -107,6 +112,17 @@ const LAYERS: &[Layer] = &[
             PARTS,
             ROLES,
             &["crates/app"],
+        ],
+    ),
+    outer(
+        "crates/check/targets",
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            ENGINES,
+            HOSTS,
+            &["crates/check", "crates/part/filters"],
         ],
     ),
     outer(

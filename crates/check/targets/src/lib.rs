@@ -16,6 +16,7 @@ mod disk;
 mod dns_query;
 mod dnsbl_data;
 mod envelope;
+mod filters;
 mod greylist;
 mod handoff_delivery;
 mod handoff_question;
@@ -83,6 +84,8 @@ targets! {
     dns_query: dns_query::packet, dns_query::SEEDS;
     spf: spf::policies, spf::SEEDS;
     authentication: authentication::messages, authentication::SEEDS;
+    rspamd_answer: filters::rspamd, filters::RSPAMD_SEEDS;
+    milter_answer: filters::milter, filters::MILTER_SEEDS;
     dnsbl_data: dnsbl_data::files, dnsbl_data::SEEDS;
     greylist: greylist::read, greylist::SEEDS;
     judge_facts: judge_facts::record, judge_facts::SEEDS;
