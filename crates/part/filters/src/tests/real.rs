@@ -21,7 +21,15 @@ struct Peer {
 }
 
 impl Drop for Peer {
+    /// SIGTERM first: rspamd ends its workers then, and SIGKILL would leave the workers behind.
     fn drop(&mut self) {
+        let pid = self.child.id().to_string();
+        let _ = Command::new("kill").arg(pid).status();
+        let begun = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed() < Duration::from_secs(5)
+        {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
