@@ -8,6 +8,9 @@ use vere_smtp::server::{Message, SpfIdentity, received_spf_header};
 /// Longest Message-ID kept for tracing, in octets; RFC 5322 allows a line of 998.
 const MESSAGE_ID_MAX: usize = 998;
 
+/// Octets of a From field that is looked into: each address costs a look into the directory.
+const FROM_OCTETS_MAX: usize = 8_192;
+
 /// The relevant fields of a message's header. Of fields that may occur once, the first counts.
 #[derive(Debug, Default)]
 pub(super) struct Header<'a> {
@@ -70,16 +73,19 @@ impl<'a> Header<'a> {
         value.trim_ascii().eq_ignore_ascii_case(b"no")
     }
 
-    /// All addresses in all From fields; `None` without such a field. A field without an address gives none.
+    /// All mailboxes in the From field, which need not have the form of an address; `None` without such a field. A
+    /// field of more than [`FROM_OCTETS_MAX`] octets gives no mailbox.
     pub(super) fn authors(&self) -> Option<Vec<String>> {
-        self.from.map(addr_specs)
+        self.from.map(|from| match from.len() {
+            0..=FROM_OCTETS_MAX => addr_specs(from),
+            _ => Vec::new(),
+        })
     }
 
     /// The address in the From field, when there is exactly one address in exactly one field: of several fields, a
     /// reader may show another one than was looked at here.
     pub(super) fn author(&self) -> Option<String> {
-        let from = self.from.filter(|_| self.from_count == 1)?;
-        let mut found = addr_specs(from);
+        let mut found = self.authors().filter(|_| self.from_count == 1)?;
         match (found.pop(), found.is_empty()) {
             (Some(author), true) => Some(author),
             _ => None,
@@ -157,6 +163,20 @@ mod tests {
         assert!(header.has_date && header.from_count == 1);
         let header = Header::of(b"\n\nDate: 1\n");
         assert!(!header.has_date);
+    }
+
+    #[test]
+    fn all_authors_of_a_field_of_usual_length_are_found() {
+        let authors = |text: &str| Header::of(text.as_bytes()).authors();
+        let found = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
+        assert_eq!(authors("To: a@b\r\n\r\n"), None);
+        assert_eq!(authors("From: Ann\r\n\r\n"), found(&["Ann"]));
+        let several = "From: \"x@y\"\r\n <a@b>, (c@d) e@f,\r\n\tg: h@i, j@k;\r\n\r\n";
+        assert_eq!(authors(several), found(&["a@b", "e@f", "h@i", "j@k"]));
+        let long = |count: usize| format!("From: {}a@b\r\n\r\n", "a@b,".repeat(count));
+        assert_eq!(authors(&long(2_000)).map(|all| all.len()), Some(2_001));
+        assert_eq!(authors(&long(2_100)), Some(Vec::new()));
+        assert_eq!(Header::of(long(2_100).as_bytes()).author(), None);
     }
 
     #[test]
