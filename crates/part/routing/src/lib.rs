@@ -34,6 +34,8 @@ pub struct Found {
     is_foreign: bool,
     /// The domain of the alias that forwards the mail.
     forwarder: Option<String>,
+    /// Whether the recipient is the sender of mail that was forwarded.
+    is_return: bool,
     /// Whether every client may send to the recipients of this domain that the next hop accepts.
     calls_ahead: bool,
 }
@@ -67,6 +69,12 @@ impl Found {
     #[must_use]
     pub fn forwarder(&self) -> Option<&str> {
         self.forwarder.as_deref()
+    }
+
+    /// Whether the recipient is a stranger whose mail was forwarded. Reports alone may go there: mail of others would be relayed.
+    #[must_use]
+    pub const fn is_return(&self) -> bool {
+        self.is_return
     }
 
     /// Returns each place with the address that the mail has there; at least one.
@@ -107,11 +115,17 @@ impl Router {
     /// The refusal of an unknown recipient; [`Refusal::LocalError`] when the directory cannot be read.
     pub fn find(&self, settings: &Settings, path: &ForwardPath) -> Result<Found, Refusal> {
         if let Some(sender) = self.sender_in(path)? {
+            // A domain may have become ours since, and each step makes the address shorter.
+            let is_ours = self.directory.is_local_domain(sender.domain());
+            if is_ours.map_err(|error| unavailable(&error))? {
+                return self.find(settings, &ForwardPath::Address(sender));
+            }
             let place = place_of(settings, sender.domain());
             return Ok(Found {
                 targets: vec![(place, sender.as_str().to_owned())],
                 is_foreign: false,
                 forwarder: None,
+                is_return: true,
                 calls_ahead: false,
             });
         }
@@ -152,6 +166,7 @@ impl Router {
             targets,
             is_foreign,
             forwarder: forwarder.map(|alias| alias.domain().to_owned()),
+            is_return: false,
             calls_ahead,
         })
     }

@@ -19,9 +19,11 @@ use vere_units::Secret;
 const DAYS: u32 = 21;
 /// Digits of RFC 4648 section 6, in lower case.
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-/// Characters of the hash: 25 bits, since a local part has 64 octets. A guess is refused as an unknown recipient, and few of
-/// these end a session.
+/// Characters of the hash: 25 bits, and short, since strict systems take 64 octets of a local part. A guess is refused as an
+/// unknown recipient, and few of these end a session.
 const HASH_CHARACTERS: usize = 5;
+/// Octets of an address: a path has 256 with its angle brackets (RFC 5321 section 4.5.3.1.3).
+const PATH_OCTETS_MAX: usize = 254;
 /// Days that two digits tell apart.
 const CYCLE: u32 = 32 * 32;
 
@@ -54,7 +56,10 @@ impl Srs {
                 forwarder, rest, ..
             }) => self.again(forwarder, rest),
         };
-        AddrSpec::new(&text, domain).ok()
+        let path = AddrSpec::new(&text, domain).ok()?;
+        // A literal instead of a domain would need quotes.
+        let fits = path.as_str().len() <= PATH_OCTETS_MAX && !path.local_part().starts_with('"');
+        fits.then_some(path)
     }
 
     fn again(&self, forwarder: &str, rest: &str) -> String {
@@ -62,8 +67,8 @@ impl Srs {
         format!("SRS1={}={tail}", self.hash(&tail))
     }
 
-    /// The sender, or the first forwarder, in the local part of an address of ours; none where the address is not one that
-    /// [`Srs::forward`] has made in the last three weeks.
+    /// The sender, or the first forwarder, in the local part of an address of ours; none where [`Srs::forward`] has not made the
+    /// address, or more than three weeks ago. An address of the first forwarder has no day of ours: the first forwarder knows it.
     #[must_use]
     pub fn back(&self, local_part: &str, day: u32) -> Option<AddrSpec> {
         match Rewritten::of(local_part)? {
@@ -185,7 +190,7 @@ mod tests {
         for day in [DAY, DAY + 21] {
             assert_eq!(back(&path, day).as_deref(), Some(sender));
         }
-        for day in [DAY - 1, DAY + 22, DAY + 1_023] {
+        for day in [DAY - 1, DAY + 22, DAY + 64, DAY + 1_023] {
             assert_eq!(back(&path, day), None, "{day}");
         }
         let lower = address(&path.as_str().to_lowercase());
@@ -242,8 +247,11 @@ mod tests {
     fn what_does_not_fit_stays_as_it_is() {
         let forward = |text: &str| srs(1).forward(&address(text), "alias.example", DAY);
         assert_eq!(forward("\"a b\"@far.example"), None);
-        let long = format!("{}@far.example", "a".repeat(60));
-        let path = forward(&long);
-        assert!(path.is_none_or(|path| back(&path, DAY) == Some(long)));
+        assert_eq!(forward("ann@[192.0.2.1]"), None);
+        let long = |count: usize| format!("{}@far.example", "a".repeat(count));
+        let path = forward(&long(214)).unwrap();
+        assert_eq!(path.as_str().len(), PATH_OCTETS_MAX);
+        assert_eq!(back(&path, DAY), Some(long(214)));
+        assert_eq!(forward(&long(215)), None);
     }
 }

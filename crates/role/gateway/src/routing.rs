@@ -33,6 +33,8 @@ struct Routes {
     routed: Vec<Routed>,
     /// Recipients that expanded to several addresses and whose sender asked for success reports.
     expanded: Vec<ReportedRecipient>,
+    /// Whether a recipient is the sender of forwarded mail, to whom reports alone go back.
+    has_return: bool,
 }
 
 /// Returns the records for a received message, one per destination, each recipient once; and the recipients whose
@@ -47,6 +49,9 @@ pub(super) fn parts(
     let mut routes = Routes::default();
     for rcpt in &message.recipients {
         route_recipient(router, settings, rcpt, &mut routes)?;
+    }
+    if routes.has_return && base.mail.reverse_path.is_some() {
+        return Err(Refusal::SenderRefused);
     }
     let mut parts = group(routes.routed, base, body);
     if let Some(sender) = &base.mail.reverse_path {
@@ -67,7 +72,11 @@ fn route_recipient(
     rcpt: &RcptTo,
     routes: &mut Routes,
 ) -> Result<(), Refusal> {
-    let Routes { routed, expanded } = routes;
+    let Routes {
+        routed,
+        expanded,
+        has_return,
+    } = routes;
     let mut notify = convert::notify(rcpt.notify);
     let given = rcpt.orcpt.as_ref().map(|orcpt| orcpt.as_str().to_owned());
     let original = rcpt.forward_path.as_str();
@@ -84,6 +93,7 @@ fn route_recipient(
     };
     // An account that existed at RCPT may have been removed since.
     let found = router.find(settings, &rcpt.forward_path)?;
+    *has_return |= found.is_return();
     let forwarder = found.forwarder().map(str::to_owned);
     let targets = found.into_targets();
     if targets.len() > 1 && notify.success() {

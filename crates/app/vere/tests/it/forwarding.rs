@@ -50,6 +50,10 @@ fn forwards_and_brings_back(front: bool) {
     let back = found(&sink, "Subject: back");
     assert_eq!(field(&back, "X-Envelope-To:"), STRANGER);
     assert_eq!(field(&back, "Return-Path:"), "");
+    // Reports alone come back: whoever has seen the address would relay through it.
+    let mut session = Session::greeted(system.smtp);
+    let relayed = session.offer("eve@evil.example", &path, "Subject: relayed\r\n\r\nText");
+    assert!(relayed.starts_with("550 5.7.1"), "{relayed}");
     // Nobody else's address is in it.
     let mut session = Session::greeted(system.smtp);
     session.command("MAIL FROM:<>", "250");
