@@ -41,10 +41,11 @@ pub enum OverSending {
 }
 
 impl Sending {
-    /// The bounds of an account.
+    /// The bounds of an account, in whatever case its name is written.
     #[must_use]
     pub fn of(&self, account: &str) -> AccountSending {
-        let own = self.accounts.iter().rev().find(|(name, _)| name == account);
+        let is_meant = |(name, _): &&(String, _)| name.eq_ignore_ascii_case(account);
+        let own = self.accounts.iter().rev().find(is_meant);
         own.map_or(self.default, |(_, own)| *own)
     }
 }

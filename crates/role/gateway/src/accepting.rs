@@ -59,7 +59,7 @@ pub(super) async fn accept(
         return Err(Refusal::ContentRefused);
     }
     if let Some(account) = &message.session.account {
-        sending::check_authors(&group.host.process, account, &header)?;
+        sending::check_authors(&group.host.process, account, &header, &message.body)?;
     }
     let ids = (trace, spf);
     let body = with_trace_header(&settings.hostname, ids, &message, &header, submitted);

@@ -73,6 +73,11 @@ impl<'a> Header<'a> {
         value.trim_ascii().eq_ignore_ascii_case(b"no")
     }
 
+    /// The value of the first From field.
+    pub(super) const fn author_field(&self) -> Option<&'a [u8]> {
+        self.from
+    }
+
     /// All mailboxes in the From field, which need not have the form of an address; `None` without such a field. A
     /// field of more than [`FROM_OCTETS_MAX`] octets gives no mailbox.
     pub(super) fn authors(&self) -> Option<Vec<String>> {

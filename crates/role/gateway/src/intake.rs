@@ -172,7 +172,8 @@ impl Intake for ServiceIntake {
         let process = &self.group.host.process;
         if let Some(account) = session.account() {
             let sending = &process.settings().sending;
-            process.meters.may_begin(sending, account, Instant::now())?;
+            let may_begin = process.meters.may_begin(sending, account, Instant::now());
+            may_begin.inspect_err(|_| process.metrics.sent_too_much(OverSending::Defer))?;
         }
         match (session.account(), mail.reverse_path.address()) {
             (Some(account), Some(address)) => sending::check_sender(process, account, address),
@@ -250,7 +251,7 @@ impl ServiceIntake {
 
     /// Counts a message of an account.
     fn charge(&self, message: &Message) -> Result<Option<Charged>, Refusal> {
-        let Some(account) = message.session.account.clone() else {
+        let Some(account) = &message.session.account else {
             return Ok(None);
         };
         let process = &self.group.host.process;

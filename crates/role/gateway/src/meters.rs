@@ -27,10 +27,18 @@ pub(super) struct Meters {
 #[derive(Debug, Clone, Copy)]
 struct Meter {
     since: Instant,
-    messages: Level,
-    recipients: Level,
+    sent: Buckets,
+    /// Mail that is held has as much room again: held mail takes room in queues, until an operator decides.
+    held: Buckets,
     /// Whether the log has said that the account is over its bound.
     is_told: bool,
+}
+
+/// The buckets of messages and recipients.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Buckets {
+    messages: Level,
+    recipients: Level,
 }
 
 /// The level of a bucket, in parts of which one unit has [`HOUR`].
@@ -62,53 +70,99 @@ impl Level {
     }
 }
 
+impl Buckets {
+    fn leak(&mut self, passed: Duration, bounds: &AccountSending) {
+        self.messages.leak(passed, bounds.messages_per_hour);
+        self.recipients.leak(passed, bounds.recipients_per_hour);
+    }
+
+    fn fits(&self, recipients: u32, bounds: &AccountSending) -> bool {
+        self.messages.fits(1, bounds.messages_per_hour)
+            && self.recipients.fits(recipients, bounds.recipients_per_hour)
+    }
+
+    fn fill(&mut self, recipients: u32) {
+        self.messages.fill(1);
+        self.recipients.fill(recipients);
+    }
+
+    fn give_back(&mut self, recipients: u32) {
+        self.messages.give_back(1);
+        self.recipients.give_back(recipients);
+    }
+}
+
 impl Meter {
-    const fn new(now: Instant) -> Self {
+    fn new(now: Instant) -> Self {
         Self {
             since: now,
-            messages: Level(0),
-            recipients: Level(0),
+            sent: Buckets::default(),
+            held: Buckets::default(),
             is_told: false,
         }
     }
 
     fn leak(&mut self, bounds: &AccountSending, now: Instant) {
         let passed = now.saturating_duration_since(self.since);
-        self.since = now;
-        self.messages.leak(passed, bounds.messages_per_hour);
-        self.recipients.leak(passed, bounds.recipients_per_hour);
+        // The rest below a millisecond counts next time.
+        let passed = Duration::from_millis(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX));
+        self.since += passed;
+        self.sent.leak(passed, bounds);
+        self.held.leak(passed, bounds);
+        if self.sent == Buckets::default() {
+            self.is_told = false;
+        }
     }
 
-    fn fits(&self, bounds: &AccountSending, recipients: u32) -> bool {
-        self.messages.fits(1, bounds.messages_per_hour)
-            && self.recipients.fits(recipients, bounds.recipients_per_hour)
+    /// The buckets with room for a message, and whether it is to be held; `None` where no more may be sent.
+    fn room(&mut self, sending: &Sending, bounds: &AccountSending, recipients: u32) -> Room<'_> {
+        let may_hold = sending.over == OverSending::Hold;
+        if self.sent.fits(recipients, bounds) {
+            Room::Sent(&mut self.sent)
+        } else if may_hold && self.held.fits(recipients, bounds) {
+            Room::Held(&mut self.held)
+        } else {
+            Room::None
+        }
     }
+
+    /// Whether the log is to say that the account is over its bound.
+    fn is_news(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_told, true)
+    }
+}
+
+/// Where a message has room.
+enum Room<'a> {
+    /// Within the bounds.
+    Sent(&'a mut Buckets),
+    /// Over the bounds: the message is held.
+    Held(&'a mut Buckets),
+    None,
 }
 
 /// A message of an account that may be stored.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the count is given back when the message is not stored"]
 pub(super) struct Charged {
-    account: String,
+    account: Box<str>,
     recipients: u32,
-    /// Whether the message is over a bound: it is held, and does not count.
     is_held: bool,
 }
 
 impl Charged {
-    /// Whether the message waits for an operator.
+    /// Whether the message is over a bound and waits for an operator.
     pub(super) const fn is_held(&self) -> bool {
         self.is_held
     }
 
     /// Takes the count of a message back that was not stored.
     pub(super) fn give_back(self, meters: &Meters) {
-        if self.is_held {
-            return;
-        }
-        if let Some(meter) = meters.accounts.borrow_mut().get_mut(&*self.account) {
-            meter.messages.give_back(1);
-            meter.recipients.give_back(self.recipients);
+        if let Some(meter) = meters.accounts.borrow_mut().get_mut(&self.account) {
+            match self.is_held {
+                true => meter.held.give_back(self.recipients),
+                false => meter.sent.give_back(self.recipients),
+            }
         }
     }
 }
@@ -117,18 +171,26 @@ impl Meters {
     /// Whether an account may send another message now, before its recipients are known.
     ///
     /// # Errors
-    /// [`Refusal::RateLimited`] when the account has sent as much as may be, and more is not held.
+    /// [`Refusal::RateLimited`] when the account has sent as much as may be.
     pub(super) fn may_begin(
         &self,
         sending: &Sending,
         account: &str,
         now: Instant,
     ) -> Result<(), Refusal> {
-        let bounds = sending.of(account);
-        let fits = self.with(account, &bounds, now, |meter| meter.fits(&bounds, 1));
-        match fits || sending.over == OverSending::Hold {
-            true => Ok(()),
-            false => Err(Refusal::RateLimited),
+        let (bounds, account) = (sending.of(account), key(account));
+        let news = self.with(&account, &bounds, now, |meter| {
+            match meter.room(sending, &bounds, 1) {
+                Room::None => Some(meter.is_news()),
+                Room::Sent(_) | Room::Held(_) => None,
+            }
+        });
+        match news {
+            None => Ok(()),
+            Some(is_news) => {
+                tell(&account, is_news);
+                Err(Refusal::RateLimited)
+            }
         }
     }
 
@@ -140,34 +202,32 @@ impl Meters {
     pub(super) fn charge(
         &self,
         sending: &Sending,
-        account: String,
+        account: &str,
         recipients: u32,
         now: Instant,
     ) -> Result<Charged, Refusal> {
-        let bounds = sending.of(&account);
-        let (fits, is_news) = self.with(&account, &bounds, now, |meter| {
-            let fits = meter.fits(&bounds, recipients);
-            let is_news = !fits && !std::mem::replace(&mut meter.is_told, !fits);
-            if fits {
-                meter.messages.fill(1);
-                meter.recipients.fill(recipients);
+        let (bounds, account) = (sending.of(account), key(account));
+        let (is_held, is_news) = self.with(&account, &bounds, now, |meter| {
+            match meter.room(sending, &bounds, recipients) {
+                Room::Sent(buckets) => {
+                    buckets.fill(recipients);
+                    (Some(false), false)
+                }
+                Room::Held(buckets) => {
+                    buckets.fill(recipients);
+                    (Some(true), meter.is_news())
+                }
+                Room::None => (None, meter.is_news()),
             }
-            (fits, is_news)
         });
-        if is_news {
-            tracing::warn!(
-                account = account.as_str(),
-                recipients,
-                "account has sent as much as may be"
-            );
-        }
-        match (fits, sending.over) {
-            (true, _) | (false, OverSending::Hold) => Ok(Charged {
+        tell(&account, is_news);
+        match is_held {
+            Some(is_held) => Ok(Charged {
                 account,
                 recipients,
-                is_held: !fits,
+                is_held,
             }),
-            (false, OverSending::Defer) => Err(match bounds.recipients_per_hour {
+            None => Err(match bounds.recipients_per_hour {
                 Some(most) if recipients > most => Refusal::Site {
                     permanent: true,
                     text: format!("an account may send to {most} recipients in an hour"),
@@ -202,6 +262,18 @@ impl Meters {
     }
 }
 
+/// The name of an account as the directory compares names: in lower case.
+fn key(account: &str) -> Box<str> {
+    account.to_lowercase().into_boxed_str()
+}
+
+/// Says once that an account is over its bound; the account has to be idle before the log says so again.
+fn tell(account: &str, is_news: bool) {
+    if is_news {
+        tracing::warn!(account, "account has sent as much as may be");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use vere_settings::Senders;
@@ -231,7 +303,7 @@ mod tests {
         (account, recipients): (&str, u32),
         at: Instant,
     ) -> Result<bool, Refusal> {
-        let charged = meters.charge(sending, account.to_owned(), recipients, at);
+        let charged = meters.charge(sending, account, recipients, at);
         charged.map(|charged| charged.is_held())
     }
 
@@ -276,7 +348,7 @@ mod tests {
         );
         // What was not stored does not count.
         let charged = Charged {
-            account: "ann".to_owned(),
+            account: "ann".into(),
             recipients: 3,
             is_held: false,
         };
@@ -285,15 +357,62 @@ mod tests {
     }
 
     #[test]
-    fn mail_over_a_bound_is_held_where_the_settings_say_so_and_does_not_count() {
+    fn mail_over_a_bound_is_held_where_the_settings_say_so_up_to_the_bound_again() {
         let (meters, now) = (Meters::default(), Instant::now());
-        let sending = sending(1, 5, OverSending::Hold);
+        let sending = sending(2, 5, OverSending::Hold);
         let send = |recipients, at| charge(&meters, &sending, ("ann", recipients), now + at);
-        assert_eq!(send(6, minutes(0)), Ok(HELD));
         assert_eq!(send(5, minutes(0)), Ok(WITHIN));
-        assert_eq!(send(1, minutes(1)), Ok(HELD));
-        assert_eq!(meters.may_begin(&sending, "ann", now + minutes(1)), Ok(()));
-        assert_eq!(send(1, minutes(60)), Ok(WITHIN));
+        assert_eq!(send(4, minutes(0)), Ok(HELD));
+        let begins = |at| meters.may_begin(&sending, "ann", now + at);
+        assert_eq!(begins(minutes(0)), Ok(()));
+        assert_eq!(send(2, minutes(0)), Err(Refusal::RateLimited));
+        assert_eq!(send(1, minutes(0)), Ok(HELD));
+        assert_eq!(begins(minutes(0)), Err(Refusal::RateLimited));
+        assert!(send(6, minutes(0)).is_err_and(|refusal| refusal.is_permanent()));
+        // A held message that was not stored does not count either.
+        let charged = Charged {
+            account: "ann".into(),
+            recipients: 1,
+            is_held: true,
+        };
+        charged.give_back(&meters);
+        assert_eq!(send(1, minutes(0)), Ok(HELD));
+        assert_eq!(send(5, minutes(60)), Ok(WITHIN));
+    }
+
+    /// A client that tried again at MAIL alone left no line in the log, and the next theft of a password none at all.
+    #[test]
+    fn the_log_says_so_once_until_the_account_was_idle() {
+        let now = Instant::now();
+        let bounds = sending(1, 0, OverSending::Defer).default;
+        let mut meter = Meter::new(now);
+        meter.sent.fill(1);
+        assert!(meter.is_news() && !meter.is_news());
+        meter.leak(&bounds, now + minutes(59));
+        assert!(!meter.is_news());
+        meter.leak(&bounds, now + minutes(60));
+        assert!(meter.is_news());
+        // Rests below a millisecond add up.
+        meter.sent.fill(1);
+        for step in 0..7_200_000_u64 / 1_000 {
+            let at = now + minutes(60) + Duration::from_micros(step * 500);
+            meter.leak(&bounds, at);
+        }
+        assert!(meter.sent.messages.0 < HOUR - 3_590);
+    }
+
+    #[test]
+    fn an_account_has_one_bound_however_its_name_is_written() {
+        let (meters, now) = (Meters::default(), Instant::now());
+        let sending = sending(1, 0, OverSending::Defer);
+        assert_eq!(
+            charge(&meters, &sending, ("ann@a.example", 1), now),
+            Ok(WITHIN)
+        );
+        assert_eq!(
+            charge(&meters, &sending, ("Ann@A.example", 1), now),
+            Err(Refusal::RateLimited)
+        );
     }
 
     #[test]

@@ -39,6 +39,8 @@ fn an_account_sends_under_its_own_addresses_alone() {
         "From: <ceo@bank.example>",
         "From: alice@example.org, ceo@bank.example",
         "From: Alice",
+        "From: <alice@example.org> <ceo@bank.example>",
+        "From: ceo@bank.example: alice@example.org;",
     ];
     for field in refused {
         let reply = from(&system, field);
@@ -92,7 +94,7 @@ fn an_account_that_has_sent_its_share_of_the_hour_comes_again_later() {
     let bob = "bob@example.org";
     logged_in(&system, bob).submit(bob, REMOTE, "Subject: three\r\n\r\nText");
     sink.wait_mail(3);
-    let line = "vere_smtp_messages_over_limit_total{result=\"deferred\"} 2";
+    let line = "vere_smtp_messages_over_limit_total{result=\"deferred\"} 4";
     metrics::assert_lines(endpoint, &[line]);
     assert_has(&system.log(), &["account has sent as much as may be"]);
 }

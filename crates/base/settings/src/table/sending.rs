@@ -15,7 +15,7 @@ sections! {
         live recipients_per_hour: Integer(0, 10_000_000), Is("5000"),
             "Recipients of an account's messages in an hour, each counted for each message; 0 is no limit.";
         live over: Choice(&["defer", "hold"]), Is("\"defer\""),
-            "Mail over a limit: `defer` answers 450 4.7.1, and the client tries again later. `hold` takes the mail and holds it: `vere queue orders` lists it, `vere queue release --id ID` lets it go. The log names the account in any case.";
+            "Mail over a limit: `defer` answers 450 4.7.1, and the client tries again later. `hold` takes the mail and holds it: `vere queue orders` lists it, `vere queue release --id ID` lets it go. As much again is held in an hour, and mail beyond gets 450. The log names the account in any case.";
     }
 
     "sending.account" Repeated, "Bounds of single accounts; omitted keys are those of `[sending]`." {

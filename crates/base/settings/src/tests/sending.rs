@@ -24,6 +24,7 @@ fn accounts_have_the_bounds_of_all_but_for_keys_of_their_own() {
         (own.senders, own.messages_per_hour, own.recipients_per_hour)
     };
     assert_eq!(settings.over, OverSending::Hold);
+    assert_eq!(bounds("NEWS"), bounds("news"));
     assert_eq!(bounds("ann"), (Senders::Own, Some(7), None));
     assert_eq!(bounds("news"), (Senders::Foreign, Some(7), Some(9)));
     assert_eq!(bounds("free"), (Senders::Own, None, None));
