@@ -444,3 +444,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_answer_says_whether_every_list_has_answered() {
+    for complete in [true, false] {
+        let answer = Answer::Lists(ListsAnswer::new(complete, Vec::new(), "", ""));
+        let mut octets = Vec::new();
+        answer.encode(1, &mut octets);
+        let frame = Frame::read(&octets).unwrap().unwrap();
+        let Ok(Answer::Lists(read)) = Answer::decode(&frame) else {
+            panic!("expected the answer about lists");
+        };
+        assert_eq!(read.is_complete(), complete);
+    }
+}
