@@ -27,7 +27,7 @@ pub struct AccountSending {
 pub enum Senders {
     /// The account's own addresses.
     Own,
-    /// Those, and all addresses of domains that are not local.
+    /// The account's own addresses, and all addresses of domains that are not local.
     Foreign,
 }
 

@@ -137,7 +137,7 @@ impl Check {
                 self.by_maps(is_everywhere);
                 None
             }
-            // No answer, so that nothing follows from it.
+            // A question without an answer ends the check.
             _ => None,
         };
     }

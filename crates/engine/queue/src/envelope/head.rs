@@ -18,7 +18,7 @@ pub enum HoldCause {
     /// An operator wants it, or an older program has held the message.
     #[default]
     Operator,
-    /// The account has sent as much as it may.
+    /// The account is over its bounds of an hour.
     Sending,
 }
 
