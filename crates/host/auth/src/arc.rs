@@ -20,6 +20,8 @@ pub enum Arc {
         sets: usize,
         /// The domain of the newest seal.
         sealer: String,
+        /// Whether the results that the newest set states have a pass of DMARC.
+        dmarc_passed: bool,
     },
     /// The chain is broken.
     Fail(ArcFault),
@@ -63,7 +65,38 @@ pub(crate) async fn verify(
     Arc::Pass {
         sets: chain.sets.len(),
         sealer: newest.seal.found.claim.domain.clone().unwrap_or_default(),
+        dmarc_passed: header
+            .field(newest.results)
+            .is_some_and(|field| states_dmarc_pass(field.value)),
     }
+}
+
+/// Whether results of a sealer have a pass of DMARC (RFC 8617 section 4.1.1, RFC 8601 section 2.2). A text that is read wrongly states none: comments
+/// and quoted strings are cut out, and each other result begins behind a semicolon.
+fn states_dmarc_pass(value: &[u8]) -> bool {
+    let mut plain = Vec::with_capacity(value.len());
+    let (mut depth, mut is_quoted) = (0_usize, false);
+    let mut octets = value.iter().copied();
+    while let Some(octet) = octets.next() {
+        match octet {
+            b'\\' if is_quoted || depth > 0 => drop(octets.next()),
+            b'"' if depth == 0 => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            b'(' => depth = depth.saturating_add(1),
+            b')' => depth = depth.saturating_sub(1),
+            _ if depth > 0 => {}
+            _ => plain.push(octet.to_ascii_lowercase()),
+        }
+    }
+    plain.split(|octet| *octet == b';').skip(1).any(|result| {
+        let words = result.split(u8::is_ascii_whitespace);
+        let joined = words.filter(|word| !word.is_empty()).collect::<Vec<_>>();
+        match joined.as_slice() {
+            [b"dmarc=pass", ..] | [b"dmarc", b"=", b"pass", ..] => true,
+            [b"dmarc=", b"pass", ..] | [b"dmarc", b"=pass", ..] => true,
+            _ => false,
+        }
+    })
 }
 
 async fn newest_message(
@@ -99,4 +132,39 @@ async fn seal(
     }
     let form = Canonicalization::Relaxed;
     dkim::value(own.seal.found.index, signature, header, form, &key, octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_a_sealer_state_a_pass_of_dmarc_or_not() {
+        for (results, expected) in [
+            (
+                " i=1; mx.example; dmarc=pass header.from=a.example; spf=fail",
+                true,
+            ),
+            (
+                " i=1; mx.example; spf=pass;\r\n\tDMARC = Pass (p=none)",
+                true,
+            ),
+            (" i=1; mx.example; spf=pass; dmarc=\r\n pass", true),
+            (" i=1; mx.example; spf=pass; dmarc (x) =pass", true),
+            (" i=1; mx.example; dmarc=fail; x-dmarc=pass", false),
+            (" i=1; mx.example; spf=fail (; dmarc=pass)", false),
+            (" i=1; mx.example; spf=fail reason=\"; dmarc=pass\"", false),
+            (
+                " i=1; mx.example; spf=fail reason=\"a\\\"; dmarc=pass\"",
+                false,
+            ),
+            (" i=1; mx.example; spf=fail (\\) ; dmarc=pass)", false),
+            (" i=1; mx.example; dmarc=passed", false),
+            (" dmarc=pass", false),
+            ("", false),
+        ] {
+            let found = states_dmarc_pass(results.as_bytes());
+            assert_eq!(found, expected, "{results}");
+        }
+    }
 }

@@ -65,6 +65,10 @@ pub struct Dmarc {
     pub record: Option<String>,
     /// The reason for "permerror".
     pub fault: Option<&'static str>,
+    /// Whether SPF passed for a domain that is aligned with the author's, also where the author's domain has no policy.
+    pub spf_aligned: bool,
+    /// Whether a signature of DKIM is valid whose domain is aligned with the author's, also where the author's domain has no policy.
+    pub dkim_aligned: bool,
 }
 
 impl Dmarc {
@@ -76,6 +80,8 @@ impl Dmarc {
             applied: None,
             record: None,
             fault: None,
+            spf_aligned: false,
+            dkim_aligned: false,
         }
     }
 }
@@ -83,6 +89,7 @@ impl Dmarc {
 /// A domain that may be that of the author, and whether it is authenticated or could not be looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Identifier {
+    is_spf: bool,
     domain: String,
     is_strict: bool,
     is_pass: bool,
@@ -127,7 +134,10 @@ async fn of_author(
     let mut dmarc = Dmarc::of(DmarcResult::None, Some(author.to_owned()));
     let found = walk(questions, author).await?;
     let organization = organization(&found, author);
-    let Some((domain, record)) = governing(&found, author, organization) else {
+    let governing = governing(&found, author, organization);
+    let identifiers = identifiers(governing.map(|(_, record)| record), signed, session);
+    let result = aligned(questions, (author, organization), &identifiers, &mut dmarc).await;
+    let Some((domain, record)) = governing else {
         return Ok(dmarc);
     };
     let place = match domain == author {
@@ -141,13 +151,16 @@ async fn of_author(
     dmarc.policy = Some(policy);
     dmarc.applied = Some(applied);
     dmarc.record = Some(domain.to_owned());
-    let identifiers = identifiers(record, signed, session);
-    dmarc.result = aligned(questions, (author, organization), &identifiers).await;
+    dmarc.result = result;
     Ok(dmarc)
 }
 
 /// The domains that SPF and DKIM have authenticated, or could not.
-fn identifiers(record: &Record, signed: &[Signed], session: Session<'_>) -> Vec<Identifier> {
+fn identifiers(
+    record: Option<&Record>,
+    signed: &[Signed],
+    session: Session<'_>,
+) -> Vec<Identifier> {
     let spf = match session.spf {
         Some(SpfResult::Pass) => Some(true),
         Some(SpfResult::TempError) => Some(false),
@@ -157,8 +170,9 @@ fn identifiers(record: &Record, signed: &[Signed], session: Session<'_>) -> Vec<
         .spf_domain()
         .and_then(|domain| name::domain(domain.as_bytes()));
     let by_spf = spf.zip(sender).map(|(is_pass, domain)| Identifier {
+        is_spf: true,
         domain,
-        is_strict: record.is_spf_strict,
+        is_strict: record.is_some_and(|record| record.is_spf_strict),
         is_pass,
     });
     let by_dkim = signed.iter().filter_map(|signed| {
@@ -168,8 +182,9 @@ fn identifiers(record: &Record, signed: &[Signed], session: Session<'_>) -> Vec<
             _ => return None,
         };
         Some(Identifier {
+            is_spf: false,
             domain: signed.domain.clone()?,
-            is_strict: record.is_dkim_strict,
+            is_strict: record.is_some_and(|record| record.is_dkim_strict),
             is_pass,
         })
     });
@@ -182,6 +197,7 @@ async fn aligned(
     questions: &Questions<'_, impl Dns>,
     (author, organization): (&str, &str),
     identifiers: &[Identifier],
+    dmarc: &mut Dmarc,
 ) -> DmarcResult {
     let mut result = DmarcResult::Fail;
     for identifier in identifiers {
@@ -195,12 +211,18 @@ async fn aligned(
                 .map(|found| self::organization(&found, domain) == organization),
         };
         match is_aligned {
-            Ok(true) if identifier.is_pass => return DmarcResult::Pass,
+            Ok(true) if identifier.is_pass => {
+                dmarc.spf_aligned |= identifier.is_spf;
+                dmarc.dkim_aligned |= !identifier.is_spf;
+            }
             Ok(true) | Err(Unavailable) => result = DmarcResult::TempError,
             Ok(false) => {}
         }
     }
-    result
+    match dmarc.spf_aligned || dmarc.dkim_aligned {
+        true => DmarcResult::Pass,
+        false => result,
+    }
 }
 
 /// Walks up the DNS from a domain (section 4.10), and returns the domains with records, the longest name first.

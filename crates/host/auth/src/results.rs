@@ -122,7 +122,7 @@ fn arc(field: &mut Folded, arc: &Arc, client: IpAddr) {
     match arc {
         // A message without a chain has no property.
         Arc::None => return,
-        Arc::Pass { sets, sealer } => field.comment(&format!("i={sets} d={sealer}")),
+        Arc::Pass { sets, sealer, .. } => field.comment(&format!("i={sets} d={sealer}")),
         Arc::Fail(fault) => field.comment(&fault.to_string()),
     }
     field.property("smtp.remote-ip", &client.to_canonical().to_string());
