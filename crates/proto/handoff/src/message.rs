@@ -6,15 +6,17 @@
 //!
 //! ```text
 //! 0  u32  octets behind this field
-//! 4  u8   version = 3
+//! 4  u8   version = 4
 //! 5  u8   kind
 //! 6       by kind:
 //!   1 MESSAGE   u64 number of the message, chosen by the worker
 //!               u8  1 when the client may relay, otherwise 0
 //!               u8  results of SPF for the sender and the HELO name: 0 when SPF was not asked, otherwise as in `question.rs`
 //!               u64 octets of the text that have gone ahead in parts
+//!               u32 octets of the facts, at most 131,072; 0 when nothing was gathered
+//!               u32 octets of the results, at most 65,536
 //!               u32 octets of the head, at most 8,388,608
-//!               head, the rest of the text
+//!               facts (`vere_judge`), results (fields of the header, for the gateway to put on top), head, the rest of the text
 //!   2 PART      u64 number of the message that will come
 //!               u64 octets of the text before this part
 //!               16 octets address of the client; an IPv4 address is mapped (RFC 4291 section 2.5.5.2)
@@ -37,11 +39,15 @@ use crate::octets::{HandoffError, Reader, put_length};
 use crate::question::SpfResults;
 
 /// The version of the frames.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// The octets before a frame that give its length.
 pub const LENGTH_OCTETS: usize = 4;
 /// The most octets of a head: 1,000 recipients.
 pub const HEAD_OCTETS_MAX: usize = 8 << 20;
+/// The most octets of the facts about a message.
+pub const FACTS_OCTETS_MAX: usize = 128 * 1024;
+/// The most octets of the results of authentication.
+pub const RESULTS_OCTETS_MAX: usize = 64 * 1024;
 /// The most octets of a part.
 pub const PART_OCTETS_MAX: usize = 2 << 20;
 /// The most octets of an answer.
@@ -51,12 +57,19 @@ pub const OPENING_OCTETS: usize = LENGTH_OCTETS + 2 + 8;
 /// Those of them that the length counts.
 const COUNTED: usize = OPENING_OCTETS - LENGTH_OCTETS;
 
+/// The most octets between the fields of a message and its text.
+const BEFORE_BODY_MAX: usize = FACTS_OCTETS_MAX + RESULTS_OCTETS_MAX + HEAD_OCTETS_MAX;
+
 /// The octets of fields behind the opening, by kind.
-const MESSAGE_FIELDS: usize = 1 + 1 + 8 + 4;
+const MESSAGE_FIELDS: usize = 1 + 1 + 8 + 4 + 4 + 4;
 const PART_FIELDS: usize = 8 + 16;
 
 /// The most octets of fields behind an opening.
 pub const FIELDS_OCTETS_MAX: usize = PART_FIELDS;
+const _: () = assert!(
+    MESSAGE_FIELDS <= FIELDS_OCTETS_MAX,
+    "a message has fields of more octets"
+);
 
 const MESSAGE: u8 = 1;
 const PART: u8 = 2;
@@ -71,7 +84,7 @@ const GONE: u8 = 134;
 /// What a worker says, without the octets of head and text that follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
-    /// A message: its head and the rest of its text follow.
+    /// A message: facts, results, its head and the rest of its text follow.
     Message(Prefix),
     /// A part of the text of a message: its octets follow.
     Part(Part),
@@ -82,7 +95,7 @@ pub enum Frame {
     },
 }
 
-/// The beginning of a frame with a message; the head and the text follow.
+/// The beginning of a frame with a message; facts, results, head and text follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefix {
     /// The number by which the gateway answers.
@@ -93,10 +106,24 @@ pub struct Prefix {
     pub spf: Option<SpfResults>,
     /// Octets of the text that have gone ahead in parts.
     pub ahead: u64,
+    /// Octets of the facts about the message; 0 where nobody gathered any.
+    pub facts: usize,
+    /// Octets of the results of authentication.
+    pub results: usize,
     /// Octets of the head: the envelope and the session, encoded by `vere_smtp`.
     pub head: usize,
     /// Octets of the rest of the text.
     pub body: usize,
+}
+
+impl Prefix {
+    /// Octets between the fields of the frame and the text.
+    #[must_use]
+    pub const fn before_body(&self) -> usize {
+        self.facts
+            .saturating_add(self.results)
+            .saturating_add(self.head)
+    }
 }
 
 /// The beginning of a frame with a part of a text; the octets follow.
@@ -117,10 +144,12 @@ impl Frame {
     pub fn encode(&self, to: &mut Vec<u8>) {
         match *self {
             Self::Message(prefix) => {
-                let behind = prefix.head.saturating_add(prefix.body);
+                let behind = prefix.before_body().saturating_add(prefix.body);
                 open(to, (MESSAGE, prefix.number), MESSAGE_FIELDS, behind);
                 to.extend_from_slice(&[u8::from(prefix.may_relay), SpfResults::octet(prefix.spf)]);
                 to.extend_from_slice(&prefix.ahead.to_le_bytes());
+                put_length(to, prefix.facts);
+                put_length(to, prefix.results);
                 put_length(to, prefix.head);
             }
             Self::Part(part) => {
@@ -162,7 +191,7 @@ impl Opening {
     /// [`HandoffError`] for octets before another frame, or one that is longer than any.
     pub fn decode(octets: &[u8; OPENING_OCTETS], body_max: usize) -> Result<Self, HandoffError> {
         let mut reader = Reader(octets);
-        let max = body_max.saturating_add(HEAD_OCTETS_MAX + COUNTED + FIELDS_OCTETS_MAX);
+        let max = body_max.saturating_add(BEFORE_BODY_MAX + COUNTED + FIELDS_OCTETS_MAX);
         let length = reader.length("length of the frame", max)?;
         let kind = kind(&mut reader)?;
         let fields = match kind {
@@ -204,20 +233,25 @@ impl Opening {
                 let may_relay = reader.flag("permission to relay")?;
                 let spf = spf(&mut reader)?;
                 let ahead = reader.long("octets in parts")?;
-                let head = reader.length("length of the head", HEAD_OCTETS_MAX)?;
-                let body = self.behind.checked_sub(head).ok_or(HandoffError::Short {
-                    field: "head",
-                    wanted: head,
-                    found: self.behind,
-                })?;
-                Frame::Message(Prefix {
+                let mut prefix = Prefix {
                     number,
                     may_relay,
                     spf,
                     ahead,
-                    head,
-                    body: bounded("text", body, body_max)?,
-                })
+                    facts: reader.length("length of the facts", FACTS_OCTETS_MAX)?,
+                    results: reader.length("length of the results", RESULTS_OCTETS_MAX)?,
+                    head: reader.length("length of the head", HEAD_OCTETS_MAX)?,
+                    body: 0,
+                };
+                let before = prefix.before_body();
+                let body = self.behind.checked_sub(before);
+                let body = body.ok_or(HandoffError::Short {
+                    field: "frame before the text",
+                    wanted: before,
+                    found: self.behind,
+                })?;
+                prefix.body = bounded("text", body, body_max)?;
+                Frame::Message(prefix)
             }
             PART => Frame::Part(Part {
                 number,

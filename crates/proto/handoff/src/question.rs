@@ -1,4 +1,4 @@
-//! Questions to the broker and its answers, version 2.
+//! Questions to the broker and its answers, version 3.
 //!
 //! A client (front, worker) sends questions in any number, without waiting for answers; an answer carries the id of its
 //! question, which the client chose. Answers come in another order than the questions: RECIPIENT is answered at once where
@@ -11,14 +11,14 @@
 //!
 //! ```text
 //! 0  u32  octets behind this field, at least 10 and at most FRAME_OCTETS_MAX
-//! 4  u8   version = 2
+//! 4  u8   version = 3
 //! 5  u8   kind; 1 to 127 are questions, 128 to 255 are answers
 //! 6  u64  id of the question
 //! 14      by kind:
 //!    1 RECIPIENT   u8 flags, client, u16 octets of the address, the address
 //!    2 SPF         client, u8 octets of the HELO name, the HELO name,
 //!                  u16 octets of the reverse-path, the reverse-path
-//!    3 RESOLVE     u8 type, u8 octets of the name, the name
+//!    3 RESOLVE     client, u8 type, u8 octets of the name, the name
 //!    4 FIGURES     nothing
 //!    5 LISTS       client
 //!    6 LIST_FIGURES  u8 number of the list, from 0
@@ -197,6 +197,8 @@ pub enum Question<'a> {
     Spf(Sender<'a>),
     /// Asks for the records of a name.
     Resolve {
+        /// The client whose message needs the records.
+        client: IpAddr,
         /// The name.
         name: Name<'a>,
         /// The type of the records.
@@ -228,7 +230,8 @@ impl<'a> Question<'a> {
                 out.extend_from_slice(address.0.as_bytes());
             }),
             Self::Spf(sender) => frame(out, SPF, id, |out| sender.encode(out)),
-            Self::Resolve { name, kind } => frame(out, RESOLVE, id, |out| {
+            Self::Resolve { client, name, kind } => frame(out, RESOLVE, id, |out| {
+                wire::encode_client(*client, out);
                 out.push(kind.number());
                 name.encode(out);
             }),
@@ -264,8 +267,10 @@ impl<'a> Question<'a> {
             }
             SPF => Self::Spf(Sender::decode(&mut content)?),
             RESOLVE => {
+                let client = wire::decode_client(&mut content)?;
                 let [kind] = content.array()?;
                 Self::Resolve {
+                    client,
                     kind: RecordType::of_number(kind).ok_or(WireError::Content)?,
                     name: Name::decode(&mut content)?,
                 }

@@ -101,7 +101,9 @@ impl Answers {
                 false => self.recipient_of_stranger(frame.id, address, (client, places)),
             }),
             Ok(Question::Spf(sender)) => Ok(self.look_up(frame.id, sender.into())),
-            Ok(Question::Resolve { name, kind }) => Ok(self.look_up(frame.id, (name, kind).into())),
+            Ok(Question::Resolve { client, name, kind }) => {
+                Ok(self.look_up(frame.id, (client, name, kind).into()))
+            }
             Ok(Question::Figures) => Ok(Ok(Answer::Figures(self.call_ahead.figures()))),
             Ok(
                 question @ (Question::Lists(_) | Question::ListFigures(_) | Question::Keeping(_)),

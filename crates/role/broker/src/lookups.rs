@@ -25,6 +25,9 @@ pub(super) const PENDING_MAX: usize = 4_096;
 /// Questions for SPF that wait for the clients of one /24 (IPv4) or /64 (IPv6); the names are theirs, and the name servers may be slow on
 /// purpose.
 pub(super) const SHARE_MAX: u32 = 32;
+/// Questions for records that wait for the clients of one network. A message needs some 20 at a time; strangers choose the names, and with them the name
+/// servers.
+pub(super) const RECORDS_SHARE_MAX: u32 = 128;
 /// Questions for which the DNS is asked at once: each has some sockets, beside 1,024 connections of clients.
 const RUNNING_MAX: usize = 256;
 /// Results of SPF in each of the two halves that are kept; one has 1.5 KiB at most.
@@ -47,6 +50,8 @@ pub(super) enum Lookup {
         reverse_path: Box<str>,
     },
     Records {
+        /// The client that the question is about.
+        client: IpAddr,
         name: Box<str>,
         kind: RecordType,
     },
@@ -62,9 +67,10 @@ impl From<Sender<'_>> for Lookup {
     }
 }
 
-impl From<(Name<'_>, RecordType)> for Lookup {
-    fn from((name, kind): (Name<'_>, RecordType)) -> Self {
+impl From<(IpAddr, Name<'_>, RecordType)> for Lookup {
+    fn from((client, name, kind): (IpAddr, Name<'_>, RecordType)) -> Self {
         Self::Records {
+            client,
             name: name.as_str().into(),
             kind,
         }
@@ -93,7 +99,7 @@ impl Lookup {
                 };
                 Answer::Spf(results(&Names(resolver), session, reverse_path, by).await)
             }
-            Self::Records { name, kind } => {
+            Self::Records { name, kind, .. } => {
                 let found = timeout_at(by, resolver.records(name, kind_of(*kind))).await;
                 found.map_or_else(|_| self.unavailable(), |found| records(name, found))
             }
@@ -119,6 +125,7 @@ pub(super) struct Lookups {
     places: Arc<Semaphore>,
     running: Semaphore,
     shares: Shares,
+    record_shares: Shares,
     /// The number of resolvers so far: results of an older one are not kept.
     resolvers: Cell<u64>,
     results: RefCell<Recent<Lookup, (Instant, SpfResults)>>,
@@ -131,6 +138,7 @@ impl Lookups {
             places: Arc::new(Semaphore::new(PENDING_MAX)),
             running: Semaphore::new(RUNNING_MAX),
             shares: Shares::default(),
+            record_shares: Shares::default(),
             resolvers: Cell::new(0),
             results: RefCell::new(Recent::new(RESULTS_MAX)),
         }
@@ -152,12 +160,14 @@ impl Lookups {
             return Ok(Answer::Spf(result));
         }
         let share = match &lookup {
-            Lookup::Spf { client, .. } => match Share::take(&self.shares, *client, SHARE_MAX) {
-                Some(share) => Some(share),
-                None => return Ok(lookup.unavailable()),
-            },
-            Lookup::Records { .. } => None,
+            Lookup::Spf { client, .. } => Share::take(&self.shares, *client, SHARE_MAX),
+            Lookup::Records { client, .. } => {
+                Share::take(&self.record_shares, *client, RECORDS_SHARE_MAX)
+            }
         };
+        if share.is_none() {
+            return Ok(lookup.unavailable());
+        }
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(place) => Err(Box::new(Pending {
                 id,

@@ -12,6 +12,8 @@ const PREFIX: Prefix = Prefix {
         helo: None,
     }),
     ahead: 9,
+    facts: 3,
+    results: 1,
     head: 4,
     body: 2,
 };
@@ -42,21 +44,21 @@ fn frames() -> [(Frame, &'static [u8]); 4] {
     [
         (
             Frame::Message(PREFIX),
-            b"\x1e\0\0\0\x03\x01\x01\x02\x03\x04\x05\x06\x07\x08\x01\x05\x09\0\0\0\0\0\0\0\x04\0\0\0",
+            b"\x2a\0\0\0\x04\x01\x01\x02\x03\x04\x05\x06\x07\x08\x01\x05\x09\0\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0\x04\0\0\0",
         ),
         (
             part("192.0.2.1"),
-            b"\x27\0\0\0\x03\x02\x01\x02\x03\x04\x05\x06\x07\x08\x03\0\0\0\0\0\0\0\
+            b"\x27\0\0\0\x04\x02\x01\x02\x03\x04\x05\x06\x07\x08\x03\0\0\0\0\0\0\0\
               \0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\x02\x01",
         ),
         (
             part("2001:db8::1"),
-            b"\x27\0\0\0\x03\x02\x01\x02\x03\x04\x05\x06\x07\x08\x03\0\0\0\0\0\0\0\
+            b"\x27\0\0\0\x04\x02\x01\x02\x03\x04\x05\x06\x07\x08\x03\0\0\0\0\0\0\0\
               \x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01",
         ),
         (
             Frame::Forget { number: NUMBER },
-            b"\x0a\0\0\0\x03\x03\x01\x02\x03\x04\x05\x06\x07\x08",
+            b"\x0a\0\0\0\x04\x03\x01\x02\x03\x04\x05\x06\x07\x08",
         ),
     ]
 }
@@ -75,11 +77,11 @@ fn answers() -> [(Answer, &'static [u8]); 7] {
                 number,
                 id: "AB".to_owned(),
             },
-            b"\x0c\0\0\0\x03\x81\x03\0\0\0\0\0\0\0AB",
+            b"\x0c\0\0\0\x04\x81\x03\0\0\0\0\0\0\0AB",
         ),
         (
             Answer::Refused { number, refusal: 9 },
-            b"\x0b\0\0\0\x03\x82\x03\0\0\0\0\0\0\0\x09",
+            b"\x0b\0\0\0\x04\x82\x03\0\0\0\0\0\0\0\x09",
         ),
         (
             Answer::Site {
@@ -87,23 +89,23 @@ fn answers() -> [(Answer, &'static [u8]); 7] {
                 permanent: true,
                 text: "no".to_owned(),
             },
-            b"\x0d\0\0\0\x03\x83\x03\0\0\0\0\0\0\0\x01no",
+            b"\x0d\0\0\0\x04\x83\x03\0\0\0\0\0\0\0\x01no",
         ),
-        (Answer::State(None), b"\x03\0\0\0\x03\x84\0"),
-        (Answer::State(Some(7)), b"\x03\0\0\0\x03\x84\x07"),
+        (Answer::State(None), b"\x03\0\0\0\x04\x84\0"),
+        (Answer::State(Some(7)), b"\x03\0\0\0\x04\x84\x07"),
         (
             Answer::Kept { number },
-            b"\x0a\0\0\0\x03\x85\x03\0\0\0\0\0\0\0",
+            b"\x0a\0\0\0\x04\x85\x03\0\0\0\0\0\0\0",
         ),
         (
             Answer::Gone { number, ends: true },
-            b"\x0b\0\0\0\x03\x86\x03\0\0\0\0\0\0\0\x01",
+            b"\x0b\0\0\0\x04\x86\x03\0\0\0\0\0\0\0\x01",
         ),
     ]
 }
 
 #[test]
-fn golden_octets_of_version_2() {
+fn golden_octets_of_the_version() {
     for (frame, expected) in frames() {
         assert_eq!(octets(frame), expected);
         assert_eq!(decoded(expected, BODY_MAX), Ok(frame));
@@ -169,8 +171,11 @@ fn lengths_are_bounded_before_memory_is_taken() {
         text("expected at most 8388608 in length of the head; found 8388609")
     );
     assert_eq!(
-        message(HEAD_OCTETS_MAX, 1_100),
-        text("expected at most 8389642 in length of the frame; found 8389732")
+        message(
+            HEAD_OCTETS_MAX,
+            BODY_MAX + FACTS_OCTETS_MAX + RESULTS_OCTETS_MAX + 100
+        ),
+        text("expected at most 8586250 in length of the frame; found 8586352")
     );
     assert_eq!(
         part(PART_OCTETS_MAX + 1),
@@ -193,9 +198,12 @@ fn a_frame_that_cannot_be_is_refused() {
         decoded(&octets, BODY_MAX).map_err(|error| error.to_string())
     };
     let text = |text: &str| Err(text.to_owned());
-    assert_eq!(with(0, 27), text("expected 4 octets in head; found 3"));
-    assert_eq!(with(0, 23), text("expected 24 octets in frame; found 23"));
-    assert_eq!(with(4, 2), text("expected version 3; found version 2"));
+    assert_eq!(
+        with(0, 39),
+        text("expected 8 octets in frame before the text; found 7")
+    );
+    assert_eq!(with(0, 31), text("expected 32 octets in frame; found 31"));
+    assert_eq!(with(4, 2), text("expected version 4; found version 2"));
     assert_eq!(
         with(5, 129),
         text("expected a kind for this side; found kind 129")
@@ -209,7 +217,7 @@ fn a_frame_that_cannot_be_is_refused() {
         text("expected two results of 0 to 7 each in result of SPF; found 8")
     );
     assert_eq!(
-        decoded(b"\x0b\0\0\0\x03\x03\0\0\0\0\0\0\0\0", BODY_MAX).map_err(|error| error.to_string()),
+        decoded(b"\x0b\0\0\0\x04\x03\0\0\0\0\0\0\0\0", BODY_MAX).map_err(|error| error.to_string()),
         text("expected at most 0 in frame; found 1")
     );
 }
@@ -230,22 +238,22 @@ fn every_cut_of_an_answer_is_an_error_or_a_shorter_text() {
 #[test]
 fn what_is_wrong_is_named() {
     let cases: [(&[u8], &str); 6] = [
-        (b"\x02\x84\0", "expected version 3; found version 2"),
+        (b"\x02\x84\0", "expected version 4; found version 2"),
         (
-            b"\x03\x87\0\0\0\0\0\0\0\0",
+            b"\x04\x87\0\0\0\0\0\0\0\0",
             "expected a kind for this side; found kind 135",
         ),
-        (b"\x03\x84\0.", "expected the end; found 1 more octets"),
+        (b"\x04\x84\0.", "expected the end; found 1 more octets"),
         (
-            b"\x03\x82\0\0\0\0\0\0\0\0",
+            b"\x04\x82\0\0\0\0\0\0\0\0",
             "expected 1 octets in refusal; found 0",
         ),
         (
-            b"\x03\x83\0\0\0\0\0\0\0\0\x02",
+            b"\x04\x83\0\0\0\0\0\0\0\0\x02",
             "expected 0 or 1 in permanence; found 2",
         ),
         (
-            b"\x03\x81\0\0\0\0\0\0\0\0\xff",
+            b"\x04\x81\0\0\0\0\0\0\0\0\xff",
             "expected UTF-8 in queue id; found other octets",
         ),
     ];

@@ -281,7 +281,7 @@ mod tests {
     }
 
     fn head(kind: u8) -> Vec<u8> {
-        vec![2, kind, 2, 1, 0, 0, 0, 0, 0, 0]
+        vec![3, kind, 2, 1, 0, 0, 0, 0, 0, 0]
     }
 
     #[test]

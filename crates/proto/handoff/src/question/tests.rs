@@ -15,7 +15,8 @@ fn recipient(text: &str, may_relay: bool) -> Question<'_> {
 
 fn resolve(name: &str, kind: RecordType) -> Question<'_> {
     let name = Name::new(name).unwrap();
-    Question::Resolve { name, kind }
+    let client = [192, 0, 2, 1].into();
+    Question::Resolve { client, name, kind }
 }
 
 fn encoded(question: &Question<'_>, id: u64) -> Vec<u8> {
@@ -51,8 +52,8 @@ fn frames_in_pieces(octets: &[u8], piece: usize) -> Result<Vec<(u64, usize)>, Wi
 }
 
 #[test]
-fn golden_octets_of_version_1() {
-    let head = |length, kind| [length, 0, 0, 0, 2, kind, 2, 1, 0, 0, 0, 0, 0, 0];
+fn golden_octets_of_questions() {
+    let head = |length, kind| [length, 0, 0, 0, VERSION, kind, 2, 1, 0, 0, 0, 0, 0, 0];
     let client = [4, 192, 0, 2, 1];
     let expected = [&head(21, 1)[..], &[1], &client, &[3, 0], b"a@b"].concat();
     assert_eq!(encoded(&recipient("a@b", true), 0x0102), expected);
@@ -72,7 +73,7 @@ fn golden_octets_of_version_1() {
     ]
     .concat();
     assert_eq!(encoded(&Question::Spf(sender), 0x0102), expected);
-    let expected = [&head(16, 3)[..], &[1, 4], b"2.a."].concat();
+    let expected = [&head(21, 3)[..], &client, &[1, 4], b"2.a."].concat();
     assert_eq!(encoded(&resolve("2.a.", RecordType::A), 0x0102), expected);
     let results = SpfResults {
         sender: Spf::TempError,
@@ -139,7 +140,7 @@ fn every_cut_waits_for_more_and_every_length_is_checked() {
         assert_eq!(Frame::read(&newer), Err(WireError::Version(version)));
     }
     let told = WireError::Version(1).to_string();
-    assert_eq!(told, "expected version 2; found version 1");
+    assert_eq!(told, "expected version 3; found version 1");
 }
 
 #[test]

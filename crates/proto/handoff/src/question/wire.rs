@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The protocol version of this code.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Maximum octets of an address.
 pub const ADDRESS_OCTETS_MAX: usize = 1_024;
 

@@ -33,7 +33,10 @@ fn spf(client: &str, helo: &str, path: &str, id: u64, out: &mut Vec<u8>) {
 
 fn resolve(name: &str, kind: RecordType, id: u64, out: &mut Vec<u8>) {
     let name = Name::new(name).unwrap();
-    Question::Resolve { name, kind }.encode(id, out);
+    // Each question is of another network.
+    let [.., high, low] = id.to_be_bytes();
+    let client = [10, high, low, 1].into();
+    Question::Resolve { client, name, kind }.encode(id, out);
 }
 
 /// A resolver that asks a name server of this test, which never answers while the socket lives.
@@ -230,7 +233,10 @@ fn questions_that_wait_are_bounded() {
         let expected: Vec<_> = (full..full + 3).map(unavailable).collect();
         assert_eq!(read(&mut stream, 3).await, expected);
         drop(stream);
-        let lookup = || Lookup::from((Name::new("x.example").unwrap(), RecordType::A));
+        let lookup = || {
+            let name = Name::new("x.example").unwrap();
+            Lookup::from(([198, 51, 100, 1].into(), name, RecordType::A))
+        };
         while shared.lookups.ask(0, lookup()).is_ok() {
             tokio::task::yield_now().await;
         }
@@ -260,6 +266,18 @@ fn one_network_does_not_take_the_places_of_all() {
         // An answered question leaves its place to the next.
         pending.pop();
         assert!(lookups.ask(0, of(near[1], lookups::SHARE_MAX)).is_err());
+        // Records have a share of their own.
+        let records = |client: &str| {
+            let name = Name::new("x.example").unwrap();
+            Lookup::from((client.parse().unwrap(), name, RecordType::Txt))
+        };
+        let share = lookups::RECORDS_SHARE_MAX;
+        let taken = (0..share).filter_map(|_| lookups.ask(0, records(near[0])).err());
+        let taken: Vec<_> = taken.collect();
+        assert_eq!(taken.len() as u32, share);
+        let more = lookups.ask(0, records(near[1])).ok();
+        assert_eq!(more, Some(Answer::Nothing(NoRecords::Unavailable)));
+        assert!(lookups.ask(0, records(far)).is_err());
     }
 }
 
