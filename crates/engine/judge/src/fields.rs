@@ -8,6 +8,7 @@ use vere_mime::fields;
 use vere_settings::Verdict;
 use vere_units::Score;
 
+use crate::hit::Hit;
 use crate::judge::{Judgement, RecipientVerdict};
 
 /// Octets of a line, without its end (RFC 5322 section 2.1.1).
@@ -37,6 +38,31 @@ impl Judgement {
         }
         self.status(is_spam, recipient, &mut out);
         out
+    }
+
+    /// Lists the rulings, and the rules with weight, the weightiest first: `DMARC_REJECT=reject SPF_FAIL=1.5`; empty without any.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut words = Vec::new();
+        for ruling in &self.rulings {
+            words.push(format!("{}={}", ruling.rule.name(), ruling.verdict.name()));
+        }
+        for hit in self.weighty() {
+            words.push(format!("{}={}", hit.name.as_str(), hit.weight));
+        }
+        words.join(" ")
+    }
+
+    /// The hits with weight, the weightiest first.
+    fn weighty(&self) -> Vec<&Hit> {
+        let mut hits: Vec<_> = self
+            .hits
+            .iter()
+            .filter(|hit| !hit.weight.is_zero())
+            .collect();
+        let size = |weight: Score| weight.as_hundredths().unsigned_abs();
+        hits.sort_by_key(|hit| Reverse(size(hit.weight)));
+        hits
     }
 
     fn status(&self, is_spam: bool, recipient: &RecipientVerdict, out: &mut String) {
@@ -72,13 +98,7 @@ impl Judgement {
     /// The names of rules with weight and of rulings, the weightiest first, each once; `none` without any.
     fn tests(&self) -> Vec<&str> {
         let rulings = self.rulings.iter().map(|ruling| ruling.rule.name());
-        let mut hits: Vec<_> = self
-            .hits
-            .iter()
-            .filter(|hit| !hit.weight.is_zero())
-            .collect();
-        let size = |weight: Score| weight.as_hundredths().unsigned_abs();
-        hits.sort_by_key(|hit| Reverse(size(hit.weight)));
+        let hits = self.weighty();
         let mut tests: Vec<&str> = Vec::new();
         for name in rulings.chain(hits.iter().map(|hit| hit.name.as_str())) {
             if tests.len() < TESTS_MAX && !tests.contains(&name) {

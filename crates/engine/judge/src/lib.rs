@@ -32,6 +32,7 @@ mod fields;
 mod hit;
 mod judge;
 mod message;
+mod outline;
 mod pattern;
 mod policies;
 mod reply;
@@ -47,6 +48,7 @@ pub use facts::{
 pub use fields::foreign_fields;
 pub use hit::{Hit, HitName, Ruling};
 pub use judge::{Judge, Judgement, RecipientVerdict};
+pub use outline::{OUTLINE_OCTETS_MAX, Outline};
 pub use reply::JudgementReply;
 pub use vere_settings::{Rule, Verdict};
 pub use wire::{FACTS_VERSION, FactsError};

@@ -22,7 +22,7 @@ impl Judgement {
     pub fn reply(&self) -> Option<JudgementReply> {
         let (code, class, text) = match self.verdict {
             Verdict::Reject => (550, 5, "message refused"),
-            Verdict::Defer => (451, 4, "message deferred, try again later"),
+            Verdict::Defer => (450, 4, "message deferred, try again later"),
             Verdict::Accept | Verdict::Tag | Verdict::Quarantine => return None,
         };
         let reason = self.reason();

@@ -119,7 +119,7 @@ fn replies_name_the_rule_with_the_largest_weight() {
     let deferred = reply(&facts).unwrap();
     assert_eq!(
         (deferred.code, deferred.status.to_string().as_str()),
-        (451, "4.7.1")
+        (450, "4.7.1")
     );
     assert_eq!(
         deferred.text,

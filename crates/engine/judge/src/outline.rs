@@ -1,0 +1,254 @@
+//! The outline of a message that passes in pieces: all headers and the lines between parts, without the texts of the parts.
+//!
+//! The text of a long message goes ahead in parts, and no process that gathers facts has all of it. Names and types of attachments stand in
+//! headers, and a line between parts begins with two hyphens and a boundary that a header before has named. The outline keeps these lines, at
+//! most [`OUTLINE_OCTETS_MAX`] octets of them, and drops all others; the parser of messages finds the same parts in the outline as in the
+//! message.
+
+use std::collections::HashSet;
+
+use vere_mime::{Parameterized, Parsed, VALUE_OCTETS_MAX, fields, unfold};
+
+use crate::facts::{Facts, Structure};
+
+/// Most octets that are kept of a message. A message beyond counts as one with more attachments than are looked at.
+pub const OUTLINE_OCTETS_MAX: usize = 512 * 1024;
+
+/// Where the next line stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Place {
+    /// In the header of the message or of a part, which begins at this octet of the outline.
+    Header(usize),
+    /// In a text, at the beginning of a line.
+    #[default]
+    Text,
+    /// In a line of a text that is dropped up to its end.
+    Dropped,
+}
+
+/// The outline so far.
+#[derive(Debug)]
+pub struct Outline {
+    kept: Vec<u8>,
+    place: Place,
+    /// Where the unfinished line begins in `kept`.
+    line: usize,
+    boundaries: HashSet<Vec<u8>>,
+    /// Octets of the longest boundary.
+    longest: usize,
+    /// Whether a header names a digest, whose parts are messages without saying so.
+    has_digest: bool,
+    is_cut: bool,
+}
+
+impl Default for Outline {
+    fn default() -> Self {
+        Self {
+            kept: Vec::new(),
+            place: Place::Header(0),
+            line: 0,
+            boundaries: HashSet::new(),
+            longest: 0,
+            has_digest: false,
+            is_cut: false,
+        }
+    }
+}
+
+impl Outline {
+    /// Takes the next octets of the message.
+    pub fn take(&mut self, mut octets: &[u8]) {
+        while !octets.is_empty() && !self.is_cut {
+            let end = memchr::memchr(b'\n', octets).map(|at| at.saturating_add(1));
+            let (piece, rest) = octets.split_at(end.unwrap_or(octets.len()));
+            self.piece(piece, end.is_some());
+            octets = rest;
+        }
+    }
+
+    /// Takes a piece of a line, with the line end or without.
+    fn piece(&mut self, piece: &[u8], is_end: bool) {
+        if self.place != Place::Dropped {
+            self.keep(piece);
+        }
+        if !is_end {
+            self.give_up_text();
+            return;
+        }
+        match self.place {
+            Place::Header(start) => self.header_line(start),
+            Place::Text => self.text_line(),
+            Place::Dropped => self.place = Place::Text,
+        }
+        self.line = self.kept.len();
+    }
+
+    fn keep(&mut self, piece: &[u8]) {
+        let room = OUTLINE_OCTETS_MAX.saturating_sub(self.kept.len());
+        match piece.get(..room.min(piece.len())) {
+            Some(fits) if fits.len() == piece.len() => self.kept.extend_from_slice(fits),
+            // A line of a text is dropped below, whatever its length.
+            _ if self.place == Place::Text && !self.may_delimit(piece) => {
+                self.kept.truncate(self.line);
+                self.place = Place::Dropped;
+            }
+            _ => self.is_cut = true,
+        }
+    }
+
+    /// Drops an unfinished line of a text that cannot become a delimiter any more.
+    fn give_up_text(&mut self) {
+        let line = self.kept.get(self.line..).unwrap_or_default();
+        if self.place == Place::Text && !self.may_delimit(line) {
+            self.kept.truncate(self.line);
+            self.place = Place::Dropped;
+        }
+    }
+
+    /// Whether a line can be a delimiter by what has come of it: blanks may follow a boundary.
+    fn may_delimit(&self, line: &[u8]) -> bool {
+        let line = line.trim_ascii_end();
+        let most = self.longest.saturating_add(4);
+        line.len() <= most && (line.starts_with(b"--") || b"--".starts_with(line))
+    }
+
+    /// Ends a line of a text. Behind a delimiter the header of a part begins; behind a closing one, more of a text that nobody reads.
+    fn text_line(&mut self) {
+        let line = self.kept.get(self.line..).unwrap_or_default();
+        let rest = line.strip_prefix(b"--").map(<[u8]>::trim_ascii_end);
+        let is = |rest: Option<&[u8]>| rest.is_some_and(|rest| self.boundaries.contains(rest));
+        if is(rest) {
+            self.place = Place::Header(self.kept.len());
+        } else if !is(rest.and_then(|rest| rest.strip_suffix(b"--"))) {
+            self.kept.truncate(self.line);
+        }
+    }
+
+    /// Ends a line of a header. A delimiter amid a header begins another header, or is a line like others where the multipart has ended: the
+    /// outline keeps both.
+    fn header_line(&mut self, start: usize) {
+        let line = self.kept.get(self.line..).unwrap_or_default();
+        if matches!(line, b"\n" | b"\r\n") {
+            let is_message = self.end_header(start);
+            self.place = match is_message {
+                true => Place::Header(self.kept.len()),
+                false => Place::Text,
+            };
+        }
+    }
+
+    /// Takes note of the type of a part, and returns whether the header of a message may follow.
+    fn end_header(&mut self, start: usize) -> bool {
+        let header = self.kept.get(start..).unwrap_or_default();
+        let types = fields(header).filter(|field| field.is("Content-Type"));
+        let mut may_be_message = None;
+        for field in types {
+            let value = field.value.get(..VALUE_OCTETS_MAX);
+            let given = Parameterized::read(&unfold(value.unwrap_or(field.value)));
+            let kind = given.value.to_ascii_lowercase();
+            let is_message = kind.starts_with(b"message") || !kind.contains(&b'/');
+            may_be_message = Some(may_be_message.unwrap_or_default() || is_message);
+            if !kind.starts_with(b"multipart") {
+                continue;
+            }
+            self.has_digest |= kind.ends_with(b"digest");
+            let boundary = given.parameter("boundary").map(<[u8]>::trim_ascii_end);
+            if let Some(boundary) = boundary.filter(|boundary| !boundary.is_empty()) {
+                self.longest = self.longest.max(boundary.len());
+                self.boundaries.insert(boundary.to_vec());
+            }
+        }
+        may_be_message.unwrap_or(self.has_digest)
+    }
+
+    /// Ends the message, and reads its authors and structure.
+    pub fn read(mut self, facts: &mut Facts) {
+        if matches!(self.place, Place::Text) {
+            self.text_line();
+        }
+        facts.read(&self.kept, &Parsed::of(&self.kept));
+        if self.is_cut {
+            facts.cut = true;
+            let structure = facts.structure.get_or_insert_with(Structure::default);
+            structure.total = u32::MAX;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn outlined(message: &[u8], piece: usize) -> Facts {
+        let mut outline = Outline::default();
+        for piece in message.chunks(piece) {
+            outline.take(piece);
+        }
+        let mut facts = Facts::default();
+        outline.read(&mut facts);
+        facts
+    }
+
+    fn whole(message: &[u8]) -> Facts {
+        let mut facts = Facts::default();
+        facts.read(message, &Parsed::of(message));
+        facts
+    }
+
+    #[test]
+    fn the_text_of_a_message_is_dropped_and_all_headers_are_kept() {
+        let text = "-- \r\nnot kept\r\n--c\r\n".repeat(1_000);
+        let message = format!(
+            "From: a@b.example\r\nContent-Type: multipart/mixed; boundary=\"c d\"\r\n\r\n{text}\
+             --c d \r\nContent-Type: message/rfc822\r\n\r\nSubject: x\r\nContent-Type: multipart/x; boundary=e\r\n\r\n\
+             --e\r\nContent-Disposition: attachment; filename=a.exe\r\n\r\n{text}\r\n--e--\r\n--c d--\r\n{text}"
+        );
+        for piece in [1, 7, 4_096, usize::MAX] {
+            assert_eq!(
+                outlined(message.as_bytes(), piece),
+                whole(message.as_bytes())
+            );
+        }
+        let mut outline = Outline::default();
+        outline.take(message.as_bytes());
+        assert!(outline.kept.len() < 400, "{}", outline.kept.len());
+    }
+
+    #[test]
+    fn a_message_without_end_is_cut_and_counts_as_beyond_the_bounds() {
+        let header = "X: y\r\n".repeat(OUTLINE_OCTETS_MAX / 6 + 1);
+        let facts = outlined(header.as_bytes(), 1_000);
+        assert!(facts.cut);
+        assert_eq!(facts.structure.unwrap().total, u32::MAX);
+        // A text of any length, in one line or in many, is no part of the outline.
+        for line in ["x", "-", "--", "--b", "\r\n", "--b\r\n", "-- \n"] {
+            let text = line.repeat(4 * OUTLINE_OCTETS_MAX / line.len());
+            let message = format!("From: a@b.example\r\n\r\n{text}");
+            assert_eq!(
+                outlined(message.as_bytes(), 10_000),
+                whole(message.as_bytes())
+            );
+        }
+    }
+
+    proptest! {
+        /// The outline has the parts of the message, in whatever pieces the message came.
+        #[test]
+        fn an_outline_has_the_structure_of_the_message(
+            lines in prop::collection::vec(prop::sample::select(vec![
+                "", "text", "--a", "--a--", "--b", "--b--", "--a \t", "---a", "--", "-", " folded",
+                "Content-Type: multipart/mixed; boundary=a", "Content-Type: multipart/digest; boundary=\"b\"",
+                "Content-Type: multipart/mixed; boundary=\"b--\"", "Content-Type: message/rfc822", "Content-Type: message/global; x=y",
+                "Content-Type: multipart/x;", "Content-Type:", "Content-Type: application/x; name=n.exe", " ; boundary=a",
+                "Content-Transfer-Encoding: base64", "Content-Disposition: attachment; filename=f.exe", "From: a@b.example",
+            ]), 0..60),
+            ending in prop::sample::select(vec!["\r\n", "\n"]),
+            piece in 1_usize..40,
+        ) {
+            let message = lines.join(ending);
+            prop_assert_eq!(outlined(message.as_bytes(), piece), whole(message.as_bytes()));
+        }
+    }
+}
