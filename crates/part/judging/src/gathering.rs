@@ -1,0 +1,189 @@
+//! A message that passes, and the facts about it.
+
+use std::net::IpAddr;
+
+use vere_auth::{Dns, Hashing, Session, SpfResult, authenticate};
+use vere_handoff::question::{Spf, SpfResults};
+use vere_judge::{Facts, Greylist, HeloForm, Listing, Outline};
+
+use crate::facts;
+
+/// A message of which more octets may come.
+#[derive(Debug, Default)]
+pub struct Gathering {
+    hashing: Hashing,
+    outline: Outline,
+}
+
+/// What the session has told about the message.
+#[derive(Debug, Clone)]
+pub struct Told<'a> {
+    /// The name by which the field Authentication-Results is found again: the host name.
+    pub service: &'a str,
+    /// The address of the client.
+    pub client: IpAddr,
+    /// The argument of HELO or EHLO.
+    pub helo: &'a str,
+    /// The form of the HELO name.
+    pub helo_form: Option<HeloForm>,
+    /// The reverse-path without angle brackets; empty for the null reverse-path.
+    pub reverse_path: &'a str,
+    /// The number of recipients.
+    pub recipients: u32,
+    /// The results of SPF; `None` where SPF was not asked.
+    pub spf: Option<SpfResults>,
+    /// Lists in the DNS that have the client.
+    pub listings: Vec<Listing>,
+    /// The state of the greylist.
+    pub greylist: Option<Greylist>,
+}
+
+/// The facts about a message, within their bounds, and its field Authentication-Results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gathered {
+    /// The facts.
+    pub facts: Facts,
+    /// The field, with its line end.
+    pub results: Vec<u8>,
+}
+
+impl Gathering {
+    /// Takes the next octets of the message.
+    pub fn take(&mut self, octets: &[u8]) {
+        self.hashing.take(octets);
+        self.outline.take(octets);
+    }
+
+    /// Ends the message at a time, in seconds since 1970, and asks the DNS about it. The time of the questions is the host's to bound.
+    pub async fn finish(self, dns: &impl Dns, told: Told<'_>, now: u64) -> Gathered {
+        let message = self.hashing.finish();
+        let session = Session {
+            client: told.client,
+            helo: told.helo,
+            reverse_path: told.reverse_path,
+            spf: told.spf.map(|spf| result(spf.sender)),
+            spf_helo: told.spf.and_then(|spf| spf.helo).map(result),
+        };
+        let authentication = authenticate(dns, &message, session, now).await;
+        let mut facts = Facts {
+            client: Some(told.client),
+            reverse_path: Some(told.reverse_path.to_owned()),
+            recipients: told.recipients,
+            helo: told.helo_form,
+            spf: told.spf.map(|spf| facts::spf(spf.sender)),
+            spf_helo: told.spf.and_then(|spf| spf.helo).map(facts::spf),
+            listings: told.listings,
+            greylist: told.greylist,
+            ..Facts::default()
+        };
+        facts::add(&authentication, &mut facts);
+        self.outline.read(&mut facts);
+        Gathered {
+            facts: facts.bounded(),
+            results: authentication.field(told.service, session),
+        }
+    }
+}
+
+const fn result(spf: Spf) -> SpfResult {
+    match spf {
+        Spf::None => SpfResult::None,
+        Spf::Neutral => SpfResult::Neutral,
+        Spf::Pass => SpfResult::Pass,
+        Spf::Fail => SpfResult::Fail,
+        Spf::SoftFail => SpfResult::SoftFail,
+        Spf::TempError => SpfResult::TempError,
+        Spf::PermError => SpfResult::PermError,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vere_auth::{Family, Unavailable};
+    use vere_judge::{AuthResult, DmarcPolicy};
+
+    use super::*;
+
+    /// One policy of DMARC, and a client with a name.
+    struct Zone;
+
+    impl Dns for Zone {
+        async fn texts(&self, name: &str) -> Result<Vec<Vec<u8>>, Unavailable> {
+            Ok(match name {
+                "_dmarc.example.net" => vec![b"v=DMARC1; p=reject".to_vec()],
+                _ => Vec::new(),
+            })
+        }
+
+        async fn exists(&self, _: &str) -> Result<bool, Unavailable> {
+            Ok(true)
+        }
+
+        async fn addresses(&self, _: &str, _: Family) -> Result<Vec<IpAddr>, Unavailable> {
+            Ok(vec!["192.0.2.1".parse().unwrap()])
+        }
+
+        async fn names(&self, _: IpAddr) -> Result<Vec<String>, Unavailable> {
+            Ok(vec!["mx.example.net".to_owned()])
+        }
+    }
+
+    async fn gathered(text: &str, piece: usize, spf: Spf) -> Gathered {
+        let mut gathering = Gathering::default();
+        for piece in text.as_bytes().chunks(piece) {
+            gathering.take(piece);
+        }
+        let told = Told {
+            service: "mx.example.org",
+            client: "192.0.2.1".parse().unwrap(),
+            helo: "mx.example.net",
+            helo_form: Some(HeloForm::Domain),
+            reverse_path: "a@example.net",
+            recipients: 2,
+            spf: Some(SpfResults {
+                sender: spf,
+                helo: Some(Spf::None),
+            }),
+            listings: Vec::new(),
+            greylist: None,
+        };
+        gathering.finish(&Zone, told, 1_700_000_000).await
+    }
+
+    #[tokio::test]
+    async fn a_message_in_pieces_has_the_facts_of_the_whole_message() {
+        let text = "From: a@example.net\r\nContent-Type: application/x; name=a.exe\r\n\r\nMZ\r\n";
+        let whole = gathered(text, usize::MAX, Spf::Pass).await;
+        for piece in [1, 9, 30] {
+            assert_eq!(gathered(text, piece, Spf::Pass).await, whole);
+        }
+        let facts = &whole.facts;
+        assert_eq!(
+            (facts.spf, facts.spf_helo),
+            (Some(AuthResult::Pass), Some(AuthResult::None))
+        );
+        assert_eq!((facts.iprev, facts.recipients), (Some(AuthResult::Pass), 2));
+        let dmarc = facts.dmarc.as_ref().unwrap();
+        assert_eq!(
+            (dmarc.result, dmarc.policy),
+            (AuthResult::Pass, DmarcPolicy::Reject)
+        );
+        assert_eq!((dmarc.spf_aligned, dmarc.dkim_aligned), (true, false));
+        assert_eq!(
+            facts.structure.as_ref().unwrap().attachments[0].name,
+            "a.exe"
+        );
+        let results = String::from_utf8(whole.results).unwrap();
+        assert!(results.starts_with("Authentication-Results: mx.example.org;\r\n\tspf=pass"));
+        assert!(results.contains("dmarc=pass (p=reject) header.from=example.net"));
+    }
+
+    #[tokio::test]
+    async fn a_forged_author_fails() {
+        let text = "From: a@example.net\r\n\r\nhi\r\n";
+        let facts = gathered(text, usize::MAX, Spf::Fail).await.facts;
+        let dmarc = facts.dmarc.unwrap();
+        assert_eq!((dmarc.result, dmarc.spf_aligned), (AuthResult::Fail, false));
+        assert_eq!(facts.dkim, Some(Vec::new()));
+    }
+}

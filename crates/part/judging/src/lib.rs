@@ -1,0 +1,16 @@
+//! Facts about a message, gathered while the message passes: the signatures of DKIM and ARC, the policy of DMARC, the reverse name of the client,
+//! authors and structure.
+//!
+//! [`Gathering`] takes the octets in pieces of any length and keeps the header, hashes of the body and the
+//! [outline](vere_judge::Outline). [`Gathering::finish`] asks for keys and policies, and gives the [`Gathered`] facts with the
+//! field Authentication-Results. A worker does so at the end of DATA; `vere explain` does so with a message in a file.
+//!
+//! Not covered: filters, whose findings the gateway adds, and the judgement itself ([`vere_judge`]).
+
+mod facts;
+mod gathering;
+mod helo;
+
+pub use gathering::{Gathered, Gathering, Told};
+pub use helo::helo_form;
+pub use vere_auth::{Dns, Family, Unavailable};
