@@ -98,6 +98,11 @@ fn describe(event: &Record) -> String {
         say("spf-helo=", event.spf_helo.clone());
         say("", event.size.map(|size| format!("{size} octets")));
         say("", event.message_id.clone());
+    } else if event.kind == EventKind::Judged {
+        say("", event.verdict.clone());
+        say("score ", event.score.clone());
+        say("", event.rules.clone());
+        say("", event.reply.as_ref().map(|reply| format!("({reply})")));
     } else {
         say("", event.rcpt.as_ref().map(|rcpt| format!("<{rcpt}>")));
         say("in ", event.queue.clone());

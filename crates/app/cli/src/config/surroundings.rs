@@ -91,8 +91,12 @@ pub(super) fn warnings(settings: &Settings) -> Vec<Fault> {
     });
     let mut warnings: Vec<Fault> = exposed.collect();
     warnings.extend(no_roots(settings));
-    warnings.extend(settings.judging.as_ref().map(|_| {
-        let text = "has no effect yet: no process judges messages";
+    let unused = settings
+        .judging
+        .as_ref()
+        .filter(|_| settings.front.is_none());
+    warnings.extend(unused.map(|_| {
+        let text = "has no effect without [front], whose workers gather the facts about messages";
         Fault::new("judging", &text)
     }));
     let open = settings.relay.networks.iter().find(|network| {

@@ -352,6 +352,7 @@ pub(super) fn held(since: Option<&str>, until: &str, cause: Option<&str>) -> Str
     let since = since.map_or_else(String::new, |since| format!(" since {since}"));
     let cause = match cause {
         Some("sending") => ", as its account has sent as much as it may",
+        Some("quarantine") => ", as it is probably unwanted",
         _ => "",
     };
     format!("held{since} until {until}{cause}")

@@ -22,6 +22,7 @@ mod delivery;
 mod dnsbl;
 mod endpoint;
 mod front;
+mod judged;
 mod lists;
 mod process;
 mod queue;
@@ -49,6 +50,7 @@ pub use front::{
     BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontHandshake, FrontLoop, FrontMetrics,
     FrontReason, FrontTable, FrontTls, TlsCarrier, WorkerLoss, WorkerSessionEnd,
 };
+pub use judged::{JudgedMetrics, JudgedVerdict, RuleName};
 pub use lists::{ListAnswered, ListMetrics, ListName, ListWithin};
 pub use prometheus_client::metrics::counter::Counter;
 pub use prometheus_client::metrics::family::Family;
@@ -82,6 +84,8 @@ pub struct Metrics {
     pub lists: ListMetrics,
     /// Signing.
     pub sign: SignMetrics,
+    /// Judgement of received messages.
+    pub judged: JudgedMetrics,
     /// What waits.
     pub queue: QueueMetrics,
     /// Relaying mail and storing mail in mailboxes.
@@ -123,6 +127,7 @@ impl Metrics {
         let broker = BrokerMetrics::declare(&mut declarations);
         let dnsbl = DnsblMetrics::declare(&mut declarations);
         let lists = ListMetrics::declare(&mut declarations);
+        let judged = JudgedMetrics::declare(&mut declarations);
         let sign = SignMetrics::declare(&mut declarations);
         let queue = QueueMetrics::declare(&mut declarations);
         let delivery = DeliveryMetrics::declare(&mut declarations);
@@ -139,6 +144,7 @@ impl Metrics {
                 dnsbl,
                 broker,
                 lists,
+                judged,
                 sign,
                 queue,
                 delivery,

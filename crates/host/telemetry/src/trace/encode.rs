@@ -16,10 +16,14 @@ pub const ADDRESS_OCTETS_MAX: usize = 320;
 pub const TEXT_OCTETS_MAX: usize = 512;
 /// Longest word about encryption or SPF kept, in octets before escaping.
 const WORD_OCTETS_MAX: usize = 64;
+/// Longest list of rules kept, in octets before escaping.
+pub const RULES_OCTETS_MAX: usize = 2_048;
+/// Longest facts kept, in octets of base64, which needs no escape. Longer facts are not written: their beginning says nothing.
+pub const FACTS_OCTETS_MAX: usize = 8_192;
 /// Upper bound of a line: every text field at its limit and each octet escaped.
 ///
-/// An escape takes six octets (`\u001b`): 6 * (5 * 320 + 2 * 512 + 2 * 64), and numbers.
-pub const LINE_OCTETS_MAX: usize = 20 * 1024;
+/// An escape takes six octets (`\u001b`): 6 * (5 * 320 + 2 * 512 + 5 * 64 + 2,048), facts, and numbers.
+pub const LINE_OCTETS_MAX: usize = 40 * 1024;
 
 /// Appends `event` to `out` as a line.
 pub(super) fn line(out: &mut Vec<u8>, event: &Event<'_>) {
@@ -59,6 +63,11 @@ fn who(out: &mut Vec<u8>, event: &Event<'_>) {
     text(out, "tls", event.tls, WORD_OCTETS_MAX);
     text(out, "spf", event.spf, WORD_OCTETS_MAX);
     text(out, "spf_helo", event.spf_helo, WORD_OCTETS_MAX);
+    text(out, "verdict", event.verdict, WORD_OCTETS_MAX);
+    text(out, "score", event.score, WORD_OCTETS_MAX);
+    text(out, "rules", event.rules, RULES_OCTETS_MAX);
+    let facts = event.facts.filter(|facts| facts.len() <= FACTS_OCTETS_MAX);
+    text(out, "facts", facts, FACTS_OCTETS_MAX);
 }
 
 fn outcome(out: &mut Vec<u8>, event: &Event<'_>) {

@@ -39,7 +39,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use vere_units::{Timestamp, TraceId};
 
-pub use encode::{ADDRESS_OCTETS_MAX, LINE_OCTETS_MAX, TEXT_OCTETS_MAX};
+pub use encode::{
+    ADDRESS_OCTETS_MAX, FACTS_OCTETS_MAX, LINE_OCTETS_MAX, RULES_OCTETS_MAX, TEXT_OCTETS_MAX,
+};
 pub(crate) use encode::{cut, escape, is_plain};
 pub use read::{FindError, Query, Record, Trace, find};
 pub use writer::{OpenError, TraceLog, TraceOptions};
@@ -50,6 +52,8 @@ pub use writer::{OpenError, TraceLog, TraceOptions};
 pub enum EventKind {
     /// The message was taken from a client; the first event of most traces.
     Received,
+    /// Rules gave the message a score and a verdict.
+    Judged,
     /// The message is stored for one or several recipients in the queue of their destination.
     Queued,
     /// A delivery attempt began on a connection.
@@ -88,6 +92,7 @@ impl EventKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Received => "received",
+            Self::Judged => "judged",
             Self::Queued => "queued",
             Self::Attempt => "attempt",
             Self::Delivered => "delivered",
@@ -140,6 +145,14 @@ pub struct Event<'a> {
     pub spf: Option<&'a str>,
     /// Result of SPF for the HELO name beside a reverse-path (RFC 7208 section 2.3).
     pub spf_helo: Option<&'a str>,
+    /// The verdict about the message.
+    pub verdict: Option<&'a str>,
+    /// The sum of the weights of all rules that match, as `4.5`.
+    pub score: Option<&'a str>,
+    /// The rules that match with their weights, as `SPF_FAIL=1.5 DMARC_REJECT=5.0`.
+    pub rules: Option<&'a str>,
+    /// The facts that were judged, by the encoding of `vere_judge` in base64.
+    pub facts: Option<&'a str>,
     /// Reply code of the next hop, or ours when we refused.
     pub code: Option<u16>,
     /// Reply text or reason.
@@ -175,6 +188,10 @@ impl<'a> Event<'a> {
             tls: None,
             spf: None,
             spf_helo: None,
+            verdict: None,
+            score: None,
+            rules: None,
+            facts: None,
             code: None,
             reply: None,
             remote: None,

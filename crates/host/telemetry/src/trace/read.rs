@@ -92,6 +92,18 @@ pub struct Record {
     /// Result of SPF for the HELO name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spf_helo: Option<String>,
+    /// The verdict about the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
+    /// The score of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<String>,
+    /// The rules that match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<String>,
+    /// The facts that were judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<String>,
     /// Reply code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<u16>,
