@@ -18,6 +18,7 @@ use vere_units::TraceId;
 
 use super::group::Group;
 use super::header::{Header, is_headless, spf_fields};
+use super::judging::{self, Gathered};
 use super::mail_log::Accepted;
 use super::service::Service;
 use super::{clock, convert, routing, sending, signing, telling};
@@ -31,11 +32,12 @@ pub(super) struct Beside {
     pub(super) trace: TraceId,
     /// The results of SPF; `None` where SPF was not asked.
     pub(super) spf: Option<SpfResults>,
-    /// Whether the message waits for an operator.
-    pub(super) is_held: bool,
+    /// Why the message waits for an operator, if it does.
+    pub(super) held_for: Option<HoldCause>,
 }
 
-/// Takes responsibility for a message: signs it if it is of our users, and stores it for each destination.
+/// Takes responsibility for a message: judges it if it came from a stranger, signs it if it is of our users, and stores it for each
+/// destination.
 ///
 /// # Errors
 /// The refusal for the client.
@@ -43,15 +45,54 @@ pub(super) async fn accept(
     group: &Rc<Group>,
     service: Service,
     beside: Beside,
-    message: Message,
+    mut message: Message,
+    gathered: Option<Gathered>,
 ) -> Result<(), Refusal> {
-    let Beside { trace, spf, .. } = beside;
-    let settings = group.host.process.settings();
-    let hops_max = usize::try_from(settings.limits.hops_max).unwrap_or(usize::MAX);
-    let header = Header::of(&message.body);
-    if header.received >= hops_max {
+    let process = &group.host.process;
+    let hops_max = usize::try_from(process.settings().limits.hops_max).unwrap_or(usize::MAX);
+    if Header::of(&message.body).received >= hops_max {
         return Err(Refusal::RoutingLoop);
     }
+    let classes = judging::judge(process, beside.trace, &mut message, gathered)?;
+    let mut copies = Vec::with_capacity(classes.len());
+    for (n, class) in classes.into_iter().enumerate() {
+        let mut beside = beside;
+        if n > 0 {
+            // A copy with other fields is another message: orders about the one leave the other alone.
+            beside.trace = process.trace_id();
+        }
+        if class.is_quarantined {
+            beside.held_for = Some(HoldCause::Quarantine);
+        }
+        message.recipients = class.recipients;
+        copies.push(prepare(group, service, beside, (&message, &class.fields)).await?);
+    }
+    store(group, copies, beside.trace).await
+}
+
+/// A message as recipients of one class get it, before it is stored.
+struct Copy {
+    base: Envelope,
+    parts: Vec<Part>,
+    /// The report about recipients that expand to several addresses.
+    notice: Option<Notice>,
+    lines: Lines,
+    /// The destinations of a copy that is held.
+    held: Vec<Destination>,
+    line: Option<Accepted>,
+}
+
+/// Makes the copy of a message for recipients of one class, with these fields above its header.
+async fn prepare(
+    group: &Rc<Group>,
+    service: Service,
+    beside: Beside,
+    (message, fields): (&Message, &[u8]),
+) -> Result<Copy, Refusal> {
+    let Beside { trace, spf, .. } = beside;
+    let process = &group.host.process;
+    let settings = process.settings();
+    let header = Header::of(&message.body);
     let local = service == Service::Sendmail;
     let submitted = local || message.session.account.is_some();
     // One field is allowed (RFC 5322 section 3.6), and a reader may show another one than was checked.
@@ -59,49 +100,58 @@ pub(super) async fn accept(
         return Err(Refusal::ContentRefused);
     }
     if let Some(account) = &message.session.account {
-        sending::check_authors(&group.host.process, account, &header, &message.body)?;
+        sending::check_authors(process, account, &header, &message.body)?;
     }
-    let ids = (trace, spf);
-    let body = with_trace_header(&settings.hostname, ids, &message, &header, submitted);
-    let body = signing::sign_own(
-        &group.host.process,
-        service,
-        &message.session,
-        &header,
-        body,
-    )
-    .await?;
-    let base = envelope(beside, &message, &header, body.len());
+    let (ids, whole) = ((trace, spf), (message, fields));
+    let body = with_trace_header(&settings.hostname, ids, whole, &header, submitted);
+    let body = signing::sign_own(process, service, &message.session, &header, body).await?;
+    let base = envelope(beside, message, &header, body.len());
     // A local program has no account; the user's number stands for it.
     let account = match local {
         true => message.session.name.as_deref(),
         false => message.session.account.as_deref(),
     };
-    note_received(group, (&message, spf), account, &base);
-    let router = &group.host.process.router;
-    let (mut parts, expanded) = routing::parts(router, &settings, &message, &base, &body)?;
-    let line = Accepted::of(&message, &parts);
+    note_received(group, (message, spf), account, &base);
+    let (parts, expanded) = routing::parts(&process.router, &settings, message, &base, &body)?;
+    let line = Accepted::of(service, account, message, &parts);
     let (notice, mut lines) = tell_expanded(group, &base, &body, expanded).await?;
     let held = held(group, &parts, &base, &mut lines);
-    parts.extend(
-        notice
-            .iter()
-            .flat_map(|notice| notice.parts.iter().cloned()),
-    );
+    Ok(Copy {
+        base,
+        parts,
+        notice,
+        lines,
+        held,
+        line,
+    })
+}
+
+/// Stores all copies of a message at once: a client that hears of a failure sends the message again, to all recipients.
+async fn store(group: &Rc<Group>, mut copies: Vec<Copy>, trace: TraceId) -> Result<(), Refusal> {
+    let (mut parts, mut lines) = (Vec::new(), Lines::new());
+    for copy in &mut copies {
+        parts.append(&mut copy.parts);
+        lines.append(&mut copy.lines);
+        let notices = copy.notice.iter();
+        parts.extend(notices.flat_map(|notice| notice.parts.iter().cloned()));
+    }
     group
         .store(Batch::new(), parts, &lines)
         .await
         .map_err(|error| refusal(trace, error))?;
-    if let Some(notice) = notice {
-        telling::reported(&group.host.process, trace, &notice);
-    }
-    for destination in &held {
-        group
-            .host
-            .tell(&Happened::Held(destination, trace, base.head.held_until));
-    }
-    if let Some(line) = line {
-        line.write(service, &message.session, account, &base);
+    for copy in copies {
+        let head = &copy.base.head;
+        if let Some(notice) = copy.notice {
+            telling::reported(&group.host.process, head.trace, &notice);
+        }
+        for destination in &copy.held {
+            group
+                .host
+                .tell(&Happened::Held(destination, head.trace, head.held_until));
+        }
+        if let Some(line) = copy.line {
+            line.write(&copy.base);
+        }
     }
     Ok(())
 }
@@ -158,12 +208,12 @@ async fn tell_expanded(
     Ok((notice, lines))
 }
 
-/// The message as it goes on: our Received field in front, and above it the results of SPF; a submitted message without a date gets one
+/// The message as it goes on: our Received field in front, above it the results of SPF, and on top other fields of ours; a submitted message without a date gets one
 /// (RFC 6409 section 8.1).
 fn with_trace_header(
     hostname: &str,
     (trace, spf): (TraceId, Option<SpfResults>),
-    message: &Message,
+    (message, fields): (&Message, &[u8]),
     header: &Header<'_>,
     submitted: bool,
 ) -> Bytes {
@@ -175,7 +225,9 @@ fn with_trace_header(
     let received = received_header(&message.session, hostname, &trace.to_string(), now, only);
     let spf = spf.map(|spf| spf_fields(spf, message, hostname));
     let spf = spf.unwrap_or_default();
-    let mut body = Vec::with_capacity(spf.len() + received.len() + message.body.len() + 128);
+    let ours = fields.len() + spf.len() + received.len();
+    let mut body = Vec::with_capacity(ours + message.body.len() + 128);
+    body.extend_from_slice(fields);
     body.extend_from_slice(&spf);
     body.extend_from_slice(&received);
     if submitted {
@@ -199,12 +251,9 @@ fn envelope(beside: Beside, message: &Message, header: &Header<'_>, size: usize)
     Envelope {
         head: ScheduleHead {
             priority: mail.priority.unwrap_or(0),
-            held_until: beside.is_held.then_some(FOREVER),
-            held_since: beside.is_held.then_some(now),
-            held_for: match beside.is_held {
-                true => HoldCause::Sending,
-                false => HoldCause::Operator,
-            },
+            held_until: beside.held_for.map(|_| FOREVER),
+            held_since: beside.held_for.map(|_| now),
+            held_for: beside.held_for.unwrap_or_default(),
             ..ScheduleHead::new(beside.trace, now, size)
         },
         mail: Mail {

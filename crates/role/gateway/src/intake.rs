@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use vere_handoff::question::SpfResults;
 use vere_ports::directory::AccountName;
+use vere_queue::HoldCause;
 use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
 use vere_settings::{OverSending, Settings};
 use vere_smtp::command::{MailFrom, RcptTo};
@@ -18,6 +19,7 @@ use vere_telemetry::metrics::TurnedAway;
 
 use super::accepting::{Beside, accept};
 use super::group::Group;
+use super::judging::Gathered;
 use super::meters::Charged;
 use super::pressure::Closed;
 use super::service::Service;
@@ -191,7 +193,8 @@ impl Intake for ServiceIntake {
     }
 
     async fn message(&self, session: &Server, message: Message) -> Result<String, Refusal> {
-        self.take(self.is_known(session), None, message).await
+        let is_known = self.is_known(session);
+        self.take(is_known, None, message, None).await
     }
 
     fn rights(&self, peer: &Peer) -> ClientRights {
@@ -208,12 +211,14 @@ impl Intake for ServiceIntake {
 }
 
 impl ServiceIntake {
-    /// Takes responsibility for a message of a client that [is known](Self::is_known) or not, with the results of SPF where it was asked.
+    /// Takes responsibility for a message of a client that [is known](Self::is_known) or not, with the results of SPF where it was asked, and what
+    /// else a worker knows of the message.
     pub(super) async fn take(
         &self,
         is_known: bool,
         spf: Option<SpfResults>,
         mut message: Message,
+        gathered: Option<Gathered>,
     ) -> Result<String, Refusal> {
         let trace = self.group.host.process.trace_id();
         let begun = Instant::now();
@@ -228,10 +233,14 @@ impl ServiceIntake {
                 let beside = Beside {
                     trace,
                     spf,
-                    is_held: charged.as_ref().is_some_and(Charged::is_held),
+                    held_for: charged
+                        .as_ref()
+                        .filter(|charged| charged.is_held())
+                        .map(|_| HoldCause::Sending),
                 };
                 // Boxed: the future is large, and every waiting session would reserve memory for it.
-                let stored = Box::pin(accept(&self.group, self.service, beside, message)).await;
+                let accepted = accept(&self.group, self.service, beside, message, gathered);
+                let stored = Box::pin(accepted).await;
                 if let (Some(charged), Err(_)) = (charged, &stored) {
                     charged.give_back(&self.group.host.process.meters);
                 }

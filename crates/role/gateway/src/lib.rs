@@ -25,6 +25,7 @@ mod header;
 mod hold;
 mod ids;
 mod intake;
+mod judging;
 mod listeners;
 mod look;
 mod mail_log;

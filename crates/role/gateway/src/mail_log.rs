@@ -1,8 +1,10 @@
 //! One log line for each accepted or refused message, and for each end or deferral of a recipient. Texts are built only
 //! if the log level includes these lines.
 
+use std::net::SocketAddr;
+
 use vere_queue::{Attempt, Disposition, Envelope, RecipientResult, Settlement};
-use vere_smtp::server::{Message, Notes, Server, SessionInfo};
+use vere_smtp::server::{Message, Notes, Server};
 use vere_telemetry::log::MAIL_TARGET;
 use vere_telemetry::trace::EventKind;
 use vere_units::TraceId;
@@ -20,34 +22,39 @@ fn is_on() -> bool {
 /// The parts of the log line of a message that is about to be stored.
 #[derive(Debug)]
 pub(super) struct Accepted {
+    service: Service,
+    client: SocketAddr,
+    account: Option<String>,
     recipients: String,
     queues: String,
 }
 
 impl Accepted {
-    /// Copies the recipients and queues of a message; `None` if no line will be written.
-    pub(super) fn of(message: &Message, parts: &[Part]) -> Option<Self> {
+    /// Copies client, recipients and queues of a message; `None` if no line will be written.
+    pub(super) fn of(
+        service: Service,
+        account: Option<&str>,
+        message: &Message,
+        parts: &[Part],
+    ) -> Option<Self> {
         is_on().then(|| Self {
+            service,
+            client: message.session.address,
+            account: account.map(str::to_owned),
             recipients: list(message.recipients.iter().map(|to| to.forward_path.as_str())),
             queues: list(parts.iter().map(|part| part.destination.to_string())),
         })
     }
 
     /// Writes the line once the message is safe.
-    pub(super) fn write(
-        &self,
-        service: Service,
-        session: &SessionInfo,
-        account: Option<&str>,
-        envelope: &Envelope,
-    ) {
+    pub(super) fn write(&self, envelope: &Envelope) {
         tracing::info!(
             target: MAIL_TARGET,
             queue_id = %envelope.head.trace,
-            service = service.name(),
-            client = %session.address.ip().to_canonical(),
-            port = session.address.port(),
-            account,
+            service = self.service.name(),
+            client = %self.client.ip().to_canonical(),
+            port = self.client.port(),
+            account = self.account.as_deref(),
             reverse_path = envelope.mail.reverse_path.as_deref().unwrap_or_default(),
             rcpt = self.recipients.as_str(),
             queue = self.queues.as_str(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use vere_judge::{HitName, Judgement, Verdict};
 use vere_queue::report::ReportKind;
 use vere_queue::{Attempt, Disposition, Envelope};
 use vere_settings::OverSending;
@@ -9,8 +10,8 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, CommitResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake,
-    HandshakeResult, Metrics, NodeName, OverLimit, ReplyClass, Shortage, SignResult, SmtpService,
-    TlsSide, TurnedAway,
+    HandshakeResult, JudgedVerdict, Metrics, NodeName, OverLimit, ReplyClass, RuleName, Shortage,
+    SignResult, SmtpService, TlsSide, TurnedAway,
 };
 
 use vere_outbound::OutboundMetrics;
@@ -292,6 +293,26 @@ impl GatewayMetrics {
             OverSending::Hold => OverLimit::Held,
         };
         self.all.smtp.over_limit.get_or_create(&result).inc();
+    }
+
+    /// Counts a judged message and the rules that matched.
+    pub(super) fn judged(&self, judgement: &Judgement) {
+        let judged = &self.all.judged;
+        let verdict = match judgement.verdict {
+            Verdict::Accept => JudgedVerdict::Accept,
+            Verdict::Tag => JudgedVerdict::Tag,
+            Verdict::Quarantine => JudgedVerdict::Quarantine,
+            Verdict::Defer => JudgedVerdict::Defer,
+            Verdict::Reject => JudgedVerdict::Reject,
+        };
+        judged.messages.get_or_create(&verdict).inc();
+        for hit in &judgement.hits {
+            let name = match hit.name {
+                HitName::Rule(rule) => rule.name(),
+                HitName::Symbol { .. } => "symbol",
+            };
+            judged.rules.get_or_create(&RuleName(name)).inc();
+        }
     }
 
     /// Counts a stored delivery status notification.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use vere_directory::Directory;
+use vere_judge::Judge;
 use vere_queue::ReportLimit;
 use vere_settings::Settings;
 use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
@@ -32,6 +33,8 @@ use vere_routing::{Router, Srs};
 pub(super) struct Process {
     settings: RefCell<Arc<Settings>>,
     pub(super) router: Router,
+    /// Judges received messages; `None` where the settings have no judgement.
+    judge: RefCell<Option<Rc<Judge>>>,
     /// Connections to other hosts.
     pub(super) outbound: Rc<Outbound>,
     /// The processes that send mail; `None` if the gateway does so.
@@ -85,6 +88,7 @@ impl Process {
             signer: signer.map(|dkim| Signer::new(&dkim.socket, Rc::clone(&metrics))),
             report_limit: RefCell::default(),
             ids: TraceIds::of(&settings.gateway.name),
+            judge: RefCell::new(judge(&settings)),
             settings: RefCell::new(settings),
             router: Router::new(Directory::new(store, separator)).with_srs(srs),
             outbound: Rc::new(outbound),
@@ -111,8 +115,14 @@ impl Process {
     /// When root certificates or passwords cannot be used; then nothing changes.
     pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), OutboundError> {
         self.outbound.set_settings(&settings)?;
+        self.judge.replace(judge(&settings));
         self.settings.replace(settings);
         Ok(())
+    }
+
+    /// Returns the judge of received messages.
+    pub(super) fn judge(&self) -> Option<Rc<Judge>> {
+        self.judge.borrow().clone()
     }
 
     /// A file for a long message of a client, in the data folder.
@@ -140,4 +150,9 @@ impl Process {
     pub(super) fn trace_id(&self) -> TraceId {
         self.ids.next(clock::now())
     }
+}
+
+fn judge(settings: &Settings) -> Option<Rc<Judge>> {
+    let terms = settings.judging.clone()?;
+    Some(Rc::new(Judge::new(terms)))
 }

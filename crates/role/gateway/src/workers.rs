@@ -19,6 +19,7 @@ use vere_handoff::HandoffError;
 use vere_handoff::message::{
     Answer, FIELDS_OCTETS_MAX, Frame, OPENING_OCTETS, Opening, Part, Prefix,
 };
+use vere_judge::{Facts, FactsError};
 use vere_net::quiet::{self, Reading, Writing};
 use vere_process::accept;
 use vere_process::memory::Share;
@@ -28,6 +29,7 @@ use vere_smtp::server::{HandoverError, Message};
 use super::aside::Filed;
 use super::group::Group;
 use super::intake::{GatewayIntakes, Intakes as _};
+use super::judging::Gathered;
 use super::parts::{Parts, Said, Written};
 use super::service::Service;
 use super::throttle;
@@ -55,6 +57,8 @@ enum Broken {
     Frame(HandoffError),
     /// A head breaks the form of messages.
     Head(HandoverError),
+    /// The facts about a message cannot be read.
+    Facts(FactsError),
     /// A message is said to be of an account.
     Account,
 }
@@ -65,6 +69,7 @@ impl fmt::Display for Broken {
             Self::Connection(error) => error.fmt(f),
             Self::Frame(error) => error.fmt(f),
             Self::Head(error) => error.fmt(f),
+            Self::Facts(error) => error.fmt(f),
             Self::Account => f.write_str("expected a message of a stranger; found an account"),
         }
     }
@@ -169,6 +174,17 @@ impl Worker {
         Ok(octets)
     }
 
+    /// Reads what the worker knows of a message; `None` where it gathered nothing.
+    async fn gathered(&mut self, prefix: &Prefix) -> Result<Option<Gathered>, Broken> {
+        let facts = self.octets(prefix.facts).await?;
+        let results = self.octets(prefix.results).await?;
+        if facts.is_empty() {
+            return Ok(None);
+        }
+        let facts = Facts::decode(&facts).map_err(Broken::Facts)?;
+        Ok(Some(Gathered { facts, results }))
+    }
+
     /// Waits for a place among what is being stored, written and answered.
     async fn place(&self) -> Result<OwnedSemaphorePermit, Broken> {
         let place = Arc::clone(&self.storing).acquire_owned().await;
@@ -208,7 +224,7 @@ impl Worker {
             0 => None,
             _ => self.parts.finish(prefix.number, prefix.ahead),
         };
-        let behind = prefix.head.saturating_add(prefix.body);
+        let behind = prefix.before_body().saturating_add(prefix.body);
         let body = prefix.body.saturating_add(ahead);
         // A worker that began before the limit was lowered has the limit of then.
         let is_too_big = body > settings.limits.message_size_max.as_usize();
@@ -226,6 +242,7 @@ impl Worker {
             let _ = self.answers.send((refused, Some(place)));
             return skip(&mut self.from, behind).await;
         };
+        let gathered = self.gathered(&prefix).await?;
         let head = self.octets(prefix.head).await?;
         let body = self.octets(prefix.body).await?;
         let mut message = Message::decode(&head, body).map_err(Broken::Head)?;
@@ -240,7 +257,10 @@ impl Worker {
         let answers = self.answers.clone();
         spawn_local(async move {
             let stored = match join(&mut message, filed).await {
-                Ok(()) => intake.take(may_relay, prefix.spf, message).await,
+                Ok(()) => {
+                    let taken = intake.take(may_relay, prefix.spf, message, gathered);
+                    taken.await
+                }
                 Err(refusal) => Err(refusal),
             };
             // The worker may have gone; then its client hears nothing, and sends the message again.

@@ -13,7 +13,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
 use vere_handoff::question::{
-    Address, Answer, LOOKUP_SECONDS_MAX, Question, Reader, Sender, Spf, SpfResults,
+    Address, Answer, LOOKUP_SECONDS_MAX, ListsAnswer, Name, NoRecords, Question, Reader, Record,
+    RecordType, Sender, Spf, SpfResults,
 };
 use vere_net::quiet::{Reading, Writing};
 use vere_smtp::refusal::Refusal;
@@ -90,6 +91,42 @@ impl Broker {
         match self.ask(Question::Spf(sender)).await {
             Some(Answer::Spf(results)) => results,
             _ => Spf::TempError.into(),
+        }
+    }
+
+    /// Asks for the records of a name for the sake of a client; none for a name without such records. `None`: the DNS does not answer now.
+    pub(crate) async fn records(
+        &self,
+        client: IpAddr,
+        name: &str,
+        kind: RecordType,
+    ) -> Option<Vec<Record>> {
+        match self.resolve(client, name, kind).await? {
+            Answer::Records(records) => Some(records.as_slice().to_vec()),
+            Answer::Nothing(NoRecords::NoSuchName | NoRecords::NoData) => Some(Vec::new()),
+            _ => None,
+        }
+    }
+
+    /// Asks whether a name exists. `None`: the DNS does not answer now.
+    pub(crate) async fn exists(&self, client: IpAddr, name: &str) -> Option<bool> {
+        match self.resolve(client, name, RecordType::A).await? {
+            Answer::Records(_) | Answer::Nothing(NoRecords::NoData) => Some(true),
+            Answer::Nothing(NoRecords::NoSuchName) => Some(false),
+            _ => None,
+        }
+    }
+
+    async fn resolve(&self, client: IpAddr, name: &str, kind: RecordType) -> Option<Answer> {
+        let name = Name::new(name).ok()?;
+        self.ask(Question::Resolve { client, name, kind }).await
+    }
+
+    /// Asks which lists have the client. `None`: the broker does not answer.
+    pub(crate) async fn lists(&self, client: IpAddr) -> Option<ListsAnswer> {
+        match self.ask(Question::Lists(client)).await? {
+            Answer::Lists(lists) => Some(lists),
+            _ => None,
         }
     }
 

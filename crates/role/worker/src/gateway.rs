@@ -12,9 +12,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
 use vere_handoff::message::{
-    Answer, Frame as Beginning, LENGTH_OCTETS, Part, Prefix, answer_length,
+    Answer, FACTS_OCTETS_MAX, Frame as Beginning, LENGTH_OCTETS, Part, Prefix, RESULTS_OCTETS_MAX,
+    answer_length,
 };
 use vere_handoff::question::SpfResults;
+use vere_judging::Gathered;
 use vere_net::quiet::{Reading, Writing};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Message;
@@ -58,6 +60,8 @@ pub(crate) struct Beside {
     pub(crate) may_relay: bool,
     /// The results of SPF for the sender.
     pub(crate) spf: Option<SpfResults>,
+    /// What is known for the judgement of the message; `None` where it is not judged.
+    pub(crate) gathered: Option<Gathered>,
     /// The number of the message, if parts have gone ahead.
     pub(crate) number: Option<u64>,
 }
@@ -159,17 +163,32 @@ impl Gateway {
         let Beside {
             may_relay,
             spf,
+            gathered,
             number,
         } = beside;
         let number = number.unwrap_or_else(|| self.number());
         let mut content = Vec::new();
+        let (facts, results) = gathered.map_or_else(Default::default, |gathered| {
+            (gathered.facts.encode(), gathered.results)
+        });
+        // The bounds of facts and results are below those of the frame; an octet more would end the connection.
+        let is_short = facts.len() <= FACTS_OCTETS_MAX && results.len() <= RESULTS_OCTETS_MAX;
+        let (facts, results) = match is_short {
+            true => (facts, results),
+            false => return Err(Refusal::LocalError),
+        };
+        content.extend_from_slice(&facts);
+        content.extend_from_slice(&results);
+        let before = content.len();
         message.encode_head(&mut content);
         let prefix = Prefix {
             number,
             may_relay,
             spf,
             ahead: message.aside,
-            head: content.len(),
+            facts: facts.len(),
+            results: results.len(),
+            head: content.len().saturating_sub(before),
             body: message.body.len(),
         };
         let mut head = Vec::with_capacity(content.len().saturating_add(32));

@@ -14,6 +14,7 @@ use vere_smtp::server::{Answer, Message, Question, Server};
 
 use super::broker::Broker;
 use super::gateway::{Beside, Gateway};
+use super::judging::Judging;
 use super::parts::Aside;
 
 /// The service in log lines.
@@ -31,6 +32,8 @@ pub(crate) struct SessionHost {
     /// The results of SPF for the open transaction; `None` where SPF was not asked.
     pub(crate) spf: Option<SpfResults>,
     pub(crate) screening: Rc<Screening>,
+    /// `None` where messages are not judged.
+    pub(crate) judging: Option<Rc<Judging>>,
     /// Whether the session ends behind its replies.
     pub(crate) is_closing: Rc<Cell<bool>>,
 }
@@ -123,9 +126,18 @@ impl SessionHost {
             self.aside.close();
             return Err(Refusal::StorageFull);
         }
+        let gathered = match (&self.judging, self.aside.gathered()) {
+            (Some(judging), Some(gathering)) if !server.peer().may_relay => {
+                // Boxed: most sessions end without a message.
+                let gathered = judging.gather(gathering, server, &message, self.spf);
+                Some(Box::pin(gathered).await)
+            }
+            _ => None,
+        };
         let beside = Beside {
             may_relay: server.peer().may_relay,
             spf: self.spf,
+            gathered,
             number: self.aside.finish(),
         };
         self.gateway.store(message, beside).await

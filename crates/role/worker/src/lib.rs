@@ -12,6 +12,7 @@ mod error;
 mod front;
 mod gateway;
 mod host;
+mod judging;
 mod keeper;
 mod links;
 mod parts;

@@ -8,6 +8,8 @@ use std::rc::Rc;
 use vere_handoff::message::PART_OCTETS_MAX;
 use vere_smtp::server::Server;
 
+use vere_judging::Gathering;
+
 use super::ahead::Ahead;
 use super::gateway::Gateway;
 
@@ -81,16 +83,24 @@ pub(crate) struct Aside {
     client: IpAddr,
     from: usize,
     parts: Option<Parts>,
+    /// What has gone ahead of the message, for its judgement; `None` where messages are not judged.
+    gathering: Option<Gathering>,
 }
 
 impl Aside {
     /// The memory of the worker for texts is `memory`, in octets.
-    pub(crate) fn new(gateway: Rc<Gateway>, client: IpAddr, memory: usize) -> Self {
+    pub(crate) fn new(
+        gateway: Rc<Gateway>,
+        client: IpAddr,
+        memory: usize,
+        is_judged: bool,
+    ) -> Self {
         Self {
             gateway,
             client,
             from: (memory / FROM_DIVISOR).clamp(1, FROM_MAX),
             parts: None,
+            gathering: is_judged.then(Gathering::default),
         }
     }
 
@@ -99,14 +109,17 @@ impl Aside {
         if server.aside() > 0 {
             self.obey(server);
         }
-        if server.aside() == 0 {
-            self.parts = None;
+        if server.aside() == 0 && self.parts.is_some() {
+            self.close();
         }
         if server.message_memory() < self.from {
             return;
         }
         let place = server.aside();
         let octets = server.set_aside();
+        if let Some(gathering) = &mut self.gathering {
+            gathering.take(&octets);
+        }
         let (gateway, client) = (&self.gateway, self.client);
         let parts = self
             .parts
@@ -122,7 +135,7 @@ impl Aside {
             Some(false) => server.refuse_for_room(),
             None => return,
         }
-        self.parts = None;
+        self.close();
     }
 
     /// Returns when the gateway has lost the parts: [`Aside::take`] lets go of the message.
@@ -138,8 +151,14 @@ impl Aside {
         self.parts.take().map(Parts::come)
     }
 
+    /// Takes what has been gathered of the parts of a message that is whole; `None` where messages are not judged.
+    pub(crate) fn gathered(&mut self) -> Option<Gathering> {
+        self.gathering.as_mut().map(std::mem::take)
+    }
+
     /// Lets go of the message.
     pub(crate) fn close(&mut self) {
         self.parts = None;
+        self.gathered();
     }
 }

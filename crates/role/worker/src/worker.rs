@@ -32,6 +32,7 @@ use super::error::WorkerError;
 use super::front::{Client as Connected, Front, Session};
 use super::gateway::Gateway;
 use super::host::SessionHost;
+use super::judging::Judging;
 use super::links::{Ends, Links, Taken};
 use super::parts::Aside;
 use super::peak::Peak;
@@ -170,6 +171,7 @@ struct Worker {
     gateway: Rc<Gateway>,
     broker: Rc<Broker>,
     screening: Rc<Screening>,
+    judging: Option<Rc<Judging>>,
     memory: Rc<BodyMemory>,
     /// The bound of the memory in octets.
     memory_max: usize,
@@ -186,12 +188,14 @@ impl Worker {
         let workers = usize::try_from(plan.workers).unwrap_or(usize::MAX);
         let memory_max = settings.limits.body_memory_max.as_usize() / workers.max(1);
         memory.set_max(memory_max);
+        let broker = Rc::new(Broker::new(links.broker.watch()?));
         Ok(Self {
             settings: Arc::clone(settings),
             config: Arc::new(smtp::at_port_25(settings, plan)),
             front: Front::new(links.front)?,
             gateway: Rc::new(Gateway::new(links.gateway.watch()?)),
-            broker: Rc::new(Broker::new(links.broker.watch()?)),
+            judging: Judging::new(settings, plan, &broker).map(Rc::new),
+            broker,
             screening: Rc::new(Screening::new(settings, plan)),
             memory: Rc::new(memory),
             memory_max,
@@ -242,13 +246,19 @@ impl Worker {
         line.give(unread);
         let is_closing = Rc::default();
         let host = SessionHost {
-            aside: Aside::new(Rc::clone(&self.gateway), client, self.memory_max),
+            aside: Aside::new(
+                Rc::clone(&self.gateway),
+                client,
+                self.memory_max,
+                self.judging.is_some(),
+            ),
             gateway: Rc::clone(&self.gateway),
             broker: Rc::clone(&self.broker),
             refused: 0,
             // The front asks SPF about the first sender.
             spf: SpfResults::of_octet(note).flatten(),
             screening: Rc::clone(&self.screening),
+            judging: self.judging.clone(),
             is_closing: Rc::clone(&is_closing),
         };
         let session = (server, line, host);

@@ -55,6 +55,7 @@ mod imap_bombs;
 mod imap_clients;
 mod imap_idle;
 mod imap_views;
+mod judging;
 mod kill;
 mod limits;
 mod logins;

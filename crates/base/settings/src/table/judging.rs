@@ -11,13 +11,13 @@ use crate::kind::Kind::{
 const LIMIT_VERDICTS: &[&str] = &["accept", "tag", "quarantine", "reject"];
 
 sections! {
-    "judging" Optional, "Judgement of messages at the end of DATA: rules with weights add up to a score, and the score leads to a verdict for each recipient. A message gets one reply: it is refused only if all recipients refuse it; otherwise those who would refuse it get it in quarantine. Not used yet." {
+    "judging" Optional, "Judgement of messages at the end of DATA: rules with weights add up to a score, and the score leads to a verdict for each recipient. A message gets one reply: it is refused only if all recipients refuse it; otherwise those who would refuse it get it in quarantine." {
         live tag_at: Threshold(SCORE_POINTS_MAX), Is("5.0"),
             "Score from which a message is marked by `X-Spam-Flag: YES`.";
         live quarantine_at: Threshold(SCORE_POINTS_MAX), Is("\"never\""),
             "Score from which a message is kept aside in place of the inbox.";
         live defer_at: Threshold(SCORE_POINTS_MAX), Is("\"never\""),
-            "Score from which the client is told to try again later (451 4.7.1).";
+            "Score from which the client is told to try again later (450 4.7.1).";
         live reject_at: Threshold(SCORE_POINTS_MAX), Is("\"never\""),
             "Score from which the message is refused (550 5.7.1).";
         live allow_senders: SenderPatterns, Is("[]"),

@@ -20,6 +20,8 @@ pub enum HoldCause {
     Operator,
     /// The account is over its bounds of an hour.
     Sending,
+    /// The message is probably unwanted.
+    Quarantine,
 }
 
 impl HoldCause {
@@ -29,6 +31,7 @@ impl HoldCause {
         match self {
             Self::Operator => "operator",
             Self::Sending => "sending",
+            Self::Quarantine => "quarantine",
         }
     }
 
@@ -36,6 +39,7 @@ impl HoldCause {
         match self {
             Self::Operator => 0,
             Self::Sending => 1,
+            Self::Quarantine => 2,
         }
     }
 
@@ -43,6 +47,7 @@ impl HoldCause {
     pub(super) const fn of_number(number: u8) -> Self {
         match number {
             1 => Self::Sending,
+            2 => Self::Quarantine,
             _ => Self::Operator,
         }
     }

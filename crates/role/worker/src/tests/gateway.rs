@@ -12,6 +12,7 @@ const RESULTS: SpfResults = SpfResults {
     helo: Some(Spf::Neutral),
 };
 const BESIDE: Beside = Beside {
+    gathered: None,
     may_relay: true,
     spf: Some(RESULTS),
     number: None,

@@ -16,7 +16,7 @@ const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
 const MEMORY: usize = 8_000;
 
 fn aside(gateway: &Rc<Gateway>) -> Aside {
-    Aside::new(Rc::clone(gateway), CLIENT, MEMORY)
+    Aside::new(Rc::clone(gateway), CLIENT, MEMORY, true)
 }
 
 /// A client amid its text.
@@ -89,6 +89,7 @@ fn a_long_text_goes_ahead_and_the_message_follows() {
         assert_eq!(octets, [lines(500), lines(600)].concat());
         let (_, whole) = say(&mut server, b"end\r\n.\r\n");
         let beside = Beside {
+            gathered: None,
             may_relay: false,
             spf: None,
             number: aside.finish(),
@@ -115,7 +116,7 @@ fn a_long_text_goes_ahead_and_the_message_follows() {
 fn the_client_waits_for_the_answer_to_each_part() {
     run(async {
         let (gateway, mut intake) = Intake::pair();
-        let mut aside = Aside::new(Rc::clone(&gateway), CLIENT, usize::MAX);
+        let mut aside = Aside::new(Rc::clone(&gateway), CLIENT, usize::MAX, false);
         let mut server = sending();
         let text = lines(PART_OCTETS_MAX + 50);
         say(&mut server, &text);
@@ -231,6 +232,7 @@ fn parts_are_lost_with_the_connection() {
         later.take(&mut server).await;
         assert_eq!(server.aside(), 0);
         let beside = Beside {
+            gathered: None,
             may_relay: false,
             spf: None,
             number: None,

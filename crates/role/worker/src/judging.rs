@@ -1,0 +1,165 @@
+//! Facts about each message at the end of DATA, for the gateway to judge.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+use vere_handoff::question::{Record, RecordType, Spf, SpfResults};
+use vere_judge::Listing;
+use vere_judging::{Dns, Family, Gathered, Gathering, Told, Unavailable, helo_form};
+use vere_net::resolver::reverse_name;
+use vere_process::clock;
+use vere_settings::{Front as Plan, Settings};
+use vere_smtp::server::{Message, Server};
+
+use super::broker::Broker;
+
+/// How long the questions about a message may take, from the end of DATA on. What has no answer by then is "temperror". A client waits
+/// ten minutes for the reply (RFC 5321 section 4.5.3.2.6), and the message takes memory of the worker meanwhile.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the messages of a worker are gathered with.
+#[derive(Debug)]
+pub(crate) struct Judging {
+    broker: Rc<Broker>,
+    hostname: String,
+    /// The names of the lists in the DNS, by number.
+    lists: Vec<String>,
+}
+
+impl Judging {
+    /// `None` where the settings have no judgement.
+    pub(crate) fn new(settings: &Settings, plan: &Plan, broker: &Rc<Broker>) -> Option<Self> {
+        settings.judging.as_ref()?;
+        let lists = plan.lists.lists.iter().map(|list| list.name.clone());
+        Some(Self {
+            broker: Rc::clone(broker),
+            hostname: settings.hostname.clone(),
+            lists: lists.collect(),
+        })
+    }
+
+    /// Gathers the facts about a message of which parts may have been taken. Results of SPF that the session has are used.
+    pub(crate) async fn gather(
+        &self,
+        mut gathering: Gathering,
+        server: &Server,
+        message: &Message,
+        spf: Option<SpfResults>,
+    ) -> Gathered {
+        gathering.take(&message.body);
+        let peer = server.peer();
+        let client = peer.address.ip();
+        let by = Instant::now() + PATIENCE;
+        let helo = message.session.helo.as_ref();
+        let helo = helo.map(ToString::to_string).unwrap_or_default();
+        let reverse_path = message.reverse_path.reverse_path.as_str();
+        let spf_asked = async {
+            match spf {
+                Some(spf) => spf,
+                None => {
+                    let asked = self.broker.spf(client, &helo, reverse_path);
+                    timeout_at(by, asked).await.unwrap_or(Spf::TempError.into())
+                }
+            }
+        };
+        let (spf, listings) = tokio::join!(spf_asked, self.listings(client, by));
+        let told = Told {
+            service: &self.hostname,
+            client,
+            helo: &helo,
+            helo_form: Some(helo_form(&helo, &self.hostname, peer.local.ip())),
+            reverse_path,
+            recipients: u32::try_from(message.recipients.len()).unwrap_or(u32::MAX),
+            spf: Some(spf),
+            listings,
+            greylist: None,
+        };
+        let names = Names {
+            broker: &self.broker,
+            client,
+            by,
+        };
+        let now = clock::now().as_millis() / 1_000;
+        gathering.finish(&names, told, now).await
+    }
+
+    /// The lists that have the client. The broker has asked them for the front, and keeps the answers.
+    async fn listings(&self, client: IpAddr, by: Instant) -> Vec<Listing> {
+        if self.lists.is_empty() {
+            return Vec::new();
+        }
+        let asked = timeout_at(by, self.broker.lists(client)).await;
+        let Some(answer) = asked.ok().flatten() else {
+            return Vec::new();
+        };
+        let named = answer.listings().iter().filter_map(|found| {
+            Some(Listing {
+                list: self.lists.get(usize::from(found.list))?.clone(),
+                weight: found.weight,
+            })
+        });
+        named.collect()
+    }
+}
+
+/// The DNS by the broker.
+struct Names<'a> {
+    broker: &'a Broker,
+    client: IpAddr,
+    by: Instant,
+}
+
+impl Names<'_> {
+    async fn records<T>(
+        &self,
+        name: &str,
+        kind: RecordType,
+        pick: impl Fn(Record) -> Option<T>,
+    ) -> Result<Vec<T>, Unavailable> {
+        let asked = self.broker.records(self.client, name, kind);
+        match timeout_at(self.by, asked).await {
+            Ok(Some(found)) => Ok(found.into_iter().filter_map(pick).collect()),
+            Ok(None) | Err(_) => Err(Unavailable),
+        }
+    }
+}
+
+impl Dns for Names<'_> {
+    async fn texts(&self, name: &str) -> Result<Vec<Vec<u8>>, Unavailable> {
+        let pick = |record| match record {
+            Record::Txt(text) => Some(text),
+            _ => None,
+        };
+        self.records(name, RecordType::Txt, pick).await
+    }
+
+    async fn exists(&self, name: &str) -> Result<bool, Unavailable> {
+        let asked = self.broker.exists(self.client, name);
+        let found = timeout_at(self.by, asked).await;
+        found.ok().flatten().ok_or(Unavailable)
+    }
+
+    async fn addresses(&self, name: &str, family: Family) -> Result<Vec<IpAddr>, Unavailable> {
+        let kind = match family {
+            Family::V4 => RecordType::A,
+            Family::V6 => RecordType::Aaaa,
+        };
+        let pick = |record| match record {
+            Record::A(address) => Some(address.into()),
+            Record::Aaaa(address) => Some(address.into()),
+            _ => None,
+        };
+        self.records(name, kind, pick).await
+    }
+
+    async fn names(&self, address: IpAddr) -> Result<Vec<String>, Unavailable> {
+        let pick = |record| match record {
+            Record::Ptr(name) => Some(name),
+            _ => None,
+        };
+        self.records(&reverse_name(address), RecordType::Ptr, pick)
+            .await
+    }
+}
