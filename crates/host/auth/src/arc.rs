@@ -91,11 +91,13 @@ fn states_dmarc_pass(value: &[u8]) -> bool {
     plain.split(|octet| *octet == b';').skip(1).any(|result| {
         let words = result.split(u8::is_ascii_whitespace);
         let joined = words.filter(|word| !word.is_empty()).collect::<Vec<_>>();
-        match joined.as_slice() {
-            [b"dmarc=pass", ..] | [b"dmarc", b"=", b"pass", ..] => true,
-            [b"dmarc=", b"pass", ..] | [b"dmarc", b"=pass", ..] => true,
-            _ => false,
-        }
+        matches!(
+            joined.as_slice(),
+            [b"dmarc=pass", ..]
+                | [b"dmarc", b"=", b"pass", ..]
+                | [b"dmarc=", b"pass", ..]
+                | [b"dmarc", b"=pass", ..]
+        )
     })
 }
 

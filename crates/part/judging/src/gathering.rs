@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
-use vere_auth::{Dns, Hashing, Session, SpfResult, authenticate};
-use vere_handoff::question::{Spf, SpfResults};
+use vere_auth::{Dns, Hashing, Session, authenticate};
+use vere_handoff::question::SpfResults;
 use vere_judge::{Facts, Greylist, HeloForm, Listing, Outline};
 
 use crate::facts;
+use crate::results::found;
 
 /// A message of which more octets may come.
 #[derive(Debug, Default)]
@@ -61,8 +62,8 @@ impl Gathering {
             client: told.client,
             helo: told.helo,
             reverse_path: told.reverse_path,
-            spf: told.spf.map(|spf| result(spf.sender)),
-            spf_helo: told.spf.and_then(|spf| spf.helo).map(result),
+            spf: told.spf.map(|spf| found(spf.sender)),
+            spf_helo: told.spf.and_then(|spf| spf.helo).map(found),
         };
         let authentication = authenticate(dns, &message, session, now).await;
         let mut facts = Facts {
@@ -85,21 +86,10 @@ impl Gathering {
     }
 }
 
-const fn result(spf: Spf) -> SpfResult {
-    match spf {
-        Spf::None => SpfResult::None,
-        Spf::Neutral => SpfResult::Neutral,
-        Spf::Pass => SpfResult::Pass,
-        Spf::Fail => SpfResult::Fail,
-        Spf::SoftFail => SpfResult::SoftFail,
-        Spf::TempError => SpfResult::TempError,
-        Spf::PermError => SpfResult::PermError,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use vere_auth::{Family, Unavailable};
+    use vere_handoff::question::Spf;
     use vere_judge::{AuthResult, DmarcPolicy};
 
     use super::*;

@@ -10,7 +10,11 @@
 mod facts;
 mod gathering;
 mod helo;
+mod names;
+mod results;
 
 pub use gathering::{Gathered, Gathering, Told};
 pub use helo::helo_form;
+pub use names::Names;
+pub use results::told;
 pub use vere_auth::{Dns, Family, Unavailable};

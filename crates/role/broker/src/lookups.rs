@@ -13,8 +13,9 @@ use vere_handoff::question::{
     Answer, LOOKUP_SECONDS_MAX, Name, NoRecords, Record, RecordType, Records, Sender, Spf,
     SpfResults,
 };
-use vere_net::resolver::{Record as Found, RecordKind, RecordsAnswer, Resolver, reverse_name};
-use vere_spf::{Dns, Family, Session, SpfResult, Unavailable};
+use vere_judging::{Names, told};
+use vere_net::resolver::{Record as Found, RecordKind, RecordsAnswer, Resolver};
+use vere_spf::Session;
 
 use super::recent::Recent;
 use super::share::{Share, Shares};
@@ -97,7 +98,7 @@ impl Lookup {
                     helo,
                     reverse_path,
                 };
-                Answer::Spf(results(&Names(resolver), session, reverse_path, by).await)
+                Answer::Spf(results(&Names::new(resolver), session, reverse_path, by).await)
             }
             Self::Records { name, kind, .. } => {
                 let found = timeout_at(by, resolver.records(name, kind_of(*kind))).await;
@@ -211,7 +212,7 @@ async fn results<'a>(
 ) -> SpfResults {
     let check = async |reverse_path| {
         let checked = timeout_at(by, vere_spf::check(dns, session(reverse_path))).await;
-        checked.map_or(Spf::TempError, result)
+        checked.map_or(Spf::TempError, told)
     };
     // The null reverse-path has the HELO name as its identity.
     if reverse_path.is_empty() {
@@ -254,79 +255,6 @@ fn records(name: &str, found: RecordsAnswer) -> Answer {
             tracing::debug!(name, %failure, "lookup failed");
             Answer::Nothing(NoRecords::Unavailable)
         }
-    }
-}
-
-/// The DNS as SPF needs it.
-struct Names(Resolver);
-
-impl Names {
-    async fn records<T>(
-        &self,
-        name: &str,
-        kind: RecordKind,
-        pick: impl Fn(Found) -> Option<T>,
-    ) -> Result<Vec<T>, Unavailable> {
-        match self.0.records(name, kind).await {
-            RecordsAnswer::Found(records) => Ok(records.into_iter().filter_map(pick).collect()),
-            RecordsAnswer::None | RecordsAnswer::NoSuchName => Ok(Vec::new()),
-            RecordsAnswer::TempFail(failure) => {
-                tracing::debug!(name, %failure, "lookup for SPF failed");
-                Err(Unavailable)
-            }
-        }
-    }
-}
-
-impl Dns for Names {
-    async fn texts(&self, name: &str) -> Result<Vec<Vec<u8>>, Unavailable> {
-        let pick = |record| match record {
-            Found::Txt(text) => Some(text),
-            _ => None,
-        };
-        self.records(name, RecordKind::Txt, pick).await
-    }
-
-    async fn addresses(&self, name: &str, family: Family) -> Result<Vec<IpAddr>, Unavailable> {
-        let kind = match family {
-            Family::V4 => RecordKind::A,
-            Family::V6 => RecordKind::Aaaa,
-        };
-        let pick = |record| match record {
-            Found::A(address) => Some(address.into()),
-            Found::Aaaa(address) => Some(address.into()),
-            _ => None,
-        };
-        self.records(name, kind, pick).await
-    }
-
-    async fn exchangers(&self, name: &str) -> Result<Vec<String>, Unavailable> {
-        let pick = |record| match record {
-            Found::Mx(_, host) => Some(host),
-            _ => None,
-        };
-        self.records(name, RecordKind::Mx, pick).await
-    }
-
-    async fn names(&self, address: IpAddr) -> Result<Vec<String>, Unavailable> {
-        let pick = |record| match record {
-            Found::Ptr(name) => Some(name),
-            _ => None,
-        };
-        self.records(&reverse_name(address), RecordKind::Ptr, pick)
-            .await
-    }
-}
-
-const fn result(result: SpfResult) -> Spf {
-    match result {
-        SpfResult::None => Spf::None,
-        SpfResult::Neutral => Spf::Neutral,
-        SpfResult::Pass => Spf::Pass,
-        SpfResult::Fail => Spf::Fail,
-        SpfResult::SoftFail => Spf::SoftFail,
-        SpfResult::TempError => Spf::TempError,
-        SpfResult::PermError => Spf::PermError,
     }
 }
 
