@@ -14,6 +14,7 @@ mod dkim;
 mod dnsbl;
 mod domain;
 mod examples;
+mod explain;
 mod json;
 mod pages;
 mod queue;
@@ -151,6 +152,15 @@ enum Command {
         #[command(flatten)]
         args: trace::TraceArgs,
     },
+    /// Explain the verdict about a message, rule by rule: what was decided, and what would be decided now.
+    ///
+    /// For a queue id the facts are those of the trace; for a file they are gathered again by the DNS of now.
+    Explain {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: explain::ExplainArgs,
+    },
     /// Send mail from the local machine, with the classic command line (docs/sendmail.md).
     Sendmail {
         /// The arguments, as every sendmail program accepts them.
@@ -231,6 +241,7 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         }
         Command::Dial { config, args } => return dial::run(&args, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1)?,
+        Command::Explain { config, args } => explain::run(&args, &config.load()?.1)?,
         Command::Sendmail { words } => {
             return Ok(Outcome::Exit(vere_sendmail::run("sendmail", &words)));
         }
