@@ -27,6 +27,8 @@ pub struct MailStore {
     pub reclaim_share: u32,
     /// The sharing of bodies that arrive separately.
     pub sharing: BodySharing,
+    /// Whether messages that the judgement marks are filed in the mailbox with the special use `Junk`.
+    pub files_into_junk: bool,
     /// The mailboxes of a new account beside `INBOX`.
     pub mailboxes: Vec<NewMailbox>,
 }

@@ -1,4 +1,6 @@
-//! Files delivered messages: the address names the account, and its tag may name the mailbox.
+//! Files delivered messages: the address names the account, and its tag may name the mailbox. Marked mail goes to the account's mailbox for junk.
+
+mod top;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,9 +13,10 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Message;
 use vere_store::{
     Committed, Flags, MailboxId, MailboxName, OperationId, Prepared, QuotaUsage, RecipientFields,
-    StoreError, Target,
+    SpecialUse, StoreError, Target,
 };
 
+use self::top::Top;
 use super::convert::date;
 use super::mail_store::MailStore;
 use super::metrics::Figures;
@@ -21,9 +24,6 @@ use super::quota::Quotas;
 use super::reception::Reception;
 use super::steps::{at_once, inbox, operation, report};
 use vere_process::clock::now;
-
-/// Octets of a message that are searched for the first field.
-const TRACE_OCTETS_MAX: usize = 8 * 1024;
 
 /// A local recipient.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,7 +91,7 @@ async fn file_all(
         .iter()
         .map(|rcpt| resolve(directory, rcpt))
         .collect();
-    let carried = is_carried(&message.body);
+    let top = Top::of(&message.body);
     let return_path = message.reverse_path.reverse_path.as_str().as_bytes().into();
     let parsers = reception.keeper().processes().delivering.clone();
     let turn = parsers.turn().await;
@@ -101,7 +101,7 @@ async fn file_all(
     });
     let prepared = prepared.await.map_err(|_| Refusal::LocalError)?;
     let prepared = prepared.map_err(|error| refusal(&error, OverQuota::Defer))?;
-    let operation = if carried {
+    let operation = if top.is_carried {
         OperationId(prepared.content())
     } else {
         operation().map_err(|_| Refusal::LocalError)?
@@ -111,6 +111,7 @@ async fn file_all(
         prepared,
         return_path,
         operation,
+        to_junk: top.is_marked && reception.files_into_junk(),
         quotas: reception.quotas().now(),
         figures: reception.keeper().figures().clone(),
     };
@@ -121,23 +122,6 @@ async fn file_all(
     asked.await.map_err(|error| refusal(&error, over))
 }
 
-/// Whether the client is a server that gave the message an id: the first field is `Received` with the clause ID (RFC
-/// 5321 section 4.4). Such a server sends the same octets twice only if the first reply was lost. So the octets name
-/// the operation, and each mailbox, and thereby each recipient, remembers its operations. Without that field two
-/// equal messages may be distinct, so both are filed.
-fn is_carried(message: &[u8]) -> bool {
-    let head = message.get(..TRACE_OCTETS_MAX).unwrap_or(message);
-    let Some(field) = vere_mime::fields(head).next() else {
-        return false;
-    };
-    let stamp = field.value.split(|octet| *octet == b';').next();
-    let words = stamp.unwrap_or_default().split(u8::is_ascii_whitespace);
-    let mut words = words.filter(|word| !word.is_empty());
-    field.is("Received")
-        && words.any(|word| word.eq_ignore_ascii_case(b"id"))
-        && words.next().is_some()
-}
-
 /// A message on its way into mailboxes.
 #[derive(Debug)]
 struct Filing {
@@ -145,6 +129,8 @@ struct Filing {
     prepared: Prepared,
     return_path: Box<[u8]>,
     operation: OperationId,
+    /// Whether recipients without a tag get the message in their mailbox for junk.
+    to_junk: bool,
     quotas: Arc<Quotas>,
     figures: Figures,
 }
@@ -235,7 +221,7 @@ impl Filing {
 
     fn target(&self, store: &mut MailStore, recipient: &Recipient) -> Result<Target, StoreError> {
         Ok(Target {
-            mailbox: mailbox(store, &self.directory, recipient)?,
+            mailbox: self.mailbox(store, recipient)?,
             flags: Flags::default(),
             internal_date: date(now().into()),
             fields: RecipientFields {
@@ -244,6 +230,28 @@ impl Filing {
             },
             quota: self.quotas.of(&recipient.account),
         })
+    }
+
+    /// Finds the mailbox that the tag names, in any letter case, or the one for junk; else INBOX.
+    fn mailbox(
+        &self,
+        store: &mut MailStore,
+        recipient: &Recipient,
+    ) -> Result<MailboxId, StoreError> {
+        let opened = inbox(store, &self.directory, &recipient.account)?;
+        let inbox = at_once(store, opened)?;
+        let tag = recipient.tag.as_deref();
+        let name = tag.and_then(|tag| MailboxName::new(tag).ok());
+        if name.is_none() && !self.to_junk {
+            return Ok(inbox);
+        }
+        let listed = store.list(&recipient.account)?;
+        let mut listed = at_once(store, listed)?.into_iter();
+        let found = listed.find(|entry| match &name {
+            Some(name) => entry.name.as_str().eq_ignore_ascii_case(name.as_str()),
+            None => entry.special_use == Some(SpecialUse::Junk),
+        });
+        Ok(found.and_then(|entry| entry.mailbox).unwrap_or(inbox))
     }
 
     /// Returns the refusal of a recipient for which the message cannot be filed.
@@ -261,29 +269,6 @@ impl Filing {
             other => refusal(other, self.quotas.over()),
         }
     }
-}
-
-/// Finds the mailbox that the tag names, in any letter case; else INBOX.
-fn mailbox(
-    store: &mut MailStore,
-    directory: &Directory,
-    recipient: &Recipient,
-) -> Result<MailboxId, StoreError> {
-    let opened = inbox(store, directory, &recipient.account)?;
-    let inbox = at_once(store, opened)?;
-    let Some(name) = recipient
-        .tag
-        .as_deref()
-        .and_then(|tag| MailboxName::new(tag).ok())
-    else {
-        return Ok(inbox);
-    };
-    let listed = store.list(&recipient.account)?;
-    let listed = at_once(store, listed)?;
-    let found = listed
-        .into_iter()
-        .find(|entry| entry.name.as_str().eq_ignore_ascii_case(name.as_str()));
-    Ok(found.and_then(|entry| entry.mailbox).unwrap_or(inbox))
 }
 
 fn refusal(error: &StoreError, over: OverQuota) -> Refusal {

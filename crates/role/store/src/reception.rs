@@ -125,6 +125,11 @@ impl Reception {
         &self.directory
     }
 
+    /// Whether marked mail is filed in mailboxes for junk.
+    pub(super) fn files_into_junk(&self) -> bool {
+        self.settings.borrow().store.files_into_junk
+    }
+
     /// Returns the quotas of accounts.
     pub(super) const fn quotas(&self) -> &SharedQuotas {
         &self.quotas

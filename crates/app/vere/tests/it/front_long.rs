@@ -234,7 +234,7 @@ impl Worker {
         self.say(
             1,
             number,
-            &[&[0, 0], &ahead.to_le_bytes(), &[0; 4], b"rest"],
+            &[&[0, 0], &ahead.to_le_bytes(), &[0; 12], b"rest"],
         );
     }
 
@@ -257,7 +257,7 @@ impl Worker {
 }
 
 /// The version and kinds of frames.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 const KEPT: u8 = 133;
 const GONE: u8 = 134;
 const REFUSED: u8 = 130;
@@ -317,7 +317,7 @@ fn a_worker_that_lies_about_parts_is_refused() {
     let (_, before) = memory(gateway);
     let timeout = Some(Duration::from_millis(200));
     worker.0.set_write_timeout(timeout).expect("a time");
-    let frame = [&[34, 0, 0, 0, 2, 2][..], &[7; 8], &[1; 24]].concat();
+    let frame = [&[34, 0, 0, 0, VERSION, 2][..], &[7; 8], &[1; 24]].concat();
     let many = frame.repeat(10_000);
     let stops = (0..200).any(|_| worker.0.write_all(&many).is_err());
     assert!(stops, "the gateway reads without end");

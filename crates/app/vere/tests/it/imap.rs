@@ -147,11 +147,15 @@ pub(crate) fn with_store(options: Options) -> (Options, Ports) {
         imap: free_address(),
         lmtp: free_address(),
     };
-    let options = options
+    (with_ports(options, &ports), ports)
+}
+
+/// The options of a system with mailboxes at these ports.
+pub(crate) fn with_ports(options: Options, ports: &Ports) -> Options {
+    options
         .set("imap.listen", &format!("[\"{}\"]", ports.imap))
         .set("lmtp.listen", &format!("[\"{}\"]", ports.lmtp))
-        .set("delivery.local", "\"store\"");
-    (options, ports)
+        .set("delivery.local", "\"store\"")
 }
 
 /// A running system with mailboxes.

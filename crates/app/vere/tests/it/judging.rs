@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::dkim::sign_by_others;
 use crate::front::{for_strangers, without_rates};
-use crate::harness::{Options, Session, System, unfold, wait_for};
+use crate::harness::{Options, Session, System, unfold, wait_for, wait_until};
+use crate::imap::{Imap, start_with_store, wait_messages, with_ports};
 
 /// A front whose messages are judged, with a zone of senders.
 fn judged(section: &str) -> Options {
@@ -109,12 +110,36 @@ fn forged_mail_is_marked_and_with_a_threshold_refused() {
         reply.starts_with("550 5.7.1 message refused (DMARC_REJECT), id "),
         "{reply}"
     );
-    let event = event(&system, &id_of(&reply));
+    let id = id_of(&reply);
+    let event = event(&system, &id);
     assert_eq!(event["verdict"], "reject");
     assert!(
         event["rules"]
             .as_str()
             .is_some_and(|rules| rules.contains("DMARC_REJECT=5.0"))
+    );
+    // Every rule is explained, by the settings of then and of now, and for the message in a file as well.
+    let explained = system.command(&["explain", &id]);
+    for expected in [
+        "  from  <a@forged.test> by 127.0.0.1:",
+        "  then  reject, score 7.0, ",
+        "DMARC_REJECT=5.0 SPF_FAIL=2.0",
+        "  now   reject, score 7.0\n",
+        "       5.0  DMARC_REJECT",
+    ] {
+        assert!(explained.contains(expected), "{expected}: {explained}");
+    }
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), &system.wait_mail("alice", 1)[0]).expect("written");
+    let explained = system.json(&["explain", &file.path().to_string_lossy()]);
+    assert_eq!(explained["now"]["verdict"], "reject", "{explained}");
+    let recipients = &explained["now"]["recipients"];
+    assert_eq!(recipients[0]["address"], "alice@example.org");
+    system.reconfigure(&judged("[judging.weights]\nSPF_FAIL = 0\n"));
+    let explained = system.command(&["explain", &id]);
+    assert!(
+        explained.contains("  now   tag, score 5.0\n"),
+        "{explained}"
     );
     let good = send(
         &system,
@@ -221,4 +246,33 @@ fn clients_that_may_relay_are_not_judged() {
         !mail.contains("X-Spam-") && !mail.contains("Authentication-Results"),
         "{mail}"
     );
+}
+
+/// A mark of ours leads to Junk, a stranger's mark and a tag of the address do not; a system that was killed files nothing twice.
+#[test]
+fn marked_mail_is_filed_in_junk() {
+    let (mut system, ports) = start_with_store(judged(""));
+    let to = ["alice@example.org"];
+    let forged = message("boss@forged.test");
+    let reply = send(&system, "a@forged.test", &to, &forged);
+    assert!(reply.starts_with("250"), "{reply}");
+    wait_messages(&ports, to[0], "Junk", 1);
+    let strange = format!("X-Spam-Flag: YES\r\n{}", message("a@good.test"));
+    send(&system, "a@good.test", &to, &strange);
+    wait_messages(&ports, to[0], "INBOX", 1);
+    Imap::login(ports.imap, to[0], "secret").ok("CREATE Lists");
+    send(
+        &system,
+        "a@forged.test",
+        &["alice+lists@example.org"],
+        &forged,
+    );
+    wait_messages(&ports, to[0], "Lists", 1);
+    system.crash();
+    wait_messages(&ports, to[0], "Junk", 1);
+    system.reconfigure(&with_ports(judged(""), &ports).set("store.marked", "\"inbox\""));
+    wait_until("the reload", || {
+        send(&system, "a@forged.test", &to, &forged);
+        Imap::login(ports.imap, to[0], "secret").exists("INBOX") > 1
+    });
 }

@@ -14,6 +14,11 @@ impl Assembly {
                 "all" => Some(BodySharing::All),
                 _ => None,
             }),
+            files_into_junk: self.choice("store.marked", |text| match text {
+                "junk" => Some(true),
+                "inbox" => Some(false),
+                _ => None,
+            }),
             mailboxes: self.new_mailboxes(),
         }
     }

@@ -45,6 +45,7 @@ fn bench() -> Bench {
             prepared: Prepared::new(b"Subject: a\r\n\r\nb\r\n", b"parsed", &[1]).unwrap(),
             return_path: Box::default(),
             operation: OperationId([0; 16]),
+            to_junk: false,
             quotas: Arc::new(Quotas::new(&settings).unwrap()),
             figures: Figures::default(),
         },
@@ -144,7 +145,7 @@ fn the_field_of_a_server_that_names_its_message_makes_it_known_again() {
         "received: by x ID y\n",
     ];
     for text in carried {
-        assert!(is_carried(text.as_bytes()), "{text}");
+        assert!(Top::of(text.as_bytes()).is_carried, "{text}");
     }
     let others = [
         "",
@@ -155,6 +156,6 @@ fn the_field_of_a_server_that_names_its_message_makes_it_known_again() {
         "Subject: id y\r\nReceived: by x id y\r\n",
     ];
     for text in others {
-        assert!(!is_carried(text.as_bytes()), "{text}");
+        assert!(!Top::of(text.as_bytes()).is_carried, "{text}");
     }
 }

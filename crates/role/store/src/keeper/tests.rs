@@ -19,6 +19,7 @@ fn owner(files: &Files) -> (StoreThread, Receiver<Sync>) {
         reclaim_from: 100,
         reclaim_share: 1,
         sharing: BodySharing::Account,
+        files_into_junk: true,
         mailboxes: Vec::new(),
     };
     let folder = files.folder().to_owned();
