@@ -106,6 +106,8 @@ data = "data"
 listen = ["127.0.0.1:{smtp}"]
 # A front answers there, and workers in a sandbox receive the messages.
 [front]
+# Messages of strangers are authenticated, scored and explained: vere explain ID
+[judging]
 [submission]
 listen = ["127.0.0.1:{submission}"]
 [submissions]

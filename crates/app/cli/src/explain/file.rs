@@ -180,7 +180,9 @@ fn origin(message: &[u8], hostname: &str) -> Origin {
 
 /// Reads the HELO name and the address of a Received field by this host: `from helo (name [address]) by host with ...`.
 fn hop(value: &str, hostname: &str) -> Option<(String, IpAddr)> {
-    let rest = value.trim_start().strip_prefix("from ")?;
+    let words: Vec<_> = value.split_ascii_whitespace().collect();
+    let value = words.join(" ");
+    let rest = value.strip_prefix("from ")?;
     let (helo, rest) = rest.split_once(" (")?;
     let (info, rest) = rest.split_once(") by ")?;
     let by = rest.split_ascii_whitespace().next()?;

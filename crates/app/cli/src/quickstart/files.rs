@@ -154,7 +154,7 @@ impl Plan {
         format!(
             "# Made by: vere quickstart {account}. All settings: vere config reference\n\
              version = 1\nhostname = \"{hostname}\"\ndata = {data}\n{user}\n\
-             [smtp]\nlisten = [\"{all}:{}\"]\n\n[front]\n\n\
+             [smtp]\nlisten = [\"{all}:{}\"]\n\n[front]\n\n[judging]\n\n\
              [submission]\nlisten = [\"{all}:{}\"]\n\n\
              [submissions]\nlisten = [\"{all}:{}\"]\n\n\
              [imaps]\nlisten = [\"{all}:{}\"]\n\n\
