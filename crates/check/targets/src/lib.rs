@@ -22,6 +22,7 @@ mod handoff_delivery;
 mod handoff_question;
 mod imap;
 mod judge_facts;
+mod judge_outline;
 mod mail_log;
 mod mime_text;
 mod order;
@@ -89,6 +90,7 @@ targets! {
     dnsbl_data: dnsbl_data::files, dnsbl_data::SEEDS;
     greylist: greylist::read, greylist::SEEDS;
     judge_facts: judge_facts::record, judge_facts::SEEDS;
+    judge_outline: judge_outline::pieces, judge_outline::SEEDS;
     envelope: envelope::record, envelope::SEEDS;
     order: order::record, order::SEEDS;
     parsed: parsed::parsed, parsed::SEEDS;
