@@ -63,6 +63,10 @@ pub fn faults(settings: &Settings) -> Vec<Fault> {
         let file = route.password_file.as_deref();
         plain.extend(file.map(|path| (format!("route[{}].password_file", n + 1), path)));
     }
+    for (n, filter) in settings.filters.iter().enumerate() {
+        let file = filter.password_file.as_deref();
+        plain.extend(file.map(|path| (format!("filter[{}].password_file", n + 1), path)));
+    }
     faults.extend(plain.into_iter().filter_map(unreadable));
     faults
 }

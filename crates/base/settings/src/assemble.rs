@@ -1,6 +1,7 @@
 //! From checked values to the structures.
 
 mod dnsbl;
+mod filters;
 mod judging;
 mod lists;
 mod mail_store;
@@ -95,6 +96,7 @@ impl Assembly {
             sendmail: self.sendmail(),
             front: self.front(),
             dnsbl: self.dnsbl(),
+            filters: self.filters(),
             judging: self.judging(),
             dkim: self.dkim(),
             records: self.records(),

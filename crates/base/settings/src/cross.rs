@@ -2,6 +2,7 @@
 
 mod call_ahead;
 mod cluster;
+mod filters;
 mod found;
 mod judging;
 mod lists;
@@ -35,6 +36,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     routes(settings, &mut found);
     call_ahead::check(settings, &mut found);
     lists::check(settings, &mut found);
+    filters::check(settings, &mut found);
     judging::check(settings, &mut found);
     sources(settings, &mut found);
     spool(settings, &mut found);

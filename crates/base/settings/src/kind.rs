@@ -13,12 +13,13 @@ use vere_units::{ByteSize, Secret, Span};
 use crate::directory_store::DirectoryStore;
 use crate::dnsbl::DnsblData;
 use crate::errors::Problem;
+use crate::filters::FilterAddress;
 use crate::mail_store::NewMailbox;
 use crate::name::name;
 use crate::value::Value;
 
-use text::{domains, host_name, senders, span};
-pub(crate) use text::{shown, type_of};
+use text::{domains, senders, span};
+pub(crate) use text::{host_name, shown, type_of};
 
 /// Entries of a list.
 const LIST_MAX: usize = 1_000;
@@ -53,6 +54,8 @@ pub(crate) enum Kind {
     Ipv6,
     Address,
     Addresses,
+    /// Where a content filter listens.
+    FilterAddress,
     NetworkList,
     HeloPatterns,
     SenderPatterns,
@@ -117,6 +120,9 @@ impl Kind {
             Self::Ipv6 => "an IPv6 address such as \"2001:db8::1\"",
             Self::Address => "an address with port such as \"127.0.0.1:2525\"",
             Self::Addresses => "a list of addresses with ports such as [\"[::]:25\"]",
+            Self::FilterAddress => {
+                "an address such as \"127.0.0.1:11333\", \"[::1]:11333\" or \"unix:/run/filter.sock\""
+            }
             Self::NetworkList => "a list of networks such as [\"127.0.0.0/8\", \"::1\"]",
             Self::HeloPatterns => "a list of names such as [\"mx.example.net\", \".example.net\"]",
             Self::SenderPatterns => {
@@ -216,6 +222,7 @@ impl Kind {
                 Value::Ip(IpAddr::V6(address.map_err(|_| "expected an IPv6 address")?))
             }
             Self::Address => Value::Address(socket_address(text)?),
+            Self::FilterAddress => Value::FilterAddress(FilterAddress::parse(text)?),
             Self::UrlHttps => Value::Text(url(text, "https://")?),
             Self::UrlHttp => {
                 let plain = url(text, "http://");

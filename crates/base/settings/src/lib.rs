@@ -33,6 +33,7 @@ mod directory_store;
 mod dnsbl;
 mod document;
 mod errors;
+mod filters;
 mod folders;
 mod judging;
 mod kind;
@@ -59,6 +60,7 @@ pub use directory_store::DirectoryStore;
 pub use dnsbl::{DATA_FORMATS, Dnsbl, DnsblData, DnsblRate, DnsblZone};
 pub use document::KeyLines;
 pub use errors::{ConfigError, ConfigErrors, Problem};
+pub use filters::{FilterAddress, FilterKind, FilterSettings};
 pub use judging::{
     AttachmentRule, FilterTerms, Judging, RecipientPolicy, Rule, RuleWeights, StructureLimits,
     Threshold, Thresholds, Verdict,

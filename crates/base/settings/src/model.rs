@@ -8,6 +8,7 @@ use vere_units::{ByteSize, Span};
 
 use crate::directory_store::DirectoryStore;
 use crate::dnsbl::Dnsbl;
+use crate::filters::FilterSettings;
 use crate::judging::Judging;
 use crate::mail_store::MailStore;
 use crate::network::Networks;
@@ -61,6 +62,8 @@ pub struct Settings {
     pub front: Option<Front>,
     /// A server of block lists; `None` without the section.
     pub dnsbl: Option<Dnsbl>,
+    /// Content filters, in the order in which they are asked.
+    pub filters: Vec<FilterSettings>,
     /// Judgement of messages by rules with weights; `None` without the section.
     pub judging: Option<Judging>,
     /// DKIM signatures on local users' mail; `None` without the section.

@@ -3,6 +3,7 @@
 #[macro_use]
 mod row;
 mod dnsbl;
+mod filters;
 mod intake;
 mod judging;
 mod lists;
@@ -26,6 +27,7 @@ pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
         .chain(services::SECTIONS)
         .chain(dnsbl::SECTIONS)
         .chain(lists::SECTIONS)
+        .chain(filters::SECTIONS)
         .chain(judging::SECTIONS)
         .chain(std::iter::once(&judging::WEIGHTS))
         .chain(outgoing::SECTIONS)

@@ -1,3 +1,4 @@
+mod filters;
 mod front_lists;
 mod judging;
 mod lines;

@@ -7,6 +7,7 @@ use vere_units::{ByteSize, Score, Secret, Span};
 
 use crate::answers::AnswerPattern;
 use crate::directory_store::DirectoryStore;
+use crate::filters::FilterAddress;
 use crate::judging::Threshold;
 use crate::network::IpNetwork;
 use crate::outgoing::{NextHop, Rate, RoutePattern};
@@ -27,6 +28,7 @@ pub(crate) enum Value {
     Ip(IpAddr),
     Address(SocketAddr),
     Addresses(Vec<SocketAddr>),
+    FilterAddress(FilterAddress),
     Networks(Vec<IpNetwork>),
     Answers(Vec<AnswerPattern>),
     Path(PathBuf),
@@ -71,6 +73,7 @@ from_value! {
     Ip => IpAddr,
     Address => SocketAddr,
     Addresses => Vec<SocketAddr>,
+    FilterAddress => FilterAddress,
     Networks => Vec<IpNetwork>,
     Answers => Vec<AnswerPattern>,
     Path => PathBuf,

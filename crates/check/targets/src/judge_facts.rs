@@ -14,7 +14,8 @@ pub(crate) const SEEDS: &[&[u8]] = &[
 const SETTINGS: &str = "version = 1\nhostname = \"mx.example.org\"\n[judging]\nquarantine_at = 6\ndefer_at = 8\nreject_at = 10\n\
     dmarc = \"follow\"\nallow_senders = [\"example.net\"]\nblock_senders = [\"<>\"]\n\
     [[judging.attachment]]\nnames = [\"*a*.exe\"]\ntypes = [\"application/*\"]\nverdict = \"quarantine\"\n\
-    [[judging.filter]]\nname = \"rspamd\"\nfactor = 0.33\naction = \"follow\"\n";
+    [[judging.filter]]\nname = \"rspamd\"\nfactor = 0.33\naction = \"follow\"\n\
+    [[filter]]\nname = \"rspamd\"\nkind = \"rspamd\"\naddress = \"[::1]:1\"\n";
 
 static JUDGE: LazyLock<Option<Judge>> = LazyLock::new(|| {
     let settings = Settings::parse(SETTINGS, "vere.toml").ok()?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::found::Found;
 use crate::judging::{Judging, Thresholds};
 use crate::model::Settings;
+use crate::nearest::nearest;
 
 /// Octets of the name of a filter in facts.
 const WORD_OCTETS_MAX: usize = 64;
@@ -23,7 +24,7 @@ pub(super) fn check(settings: &Settings, found: &mut Found<'_>) {
     }
     recipients(judging, found);
     attachments(judging, found);
-    filters(judging, found);
+    filters(settings, judging, found);
     both(
         "senders",
         &judging.allow_senders,
@@ -83,20 +84,36 @@ fn attachments(judging: &Judging, found: &mut Found<'_>) {
     }
 }
 
-fn filters(judging: &Judging, found: &mut Found<'_>) {
-    let is_fit = |octet: u8| octet.is_ascii_alphanumeric() || b"_.-".contains(&octet);
+fn filters(settings: &Settings, judging: &Judging, found: &mut Found<'_>) {
     for (n, filter) in judging.filters.iter().enumerate() {
-        if filter.name.len() > WORD_OCTETS_MAX || !filter.name.bytes().all(is_fit) {
-            let text = format!(
-                "expected at most {WORD_OCTETS_MAX} letters, digits, dots, hyphens and underscores"
-            );
-            found.add(&format!("judging.filter[{}].name", n + 1), text);
-        }
+        let key = format!("judging.filter[{}].name", n + 1);
         let mut earlier = judging.filters.iter().take(n);
         if earlier.any(|other| other.name == filter.name) {
-            let key = format!("judging.filter[{}].name", n + 1);
             found.add(&key, format!("{:?} stands twice", filter.name));
         }
+        let known = || settings.filters.iter().map(|known| known.name.as_str());
+        if known().any(|known| known == filter.name) {
+            continue;
+        }
+        let near = nearest(&filter.name, known());
+        let near = near.map(|near| format!(", the nearest known one is {near:?}"));
+        let text = format!(
+            "there is no [[filter]] named {:?}{}",
+            filter.name,
+            near.unwrap_or_default()
+        );
+        found.add(&key, text);
+    }
+}
+
+/// Names of filters become words in facts, header fields and replies.
+pub(super) fn word(key: &str, name: &str, found: &mut Found<'_>) {
+    let is_fit = |octet: u8| octet.is_ascii_alphanumeric() || b"_.-".contains(&octet);
+    if name.len() > WORD_OCTETS_MAX || !name.bytes().all(is_fit) {
+        let text = format!(
+            "expected at most {WORD_OCTETS_MAX} letters, digits, dots, hyphens and underscores"
+        );
+        found.add(key, text);
     }
 }
 

@@ -37,6 +37,7 @@ fn policies_and_rules_have_their_terms() {
                 [[judging.policy]]\nrecipients = [\"Ann@example.org\", \".example.org\"]\nquarantine_at = \"never\"\ntag_at = -1.5\n\
                 [[judging.attachment]]\nnames = [\"*.EXE\"]\nverdict = \"quarantine\"\n\
                 [[judging.attachment]]\ntypes = [\"Application/*\"]\nverdict = \"tag\"\n\
+                [[filter]]\nname = \"rspamd\"\nkind = \"rspamd\"\naddress = \"[::1]:11333\"\n\
                 [[judging.filter]]\nname = \"rspamd\"\nfactor = 0.5\naction = \"follow\"\n";
     let judging = parse(text).unwrap().judging.expect("a section");
     assert_eq!(
@@ -74,7 +75,9 @@ fn everything_is_applied_at_reload() {
     );
     assert_eq!(found.live, ["judging.tag_at", "judging.weights.SPF_FAIL"]);
     assert!(found.restart.is_empty());
-    let added = changes("", "[judging]\n[[judging.filter]]\nname = \"a\"\n");
+    let filter = "[[filter]]\nname = \"a\"\nkind = \"milter\"\naddress = \"unix:/a\"\n";
+    let judged = format!("{filter}[judging]\n[[judging.filter]]\nname = \"a\"\n");
+    let added = changes("", &judged);
     assert!(
         added.restart.is_empty() && !added.live.is_empty(),
         "{added:?}"

@@ -212,10 +212,30 @@ contradictions_of_a_judgement: r#"
 [judging]; [[judging.policy]]; recipients = ["a.b", "A.b"] => 5 judging.policy[1].recipients => "a.b" stands in judging.policy[1] as well
 [judging]; [[judging.policy]]; recipients = ["a.b"]; [[judging.policy]]; recipients = ["a.b"] => 7 judging.policy[2].recipients => "a.b" stands in judging.policy[1] as well
 [judging]; [[judging.attachment]]; verdict = "tag" => 4 judging.attachment[1] => expected names or types
-[judging]; [[judging.filter]]; name = "a b" => 5 judging.filter[1].name => expected at most 64 letters, digits
-[judging]; [[judging.filter]]; name = "a"; [[judging.filter]]; name = "a" => 7 judging.filter[2].name => "a" stands twice
+[judging]; [[judging.filter]]; name = "a b" => 5 judging.filter[1].name => there is no [[filter]] named "a b"
+[[filter]]; name = "a"; kind = "milter"; address = "unix:/a"; [judging]; [[judging.filter]]; name = "b" => 9 judging.filter[1].name => there is no [[filter]] named "b", the nearest known one is "a"
+[[filter]]; name = "a"; kind = "milter"; address = "unix:/a"; [judging]; [[judging.filter]]; name = "a"; [[judging.filter]]; name = "a" => 11 judging.filter[2].name => "a" stands twice
 [judging]; allow_senders = ["a.b"]; block_senders = ["c.d", "a.b"] => 5 judging.block_senders => "a.b" stands in judging.allow_senders as well
 [judging]; allow_networks = ["::1"]; block_networks = ["::1"] => 5 judging.block_networks => stands in judging.allow_networks as well
+"#
+
+filters_outside_their_form: r#"
+[[filter]]; name = "a"; kind = "rspamd" => 3 filter[1].address => is missing
+[[filter]]; name = "a"; kind = "spamd"; address = "[::1]:1" => 5 filter[1].kind => expected one of "rspamd", "clamd", "milter"
+[[filter]]; name = "a"; kind = "milter"; address = "/run/a" => 6 filter[1].address => expected "unix:/run/a" for a Unix socket
+[[filter]]; name = "a"; kind = "milter"; address = "unix:a" => 6 filter[1].address => expected an absolute path
+[[filter]]; name = "a"; kind = "milter"; address = "::1:25" => 6 filter[1].address => in brackets
+[[filter]]; name = "a"; kind = "milter"; address = "[::1]:1"; timeout = "6m" => 7 filter[1].timeout => expected a span from
+[[filter]]; name = "a"; kind = "milter"; address = "[::1]:1"; connections_max = 0 => 7 filter[1].connections_max => from 1 to 1000
+[[filter]]; name = "a"; kind = "milter"; address = "[::1]:1"; when_unavailable = "reject" => 7 filter[1].when_unavailable => expected one of "defer", "accept"
+"#
+
+contradictions_of_filters: r#"
+[[filter]]; name = "a b"; kind = "milter"; address = "[::1]:1" => 4 filter[1].name => expected at most 64 letters, digits
+[[filter]]; name = "a"; kind = "milter"; address = "[::1]:1"; [[filter]]; name = "a"; kind = "clamd"; address = "[::1]:2" => 8 filter[2].name => "a" stands twice
+[[filter]]; name = "a"; kind = "clamd"; address = "[::1]:1"; password_file = "p" => 7 filter[1].password_file => needs kind = "rspamd"
+[[filter]]; name = "a"; kind = "milter"; address = "[::1]:1"; learn_address = "[::1]:2" => 7 filter[1].learn_address => needs kind = "rspamd"
+[[filter]]; name = "a"; kind = "milter"; address = "[::1]:1"; timeout = "4m"; [[filter]]; name = "b"; kind = "clamd"; address = "[::1]:1"; timeout = "61s" => 12 filter[2].timeout => expected timeouts of at most 5m together
 "#
 
 double_keys_have_lines: r#"
@@ -236,6 +256,9 @@ fn long_values_and_lists_are_refused() {
     let hosts = "\"a.b\",".repeat(1_001);
     let endpoints = "\"http://a:1\",".repeat(17);
     let path = "x".repeat(108);
+    let filter = |n: u8| {
+        format!("[[filter]]\nname = \"f{n}\"\nkind = \"rspamd\"\naddress = \"[::1]:{n}\"\n")
+    };
     for (file, line, key, words) in [
         (
             format!("[acme]\ndomains = [{hosts}]\n"),
@@ -254,6 +277,18 @@ fn long_values_and_lists_are_refused() {
             4,
             "control.socket",
             "107 octets",
+        ),
+        (
+            format!("[[filter]]\nname = \"a\"\nkind = \"milter\"\naddress = \"unix:/{path}\"\n"),
+            6,
+            "filter[1].address",
+            "107 octets",
+        ),
+        (
+            (1..18).map(filter).collect(),
+            4 + 4 * 16,
+            "filter[17].name",
+            "at most 16 sections; found 17",
         ),
     ] {
         one_error(&file, line, key, words);

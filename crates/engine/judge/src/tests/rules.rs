@@ -415,7 +415,8 @@ fn attachments_have_the_severest_verdict_of_their_rules() {
 
 #[test]
 fn filters_count_by_their_factors_and_actions() {
-    let terms = "[[judging.filter]]\nname = \"rspamd\"\nfactor = 0.5\naction = \"follow\"";
+    let terms = "[[judging.filter]]\nname = \"rspamd\"\nfactor = 0.5\naction = \"follow\"\n\
+                 [[filter]]\nname = \"rspamd\"\nkind = \"rspamd\"\naddress = \"[::1]:1\"\n";
     let filter = |name: &str| Filter {
         name: word(name),
         action: Some(Verdict::Defer),
