@@ -17,8 +17,8 @@ pub enum Failure {
         /// The system's words.
         error: String,
     },
-    /// All connections were in use until the deadline.
-    #[error("no free connection of {0} by the deadline")]
+    /// All connections were in use for more than half of the time.
+    #[error("no free connection of {0} in time")]
     Busy(usize),
     /// The deadline passed.
     #[error("no whole answer within {0:?}")]
@@ -74,6 +74,15 @@ pub enum Failure {
     /// A milter broke the protocol or a bound.
     #[error("milter: {0}")]
     Milter(#[from] MilterError),
+    /// The filter failed several times in a row, and is left alone for some seconds.
+    #[error("left alone after failures")]
+    Resting,
+    /// So many messages wait for filters that the bound of their number or memory is reached.
+    #[error("too many messages wait for filters")]
+    Full,
+    /// The changes could not be applied.
+    #[error("changes of the message not applied")]
+    NotApplied,
     /// Only rspamd learns.
     #[error("only rspamd can be taught")]
     NotTaught,
@@ -86,6 +95,20 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Whether the filter seems to be dead or to hang. Answers that cannot be used are no sign of that: a sender could cause such answers by
+    /// its messages, and so have the filter left alone.
+    pub(crate) const fn is_of_filter(&self) -> bool {
+        match self {
+            Self::Connect { .. }
+            | Self::Late(_)
+            | Self::Broken { .. }
+            | Self::Closed(_)
+            | Self::Http(ExchangeError::Failed(_)) => true,
+            Self::Status { status, .. } => *status >= 500,
+            _ => false,
+        }
+    }
+
     pub(crate) fn reading(error: &io::Error) -> Self {
         let (during, error) = ("reading", error.to_string());
         Self::Broken { during, error }

@@ -5,134 +5,40 @@
 //! ([`Bounds`]), and in connections at once. Every way of failing is [`Asked::Unavailable`] with the reason; the caller
 //! decides the consequence.
 //!
-//! Not covered: which filters are asked in which order, the effect of a verdict, and how changes reach the message
-//! ([`vere_milter::apply`]).
+//! [`Filters`] are those of the settings: they are asked in order, each about the message as the ones before have changed it, and give
+//! [`Findings`] for the judge. A filter that fails again and again is left alone for some seconds.
+//!
+//! Not covered: the effect of a verdict.
 
 mod address;
+mod asking;
 mod bounds;
+mod circuit;
 mod clamd;
 mod failure;
+mod filter;
+mod findings;
+mod loading;
 mod milter;
 mod outcome;
+mod room;
 mod rspamd;
+mod set;
 mod stream;
 mod terms;
 #[cfg(test)]
 mod tests;
 
-use bytes::Bytes;
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
-
 pub use address::Address;
 pub use bounds::Bounds;
 pub use clamd::Clamd;
 pub use failure::Failure;
+pub use filter::Filter;
+pub use findings::{Answer, Deferral, Findings};
+pub use loading::FiltersError;
 pub use outcome::{Asked, Outcome, Symbol, Verdict};
+pub use room::{ASKED_MAX, octets_max};
 pub use rspamd::{Class, Rspamd, read_answer as read_rspamd_answer};
+pub use set::{Filters, Learned};
 pub use terms::{Kind, Terms};
 pub use vere_milter::{Change, Session, apply, apply_to_recipients};
-
-use self::milter::Connections;
-
-/// A filter with connections.
-#[derive(Debug)]
-pub struct Filter {
-    terms: Terms,
-    places: Semaphore,
-    /// Connections to a milter that may be used again.
-    kept: Connections,
-}
-
-impl Filter {
-    /// A filter by terms, without a connection yet.
-    #[must_use]
-    pub fn new(terms: Terms) -> Self {
-        Self {
-            places: Semaphore::new(terms.connections_max),
-            kept: Connections::default(),
-            terms,
-        }
-    }
-
-    /// The terms.
-    #[must_use]
-    pub const fn terms(&self) -> &Terms {
-        &self.terms
-    }
-
-    /// Asks about a message, and returns by the deadline at the latest.
-    pub async fn ask(&self, message: &Bytes, session: &Session<'_>) -> Asked {
-        if message.len() > self.terms.size_max {
-            return Asked::Skipped {
-                octets: message.len(),
-                size_max: self.terms.size_max,
-            };
-        }
-        match self.within(self.talk(message, session)).await {
-            Ok(outcome) => Asked::Answered(outcome),
-            Err(failure) => Asked::Unavailable(failure),
-        }
-    }
-
-    /// Teaches rspamd that a message is spam or not; the filter's address is the controller's.
-    ///
-    /// # Errors
-    /// The filter is not rspamd, the message is longer than [`Terms::size_max`], or rspamd fails. A message that rspamd has
-    /// learned before is no error.
-    pub async fn learn(&self, message: &Bytes, class: Class) -> Result<(), Failure> {
-        let Kind::Rspamd(rspamd) = &self.terms.kind else {
-            return Err(Failure::NotTaught);
-        };
-        if message.len() > self.terms.size_max {
-            return Err(Failure::MessageLong(self.terms.size_max));
-        }
-        let Terms {
-            address, bounds, ..
-        } = &self.terms;
-        self.within(rspamd.learn(address, bounds, message, class))
-            .await
-    }
-
-    /// Checks that ClamAV is there, and returns the versions of program and signatures.
-    ///
-    /// # Errors
-    /// The filter is not ClamAV, or ClamAV fails.
-    pub async fn version(&self) -> Result<String, Failure> {
-        match self.terms.kind {
-            Kind::Clamd(clamd) => self.within(clamd.version(&self.terms.address)).await,
-            Kind::Rspamd(_) | Kind::Milter => Err(Failure::NoVersion),
-        }
-    }
-
-    /// Bounds a talk in time, the wait for a place included.
-    async fn within<T>(
-        &self,
-        talk: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
-        let by = Instant::now() + self.terms.timeout;
-        let Ok(place) = timeout_at(by, self.places.acquire()).await else {
-            return Err(Failure::Busy(self.terms.connections_max));
-        };
-        let answer = timeout_at(by, talk).await;
-        drop(place);
-        answer.unwrap_or(Err(Failure::Late(self.terms.timeout)))
-    }
-
-    async fn talk(&self, message: &Bytes, session: &Session<'_>) -> Result<Outcome, Failure> {
-        let Terms {
-            kind,
-            address,
-            bounds,
-            ..
-        } = &self.terms;
-        match kind {
-            Kind::Rspamd(rspamd) => rspamd.check(address, bounds, message, session).await,
-            Kind::Clamd(clamd) => clamd.scan(address, message).await,
-            Kind::Milter => {
-                let body_max = self.terms.size_max;
-                milter::ask(address, bounds, body_max, &self.kept, message, session).await
-            }
-        }
-    }
-}

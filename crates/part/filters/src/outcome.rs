@@ -25,6 +25,8 @@ pub enum Asked {
 pub struct Outcome {
     /// The decision.
     pub verdict: Verdict,
+    /// Whether the filter asks for a mark on the message: "add header" and "rewrite subject" of rspamd.
+    pub is_marked: bool,
     /// The symbols of rspamd, by name.
     pub symbols: Vec<Symbol>,
     /// The score; rspamd alone has scores.
@@ -45,6 +47,7 @@ impl Outcome {
     pub const fn new(verdict: Verdict) -> Self {
         Self {
             verdict,
+            is_marked: false,
             symbols: Vec::new(),
             score: None,
             required: None,

@@ -3,7 +3,7 @@
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpStream, ToSocketAddrs, UnixStream};
 
 use crate::address::Address;
 use crate::failure::Failure;
@@ -19,6 +19,7 @@ pub(crate) async fn connect(address: &Address) -> Result<Box<dyn Stream>, Failur
     let connected = match address {
         Address::Unix(path) => UnixStream::connect(path).await.map(boxed),
         Address::Tcp(address) => tcp(*address).await.map(boxed),
+        Address::Host(host, port) => tcp((host.as_str(), *port)).await.map(boxed),
     };
     connected.map_err(|error| Failure::Connect {
         address: address.to_string(),
@@ -26,7 +27,7 @@ pub(crate) async fn connect(address: &Address) -> Result<Box<dyn Stream>, Failur
     })
 }
 
-async fn tcp(address: std::net::SocketAddr) -> io::Result<TcpStream> {
+async fn tcp(address: impl ToSocketAddrs) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     Ok(stream)

@@ -4,6 +4,7 @@ mod bad;
 mod kept;
 mod real;
 mod rspamd;
+mod set;
 
 use std::time::Duration;
 

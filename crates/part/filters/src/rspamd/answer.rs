@@ -99,6 +99,8 @@ pub fn read_answer(octets: &[u8], bounds: &Bounds, message: &[u8]) -> Result<Out
     if matches!(verdict, Verdict::Accept | Verdict::Quarantine(_)) {
         changes.of_reply(&reply, message)?;
     }
+    let asks_mark = matches!(reply.action.as_str(), "add header" | "rewrite subject");
+    let is_marked = asks_mark && !reply.milter.no_action;
     let symbols = reply.symbols.into_iter().map(|(name, symbol)| Symbol {
         name: cut(name, bounds.text_octets),
         score: symbol.score,
@@ -110,6 +112,7 @@ pub fn read_answer(octets: &[u8], bounds: &Bounds, message: &[u8]) -> Result<Out
             .collect(),
     });
     Ok(Outcome {
+        is_marked,
         symbols: symbols.collect(),
         score: reply.score,
         required: reply.required_score,

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A program that listens at `socket` in a fresh folder.
-struct Peer {
+pub(super) struct Peer {
     folder: TempDir,
     child: Child,
 }
@@ -36,7 +36,7 @@ impl Drop for Peer {
 }
 
 impl Peer {
-    fn socket(&self) -> PathBuf {
+    pub(super) fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
     }
 
@@ -232,12 +232,12 @@ async fn opendkim_signs() {
 }
 
 /// A message with this subject and two fields of a name.
-fn about(subject: &str) -> Vec<u8> {
+pub(super) fn about(subject: &str) -> Vec<u8> {
     let body = "body\r\n".repeat(30_000);
     format!("Subject: {subject}\r\nX-A: 1\r\nX-B: gone\r\nX-A: 2\r\n\r\n{body}").into_bytes()
 }
 
-async fn python() -> Option<Peer> {
+pub(super) async fn python() -> Option<Peer> {
     let program = program("python3", "python3")?;
     let has = Command::new(&program)
         .args(["-c", "import Milter"])
