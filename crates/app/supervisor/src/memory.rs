@@ -4,7 +4,7 @@
 //! check-config` prints the sum, the unit's `MemoryMax` is derived from the sum, and `vere bench trouble` compares
 //! the sum with the memory of a running system.
 
-use vere_settings::{Limits, Settings};
+use vere_settings::{FilterKind, FilterSettings, Limits, Settings};
 use vere_units::ByteSize;
 
 /// The program with threads and caches outside all settings, for each role.
@@ -212,13 +212,10 @@ pub(super) fn dnsbl(settings: &Settings) -> Vec<MemoryPart> {
 
 pub(super) fn gateway(settings: &Settings) -> Vec<MemoryPart> {
     let limits = &settings.limits;
-    vec![
+    let body = limits.body_memory_max.as_u64();
+    let mut parts = vec![
         program(GATEWAY),
-        part(
-            "limits.body_memory_max",
-            "messages that arrive",
-            limits.body_memory_max.as_u64(),
-        ),
+        part("limits.body_memory_max", "messages that arrive", body),
         part(
             "limits.queue_memory_max",
             "messages that leave next",
@@ -230,7 +227,17 @@ pub(super) fn gateway(settings: &Settings) -> Vec<MemoryPart> {
             limits.queued_messages_max.saturating_mul(QUEUED),
         ),
         connections(limits),
-    ]
+    ];
+    let changes = |filter: &FilterSettings| filter.kind != FilterKind::Clamd;
+    if settings.filters.iter().any(changes) {
+        // Filters are asked about half of the messages' memory at once: a new body, and the message with it.
+        parts.push(part(
+            "limits.body_memory_max",
+            "messages that filters change",
+            body,
+        ));
+    }
+    parts
 }
 
 fn part(setting: &'static str, what: &'static str, octets: u64) -> MemoryPart {
@@ -288,6 +295,12 @@ mod tests {
         let after = bounds("[limits]\nbody_memory_max = \"257 MiB\"\n");
         // The gateway, the clients of the store and deliveries to it each.
         assert_eq!(after.max().as_u64() - before, 3 * MIB);
+        let filter = |kind: &str| {
+            let text =
+                format!("[[filter]]\nname = \"f\"\nkind = \"{kind}\"\naddress = \"[::1]:1\"\n");
+            bounds(&text).max().as_u64() - before
+        };
+        assert_eq!((filter("clamd"), filter("milter")), (0, 256 * MIB));
         let after = bounds("[spool]\nmemory_max = \"2 GiB\"\n");
         assert_eq!(after.max().as_u64() - before, 2 * 1024 * MIB);
         assert_eq!(

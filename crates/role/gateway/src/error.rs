@@ -11,6 +11,7 @@ use vere_ports::directory::StoreError;
 use vere_telemetry::trace::OpenError;
 
 use super::event_lines::EventTargetError;
+use vere_filters::FiltersError;
 use vere_link::SetupError;
 use vere_outbound::OutboundError;
 use vere_process::secret::SecretError;
@@ -36,6 +37,8 @@ pub enum GatewayError {
     Directory(StoreError),
     /// Names cannot be looked up.
     Resolver(ResolverError),
+    /// Content filters cannot be made ready.
+    Filters(FiltersError),
     /// Connections to next hops cannot be made ready.
     Outbound(OutboundError),
     /// The events of messages cannot be kept.
@@ -64,6 +67,7 @@ impl GatewayError {
             Self::Setup(error) => error,
             Self::Directory(error) => error,
             Self::Resolver(error) => error,
+            Self::Filters(error) => error,
             Self::Outbound(error) => error,
             Self::Trace(error) => error,
             Self::EventTarget(error) => error,
@@ -118,6 +122,7 @@ passes_on! {
     Setup(SetupError),
     Directory(StoreError),
     Resolver(ResolverError),
+    Filters(FiltersError),
     Outbound(OutboundError),
     Trace(OpenError),
     EventTarget(EventTargetError),

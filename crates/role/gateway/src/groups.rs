@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use vere_settings::Settings;
 
+use super::error::GatewayError;
 use super::group::{Group, set_policy};
 use super::process::Process;
-use vere_outbound::OutboundError;
 
 /// All groups of the process.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Groups {
     ///
     /// # Errors
     /// When root certificates or passwords cannot be used; then nothing changes.
-    pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), OutboundError> {
+    pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), GatewayError> {
         self.process().set_settings(Arc::clone(&settings))?;
         for group in self.all() {
             set_policy(&group, &settings);

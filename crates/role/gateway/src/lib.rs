@@ -17,6 +17,7 @@ mod drain;
 mod error;
 mod event_lines;
 mod export;
+mod filtering;
 mod following;
 mod gauges;
 mod group;

@@ -16,12 +16,13 @@ use super::aside::{Closer, Filed};
 use super::couriers::Couriers;
 use super::error::GatewayError;
 use super::event_lines::EventTarget;
+use super::filtering::Filtering;
 use super::ids::TraceIds;
 use super::meters::Meters;
 use super::metrics::GatewayMetrics;
 use super::pressure::Pressure;
 use super::signer::Signer;
-use vere_outbound::{Outbound, OutboundError};
+use vere_outbound::Outbound;
 use vere_process::clock;
 use vere_process::memory::{BodyMemory, DISK, MEMORY};
 use vere_process::places::Client;
@@ -47,6 +48,8 @@ pub(super) struct Process {
     pub(super) report_limit: RefCell<ReportLimit>,
     /// Signs the mail of local users and reports, if the settings ask for signatures.
     pub(super) signer: Option<Signer>,
+    /// Content filters.
+    pub(super) filtering: Filtering,
     pub(super) ids: TraceIds,
     /// Memory of messages that are being received.
     pub(super) memory: Rc<BodyMemory>,
@@ -82,11 +85,13 @@ impl Process {
         )?;
         let trace = TraceLog::open(TraceOptions::new(trace.to_owned()))?;
         let event_target = EventTarget::new(&settings)?;
+        let filtering = Filtering::new(&settings)?;
         let signer = settings.dkim.as_ref();
         let separator = settings.directory.subaddress_separator;
         Ok(Self {
             signer: signer.map(|dkim| Signer::new(&dkim.socket, Rc::clone(&metrics))),
             report_limit: RefCell::default(),
+            filtering,
             ids: TraceIds::of(&settings.gateway.name),
             judge: RefCell::new(judge(&settings)),
             settings: RefCell::new(settings),
@@ -113,9 +118,11 @@ impl Process {
     ///
     /// # Errors
     /// When root certificates or passwords cannot be used; then nothing changes.
-    pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), OutboundError> {
+    pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), GatewayError> {
+        let filters = self.filtering.renewed(&settings)?;
         self.outbound.set_settings(&settings)?;
         self.judge.replace(judge(&settings));
+        self.filtering.set(filters);
         self.settings.replace(settings);
         Ok(())
     }

@@ -79,6 +79,16 @@ impl Declarations {
         self.add(name, help, "histogram", "", Histogram::new(SECONDS))
     }
 
+    /// Histograms of durations in seconds, by label.
+    pub(super) fn times_by<L: Label>(
+        &mut self,
+        name: &str,
+        help: &str,
+    ) -> Family<L, Histogram, fn() -> Histogram> {
+        let family = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> _);
+        self.add(name, help, "histogram", &L::describe(), family)
+    }
+
     /// A histogram of ages in seconds, up to days.
     pub(super) fn ages(&mut self, name: &str, help: &str) -> Histogram {
         self.add(name, help, "histogram", "", Histogram::new(AGES))

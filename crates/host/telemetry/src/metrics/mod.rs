@@ -21,6 +21,7 @@ mod declarations;
 mod delivery;
 mod dnsbl;
 mod endpoint;
+mod filters;
 mod front;
 mod judged;
 mod lists;
@@ -46,6 +47,7 @@ pub use dnsbl::{
     DnsAnswer, DnsLimited, DnsQuery, DnsQuestion, DnsTransport, DnsblMetrics, ZoneName,
 };
 pub use endpoint::{CONNECTIONS_MAX, Health, serve};
+pub use filters::{FilterAnswered, FilterMetrics, FilterName, FilterResult};
 pub use front::{
     BrokerAnswer, BrokerAnswered, BrokerQuestion, FrontHandshake, FrontLoop, FrontMetrics,
     FrontReason, FrontTable, FrontTls, TlsCarrier, WorkerLoss, WorkerSessionEnd,
@@ -82,6 +84,8 @@ pub struct Metrics {
     pub broker: BrokerMetrics,
     /// Lists of clients, which the broker asks.
     pub lists: ListMetrics,
+    /// Content filters, which the gateway asks.
+    pub filters: FilterMetrics,
     /// Signing.
     pub sign: SignMetrics,
     /// Judgement of received messages.
@@ -128,6 +132,7 @@ impl Metrics {
         let dnsbl = DnsblMetrics::declare(&mut declarations);
         let lists = ListMetrics::declare(&mut declarations);
         let judged = JudgedMetrics::declare(&mut declarations);
+        let filters = FilterMetrics::declare(&mut declarations);
         let sign = SignMetrics::declare(&mut declarations);
         let queue = QueueMetrics::declare(&mut declarations);
         let delivery = DeliveryMetrics::declare(&mut declarations);
@@ -145,6 +150,7 @@ impl Metrics {
                 broker,
                 lists,
                 judged,
+                filters,
                 sign,
                 queue,
                 delivery,

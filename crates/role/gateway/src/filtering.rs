@@ -1,0 +1,228 @@
+//! Content filters: the gateway asks the filters of the settings about a message, at the end of DATA.
+//!
+//! The gateway asks, and no other process: it has the whole message in memory, also a long one whose text arrived in parts; the broker would need a second
+//! copy of each message, and a worker's sandbox has no network.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use vere_filters::{Answer, Asked, Failure, Filters, FiltersError, Findings, Session, Verdict};
+use vere_settings::Settings;
+use vere_smtp::server::Message;
+use vere_telemetry::metrics::{FilterAnswered, FilterName, FilterResult};
+use vere_units::TraceId;
+
+use super::metrics::GatewayMetrics;
+use super::process::Process;
+use super::service::Service;
+
+/// The least time between two warnings about a filter; further failures are counted and logged at level debug.
+const WARN_EVERY: Duration = Duration::from_secs(10);
+
+/// The filters in use.
+#[derive(Debug)]
+pub(super) struct Filtering {
+    filters: RefCell<Rc<Filters>>,
+    warned: RefCell<Warned>,
+}
+
+/// The last warning about each filter, and the failures since.
+type Warned = BTreeMap<String, (Instant, u64)>;
+
+impl Filtering {
+    /// # Errors
+    /// When a file with a password cannot be used.
+    pub(super) fn new(settings: &Settings) -> Result<Self, FiltersError> {
+        Ok(Self {
+            filters: RefCell::new(Rc::new(Filters::new(settings)?)),
+            warned: RefCell::default(),
+        })
+    }
+
+    /// The filters of other settings; those with equal terms keep their connections.
+    ///
+    /// # Errors
+    /// As [`Filtering::new`].
+    pub(super) fn renewed(&self, settings: &Settings) -> Result<Filters, FiltersError> {
+        self.filters.borrow().renewed(settings)
+    }
+
+    /// Applies filters; questions under way keep theirs.
+    pub(super) fn set(&self, filters: Filters) {
+        let names: Vec<&str> = filters.names().collect();
+        let is_known = |name: &String| names.contains(&name.as_str());
+        self.warned.borrow_mut().retain(|name, _| is_known(name));
+        self.filters.replace(Rc::new(filters));
+    }
+
+    /// Returns the filters in force, for teaching too.
+    pub(super) fn filters(&self) -> Rc<Filters> {
+        Rc::clone(&self.filters.borrow())
+    }
+
+    /// Writes a line about a filter without an answer: a warning now and then, with the number of failures since the last one.
+    fn tell_failure(&self, trace: TraceId, name: &str, failure: &Failure) {
+        let mut warned = self.warned.borrow_mut();
+        let now = Instant::now();
+        let last = warned.get(name);
+        if let Some((_, unsaid)) = last.filter(|(at, _)| now.duration_since(*at) < WARN_EVERY) {
+            let counted = (last.map_or(now, |(at, _)| *at), unsaid.saturating_add(1));
+            warned.insert(name.to_owned(), counted);
+            tracing::debug!(queue_id = %trace, filter = name, %failure, "content filter unavailable");
+            return;
+        }
+        let since = last.map_or(0, |(_, unsaid)| *unsaid);
+        tracing::warn!(queue_id = %trace, filter = name, %failure, failures_before = since, "content filter unavailable");
+        warned.insert(name.to_owned(), (now, 0));
+    }
+}
+
+/// Asks all filters about a message, at most for the sum of their timeouts. `body` is the text of the message as the filters are to see it; the one in
+/// `message` is not looked at, so that its octets can be given as `body` without a copy.
+#[expect(dead_code, reason = "the judge, which calls this, is not wired yet")]
+pub(super) async fn ask(
+    process: &Process,
+    service: Service,
+    trace: TraceId,
+    message: &Message,
+    body: &Bytes,
+) -> Findings {
+    let filters = process.filtering.filters();
+    if filters.is_empty() {
+        return Findings::default();
+    }
+    let host = process.settings().hostname.clone();
+    let info = &message.session;
+    let helo = info.helo.as_ref().map(ToString::to_string);
+    let recipients: Vec<&str> = message
+        .recipients
+        .iter()
+        .map(|to| to.forward_path.as_str())
+        .collect();
+    let id = trace.to_string();
+    let tls = info.tls.as_ref();
+    let session = Session {
+        client: info.address.ip().to_canonical(),
+        port: info.address.port(),
+        // The name of a local program is its user.
+        client_name: match service {
+            Service::Sendmail => "localhost",
+            _ => info.name.as_deref().unwrap_or_default(),
+        },
+        helo: helo.as_deref().unwrap_or_default(),
+        reverse_path: message.reverse_path.reverse_path.as_str(),
+        recipients: &recipients,
+        account: info.account.as_deref().unwrap_or_default(),
+        id: &id,
+        host: &host,
+        tls_version: tls.map_or("", |tls| &tls.version),
+        tls_cipher: tls.map_or("", |tls| &tls.cipher),
+    };
+    let findings = filters.ask(body, &session).await;
+    for answer in &findings.answers {
+        tell(process, trace, answer);
+    }
+    findings
+}
+
+/// Counts and logs the answer of a filter.
+fn tell(process: &Process, trace: TraceId, answer: &Answer) {
+    let result = result(&answer.asked);
+    process
+        .metrics
+        .filter_asked(&answer.filter, result, answer.took);
+    match &answer.asked {
+        Asked::Unavailable(failure) => {
+            process
+                .filtering
+                .tell_failure(trace, &answer.filter, failure);
+        }
+        Asked::Answered(_) | Asked::Skipped { .. } => tracing::debug!(
+            queue_id = %trace,
+            filter = answer.filter,
+            result = result.value(),
+            took = ?answer.took,
+            "content filter asked"
+        ),
+    }
+}
+
+fn result(asked: &Asked) -> FilterResult {
+    match asked {
+        Asked::Skipped { .. } => FilterResult::Skipped,
+        Asked::Unavailable(Failure::Resting) => FilterResult::Resting,
+        Asked::Unavailable(Failure::Full) => FilterResult::Crowded,
+        Asked::Unavailable(_) => FilterResult::Unavailable,
+        Asked::Answered(outcome) if outcome.virus.is_some() => FilterResult::Virus,
+        Asked::Answered(outcome) => match &outcome.verdict {
+            Verdict::Accept if outcome.is_marked => FilterResult::Marked,
+            Verdict::Accept => FilterResult::Accepted,
+            Verdict::Quarantine(_) => FilterResult::Quarantined,
+            Verdict::Defer(_) => FilterResult::Deferred,
+            Verdict::Reject(_) => FilterResult::Refused,
+        },
+    }
+}
+
+/// Content filters.
+impl GatewayMetrics {
+    /// Counts the answer of a filter, and the time taken where the filter was asked.
+    fn filter_asked(&self, filter: &str, result: FilterResult, took: Duration) {
+        let filters = &self.all.filters;
+        let filter = FilterName(filter.to_owned());
+        let is_asked = !matches!(
+            result,
+            FilterResult::Skipped | FilterResult::Resting | FilterResult::Crowded
+        );
+        if is_asked {
+            let seconds = filters.seconds.get_or_create(&filter);
+            seconds.observe(took.as_secs_f64());
+        }
+        let answered = FilterAnswered { filter, result };
+        filters.answers.get_or_create(&answered).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(sections: &str) -> Settings {
+        let text = format!("version = 1\nhostname = \"mx.example.org\"\n{sections}");
+        Settings::parse(&text, "/etc/vere/vere.toml").expect(sections)
+    }
+
+    fn filter(lines: &str) -> Settings {
+        let section =
+            format!("[[filter]]\nname = \"a\"\nkind = \"rspamd\"\naddress = \"[::1]:1\"\n{lines}");
+        settings(&section)
+    }
+
+    #[test]
+    fn failures_between_two_warnings_are_counted() {
+        let filtering = Filtering::new(&filter("")).unwrap();
+        let trace = TraceId::new(1);
+        for _ in 0..3 {
+            filtering.tell_failure(trace, "a", &Failure::Resting);
+        }
+        let unsaid = filtering
+            .warned
+            .borrow()
+            .get("a")
+            .map(|(_, unsaid)| *unsaid);
+        assert_eq!(unsaid, Some(2));
+        filtering.set(filtering.renewed(&settings("")).unwrap());
+        assert!(filtering.warned.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_password_that_cannot_be_read_changes_nothing() {
+        let filtering = Filtering::new(&filter("")).unwrap();
+        let missing = filter("password_file = \"/nowhere/password\"\n");
+        assert!(filtering.renewed(&missing).is_err());
+        assert_eq!(filtering.filters().names().collect::<Vec<_>>(), ["a"]);
+    }
+}
