@@ -97,7 +97,7 @@ mod tests {
         }
         let groups = [
             "account", "alias", "queue", "spool", "store", "import", "export", "dial", "trace",
-            "sendmail", "serve", "dnsbl",
+            "sendmail", "serve", "dnsbl", "filter",
         ];
         for name in &names {
             let group = name.split('-').nth(1).unwrap_or_default();

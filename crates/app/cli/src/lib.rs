@@ -15,6 +15,7 @@ mod dnsbl;
 mod domain;
 mod examples;
 mod explain;
+mod filter;
 mod json;
 mod pages;
 mod queue;
@@ -87,6 +88,13 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: dnsbl::DnsblCommand,
+    },
+    /// Ask content filters about a message.
+    Filter {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: filter::FilterCommand,
     },
     /// Check a configuration file and print every error, with lines.
     CheckConfig {
@@ -220,6 +228,7 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Alias { config, command } => alias::run(&command, &config.load()?.1)?,
         Command::Dkim { config, command } => dkim::run(&command, &config.load()?.1)?,
         Command::Dnsbl { config, command } => return dnsbl::run(&command, &config, roles),
+        Command::Filter { config, command } => return filter::run(&command, &config.load()?.1),
         Command::CheckConfig { config, args } => {
             let usual = || Ok(file::find(config.file())?);
             let (text, code) = config::check(&args, config.file(), usual)?;

@@ -1,0 +1,27 @@
+//! `vere filter`: content filters.
+
+mod report;
+mod test;
+#[cfg(test)]
+mod tests;
+
+use clap::Subcommand;
+use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
+use vere_settings::Settings;
+
+/// Ask content filters.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FilterCommand {
+    Test(test::TestArgs),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the settings or the file of a message cannot be used.
+pub(crate) fn run(command: &FilterCommand, settings: &Settings) -> Result<Outcome, Failure> {
+    match command {
+        FilterCommand::Test(args) => test::run(args, settings),
+    }
+}
