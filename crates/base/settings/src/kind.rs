@@ -1,5 +1,6 @@
 //! The kinds of options, and the check of a value against its kind.
 
+mod filters;
 mod judging;
 mod outgoing;
 mod text;
@@ -13,13 +14,12 @@ use vere_units::{ByteSize, Secret, Span};
 use crate::directory_store::DirectoryStore;
 use crate::dnsbl::DnsblData;
 use crate::errors::Problem;
-use crate::filters::FilterAddress;
 use crate::mail_store::NewMailbox;
 use crate::name::name;
 use crate::value::Value;
 
-use text::{domains, senders, span};
-pub(crate) use text::{host_name, shown, type_of};
+use text::{domains, host_name, senders, span};
+pub(crate) use text::{shown, type_of};
 
 /// Entries of a list.
 const LIST_MAX: usize = 1_000;
@@ -222,7 +222,7 @@ impl Kind {
                 Value::Ip(IpAddr::V6(address.map_err(|_| "expected an IPv6 address")?))
             }
             Self::Address => Value::Address(socket_address(text)?),
-            Self::FilterAddress => Value::FilterAddress(FilterAddress::parse(text)?),
+            Self::FilterAddress => Value::FilterAddress(filters::address(text)?),
             Self::UrlHttps => Value::Text(url(text, "https://")?),
             Self::UrlHttp => {
                 let plain = url(text, "http://");

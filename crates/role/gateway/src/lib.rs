@@ -18,6 +18,7 @@ mod error;
 mod event_lines;
 mod export;
 mod filtering;
+mod filters;
 mod following;
 mod gauges;
 mod group;

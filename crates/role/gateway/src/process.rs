@@ -16,7 +16,7 @@ use super::aside::{Closer, Filed};
 use super::couriers::Couriers;
 use super::error::GatewayError;
 use super::event_lines::EventTarget;
-use super::filtering::Filtering;
+use super::filters::Filtering;
 use super::ids::TraceIds;
 use super::meters::Meters;
 use super::metrics::GatewayMetrics;

@@ -39,8 +39,8 @@ fn run(sections: &str, words: &[&str], message: &str) -> Result<(String, ExitCod
     let file = folder.path().join("message.eml");
     fs::write(&file, message).expect("a file");
     let file = file.display().to_string();
-    let words = ["test"].iter().chain(words).chain([&file.as_str()]);
-    let line = Line::parse_from(words);
+    let words = ["test"].into_iter().chain(words.iter().copied());
+    let line = Line::parse_from(words.chain([file.as_str()]));
     match test::run(&line.args, &settings(sections)) {
         Ok(Outcome::Report(text, code)) => Ok((text, code)),
         Ok(other) => panic!("{other:?}"),

@@ -27,7 +27,7 @@ pub(crate) fn type_of(value: &DeValue<'_>) -> &'static str {
 
 /// Checks a host name: `label *( "." label )`, labels of letters, digits and inner hyphens, at most
 /// 63 octets each and 253 in all (RFC 1123 section 2.1); international names as A-labels.
-pub(crate) fn host_name(text: &str) -> Result<String, String> {
+pub(super) fn host_name(text: &str) -> Result<String, String> {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
             && !label.starts_with('-')
