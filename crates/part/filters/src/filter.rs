@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout_at};
 use vere_milter::Session;
 
 use crate::failure::Failure;
-use crate::milter::{self, Connections};
+use crate::milter;
 use crate::outcome::{Asked, Outcome};
 use crate::rspamd::Class;
 use crate::terms::{Kind, Terms};
@@ -16,8 +16,6 @@ use crate::terms::{Kind, Terms};
 pub struct Filter {
     terms: Terms,
     places: Semaphore,
-    /// Connections to a milter that may be used again.
-    kept: Connections,
 }
 
 impl Filter {
@@ -26,7 +24,6 @@ impl Filter {
     pub fn new(terms: Terms) -> Self {
         Self {
             places: Semaphore::new(terms.connections_max),
-            kept: Connections::default(),
             terms,
         }
     }
@@ -113,7 +110,7 @@ impl Filter {
             Kind::Clamd(clamd) => clamd.scan(address, message).await,
             Kind::Milter => {
                 let body_max = self.terms.size_max;
-                milter::ask(address, bounds, body_max, &self.kept, message, session).await
+                milter::ask(address, bounds, body_max, message, session).await
             }
         }
     }

@@ -66,7 +66,7 @@ impl Filters {
         Self::of(settings, None)
     }
 
-    /// Makes the filters of other settings. A filter whose name and terms are the same keeps its connections and its recent failures.
+    /// Makes the filters of other settings. A filter whose name and terms are the same keeps its recent failures.
     ///
     /// # Errors
     /// As [`Filters::new`]; the filters so far remain usable.

@@ -1,7 +1,7 @@
 //! Filters with right and wrong answers: real programs, and peers made here.
 
 mod bad;
-mod kept;
+mod connections;
 mod real;
 mod rspamd;
 mod set;

@@ -43,8 +43,6 @@ pub struct Ending {
     pub verdict: Verdict,
     /// The changes, in the order of the filter; empty for a message that is refused or discarded.
     pub changes: Vec<Change>,
-    /// The options for a further message on the same connection; `None` if the connection must be closed.
-    pub options: Option<Options>,
 }
 
 /// The next command.
@@ -79,7 +77,6 @@ pub struct Client<'a> {
     fields: Fields<'a>,
     body: &'a [u8],
     limits: Limits,
-    keeps: bool,
     options: Option<Options>,
     next: Next,
     due: Option<Due>,
@@ -91,32 +88,20 @@ pub struct Client<'a> {
     /// The place of the replaced body among the changes.
     replaced: Option<usize>,
     quarantine: Option<String>,
-    is_reusable: bool,
 }
 
 impl<'a> Client<'a> {
-    /// A client for a new connection, or for a connection with the options that an earlier [`Ending`] gave. With `keeps`, the
-    /// connection may be used again.
+    /// A client for a new connection. Behind the message the connection ends: SMFIC_QUIT_NC, by which it could serve another client, breaks filters
+    /// by python3-milter 1.0.6 without a callback for CONNECT, and neither Postfix nor Sendmail uses the command.
     #[must_use]
-    pub fn new(
-        session: Session<'a>,
-        message: &'a [u8],
-        limits: Limits,
-        options: Option<Options>,
-        keeps: bool,
-    ) -> Self {
-        let next = match options {
-            Some(_) => Next::Connect,
-            None => Next::Negotiate,
-        };
+    pub fn new(session: Session<'a>, message: &'a [u8], limits: Limits) -> Self {
         Self {
             session,
             fields: fields(message),
             body: message.get(header_len(message)..).unwrap_or_default(),
             limits,
-            keeps,
-            options,
-            next,
+            options: None,
+            next: Next::Negotiate,
             due: None,
             received: Vec::new(),
             verdict: None,
@@ -124,7 +109,6 @@ impl<'a> Client<'a> {
             changed: 0,
             replaced: None,
             quarantine: None,
-            is_reusable: false,
         }
     }
 
@@ -182,12 +166,7 @@ impl<'a> Client<'a> {
             Verdict::Accept | Verdict::Quarantine(_) => self.changes,
             Verdict::Refuse(..) | Verdict::Discard => Vec::new(),
         };
-        let options = self.options.filter(|_| self.is_reusable && self.keeps);
-        Some(Ending {
-            verdict,
-            changes,
-            options,
-        })
+        Some(Ending { verdict, changes })
     }
 
     fn advance(&mut self, out: &mut Vec<u8>) {
@@ -232,12 +211,7 @@ impl<'a> Client<'a> {
             }
             Next::EndOfMessage => self.send(out, Event::EndOfMessage, &[], Next::Quit),
             Next::Quit => {
-                let code = if self.is_reusable && self.keeps {
-                    b'K'
-                } else {
-                    b'Q'
-                };
-                put(out, code, &[]);
+                put(out, b'Q', &[]);
                 self.next = Next::Over;
             }
             Next::Over => {}
@@ -342,8 +316,6 @@ impl<'a> Client<'a> {
                 return Ok(());
             }
             Answer::Continue if is_last => {
-                // Behind another answer libmilter does not take the end of this client.
-                self.is_reusable = true;
                 self.verdict = Some(Verdict::Accept);
             }
             Answer::Continue => {}

@@ -32,7 +32,7 @@ impl Filtering {
         })
     }
 
-    /// The filters of other settings; those with equal terms keep their connections.
+    /// The filters of other settings; those with equal terms keep their recent failures.
     ///
     /// # Errors
     /// As [`Filtering::new`].

@@ -82,7 +82,7 @@ fn talk(
 }
 
 fn new(limits: Limits) -> Client<'static> {
-    Client::new(session(), MESSAGE, limits, None, true)
+    Client::new(session(), MESSAGE, limits)
 }
 
 /// A filter of all commands that answers those of `code` with `given`.
@@ -108,7 +108,6 @@ fn a_filter_sees_the_whole_session() {
     });
     let ending = ending.unwrap().unwrap();
     assert_eq!(ending.verdict, Verdict::Accept);
-    assert!(ending.options.is_some());
     let seen: Vec<(u8, &[u8])> = commands
         .iter()
         .filter(|(code, _)| *code != b'D')
@@ -127,7 +126,7 @@ fn a_filter_sees_the_whole_session() {
         (b'N', b""),
         (b'B', b"body\r\n"),
         (b'E', b""),
-        (b'K', b""),
+        (b'Q', b""),
     ];
     assert_eq!(seen, expected);
     let macros = commands
@@ -143,27 +142,6 @@ fn a_filter_sees_the_whole_session() {
             .windows(24)
             .any(|part| part == b"{mail_addr}\0a@b.example\0")
     );
-}
-
-#[test]
-fn a_kept_connection_needs_no_negotiation() {
-    let (ending, _) = talk(new(LIMITS), |command, _| {
-        Some(if command == b'O' {
-            all()
-        } else {
-            packet(b'c', &[])
-        })
-    });
-    let options = ending.unwrap().unwrap().options;
-    let again = Client::new(session(), MESSAGE, LIMITS, options, false);
-    let (ending, commands) = talk(again, |_, _| Some(packet(b'c', &[])));
-    assert_eq!(ending.unwrap().unwrap().options, None);
-    let codes: Vec<u8> = commands
-        .iter()
-        .map(|(code, _)| *code)
-        .filter(|code| *code != b'D')
-        .collect();
-    assert_eq!(codes, b"CHMRRTLLNBEQ");
 }
 
 #[test]
@@ -185,7 +163,7 @@ fn commands_that_a_filter_does_not_want_or_answer_are_left_out() {
         .map(|(code, _)| *code)
         .filter(|code| *code != b'D')
         .collect();
-    assert_eq!(codes, b"OCMRRTLLNEK");
+    assert_eq!(codes, b"OCMRRTLLNEQ");
     assert!(commands.contains(&(b'L', b"Subject\0  two\n words\0".to_vec())));
     assert!(commands.contains(&(b'D', b"Mj\0mail.example\0".to_vec())));
 }
@@ -208,7 +186,7 @@ fn skip_ends_commands_of_a_kind() {
     let mut seen = 0;
     let body = vec![b'x'; 200_000];
     let message = [b"A: b\r\n\r\n".as_slice(), &body].concat();
-    let client = Client::new(session(), &message, LIMITS, None, true);
+    let client = Client::new(session(), &message, LIMITS);
     let (ending, _) = talk(client, |command, _| {
         seen += usize::from(command == b'B');
         Some(match command {
@@ -225,8 +203,6 @@ fn skip_ends_commands_of_a_kind() {
 fn verdicts_end_the_talk() {
     let accepted = with(b'C', &packet(b'a', &[])).unwrap();
     assert_eq!(accepted.verdict, Verdict::Accept);
-    // libmilter takes no further client behind this answer.
-    assert_eq!(accepted.options, None);
     assert_eq!(
         with(b'N', &packet(b'd', &[])).unwrap().verdict,
         Verdict::Discard
@@ -395,7 +371,7 @@ fn a_change_that_was_not_agreed_on_is_an_error() {
 #[test]
 fn no_field_ends_early_and_none_exceeds_a_packet() {
     let long = [b"A: ".as_slice(), &[b'x'; 70_000], b"\r\nB: \0y\r\n\r\n"].concat();
-    let client = Client::new(session(), &long, LIMITS, None, true);
+    let client = Client::new(session(), &long, LIMITS);
     let (ending, commands) = talk(client, |command, _| {
         Some(if command == b'O' {
             all()
