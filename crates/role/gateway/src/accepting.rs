@@ -53,7 +53,7 @@ pub(super) async fn accept(
     if Header::of(&message.body).received >= hops_max {
         return Err(Refusal::RoutingLoop);
     }
-    let classes = judging::judge(process, beside.trace, &mut message, gathered)?;
+    let classes = judging::judge(process, service, beside.trace, &mut message, gathered).await?;
     let mut copies = Vec::with_capacity(classes.len());
     for (n, class) in classes.into_iter().enumerate() {
         let mut beside = beside;

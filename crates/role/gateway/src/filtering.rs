@@ -17,7 +17,6 @@ use super::service::Service;
 
 /// Asks all filters about a message, at most for the sum of their timeouts. `body` is the text of the message as the filters are to see it; the one in
 /// `message` is not looked at, so that its octets can be given as `body` without a copy.
-#[expect(dead_code, reason = "the judge, which calls this, is not wired yet")]
 pub(super) async fn ask(
     process: &Process,
     service: Service,

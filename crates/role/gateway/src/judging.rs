@@ -2,8 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use vere_judge::{Facts, Judgement, RecipientVerdict, Verdict};
 use vere_settings::{Settings, Threshold};
+use vere_smtp::address::{ForwardPath, ReversePath};
 use vere_smtp::command::RcptTo;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Message, SessionInfo};
@@ -11,8 +13,9 @@ use vere_telemetry::log::MAIL_TARGET;
 use vere_telemetry::trace::{Event, EventKind, FACTS_OCTETS_MAX};
 use vere_units::TraceId;
 
-use super::clock;
 use super::process::Process;
+use super::service::Service;
+use super::{clock, filtering};
 use vere_routing::Router;
 
 /// Attachments that are kept with the facts in the trace where all of them are too long.
@@ -38,22 +41,24 @@ pub(super) struct Class {
     pub(super) recipients: Vec<RcptTo>,
 }
 
-/// Judges a message, and removes fields from its header that only this system may write. Where nothing was gathered, nothing is judged, and all
-/// recipients are of one class.
+/// Judges a message: removes fields from its header that only this system may write, asks the content filters, applies their changes, and applies the
+/// rules. Where nothing was gathered, nothing is judged, and all recipients are of one class.
 ///
 /// # Errors
-/// The refusal for the client, by the rules.
-pub(super) fn judge(
+/// The refusal for the client, by the rules or for want of a filter.
+pub(super) async fn judge(
     process: &Process,
+    service: Service,
     trace: TraceId,
     message: &mut Message,
     gathered: Option<Gathered>,
 ) -> Result<Vec<Class>, Refusal> {
-    let (Some(judge), Some(gathered)) = (process.judge(), gathered) else {
+    let (Some(judge), Some(mut gathered)) = (process.judge(), gathered) else {
         return Ok(vec![unjudged(message)]);
     };
     let settings = process.settings();
     remove_foreign(&mut message.body, &settings.hostname);
+    let is_discarded = filter(process, service, trace, message, &mut gathered.facts).await?;
     let addresses = addresses(&process.router, &settings, message);
     let recipients: Vec<_> = addresses.iter().map(String::as_str).collect();
     let judgement = judge.judge(&gathered.facts, &recipients);
@@ -68,8 +73,83 @@ pub(super) fn judge(
     );
     match refusal {
         Some(refusal) => Err(refusal),
-        None => Ok(classes(&judgement, gathered.results, message)),
+        None => Ok(classes(&judgement, gathered.results, message, is_discarded)),
     }
+}
+
+/// Asks the content filters, and returns whether they discard the message: they have deleted all of its recipients. Then the recipients stay, and the
+/// message is kept aside from them, since no message is lost without trace.
+async fn filter(
+    process: &Process,
+    service: Service,
+    trace: TraceId,
+    message: &mut Message,
+    facts: &mut Facts,
+) -> Result<bool, Refusal> {
+    let body = Bytes::from(std::mem::take(&mut message.body));
+    let findings = filtering::ask(process, service, trace, message, &body).await;
+    message.body = Vec::from(findings.message.unwrap_or(body));
+    if findings.defer.is_some() {
+        let refusal = Refusal::Site {
+            permanent: false,
+            text: format!("message cannot be checked now, try again later, id {trace}"),
+        };
+        note_deferred(process, trace, message, &refusal);
+        return Err(refusal);
+    }
+    facts.filters = findings.filters;
+    facts.viruses = findings.viruses;
+    facts.cut |= findings.cut;
+    if let Some(path) = findings.reverse_path {
+        match ReversePath::parse(&format!("<{path}>")) {
+            Ok(path) => message.reverse_path.reverse_path = path,
+            Err(error) => {
+                tracing::warn!(queue_id = %trace, path, %error, "a content filter names a sender that is none")
+            }
+        }
+    }
+    for address in findings.added {
+        add_recipient(process, trace, message, &address);
+    }
+    let is_deleted = |rcpt: &RcptTo| {
+        let path = rcpt.forward_path.as_str();
+        findings
+            .deleted
+            .iter()
+            .any(|gone| gone.eq_ignore_ascii_case(path))
+    };
+    let is_discarded = message.recipients.iter().all(is_deleted);
+    if !is_discarded {
+        message.recipients.retain(|rcpt| !is_deleted(rcpt));
+    }
+    Ok(is_discarded)
+}
+
+/// Adds a recipient that a filter names. An address that leads nowhere is left out: the client cannot mend it.
+fn add_recipient(process: &Process, trace: TraceId, message: &mut Message, address: &str) {
+    let path = ForwardPath::parse(&format!("<{address}>"));
+    let found = path.map_err(|error| error.to_string()).and_then(|path| {
+        let found = process.router.find(&process.settings(), &path);
+        found.map(|_| path).map_err(|refusal| refusal.to_string())
+    });
+    match found {
+        Ok(path) => message.recipients.push(RcptTo::new(path)),
+        Err(error) => {
+            tracing::warn!(queue_id = %trace, address, error, "a content filter names a recipient that is none");
+        }
+    }
+}
+
+/// Writes into the trace that a message was not taken for want of a filter.
+fn note_deferred(process: &Process, trace: TraceId, message: &Message, refusal: &Refusal) {
+    let reply = refusal.to_string();
+    process.note(&Event {
+        reverse_path: Some(message.reverse_path.reverse_path.as_str()),
+        recipients: u32::try_from(message.recipients.len()).ok(),
+        peer: Some(message.session.address),
+        reply: Some(&reply),
+        ..Event::new(EventKind::Refused, trace, clock::now())
+    });
 }
 
 /// The one class of a message that nobody judges.
@@ -122,7 +202,12 @@ fn refusal(judgement: &Judgement, trace: TraceId) -> Option<Refusal> {
 }
 
 /// Groups the recipients by what is done for them.
-fn classes(judgement: &Judgement, results: Vec<u8>, message: &mut Message) -> Vec<Class> {
+fn classes(
+    judgement: &Judgement,
+    results: Vec<u8>,
+    message: &mut Message,
+    is_discarded: bool,
+) -> Vec<Class> {
     let mut groups: Vec<((Verdict, Threshold), Class)> = Vec::new();
     let recipients = std::mem::take(&mut message.recipients);
     for (rcpt, verdict) in recipients.into_iter().zip(&judgement.recipients) {
@@ -132,7 +217,11 @@ fn classes(judgement: &Judgement, results: Vec<u8>, message: &mut Message) -> Ve
             None => groups.push((kind, class(judgement, &results, verdict, rcpt))),
         }
     }
-    groups.into_iter().map(|(_, class)| class).collect()
+    let classes = groups.into_iter().map(|(_, class)| Class {
+        is_quarantined: class.is_quarantined || is_discarded,
+        ..class
+    });
+    classes.collect()
 }
 
 fn class(judgement: &Judgement, results: &[u8], verdict: &RecipientVerdict, rcpt: RcptTo) -> Class {

@@ -99,11 +99,13 @@ pub(super) fn warnings(settings: &Settings) -> Vec<Fault> {
         let text = "has no effect without [front], whose workers gather the facts about messages";
         Fault::new("judging", &text)
     }));
-    let unasked = settings.filters.first().map(|_| {
-        let text = "has no effect yet but for `vere filter test`: no process asks filters";
+    let unasked = settings.filters.first();
+    let unasked = unasked.filter(|_| settings.judging.is_none());
+    warnings.extend(unasked.map(|_| {
+        let text =
+            "has no effect without [judging]: filters are asked about messages that are judged";
         Fault::new("filter[1]", &text)
-    });
-    warnings.extend(unasked);
+    }));
     let open = settings.relay.networks.iter().find(|network| {
         // Both halves of all addresses: one half alone is an open relay as well.
         let far = |first: u8| network.contains(IpAddr::V4(Ipv4Addr::new(first, 0, 0, 1)));

@@ -36,6 +36,7 @@ mod dnsbl_server;
 mod extensions;
 mod fetch_memory;
 mod filing;
+mod filters;
 mod forwarding;
 mod front;
 mod front_call_ahead;

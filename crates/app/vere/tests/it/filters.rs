@@ -1,0 +1,157 @@
+//! Content filters at the end of DATA: a milter in Python (Debian's python3-milter), asked by a whole system.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use crate::front::{for_strangers, without_rates};
+use crate::harness::{Options, Session, System, skip, wait_for, wait_until};
+
+const SCRIPT: &str = include_str!("filters_milter.py");
+/// Debian's interpreter: another one lacks the package.
+const PYTHON: &str = "/usr/bin/python3";
+const ALICE: &str = "alice@example.org";
+
+/// A milter, ended with the value.
+struct Milter {
+    folder: tempfile::TempDir,
+    child: Child,
+}
+
+impl Milter {
+    /// `None`, with a word about it, where the package is missing.
+    fn start() -> Option<Self> {
+        let tried = Command::new(PYTHON).args(["-c", "import Milter"]).output();
+        if !tried.is_ok_and(|output| output.status.success()) {
+            skip("a milter", "python3-milter is missing");
+            return None;
+        }
+        // Paths of sockets are short.
+        let folder = tempfile::Builder::new().prefix("vf").tempdir_in("/tmp");
+        let folder = folder.expect("a folder");
+        std::fs::write(folder.path().join("wishes.py"), SCRIPT).expect("a script");
+        let child = run(&folder);
+        let milter = Self { folder, child };
+        milter.wait();
+        Some(milter)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    fn wait(&self) {
+        wait_until("the milter", || UnixStream::connect(self.socket()).is_ok());
+    }
+
+    /// The milter ends by itself; starts another at the same place.
+    fn replace(&mut self) {
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(self.socket());
+        self.child = run(&self.folder);
+        self.wait();
+    }
+}
+
+impl Drop for Milter {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(folder: &tempfile::TempDir) -> Child {
+    Command::new(PYTHON)
+        .args(["wishes.py", "socket"])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a milter")
+}
+
+fn filtered(milter: &Milter, lines: &str) -> Options {
+    let socket = milter.socket();
+    let filter = format!(
+        "[judging]\n[[judging.filter]]\nname = \"test\"\naction = \"follow\"\n\
+         [[filter]]\nname = \"test\"\nkind = \"milter\"\naddress = \"unix:{}\"\n{lines}",
+        socket.display()
+    );
+    without_rates(for_strangers()).table(&filter)
+}
+
+fn send(system: &System, subject: &str) -> String {
+    let mut session = Session::greeted(system.smtp);
+    session.transaction("a@good.test", &[ALICE]);
+    session.command("DATA", "354");
+    let text = format!("From: <a@good.test>\r\nSubject: {subject}\r\n\r\ntext\r\n.\r\n");
+    session.send(text.as_bytes());
+    session.reply()
+}
+
+#[track_caller]
+fn assert_sent(system: &System, subject: &str, expected: &str) {
+    let reply = send(system, subject);
+    assert!(reply.starts_with(expected), "{subject}: {reply}");
+}
+
+#[test]
+fn a_milter_changes_refuses_and_discards() {
+    let Some(milter) = Milter::start() else {
+        return;
+    };
+    let system = System::start(&filtered(&milter, ""));
+    assert_sent(&system, "plain", "250 2.0.0");
+    assert!(system.wait_mail("alice", 1)[0].contains("\ntext"));
+    assert_sent(
+        &system,
+        "refuse",
+        "550 5.7.1 message refused (FILTER_ACTION), id ",
+    );
+    // All changes: a field, the body, the sender, and recipients but one that is none.
+    assert_sent(&system, "change", "250 2.0.0");
+    let mail = &system.wait_mail("bob", 1)[0];
+    assert!(mail.starts_with("Return-Path: <other@good.test>"), "{mail}");
+    assert!(mail.contains("\nX-Milter: seen\n"), "{mail}");
+    assert!(mail.ends_with("\n\nanother text\n"), "{mail}");
+    assert_eq!(system.mail("alice").len(), 1);
+    system.wait_log(&["names a recipient that is none", "nobody@example.org"]);
+    // What a filter throws away is kept aside, whether it says so or takes all recipients away.
+    for (count, subject) in [(1, "discard"), (2, "empty")] {
+        assert_sent(&system, subject, "250 2.0.0");
+        wait_until("the message in quarantine", || {
+            let orders = system.command(&["queue", "orders"]);
+            orders.matches("as it is probably unwanted").count() == count
+        });
+    }
+    assert_eq!(system.mail("alice").len(), 1);
+}
+
+#[test]
+fn a_filter_without_an_answer_is_treated_by_the_settings() {
+    let Some(mut milter) = Milter::start() else {
+        return;
+    };
+    let defers = "timeout = \"2s\"\nwhen_unavailable = \"defer\"\n";
+    let system = System::start(&filtered(&milter, defers));
+    for subject in ["die", "hang"] {
+        let reply = send(&system, subject);
+        let expected = "450 4.7.1 message cannot be checked now, try again later, id ";
+        assert!(reply.starts_with(expected), "{subject}: {reply}");
+        if subject == "die" {
+            milter.replace();
+        }
+        wait_for("mail beside", || {
+            send(&system, "plain").starts_with("250").then_some(())
+        });
+    }
+    system.wait_log(&["gateway", "filter=test"]);
+    let count = system.mail("alice").len();
+    let accepts = "timeout = \"2s\"\nwhen_unavailable = \"accept\"\n";
+    system.reconfigure(&filtered(&milter, accepts));
+    wait_until("acceptance without an answer", || {
+        send(&system, "hang").starts_with("250")
+    });
+    system.wait_mail("alice", count + 1);
+}
