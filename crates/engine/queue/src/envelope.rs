@@ -29,8 +29,8 @@
 //!     u64  first seen, by a clock that was behind "accepted"; 0 or missing = never; who does not know it
 //!          passes it over
 //!     from version 3:
-//!     u8   cause of the hold: 0 or missing = an operator, 1 = the bounds of the account; who does not know
-//!          it passes it over
+//!     u8   cause of the hold: 0 or missing = an operator, 1 = the bounds of the account, 2 = the quarantine;
+//!          who does not know the number or the field takes an operator for the cause
 //! ```
 
 mod head;

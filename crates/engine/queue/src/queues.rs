@@ -20,6 +20,7 @@ mod look;
 mod oldest;
 mod operate;
 mod passage;
+mod quarantine;
 mod queue;
 mod queue_table;
 mod retire;
@@ -249,9 +250,11 @@ impl Queues {
         entry.priority = envelope.head.priority;
         entry.attempts = envelope.head.attempts;
         entry.due = not_before.unwrap_or(now);
+        entry.aside = envelope.head.is_quarantined();
         let slot = self.entries.insert(entry);
-        self.entries.push_back(&mut queue.order, Chain::Order, slot);
-        if !queue.aged.replace(true) {
+        let list = queue.list_of(entry.aside);
+        self.entries.push_back(list, Chain::Order, slot);
+        if !entry.aside && !queue.aged.replace(true) {
             self.ages.note(number, accepted);
         }
         queue.used_at = now;
@@ -262,7 +265,9 @@ impl Queues {
         self.totals.came += 1;
         self.totals.destinations += usize::from(queue.messages == 1);
         self.totals.octets += u64::from(envelope.head.size);
-        if let Some(until) = envelope.head.held_until.filter(|until| *until > now) {
+        if entry.aside {
+            self.keep_aside(slot);
+        } else if let Some(until) = envelope.head.held_until.filter(|until| *until > now) {
             let due = not_before.unwrap_or(Timestamp::from_millis(0));
             self.keep_held(slot, until, due);
         } else if let Some(due) = not_before.filter(|time| *time > now) {
@@ -310,10 +315,12 @@ impl Queues {
         let Entry {
             queue: number,
             size,
+            aside,
             ..
         } = self.entries[slot];
         if let Some(queue) = self.queues.get_mut(number) {
-            self.entries.unlink(&mut queue.order, Chain::Order, slot);
+            let list = queue.list_of(aside);
+            self.entries.unlink(list, Chain::Order, slot);
             self.heads.remove(number, queue, slot);
             queue.messages -= 1;
             queue.left += 1;
@@ -352,6 +359,10 @@ impl Queues {
                 queue.held -= 1;
                 self.totals.held -= 1;
                 self.no_longer_held(slot);
+            }
+            Standing::Quarantined => {
+                queue.quarantined -= 1;
+                self.totals.quarantined -= 1;
             }
         }
     }

@@ -20,7 +20,7 @@ pub enum HoldCause {
     Operator,
     /// The account is over its bounds of an hour.
     Sending,
-    /// The message is probably unwanted.
+    /// The message is in the quarantine: the judgement keeps the message aside.
     Quarantine,
 }
 
@@ -101,6 +101,12 @@ impl ScheduleHead {
             size: u32::try_from(size).unwrap_or(u32::MAX),
             last_reply: None,
         }
+    }
+
+    /// Whether the message is in the quarantine.
+    #[must_use]
+    pub fn is_quarantined(&self) -> bool {
+        self.held_until.is_some() && self.held_for == HoldCause::Quarantine
     }
 
     /// The time of acceptance, by a clock that reads `now`. For an acceptance in the future, either the accepting

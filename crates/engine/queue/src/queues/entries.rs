@@ -29,6 +29,8 @@ pub enum Standing {
     Deferred,
     /// An operator holds the message.
     Held,
+    /// The message is in the quarantine.
+    Quarantined,
 }
 
 /// Neighbours in one list.
@@ -62,6 +64,8 @@ pub(super) struct Entry {
     pub(super) priority: i8,
     /// Whether envelope and perhaps body are in memory.
     pub(super) at_hand: bool,
+    /// Whether the entry is in the list of its queue's quarantine, in place of acceptance order.
+    pub(super) aside: bool,
 }
 
 const _: () = assert!(size_of::<Entry>() == ENTRY_OCTETS);
@@ -82,6 +86,7 @@ impl Entry {
             standing: Standing::Ready,
             priority: 0,
             at_hand: false,
+            aside: false,
         }
     }
 }
@@ -89,7 +94,7 @@ impl Entry {
 /// Which of the two lists an entry is in.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Chain {
-    /// All messages of its queue, in acceptance order.
+    /// All messages of its queue, in acceptance order; for messages of the quarantine, all of them.
     Order = 0,
     /// Messages that wait for the same turn or time.
     Place = 1,

@@ -56,7 +56,7 @@ impl Queues {
     }
 
     /// Holds a message until a time ([`FOREVER`]: until its release). A message held already gets
-    /// the new time. Returns false if the message is being delivered, or gone.
+    /// the new time. Returns false if the message is being delivered, in the quarantine, or gone.
     pub fn hold_message(
         &mut self,
         number: QueueId,
@@ -68,7 +68,7 @@ impl Queues {
             return false;
         };
         let due = match self.entries[slot].standing {
-            Standing::InFlight => return false,
+            Standing::InFlight | Standing::Quarantined => return false,
             Standing::Ready => AT_ONCE,
             Standing::Deferred => self.entries[slot].due,
             Standing::Held => self.held.due(slot).unwrap_or(AT_ONCE),

@@ -9,6 +9,7 @@ use super::entries::{Chain, Slot, Standing};
 use super::gates::{Gate, GateTotals};
 use super::queue::Queue;
 use crate::destination::Destination;
+use crate::order::FOREVER;
 use crate::site::SiteName;
 
 /// A queue as `vere queue list` shows it.
@@ -33,6 +34,8 @@ pub struct QueueSummary {
     pub in_flight: usize,
     /// Messages that an operator holds individually.
     pub held: usize,
+    /// Messages in the quarantine.
+    pub quarantined: usize,
     /// Connections open or opening.
     pub connections: usize,
     /// Maximum of connections now. The connections of other destinations of the site count too.
@@ -47,7 +50,7 @@ pub struct QueueSummary {
     pub paused_until: Option<Timestamp>,
     /// The end of the operator's hold on the queue.
     pub held_until: Option<Timestamp>,
-    /// The acceptance time of the oldest message.
+    /// The acceptance time of the oldest message outside the quarantine.
     pub oldest: Option<Timestamp>,
     /// The destination's last reply that was no success.
     pub last_reply: Option<String>,
@@ -68,7 +71,8 @@ pub struct MessageSummary {
     pub standing: Standing,
     /// The due time of a deferred message; for a held message, the due time after its release.
     pub due: Option<Timestamp>,
-    /// The end of a message's hold; [`FOREVER`](crate::order::FOREVER): held until released.
+    /// The end of a message's hold; [`FOREVER`](crate::order::FOREVER): held until released, as in the
+    /// quarantine.
     pub held_until: Option<Timestamp>,
     /// Octets of the body.
     pub size: u32,
@@ -93,6 +97,8 @@ pub struct Totals {
     pub in_flight: usize,
     /// Messages that an operator holds individually.
     pub held: usize,
+    /// Messages in the quarantine.
+    pub quarantined: usize,
     /// Connections open or opening.
     pub connections: usize,
     /// Connections that are open.
@@ -136,6 +142,7 @@ impl Queue {
             deferred: self.deferred,
             in_flight: self.in_flight,
             held: self.held,
+            quarantined: self.quarantined,
             connections: self.workers,
             connections_max: queues.connections_allowed(self),
             in_order: queues.is_in_order(self),
@@ -253,7 +260,8 @@ impl Queues {
         Some(self.message_at(slot))
     }
 
-    /// The messages of a queue in acceptance order: at most `limit` messages after `after`.
+    /// The messages of a queue outside the quarantine, in acceptance order: at most `limit` messages
+    /// after `after`.
     pub fn list(
         &self,
         number: QueueId,
@@ -265,7 +273,7 @@ impl Queues {
             Some(after) => match self
                 .entries
                 .find(after)
-                .find(|slot| self.entries[*slot].queue == number)
+                .find(|slot| self.is_in_order_of(number, *slot))
             {
                 Some(slot) => self.entries.next(Chain::Order, slot),
                 None => self.first_after(number, after),
@@ -285,7 +293,11 @@ impl Queues {
         let head = || self.queues.get(number).and_then(|queue| queue.order.head());
         let first = match after {
             None => head(),
-            Some((record, trace)) => match self.entries.find_record(trace, number, record) {
+            Some((record, trace)) => match self
+                .entries
+                .find_record(trace, number, record)
+                .filter(|slot| self.is_in_order_of(number, *slot))
+            {
                 Some(slot) => self.entries.next(Chain::Order, slot),
                 None => {
                     std::iter::successors(head(), |slot| self.entries.next(Chain::Order, *slot))
@@ -296,6 +308,12 @@ impl Queues {
         self.messages_from(first, limit)
     }
 
+    /// Whether an entry is in the acceptance order of a queue.
+    fn is_in_order_of(&self, number: QueueId, slot: Slot) -> bool {
+        let entry = &self.entries[slot];
+        entry.queue == number && !entry.aside
+    }
+
     /// The last admitted message of a queue.
     #[must_use]
     pub fn newest(&self, number: QueueId) -> Option<MessageSummary> {
@@ -303,7 +321,7 @@ impl Queues {
         Some(self.message_at(last))
     }
 
-    fn messages_from(
+    pub(super) fn messages_from(
         &self,
         first: Option<Slot>,
         limit: usize,
@@ -331,9 +349,13 @@ impl Queues {
             due: match entry.standing {
                 Standing::Deferred => Some(entry.due),
                 Standing::Held => self.held.due(slot),
-                Standing::Ready | Standing::InFlight => None,
+                Standing::Ready | Standing::InFlight | Standing::Quarantined => None,
             },
-            held_until: (entry.standing == Standing::Held).then_some(entry.due),
+            held_until: match entry.standing {
+                Standing::Held => Some(entry.due),
+                Standing::Quarantined => Some(FOREVER),
+                Standing::Ready | Standing::InFlight | Standing::Deferred => None,
+            },
             size: entry.size,
             attempts: entry.attempts,
             priority: entry.priority,

@@ -25,8 +25,10 @@ const TURNS: u8 = 8;
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) destination: Destination,
-    /// All messages of the queue in acceptance order.
+    /// All messages of the queue in acceptance order, without the quarantine.
     pub(super) order: List,
+    /// The messages of the quarantine in acceptance order.
+    pub(super) quarantine: List,
     pub(super) messages: usize,
     pub(super) octets: u64,
     /// Time of the last admission.
@@ -52,6 +54,8 @@ pub(super) struct Queue {
     pub(super) in_flight: usize,
     /// Messages held individually by an operator.
     pub(super) held: usize,
+    /// Messages in the quarantine.
+    pub(super) quarantined: usize,
     /// Octets of this queue's envelopes and bodies in memory.
     pub(super) head_octets: usize,
     /// Messages with envelopes in memory, in the order of arrival in memory, and some removed
@@ -111,6 +115,7 @@ impl Queue {
         Self {
             destination,
             order: List::EMPTY,
+            quarantine: List::EMPTY,
             messages: 0,
             octets: 0,
             used_at: now,
@@ -126,6 +131,7 @@ impl Queue {
             deferred: 0,
             in_flight: 0,
             held: 0,
+            quarantined: 0,
             head_octets: 0,
             heads: VecDeque::new(),
             fetching: false,
@@ -152,6 +158,15 @@ impl Queue {
             established: 0,
             told_before: RecordId(0),
             tell_from: Timestamp::from_millis(0),
+        }
+    }
+
+    /// The list that has the messages of the quarantine, or all others.
+    pub(super) const fn list_of(&mut self, aside: bool) -> &mut List {
+        if aside {
+            &mut self.quarantine
+        } else {
+            &mut self.order
         }
     }
 

@@ -65,7 +65,7 @@ impl Queues {
     }
 
     /// Marks a message as in flight that is in no list.
-    fn fly(&mut self, slot: Slot) {
+    pub(super) fn fly(&mut self, slot: Slot) {
         self.entries[slot].standing = Standing::InFlight;
         if let Some(queue) = self.queues.get_mut(self.entries[slot].queue) {
             queue.in_flight += 1;
@@ -74,7 +74,7 @@ impl Queues {
     }
 
     /// Removes a message from its queue, ready, deferred or held, to settle the message without an
-    /// attempt. Returns `None` if the message is being delivered, or gone.
+    /// attempt. Returns `None` if the message is being delivered, in the quarantine, or gone.
     pub fn claim(
         &mut self,
         number: QueueId,
@@ -85,7 +85,8 @@ impl Queues {
         let slot = self
             .entries
             .find_record(envelope.head.trace, number, record)?;
-        if self.entries[slot].standing == Standing::InFlight {
+        let standing = self.entries[slot].standing;
+        if matches!(standing, Standing::InFlight | Standing::Quarantined) {
             return None;
         }
         self.take_out(slot);

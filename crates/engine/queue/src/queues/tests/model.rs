@@ -1,6 +1,6 @@
 //! The schedule beside a model that keeps only what matters, over random operations.
 
-use crate::envelope::ScheduleHead;
+use crate::envelope::{HoldCause, ScheduleHead};
 use proptest::prelude::*;
 
 use super::*;
@@ -15,6 +15,7 @@ enum Step {
         queue: QueueId,
         body: usize,
         later: Option<u64>,
+        aside: bool,
     },
     Work {
         queue: QueueId,
@@ -47,6 +48,11 @@ enum Step {
     Release {
         nth: usize,
     },
+    /// A person lets a message out of the quarantine; the spool does so, or not.
+    LetOut {
+        nth: usize,
+        done: bool,
+    },
     /// Everything in memory is lost, and taken back from the spool.
     Restart,
     Wait {
@@ -57,8 +63,8 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let queue = (0..NUMBERS).prop_map(QueueId);
     prop_oneof![
-        4 => (queue.clone(), 0_usize..3_000, proptest::option::of(0_u64..200_000))
-            .prop_map(|(queue, body, later)| Step::Admit { queue, body, later }),
+        4 => (queue.clone(), 0_usize..3_000, proptest::option::of(0_u64..200_000), proptest::bool::weighted(0.2))
+            .prop_map(|(queue, body, later, aside)| Step::Admit { queue, body, later, aside }),
         6 => queue.clone().prop_map(|queue| Step::Work { queue }),
         4 => (any::<usize>(), 0_u8..3).prop_map(|(nth, outcome)| Step::Settle { nth, outcome }),
         4 => any::<usize>().prop_map(|nth| Step::Write { nth }),
@@ -69,6 +75,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<usize>(), proptest::option::of(1_u64..200_000))
             .prop_map(|(nth, millis)| Step::Hold { nth, millis }),
         1 => any::<usize>().prop_map(|nth| Step::Release { nth }),
+        1 => (any::<usize>(), any::<bool>()).prop_map(|(nth, done)| Step::LetOut { nth, done }),
         1 => Just(Step::Restart),
         2 => (0_u64..400_000).prop_map(|millis| Step::Wait { millis }),
     ]
@@ -129,7 +136,12 @@ impl World {
 
     fn step(&mut self, step: &Step) {
         match *step {
-            Step::Admit { queue, body, later } => self.admit(queue, body, later),
+            Step::Admit {
+                queue,
+                body,
+                later,
+                aside,
+            } => self.admit(queue, body, later, aside),
             Step::Work { queue } => {
                 self.poll();
                 let job = self.queues.take(queue, true, self.now);
@@ -157,13 +169,16 @@ impl World {
             Step::Fail { queue } => self.queues.destination_failed(queue, "refused", self.now),
             Step::Claim { nth } if !self.spool.is_empty() => {
                 let (queue, record, envelope, body) = self.spool[nth % self.spool.len()].clone();
-                let flying = self.is_flying(queue, record);
+                let flying = self.is_flying(queue, record) || envelope.head.is_quarantined();
                 let job = self.queues.claim(queue, record, envelope, body);
                 assert_eq!(job.is_some(), !flying);
                 self.flying.extend(job.map(|job| (queue, job)));
             }
             Step::Hold { nth, millis } if !self.spool.is_empty() => self.hold(nth, millis),
             Step::Release { nth } if !self.spool.is_empty() => self.release(nth),
+            Step::LetOut { nth, done } if !self.spool.is_empty() => {
+                self.let_out(nth % self.spool.len(), done);
+            }
             Step::Restart => self.restart(),
             Step::Wait { millis } => self.now = self.now + std::time::Duration::from_millis(millis),
             _ => {}
@@ -197,8 +212,9 @@ impl World {
         let (queue, record, trace) = (*queue, *record, envelope.head.trace);
         let span = millis.map(std::time::Duration::from_millis);
         let until = span.map_or(FOREVER, |span| self.now + span);
+        let aside = envelope.head.is_quarantined();
         let held = self.queues.hold_message(queue, record, trace, until);
-        assert_eq!(held, !self.is_flying(queue, record));
+        assert_eq!(held, !self.is_flying(queue, record) && !aside);
         if held {
             self.held_until(queue, record, Some(until));
         }
@@ -207,13 +223,36 @@ impl World {
     fn release(&mut self, nth: usize) {
         let (queue, record, envelope, _) = &self.spool[nth % self.spool.len()];
         let (queue, record, trace) = (*queue, *record, envelope.head.trace);
-        let was = self.is_held(queue, record) && !self.is_flying(queue, record);
+        let aside = envelope.head.is_quarantined();
+        let was = self.is_held(queue, record) && !self.is_flying(queue, record) && !aside;
         let released = self.queues.release_message(queue, record, trace, self.now);
         // The end of a hold is seen at the next look at the clock only.
         assert!(released || !was);
         if released {
             self.held_until(queue, record, None);
         }
+    }
+
+    fn let_out(&mut self, place: usize, done: bool) {
+        let (queue, record, mut envelope, body) = self.spool[place].clone();
+        let trace = envelope.head.trace;
+        let begun = self.queues.begin_release(queue, record, trace);
+        assert_eq!(begun, envelope.head.is_quarantined());
+        if !begun {
+            return;
+        }
+        if !done {
+            return self.queues.take_back(queue, record, trace);
+        }
+        let new = self.next;
+        self.next = new.next();
+        envelope.head.held_until = None;
+        envelope.head.held_for = HoldCause::Operator;
+        envelope.head.accepted = self.now;
+        self.spool.remove(place);
+        self.spool.push((queue, new, envelope.clone(), body));
+        self.queues
+            .released(queue, (record, new), envelope, None, self.now);
     }
 
     fn restart(&mut self) {
@@ -226,13 +265,18 @@ impl World {
         }
     }
 
-    fn admit(&mut self, queue: QueueId, body: usize, later: Option<u64>) {
+    fn admit(&mut self, queue: QueueId, body: usize, later: Option<u64>, aside: bool) {
         let record = self.next;
         self.next = record.next();
         let envelope = Envelope {
             head: ScheduleHead {
                 not_before: later.map(|later| self.now + std::time::Duration::from_millis(later)),
                 size: u32::try_from(body).expect("small"),
+                held_until: aside.then_some(FOREVER),
+                held_for: match aside {
+                    true => HoldCause::Quarantine,
+                    false => HoldCause::Operator,
+                },
                 ..fresh(record.0, self.now).head
             },
             ..fresh(record.0, self.now)
@@ -291,6 +335,8 @@ impl World {
             let queue = queues.queues.get(number).expect("registered");
             let listed: Vec<_> = queues.list(number, None, usize::MAX).collect();
             let held = self.spool.iter().filter(|one| one.0 == number);
+            let (aside, held): (Vec<_>, Vec<_>) = held.partition(|one| one.2.head.is_quarantined());
+            let held = held.into_iter();
             let held: BTreeSet<_> = held.map(|one| one.1).collect();
             assert_eq!(
                 listed.iter().map(|one| one.record).collect::<BTreeSet<_>>(),
@@ -301,7 +347,8 @@ impl World {
                 "acceptance order"
             );
             let count = |standing| listed.iter().filter(|one| one.standing == standing).count();
-            assert_eq!(queue.messages, listed.len());
+            assert_eq!(queue.quarantined, aside.len());
+            assert_eq!(queue.messages, listed.len() + aside.len());
             assert_eq!(queue.ready, count(Standing::Ready));
             assert_eq!(queue.in_flight, count(Standing::InFlight));
             assert_eq!(queue.deferred, count(Standing::Deferred));
@@ -318,6 +365,10 @@ impl World {
             deferred += queue.deferred;
             held_in_all += queue.held;
         }
+        let aside = self.spool.iter().filter(|one| one.2.head.is_quarantined());
+        let aside = aside.count();
+        assert_eq!(queues.totals().quarantined, aside);
+        assert_eq!(queues.quarantined().count(), aside);
         assert_eq!(queues.totals().deferred, deferred);
         assert_eq!(queues.totals().held, held_in_all);
         let first = (0..NUMBERS).filter_map(|number| queues.list(QueueId(number), None, 1).next());
@@ -360,6 +411,13 @@ impl World {
         }
         for nth in 0..self.spool.len() {
             self.release(nth);
+        }
+        while let Some(place) = self
+            .spool
+            .iter()
+            .position(|one| one.2.head.is_quarantined())
+        {
+            self.let_out(place, true);
         }
         for round in 0.. {
             assert!(round < 10_000, "{} messages stay", self.spool.len());
