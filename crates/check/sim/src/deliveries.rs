@@ -65,6 +65,8 @@ pub struct DeliveryFigures {
     pub takeovers: u64,
     /// Messages held by operators.
     pub held: u64,
+    /// Messages released from the quarantine.
+    pub released: u64,
     /// Steps of tasks.
     pub steps: u64,
 }
@@ -83,6 +85,7 @@ impl DeliveryFigures {
             kills: self.kills + other.kills,
             takeovers: self.takeovers + other.takeovers,
             held: self.held + other.held,
+            released: self.released + other.released,
             steps: self.steps + other.steps,
         }
     }

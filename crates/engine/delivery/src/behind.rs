@@ -233,7 +233,7 @@ async fn tell_one<H: Host>(
     let due = match message.standing {
         Standing::Ready => group.host.now(),
         Standing::Deferred => message.due.unwrap_or_else(|| group.host.now()),
-        Standing::InFlight | Standing::Held => return Ok(false),
+        Standing::InFlight | Standing::Held | Standing::Quarantined => return Ok(false),
     };
     let claimed = group
         .queues

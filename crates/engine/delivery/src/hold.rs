@@ -35,6 +35,8 @@ pub enum HoldOutcome {
     Busy,
     /// Nothing changed: the message was not held.
     NotHeld,
+    /// Nothing changed: the message is in the quarantine, which has commands of its own.
+    Quarantined,
 }
 
 /// A message in one queue that is to be held or released.
@@ -86,6 +88,9 @@ impl<H: Host> Holding<H> {
         let Some(before) = self.message() else {
             return Ok(HoldOutcome::Busy);
         };
+        if before.standing == Standing::Quarantined {
+            return Ok(HoldOutcome::Quarantined);
+        }
         let wanted = match change {
             MessageChange::Hold => Some(until),
             MessageChange::Release if before.standing != Standing::Held => {

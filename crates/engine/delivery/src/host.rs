@@ -91,6 +91,17 @@ pub trait Author {
     ) -> impl Future<Output = Result<Notice, DirectoryAway>>;
 }
 
+/// How a message leaves the quarantine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaving {
+    /// A person has released the message, which is delivered.
+    Released,
+    /// A person has refused the message, which is removed.
+    Refused,
+    /// The message was kept as long as messages are kept, and is removed.
+    Aged,
+}
+
 /// An event, for traces, figures and logs.
 #[derive(Debug)]
 pub enum Happened<'a> {
@@ -117,6 +128,8 @@ pub enum Happened<'a> {
     Lost(Option<&'a str>, TraceId),
     /// An operator has removed a message.
     Purged(TraceId),
+    /// A message has left the quarantine of this destination.
+    Unquarantined(&'a Destination, TraceId, Leaving),
     /// An operator holds a message until this time; `None`: an operator has released the message.
     Held(&'a Destination, TraceId, Option<Timestamp>),
     /// The wall clock was put ahead or back.

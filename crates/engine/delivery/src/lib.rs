@@ -12,8 +12,8 @@
 //!
 //! Reading order: [`host`] (the ports), [`group`] (the state), [`storing`](Group::store) (new records),
 //! `scheduler`, [`courier`] (a worker and its connection), `settling`, `ending` and `reporting` (the end of an attempt), `behind`
-//! (messages behind the head of a queue), `known` (the queues themselves), `recovery` (after a start), `hold` and
-//! `sweep` (operators), `lines` and `ledger` (lines for other systems).
+//! (messages behind the head of a queue), `known` (the queues themselves), `recovery` (after a start), `hold`,
+//! `sweep` and `quarantine` (operators), `lines` and `ledger` (lines for other systems).
 
 mod backlog;
 mod behind;
@@ -29,6 +29,7 @@ mod ledger;
 mod lines;
 mod notice;
 mod orders;
+mod quarantine;
 mod reading;
 mod recovery;
 mod reporting;
@@ -42,12 +43,13 @@ pub use courier::{BeforeMessage, Courier, Session, Unroutable, file_each, work};
 pub use desk::QueueDesk;
 pub use group::Group;
 pub use hold::{HoldOutcome, Holding, MessageChange};
-pub use host::{Author, DirectoryAway, Happened, Host, Spool};
+pub use host::{Author, DirectoryAway, Happened, Host, Leaving, Spool};
 pub use known::Expected;
 pub use lines::{EventLines, Lines, is_lines};
 pub use notice::{Notice, Part};
 pub use orders::{Change, Unkept};
+pub use quarantine::{Aside, Released};
 pub use reading::{POST_RETRY, own, readable, record};
 pub use recovery::Recovered;
-pub use sweep::{Acted, Action, Selection, Sweep};
+pub use sweep::{Acted, Action, Selection, Sweep, is_meant};
 pub use worker::Worker;

@@ -71,7 +71,8 @@ pub struct Acted {
 }
 
 /// Whether an address matches an operator's filter: an address, or a domain.
-fn is_meant(wanted: &str, address: &str) -> bool {
+#[must_use]
+pub fn is_meant(wanted: &str, address: &str) -> bool {
     match wanted.rsplit_once('@') {
         Some((local, _)) if !local.is_empty() => wanted.eq_ignore_ascii_case(address),
         None if wanted.is_empty() => address.is_empty(),

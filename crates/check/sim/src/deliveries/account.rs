@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vere_delivery::Happened;
-use vere_queue::{Disposition, Envelope, ReportKind};
+use vere_delivery::{Happened, Leaving};
+use vere_queue::{Destination, Disposition, Envelope, ReportKind};
 use vere_spoolwire::Operation;
 use vere_units::TraceId;
 
 use super::DeliveryFigures;
+use super::hops;
 use super::spool::Spool;
 
 /// A recipient of a message.
@@ -205,8 +206,13 @@ impl Account {
         for operation in operations {
             let (queue, id, rest) = match operation {
                 Operation::Put { .. } => continue,
-                Operation::Delete { queue, id } | Operation::Move { queue, id, .. } => {
-                    (queue, id, None)
+                Operation::Delete { queue, id } => (queue, id, None),
+                // A line about the end has no envelope; a message that leaves the quarantine has one.
+                Operation::Move {
+                    queue, id, meta, ..
+                } => {
+                    let rest = meta.as_ref().and_then(|meta| Envelope::decode(meta).ok());
+                    (queue, id, rest)
                 }
                 Operation::Replace { queue, id, meta } => (queue, id, Envelope::decode(meta).ok()),
             };
@@ -249,15 +255,24 @@ impl Account {
                     }
                 }
             }
-            Happened::Purged(trace) => {
-                let mail = self.mail.get(trace);
-                let recipients = mail.map_or(&[][..], |mail| &mail.recipients);
-                for address in recipients {
-                    let copy = (*trace, address.clone());
-                    self.figures.ordered += u64::from(self.silent.insert(copy));
-                }
-            }
+            Happened::Purged(trace) => self.removed(*trace, None),
+            Happened::Unquarantined(destination, trace, why) => match why {
+                Leaving::Released => self.figures.released += 1,
+                Leaving::Refused | Leaving::Aged => self.removed(*trace, Some(destination)),
+            },
             _ => {}
+        }
+    }
+
+    /// A message is removed on order, or from the quarantine of one destination.
+    fn removed(&mut self, trace: TraceId, from: Option<&Destination>) {
+        let mail = self.mail.get(&trace);
+        let recipients = mail.map_or(&[][..], |mail| &mail.recipients);
+        for address in recipients {
+            if from.is_none_or(|from| hops::destination(address) == *from) {
+                let copy = (trace, address.clone());
+                self.figures.ordered += u64::from(self.silent.insert(copy));
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use vere_delivery::Part;
-use vere_queue::{Envelope, Notify, Recipient};
+use vere_queue::{Envelope, FOREVER, HoldCause, Notify, Recipient};
 use vere_spoolwire::Batch;
 use vere_units::TraceId;
 
@@ -34,11 +34,20 @@ impl World {
         let recipients = parts.iter().flat_map(|part| &part.envelope.mail.recipients);
         let recipients = recipients.map(|one| one.address.clone()).collect();
         self.account.borrow_mut().offered(trace, recipients);
+        let aside: Vec<_> = parts
+            .iter()
+            .filter(|part| part.envelope.head.is_quarantined())
+            .map(|part| part.destination.to_string())
+            .collect();
         let receive = async move {
             let stored = group.store(Batch::new(), parts, &Vec::new()).await;
             world.note(|| format!("{trace} stored by g{life}: {stored:?}"));
             if stored.is_ok() {
-                world.account.borrow_mut().accepted(trace);
+                let mut account = world.account.borrow_mut();
+                account.accepted(trace);
+                for queue in aside {
+                    account.held(trace, queue);
+                }
             }
         };
         self.spawn(life, Box::pin(receive));
@@ -74,6 +83,11 @@ impl World {
             envelope.mail.reverse_path.clone_from(&sender);
             envelope.head.priority = self.pick(&[0, 0, 4, -4]);
             envelope.mail.recipients.push(recipient);
+            if self.draw(10) {
+                envelope.head.held_until = Some(FOREVER);
+                envelope.head.held_since = Some(now);
+                envelope.head.held_for = HoldCause::Quarantine;
+            }
             parts.push(Part {
                 destination,
                 envelope,

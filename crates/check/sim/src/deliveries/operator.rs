@@ -3,7 +3,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use vere_delivery::{Acted, Action, Change, Group, HoldOutcome, MessageChange, Selection, Sweep};
+use vere_delivery::{
+    Acted, Action, Change, Group, HoldOutcome, Leaving, MessageChange, Selection, Sweep,
+};
 use vere_queue::order::FOREVER;
 use vere_units::{QueueId, TraceId};
 
@@ -16,9 +18,11 @@ pub(super) fn orders(world: &Shared, group: &Rc<Group<SimHost>>) {
     if !group.is_recovered() {
         return;
     }
-    match world.span(0..10) {
+    match world.span(0..12) {
         0..=3 => sweep(world, group),
         4..=7 => hold(world, group),
+        8 => refuse(world, group),
+        9 => age(world, group),
         _ => order(world, group),
     }
 }
@@ -107,9 +111,44 @@ fn release(world: &Shared, group: &Rc<Group<SimHost>>, trace: TraceId, queue: &s
             let outcome = holding.change(MessageChange::Release, FOREVER).await;
             world.note(|| format!("operator: release {trace} for {queue}: {outcome:?}"));
         }
+        for aside in one.quarantined() {
+            if aside.message.trace == trace {
+                let queue = aside.destination.to_string();
+                world.account.borrow_mut().released(trace, &queue);
+                let outcome = aside.release().await;
+                world.note(|| format!("operator: let {trace} out for {queue}: {outcome:?}"));
+            }
+        }
     };
     let life = group.host.life;
     group.host.world.spawn(life, Box::pin(release));
+}
+
+/// Removes a message from the quarantine.
+fn refuse(world: &Shared, group: &Rc<Group<SimHost>>) {
+    let mut aside = group.quarantined();
+    if aside.is_empty() {
+        return;
+    }
+    let one = aside.swap_remove(world.span(0..aside.len() as u64) as usize);
+    let (life, world) = (group.host.life, Rc::clone(world));
+    let host = Rc::clone(group);
+    let refuse = async move {
+        let trace = one.message.trace;
+        let removed = host.remove_quarantined(&[one], Leaving::Refused).await;
+        world.note(|| format!("operator: refuse {trace}: {removed:?}"));
+    };
+    group.host.world.spawn(life, Box::pin(refuse));
+}
+
+/// Removes what is old from the quarantine.
+fn age(world: &Shared, group: &Rc<Group<SimHost>>) {
+    let keep = Duration::from_secs(world.span(60..3_600));
+    let (life, one) = (group.host.life, Rc::clone(group));
+    let age = async move {
+        let _ = one.age_quarantine(keep).await;
+    };
+    group.host.world.spawn(life, Box::pin(age));
 }
 
 fn order(world: &Shared, group: &Rc<Group<SimHost>>) {
@@ -141,7 +180,8 @@ pub(super) fn releases(world: &Shared, group: &Rc<Group<SimHost>>) {
                 .filter(|message| message.standing == vere_queue::Standing::Held);
             held.map(|message| message.trace).collect::<Vec<_>>()
         });
-        held.collect::<Vec<_>>()
+        let aside = queues.quarantined().map(|(_, message)| message.trace);
+        held.chain(aside).collect::<Vec<_>>()
     });
     for (trace, queue) in standing {
         release(world, group, trace, &queue);

@@ -218,7 +218,7 @@ impl Spool {
             match operation {
                 Operation::Delete { queue, .. } => ends += usize::from(is_of_mail(queue)),
                 Operation::Move { queue, to, .. } => {
-                    ends += usize::from(is_of_mail(queue));
+                    ends += usize::from(is_of_mail(queue) && !is_of_mail(to));
                     lines += usize::from(!is_of_mail(to));
                 }
                 Operation::Put { queue, .. } => lines += usize::from(!is_of_mail(queue)),
