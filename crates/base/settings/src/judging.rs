@@ -3,6 +3,8 @@
 mod bounds;
 mod rules;
 
+use std::time::Duration;
+
 use vere_units::Score;
 
 pub(crate) use bounds::SCORE_POINTS_MAX;
@@ -37,11 +39,18 @@ pub struct Judging {
     pub limits: StructureLimits,
     /// The number of recipients from which a message has many.
     pub many_recipients: u32,
+    /// The age at which a message leaves the quarantine by itself.
+    pub quarantine_keep: Duration,
+    /// Whether recipients hear once a day of new messages in the quarantine.
+    pub has_digest: bool,
     /// Rules by the names and types of attachments.
     pub attachments: Vec<AttachmentRule>,
     /// How filters count; a filter without a section counts as it is.
     pub filters: Vec<FilterTerms>,
 }
+
+/// The age at which a message leaves the quarantine where no settings say so.
+pub const QUARANTINE_KEEP: Duration = Duration::from_secs(30 * 86_400);
 
 /// The weights of all rules.
 #[derive(Debug, Clone, PartialEq, Eq)]

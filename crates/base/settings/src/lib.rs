@@ -62,8 +62,8 @@ pub use document::KeyLines;
 pub use errors::{ConfigError, ConfigErrors, Problem};
 pub use filters::{FilterAddress, FilterKind, FilterSettings};
 pub use judging::{
-    AttachmentRule, FilterTerms, Judging, RecipientPolicy, Rule, RuleWeights, StructureLimits,
-    Threshold, Thresholds, Verdict,
+    AttachmentRule, FilterTerms, Judging, QUARANTINE_KEEP, RecipientPolicy, Rule, RuleWeights,
+    StructureLimits, Threshold, Thresholds, Verdict,
 };
 pub use lists::{BlockList, BlockLists, ListMaps, ListTreatment};
 pub use mail_store::{BodySharing, MailStore, NewMailbox};

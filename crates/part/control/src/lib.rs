@@ -4,6 +4,7 @@
 //! `{"ok": VALUE}` or `{"error": TEXT}`. The permissions of the socket's file decide who may connect: the owner only.
 
 mod error;
+mod quarantine;
 pub mod queues;
 mod requests;
 mod rows;
@@ -20,6 +21,10 @@ use vere_settings::Settings;
 pub use vere_delivery::{Acted, Action, HoldOutcome, MessageChange, Selection};
 
 pub use error::{AskError, Peer};
+pub use quarantine::{
+    HeaderField, QuarantineActed, QuarantineAction, QuarantineRow, QuarantineSelection,
+    QuarantineText,
+};
 pub use requests::{OrderChange, Request, StoreRequest, TopOrder};
 pub use rows::{HoldRow, MessageRow, OrderRow, QueueRow, ReplicaLine};
 pub use top::{Budget, HeaviestClient, TopSample, TopTotals};

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use vere_delivery::{Action, MessageChange, Selection};
 use vere_units::TraceId;
 
+use crate::quarantine::{QuarantineAction, QuarantineSelection};
+
 /// What a command can ask of a gateway.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
@@ -81,6 +83,37 @@ pub enum Request {
         /// For how long a hold holds; until it is released, if it is not given.
         #[serde(default)]
         seconds: Option<u64>,
+    },
+    /// Messages of the quarantine, the oldest first: a list of [`QuarantineRow`](crate::QuarantineRow).
+    QuarantineList {
+        /// Which messages.
+        #[serde(default)]
+        selection: QuarantineSelection,
+        /// Only messages behind this one.
+        #[serde(default)]
+        after: Option<TraceId>,
+        /// How many to give at most.
+        limit: usize,
+    },
+    /// One message of the quarantine, with its header: a list of [`QuarantineRow`](crate::QuarantineRow), one for each
+    /// place where it waits.
+    QuarantineShow {
+        /// The message's id.
+        id: TraceId,
+    },
+    /// A piece of a message of the quarantine: a [`QuarantineText`](crate::QuarantineText).
+    QuarantineText {
+        /// The message's id.
+        id: TraceId,
+        /// The first octet of the piece.
+        from: usize,
+    },
+    /// Releases or removes messages of the quarantine: a [`QuarantineActed`](crate::QuarantineActed), once it is done.
+    QuarantineAct {
+        /// Which messages.
+        selection: QuarantineSelection,
+        /// What.
+        action: QuarantineAction,
     },
     /// What `vere queue top` shows: a [`TopSample`](crate::TopSample).
     QueueTop {

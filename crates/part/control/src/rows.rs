@@ -34,7 +34,7 @@ pub struct OrderRow {
     /// Start of the hold, if the record has the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_since: Option<String>,
-    /// Why a single message is held: `operator`, or `sending` for the bounds of its account.
+    /// Why a single message is held: `operator`, `sending` for the bounds of its account, or `quarantine`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_for: Option<String>,
     /// The end of the hold: a time, or `taken back`.
@@ -71,6 +71,9 @@ pub struct QueueRow {
     pub in_flight: usize,
     /// Messages that an operator holds one by one.
     pub held: usize,
+    /// Messages in the quarantine.
+    #[serde(default)]
+    pub quarantined: usize,
     /// Open connections to the hosts of the destination.
     pub connections: usize,
     /// How many there may be now, with those of other destinations that the same hosts serve.
@@ -138,7 +141,7 @@ pub struct MessageRow {
     pub group: Option<String>,
     /// The name of the destination: a domain, `relay:HOST:PORT` or `local`.
     pub destination: String,
-    /// `ready`, `in flight`, `deferred` or `held`.
+    /// `ready`, `in flight`, `deferred`, `held` or `quarantined`.
     pub state: String,
     /// The time of acceptance.
     pub accepted: String,
@@ -151,7 +154,7 @@ pub struct MessageRow {
     /// Since when, where its record says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_since: Option<String>,
-    /// Why a single message is held: `operator`, or `sending` for the bounds of its account.
+    /// Why a single message is held: `operator`, `sending` for the bounds of its account, or `quarantine`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_for: Option<String>,
     /// Octets of the body.

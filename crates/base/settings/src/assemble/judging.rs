@@ -1,6 +1,6 @@
 //! Sections about the judgement of messages.
 
-use vere_units::ByteSize;
+use vere_units::{ByteSize, Span};
 
 use super::Assembly;
 use crate::judging::{
@@ -30,6 +30,12 @@ impl Assembly {
                 virus: self.choice("judging.virus", Verdict::of_name),
                 limits: self.structure_limits(),
                 many_recipients: self.need("judging.many_recipients"),
+                quarantine_keep: self.need::<Span>("judging.quarantine_keep").duration(),
+                has_digest: self.choice("judging.quarantine_digest", |word| match word {
+                    "daily" => Some(true),
+                    "off" => Some(false),
+                    _ => None,
+                }),
                 attachments: self.each("judging.attachment", |at| AttachmentRule {
                     names: self.need(&format!("{at}.names")),
                     types: self.need(&format!("{at}.types")),

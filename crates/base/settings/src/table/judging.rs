@@ -1,11 +1,11 @@
 //! Options for the judgement of messages.
 
 use super::row::Fallback::{Is, Nothing, Required};
-use super::row::{GIB, KIB, Opt, Section, Shape};
+use super::row::{DAY, GIB, HOUR, KIB, Opt, Section, Shape};
 use crate::judging::{Rule, SCORE_POINTS_MAX};
 use crate::kind::Kind::{
     Choice, HostNames, Integer, MediaTypes, Name, NamePatterns, NetworkList, Recipients, Score,
-    SenderPatterns, Size, Threshold,
+    SenderPatterns, Size, Span, Threshold,
 };
 
 const LIMIT_VERDICTS: &[&str] = &["accept", "tag", "quarantine", "reject"];
@@ -36,6 +36,10 @@ sections! {
             "The least verdict about a message with a virus; `accept` leaves the verdict to the score.";
         live many_recipients: Integer(2, 100_000), Is("50"),
             "Number of recipients from which RECIPIENTS_MANY counts.";
+        live quarantine_keep: Span(HOUR, 365 * DAY), Is("\"30d\""),
+            "Age at which a message leaves the quarantine by itself: removed without a report. `vere quarantine list` shows when.";
+        live quarantine_digest: Choice(&["off", "daily"]), Is("\"off\""),
+            "With `daily` each local recipient gets one message a day from `postmaster` that lists new mail in the quarantine.";
     }
 
     "judging.limits" Always, "Bounds of the structure of messages. What lies beyond the bounds is not looked at by rules about attachments, so that a message beyond a bound has a verdict of its own." {

@@ -3,7 +3,7 @@
 use vere_units::Score;
 
 use super::{one_error, parse};
-use crate::{Rule, Threshold, Verdict};
+use crate::{QUARANTINE_KEEP, Rule, Threshold, Verdict};
 
 fn at(text: &str) -> Threshold {
     Threshold::At(text.parse().expect(text))
@@ -21,6 +21,8 @@ fn without_the_section_nothing_is_judged_and_an_empty_section_has_every_default(
     ];
     assert_eq!(never, [Threshold::Never; 3]);
     assert!(!judging.follows_dmarc);
+    assert_eq!(judging.quarantine_keep, QUARANTINE_KEEP);
+    assert!(!judging.has_digest);
     assert_eq!(judging.virus, Verdict::Reject);
     assert_eq!(judging.limits.verdict, Verdict::Reject);
     assert_eq!(judging.limits.header_octets_max, 256 << 10);

@@ -186,6 +186,8 @@ judgement_values_say_what_is_allowed: r#"
 [judging]; tag_at = true => 4 judging.tag_at => or "never"; found true or false
 [judging]; dmarc = "reject" => 4 judging.dmarc => expected one of "score", "follow"
 [judging]; virus = "defer" => 4 judging.virus => expected one of "accept", "tag", "quarantine", "reject"
+[judging]; quarantine_keep = "59m" => 4 judging.quarantine_keep => from 1h to 365d
+[judging]; quarantine_digest = "weekly" => 4 judging.quarantine_digest => expected one of "off", "daily"
 [judging]; many_recipients = 1 => 4 judging.many_recipients => a number from 2 to 100000
 [judging]; allow_senders = ["<a@b>"] => 4 judging.allow_senders => without angle brackets
 [judging]; trusted_arc_sealers = ["a b"] => 4 judging.trusted_arc_sealers => expected a host name

@@ -26,6 +26,7 @@ mod front;
 mod judged;
 mod lists;
 mod process;
+mod quarantine;
 mod queue;
 mod records;
 mod sign;
@@ -58,6 +59,7 @@ pub use prometheus_client::metrics::counter::Counter;
 pub use prometheus_client::metrics::family::Family;
 pub use prometheus_client::metrics::gauge::Gauge;
 pub use prometheus_client::metrics::histogram::Histogram;
+pub use quarantine::{QuarantineEnd, QuarantineMetrics};
 pub use queue::QueueMetrics;
 pub use records::RecordMetrics;
 pub use sign::{SignMetrics, SignResult};
@@ -92,6 +94,8 @@ pub struct Metrics {
     pub judged: JudgedMetrics,
     /// What waits.
     pub queue: QueueMetrics,
+    /// What the judgement keeps aside.
+    pub quarantine: QuarantineMetrics,
     /// Relaying mail and storing mail in mailboxes.
     pub delivery: DeliveryMetrics,
     /// Lines about messages for other systems.
@@ -135,6 +139,7 @@ impl Metrics {
         let filters = FilterMetrics::declare(&mut declarations);
         let sign = SignMetrics::declare(&mut declarations);
         let queue = QueueMetrics::declare(&mut declarations);
+        let quarantine = QuarantineMetrics::declare(&mut declarations);
         let delivery = DeliveryMetrics::declare(&mut declarations);
         let records = RecordMetrics::declare(&mut declarations);
         let spool = SpoolMetrics::declare(&mut declarations);
@@ -153,6 +158,7 @@ impl Metrics {
                 filters,
                 sign,
                 queue,
+                quarantine,
                 delivery,
                 records,
                 spool,

@@ -76,6 +76,8 @@ pub enum EventKind {
     Held,
     /// An operator released the message.
     Released,
+    /// The message was removed from the quarantine by its age.
+    Aged,
     /// The message was found in the spool after a restart.
     Recovered,
     /// The message has left the spool without an end recorded here: an operator or another owner
@@ -104,6 +106,7 @@ impl EventKind {
             Self::Purged => "purged",
             Self::Held => "held",
             Self::Released => "released",
+            Self::Aged => "aged",
             Self::Recovered => "recovered",
             Self::Lost => "lost",
             Self::Unknown => "unknown",
