@@ -96,8 +96,21 @@ mod tests {
             assert_eq!(heads, 1, "{page}");
         }
         let groups = [
-            "account", "alias", "queue", "spool", "store", "import", "export", "dial", "trace",
-            "sendmail", "serve", "dnsbl", "filter",
+            "account",
+            "alias",
+            "queue",
+            "spool",
+            "store",
+            "import",
+            "export",
+            "dial",
+            "trace",
+            "sendmail",
+            "serve",
+            "dnsbl",
+            "quarantine",
+            "filter",
+            "explain",
         ];
         for name in &names {
             let group = name.split('-').nth(1).unwrap_or_default();

@@ -18,6 +18,7 @@ mod explain;
 mod filter;
 mod json;
 mod pages;
+mod quarantine;
 mod queue;
 mod quickstart;
 mod role;
@@ -114,6 +115,13 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: queue::QueueCommand,
+    },
+    /// Inspect, release and remove messages that the judgement keeps aside.
+    Quarantine {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: quarantine::QuarantineCommand,
     },
     /// Manage the nodes that hold the queues.
     Spool {
@@ -237,6 +245,9 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Config { command } => config::run(&command)?,
         Command::Demo { command } => return demo::run(&command),
         Command::Queue { config, command } => queue::run(&command, &config.load()?.1, roles)?,
+        Command::Quarantine { config, command } => {
+            return quarantine::run(&command, &config.load()?.1);
+        }
         Command::Spool { config, command } => spool::run(&command, &config.load()?.1, roles)?,
         Command::Store { config, command } => {
             let settings = config.load()?.1;

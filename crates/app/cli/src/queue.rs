@@ -187,6 +187,7 @@ fn list(rows: Vec<QueueRow>) -> String {
             row.connections,
             row.oldest.as_deref().unwrap_or("-"),
             held(row.held)
+                + &quarantined(row.quarantined)
                 + &row
                     .held_until
                     .map(|until| format!("(held until {until}) "))
@@ -215,6 +216,14 @@ fn held(count: usize) -> String {
     match count {
         0 => String::new(),
         count => format!("({count} held) "),
+    }
+}
+
+/// Messages in the quarantine.
+fn quarantined(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!("({count} in quarantine) "),
     }
 }
 

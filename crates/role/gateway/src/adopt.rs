@@ -21,7 +21,7 @@ use super::connecting::link_options;
 use super::group::{self, Group};
 use super::groups::Groups;
 use super::process::Process;
-use super::takeover::{self, End};
+use super::takeover::{self, End, Quarantine};
 use vere_link as nodes;
 use vere_link::link::{SpoolLink, random_life};
 use vere_link::reader::Admission;
@@ -201,10 +201,10 @@ fn adopt(groups: &Rc<Groups>, name: &str, epoch: u64, stop: watch::Receiver<bool
     spawn_local(async move {
         let (other, _mark) = adopted;
         groups.add(&name, &other);
-        let end = takeover::deliver(&other, &mut stop, |_| {}).await;
+        let end = takeover::deliver(&other, &mut stop, Quarantine::Counts, |_| {}).await;
         groups.remove(&name);
         match end {
-            End::Empty { unreadable } => tracing::info!(
+            End::Empty { unreadable, .. } => tracing::info!(
                 group = name,
                 unreadable,
                 "everything in the adopted queues is delivered"

@@ -9,7 +9,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_local;
 
 use super::groups::Groups;
-use super::{audit, hold, look, operate, replicas, top};
+use super::{audit, hold, look, operate, quarantine, replicas, top};
 use vere_control::{Answer, REQUEST_MAX, Request};
 
 /// How long a client may take for a request or to read its answer.
@@ -100,6 +100,16 @@ async fn answer(groups: &Rc<Groups>, request: &Request) -> Answer {
             change,
             seconds,
         } => hold::message(groups, destination.as_deref(), *id, *change, *seconds).await,
+        Request::QuarantineList {
+            selection,
+            after,
+            limit,
+        } => quarantine::list(groups, selection, *after, *limit).await,
+        Request::QuarantineShow { id } => quarantine::show(groups, *id).await,
+        Request::QuarantineText { id, from } => quarantine::text(groups, *id, *from).await,
+        Request::QuarantineAct { selection, action } => {
+            quarantine::act(groups, selection, *action).await
+        }
         Request::QueueTop {
             order,
             filter,

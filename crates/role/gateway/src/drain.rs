@@ -20,7 +20,7 @@ use super::connecting::link_options;
 use super::error::GatewayError;
 use super::group;
 use super::process::Process;
-use super::takeover::{self, End, Progress};
+use super::takeover::{self, End, Progress, Quarantine};
 use vere_link as nodes;
 use vere_link::link::{SpoolLink, random_life};
 use vere_link::namesake::{self, By, Namesake};
@@ -127,14 +127,29 @@ impl Drain<'_> {
         let group = group::new(&self.process()?, link);
         let group = Rc::new(group);
         let mut told = Told::new(name, out);
-        let end =
-            takeover::deliver(&group, &mut self.stopped, |progress| told.tell(progress)).await;
+        let end = takeover::deliver(&group, &mut self.stopped, Quarantine::Stays, |progress| {
+            told.tell(progress);
+        })
+        .await;
         let last = told.last;
         group.host.process.flush_trace();
         let (name, left) = (name.to_owned(), last.messages);
         match end {
-            End::Empty { unreadable: 0 } => writeln!(out, "{name}: nothing is left")?,
-            End::Empty { unreadable } => return Err(DrainError::Unreadable { name, unreadable }),
+            End::Empty {
+                unreadable: 0,
+                quarantined: 0,
+            } => writeln!(out, "{name}: nothing is left")?,
+            End::Empty {
+                unreadable: 0,
+                quarantined,
+            } => writeln!(
+                out,
+                "{name}: nothing is left but {} in the quarantine, for the next gateway of this name",
+                messages(quarantined)
+            )?,
+            End::Empty { unreadable, .. } => {
+                return Err(DrainError::Unreadable { name, unreadable });
+            }
             End::Taken => return Err(DrainError::Taken { name, left }),
             End::Stopped => return Err(DrainError::Stopped { name, left }),
         }

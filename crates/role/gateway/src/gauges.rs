@@ -93,6 +93,7 @@ async fn measure(groups: Rc<Groups>, tls: ServerTls) {
         }
         body_memory(process, &mut shown);
         queues(&groups, &process.metrics.all.queue);
+        quarantine(&groups, &process.metrics.all.quarantine.messages);
         spool(&groups, &mut shown);
         let mut ends = tls.certificate_ends();
         ends.extend(own.host.link.certificate_end());
@@ -161,6 +162,13 @@ fn queues(groups: &Groups, queue: &QueueMetrics) {
     queue
         .oldest_seconds
         .set(octets(oldest.min().map_or(0, age)));
+}
+
+fn quarantine(groups: &Groups, gauge: &Gauge) {
+    let all = groups.all();
+    let count = |group: &Rc<Group>| group.queues.look(|queues| queues.totals().quarantined);
+    let sum: usize = all.iter().map(count).sum();
+    gauge.set(i64::try_from(sum).unwrap_or(i64::MAX));
 }
 
 fn sites(all: &[GateTotals], queue: &QueueMetrics) {

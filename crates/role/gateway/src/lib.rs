@@ -40,6 +40,7 @@ mod parts;
 mod policy;
 mod pressure;
 mod process;
+mod quarantine;
 mod relay;
 mod replicas;
 mod reporting;
@@ -143,6 +144,7 @@ async fn serve(
     let reception = Rc::new(reception);
 
     keep_queues(&group);
+    spawn_local(quarantine::keep(Rc::clone(&groups)));
     spawn_local(control::serve(Rc::clone(&groups), control));
     spawn_local(adopt::run(Rc::clone(&groups), stop.subscribe()));
     keep_next_hops(&process, distant, &stop);

@@ -303,6 +303,7 @@ pub(super) fn queue_row(one: &Group, summary: &QueueSummary, group: Option<&str>
         deferred: summary.deferred,
         in_flight: summary.in_flight,
         held: summary.held,
+        quarantined: summary.quarantined,
         connections: summary.connections,
         connections_max: summary.connections_max,
         in_order: summary.in_order,
@@ -333,6 +334,7 @@ fn message_row(
         Standing::InFlight => "in flight",
         Standing::Deferred => "deferred",
         Standing::Held => "held",
+        Standing::Quarantined => "quarantined",
     };
     let recipients = envelope.map(|envelope| envelope.mail.recipients.as_slice());
     let held = envelope.filter(|_| message.held_until.is_some());

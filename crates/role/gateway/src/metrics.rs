@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use vere_delivery::Leaving;
 use vere_judge::{HitName, Judgement, Verdict};
 use vere_queue::report::ReportKind;
 use vere_queue::{Attempt, Disposition, Envelope};
@@ -10,7 +11,7 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, CommitResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake,
-    HandshakeResult, JudgedVerdict, Metrics, NodeName, OverLimit, ReplyClass, RuleName, Shortage,
+    HandshakeResult, JudgedVerdict, Metrics, NodeName, OverLimit, QuarantineEnd, ReplyClass, RuleName, Shortage,
     SignResult, SmtpService, TlsSide, TurnedAway,
 };
 
@@ -264,6 +265,16 @@ impl GatewayMetrics {
             Disposition::Deferred => &self.deferred,
         }
         .inc();
+    }
+
+    /// Counts a message that has left the quarantine.
+    pub(super) fn left_quarantine(&self, why: Leaving) {
+        let result = match why {
+            Leaving::Released => QuarantineEnd::Released,
+            Leaving::Refused => QuarantineEnd::Refused,
+            Leaving::Aged => QuarantineEnd::Aged,
+        };
+        self.all.quarantine.ended.get_or_create(&result).inc();
     }
 
     /// Counts a notification that the limit of reports suppressed.

@@ -21,15 +21,26 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How the delivery of a group ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// The group is empty, except for records that this version cannot read.
+    /// The group is empty, except for records that this version cannot read, and the quarantine if it may stay.
     Empty {
         /// Number of unreadable records, which remain in the spool.
         unreadable: u64,
+        /// Number of messages in the quarantine, which remain in the spool.
+        quarantined: usize,
     },
     /// Another gateway took the group: usually the gateway that the group is named for.
     Taken,
     /// The gateway is stopping.
     Stopped,
+}
+
+/// Whether messages in the quarantine keep a group under delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quarantine {
+    /// They do: people look at them here as long as their gateway is away.
+    Counts,
+    /// They do not: nobody waits a month for their end.
+    Stays,
 }
 
 /// The progress of the delivery of a group.
@@ -44,6 +55,8 @@ pub(super) struct Progress {
     pub(super) in_flight: usize,
     /// Messages held individually by an operator.
     pub(super) standing: usize,
+    /// Messages in the quarantine.
+    pub(super) quarantined: usize,
     /// Time of the next attempt.
     pub(super) next: Option<Timestamp>,
 }
@@ -53,6 +66,7 @@ pub(super) struct Progress {
 pub(super) async fn deliver(
     group: &Rc<Group>,
     stop: &mut watch::Receiver<bool>,
+    quarantine: Quarantine,
     mut told: impl FnMut(Progress),
 ) -> End {
     let mut tasks = JoinSet::new();
@@ -70,9 +84,17 @@ pub(super) async fn deliver(
         }
         let progress = progress(group);
         told(progress);
-        let done = progress.recovered && progress.messages == 0 && group.host.link.is_settled();
-        if done && let Some(unreadable) = left(group).await {
-            break End::Empty { unreadable };
+        let quarantined = match quarantine {
+            Quarantine::Stays => progress.quarantined,
+            Quarantine::Counts => 0,
+        };
+        let is_empty = progress.recovered && progress.messages == quarantined;
+        let done = is_empty && group.host.link.is_settled();
+        if done && let Some(unreadable) = left(group, quarantined).await {
+            break End::Empty {
+                unreadable,
+                quarantined,
+            };
         }
         tokio::select! {
             _ = stop.changed() => {}
@@ -104,6 +126,7 @@ fn progress(group: &Group) -> Progress {
             deferred: totals.deferred,
             in_flight: totals.in_flight,
             standing: totals.held,
+            quarantined: totals.quarantined,
             next: queues.wake_at(),
         }
     })
@@ -111,13 +134,15 @@ fn progress(group: &Group) -> Progress {
 
 /// Asks the spool for remaining records. Returns `None` if records remain, such as an original whose report is being
 /// stored; otherwise the number of unreadable records.
-async fn left(group: &Group) -> Option<u64> {
+async fn left(group: &Group, quarantined: usize) -> Option<u64> {
     let queues = group.host.link.queues().await.ok()?;
     // Queue commands for destinations remain for the gateway that the group is named for. Event lines of exports that
     // this gateway does not have remain as well.
     let others = |name: &str| group.event_lines.is_other(name);
     let leaving = queues.iter().filter(|queue| !others(&queue.name));
     let records: u64 = leaving.map(|queue| queue.length).sum();
+    let records = records.saturating_sub(quarantined as u64);
     let unreadable = group.unreadable();
-    (records <= unreadable && group.queues.look(|queues| queues.messages()) == 0).then_some(records)
+    let is_left = group.queues.look(|queues| queues.messages()) == quarantined;
+    (records <= unreadable && is_left).then_some(records)
 }

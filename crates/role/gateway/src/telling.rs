@@ -1,6 +1,6 @@
 //! Turns what happens to messages into trace events, figures and log lines.
 
-use vere_delivery::{Happened, Notice};
+use vere_delivery::{Happened, Leaving, Notice};
 use vere_process::clock;
 use vere_queue::{Attempt, Destination, Disposition, Envelope, FOREVER, Job, Settlement};
 use vere_telemetry::trace::{Event, EventKind};
@@ -31,6 +31,9 @@ pub(super) fn tell(process: &Process, happened: &Happened<'_>) {
         }
         Happened::Purged(trace) => note(process, EventKind::Purged, None, *trace),
         Happened::Held(destination, trace, until) => held(process, destination, *trace, *until),
+        Happened::Unquarantined(destination, trace, why) => {
+            left_quarantine(process, destination, *trace, *why);
+        }
         Happened::ClockStepped(_) => process.metrics.clock_stepped(),
         Happened::LinesStored => {}
     }
@@ -133,4 +136,14 @@ fn held(process: &Process, destination: &Destination, trace: TraceId, until: Opt
         next: until.filter(|until| *until != FOREVER),
         ..Event::new(kind, trace, clock::now())
     });
+}
+
+fn left_quarantine(process: &Process, destination: &Destination, trace: TraceId, why: Leaving) {
+    process.metrics.left_quarantine(why);
+    let kind = match why {
+        Leaving::Released => EventKind::Released,
+        Leaving::Refused => EventKind::Purged,
+        Leaving::Aged => EventKind::Aged,
+    };
+    note(process, kind, Some(&destination.to_string()), trace);
 }

@@ -291,8 +291,10 @@ fn change_message(
     } else {
         rows.iter().map(hold_line).collect()
     };
-    // A message under delivery cannot be held, and the operator must learn so.
-    let busy = rows.iter().any(|row| row.outcome == HoldOutcome::Busy);
+    // A message under delivery or in the quarantine cannot be held, and the operator must learn so.
+    let is_left =
+        |row: &HoldRow| matches!(row.outcome, HoldOutcome::Busy | HoldOutcome::Quarantined);
+    let busy = rows.iter().any(is_left);
     if busy {
         return Err(Failure::new(text.trim_end().to_owned()));
     }
@@ -303,6 +305,9 @@ fn hold_line(row: &HoldRow) -> String {
     let said = match (row.outcome, &row.held_until) {
         (HoldOutcome::Busy, _) => "left alone: it is being delivered, or has left".to_owned(),
         (HoldOutcome::NotHeld, _) => "not held".to_owned(),
+        (HoldOutcome::Quarantined, _) => {
+            "left alone: it is in the quarantine (vere quarantine)".to_owned()
+        }
         (HoldOutcome::Done, Some(until)) => format!("held until {until}"),
         (HoldOutcome::Done, None) => "goes on".to_owned(),
     };
@@ -352,7 +357,7 @@ pub(super) fn held(since: Option<&str>, until: &str, cause: Option<&str>) -> Str
     let since = since.map_or_else(String::new, |since| format!(" since {since}"));
     let cause = match cause {
         Some("sending") => ", as its account has sent as much as it may",
-        Some("quarantine") => ", as it is probably unwanted",
+        Some("quarantine") => ", in the quarantine",
         _ => "",
     };
     format!("held{since} until {until}{cause}")

@@ -1,0 +1,274 @@
+//! Answers questions about the quarantine, releases and removes its messages (`vere quarantine`).
+
+mod digest;
+mod facts;
+mod keeping;
+
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::task::spawn_local;
+use vere_control::{
+    Answer, QuarantineActed, QuarantineAction, QuarantineRow, QuarantineSelection, QuarantineText,
+};
+use vere_delivery::{Leaving, Released, is_meant};
+use vere_queue::Envelope;
+use vere_settings::{QUARANTINE_KEEP, Settings};
+use vere_spoolwire::SpoolError;
+use vere_units::TraceId;
+
+use super::group::GroupHost;
+use super::groups::Groups;
+use facts::Facts;
+
+pub(super) use keeping::keep;
+
+/// Messages in one answer.
+const LIST_MAX: usize = 1_000;
+/// Octets of a message in one answer.
+const PIECE: usize = 4 << 20;
+/// Messages after which other tasks go on.
+const BREATH: usize = 100;
+
+type Aside = vere_delivery::Aside<GroupHost>;
+
+/// A message of the quarantine, and the dead gateway in whose queue it is.
+struct Found {
+    group: Option<String>,
+    aside: Aside,
+}
+
+/// How long messages stay in the quarantine.
+fn keep_for(settings: &Settings) -> Duration {
+    let judging = settings.judging.as_ref();
+    judging.map_or(QUARANTINE_KEEP, |judging| judging.quarantine_keep)
+}
+
+/// Returns the messages of the quarantine here and in adopted queues, the oldest first.
+fn all(groups: &Groups) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (name, group) in groups.named() {
+        let aside = group.quarantined().into_iter();
+        found.extend(aside.map(|aside| Found {
+            group: name.clone(),
+            aside,
+        }));
+    }
+    // Ids grow with time.
+    found.sort_by_key(|found| found.aside.message.trace);
+    found
+}
+
+/// Whether a selection needs the envelopes of messages.
+const fn needs_envelope(selection: &QuarantineSelection) -> bool {
+    selection.recipient.is_some() || selection.sender.is_some()
+}
+
+/// Whether a message has the addresses of a selection.
+fn is_addressed(selection: &QuarantineSelection, envelope: &Envelope) -> bool {
+    let reverse_path = envelope.mail.reverse_path.as_deref().unwrap_or_default();
+    let sender = selection.sender.as_ref();
+    let recipient = selection.recipient.as_ref();
+    sender.is_none_or(|wanted| is_meant(wanted, reverse_path))
+        && recipient.is_none_or(|wanted| {
+            let mut recipients = envelope.mail.recipients.iter();
+            recipients.any(|one| is_meant(wanted, &one.address))
+        })
+}
+
+/// Lists the messages of a selection behind `after`.
+pub(super) async fn list(
+    groups: &Groups,
+    selection: &QuarantineSelection,
+    after: Option<TraceId>,
+    limit: usize,
+) -> Answer {
+    let limit = limit.min(LIST_MAX);
+    let keep = keep_for(&groups.process().settings());
+    let mut rows = Vec::new();
+    for (index, found) in all(groups).into_iter().enumerate() {
+        let trace = found.aside.message.trace;
+        let is_wanted = after.is_none_or(|after| trace > after)
+            && (selection.ids.is_empty() || selection.ids.contains(&trace));
+        if !is_wanted {
+            continue;
+        }
+        if rows.len() >= limit {
+            break;
+        }
+        let read = found.aside.read().await.ok().flatten();
+        let envelope = read.as_ref().map(|(envelope, _)| envelope);
+        if needs_envelope(selection) && !envelope.is_some_and(|one| is_addressed(selection, one)) {
+            continue;
+        }
+        let facts = read.as_ref().map(|(_, body)| Facts::of(body));
+        rows.push(row(&found, keep, envelope, facts));
+        breathe(index).await;
+    }
+    answer(&rows)
+}
+
+/// Shows one message with its header, in each place where it waits.
+pub(super) async fn show(groups: &Groups, id: TraceId) -> Answer {
+    let keep = keep_for(&groups.process().settings());
+    let mut rows = Vec::new();
+    for found in all(groups) {
+        if found.aside.message.trace != id {
+            continue;
+        }
+        let read = match found.aside.read().await {
+            Ok(read) => read,
+            Err(error) => return Answer::Error(error.to_string()),
+        };
+        let envelope = read.as_ref().map(|(envelope, _)| envelope);
+        let facts = read.as_ref().map(|(_, body)| Facts::of(body));
+        let mut row = row(&found, keep, envelope, facts);
+        if let Some((_, body)) = &read {
+            row.header = facts::header(body);
+        }
+        rows.push(row);
+    }
+    match rows.is_empty() {
+        true => Answer::Error(missing(id)),
+        false => answer(&rows),
+    }
+}
+
+/// Gives a piece of a message.
+pub(super) async fn text(groups: &Groups, id: TraceId, from: usize) -> Answer {
+    let mut all = all(groups).into_iter();
+    let Some(found) = all.find(|found| found.aside.message.trace == id) else {
+        return Answer::Error(missing(id));
+    };
+    match found.aside.read().await {
+        Ok(Some((_, body))) => {
+            let rest = body.get(from..).unwrap_or_default();
+            let piece = rest.get(..PIECE).unwrap_or(rest);
+            answer(&QuarantineText::new(piece, body.len()))
+        }
+        Ok(None) => Answer::Error(missing(id)),
+        Err(error) => Answer::Error(error.to_string()),
+    }
+}
+
+fn missing(id: TraceId) -> String {
+    format!("no message {id} is in the quarantine; vere trace {id} tells what became of it")
+}
+
+/// Does something with the messages of a selection, in adopted queues too.
+pub(super) async fn act(
+    groups: &Groups,
+    selection: &QuarantineSelection,
+    action: QuarantineAction,
+) -> Answer {
+    if !groups.are_recovered() {
+        return Answer::Error("the queues are not read back yet; ask again".to_owned());
+    }
+    let mut found = all(groups);
+    let wanted: HashSet<TraceId> = selection.ids.iter().copied().collect();
+    if !wanted.is_empty() {
+        found.retain(|found| wanted.contains(&found.aside.message.trace));
+    }
+    let there: HashSet<TraceId> = found.iter().map(|one| one.aside.message.trace).collect();
+    let mut acted = QuarantineActed {
+        missing: selection.ids.clone(),
+        ..QuarantineActed::default()
+    };
+    acted.missing.retain(|id| !there.contains(id));
+    let selection = selection.clone();
+    // The task continues after the client disconnects: a half-finished action is worse than a finished action.
+    let done = spawn_local(async move {
+        for (index, one) in found.into_iter().enumerate() {
+            if let Err(trouble) = act_on(&one.aside, &selection, action, &mut acted).await {
+                acted.trouble = Some(trouble);
+                break;
+            }
+            breathe(index).await;
+        }
+        acted
+    });
+    match done.await {
+        Ok(acted) => answer(&acted),
+        Err(error) => Answer::Error(error.to_string()),
+    }
+}
+
+async fn act_on(
+    aside: &Aside,
+    selection: &QuarantineSelection,
+    action: QuarantineAction,
+    acted: &mut QuarantineActed,
+) -> Result<(), String> {
+    let text = |error: SpoolError| error.to_string();
+    if needs_envelope(selection) {
+        let read = aside.read().await.map_err(text)?;
+        if !read.is_some_and(|(envelope, _)| is_addressed(selection, &envelope)) {
+            return Ok(());
+        }
+    }
+    let done = match action {
+        QuarantineAction::Count => true,
+        QuarantineAction::Release => {
+            let released = aside.release().await.map_err(|error| error.to_string())?;
+            released == Released::Done
+        }
+        QuarantineAction::Refuse => {
+            let group = Rc::clone(&aside.group);
+            let one = std::slice::from_ref(aside);
+            let removed = group.remove_quarantined(one, Leaving::Refused).await;
+            removed.map_err(text)? > 0
+        }
+    };
+    if done {
+        acted.messages += 1;
+        acted.octets += u64::from(aside.message.size);
+    } else {
+        acted.missing.push(aside.message.trace);
+    }
+    Ok(())
+}
+
+/// Lets other tasks go on after some messages.
+async fn breathe(index: usize) {
+    if index % BREATH == BREATH - 1 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn row(
+    found: &Found,
+    keep: Duration,
+    envelope: Option<&Envelope>,
+    facts: Option<Facts>,
+) -> QuarantineRow {
+    let Aside {
+        destination,
+        message,
+        ..
+    } = &found.aside;
+    let facts = facts.unwrap_or_default();
+    let recipients = envelope.map(|one| one.mail.recipients.as_slice());
+    let addresses = recipients.unwrap_or_default().iter();
+    QuarantineRow {
+        id: message.trace.to_string(),
+        group: found.group.clone(),
+        destination: destination.to_string(),
+        reverse_path: envelope.map(|one| one.mail.reverse_path.clone().unwrap_or_default()),
+        recipients: addresses.map(|one| one.address.clone()).collect(),
+        since: message.accepted.to_string(),
+        until: (message.accepted + keep).to_string(),
+        size: message.size,
+        from: facts.from,
+        subject: facts.subject,
+        score: facts.score,
+        header: Vec::new(),
+    }
+}
+
+fn answer(value: &impl serde::Serialize) -> Answer {
+    match serde_json::to_value(value) {
+        Ok(value) => Answer::Ok(value),
+        Err(error) => Answer::Error(error.to_string()),
+    }
+}

@@ -1,0 +1,299 @@
+//! Tells local recipients once a day of new mail in the quarantine, if the settings want that.
+//!
+//! A file has the time of the last digests. A crash between the digests and the file gives the same digests once more.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use vere_delivery::Part;
+use vere_process::clock;
+use vere_queue::{BodyType, Destination, Envelope, Mail, Notify, Recipient, ScheduleHead};
+use vere_settings::Settings;
+use vere_spoolwire::{Batch, SpoolError};
+use vere_units::{Timestamp, TraceId};
+
+use super::facts::Facts;
+use super::{Found, all, breathe, keep_for};
+use crate::groups::Groups;
+use crate::signing;
+
+/// The time between two digests.
+const DAY: Duration = Duration::from_secs(86_400);
+/// Messages in one digest.
+const ENTRIES_MAX: usize = 100;
+/// Messages in all digests of a day, which are in memory at once.
+const ENTRIES_IN_ALL_MAX: usize = 50_000;
+/// Characters of a stranger's text in a digest.
+const CHARS_MAX: usize = 100;
+/// The file below the data folder with the time of the last digests.
+const FILE: &str = "quarantine-digest";
+
+/// A message in a digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    id: TraceId,
+    since: Timestamp,
+    from: String,
+    subject: String,
+}
+
+/// The messages for one recipient.
+#[derive(Debug, Default)]
+struct Listed {
+    entries: Vec<Entry>,
+    /// Messages beyond the entries.
+    more: usize,
+}
+
+fn path(settings: &Settings) -> PathBuf {
+    settings.data.join(FILE)
+}
+
+/// The time of the last digests. Without one, and after a clock that was ahead, the present time: the first digests
+/// leave a day later.
+fn last(settings: &Settings, now: Timestamp) -> Timestamp {
+    let read = std::fs::read_to_string(path(settings)).ok();
+    let millis = read.and_then(|text| text.trim().parse().ok());
+    let last = millis.map(Timestamp::from_millis);
+    last.filter(|last| *last <= now).unwrap_or_else(|| {
+        note(settings, now);
+        now
+    })
+}
+
+fn note(settings: &Settings, now: Timestamp) {
+    let (path, new) = (path(settings), path(settings).with_extension("new"));
+    let written = std::fs::write(&new, format!("{}\n", now.as_millis()));
+    if let Err(error) = written.and_then(|()| std::fs::rename(&new, &path)) {
+        tracing::warn!(%error, path = %path.display(), "time of the digests cannot be written");
+    }
+}
+
+/// Sends digests, if a day has passed since the last ones.
+pub(super) async fn tell(groups: &Rc<Groups>) {
+    let settings = groups.process().settings();
+    let is_wanted = settings.judging.as_ref().is_some_and(|one| one.has_digest);
+    if !is_wanted || !groups.are_recovered() {
+        return;
+    }
+    let now = clock::now();
+    let last = last(&settings, now);
+    if now.saturating_since(last) < DAY {
+        return;
+    }
+    let listed = gather(groups, last, now).await;
+    let recipients = listed.len();
+    for (recipient, listed) in listed {
+        if let Err(error) = send(groups, &settings, &recipient, &listed, now).await {
+            tracing::warn!(%error, "digests of the quarantine cannot be stored yet");
+            return;
+        }
+    }
+    note(&settings, now);
+    if recipients > 0 {
+        tracing::info!(recipients, "recipients told of mail in the quarantine");
+    }
+}
+
+/// Lists what came for local recipients since the last digests, the oldest first.
+async fn gather(groups: &Groups, last: Timestamp, now: Timestamp) -> BTreeMap<String, Listed> {
+    let mut recipients: BTreeMap<String, Listed> = BTreeMap::new();
+    let mut count = 0;
+    for (index, Found { aside, .. }) in all(groups).into_iter().enumerate() {
+        breathe(index).await;
+        let accepted = aside.message.accepted;
+        let is_new = accepted > last && accepted <= now;
+        if aside.destination != Destination::LOCAL || !is_new {
+            continue;
+        }
+        let Ok(Some((envelope, body))) = aside.read().await else {
+            continue;
+        };
+        let facts = Facts::of(&body);
+        for recipient in envelope.mail.recipients {
+            let listed = recipients.entry(recipient.address).or_default();
+            if listed.entries.len() >= ENTRIES_MAX || count >= ENTRIES_IN_ALL_MAX {
+                listed.more += 1;
+                continue;
+            }
+            count += 1;
+            listed.entries.push(Entry {
+                id: aside.message.trace,
+                since: accepted,
+                from: shown(facts.from.as_deref().unwrap_or("(no From)")),
+                subject: shown(facts.subject.as_deref().unwrap_or("(no Subject)")),
+            });
+        }
+    }
+    recipients
+}
+
+async fn send(
+    groups: &Groups,
+    settings: &Settings,
+    recipient: &str,
+    listed: &Listed,
+    now: Timestamp,
+) -> Result<(), SpoolError> {
+    let process = groups.process();
+    let trace = process.ids.next(now);
+    let body = compose(settings, trace, recipient, listed, now);
+    let body = signing::sign_report(process, Bytes::from(body)).await;
+    let mail = Mail {
+        body_type: match body.is_ascii() {
+            true => BodyType::SevenBit,
+            false => BodyType::EightBitMime,
+        },
+        smtputf8: !recipient.is_ascii(),
+        recipients: vec![Recipient {
+            address: recipient.to_owned(),
+            notify: Notify::NEVER,
+            orcpt: None,
+        }],
+        ..Mail::default()
+    };
+    let part = Part {
+        destination: Destination::LOCAL,
+        envelope: Envelope {
+            head: ScheduleHead::new(trace, now, body.len()),
+            mail,
+        },
+        body,
+    };
+    let stored = groups.own.store(Batch::new(), vec![part], &Vec::new());
+    stored.await?;
+    process.metrics.all.quarantine.digests.inc();
+    Ok(())
+}
+
+/// Writes the message.
+fn compose(
+    settings: &Settings,
+    trace: TraceId,
+    recipient: &str,
+    listed: &Listed,
+    now: Timestamp,
+) -> String {
+    let hostname = &settings.hostname;
+    let domain = recipient.rsplit_once('@').map_or("", |(_, domain)| domain);
+    let domain = if domain.is_empty() { hostname } else { domain };
+    let count = listed.entries.len() + listed.more;
+    let messages = if count == 1 { "message" } else { "messages" };
+    let days = keep_for(settings).as_secs() / DAY.as_secs();
+    let mut text = format!(
+        "From: Mail system <postmaster@{domain}>\r\nTo: <{recipient}>\r\n\
+         Subject: {count} new {messages} in the quarantine\r\nDate: {date}\r\n\
+         Message-ID: <{trace}@{hostname}>\r\nAuto-Submitted: auto-generated\r\n\
+         MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\
+         Content-Transfer-Encoding: 8bit\r\n\r\n\
+         This mail came for you, looks unwanted, and was kept aside. To get one of\r\n\
+         the messages, send its id to postmaster@{domain}. Without that, each message\r\n\
+         is removed after {days} days.\r\n\r\n\
+         Names and subjects are as the senders wrote them, and may be forged.\r\n",
+        date = now.rfc5322(),
+    );
+    for entry in &listed.entries {
+        let Entry {
+            id,
+            since,
+            from,
+            subject,
+        } = entry;
+        let _ = write!(
+            text,
+            "\r\n{id}  {since}\r\n    From: {from}\r\n    Subject: {subject}\r\n"
+        );
+    }
+    if listed.more > 0 {
+        let _ = write!(text, "\r\nand {} more\r\n", listed.more);
+    }
+    text
+}
+
+/// A stranger's text in one line: cut, with escapes for all that a mail program would not show as it stands.
+fn shown(text: &str) -> String {
+    let mut letters = text.chars();
+    let mut out = String::new();
+    for letter in letters.by_ref().take(CHARS_MAX) {
+        match letter {
+            '"' | '\'' | '\\' => out.push(letter),
+            _ => out.extend(letter.escape_debug()),
+        }
+    }
+    if letters.next().is_some() {
+        out.push_str("...");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        let text = "version = 1\nhostname = \"mx.example.org\"\n";
+        Settings::parse(text, "vere.toml").unwrap()
+    }
+
+    fn listed(count: usize, more: usize) -> Listed {
+        let entry = |number: usize| Entry {
+            id: TraceId::new(number as u64),
+            since: Timestamp::from_millis(0),
+            from: shown("\"Bank\" <a@b.example>\r\nBcc: c@d"),
+            subject: shown(&"x".repeat(5_000)),
+        };
+        Listed {
+            entries: (0..count).map(entry).collect(),
+            more,
+        }
+    }
+
+    #[test]
+    fn a_digest_is_a_bounded_message_in_which_texts_of_strangers_are_harmless() {
+        let now = Timestamp::from_millis(1_000);
+        let compose =
+            |listed: &Listed| compose(&settings(), TraceId::new(7), "ann@example.org", listed, now);
+        let text = compose(&listed(1, 0));
+        let (header, body) = text.split_once("\r\n\r\n").unwrap();
+        for line in [
+            "From: Mail system <postmaster@example.org>",
+            "To: <ann@example.org>",
+            "Subject: 1 new message in the quarantine",
+            "Auto-Submitted: auto-generated",
+        ] {
+            assert!(header.lines().any(|one| one == line), "{header}");
+        }
+        assert!(
+            body.contains("    From: \"Bank\" <a@b.example>\\r\\nBcc: c@d\r\n"),
+            "{body}"
+        );
+        assert!(body.contains("removed after 30 days"), "{body}");
+        let text = compose(&listed(ENTRIES_MAX, 23));
+        assert!(text.contains("Subject: 123 new messages in the quarantine\r\n"));
+        assert!(text.ends_with("\r\nand 23 more\r\n"), "{text}");
+        assert!(text.len() < 100_000);
+        assert!(
+            text.split("\r\n")
+                .all(|line| line.len() < 998 && !line.contains(['\r', '\n']))
+        );
+    }
+
+    #[test]
+    fn the_first_digests_leave_after_a_day_and_no_clock_brings_them_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = settings();
+        settings.data = folder.path().to_owned();
+        let day = |number: u64| Timestamp::from_millis(number * 86_400_000);
+        assert_eq!(last(&settings, day(5)), day(5));
+        assert_eq!(last(&settings, day(6)), day(5));
+        note(&settings, day(400));
+        assert_eq!(last(&settings, day(7)), day(7), "the clock was ahead");
+        assert_eq!(last(&settings, day(8)), day(7));
+        std::fs::write(path(&settings), "x").unwrap();
+        assert_eq!(last(&settings, day(9)), day(9));
+    }
+}
