@@ -11,8 +11,8 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, CommitResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake,
-    HandshakeResult, JudgedVerdict, Metrics, NodeName, OverLimit, QuarantineEnd, ReplyClass, RuleName, Shortage,
-    SignResult, SmtpService, TlsSide, TurnedAway,
+    HandshakeResult, JudgedVerdict, Metrics, NodeName, OverLimit, QuarantineEnd, ReplyClass,
+    RuleName, Shortage, SignResult, SmtpService, TlsSide, TurnedAway,
 };
 
 use vere_outbound::OutboundMetrics;

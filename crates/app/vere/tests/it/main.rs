@@ -69,6 +69,7 @@ mod parsing;
 mod peers;
 mod policies;
 mod proxy;
+mod quarantine;
 mod queues;
 mod quota;
 mod records;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use vere_delivery::Part;
+use vere_delivery::{Lines, Part};
 use vere_process::clock;
 use vere_queue::{BodyType, Destination, Envelope, Mail, Notify, Recipient, ScheduleHead};
 use vere_settings::Settings;
@@ -164,8 +164,8 @@ async fn send(
         },
         body,
     };
-    let stored = groups.own.store(Batch::new(), vec![part], &Vec::new());
-    stored.await?;
+    let (batch, lines) = (Batch::new(), Lines::new());
+    groups.own.store(batch, vec![part], &lines).await?;
     process.metrics.all.quarantine.digests.inc();
     Ok(())
 }
