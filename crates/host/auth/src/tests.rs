@@ -1,6 +1,7 @@
 //! Whole evaluations, with records in memory.
 
 mod dmarc;
+mod suites;
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
