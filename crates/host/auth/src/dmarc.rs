@@ -140,18 +140,26 @@ async fn of_author(
     let Some((domain, record)) = governing else {
         return Ok(dmarc);
     };
-    let place = match domain == author {
-        true => Place::Own,
-        false if record.has_absent() && !questions.exists(author).await? => Place::Absent,
-        false => Place::Below,
-    };
-    let Some((policy, applied)) = record.policy(place) else {
+    if record.policy(Place::Own).is_none() {
         return Ok(dmarc);
-    };
-    dmarc.policy = Some(policy);
-    dmarc.applied = Some(applied);
-    dmarc.record = Some(domain.to_owned());
+    }
     dmarc.result = result;
+    let is_below = domain != author;
+    let place = match is_below && record.has_absent() {
+        true => match questions.exists(author).await {
+            Ok(true) => Place::Below,
+            Ok(false) => Place::Absent,
+            // Nothing is to be done about a message that passes, whatever the policy.
+            Err(Unavailable) if dmarc.result == DmarcResult::Pass => Place::Below,
+            Err(Unavailable) => return Err(Unavailable),
+        },
+        false if is_below => Place::Below,
+        false => Place::Own,
+    };
+    let policies = record.policy(place);
+    dmarc.policy = policies.map(|(policy, _)| policy);
+    dmarc.applied = policies.map(|(_, applied)| applied);
+    dmarc.record = Some(domain.to_owned());
     Ok(dmarc)
 }
 

@@ -159,18 +159,30 @@ fn policies(tags: &Tags<'_>) -> [Option<Policy>; 3] {
         .iter()
         .zip(values)
         .any(|(policy, value)| value.is_some() && policy.is_none());
-    let is_mail = |uri: &[u8]| {
-        let (scheme, address) = uri.trim_ascii().split_at_checked(7).unwrap_or_default();
-        scheme.eq_ignore_ascii_case(b"mailto:") && address.contains(&b'@')
-    };
     let reports = tags.value_in_any_case("rua").unwrap_or_default();
     match values[0].is_none() || is_invalid {
         false => policies,
-        true if reports.split(|octet| *octet == b',').any(is_mail) => {
+        true if reports.split(|octet| *octet == b',').any(is_uri) => {
             [Some(Policy::None), None, None]
         }
         true => [None; 3],
     }
+}
+
+/// Whether a text is a URI to which reports could be sent, by any scheme (RFC 9989 section 4.6).
+fn is_uri(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let colon = memchr::memchr(b':', text).and_then(|at| text.split_at_checked(at));
+    let Some((scheme, [_, rest @ ..])) = colon else {
+        return false;
+    };
+    let is_scheme = scheme.first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme
+            .iter()
+            .all(|octet| octet.is_ascii_alphanumeric() || b"+-.".contains(octet));
+    let is_rest = !rest.is_empty() && rest.iter().all(u8::is_ascii_graphic);
+    let is_mail = scheme.eq_ignore_ascii_case(b"mailto");
+    is_scheme && is_rest && (!is_mail || rest.contains(&b'@'))
 }
 
 #[cfg(test)]

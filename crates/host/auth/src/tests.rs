@@ -1,6 +1,7 @@
 //! Whole evaluations, with records in memory.
 
 mod dmarc;
+mod dmarc_rules;
 mod suites;
 
 use std::cell::Cell;
