@@ -10,6 +10,7 @@ use crate::fault::DkimResult;
 use crate::message::{Author, Message};
 use crate::name::{self, is_name, is_within};
 use crate::policy::{Place, Policy, Record, Suffix};
+use crate::preference::Class;
 use crate::questions::Questions;
 
 /// Most labels of a name behind the first one of a walk, so that a walk has 8 names (RFC 9989 section 4.10).
@@ -135,7 +136,8 @@ async fn of_author(
     let found = walk(questions, author).await?;
     let organization = organization(&found, author);
     let governing = governing(&found, author, organization);
-    let identifiers = identifiers(governing.map(|(_, record)| record), signed, session);
+    let record = governing.map(|(_, record)| record);
+    let identifiers = identifiers(author, record, signed, session);
     let result = aligned(questions, (author, organization), &identifiers, &mut dmarc).await;
     let Some((domain, record)) = governing else {
         return Ok(dmarc);
@@ -163,8 +165,9 @@ async fn of_author(
     Ok(dmarc)
 }
 
-/// The domains that SPF and DKIM have authenticated, or could not.
+/// The domains that SPF and DKIM have authenticated, or could not; the nearest to the author's first, so that others use up no questions.
 fn identifiers(
+    author: &str,
     record: Option<&Record>,
     signed: &[Signed],
     session: Session<'_>,
@@ -196,7 +199,9 @@ fn identifiers(
             is_pass,
         })
     });
-    by_spf.into_iter().chain(by_dkim).collect()
+    let mut identifiers: Vec<_> = by_spf.into_iter().chain(by_dkim).collect();
+    identifiers.sort_by_key(|identifier| Class::of(&identifier.domain, author));
+    identifiers
 }
 
 /// Whether an authenticated domain is aligned (section 4.4). A domain that could not be looked up, or that was not authenticated for want

@@ -6,7 +6,7 @@
 //! [`Authentication`]. [`Authentication::field`] writes the field; [`foreign_fields`] finds fields of that name that a message from
 //! outside must not have.
 //!
-//! Reading order: `tags`, `signature`, `key` (texts), `body`, `canonical` (octets that are hashed), `chain`, `message`, `dkim`, `arc`, `policy`,
+//! Reading order: `tags`, `signature`, `key` (texts), `body`, `canonical` (octets that are hashed), `chain`, `preference`, `message`, `dkim`, `arc`, `policy`,
 //! `dmarc`, `iprev`, `results`.
 //!
 //! Own code instead of mail-auth, which the crate `vere-dkim` signs with: the verifier of mail-auth needs the whole message at once, while
@@ -88,6 +88,7 @@ mod key;
 mod message;
 mod name;
 mod policy;
+mod preference;
 mod questions;
 mod results;
 mod signature;
@@ -104,8 +105,9 @@ pub use dmarc::{Dmarc, DmarcResult};
 pub use dns::{Dns, Session};
 pub use fault::{DkimResult, Fault};
 pub use iprev::{Iprev, IprevResult};
-pub use message::{HEADER_OCTETS_MAX, Hashing, Message, SIGNATURES_MAX};
+pub use message::{HEADER_OCTETS_MAX, Hashing, Message};
 pub use policy::Policy;
+pub use preference::SIGNATURES_MAX;
 pub use questions::QUESTIONS_MAX;
 pub use results::{Authentication, foreign_fields};
 pub use signature::Algorithm;

@@ -9,12 +9,11 @@ use crate::canonical::Canonicalization;
 use crate::chain::{Chain, Fields};
 use crate::fault::Fault;
 use crate::name;
+use crate::preference::Chosen;
 use crate::signature::{Claim, Content, Found, Kind};
 
 /// Most octets of a header that is checked. Postfix stores 100 KiB, Exim 1 MiB; the header of a message of a list with 20 sets of ARC has 60 KiB.
 pub const HEADER_OCTETS_MAX: usize = 256 * 1024;
-/// Most signatures of DKIM that are checked, from the top: each costs a question and a verification. Messages of today have 4 at most.
-pub const SIGNATURES_MAX: usize = 10;
 /// Most hashes of a part of the body (tag `l`); each one costs as much as the hash of a whole body.
 const LENGTHS_MAX: usize = 2;
 
@@ -27,6 +26,15 @@ pub(crate) enum Author {
     Unclear(&'static str),
     /// The addresses have several domains, for which DMARC does not apply.
     Several,
+}
+
+impl Author {
+    pub(crate) fn domain(&self) -> Option<&str> {
+        match self {
+            Self::Domain(domain) => Some(domain),
+            Self::Unclear(_) | Self::Several => None,
+        }
+    }
 }
 
 /// A message whose body has been hashed.
@@ -132,27 +140,25 @@ fn too_long() -> Message {
 
 impl Hashed {
     fn of(header: Vec<u8>) -> Self {
+        let author = author(&header);
         let mut chain = Fields::default();
-        let mut signatures = Vec::new();
-        let mut ignored = 0_usize;
+        let mut chosen = Chosen::default();
         for (index, field) in vere_mime::fields(&header).enumerate() {
-            if !field.is("DKIM-Signature") {
-                chain.take(index, &field);
-            } else if signatures.len() < SIGNATURES_MAX {
-                signatures.push(Found::of(index, field.value, Kind::Dkim));
-            } else {
-                ignored = ignored.saturating_add(1);
+            match field.is("DKIM-Signature") {
+                true => chosen.take(Found::of(index, field.value, Kind::Dkim), author.domain()),
+                false => chain.take(index, &field),
             }
         }
         let mut message = Message {
-            author: author(&header),
+            author,
             header,
-            signatures,
-            ignored,
+            ignored: chosen.ignored,
+            signatures: chosen.into_signatures(),
             chain: chain.chain(),
             bodies: Vec::new(),
         };
         let bodies = bodies(&mut message);
+        message.signatures.sort_by_key(|found| found.index);
         Self { message, bodies }
     }
 
@@ -172,7 +178,7 @@ impl Hashed {
     }
 }
 
-/// Begins each hash that a signature of the message needs, once.
+/// Begins each hash that a signature of the message needs, once. The signatures that count first have the first lengths.
 fn bodies(message: &mut Message) -> Vec<Body> {
     let mut needed = HashMap::<(bool, Option<u64>), Canonicalization>::new();
     let signatures = message.signatures.iter_mut();
@@ -241,6 +247,7 @@ fn is_list_of_fields(header: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::preference::SIGNATURES_MAX;
 
     fn domain(header: &str) -> Author {
         Message::of(header.as_bytes()).author

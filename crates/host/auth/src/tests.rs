@@ -324,8 +324,73 @@ fn keys_decide() {
     ] {
         assert_eq!(fault(&zone, message), expected);
     }
-    let testing = with("; t=y").evaluate(message.as_bytes(), session(None));
-    assert!(testing.dkim[0].is_testing && testing.dkim[0].fault.is_none());
+}
+
+/// RFC 6376 section 3.6.1, flag `y`: a failure counts no more than a missing signature.
+#[test]
+fn domains_that_test_are_not_blamed() {
+    let zone = |tags: &str| Zone::default().with(KEY, record() + tags);
+    let message = signed(TEXT, TAGS, "from");
+    let changed = message.replace("hi", "ho");
+    for (tags, message, expected, is_testing) in [
+        ("", &message, DkimResult::Pass, false),
+        ("; t=y", &message, DkimResult::Pass, true),
+        ("; t=s:y", &message, DkimResult::Pass, true),
+        ("", &changed, DkimResult::Fail, false),
+        ("; t=y", &changed, DkimResult::Neutral, true),
+        ("; t=x", &changed, DkimResult::Fail, false),
+        ("; t=y; h=sha1", &message, DkimResult::PermError, true),
+    ] {
+        let authentication = zone(tags).evaluate(message.as_bytes(), session(None));
+        let signed = &authentication.dkim[0];
+        assert_eq!(
+            (signed.result(), signed.is_testing),
+            (expected, is_testing),
+            "{tags}"
+        );
+    }
+    let session = session(None);
+    let field = zone("; t=y")
+        .evaluate(changed.as_bytes(), session)
+        .field("mx.example.net", session);
+    let field = String::from_utf8(field).unwrap();
+    assert!(
+        field.contains("dkim=neutral (body changed) (testing)"),
+        "{field}"
+    );
+}
+
+/// Whoever passes a message on can write signatures above the author's.
+#[test]
+fn signatures_above_the_authors_do_not_hide_it() {
+    let junk = |domain: &str, count: usize| {
+        let field = TAGS.replace("example.org", domain) + "; h=from; bh=YQ==; b=YQ==\r\n";
+        field.repeat(count)
+    };
+    let zone = Zone::signing(&[KEY]).with("_dmarc.example.org", "v=DMARC1; p=reject");
+    let message = signed(TEXT, TAGS, "from");
+    let above = junk("example.net", 500) + &junk("", 500);
+    let authentication = zone.evaluate((above + &message).as_bytes(), session(None));
+    assert_eq!(authentication.dkim.len(), SIGNATURES_MAX);
+    assert_eq!(authentication.ignored, 991);
+    assert_eq!(authentication.dmarc.result, DmarcResult::Pass);
+    // The order is that of the message.
+    assert_eq!(authentication.dkim[9].fault, None);
+    assert!(zone.questions.get() < QUESTIONS_MAX);
+    // A signature of a domain below, or of one beside, is nearer than others as well.
+    for domain in ["a.example.org", "b.example.org"] {
+        let zone = Zone::signing(&[&format!("sel._domainkey.{domain}")])
+            .with("_dmarc.example.org", "v=DMARC1; p=reject");
+        let text = TEXT.replace("ann@", "ann@a.");
+        let message = signed(&text, &TAGS.replace("example.org", domain), "from");
+        let message = junk("example.net", 20) + &message;
+        let authentication = zone.evaluate(message.as_bytes(), session(None));
+        assert_eq!(authentication.dmarc.result, DmarcResult::Pass, "{domain}");
+    }
+    // Ten of the author's own domain are all that is checked, whoever wrote them.
+    let message = junk("example.org", 10) + &message;
+    let authentication = zone.evaluate(message.as_bytes(), session(None));
+    assert_eq!(authentication.dmarc.result, DmarcResult::Fail);
 }
 
 /// Anybody can add to a message whose body is signed in part.
