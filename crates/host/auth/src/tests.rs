@@ -2,6 +2,7 @@
 
 mod dmarc;
 mod dmarc_rules;
+mod hostile;
 mod suites;
 
 use std::cell::Cell;
