@@ -2,7 +2,7 @@
 
 use vere_settings::{Judging, Rule, Verdict};
 
-use crate::facts::{AuthResult, Dmarc, DmarcPolicy, Facts};
+use crate::facts::{AuthResult, Dmarc, DmarcPolicy, Facts, Signature};
 use crate::hit::{Found, shown};
 use crate::pattern::has_sender;
 
@@ -70,15 +70,17 @@ pub(super) fn spf(facts: &Facts, found: &mut Found<'_>) {
     }
 }
 
-/// One valid signature is enough: others may be of mailing lists and forwarders on the way.
+/// One valid signature is enough: others may be of mailing lists and forwarders on the way. A neutral one, malformed or of a domain that tests
+/// DKIM, is as if it were not there (RFC 6376 sections 6.1 and 3.6.1).
 pub(super) fn dkim(facts: &Facts, found: &mut Found<'_>) {
     let signatures = facts.dkim.as_deref().unwrap_or_default();
     let with = |result| signatures.iter().find(|found| found.result == result);
+    let is_neutral = |found: &&Signature| found.result == AuthResult::Neutral;
     let (rule, signature) = if let Some(valid) = with(AuthResult::Pass) {
         (Rule::DkimValid, valid)
     } else if let Some(unknown) = with(AuthResult::TempError) {
         (Rule::DkimTemperror, unknown)
-    } else if let Some(invalid) = signatures.first() {
+    } else if let Some(invalid) = signatures.iter().find(|found| !is_neutral(found)) {
         (Rule::DkimInvalid, invalid)
     } else {
         return;

@@ -93,13 +93,16 @@ fn sealed(result: AuthResult, sealer: &str, dmarc_passed: bool) -> Arc {
 
 #[test]
 fn one_valid_signature_is_enough() {
-    use AuthResult::{Fail, Pass, PermError, TempError};
+    use AuthResult::{Fail, Neutral, Pass, PermError, TempError};
     for (results, rule) in [
         (&[][..], ""),
         (&[Pass], "DKIM_VALID=-0.1"),
         (&[Fail, TempError, Pass], "DKIM_VALID=-0.1"),
         (&[Fail, TempError], "DKIM_TEMPERROR"),
         (&[PermError, Fail], "DKIM_INVALID=0.1"),
+        (&[Neutral, Fail], "DKIM_INVALID=0.1"),
+        (&[Neutral, TempError], "DKIM_TEMPERROR"),
+        (&[Neutral, Neutral], ""),
     ] {
         let signature = |result: &AuthResult| Signature {
             domain: word("d.example"),
