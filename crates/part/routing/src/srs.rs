@@ -243,6 +243,53 @@ mod tests {
         assert_eq!(back(&path, DAY).as_deref(), Some(other.as_str()));
     }
 
+    /// Stamps of the same low digit differ by the high one, and a stamp has two digits.
+    #[test]
+    fn stamps_have_two_digits_of_a_day() {
+        for (day, expected) in [
+            (0, "aa"),
+            (1, "ab"),
+            (31, "a7"),
+            (32, "ba"),
+            (1_023, "77"),
+            (1_024, "aa"),
+        ] {
+            assert_eq!(stamp(day), expected, "{day}");
+        }
+        assert!(is_recent("aa", 0) && is_recent("AB", 1) && is_recent("77", 1_024));
+        assert!(!is_recent("ab", 0) && !is_recent("aa", 22) && !is_recent("aa", 32));
+        for other in ["", "a", "aaa", "a1", "1a", "a="] {
+            assert!(!is_recent(other, 0), "{other}");
+        }
+    }
+
+    #[test]
+    fn only_the_local_parts_of_forwarders_are_rewritten_again() {
+        let forward = |text: &str| {
+            let path = srs(1)
+                .forward(&address(text), "alias.example", DAY)
+                .unwrap();
+            path.local_part().split('=').next().unwrap().to_owned()
+        };
+        for (text, expected) in [
+            ("srs0-x=a=b=c@first.example", "SRS1"),
+            ("SRS0ann@first.example", "SRS0"),
+            ("SRS2=x=y=z@first.example", "SRS0"),
+            ("SRS1=x=first.example==y=a=b=c@other.example", "SRS1"),
+            ("SRS1=x=first.example=y@other.example", "SRS0"),
+            ("SRS1+x=first.example=-y=a=b=c@other.example", "SRS1"),
+        ] {
+            assert_eq!(forward(text), expected, "{text}");
+        }
+        // A further forwarder's address has the first one, not the one in between.
+        let path = address("SRS1=x=first.example==y=a=b=c@other.example");
+        let path = srs(1).forward(&path, "alias.example", DAY).unwrap();
+        assert_eq!(
+            back(&path, DAY).as_deref(),
+            Some("SRS0=y=a=b=c@first.example")
+        );
+    }
+
     #[test]
     fn what_does_not_fit_stays_as_it_is() {
         let forward = |text: &str| srs(1).forward(&address(text), "alias.example", DAY);
