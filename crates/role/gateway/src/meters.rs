@@ -442,6 +442,36 @@ mod tests {
     }
 
     #[test]
+    fn an_account_that_sent_within_the_hour_is_not_forgotten() {
+        let (meters, now) = (Meters::default(), Instant::now());
+        let sending = sending(1, 0, OverSending::Defer);
+        let send = |name: &str, at| charge(&meters, &sending, (name, 1), now + at);
+        assert_eq!(send("old", minutes(0)), Ok(WITHIN));
+        assert_eq!(send("new", minutes(1)), Ok(WITHIN));
+        for number in 2..SWEEP_FROM {
+            assert_eq!(send(&format!("{number}"), minutes(30)), Ok(WITHIN));
+        }
+        assert_eq!(send("one", minutes(60)), Ok(WITHIN));
+        let has = |name: &str| meters.accounts.borrow().contains_key(name);
+        assert!(!has("old") && has("new") && has("2"));
+        assert_eq!(send("2", minutes(60)), Err(Refusal::RateLimited));
+        // The next sweep comes when there are twice as many.
+        assert_eq!(meters.sweep_at.get(), (SWEEP_FROM - 1) * 2);
+    }
+
+    #[test]
+    fn counts_are_given_back_to_their_own_account() {
+        let (meters, now) = (Meters::default(), Instant::now());
+        let sending = sending(1, 5, OverSending::Defer);
+        let charged = meters.charge(&sending, "Ann", 5, now).unwrap();
+        let _ = meters.charge(&sending, "bob", 5, now).unwrap();
+        charged.give_back(&meters);
+        let send = |name| charge(&meters, &sending, (name, 5), now);
+        assert_eq!(send("ann"), Ok(WITHIN));
+        assert_eq!(send("bob"), Err(Refusal::RateLimited));
+    }
+
+    #[test]
     fn accounts_that_were_silent_for_an_hour_are_forgotten() {
         let (meters, now) = (Meters::default(), Instant::now());
         let sending = sending(2, 2, OverSending::Defer);

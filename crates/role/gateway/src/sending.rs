@@ -143,6 +143,12 @@ mod tests {
             "=?utf-8?q?J=C3=B6rg?= <a@b>",
             "\"ceo@bank.example\"\r\n <a@b>",
             "\"a \\\" b\" <a@b> (c (d) e)",
+            "(a \" b) <a@b>",
+            "(a \\) b) <a@b>",
+            "\"(\" <a@b>",
+            "<\"a b\"@c>",
+            "a@b, c@d",
+            "",
             "J\u{f6}rg <j\u{f6}rg@b>",
         ] {
             assert!(is_plain(field.as_bytes()), "{field}");
@@ -168,6 +174,12 @@ mod tests {
             "ceo@b\0<alice@a>",
             "<<alice@a>",
             "alice@a) <ceo@b>",
+            "ceo\\@b <alice@a>",
+            "ceo@b\\ <alice@a>",
+            "<alice@a> \"ceo@b\"",
+            "(\\) alice@a",
+            "<>",
+            "ceo@b\u{7f}",
             "\"a\\",
         ] {
             assert!(!is_plain(field.as_bytes()), "{field}");
