@@ -217,6 +217,19 @@ mod tests {
     }
 
     #[test]
+    fn a_record_has_4096_octets_at_most() {
+        let with = |octets: usize| {
+            let record = format!("{ED25519_RECORD}; n=");
+            record.clone() + &"x".repeat(octets - record.len())
+        };
+        assert_eq!(fault(&[&with(RECORD_OCTETS_MAX)]), None);
+        assert_eq!(
+            fault(&[&with(RECORD_OCTETS_MAX + 1)]),
+            Some(Fault::KeySyntax)
+        );
+    }
+
+    #[test]
     fn keys_are_for_a_use() {
         let fault = |record: &str, below| {
             let key = of_records(&[record.as_bytes().to_vec()]).unwrap();

@@ -240,6 +240,33 @@ mod tests {
     }
 
     #[test]
+    fn addresses_of_reports_are_uris() {
+        for text in [
+            "mailto:a@b.example",
+            " MAILTO:a@b.example!10m ",
+            "https://b.example/r",
+            "a+b-c.d:x",
+        ] {
+            assert!(is_uri(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "",
+            ":",
+            "mailto:",
+            "mailto:a",
+            "b.example",
+            "https:",
+            "1a:x",
+            ":x",
+            "a_b:x",
+            "a:x y",
+            "a b:x",
+        ] {
+            assert!(!is_uri(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
     fn several_records_are_none() {
         let among = |records: &[&str]| {
             let records: Vec<_> = records
@@ -250,10 +277,12 @@ mod tests {
         };
         assert!(among(&["v=DMARC1; p=none", "v=spf1 -all"]).is_some());
         assert_eq!(among(&["v=DMARC1; p=none", "v=DMARC1; p=none"]), None);
-        assert_eq!(
-            among(&[&format!("v=DMARC1; p=none; {}", "x".repeat(5_000))]),
-            None
-        );
+        let long = |octets: usize| {
+            let record = "v=DMARC1; p=none; ".to_owned();
+            record.clone() + &"x".repeat(octets - record.len())
+        };
+        assert!(among(&[&long(RECORD_OCTETS_MAX)]).is_some());
+        assert_eq!(among(&[&long(RECORD_OCTETS_MAX + 1)]), None);
         let record = among(&["v=DMARC1; p=none; adkim=S; aspf=s; psd=Y"]).unwrap();
         assert!(record.is_dkim_strict && record.is_spf_strict);
         assert_eq!(record.suffix, Suffix::Public);

@@ -321,6 +321,16 @@ mod tests {
     }
 
     #[test]
+    fn an_identity_has_320_octets_at_most() {
+        let identity = |octets: usize| {
+            let text = "a".repeat(octets - "@example.org".len()) + "@example.org";
+            let found = Found::of(0, format!("{WHOLE}; i={text}").as_bytes(), Kind::Dkim);
+            found.claim.identity == Some(text)
+        };
+        assert!(identity(320) && !identity(321));
+    }
+
+    #[test]
     fn faults_are_told_apart() {
         let with = |tag: &str| format!("{WHOLE}; {tag}");
         let without = |tag: &str, other: &str| WHOLE.replace(tag, other);

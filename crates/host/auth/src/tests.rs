@@ -511,6 +511,56 @@ fn clients_have_names_or_do_not() {
     );
 }
 
+/// The words of RFC 8601 are those that are shown.
+#[test]
+fn results_are_shown_by_their_words() {
+    let dkim = [
+        DkimResult::Pass,
+        DkimResult::Fail,
+        DkimResult::Policy,
+        DkimResult::Neutral,
+        DkimResult::TempError,
+        DkimResult::PermError,
+    ];
+    assert_eq!(
+        dkim.map(|result| result.to_string()),
+        [
+            "pass",
+            "fail",
+            "policy",
+            "neutral",
+            "temperror",
+            "permerror"
+        ]
+    );
+    let dmarc = [
+        DmarcResult::None,
+        DmarcResult::Pass,
+        DmarcResult::Fail,
+        DmarcResult::TempError,
+        DmarcResult::PermError,
+    ];
+    assert_eq!(
+        dmarc.map(|result| result.to_string()),
+        ["none", "pass", "fail", "temperror", "permerror"]
+    );
+    let iprev = [
+        IprevResult::Pass,
+        IprevResult::Fail,
+        IprevResult::TempError,
+        IprevResult::PermError,
+    ];
+    assert_eq!(
+        iprev.map(|result| result.to_string()),
+        ["pass", "fail", "temperror", "permerror"]
+    );
+    let policies = [Policy::None, Policy::Quarantine, Policy::Reject];
+    assert_eq!(
+        policies.map(|policy| policy.to_string()),
+        ["none", "quarantine", "reject"]
+    );
+}
+
 /// A field that any reader understands in the same way.
 fn check_field(field: &[u8]) {
     assert!(field.is_ascii() && field.ends_with(b"\r\n"));
