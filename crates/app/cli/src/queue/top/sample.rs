@@ -122,6 +122,7 @@ pub(super) mod tests {
             deferred: 0,
             in_flight: 0,
             held: 0,
+            quarantined: 0,
             connections: 0,
             connections_max: 10,
             in_order: false,
