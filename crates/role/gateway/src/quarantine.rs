@@ -2,6 +2,7 @@
 
 mod digest;
 mod facts;
+mod found;
 mod keeping;
 
 use std::collections::HashSet;
@@ -14,13 +15,12 @@ use vere_control::{
 };
 use vere_delivery::{Leaving, Released, is_meant};
 use vere_queue::Envelope;
-use vere_settings::{QUARANTINE_KEEP, Settings};
 use vere_spoolwire::SpoolError;
 use vere_units::TraceId;
 
-use super::group::GroupHost;
 use super::groups::Groups;
 use facts::Facts;
+use found::{Aside, Found, all, breathe, keep_for};
 
 pub(super) use keeping::keep;
 
@@ -28,38 +28,6 @@ pub(super) use keeping::keep;
 const LIST_MAX: usize = 1_000;
 /// Octets of a message in one answer.
 const PIECE: usize = 4 << 20;
-/// Messages after which other tasks go on.
-const BREATH: usize = 100;
-
-type Aside = vere_delivery::Aside<GroupHost>;
-
-/// A message of the quarantine, and the dead gateway in whose queue it is.
-struct Found {
-    group: Option<String>,
-    aside: Aside,
-}
-
-/// How long messages stay in the quarantine.
-fn keep_for(settings: &Settings) -> Duration {
-    let judging = settings.judging.as_ref();
-    judging.map_or(QUARANTINE_KEEP, |judging| judging.quarantine_keep)
-}
-
-/// Returns the messages of the quarantine here and in adopted queues, the oldest first.
-fn all(groups: &Groups) -> Vec<Found> {
-    let mut found = Vec::new();
-    for (name, group) in groups.named() {
-        let aside = group.quarantined().into_iter();
-        found.extend(aside.map(|aside| Found {
-            group: name.clone(),
-            aside,
-        }));
-    }
-    // Ids grow with time.
-    found.sort_by_key(|found| found.aside.message.trace);
-    found
-}
-
 /// Whether a selection needs the envelopes of messages.
 const fn needs_envelope(selection: &QuarantineSelection) -> bool {
     selection.recipient.is_some() || selection.sender.is_some()
@@ -227,13 +195,6 @@ async fn act_on(
         acted.missing.push(aside.message.trace);
     }
     Ok(())
-}
-
-/// Lets other tasks go on after some messages.
-async fn breathe(index: usize) {
-    if index % BREATH == BREATH - 1 {
-        tokio::task::yield_now().await;
-    }
 }
 
 fn row(

@@ -11,7 +11,8 @@ use vere_mime::{fields, unfold};
 use vere_settings::Settings;
 use vere_spf::Session;
 
-use super::{ExplainArgs, Known};
+use super::args::ExplainArgs;
+use super::known::Known;
 use vere_process::clock;
 use vere_process::failure::Failure;
 

@@ -5,25 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use vere_judge::Facts;
 use vere_settings::Settings;
 use vere_telemetry::trace::{EventKind, Query, Record, find};
-use vere_units::{Timestamp, TraceId};
+use vere_units::TraceId;
 
-use super::Known;
+use super::known::{Known, Past};
 use vere_control::{Request, ask};
 use vere_process::failure::Failure;
-
-/// What was decided at the time.
-#[derive(Debug)]
-pub(super) struct Past {
-    pub(super) at: Timestamp,
-    pub(super) verdict: String,
-    pub(super) score: String,
-    /// Rules and weights, as the trace has them.
-    pub(super) rules: String,
-    /// The reply to the client, if the message was refused.
-    pub(super) reply: Option<String>,
-    pub(super) reverse_path: Option<String>,
-    pub(super) peer: Option<String>,
-}
 
 /// Finds the judgement of a message.
 ///

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use vere_judge::{Hit, Judgement, RecipientVerdict};
 use vere_settings::Threshold;
 
-use super::Known;
-use super::past::Past;
+use super::known::{Known, Past};
 use vere_process::failure::Failure;
 
 /// The judgement in lines: what was decided, what is decided now, and each rule with its weight and fact.

@@ -17,7 +17,7 @@ use vere_spoolwire::{Batch, SpoolError};
 use vere_units::{Timestamp, TraceId};
 
 use super::facts::Facts;
-use super::{Found, all, breathe, keep_for};
+use super::found::{Found, all, breathe, keep_for};
 use crate::groups::Groups;
 use crate::signing;
 

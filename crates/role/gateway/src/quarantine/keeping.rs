@@ -3,7 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{digest, keep_for};
+use super::digest;
+use super::found::keep_for;
 use crate::groups::Groups;
 
 /// Interval between two looks at the ages.
