@@ -1,4 +1,4 @@
-//! `vere explain`: why a message has its verdict, and what would be decided now.
+//! `vere explain`: the reasons of a verdict, and the verdict by the settings of now.
 
 mod args;
 mod file;
@@ -16,7 +16,7 @@ use vere_process::failure::Failure;
 /// Judges the message by the settings of now, and returns the text to print.
 ///
 /// # Errors
-/// When the message is not found, its facts were not kept, or the settings have no judgement.
+/// When the message or the facts are missing, or the settings have no judgement.
 pub(crate) fn run(args: &ExplainArgs, settings: &Settings) -> Result<String, Failure> {
     let terms = settings.judging.clone().ok_or_else(|| {
         Failure::new(

@@ -1,8 +1,8 @@
 //! The outline of a message that passes in pieces: all headers and the lines between parts, without the texts of the parts.
 //!
-//! The text of a long message goes ahead in parts, and no process that gathers facts has all of it. Names and types of attachments stand in
-//! headers, and a line between parts begins with two hyphens and a boundary that a header before has named. The outline keeps these lines, at
-//! most [`OUTLINE_OCTETS_MAX`] octets of them, and drops all others; the parser of messages finds the same parts in the outline as in the
+//! The text of a long message goes ahead in parts, and no gatherer of facts has the whole text. Names and types of attachments stand in
+//! headers, and a line between parts begins with two hyphens and a boundary from an earlier header. The outline keeps headers and lines between parts, at
+//! most [`OUTLINE_OCTETS_MAX`] octets, and drops the rest; the parser of messages finds the same parts in the outline as in the
 //! message.
 
 use std::collections::HashSet;
@@ -11,18 +11,18 @@ use vere_mime::{Parameterized, Parsed, VALUE_OCTETS_MAX, fields, unfold};
 
 use crate::facts::{Facts, Structure};
 
-/// Most octets that are kept of a message. A message beyond counts as one with more attachments than are looked at.
+/// Most octets kept of a message. A message beyond the bound counts as a message with too many attachments.
 pub const OUTLINE_OCTETS_MAX: usize = 512 * 1024;
 
 /// Where the next line stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Place {
-    /// In the header of the message or of a part, which begins at this octet of the outline.
+    /// In the header of the message or of a part, with the first octet of the header in the outline.
     Header(usize),
     /// In a text, at the beginning of a line.
     #[default]
     Text,
-    /// In a line of a text that is dropped up to its end.
+    /// In a line of a text, dropped up to the line end.
     Dropped,
 }
 
@@ -36,7 +36,7 @@ pub struct Outline {
     boundaries: HashSet<Vec<u8>>,
     /// Octets of the longest boundary.
     longest: usize,
-    /// Whether a header names a digest, whose parts are messages without saying so.
+    /// Whether a header names a digest; the parts of a digest are messages by default.
     has_digest: bool,
     is_cut: bool,
 }
@@ -96,7 +96,7 @@ impl Outline {
         }
     }
 
-    /// Drops an unfinished line of a text that cannot become a delimiter any more.
+    /// Drops an unfinished line of a text, unless the line may still become a delimiter.
     fn give_up_text(&mut self) {
         let line = self.kept.get(self.line..).unwrap_or_default();
         if self.place == Place::Text && !self.may_delimit(line) {
@@ -105,14 +105,14 @@ impl Outline {
         }
     }
 
-    /// Whether a line can be a delimiter by what has come of it: blanks may follow a boundary.
+    /// Whether an unfinished line can be a delimiter: blanks may follow a boundary.
     fn may_delimit(&self, line: &[u8]) -> bool {
         let line = line.trim_ascii_end();
         let most = self.longest.saturating_add(4);
         line.len() <= most && (line.starts_with(b"--") || b"--".starts_with(line))
     }
 
-    /// Ends a line of a text. Behind a delimiter the header of a part begins; behind a closing one, more of a text that nobody reads.
+    /// Ends a line of a text. Behind a delimiter the header of a part begins; behind a closing delimiter, an unread text.
     fn text_line(&mut self) {
         let line = self.kept.get(self.line..).unwrap_or_default();
         let rest = line.strip_prefix(b"--").map(<[u8]>::trim_ascii_end);
@@ -124,7 +124,7 @@ impl Outline {
         }
     }
 
-    /// Ends a line of a header. A delimiter amid a header begins another header, or is a line like others where the multipart has ended: the
+    /// Ends a line of a header. A delimiter amid a header begins a new header, or, behind the end of the multipart, has no meaning: the
     /// outline keeps both.
     fn header_line(&mut self, start: usize) {
         let line = self.kept.get(self.line..).unwrap_or_default();

@@ -32,7 +32,7 @@ pub(crate) const fn spf(result: Spf) -> AuthResult {
     }
 }
 
-/// A signature that local policy rejects, for a short key or an old hash, proves as little as none.
+/// A signature against local policy, with a short key or an old hash, proves nothing.
 const fn dkim(result: DkimResult) -> AuthResult {
     match result {
         DkimResult::Pass => AuthResult::Pass,
@@ -70,7 +70,7 @@ fn arc(chain: &Chain) -> Arc {
     }
 }
 
-/// A message without a clear author has no domain, and a fact of its own by its From fields.
+/// A message without a clear author has no domain; the From fields give a separate fact.
 fn dmarc(evaluated: &Evaluated) -> Option<Dmarc> {
     let domain = evaluated.domain.clone()?;
     let result = match evaluated.result {
@@ -80,7 +80,7 @@ fn dmarc(evaluated: &Evaluated) -> Option<Dmarc> {
         DmarcResult::TempError => AuthResult::TempError,
         DmarcResult::PermError => AuthResult::PermError,
     };
-    // A domain that tests DMARC asks for one step less.
+    // A domain in a test of DMARC asks for a milder policy.
     let policy = match evaluated.applied {
         None | Some(Policy::None) => DmarcPolicy::None,
         Some(Policy::Quarantine) => DmarcPolicy::Quarantine,

@@ -1,4 +1,4 @@
-//! A message that passes, and the facts about it.
+//! A message in passing, and the facts about the message.
 
 use std::net::IpAddr;
 
@@ -9,14 +9,14 @@ use vere_judge::{Facts, Greylist, HeloForm, Listing, Outline};
 use crate::facts;
 use crate::results::found;
 
-/// A message of which more octets may come.
+/// An unfinished message.
 #[derive(Debug, Default)]
 pub struct Gathering {
     hashing: Hashing,
     outline: Outline,
 }
 
-/// What the session has told about the message.
+/// Facts from the session of the message.
 #[derive(Debug, Clone)]
 pub struct Told<'a> {
     /// The name by which the field Authentication-Results is found again: the host name.
@@ -33,13 +33,13 @@ pub struct Told<'a> {
     pub recipients: u32,
     /// The results of SPF; `None` where SPF was not asked.
     pub spf: Option<SpfResults>,
-    /// Lists in the DNS that have the client.
+    /// Lists in the DNS with an entry for the client.
     pub listings: Vec<Listing>,
     /// The state of the greylist.
     pub greylist: Option<Greylist>,
 }
 
-/// The facts about a message, within their bounds, and its field Authentication-Results.
+/// Bounded facts about a message, and the field Authentication-Results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gathered {
     /// The facts.
@@ -55,7 +55,7 @@ impl Gathering {
         self.outline.take(octets);
     }
 
-    /// Ends the message at a time, in seconds since 1970, and asks the DNS about it. The time of the questions is the host's to bound.
+    /// Ends the message at a time, in seconds since 1970, and asks the DNS about signatures and policies. The host bounds the time of the questions.
     pub async fn finish(self, dns: &impl Dns, told: Told<'_>, now: u64) -> Gathered {
         let message = self.hashing.finish();
         let session = Session {

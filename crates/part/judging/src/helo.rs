@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use vere_judge::HeloForm;
 
-/// Returns the form of the argument of HELO or EHLO, sent to a system with this name at this address.
+/// Returns the form of the argument of HELO or EHLO, sent to a system with the host name and the local address.
 #[must_use]
 pub fn helo_form(helo: &str, hostname: &str, local: IpAddr) -> HeloForm {
     let bare = helo.trim_end_matches('.');

@@ -5,7 +5,7 @@
 //! [outline](vere_judge::Outline). [`Gathering::finish`] asks for keys and policies, and gives the [`Gathered`] facts with the
 //! field Authentication-Results. A worker does so at the end of DATA; `vere explain` does so with a message in a file.
 //!
-//! Not covered: filters, whose findings the gateway adds, and the judgement itself ([`vere_judge`]).
+//! Not covered: findings of filters, added by the gateway, and the judgement ([`vere_judge`]).
 
 mod facts;
 mod gathering;

@@ -1,11 +1,11 @@
-//! The DNS by the product's resolver, as SPF and the authentication of messages need it.
+//! The DNS by the product's resolver, for SPF and the authentication of messages.
 
 use std::net::IpAddr;
 
 use vere_auth::{Dns, Family, Unavailable};
 use vere_net::resolver::{Record, RecordKind, RecordsAnswer, Resolver, reverse_name};
 
-/// Answers questions about names by a resolver. A name without records and a name that does not exist have none.
+/// Answers questions about names by a resolver. The answer about a missing name is empty.
 #[derive(Debug)]
 pub struct Names(Resolver);
 

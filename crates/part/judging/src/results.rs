@@ -1,9 +1,9 @@
-//! Results of SPF, as their crate has them and as processes tell each other.
+//! Results of SPF, in the form of the crate `vere_spf` and in the form for other processes.
 
 use vere_auth::SpfResult;
 use vere_handoff::question::Spf;
 
-/// The result as processes tell each other.
+/// The result in the form for other processes.
 #[must_use]
 pub const fn told(result: SpfResult) -> Spf {
     match result {

@@ -1,6 +1,6 @@
 //! Content filters: the gateway asks the filters of the settings about a message, at the end of DATA.
 //!
-//! The gateway asks, and no other process: it has the whole message in memory, also a long one whose text arrived in parts; the broker would need a second
+//! The gateway asks, because the gateway has the whole message in memory, also a long message received in parts; the broker would need a second
 //! copy of each message, and a worker's sandbox has no network.
 
 use std::time::Duration;
@@ -15,8 +15,8 @@ use super::metrics::GatewayMetrics;
 use super::process::Process;
 use super::service::Service;
 
-/// Asks all filters about a message, at most for the sum of their timeouts. `body` is the text of the message as the filters are to see it; the one in
-/// `message` is not looked at, so that its octets can be given as `body` without a copy.
+/// Asks all filters about a message, at most for the sum of their timeouts. `body` is the text for the filters; the text in
+/// `message` is not read, so that the caller can move the octets to `body` without a copy.
 pub(super) async fn ask(
     process: &Process,
     service: Service,

@@ -1,4 +1,4 @@
-//! The content filters in use, and warnings about those that give no answer.
+//! The content filters in use, and warnings about filters without an answer.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ impl Filtering {
         })
     }
 
-    /// The filters of other settings; those with equal terms keep their recent failures.
+    /// The filters of new settings; filters with equal terms keep recent failures.
     ///
     /// # Errors
     /// As [`Filtering::new`].

@@ -1,4 +1,4 @@
-//! The judgement of a message that a worker has received: what is removed from its header, what is added, and who gets it.
+//! The judgement of a message received by a worker: fields removed from the header, fields added, and recipients by verdict.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,10 +18,10 @@ use super::service::Service;
 use super::{clock, filtering};
 use vere_routing::Router;
 
-/// Attachments that are kept with the facts in the trace where all of them are too long.
+/// Attachments kept in the trace where the facts with all attachments are too long.
 const TRACED_ATTACHMENTS: usize = 8;
 
-/// What a worker knows of a message.
+/// A worker's knowledge of a message.
 #[derive(Debug)]
 pub(super) struct Gathered {
     /// The facts.
@@ -35,14 +35,14 @@ pub(super) struct Gathered {
 pub(super) struct Class {
     /// Fields to stand above the header.
     pub(super) fields: Vec<u8>,
-    /// Whether the message is kept aside from these recipients.
+    /// Whether the message is kept aside from the recipients.
     pub(super) is_quarantined: bool,
     /// The recipients.
     pub(super) recipients: Vec<RcptTo>,
 }
 
-/// Judges a message: removes fields from its header that only this system may write, asks the content filters, applies their changes, and applies the
-/// rules. Where nothing was gathered, nothing is judged, and all recipients are of one class.
+/// Judges a message: removes header fields with the names of this system's own, asks the content filters, applies the changes of filters, and applies the
+/// rules. Without gathered facts a message is not judged, and all recipients are of one class.
 ///
 /// # Errors
 /// The refusal for the client, by the rules or for want of a filter.
@@ -77,8 +77,8 @@ pub(super) async fn judge(
     }
 }
 
-/// Asks the content filters, and returns whether they discard the message: they have deleted all of its recipients. Then the recipients stay, and the
-/// message is kept aside from them, since no message is lost without trace.
+/// Asks the content filters, and returns whether the filters discard the message by deleting all recipients. The recipients of a discarded message stay, and the
+/// message is kept aside, since no message is lost without trace.
 async fn filter(
     process: &Process,
     service: Service,
@@ -125,7 +125,7 @@ async fn filter(
     Ok(is_discarded)
 }
 
-/// Adds a recipient that a filter names. An address that leads nowhere is left out: the client cannot mend it.
+/// Adds a recipient named by a filter. An address that leads nowhere is left out: the client cannot correct the filter.
 fn add_recipient(process: &Process, trace: TraceId, message: &mut Message, address: &str) {
     let path = ForwardPath::parse(&format!("<{address}>"));
     let found = path.map_err(|error| error.to_string()).and_then(|path| {
@@ -152,7 +152,7 @@ fn note_deferred(process: &Process, trace: TraceId, message: &Message, refusal: 
     });
 }
 
-/// The one class of a message that nobody judges.
+/// The only class of a message without judgement.
 fn unjudged(message: &mut Message) -> Class {
     Class {
         fields: Vec::new(),
@@ -161,7 +161,7 @@ fn unjudged(message: &mut Message) -> Class {
     }
 }
 
-/// Removes `X-Spam-*`, and the results of authentication that claim to be ours (RFC 8601 section 5).
+/// Removes `X-Spam-*`, and results of authentication in our name (RFC 8601 section 5).
 fn remove_foreign(body: &mut Vec<u8>, hostname: &str) {
     let mut ranges = vere_judge::foreign_fields(body);
     ranges.extend(vere_auth::foreign_fields(body, hostname));
@@ -171,7 +171,7 @@ fn remove_foreign(body: &mut Vec<u8>, hostname: &str) {
     }
 }
 
-/// The addresses by which thresholds are found: behind an alias that leads to one address, that address.
+/// The addresses by which thresholds are found: behind an alias for a single address, the single address.
 fn addresses(router: &Router, settings: &Settings, message: &Message) -> Vec<String> {
     let has_policies = settings
         .judging
@@ -192,7 +192,7 @@ fn addresses(router: &Router, settings: &Settings, message: &Message) -> Vec<Str
     recipients.collect()
 }
 
-/// The refusal of a message. It names the message, so that `vere explain` can tell the sender's postmaster more.
+/// The refusal of a message, with the queue id for `vere explain`.
 fn refusal(judgement: &Judgement, trace: TraceId) -> Option<Refusal> {
     let reply = judgement.reply()?;
     Some(Refusal::Site {
@@ -201,7 +201,7 @@ fn refusal(judgement: &Judgement, trace: TraceId) -> Option<Refusal> {
     })
 }
 
-/// Groups the recipients by what is done for them.
+/// Groups the recipients by verdict and threshold.
 fn classes(
     judgement: &Judgement,
     results: Vec<u8>,
@@ -272,7 +272,7 @@ fn note(
     }
 }
 
-/// The facts as the trace keeps them. Facts with many attachments are kept without most of them.
+/// The facts in the form of the trace. Of many attachments only the first stay.
 fn traced(facts: &Facts) -> String {
     let text = STANDARD.encode(facts.encode());
     if text.len() <= FACTS_OCTETS_MAX {

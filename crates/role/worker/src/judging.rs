@@ -15,11 +15,11 @@ use vere_smtp::server::{Message, Server};
 
 use super::broker::Broker;
 
-/// How long the questions about a message may take, from the end of DATA on. What has no answer by then is "temperror". A client waits
+/// How long the questions about a message may take, from the end of DATA on. Questions without an answer by then are "temperror". A client waits
 /// ten minutes for the reply (RFC 5321 section 4.5.3.2.6), and the message takes memory of the worker meanwhile.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the messages of a worker are gathered with.
+/// Gathers facts about the messages of a worker.
 #[derive(Debug)]
 pub(crate) struct Judging {
     broker: Rc<Broker>,
@@ -40,7 +40,7 @@ impl Judging {
         })
     }
 
-    /// Gathers the facts about a message of which parts may have been taken. Results of SPF that the session has are used.
+    /// Gathers the facts about a message, whose first parts may have been taken before. Known results of SPF are used.
     pub(crate) async fn gather(
         &self,
         mut gathering: Gathering,
@@ -85,7 +85,7 @@ impl Judging {
         gathering.finish(&names, told, now).await
     }
 
-    /// The lists that have the client. The broker has asked them for the front, and keeps the answers.
+    /// The lists with an entry for the client. The broker has asked the lists for the front, and keeps the answers.
     async fn listings(&self, client: IpAddr, by: Instant) -> Vec<Listing> {
         if self.lists.is_empty() {
             return Vec::new();

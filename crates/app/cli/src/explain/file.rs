@@ -1,4 +1,4 @@
-//! A message in a file: its facts are gathered again, by the DNS of now.
+//! A message in a file: facts are gathered again, by the DNS of now.
 
 use std::io::Read as _;
 use std::net::IpAddr;
@@ -21,21 +21,21 @@ const FILE_OCTETS_MAX: u64 = 1 << 30;
 /// How long the DNS is asked for SPF of one name (RFC 7208 section 4.6.4).
 const SPF_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Who sent a message, as far as it says so itself.
+/// The sender of a message, by the fields of the message.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Origin {
     client: Option<IpAddr>,
     helo: Option<String>,
     reverse_path: Option<String>,
     recipient: Option<String>,
-    /// Octets of the fields that this system has put above the message.
+    /// Octets of the fields put above the message by our system.
     ours: usize,
 }
 
 /// Reads a message, and gathers its facts.
 ///
 /// # Errors
-/// When the file cannot be read, or nothing says which client sent the message.
+/// When the file cannot be read, or the client of the message is unknown.
 pub(super) fn read(args: &ExplainArgs, settings: &Settings) -> Result<Known, Failure> {
     let octets = octets(&args.message)?;
     let origin = origin(&octets, &settings.hostname);
@@ -91,7 +91,7 @@ pub(super) fn read(args: &ExplainArgs, settings: &Settings) -> Result<Known, Fai
     })
 }
 
-/// The address at which the client reached the system is not known: an address of the other family stands for it.
+/// The system's address in the session is unknown: an address of the other family never equals the client's literal.
 const fn client_never(client: IpAddr) -> IpAddr {
     match client {
         IpAddr::V4(_) => IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
@@ -113,7 +113,7 @@ fn octets(path: &str) -> Result<Vec<u8>, Failure> {
     Ok(with_crlf(octets))
 }
 
-/// Files have line ends of LF, messages on their way have CRLF, by which signatures are made.
+/// Signatures cover line ends of CRLF; lines in files often end with LF.
 fn with_crlf(octets: Vec<u8>) -> Vec<u8> {
     if octets.windows(2).any(|pair| pair == b"\r\n") {
         return octets;
@@ -150,7 +150,7 @@ async fn spf(names: &Names, told: &Told<'_>) -> SpfResults {
     }
 }
 
-/// Reads the fields above the message, down to the Received field that this system has added.
+/// Reads the fields above the message, down to our Received field.
 fn origin(message: &[u8], hostname: &str) -> Origin {
     let mut origin = Origin::default();
     let mut at = 0_usize;

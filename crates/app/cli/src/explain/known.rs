@@ -1,4 +1,4 @@
-//! What is known of a message.
+//! Knowledge of a message.
 
 use vere_judge::Facts;
 use vere_units::Timestamp;
@@ -8,13 +8,13 @@ use vere_units::Timestamp;
 pub(super) struct Known {
     /// The queue id or the file.
     pub(super) name: String,
-    /// What was decided at the time; `None` for a file.
+    /// The former judgement; `None` for a file.
     pub(super) past: Option<Past>,
     pub(super) facts: Facts,
     pub(super) recipients: Vec<String>,
 }
 
-/// What was decided at the time.
+/// A former judgement.
 #[derive(Debug)]
 pub(super) struct Past {
     pub(super) at: Timestamp,

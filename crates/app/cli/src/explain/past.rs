@@ -63,7 +63,7 @@ fn facts(event: &Record) -> Result<Facts, Failure> {
     Facts::decode(&octets).map_err(|error| Failure::new(format!("facts in the trace: {error}")))
 }
 
-/// The recipients whose mail was queued, each once. A message that was refused has none.
+/// The recipients with queued mail, each once; empty for a refused message.
 fn recipients(events: &[Record]) -> Vec<String> {
     let queued = events
         .iter()

@@ -10,7 +10,7 @@ use vere_settings::Threshold;
 use super::known::{Known, Past};
 use vere_process::failure::Failure;
 
-/// The judgement in lines: what was decided, what is decided now, and each rule with its weight and fact.
+/// The judgement in lines: the former verdict, the verdict of now, and each rule with weight and fact.
 pub(super) fn text(known: &Known, judgement: &Judgement) -> String {
     let mut out = format!("{}\n", known.name);
     if let Some(past) = &known.past {
@@ -74,7 +74,7 @@ fn rules(judgement: &Judgement, out: &mut String) {
     }
 }
 
-/// The hits, those that move the score most first.
+/// The hits, sorted by absolute weight, descending.
 fn sorted(hits: &[Hit]) -> Vec<&Hit> {
     let mut hits: Vec<_> = hits.iter().collect();
     hits.sort_by_key(|hit| Reverse(hit.weight.as_hundredths().unsigned_abs()));
@@ -96,7 +96,7 @@ fn recipients(known: &Known, judgement: &Judgement, out: &mut String) {
     }
 }
 
-/// What a recipient would have wished for another reply, and from which score on.
+/// The verdict of the recipient alone, where different, and the lowest threshold.
 fn wish(verdict: &RecipientVerdict) -> String {
     let required = match verdict.required {
         Threshold::At(score) => format!(" (first threshold {score})"),

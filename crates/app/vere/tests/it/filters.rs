@@ -109,7 +109,7 @@ fn a_milter_changes_refuses_and_discards() {
         "refuse",
         "550 5.7.1 message refused (FILTER_ACTION), id ",
     );
-    // All changes: a field, the body, the sender, and recipients but one that is none.
+    // All changes: a field, the body, the sender, recipients; an unknown recipient is left out.
     assert_sent(&system, "change", "250 2.0.0");
     let mail = &system.wait_mail("bob", 1)[0];
     assert!(mail.starts_with("Return-Path: <other@good.test>"), "{mail}");
@@ -117,7 +117,7 @@ fn a_milter_changes_refuses_and_discards() {
     assert!(mail.ends_with("\n\nanother text\n"), "{mail}");
     assert_eq!(system.mail("alice").len(), 1);
     system.wait_log(&["names a recipient that is none", "nobody@example.org"]);
-    // What a filter throws away is kept aside, whether it says so or takes all recipients away.
+    // A message discarded by a filter is kept aside, also after the deletion of all recipients.
     for (count, subject) in [(1, "discard"), (2, "empty")] {
         assert_sent(&system, subject, "250 2.0.0");
         wait_until("the message in quarantine", || {

@@ -150,7 +150,7 @@ fn forged_mail_is_marked_and_with_a_threshold_refused() {
     assert!(good.starts_with("250"), "{good}");
 }
 
-/// One reply for all: who would refuse gets the message in quarantine, and nobody else waits for that.
+/// All recipients have one reply: a refusing recipient gets the message in quarantine, and the other recipient gets mail at once.
 #[test]
 fn recipients_with_other_thresholds_have_other_copies() {
     let section =

@@ -1,13 +1,13 @@
-//! The fields that this system's gateway has put above a message.
+//! The fields put above a message by our gateway.
 
 use vere_mime::{Field, fields};
 
-/// Octets of a message that are looked through: results and rules above the Received field of a gateway have some KiB.
+/// Octets searched of a message: results and rules above the Received field of a gateway have some KiB.
 const TOP_OCTETS_MAX: usize = 64 * 1024;
-/// The names of the other fields that a gateway puts above its Received field.
+/// Further fields of a gateway above the Received field.
 const OURS: &[&str] = &["Authentication-Results", "Received-SPF"];
 
-/// What the fields down to the first Received field say.
+/// The meaning of the fields down to the first Received field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Top {
     /// Whether the client is a server that gave the message an id: the Received field has the clause ID (RFC 5321 section 4.4). Such a server
