@@ -18,7 +18,7 @@ use vere_net::resolver::{Record as Found, RecordKind, RecordsAnswer, Resolver};
 use vere_spf::Session;
 
 use super::recent::Recent;
-use super::share::{Share, Shares};
+use super::share::{Share, Shares, Turns};
 
 /// Questions that wait for the DNS or for their turn; further ones are answered "unavailable" at once. A question has some
 /// KiB: 4,096 stay below 32 MiB.
@@ -26,9 +26,11 @@ pub(super) const PENDING_MAX: usize = 4_096;
 /// Questions for SPF that wait for the clients of one /24 (IPv4) or /64 (IPv6); the names are theirs, and the name servers may be slow on
 /// purpose.
 pub(super) const SHARE_MAX: u32 = 32;
-/// Questions for records that wait for the clients of one network. A message needs some 20 at a time; strangers choose the names, and with them the name
-/// servers.
-pub(super) const RECORDS_SHARE_MAX: u32 = 128;
+/// Questions for records that wait for the clients of one network. A message needs some 20 at a time, and 64 at most.
+pub(super) const RECORDS_SHARE_MAX: u32 = 512;
+/// Questions for records for which the DNS is asked at once for the clients of one network; further questions wait for a turn. Strangers choose the names, and thereby name
+/// servers that never answer.
+const TURNS_MAX: usize = 32;
 /// Questions for which the DNS is asked at once: each has some sockets, beside 1,024 connections of clients.
 const RUNNING_MAX: usize = 256;
 /// Results of SPF in each of the two halves that are kept; one has 1.5 KiB at most.
@@ -117,6 +119,8 @@ pub(super) struct Pending {
     /// Gives the place back when the question is answered or given up.
     _place: OwnedSemaphorePermit,
     _share: Option<Share>,
+    /// The turns of the client's network; none for SPF, whose share is as small.
+    turns: Option<Arc<Semaphore>>,
 }
 
 /// What lookups share.
@@ -127,6 +131,7 @@ pub(super) struct Lookups {
     running: Semaphore,
     shares: Shares,
     record_shares: Shares,
+    turns: Turns,
     /// The number of resolvers so far: results of an older one are not kept.
     resolvers: Cell<u64>,
     results: RefCell<Recent<Lookup, (Instant, SpfResults)>>,
@@ -140,6 +145,7 @@ impl Lookups {
             running: Semaphore::new(RUNNING_MAX),
             shares: Shares::default(),
             record_shares: Shares::default(),
+            turns: Turns::new(TURNS_MAX),
             resolvers: Cell::new(0),
             results: RefCell::new(Recent::new(RESULTS_MAX)),
         }
@@ -172,6 +178,10 @@ impl Lookups {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(place) => Err(Box::new(Pending {
                 id,
+                turns: match &lookup {
+                    Lookup::Records { client, .. } => Some(self.turns.of(*client)),
+                    Lookup::Spf { .. } => None,
+                },
                 lookup,
                 by: now + PATIENCE,
                 _place: place,
@@ -183,7 +193,14 @@ impl Lookups {
 
     /// Answers a question: in its turn, and in time.
     pub(super) async fn answer(self: Rc<Self>, pending: Pending) -> (u64, Answer) {
-        let Ok(_turn) = timeout_at(pending.by, self.running.acquire()).await else {
+        let turn = async {
+            let of_network = match &pending.turns {
+                Some(turns) => turns.acquire().await.ok(),
+                None => None,
+            };
+            (of_network, self.running.acquire().await)
+        };
+        let Ok(_turn) = timeout_at(pending.by, turn).await else {
             return (pending.id, pending.lookup.unavailable());
         };
         let resolver = self.resolver.borrow().clone();

@@ -5,6 +5,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::Semaphore;
+
+/// Networks from which on those without a question are forgotten.
+const NETWORKS_KEPT: usize = 1_024;
 
 /// Questions under way by the network of the client.
 pub(super) type Shares = Rc<RefCell<HashMap<u128, u32>>>;
@@ -28,6 +34,38 @@ impl Share {
         *count += 1;
         let shares = Rc::clone(shares);
         Some(Self { shares, network })
+    }
+}
+
+/// Turns of networks: as many questions of one network are under way as it has turns, and further ones wait.
+#[derive(Debug)]
+pub(super) struct Turns {
+    each: usize,
+    of: RefCell<HashMap<u128, Weak<Semaphore>>>,
+}
+
+impl Turns {
+    /// Gives each network this number of turns.
+    pub(super) fn new(each: usize) -> Self {
+        Self {
+            each,
+            of: RefCell::default(),
+        }
+    }
+
+    /// The turns of a client's network, which last while somebody has or awaits one.
+    pub(super) fn of(&self, client: IpAddr) -> Arc<Semaphore> {
+        let mut all = self.of.borrow_mut();
+        let network = network(client);
+        if let Some(turns) = all.get(&network).and_then(Weak::upgrade) {
+            return turns;
+        }
+        if all.len() >= NETWORKS_KEPT {
+            all.retain(|_, turns| turns.strong_count() > 0);
+        }
+        let turns = Arc::new(Semaphore::new(self.each));
+        all.insert(network, Arc::downgrade(&turns));
+        turns
     }
 }
 

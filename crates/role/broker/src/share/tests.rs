@@ -31,3 +31,22 @@ fn the_clients_of_a_network_share_and_others_do_not() {
         assert!(shares.borrow().is_empty(), "networks without questions");
     }
 }
+
+#[test]
+fn a_network_has_its_turns_and_is_forgotten_without_questions() {
+    let turns = Turns::new(2);
+    let near = turns.of("192.0.2.1".parse().unwrap());
+    let first = near.try_acquire().unwrap();
+    let same = turns.of("::ffff:192.0.2.200".parse().unwrap());
+    let second = same.try_acquire().unwrap();
+    assert!(near.try_acquire().is_err());
+    assert!(turns.of("192.0.3.1".parse().unwrap()).try_acquire().is_ok());
+    drop((first, second));
+    for third in 0..=u8::MAX {
+        for second in 0..8 {
+            turns.of([10, second, third, 1].into());
+        }
+    }
+    assert!(turns.of.borrow().len() <= NETWORKS_KEPT + 1);
+    assert!(Arc::ptr_eq(&near, &turns.of("192.0.2.9".parse().unwrap())));
+}
