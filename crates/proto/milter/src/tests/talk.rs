@@ -5,14 +5,14 @@ use crate::{
     Verdict,
 };
 
-const LIMITS: Limits = Limits {
+pub(super) const LIMITS: Limits = Limits {
     changes: 3,
     octets: 100,
     body: 10,
 };
-const MESSAGE: &[u8] = b"From x\r\nA: 1\r\nSubject:  two\r\n words\r\n\r\nbody\r\n";
+pub(super) const MESSAGE: &[u8] = b"From x\r\nA: 1\r\nSubject:  two\r\n words\r\n\r\nbody\r\n";
 
-fn session() -> Session<'static> {
+pub(super) fn session() -> Session<'static> {
     Session {
         client: [192, 0, 2, 7].into(),
         port: 4_321,
@@ -28,13 +28,13 @@ fn session() -> Session<'static> {
     }
 }
 
-fn packet(code: u8, data: &[u8]) -> Vec<u8> {
+pub(super) fn packet(code: u8, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     crate::packet::put(&mut out, code, data);
     out
 }
 
-fn options(version: u32, actions: u32, protocol: u32) -> Vec<u8> {
+pub(super) fn options(version: u32, actions: u32, protocol: u32) -> Vec<u8> {
     let words = [version, actions, protocol];
     packet(
         b'O',
@@ -50,10 +50,10 @@ fn all() -> Vec<u8> {
 }
 
 /// Codes and data.
-type Commands = Vec<(u8, Vec<u8>)>;
+pub(super) type Commands = Vec<(u8, Vec<u8>)>;
 
 /// Says everything to a filter that answers each command as given, and `c` where nothing is given; returns the commands too.
-fn talk(
+pub(super) fn talk(
     mut client: Client<'_>,
     mut answer: impl FnMut(u8, &[u8]) -> Option<Vec<u8>>,
 ) -> (Result<Option<Ending>, MilterError>, Commands) {
@@ -81,7 +81,7 @@ fn talk(
     (Ok(client.end()), commands)
 }
 
-fn new(limits: Limits) -> Client<'static> {
+pub(super) fn new(limits: Limits) -> Client<'static> {
     Client::new(session(), MESSAGE, limits)
 }
 
