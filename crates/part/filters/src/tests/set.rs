@@ -89,14 +89,17 @@ async fn ask(filters: &Filters, message: &[u8]) -> Findings {
 }
 
 fn failures(findings: &Findings) -> Vec<(&str, &Failure)> {
-    let failure = |asked| match asked {
-        &Asked::Unavailable(ref failure) => Some(failure),
-        _ => None,
-    };
     let answers = findings.answers.iter();
     let failures =
         answers.filter_map(|answer| Some((answer.filter.as_str(), failure(&answer.asked)?)));
     failures.collect()
+}
+
+fn failure(asked: &Asked) -> Option<&Failure> {
+    match asked {
+        Asked::Unavailable(failure) => Some(failure),
+        _ => None,
+    }
 }
 
 fn asked(findings: &Findings) -> Vec<&str> {
