@@ -116,7 +116,7 @@ enum Command {
         #[command(subcommand)]
         command: queue::QueueCommand,
     },
-    /// Inspect, release and remove messages that the judgement keeps aside.
+    /// Inspect, release and remove messages kept aside by the judgement.
     Quarantine {
         #[command(flatten)]
         config: ConfigArg,

@@ -1,4 +1,4 @@
-//! `vere quarantine`: messages that the judgement keeps aside.
+//! `vere quarantine`: messages kept aside by the judgement.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -28,16 +28,16 @@ const IDS_MAX: usize = 1_000;
 /// Characters of a stranger's text in one line of a list.
 const LINE_CHARS: usize = 100;
 
-/// Inspect, release and remove messages that the judgement keeps aside.
+/// Inspect, release and remove messages kept aside by the judgement.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QuarantineCommand {
     /// List messages in the quarantine, the oldest first.
     List(ListArgs),
-    /// Show one message: its header, its recipients, and when it is removed by its age.
+    /// Show one message: header, recipients, and the time of removal by age.
     Show(ShowArgs),
     /// Deliver messages.
     ///
-    /// A message has its full time for delivery attempts from now on. The fields X-Spam stay in its header.
+    /// A message has the full time for delivery attempts from now on. The fields X-Spam stay in its header.
     Release(ActArgs),
     /// Remove messages, after a question; neither senders nor recipients are told.
     Refuse(RefuseArgs),
@@ -54,7 +54,7 @@ pub(crate) struct AddressArgs {
     sender: Option<String>,
 }
 
-/// Which messages are listed.
+/// Selects messages for a list.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(crate) struct ListArgs {
     /// List only the messages behind the message with this id.
     #[arg(long, value_name = "ID")]
     after: Option<TraceId>,
-    /// List at most this number of messages, up to 1000.
+    /// The most messages to list, up to 1000.
     #[arg(long, default_value_t = 100)]
     limit: usize,
     /// Print JSON: a list of objects.
@@ -70,12 +70,12 @@ pub(crate) struct ListArgs {
     json: bool,
 }
 
-/// Which message is shown, and how.
+/// A message, and the form of the output.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// The id of the message.
     id: TraceId,
-    /// Print the message as it came, byte by byte; a terminal may obey what a stranger wrote.
+    /// Print the message byte by byte, as stored; a terminal may obey commands of a stranger.
     #[arg(long, conflicts_with = "json")]
     raw: bool,
     /// Print JSON: a list of objects, one for each destination.
@@ -83,13 +83,13 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
-/// Which messages are released or removed.
+/// Selects messages to release or remove.
 #[derive(Debug, Args)]
 pub(crate) struct ActArgs {
     /// The ids of the messages.
     #[arg(required_unless_present = "all", value_name = "ID")]
     ids: Vec<TraceId>,
-    /// Select every message with these addresses.
+    /// Select every message with the given addresses.
     #[arg(long, conflicts_with = "ids")]
     all: bool,
     #[command(flatten)]
@@ -102,7 +102,7 @@ pub(crate) struct ActArgs {
     json: bool,
 }
 
-/// Which messages are removed.
+/// Selects messages to remove.
 #[derive(Debug, Args)]
 pub(crate) struct RefuseArgs {
     #[command(flatten)]
@@ -219,7 +219,7 @@ fn show(socket: &Path, args: &ShowArgs) -> Result<String, Failure> {
     Ok(out)
 }
 
-/// Prints the message as it came.
+/// Prints the message as stored.
 fn raw(socket: &Path, id: TraceId) -> Result<(), Failure> {
     let mut from = 0;
     loop {
@@ -288,7 +288,7 @@ fn act_on_all(
     Ok(sum)
 }
 
-/// The text about an action. An action that left something undone is a failure.
+/// The text about an action. An unfinished action is a failure.
 fn told(acted: &QuarantineActed, done: &str, json: bool) -> Result<String, Failure> {
     let count = messages(acted.messages);
     if let Some(trouble) = &acted.trouble {
@@ -309,7 +309,7 @@ fn told(acted: &QuarantineActed, done: &str, json: bool) -> Result<String, Failu
     }
 }
 
-/// A stranger's text in one line, with escapes for everything that a terminal would not print as it stands.
+/// A stranger's text in one line, with escapes for unprintable characters.
 fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use vere_units::TraceId;
 
-/// Which messages of the quarantine: all for which everything given holds.
+/// Selects messages of the quarantine: messages that match every given field.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineSelection {
-    /// Only messages with these ids; all, if there is none.
+    /// Ids of the messages; empty for all messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<TraceId>,
     /// The address of a recipient, or its domain, with or without `@` in front.
@@ -17,7 +17,7 @@ pub struct QuarantineSelection {
     pub sender: Option<String>,
 }
 
-/// What becomes of messages of the quarantine.
+/// An action on messages of the quarantine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuarantineAction {
@@ -32,11 +32,11 @@ pub enum QuarantineAction {
 /// The result of an action.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineActed {
-    /// Messages for which the action was done, counted once per destination.
+    /// Messages with a finished action, counted once per destination.
     pub messages: usize,
-    /// Octets of these messages.
+    /// Octets of the messages.
     pub octets: u64,
-    /// Ids that were given and are not in the quarantine.
+    /// Given ids without a message in the quarantine.
     pub missing: Vec<TraceId>,
     /// Why the action ended early.
     pub trouble: Option<String>,
@@ -51,24 +51,24 @@ pub struct HeaderField {
     pub value: String,
 }
 
-/// A message in the quarantine of one destination, as `vere quarantine list --json` prints it. Texts of the message are
-/// decoded, and are a stranger's.
+/// A message in the quarantine of one destination, as `vere quarantine list --json` prints the message. Texts
+/// are decoded, and strangers choose the texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineRow {
     /// The trace id of the message.
     pub id: String,
-    /// The dead gateway in whose queue it is.
+    /// The dead gateway of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// The name of the destination: a domain, `relay:HOST:PORT` or `local`.
     pub destination: String,
-    /// The reverse-path, empty for the null one; absent when the spool does not answer.
+    /// The reverse-path, empty for the null reverse-path; absent when the spool does not answer.
     pub reverse_path: Option<String>,
     /// Addresses of the recipients.
     pub recipients: Vec<String>,
-    /// Since when it is in the quarantine.
+    /// The time of acceptance.
     pub since: String,
-    /// When it is removed by its age.
+    /// The time of removal by age.
     pub until: String,
     /// Octets of the message.
     pub size: u32,

@@ -28,6 +28,7 @@ pub(super) use keeping::keep;
 const LIST_MAX: usize = 1_000;
 /// Octets of a message in one answer.
 const PIECE: usize = 4 << 20;
+
 /// Whether a selection needs the envelopes of messages.
 const fn needs_envelope(selection: &QuarantineSelection) -> bool {
     selection.recipient.is_some() || selection.sender.is_some()

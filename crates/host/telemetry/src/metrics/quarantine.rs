@@ -1,4 +1,4 @@
-//! Messages that the judgement keeps aside.
+//! Messages kept aside by the judgement.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -9,16 +9,16 @@ use super::declarations::{Declarations, label};
 label! {
     /// How a message left the quarantine.
     QuarantineEnd("result") {
-        /// A person released the message, and it is delivered.
+        /// A person released the message for delivery.
         Released = "released",
-        /// A person refused the message, and it is removed.
+        /// A person had the message removed.
         Refused = "refused",
-        /// The message was removed by its age.
+        /// The message was removed by age.
         Aged = "aged",
     }
 }
 
-/// Messages that the judgement keeps aside.
+/// Messages kept aside by the judgement.
 #[derive(Clone, Debug)]
 pub struct QuarantineMetrics {
     /// Messages in the quarantine, counted once per destination.

@@ -25,7 +25,7 @@ use crate::signing;
 const DAY: Duration = Duration::from_secs(86_400);
 /// Messages in one digest.
 const ENTRIES_MAX: usize = 100;
-/// Messages in all digests of a day, which are in memory at once.
+/// Messages in all digests of a day, in memory at once.
 const ENTRIES_IN_ALL_MAX: usize = 50_000;
 /// Characters of a stranger's text in a digest.
 const CHARS_MAX: usize = 100;
@@ -99,7 +99,7 @@ pub(super) async fn tell(groups: &Rc<Groups>) {
     }
 }
 
-/// Lists what came for local recipients since the last digests, the oldest first.
+/// Lists new messages for local recipients since the last digests, the oldest first.
 async fn gather(groups: &Groups, last: Timestamp, now: Timestamp) -> BTreeMap<String, Listed> {
     let mut recipients: BTreeMap<String, Listed> = BTreeMap::new();
     let mut count = 0;
@@ -214,7 +214,7 @@ fn compose(
     text
 }
 
-/// A stranger's text in one line: cut, with escapes for all that a mail program would not show as it stands.
+/// A stranger's text in one line: cut, with escapes for unprintable characters.
 fn shown(text: &str) -> String {
     let mut letters = text.chars();
     let mut out = String::new();

@@ -1,17 +1,17 @@
-//! What people are shown of a message in the quarantine. Strangers choose these texts: each is cut before it is
-//! decoded, and whoever prints them escapes them.
+//! The texts of a message in the quarantine for people. Strangers choose the texts: each text is cut before the
+//! decoding, and escaped before the printing.
 
 use vere_control::HeaderField;
 use vere_mime::{Field, fields, text};
 
-/// Octets of a field that are decoded.
+/// Decoded octets of a field.
 const FIELD_OCTETS_MAX: usize = 2_048;
-/// Fields of a header that are shown.
+/// Shown fields of a header.
 const FIELDS_MAX: usize = 200;
-/// Characters of a name that are shown.
+/// Shown characters of a name.
 const NAME_CHARS_MAX: usize = 100;
 
-/// The fields that a list shows.
+/// The fields for a list.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) from: Option<String>,

@@ -1,4 +1,4 @@
-//! The messages of the quarantine.
+//! The messages of the quarantine, here and in adopted queues.
 
 use std::time::Duration;
 
