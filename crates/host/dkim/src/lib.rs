@@ -6,13 +6,15 @@
 //! attacker who breaks into the process with network connections.
 //!
 //! Reading order: [`key`] (a key, its times, its file, its record in the DNS), [`store`] (the directory of
-//! all keys), [`draft`] (the octets to sign, and the header field).
+//! all keys), [`draft`] (the octets to sign, and the header field), [`seal`] (sets of ARC for messages that go on, RFC 8617).
 //!
 //! Canonicalization, hashes and signatures come from mail-auth; the rsa crate only generates RSA keys. Not
-//! covered: verification (`vere-auth`), seals of ARC, body length limits (`l=`), which allow additions to a message.
+//! covered: verification (`vere-auth`), body length limits (`l=`), which allow additions to a message.
 
+mod content;
 pub mod draft;
 pub mod key;
+pub mod seal;
 pub mod store;
 
 #[cfg(test)]
@@ -20,4 +22,5 @@ mod tests;
 
 pub use draft::{Draft, NotSignable, drafts};
 pub use key::{KeyAlgorithm, KeyError, PrivateKey, StoredKey};
+pub use seal::{Chain, MessageDraft, NotSealable, SealDraft, Sealer};
 pub use store::KeyStore;
