@@ -97,6 +97,8 @@ pub struct Dkim {
     pub socket: PathBuf,
     /// The treatment of a message while the signer does not answer.
     pub when_unavailable: WhenUnavailable,
+    /// Whether forwarded mail is sealed (ARC).
+    pub arc: bool,
 }
 
 /// The treatment of a message that cannot be signed now.

@@ -1,6 +1,6 @@
 //! Sections of further services.
 
-use super::Assembly;
+use super::{Assembly, yes_or_no};
 use crate::services::{
     CallAhead, Dkim, Front, RecordSink, Records, Sendmail, SpfTreatment, WhenUnavailable,
 };
@@ -48,6 +48,7 @@ impl Assembly {
             keys: self.path("dkim.keys"),
             socket: self.path("dkim.socket"),
             when_unavailable: self.choice("dkim.when_unavailable", when_unavailable),
+            arc: self.choice("dkim.arc", yes_or_no),
         })
     }
 

@@ -76,6 +76,8 @@ sections! {
             "The socket between gateway and signer, at most 107 bytes; accessible only to the system's user.";
         live when_unavailable: Choice(&["defer", "unsigned"]), Is("\"defer\""),
             "Treatment of a message while the signer does not answer: `defer` tells the client to try again later (451), `unsigned` sends the message without a signature.";
+        live arc: Choice(&["no", "yes"]), Is("\"yes\""),
+            "Whether received mail that an alias forwards to another system is sealed (ARC, RFC 8617) by the RSA key of the alias's domain, or of the nearest parent domain with one. The next system can then see the results of authentication that this system found, which forwarding may break. Needs `judging`, which finds the results. Mail whose chain of seals is broken, and mail for which the signer does not answer, is sent without a seal.";
     }
 
     "records" Optional, "A line of JSON for every finished message (for billing, say), and for every notification, to a file or to a web server, at least once. The lines wait in the spool, like mail, until file or web server has stored them. The schema is in docs/internals/records.md. Gateways that adopt each other's queues need the same section." {
