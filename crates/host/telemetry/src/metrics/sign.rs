@@ -1,4 +1,4 @@
-//! Signing of local users' mail.
+//! Signing of local users' mail, and sealing of forwarded mail.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -20,13 +20,31 @@ label! {
     }
 }
 
-/// Signing of local users' mail.
+label! {
+    /// The result of sealing a message that an alias forwards.
+    SealResult("result") {
+        /// It carries a set of ARC.
+        Sealed = "sealed",
+        /// The chain of the message is broken, and stays as it is.
+        Broken = "broken",
+        /// The alias's domain has no RSA key.
+        NoKey = "no_key",
+        /// The message has the most sets, too large a header, or aliases of too many domains.
+        NotSealable = "not_sealable",
+        /// The signer did not answer.
+        Unavailable = "unavailable",
+    }
+}
+
+/// Signing of local users' mail, and sealing of forwarded mail.
 #[derive(Clone, Debug)]
 pub struct SignMetrics {
     /// Messages of local users by result.
     pub messages: Family<SignResult, Counter>,
     /// Time of signing a message, hashing included.
     pub seconds: Histogram,
+    /// Forwarded copies by result of the sealing.
+    pub seals: Family<SealResult, Counter>,
 }
 
 impl SignMetrics {
@@ -40,6 +58,10 @@ impl SignMetrics {
             seconds: to.times(
                 "sign_seconds",
                 "Time of signing a message, hashing included",
+            ),
+            seals: to.counters(
+                "sign_seals",
+                "Copies of received messages that aliases forward, by result of the sealing (ARC)",
             ),
         }
     }
