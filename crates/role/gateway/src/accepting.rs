@@ -20,6 +20,7 @@ use super::group::Group;
 use super::header::{Header, is_headless, spf_fields};
 use super::judging::{self, Gathered};
 use super::mail_log::Accepted;
+use super::sealing::{self, Sealable};
 use super::service::Service;
 use super::{clock, convert, routing, sending, signing, telling};
 use vere_delivery::{Happened, Host as _, Lines, Notice, Part};
@@ -53,6 +54,7 @@ pub(super) async fn accept(
     if Header::of(&message.body).received >= hops_max {
         return Err(Refusal::RoutingLoop);
     }
+    let sealable = Sealable::of(gathered.as_ref());
     let classes = judging::judge(process, service, beside.trace, &mut message, gathered).await?;
     let mut copies = Vec::with_capacity(classes.len());
     for (n, class) in classes.into_iter().enumerate() {
@@ -65,7 +67,8 @@ pub(super) async fn accept(
             beside.held_for = Some(HoldCause::Quarantine);
         }
         message.recipients = class.recipients;
-        copies.push(prepare(group, service, beside, (&message, &class.fields)).await?);
+        let whole = (&message, &class.fields[..]);
+        copies.push(prepare(group, service, beside, whole, sealable.as_ref()).await?);
     }
     store(group, copies, beside.trace).await
 }
@@ -88,6 +91,7 @@ async fn prepare(
     service: Service,
     beside: Beside,
     (message, fields): (&Message, &[u8]),
+    sealable: Option<&Sealable>,
 ) -> Result<Copy, Refusal> {
     let Beside { trace, spf, .. } = beside;
     let process = &group.host.process;
@@ -113,6 +117,7 @@ async fn prepare(
     };
     note_received(group, (message, spf), account, &base);
     let (parts, expanded) = routing::parts(&process.router, &settings, message, &base, &body)?;
+    let parts = sealing::seal(process, sealable, parts).await;
     let line = Accepted::of(service, account, message, &parts);
     let (notice, mut lines) = tell_expanded(group, &base, &body, expanded).await?;
     let held = held(group, &parts, &base, &mut lines);

@@ -46,6 +46,7 @@ mod replicas;
 mod reporting;
 mod routing;
 mod scheduler;
+mod sealing;
 mod sending;
 mod service;
 mod session;

@@ -12,7 +12,7 @@ use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, CommitResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake,
     HandshakeResult, JudgedVerdict, Metrics, NodeName, OverLimit, QuarantineEnd, ReplyClass,
-    RuleName, Shortage, SignResult, SmtpService, TlsSide, TurnedAway,
+    RuleName, SealResult, Shortage, SignResult, SmtpService, TlsSide, TurnedAway,
 };
 
 use vere_outbound::OutboundMetrics;
@@ -180,6 +180,11 @@ impl GatewayMetrics {
         if result == SignResult::Signed {
             sign.seconds.observe(took.as_secs_f64());
         }
+    }
+
+    /// Counts the outcome of sealing a message for the aliases of a domain.
+    pub(super) fn sealed(&self, result: SealResult) {
+        self.all.sign.seals.get_or_create(&result).inc();
     }
 
     /// Counts the outcome of storing a message or report in the spool, and the time taken.

@@ -37,6 +37,9 @@ struct Routes {
     has_return: bool,
 }
 
+/// A record, and the domain of the first alias that forwards the mail of one of its recipients to another system.
+pub(super) type Forwarded = (Part, Option<String>);
+
 /// Returns the records for a received message, one per destination, each recipient once; and the recipients whose
 /// expansion to several addresses is reported to the sender.
 pub(super) fn parts(
@@ -45,7 +48,7 @@ pub(super) fn parts(
     message: &Message,
     base: &Envelope,
     body: &Bytes,
-) -> Result<(Vec<Part>, Vec<ReportedRecipient>), Refusal> {
+) -> Result<(Vec<Forwarded>, Vec<ReportedRecipient>), Refusal> {
     let mut routes = Routes::default();
     for rcpt in &message.recipients {
         route_recipient(router, settings, rcpt, &mut routes)?;
@@ -62,7 +65,6 @@ pub(super) fn parts(
             }
         }
     }
-    let parts = parts.into_iter().map(|(part, _)| part).collect();
     Ok((parts, routes.expanded))
 }
 
@@ -182,9 +184,8 @@ const fn without_success(notify: Notify) -> Notify {
     }
 }
 
-/// Groups recipients into one part per destination, each recipient once, in the given order. With each part is the domain of the first
-/// alias that forwards the mail of one of its recipients.
-fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<(Part, Option<String>)> {
+/// Groups recipients into one part per destination, each recipient once, in the given order.
+fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<Forwarded> {
     let mut parts: BTreeMap<Destination, (Vec<Recipient>, Option<String>)> = BTreeMap::new();
     for Routed {
         place,

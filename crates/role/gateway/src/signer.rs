@@ -22,7 +22,7 @@ const LINES: usize = 2;
 /// Maximum of domains with remembered keys; at the maximum, all are forgotten and requested again.
 const KNOWN_MAX: usize = 10_000;
 /// Largest message, in octets, that is hashed on the gateway's thread: a larger message would delay other tasks.
-const HASH_HERE_MAX: usize = 256 * 1024;
+pub(crate) const HASH_HERE_MAX: usize = 256 * 1024;
 /// How often a request is sent if the signer ends before its answer.
 const ASK_MAX: usize = 3;
 /// How many labels of a sender's domain may be removed to find a domain with keys.
@@ -88,7 +88,7 @@ impl Signer {
         };
         // A key may end between the signer's answer and the use of the key; the second round requests the keys again.
         for _ in 0..2 {
-            let Some((domain, keys)) = self.keys_for(&author).await? else {
+            let Some((domain, keys)) = self.keys_for(&author, |_| true).await? else {
                 return Ok((message, SignResult::NoKey));
             };
             let drafts = match draft(&message, &domain, &keys).await {
@@ -135,16 +135,64 @@ impl Signer {
         Ok(Some(fields))
     }
 
+    /// Returns the domain whose RSA key signs for a domain, and the selector of the key: the domain itself, or the nearest
+    /// parent domain that has such a key.
+    ///
+    /// # Errors
+    /// When the signer does not answer.
+    pub(crate) async fn rsa_key_for(
+        &self,
+        domain: &str,
+    ) -> Result<Option<(String, String)>, Unavailable> {
+        let is_rsa = |key: &ActiveKey| key.algorithm == Algorithm::RsaSha256;
+        let Some(domain) = ascii_domain(domain) else {
+            return Ok(None);
+        };
+        let found = self.keys_for(&domain, is_rsa).await?;
+        Ok(found.and_then(|(domain, keys)| {
+            let key = keys.iter().find(|key| is_rsa(key))?;
+            Some((domain, key.selector.clone()))
+        }))
+    }
+
+    /// Returns the signature of octets by an RSA key; `None` if the key no longer exists.
+    ///
+    /// # Errors
+    /// When the signer does not answer.
+    pub(crate) async fn rsa_signature(
+        &self,
+        (domain, selector): (&str, &str),
+        octets: &[u8],
+    ) -> Result<Option<Vec<u8>>, Unavailable> {
+        let request = Request::Sign {
+            algorithm: Algorithm::RsaSha256,
+            domain,
+            selector,
+            octets,
+        };
+        match self.ask_again(&request).await? {
+            Answer::Signed(value) => Ok(Some(value)),
+            Answer::Refused(Reason::NoKey) => {
+                self.known.borrow_mut().remove(domain);
+                Ok(None)
+            }
+            Answer::Refused(_) | Answer::Keys { .. } | Answer::Certificate { .. } => {
+                Err(Unavailable)
+            }
+        }
+    }
+
     /// Returns the signing domain of an author's domain, with its keys: the domain itself, or the nearest parent domain
-    /// that has keys.
+    /// that has a key of the wanted kind.
     async fn keys_for(
         &self,
         author: &str,
+        is_wanted: impl Fn(&ActiveKey) -> bool,
     ) -> Result<Option<(String, Rc<[ActiveKey]>)>, Unavailable> {
         let mut domain = author;
         for _ in 0..=PARENTS_MAX {
             let keys = self.keys(domain).await?;
-            if !keys.is_empty() {
+            if keys.iter().any(&is_wanted) {
                 return Ok(Some((domain.to_owned(), keys)));
             }
             match domain.split_once('.') {
@@ -249,7 +297,11 @@ const fn stored(algorithm: Algorithm) -> KeyAlgorithm {
 /// Returns the domain of an author, in lower case. `None` for a domain that is not ASCII: keys belong to domains in
 /// ASCII form.
 fn domain_of(author: &str) -> Option<String> {
-    let (_, domain) = author.rsplit_once('@')?;
+    ascii_domain(author.rsplit_once('@')?.1)
+}
+
+/// Returns a domain in lower case; `None` for a domain that is not ASCII.
+fn ascii_domain(domain: &str) -> Option<String> {
     let domain = domain.trim_end_matches('.');
     (domain.is_ascii() && !domain.is_empty() && domain.len() <= 253)
         .then(|| domain.to_ascii_lowercase())
