@@ -287,7 +287,7 @@ pub(crate) fn sign_by_others(message: &str, domain: &str) -> Option<(String, Str
 }
 
 /// An interpreter that has dkimpy.
-fn dkimpy() -> Option<&'static str> {
+pub(crate) fn dkimpy() -> Option<&'static str> {
     ["/usr/bin/python3", "python3"].into_iter().find(|python| {
         let tried = Command::new(python)
             .args(["-c", "import dkim, nacl"])

@@ -86,6 +86,7 @@ mod replicas;
 mod reports;
 mod requiretls;
 mod scripts;
+mod sealing;
 mod search;
 mod sending;
 mod sendmail;
