@@ -27,6 +27,7 @@ mod mail_log;
 mod mime_text;
 mod order;
 mod parsed;
+mod report;
 mod sasl;
 mod search_segment;
 mod signwire;
@@ -94,6 +95,7 @@ targets! {
     envelope: envelope::record, envelope::SEEDS;
     order: order::record, order::SEEDS;
     parsed: parsed::parsed, parsed::SEEDS;
+    report: report::read, report::SEEDS;
     mime_text: mime_text::decode, mime_text::SEEDS;
     mail_log: mail_log::open, mail_log::SEEDS;
     search_segment: search_segment::open, search_segment::SEEDS;

@@ -1,0 +1,8 @@
+//! Tests of the crate by its surface.
+
+mod archives;
+mod hostile;
+mod made;
+mod real;
+mod round_trip;
+mod sums;
