@@ -52,3 +52,13 @@ pub const NAMES_MAX: usize = 4;
 pub const NAME_OCTETS_MAX: usize = 255;
 /// The most reports that a summary compares, to leave out repeated ones.
 pub const REPORTS_MAX: usize = 1_000_000;
+
+/// The most rows of a day of our own observations. Further messages and sessions are counted without a row.
+pub const DAY_ROWS_MAX: usize = 50_000;
+/// The most octets of the file of a day.
+pub const DAY_OCTETS_MAX: usize = 64 << 20;
+/// The most octets of a line in the file of a day.
+pub const LINE_OCTETS_MAX: usize = 64 * 1024;
+/// The most results of a kind, reasons, and lines of a policy of an observation; those behind are left out. Each text has at most
+/// [`NAME_OCTETS_MAX`] octets, so that an observation fits into a line.
+pub const SEEN_RESULTS_MAX: usize = 16;

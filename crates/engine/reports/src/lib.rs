@@ -2,6 +2,8 @@
 //!
 //! [`Report::read`] takes the octets of a message or file and gives an [`Aggregate`] or a [`TlsReport`]. Both write themselves as XML
 //! and JSON, and [`Mail`] makes the message that carries them. [`Summary`] adds up reports by domain and source, and says what to do.
+//! [`Observations`] counts what this system sees itself, by day, in lines for a file that may be cut by a crash; [`Day`] makes reports of
+//! the counts.
 //!
 //! Reports come from strangers. All bounds are in [`bounds`]: octets before and after decompression, records, texts, depth. A document
 //! type in XML is an error, so that no entity expands.
@@ -47,6 +49,8 @@ mod error;
 mod mail;
 mod message;
 mod moment;
+mod observe;
+mod rua;
 mod summary;
 mod text;
 mod tls;
@@ -58,7 +62,12 @@ pub use aggregate::{
 pub use error::ReportError;
 pub use mail::{Mail, MailError, Sender};
 pub use message::Report;
-pub use summary::{DomainRow, Names, PolicyRow, SourceRow, Summary, TlsDomainRow, TlsFailureRow};
+pub use moment::read as read_time;
+pub use observe::{Day, DmarcSeen, Kind, Observations, Reporter, TlsSeen, day_of, file_name};
+pub use rua::{Destination, confirmation_name, confirmed, dmarc_destinations, tls_destinations};
+pub use summary::{
+    DomainRow, Names, PolicyRow, SourceRow, Summary, TlsDomainRow, TlsFailureRow, grouped,
+};
 pub use tls::{TlsFailure, TlsFailureKind, TlsPolicy, TlsPolicyKind, TlsReport};
 
 #[cfg(test)]

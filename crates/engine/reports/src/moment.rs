@@ -7,8 +7,10 @@ const EPOCH_DAYS: u64 = 719_468;
 /// 9999-12-31T23:59:59Z, the last time with four digits of a year.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// Reads `2026-05-04T03:02:01Z`, with a fraction that is left out and with any offset.
-pub(crate) fn read(text: &str) -> Option<Timestamp> {
+/// Reads a date-time of RFC 3339, `2026-05-04T03:02:01Z`: a fraction is left out, any offset is applied, and without an offset the time is
+/// in UTC. `None` for other texts, and outside the years 1970 to 9999.
+#[must_use]
+pub fn read(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let (date, rest) = text.split_at_checked(10)?;
     let rest = rest.strip_prefix(['T', 't', ' '])?;

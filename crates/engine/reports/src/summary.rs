@@ -10,6 +10,7 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+pub use advice::grouped;
 pub use rows::{DomainRow, Names, PolicyRow, SourceRow, TlsDomainRow, TlsFailureRow};
 
 use crate::aggregate::{Aggregate, Record};

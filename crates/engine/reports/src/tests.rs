@@ -3,6 +3,7 @@
 mod archives;
 mod hostile;
 mod made;
+mod observed;
 mod real;
 mod round_trip;
 mod sums;

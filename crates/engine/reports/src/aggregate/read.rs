@@ -11,9 +11,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use super::values::{Aggregate, Dkim, Policy, Reason, Record, Spf};
 use super::words::{Alignment, AuthWord, Discovery, Disposition, Override};
 use super::xml::{Xml, decoded};
-use super::{Aggregate, Dkim, Policy, Reason, Record, Spf};
 use crate::bounds::{REASONS_MAX, RECORDS_MAX, RESULTS_ALL_MAX, RESULTS_MAX};
 use crate::error::ReportError;
 use crate::text::domain;

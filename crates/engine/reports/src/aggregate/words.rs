@@ -1,10 +1,12 @@
 //! The words of aggregate reports.
 
+use serde::{Deserialize, Serialize};
+
 /// Defines an enumeration with the words that stand for its values.
 macro_rules! words {
     ($(#[$outer:meta])* $name:ident { $($(#[$inner:meta])* $value:ident = $word:literal $(| $also:literal)*,)+ }) => {
         $(#[$outer])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum $name {
             $($(#[$inner])* $value,)+
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Aggregate, Policy, Record};
+use super::values::{Aggregate, Policy, Record};
 use crate::text::plain;
 
 pub(super) fn xml(report: &Aggregate) -> String {

@@ -135,8 +135,9 @@ fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{ending}", grouped(number))
 }
 
-/// A number with commas.
-pub(crate) fn grouped(number: u64) -> String {
+/// A number with commas: `1,204`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {

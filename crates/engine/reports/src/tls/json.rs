@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::outcome::{TlsFailureKind, TlsPolicyKind};
 use super::sequence::{Bounded, Text};
-use super::{TlsFailure, TlsFailureKind, TlsPolicy, TlsPolicyKind, TlsReport};
+use super::values::{TlsFailure, TlsPolicy, TlsReport};
 use crate::bounds::{FAILURES_MAX, JSON_OCTETS_MAX, LINES_MAX, POLICIES_MAX};
 use crate::error::ReportError;
 use crate::moment;

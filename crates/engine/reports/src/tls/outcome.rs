@@ -1,7 +1,11 @@
 //! The kinds of policies and failures (RFC 8460 sections 4.3 and 4.4).
 
+use serde::{Deserialize, Serialize};
+
 /// The kind of a policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
 pub enum TlsPolicyKind {
     /// DANE (RFC 7672).
     Tlsa,
@@ -35,7 +39,7 @@ impl TlsPolicyKind {
 }
 
 /// The kind of a failure.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub enum TlsFailureKind {
     /// The host offers no STARTTLS.
     StartTlsNotSupported,
