@@ -111,6 +111,7 @@ mod tests {
             "quarantine",
             "filter",
             "explain",
+            "reports",
         ];
         for name in &names {
             let group = name.split('-').nth(1).unwrap_or_default();

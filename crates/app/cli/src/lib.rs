@@ -21,6 +21,7 @@ mod pages;
 mod quarantine;
 mod queue;
 mod quickstart;
+mod reports;
 mod role;
 mod roles;
 mod spool;
@@ -177,6 +178,13 @@ enum Command {
         #[command(flatten)]
         args: explain::ExplainArgs,
     },
+    /// Sum up received reports about DMARC and TLS by domain and source, with what to do.
+    Reports {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: reports::ReportsArgs,
+    },
     /// Send mail from the local machine, with the classic command line (docs/sendmail.md).
     Sendmail {
         /// The arguments, as every sendmail program accepts them.
@@ -262,6 +270,7 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Dial { config, args } => return dial::run(&args, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1)?,
         Command::Explain { config, args } => explain::run(&args, &config.load()?.1)?,
+        Command::Reports { config, args } => return reports::run(&args, &config),
         Command::Sendmail { words } => {
             return Ok(Outcome::Exit(vere_sendmail::run("sendmail", &words)));
         }

@@ -21,6 +21,7 @@ mod message;
 mod names;
 mod outcome;
 mod place;
+mod reading;
 mod run;
 mod source;
 mod state;
@@ -32,6 +33,7 @@ use vere_settings::Settings;
 pub use args::TransferArgs;
 pub use mbox::Variant;
 pub use place::ServerArgs;
+pub use reading::{Origin, Seen, each_message};
 
 use account::Account;
 use link::Link;

@@ -1,11 +1,18 @@
 //! Reports about DMARC and TLS, which strangers send.
 
-use vere_reports::bounds::{DEPTH_MAX, RECORDS_MAX, RESULTS_MAX, TEXT_OCTETS_MAX};
-use vere_reports::{Mail, Report, Sender};
+use vere_reports::bounds::{
+    DEPTH_MAX, DESTINATIONS_MAX, RECORDS_MAX, RESULTS_MAX, TEXT_OCTETS_MAX,
+};
+use vere_reports::{
+    Destination, Mail, Report, Sender, confirmation_name, confirmed, dmarc_destinations,
+    tls_destinations,
+};
 use vere_units::Timestamp;
 
-/// A report of each kind, a message around one, and heads of archives.
+/// Records with destinations, a report of each kind, a message around one, and heads of archives.
 pub(crate) const SEEDS: &[&[u8]] = &[
+    b"v=DMARC1; p=none; rua=mailto:a%2Bb@c.example!10m,mailto:d@e.example",
+    b"v=TLSRPTv1; rua=https://a.example/b,mailto:c@d.example",
     b"<feedback><report_metadata><org_name>A &amp; B</org_name><report_id>1</report_id><date_range><begin>1</begin><end>2</end>\
       </date_range></report_metadata><policy_published><domain>example.org</domain><p>reject</p></policy_published><record><row>\
       <source_ip>192.0.2.1</source_ip><count>3</count><policy_evaluated><disposition>none</disposition><dkim>pass</dkim>\
@@ -22,8 +29,9 @@ pub(crate) const SEEDS: &[&[u8]] = &[
       \x04\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0aPK\x05\x06\0\0\0\0\x01\0\x01\0\x2f\0\0\0\x23\0\0\0\0\0",
 ];
 
-/// A report keeps its bounds, and comes back from its own file and message.
+/// A report keeps its bounds, and comes back from its own file and message. Destinations are names and addresses of plain form.
 pub(crate) fn read(octets: &[u8]) {
+    destinations(octets);
     let Ok(mut report) = Report::read(octets) else {
         return;
     };
@@ -56,5 +64,22 @@ pub(crate) fn read(octets: &[u8]) {
     if let Ok(mail) = Mail::of(&report, &sender) {
         assert!(mail.octets.is_ascii());
         assert_eq!(Report::read(&mail.octets), Ok(report));
+    }
+}
+
+/// Where a record sends reports: nothing of it may change a header field or a question to the DNS.
+fn destinations(record: &[u8]) {
+    let (dmarc, tls) = (dmarc_destinations(record), tls_destinations(record));
+    assert!(dmarc.len().max(tls.len()) <= DESTINATIONS_MAX);
+    for destination in dmarc.iter().chain(&tls) {
+        let text = match destination {
+            Destination::Mail { address, .. } => address,
+            Destination::Https { uri } => uri,
+        };
+        assert!(text.bytes().all(|octet| octet.is_ascii_graphic()));
+        let host = destination.host();
+        assert!(confirmation_name("a.example", &host).is_none_or(|name| name.ends_with(&host)));
+        let proven = confirmed(destination, &[record.to_vec()]);
+        assert!(proven.is_none_or(|proven| proven.host() == host));
     }
 }
