@@ -78,7 +78,7 @@ fn talk(mut octets: &[u8], piece: usize) -> Result<Option<Ending>, MilterError> 
         tls_version: "",
         tls_cipher: "",
     };
-    let mut client = Client::new(session, MESSAGE, LIMITS, None, true);
+    let mut client = Client::new(session, MESSAGE, LIMITS);
     for _ in 0..octets.len() + 64 {
         while client.output().is_some() {}
         if client.is_over() {
