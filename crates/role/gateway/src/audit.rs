@@ -1,6 +1,8 @@
 //! The log line of an operator's action: user, action, mail, and outcome.
 
-use vere_control::{Action, Answer, MessageChange, OrderChange, QuarantineAction, Request};
+use vere_control::{
+    Action, Answer, MessageChange, OrderChange, QuarantineAction, QuarantineSelection, Request,
+};
 
 /// Writes the line of a request that changes something; nothing for a question.
 pub(super) fn write(uid: u32, request: &Request, answer: &Answer) {
@@ -64,28 +66,35 @@ pub(super) fn write(uid: u32, request: &Request, answer: &Answer) {
                 "operator"
             );
         }
-        Request::QuarantineAct { selection, action } => {
-            let verb = match action {
-                QuarantineAction::Count => return,
-                QuarantineAction::Release => "release",
-                QuarantineAction::Refuse => "refuse",
-            };
-            tracing::info!(
-                uid,
-                verb,
-                queue = "quarantine",
-                sender = selection.sender.as_deref(),
-                rcpt = selection.recipient.as_deref(),
-                ids = selection.ids.len(),
-                queue_id = selection.ids.first().map(tracing::field::display),
-                messages = count(answer, "messages"),
-                trouble = trouble(answer),
-                error = error(answer),
-                "operator"
-            );
-        }
+        Request::QuarantineAct { selection, action } => quarantine(uid, selection, *action, answer),
         _ => {}
     }
+}
+
+fn quarantine(
+    uid: u32,
+    selection: &QuarantineSelection,
+    action: QuarantineAction,
+    answer: &Answer,
+) {
+    let verb = match action {
+        QuarantineAction::Count => return,
+        QuarantineAction::Release => "release",
+        QuarantineAction::Refuse => "refuse",
+    };
+    tracing::info!(
+        uid,
+        verb,
+        queue = "quarantine",
+        sender = selection.sender.as_deref(),
+        rcpt = selection.recipient.as_deref(),
+        ids = selection.ids.len(),
+        queue_id = selection.ids.first().map(tracing::field::display),
+        messages = count(answer, "messages"),
+        trouble = trouble(answer),
+        error = error(answer),
+        "operator"
+    );
 }
 
 fn order(change: &OrderChange) -> (&'static str, Option<&str>) {
