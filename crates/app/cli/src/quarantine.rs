@@ -94,6 +94,9 @@ pub(crate) struct ActArgs {
     all: bool,
     #[command(flatten)]
     addresses: AddressArgs,
+    /// Teach rspamd by each message: ham if released, spam if refused (`learn_address` of the filter).
+    #[arg(long)]
+    learn: bool,
     /// Only count the messages.
     #[arg(long)]
     dry_run: bool,
@@ -275,10 +278,13 @@ fn act_on_all(
         let request = Request::QuarantineAct {
             selection: args.addresses.selection(ids),
             action,
+            learn: args.learn,
         };
         let acted: QuarantineActed = asked(socket, &request)?;
         sum.messages += acted.messages;
         sum.octets += acted.octets;
+        sum.taught += acted.taught;
+        sum.untaught = sum.untaught.or(acted.untaught);
         sum.missing.extend(acted.missing);
         if acted.trouble.is_some() {
             sum.trouble = acted.trouble;
@@ -301,6 +307,12 @@ fn told(acted: &QuarantineActed, done: &str, json: bool) -> Result<String, Failu
         let missing = missing.join(", ");
         return Err(Failure::new(format!(
             "{count} {done}; not in the quarantine: {missing}"
+        )));
+    }
+    if let Some(why) = &acted.untaught {
+        return Err(Failure::new(format!(
+            "{count} {done}, {} learned; {why}",
+            messages(acted.taught)
         )));
     }
     match json {
@@ -373,6 +385,7 @@ mod tests {
             octets: 9,
             missing: Vec::new(),
             trouble: None,
+            ..QuarantineActed::default()
         };
         let text = told(&acted, "released", false).unwrap();
         assert_eq!(text, "2 messages released\n");

@@ -38,6 +38,12 @@ pub struct QuarantineActed {
     pub octets: u64,
     /// Given ids without a message in the quarantine.
     pub missing: Vec<TraceId>,
+    /// Messages learned by filters.
+    #[serde(default)]
+    pub taught: usize,
+    /// Why a filter has not learned a message; the action goes on.
+    #[serde(default)]
+    pub untaught: Option<String>,
     /// Why the action ended early.
     pub trouble: Option<String>,
 }

@@ -114,6 +114,9 @@ pub enum Request {
         selection: QuarantineSelection,
         /// What.
         action: QuarantineAction,
+        /// Whether filters are taught by each message: wanted mail if released, spam if removed.
+        #[serde(default)]
+        learn: bool,
     },
     /// What `vere queue top` shows: a [`TopSample`](crate::TopSample).
     QueueTop {

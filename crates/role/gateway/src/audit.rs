@@ -66,7 +66,9 @@ pub(super) fn write(uid: u32, request: &Request, answer: &Answer) {
                 "operator"
             );
         }
-        Request::QuarantineAct { selection, action } => quarantine(uid, selection, *action, answer),
+        Request::QuarantineAct {
+            selection, action, ..
+        } => quarantine(uid, selection, *action, answer),
         _ => {}
     }
 }

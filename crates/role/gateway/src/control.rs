@@ -107,9 +107,11 @@ async fn answer(groups: &Rc<Groups>, request: &Request) -> Answer {
         } => quarantine::list(groups, selection, *after, *limit).await,
         Request::QuarantineShow { id } => quarantine::show(groups, *id).await,
         Request::QuarantineText { id, from } => quarantine::text(groups, *id, *from).await,
-        Request::QuarantineAct { selection, action } => {
-            quarantine::act(groups, selection, *action).await
-        }
+        Request::QuarantineAct {
+            selection,
+            action,
+            learn,
+        } => quarantine::act(groups, selection, (*action, *learn)).await,
         Request::QueueTop {
             order,
             filter,

@@ -9,11 +9,13 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::task::spawn_local;
 use vere_control::{
     Answer, QuarantineActed, QuarantineAction, QuarantineRow, QuarantineSelection, QuarantineText,
 };
 use vere_delivery::{Leaving, Released, is_meant};
+use vere_filters::{Class, Filters};
 use vere_queue::Envelope;
 use vere_spoolwire::SpoolError;
 use vere_units::TraceId;
@@ -129,7 +131,7 @@ fn missing(id: TraceId) -> String {
 pub(super) async fn act(
     groups: &Groups,
     selection: &QuarantineSelection,
-    action: QuarantineAction,
+    (action, learn): (QuarantineAction, bool),
 ) -> Answer {
     if !groups.are_recovered() {
         return Answer::Error("the queues are not read back yet; ask again".to_owned());
@@ -146,10 +148,12 @@ pub(super) async fn act(
     };
     acted.missing.retain(|id| !there.contains(id));
     let selection = selection.clone();
+    let teacher = learn.then(|| groups.process().filtering.filters());
     // The task continues after the client disconnects: a half-finished action is worse than a finished action.
     let done = spawn_local(async move {
         for (index, one) in found.into_iter().enumerate() {
-            if let Err(trouble) = act_on(&one.aside, &selection, action, &mut acted).await {
+            let order = (&selection, action, teacher.as_deref());
+            if let Err(trouble) = act_on(&one.aside, order, &mut acted).await {
                 acted.trouble = Some(trouble);
                 break;
             }
@@ -165,15 +169,17 @@ pub(super) async fn act(
 
 async fn act_on(
     aside: &Aside,
-    selection: &QuarantineSelection,
-    action: QuarantineAction,
+    (selection, action, teacher): (&QuarantineSelection, QuarantineAction, Option<&Filters>),
     acted: &mut QuarantineActed,
 ) -> Result<(), String> {
     let text = |error: SpoolError| error.to_string();
-    if needs_envelope(selection) {
+    let mut body = None;
+    if needs_envelope(selection) || teacher.is_some() {
         let read = aside.read().await.map_err(text)?;
-        if !read.is_some_and(|(envelope, _)| is_addressed(selection, &envelope)) {
-            return Ok(());
+        match read {
+            Some((envelope, octets)) if is_addressed(selection, &envelope) => body = Some(octets),
+            _ if needs_envelope(selection) => return Ok(()),
+            _ => {}
         }
     }
     let done = match action {
@@ -192,10 +198,41 @@ async fn act_on(
     if done {
         acted.messages += 1;
         acted.octets += u64::from(aside.message.size);
+        if let (Some(filters), Some(body)) = (teacher, body) {
+            teach(filters, action, &body, acted).await;
+        }
     } else {
         acted.missing.push(aside.message.trace);
     }
     Ok(())
+}
+
+/// Teaches the filters that learn by a message.
+async fn teach(
+    filters: &Filters,
+    action: QuarantineAction,
+    body: &Bytes,
+    acted: &mut QuarantineActed,
+) {
+    let class = match action {
+        QuarantineAction::Count => return,
+        QuarantineAction::Release => Class::Ham,
+        QuarantineAction::Refuse => Class::Spam,
+    };
+    let learned = filters.learn(None, body, class).await;
+    let failure = learned.iter().find_map(|one| {
+        let failure = one.result.as_ref().err()?;
+        Some(format!("{}: {failure}", one.filter))
+    });
+    let why = match (failure, learned.is_empty()) {
+        (None, false) => {
+            acted.taught += 1;
+            return;
+        }
+        (Some(failure), _) => failure,
+        (None, true) => "expected a [[filter]] with learn_address; found none".to_owned(),
+    };
+    acted.untaught.get_or_insert(why);
 }
 
 fn row(

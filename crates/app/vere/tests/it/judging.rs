@@ -97,7 +97,8 @@ fn forged_mail_is_marked_and_with_a_threshold_refused() {
     let forged = message("boss@forged.test");
     let reply = send(&system, "a@forged.test", &["alice@example.org"], &forged);
     assert!(reply.starts_with("250"), "{reply}");
-    let mail = unfold(&system.wait_mail("alice", 1)[0]);
+    let marked = system.wait_mail("alice", 1).remove(0);
+    let mail = unfold(&marked);
     assert!(mail.contains("\nX-Spam-Flag: YES\n"), "{mail}");
     assert!(mail.contains("DMARC_REJECT"), "{mail}");
     system.wait_log(&["judged", "verdict=tag"]);
@@ -130,7 +131,7 @@ fn forged_mail_is_marked_and_with_a_threshold_refused() {
         assert!(explained.contains(expected), "{expected}: {explained}");
     }
     let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), &system.wait_mail("alice", 1)[0]).expect("written");
+    std::fs::write(file.path(), &marked).expect("written");
     let explained = system.json(&["explain", &file.path().to_string_lossy()]);
     assert_eq!(explained["now"]["verdict"], "reject", "{explained}");
     let recipients = &explained["now"]["recipients"];
@@ -172,7 +173,11 @@ fn recipients_with_other_thresholds_have_other_copies() {
     // Bob alone: the client hears it.
     let alone = send(&system, "a@forged.test", &["bob@example.org"], &forged);
     assert!(alone.starts_with("550 5.7.1"), "{alone}");
-    system.command(&["quarantine", "release", &id]);
+    // Released all the same, though no filter learns by the message.
+    let (code, said) = system.failing_command(&["quarantine", "release", &id, "--learn"]);
+    let expected =
+        "1 message released, 0 messages learned; expected a [[filter]] with learn_address";
+    assert!(code == Some(1) && said.contains(expected), "{said}");
     let mail = unfold(&system.wait_mail("bob", 1)[0]);
     assert!(mail.contains("required=4.0"), "{mail}");
 }
