@@ -221,6 +221,25 @@ mod tests {
     }
 
     #[test]
+    fn the_keys_of_the_newest_signature_and_of_all_seals_are_asked_for() {
+        let tags = "a=rsa-sha256; s=s; b=YQ; h=from; bh=YQ";
+        let header = "ARC-Seal: i=1; cv=none; a=rsa-sha256; d=a.example; s=s; b=YQ\r\n\
+             ARC-Seal: i=2; cv=pass; a=rsa-sha256; d=b.example; s=s; b=YQ\r\n\
+             ARC-Authentication-Results: i=1; a.example; none\r\n\
+             ARC-Authentication-Results: i=2; b.example; none\r\n"
+            .to_owned()
+            + &format!("ARC-Message-Signature: i=1; d=c.example; {tags}\r\n")
+            + &format!("ARC-Message-Signature: i=2; d=d.example; {tags}\r\n");
+        let mut fields = Fields::default();
+        for (index, field) in vere_mime::fields(header.as_bytes()).enumerate() {
+            fields.take(index, &field);
+        }
+        let names = ["d.example", "a.example", "b.example"];
+        let names = names.map(|domain| format!("s._domainkey.{domain}"));
+        assert_eq!(fields.chain().key_names(), names);
+    }
+
+    #[test]
     fn a_chain_is_bounded() {
         let chain = |sets| {
             let all: Vec<_> = (1..=sets)
