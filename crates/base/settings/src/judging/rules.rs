@@ -57,10 +57,10 @@ rules! {
     SpfTemperror = "SPF_TEMPERROR", "0.0", "SPF of the reverse-path has no result because of the DNS.";
     SpfHeloFail = "SPF_HELO_FAIL", "1.5", "The domain of the HELO name does not allow the client.";
     DkimValid = "DKIM_VALID", "-0.1", "A DKIM signature is valid, whatever its domain.";
-    DkimInvalid = "DKIM_INVALID", "0.1", "The message has DKIM signatures, and none is valid. Mailing lists break signatures.";
+    DkimInvalid = "DKIM_INVALID", "0.1", "The message has DKIM signatures that fail, and none is valid; signatures without a verdict (`neutral`) do not count. Mailing lists break signatures.";
     DkimTemperror = "DKIM_TEMPERROR", "0.0", "A DKIM signature has no result because of the DNS, and none is valid.";
     DmarcPass = "DMARC_PASS", "-0.1", "The author's domain is authenticated by DMARC. Domains of spammers pass as well.";
-    DmarcNone = "DMARC_NONE", "0.5", "DMARC fails, and the author's domain asks for nothing (`p=none`).";
+    DmarcNone = "DMARC_NONE", "0.0", "DMARC fails, and the author's domain asks for nothing (`p=none`), which must not change the treatment of the message (RFC 9989 section 5.4).";
     DmarcQuarantine = "DMARC_QUARANTINE", "5.0", "DMARC fails, and the author's domain asks for suspicion (`p=quarantine`).";
     DmarcReject = "DMARC_REJECT", "5.0", "DMARC fails, and the author's domain asks for rejection (`p=reject`).";
     DmarcPermerror = "DMARC_PERMERROR", "0.0", "The DMARC record of the author's domain cannot be understood.";
