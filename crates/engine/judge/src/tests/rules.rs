@@ -34,7 +34,7 @@ fn results_of_authentication() {
         (AuthResult::None, "", ""),
         (AuthResult::Neutral, "SPF_NEUTRAL", ""),
         (AuthResult::Pass, "SPF_PASS", "DMARC_PASS=-0.1"),
-        (AuthResult::Fail, "SPF_FAIL=2.0", "DMARC_NONE=0.0"),
+        (AuthResult::Fail, "SPF_FAIL=2.0", "DMARC_NONE"),
         (AuthResult::SoftFail, "SPF_SOFTFAIL=1.0", ""),
         (AuthResult::TempError, "SPF_TEMPERROR", "DMARC_TEMPERROR"),
         (
@@ -64,7 +64,7 @@ fn results_of_authentication() {
         assert_eq!(hits("", &change(|facts| facts.iprev = Some(result))), rdns);
     }
     for (policy, rule) in [
-        (DmarcPolicy::None, "DMARC_NONE=0.0"),
+        (DmarcPolicy::None, "DMARC_NONE"),
         (DmarcPolicy::Quarantine, "DMARC_QUARANTINE=5.0"),
         (DmarcPolicy::Reject, "DMARC_REJECT=5.0"),
     ] {
