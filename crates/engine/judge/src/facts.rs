@@ -211,6 +211,9 @@ pub struct Author {
     pub addresses: Vec<String>,
 }
 
+/// The number of attachments of a message whose parts cannot be counted: too long to be looked at, or taken apart differently by different readers.
+pub const UNCOUNTED: u32 = u32::MAX;
+
 /// The structure of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Structure {
@@ -220,7 +223,7 @@ pub struct Structure {
     pub parts: u32,
     /// Octets of the header.
     pub header_octets: u64,
-    /// The number of attachments.
+    /// The number of attachments; [`UNCOUNTED`] where readers disagree.
     pub total: u32,
     /// Names and types of the first attachments.
     pub attachments: Vec<Attachment>,

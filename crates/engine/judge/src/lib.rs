@@ -43,7 +43,7 @@ pub use facts::{
     ADDRESS_OCTETS_MAX, ATTACHMENTS_MAX, AUTHORS_MAX, Arc, Attachment, AuthResult, Author,
     DOMAIN_OCTETS_MAX, Dmarc, DmarcPolicy, FILTERS_MAX, Facts, Filter, Greylist, HeloForm,
     LISTINGS_MAX, Listing, NAME_OCTETS_MAX, SIGNATURES_MAX, SYMBOL_SCORE_MAX, SYMBOLS_MAX,
-    Signature, Structure, Symbol, VIRUSES_MAX, Virus, WEIGHT_MAX, WORD_OCTETS_MAX,
+    Signature, Structure, Symbol, UNCOUNTED, VIRUSES_MAX, Virus, WEIGHT_MAX, WORD_OCTETS_MAX,
 };
 pub use fields::foreign_fields;
 pub use hit::{Hit, HitName, Ruling};

@@ -1,10 +1,11 @@
 //! Facts of a message itself: authors, structure, names of attachments.
 
 use vere_mime::{
-    Field, Parameterized, Parsed, Part, PartKind, addr_specs, fields, header_len, text,
+    Field, PARAMETERS_MAX, Parameterized, Parsed, Part, PartKind, VALUE_OCTETS_MAX, addr_specs,
+    fields, header_len, text, unfold,
 };
 
-use crate::facts::{ATTACHMENTS_MAX, AUTHORS_MAX, Attachment, Author, Facts, Structure};
+use crate::facts::{ATTACHMENTS_MAX, AUTHORS_MAX, Attachment, Author, Facts, Structure, UNCOUNTED};
 
 /// Numbers of a continued parameter (RFC 2231 section 3), more than parameters are kept of a field.
 const SEGMENTS_MAX: u32 = 100;
@@ -13,8 +14,46 @@ impl Facts {
     /// Reads the facts of a message from its octets and its parse result.
     pub fn read(&mut self, message: &[u8], parsed: &Parsed) {
         self.author = Some(author(message));
-        self.structure = Some(structure(message, parsed));
+        let mut structure = structure(message, parsed);
+        let mut headers = parsed
+            .parts
+            .iter()
+            .map(|part| message.get(part.header.clone()));
+        if headers.any(|header| is_ambiguous(header.unwrap_or_default())) {
+            structure.total = UNCOUNTED;
+            self.cut = true;
+        }
+        self.structure = Some(structure);
     }
+}
+
+/// Whether readers of mail take a part apart in different ways: type, disposition or boundary stand there twice, the boundary is written in the form of
+/// RFC 2231, or a field has more than the parser keeps. An attachment could hide there.
+fn is_ambiguous(header: &[u8]) -> bool {
+    let (mut types, mut dispositions) = (0, 0);
+    for field in fields(header) {
+        let is_type = field.is("Content-Type");
+        if !is_type && !field.is("Content-Disposition") {
+            continue;
+        }
+        if field.value.len() > VALUE_OCTETS_MAX {
+            return true;
+        }
+        let given = Parameterized::read(&unfold(field.value));
+        let is_multipart = without_start(&given.value, "multipart").is_some();
+        let boundaries = given.parameters.iter().filter_map(|(name, _)| {
+            let rest = without_start(name, "boundary")?;
+            (rest.is_empty() || rest.starts_with(b"*")).then_some(rest)
+        });
+        let boundaries: Vec<_> = boundaries.collect();
+        let is_plain = boundaries.len() <= 1 && boundaries.iter().all(|rest| rest.is_empty());
+        if given.parameters.len() >= PARAMETERS_MAX || (is_type && is_multipart && !is_plain) {
+            return true;
+        }
+        types += usize::from(is_type);
+        dispositions += usize::from(!is_type);
+    }
+    types > 1 || dispositions > 1
 }
 
 /// Reads the addresses of all From fields: of several, programs show different ones.
@@ -272,6 +311,37 @@ mod tests {
             ));
             let found: Vec<_> = found(&structure).iter().map(|(name, _)| *name).collect();
             assert_eq!(found, names, "{parameters}");
+        }
+    }
+
+    #[test]
+    fn parts_that_readers_take_apart_differently_are_not_counted() {
+        let many = "; x=y".repeat(PARAMETERS_MAX);
+        let long = "x".repeat(VALUE_OCTETS_MAX);
+        for header in [
+            "Content-Type: multipart/mixed; boundary*0=a; boundary*1=b",
+            "Content-Type: multipart/mixed; boundary*=us-ascii''a",
+            "Content-Type: Multipart/mixed; boundary=a; BOUNDARY=b",
+            "Content-Type: multipart/mixed; boundary=a\nContent-Type: text/plain",
+            "Content-Disposition: inline\nContent-Disposition: attachment; filename=a.exe",
+            &format!("Content-Disposition: attachment{many}; filename=a.exe"),
+            &format!("Content-Type: application/x; name={long}"),
+        ] {
+            assert_eq!(
+                read(&format!("{header}\n\nx\n")).1.total,
+                UNCOUNTED,
+                "{header}"
+            );
+            let inner =
+                format!("Content-Type: multipart/x; boundary=q\n\n--q\n{header}\n\nx\n--q--\n");
+            assert_eq!(read(&inner).1.total, UNCOUNTED, "{header}");
+        }
+        for header in [
+            "Content-Type: multipart/mixed; boundary=a; boundaries=b",
+            "Content-Type: multipart/mixed",
+            "Content-Type: text/plain; boundary*0=a; boundary=b",
+        ] {
+            assert!(read(&format!("{header}\n\nx\n")).1.total < 2, "{header}");
         }
     }
 

@@ -7,12 +7,15 @@
 
 use std::collections::HashSet;
 
-use vere_mime::{Parameterized, Parsed, VALUE_OCTETS_MAX, fields, unfold};
+use vere_mime::{Field, Parameterized, Parsed, VALUE_OCTETS_MAX, fields, unfold};
 
-use crate::facts::{Facts, Structure};
+use crate::facts::{Facts, Structure, UNCOUNTED};
 
 /// Most octets kept of a message. A message beyond the bound counts as a message with too many attachments.
 pub const OUTLINE_OCTETS_MAX: usize = 512 * 1024;
+
+/// Octets that stay of an outline beyond the bound.
+const CUT_OCTETS: usize = 64 * 1024;
 
 /// Where the next line stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,8 +95,22 @@ impl Outline {
                 self.kept.truncate(self.line);
                 self.place = Place::Dropped;
             }
-            _ => self.is_cut = true,
+            _ => self.cut(),
         }
+    }
+
+    /// Keeps no more of the message, and the beginning alone of the outline: authors usually stand there.
+    fn cut(&mut self) {
+        self.is_cut = true;
+        self.kept.truncate(CUT_OCTETS);
+        self.kept.shrink_to_fit();
+        self.boundaries = HashSet::new();
+    }
+
+    /// Octets in memory.
+    #[must_use]
+    pub const fn octets(&self) -> usize {
+        self.kept.capacity()
     }
 
     /// Drops an unfinished line of a text, unless the line may still become a delimiter.
@@ -140,14 +157,27 @@ impl Outline {
     /// Takes note of the type of a part, and returns whether the header of a message may follow.
     fn end_header(&mut self, start: usize) -> bool {
         let header = self.kept.get(start..).unwrap_or_default();
-        let types = fields(header).filter(|field| field.is("Content-Type"));
-        let mut may_be_message = None;
-        for field in types {
+        let read = |field: &Field<'_>| {
             let value = field.value.get(..VALUE_OCTETS_MAX);
-            let given = Parameterized::read(&unfold(value.unwrap_or(field.value)));
+            Parameterized::read(&unfold(value.unwrap_or(field.value)))
+        };
+        let (mut types, mut encodings, mut is_encoded) = (0, 0, false);
+        let mut may_be_message = false;
+        for field in fields(header) {
+            if field.is("Content-Transfer-Encoding") {
+                encodings += 1;
+                let encoding = read(&field).value;
+                is_encoded |= encoding.eq_ignore_ascii_case(b"base64")
+                    || encoding.eq_ignore_ascii_case(b"quoted-printable");
+            }
+            if !field.is("Content-Type") {
+                continue;
+            }
+            types += 1;
+            let given = read(&field);
             let kind = given.value.to_ascii_lowercase();
-            let is_message = kind.starts_with(b"message") || !kind.contains(&b'/');
-            may_be_message = Some(may_be_message.unwrap_or_default() || is_message);
+            may_be_message |=
+                kind.starts_with(b"message") || !kind.contains(&b'/') && self.has_digest;
             if !kind.starts_with(b"multipart") {
                 continue;
             }
@@ -158,19 +188,21 @@ impl Outline {
                 self.boundaries.insert(boundary.to_vec());
             }
         }
-        may_be_message.unwrap_or(self.has_digest)
+        may_be_message |= types == 0 && self.has_digest;
+        // The text of an encoded part is no message. Of several fields readers take one or another.
+        may_be_message && !(is_encoded && types <= 1 && encodings == 1)
     }
 
     /// Ends the message, and reads its authors and structure.
     pub fn read(mut self, facts: &mut Facts) {
-        if matches!(self.place, Place::Text) {
+        if !self.is_cut && matches!(self.place, Place::Text) {
             self.text_line();
         }
         facts.read(&self.kept, &Parsed::of(&self.kept));
         if self.is_cut {
             facts.cut = true;
             let structure = facts.structure.get_or_insert_with(Structure::default);
-            structure.total = u32::MAX;
+            structure.total = UNCOUNTED;
         }
     }
 }
@@ -221,7 +253,15 @@ mod tests {
         let header = "X: y\r\n".repeat(OUTLINE_OCTETS_MAX / 6 + 1);
         let facts = outlined(header.as_bytes(), 1_000);
         assert!(facts.cut);
-        assert_eq!(facts.structure.unwrap().total, u32::MAX);
+        assert_eq!(facts.structure.unwrap().total, UNCOUNTED);
+        // The text of an encoded message is no header, though no empty line ends it.
+        let encoded = "Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+            .to_owned()
+            + &"TWVzc2FnZQ==TWVzc2FnZQ==\r\n".repeat(OUTLINE_OCTETS_MAX / 20);
+        assert_eq!(
+            outlined(encoded.as_bytes(), 9_999),
+            whole(encoded.as_bytes())
+        );
         // A text of any length, in one line or in many, is no part of the outline.
         for line in ["x", "-", "--", "--b", "\r\n", "--b\r\n", "-- \n"] {
             let text = line.repeat(4 * OUTLINE_OCTETS_MAX / line.len());

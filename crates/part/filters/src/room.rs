@@ -9,8 +9,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use vere_settings::Settings;
 
-/// The most messages that are asked about at once, those included that wait for memory or a connection.
-pub const ASKED_MAX: usize = 512;
+/// The most messages that are asked about at once, with the messages that wait for memory or a connection. A worker has 256 places at the gateway for messages and parts, so that
+/// slow filters leave places free.
+pub const ASKED_MAX: usize = 192;
 /// The longest wait for memory.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The unit of memory.

@@ -55,14 +55,22 @@ pub(super) async fn accept(
         return Err(Refusal::RoutingLoop);
     }
     let sealable = Sealable::of(gathered.as_ref());
-    let classes = judging::judge(process, service, beside.trace, &mut message, gathered).await?;
-    let mut copies = Vec::with_capacity(classes.len());
-    for (n, class) in classes.into_iter().enumerate() {
+    // Before filters change the sender: the results are about the client's.
+    let hostname = process.settings().hostname.clone();
+    let spf = beside.spf.map(|spf| spf_fields(spf, &message, &hostname));
+    let spf = spf.unwrap_or_default();
+    let judged = judging::judge(process, service, beside.trace, &mut message, gathered).await?;
+    let mut copies = Vec::with_capacity(judged.classes.len());
+    for (n, mut class) in judged.classes.into_iter().enumerate() {
         let mut beside = beside;
         if n > 0 {
             // A copy with other fields is another message: orders about the one leave the other alone.
             beside.trace = process.trace_id();
+            if let Some(told) = &judged.told {
+                told.write(process, beside.trace);
+            }
         }
+        class.fields.extend_from_slice(&spf);
         if class.is_quarantined {
             beside.held_for = Some(HoldCause::Quarantine);
         }
@@ -106,8 +114,8 @@ async fn prepare(
     if let Some(account) = &message.session.account {
         sending::check_authors(process, account, &header, &message.body)?;
     }
-    let (ids, whole) = ((trace, spf), (message, fields));
-    let body = with_trace_header(&settings.hostname, ids, whole, &header, submitted);
+    let whole = (message, fields);
+    let body = with_trace_header(&settings.hostname, trace, whole, &header, submitted);
     let body = signing::sign_own(process, service, &message.session, &header, body).await?;
     let base = envelope(beside, message, &header, body.len());
     // A local program has no account; the user's number stands for it.
@@ -213,11 +221,11 @@ async fn tell_expanded(
     Ok((notice, lines))
 }
 
-/// The message as it goes on: our Received field in front, above it the results of SPF, and on top other fields of ours; a submitted message without a date gets one
+/// The message as it goes on: our Received field in front, and above it other fields of ours; a submitted message without a date gets one
 /// (RFC 6409 section 8.1).
 fn with_trace_header(
     hostname: &str,
-    (trace, spf): (TraceId, Option<SpfResults>),
+    trace: TraceId,
     (message, fields): (&Message, &[u8]),
     header: &Header<'_>,
     submitted: bool,
@@ -228,12 +236,9 @@ fn with_trace_header(
     };
     let now = clock::now();
     let received = received_header(&message.session, hostname, &trace.to_string(), now, only);
-    let spf = spf.map(|spf| spf_fields(spf, message, hostname));
-    let spf = spf.unwrap_or_default();
-    let ours = fields.len() + spf.len() + received.len();
+    let ours = fields.len() + received.len();
     let mut body = Vec::with_capacity(ours + message.body.len() + 128);
     body.extend_from_slice(fields);
-    body.extend_from_slice(&spf);
     body.extend_from_slice(&received);
     if submitted {
         if !header.has_date {

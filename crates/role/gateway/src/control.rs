@@ -100,18 +100,10 @@ async fn answer(groups: &Rc<Groups>, request: &Request) -> Answer {
             change,
             seconds,
         } => hold::message(groups, destination.as_deref(), *id, *change, *seconds).await,
-        Request::QuarantineList {
-            selection,
-            after,
-            limit,
-        } => quarantine::list(groups, selection, *after, *limit).await,
-        Request::QuarantineShow { id } => quarantine::show(groups, *id).await,
-        Request::QuarantineText { id, from } => quarantine::text(groups, *id, *from).await,
-        Request::QuarantineAct {
-            selection,
-            action,
-            learn,
-        } => quarantine::act(groups, selection, (*action, *learn)).await,
+        Request::QuarantineList { .. }
+        | Request::QuarantineShow { .. }
+        | Request::QuarantineText { .. }
+        | Request::QuarantineAct { .. } => quarantine::serve(groups, request).await,
         Request::QueueTop {
             order,
             filter,

@@ -1,5 +1,7 @@
 //! The judgement of a message received by a worker: fields removed from the header, fields added, and recipients by verdict.
 
+use std::net::SocketAddr;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -8,7 +10,7 @@ use vere_settings::{Settings, Threshold};
 use vere_smtp::address::{ForwardPath, ReversePath};
 use vere_smtp::command::RcptTo;
 use vere_smtp::refusal::Refusal;
-use vere_smtp::server::{Message, SessionInfo};
+use vere_smtp::server::Message;
 use vere_telemetry::log::MAIL_TARGET;
 use vere_telemetry::trace::{Event, EventKind, FACTS_OCTETS_MAX};
 use vere_units::TraceId;
@@ -41,6 +43,15 @@ pub(super) struct Class {
     pub(super) recipients: Vec<RcptTo>,
 }
 
+/// A judged message that is accepted.
+#[derive(Debug)]
+pub(super) struct Judged {
+    /// The copies, by recipients.
+    pub(super) classes: Vec<Class>,
+    /// The event about the judgement, for the ids of further copies; `None` for a message without judgement.
+    pub(super) told: Option<Told>,
+}
+
 /// Judges a message: removes header fields with the names of this system's own, asks the content filters, applies the changes of filters, and applies the
 /// rules. Without gathered facts a message is not judged, and all recipients are of one class.
 ///
@@ -52,11 +63,15 @@ pub(super) async fn judge(
     trace: TraceId,
     message: &mut Message,
     gathered: Option<Gathered>,
-) -> Result<Vec<Class>, Refusal> {
+) -> Result<Judged, Refusal> {
     let (Some(judge), Some(mut gathered)) = (process.judge(), gathered) else {
-        return Ok(vec![unjudged(message)]);
+        return Ok(Judged {
+            classes: vec![unjudged(message)],
+            told: None,
+        });
     };
     let settings = process.settings();
+    let reverse_path = message.reverse_path.reverse_path.as_str().to_owned();
     remove_foreign(&mut message.body, &settings.hostname);
     let is_discarded = filter(process, service, trace, message, &mut gathered.facts).await?;
     let addresses = addresses(&process.router, &settings, message);
@@ -64,16 +79,24 @@ pub(super) async fn judge(
     let judgement = judge.judge(&gathered.facts, &recipients);
     process.metrics.judged(&judgement);
     let refusal = refusal(&judgement, trace);
-    note(
-        process,
-        trace,
-        message,
-        (&gathered.facts, &judgement),
-        refusal.as_ref(),
-    );
+    let told = Told {
+        reverse_path,
+        client: message.session.address,
+        verdict: judgement.verdict,
+        score: judgement.score.to_string(),
+        rules: judgement.summary(),
+        recipients: u32::try_from(judgement.recipients.len()).ok(),
+        facts: traced(&gathered.facts),
+        reply: refusal.as_ref().map(ToString::to_string),
+    };
+    told.write(process, trace);
+    told.log(trace);
     match refusal {
         Some(refusal) => Err(refusal),
-        None => Ok(classes(&judgement, gathered.results, message, is_discarded)),
+        None => Ok(Judged {
+            classes: classes(&judgement, gathered.results, message, is_discarded),
+            told: Some(told),
+        }),
     }
 }
 
@@ -165,10 +188,19 @@ fn unjudged(message: &mut Message) -> Class {
 fn remove_foreign(body: &mut Vec<u8>, hostname: &str) {
     let mut ranges = vere_judge::foreign_fields(body);
     ranges.extend(vere_auth::foreign_fields(body, hostname));
-    ranges.sort_by_key(|range| range.start);
-    for range in ranges.into_iter().rev() {
-        body.drain(range);
+    if ranges.is_empty() {
+        return;
     }
+    ranges.sort_by_key(|range| range.start);
+    // One copy, whatever the number of fields: a stranger chooses the number.
+    let mut kept = Vec::with_capacity(body.len());
+    let mut from = 0;
+    for range in ranges {
+        kept.extend_from_slice(body.get(from..range.start).unwrap_or_default());
+        from = range.end;
+    }
+    kept.extend_from_slice(body.get(from..).unwrap_or_default());
+    *body = kept;
 }
 
 /// The addresses by which thresholds are found: behind an alias for a single address, the single address.
@@ -234,41 +266,50 @@ fn class(judgement: &Judgement, results: &[u8], verdict: &RecipientVerdict, rcpt
     }
 }
 
-/// Writes the judgement into the trace and, unless the message goes on as it is, the log.
-fn note(
-    process: &Process,
-    trace: TraceId,
-    message: &Message,
-    (facts, judgement): (&Facts, &Judgement),
-    refusal: Option<&Refusal>,
-) {
-    let session: &SessionInfo = &message.session;
-    let reverse_path = message.reverse_path.reverse_path.as_str();
-    let (verdict, score) = (judgement.verdict.name(), judgement.score.to_string());
-    let (rules, reply) = (judgement.summary(), refusal.map(ToString::to_string));
-    let facts = traced(facts);
-    process.note(&Event {
-        reverse_path: Some(reverse_path),
-        recipients: u32::try_from(judgement.recipients.len()).ok(),
-        peer: Some(session.address),
-        verdict: Some(verdict),
-        score: Some(&score),
-        rules: Some(&rules),
-        facts: Some(&facts),
-        reply: reply.as_deref(),
-        ..Event::new(EventKind::Judged, trace, clock::now())
-    });
-    if judgement.verdict > Verdict::Accept {
-        tracing::info!(
-            target: MAIL_TARGET,
-            queue_id = %trace,
-            client = %session.address.ip().to_canonical(),
-            reverse_path,
-            verdict,
-            score,
-            rules,
-            "judged"
-        );
+/// A judgement, as the trace has it.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// The sender as the client named it: a filter may have changed the sender since.
+    reverse_path: String,
+    client: SocketAddr,
+    verdict: Verdict,
+    score: String,
+    rules: String,
+    recipients: Option<u32>,
+    facts: String,
+    reply: Option<String>,
+}
+
+impl Told {
+    /// Writes the judgement into the trace of a message or of a copy.
+    pub(super) fn write(&self, process: &Process, trace: TraceId) {
+        process.note(&Event {
+            reverse_path: Some(&self.reverse_path),
+            recipients: self.recipients,
+            peer: Some(self.client),
+            verdict: Some(self.verdict.name()),
+            score: Some(&self.score),
+            rules: Some(&self.rules),
+            facts: Some(&self.facts),
+            reply: self.reply.as_deref(),
+            ..Event::new(EventKind::Judged, trace, clock::now())
+        });
+    }
+
+    /// Writes a line, unless the message goes on unchanged.
+    fn log(&self, trace: TraceId) {
+        if self.verdict > Verdict::Accept {
+            tracing::info!(
+                target: MAIL_TARGET,
+                queue_id = %trace,
+                client = %self.client.ip().to_canonical(),
+                reverse_path = self.reverse_path,
+                verdict = self.verdict.name(),
+                score = self.score,
+                rules = self.rules,
+                "judged"
+            );
+        }
     }
 }
 

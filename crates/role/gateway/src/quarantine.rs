@@ -13,6 +13,7 @@ use bytes::Bytes;
 use tokio::task::spawn_local;
 use vere_control::{
     Answer, QuarantineActed, QuarantineAction, QuarantineRow, QuarantineSelection, QuarantineText,
+    Request,
 };
 use vere_delivery::{Leaving, Released, is_meant};
 use vere_filters::{Class, Filters};
@@ -30,6 +31,25 @@ pub(super) use keeping::keep;
 const LIST_MAX: usize = 1_000;
 /// Octets of a message in one answer.
 const PIECE: usize = 4 << 20;
+
+/// Answers a request about the quarantine.
+pub(super) async fn serve(groups: &Groups, request: &Request) -> Answer {
+    match request {
+        Request::QuarantineList {
+            selection,
+            after,
+            limit,
+        } => list(groups, selection, *after, *limit).await,
+        Request::QuarantineShow { id } => show(groups, *id).await,
+        Request::QuarantineText { id, from } => text(groups, *id, *from).await,
+        Request::QuarantineAct {
+            selection,
+            action,
+            learn,
+        } => act(groups, selection, (*action, *learn)).await,
+        _ => Answer::Error("expected a request about the quarantine; found another one".to_owned()),
+    }
+}
 
 /// Whether a selection needs the envelopes of messages.
 const fn needs_envelope(selection: &QuarantineSelection) -> bool {
@@ -49,7 +69,7 @@ fn is_addressed(selection: &QuarantineSelection, envelope: &Envelope) -> bool {
 }
 
 /// Lists the messages of a selection behind `after`.
-pub(super) async fn list(
+async fn list(
     groups: &Groups,
     selection: &QuarantineSelection,
     after: Option<TraceId>,
@@ -58,6 +78,7 @@ pub(super) async fn list(
     let limit = limit.min(LIST_MAX);
     let keep = keep_for(&groups.process().settings());
     let mut rows = Vec::new();
+    let mut last = None;
     for (index, found) in all(groups).into_iter().enumerate() {
         let trace = found.aside.message.trace;
         let is_wanted = after.is_none_or(|after| trace > after)
@@ -65,9 +86,11 @@ pub(super) async fn list(
         if !is_wanted {
             continue;
         }
-        if rows.len() >= limit {
+        // All rows of an id are in one answer, since the next answer begins behind the id.
+        if rows.len() >= limit && last != Some(trace) {
             break;
         }
+        last = Some(trace);
         let read = found.aside.read().await.ok().flatten();
         let envelope = read.as_ref().map(|(envelope, _)| envelope);
         if needs_envelope(selection) && !envelope.is_some_and(|one| is_addressed(selection, one)) {
@@ -81,7 +104,7 @@ pub(super) async fn list(
 }
 
 /// Shows one message with its header, in each place where it waits.
-pub(super) async fn show(groups: &Groups, id: TraceId) -> Answer {
+async fn show(groups: &Groups, id: TraceId) -> Answer {
     let keep = keep_for(&groups.process().settings());
     let mut rows = Vec::new();
     for found in all(groups) {
@@ -107,7 +130,7 @@ pub(super) async fn show(groups: &Groups, id: TraceId) -> Answer {
 }
 
 /// Gives a piece of a message.
-pub(super) async fn text(groups: &Groups, id: TraceId, from: usize) -> Answer {
+async fn text(groups: &Groups, id: TraceId, from: usize) -> Answer {
     let mut all = all(groups).into_iter();
     let Some(found) = all.find(|found| found.aside.message.trace == id) else {
         return Answer::Error(missing(id));
@@ -128,7 +151,7 @@ fn missing(id: TraceId) -> String {
 }
 
 /// Does something with the messages of a selection, in adopted queues too.
-pub(super) async fn act(
+async fn act(
     groups: &Groups,
     selection: &QuarantineSelection,
     (action, learn): (QuarantineAction, bool),

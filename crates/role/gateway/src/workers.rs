@@ -253,6 +253,17 @@ impl Worker {
         }
         let client = message.session.address.ip();
         let may_relay = prefix.may_relay && settings.relay.contains(client);
+        let judge = self.group.host.process.judge();
+        if gathered.is_none() && !may_relay && judge.is_some() {
+            // A worker with older settings, whose successor gathers facts.
+            let refusal = Refusal::Site {
+                permanent: false,
+                text: "settings have changed, try again".to_owned(),
+            };
+            let refused = answer(prefix.number, Err(refusal));
+            let _ = self.answers.send((refused, Some(place)));
+            return Ok(());
+        }
         let intake = self.intakes.intake(Service::Smtp);
         let answers = self.answers.clone();
         spawn_local(async move {

@@ -12,8 +12,8 @@ use vere_smtp::command::RcptTo;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Message;
 use vere_store::{
-    Committed, Flags, MailboxId, MailboxName, OperationId, Prepared, QuotaUsage, RecipientFields,
-    SpecialUse, StoreError, Target,
+    Committed, Flags, ListEntry, MailboxId, MailboxName, OperationId, Prepared, QuotaUsage,
+    RecipientFields, SpecialUse, StoreError, Target,
 };
 
 use self::top::Top;
@@ -246,12 +246,16 @@ impl Filing {
             return Ok(inbox);
         }
         let listed = store.list(&recipient.account)?;
-        let mut listed = at_once(store, listed)?.into_iter();
-        let found = listed.find(|entry| match &name {
-            Some(name) => entry.name.as_str().eq_ignore_ascii_case(name.as_str()),
-            None => entry.special_use == Some(SpecialUse::Junk),
+        let listed = at_once(store, listed)?;
+        let named = name.and_then(|name| {
+            let is = |entry: &&ListEntry| entry.name.as_str().eq_ignore_ascii_case(name.as_str());
+            listed.iter().find(is)
         });
-        Ok(found.and_then(|entry| entry.mailbox).unwrap_or(inbox))
+        // A tag without a mailbox of the name keeps no marked message out of Junk.
+        let junk = |entry: &&ListEntry| entry.special_use == Some(SpecialUse::Junk);
+        let junk = listed.iter().find(junk).filter(|_| self.to_junk);
+        let found = named.or(junk).and_then(|entry| entry.mailbox);
+        Ok(found.unwrap_or(inbox))
     }
 
     /// Returns the refusal of a recipient for which the message cannot be filed.

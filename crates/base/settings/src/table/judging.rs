@@ -42,7 +42,7 @@ sections! {
             "With `daily` each local recipient gets one message a day from `postmaster` that lists new mail in the quarantine.";
     }
 
-    "judging.limits" Always, "Bounds of the structure of messages. What lies beyond the bounds is not looked at by rules about attachments, so that a message beyond a bound has a verdict of its own." {
+    "judging.limits" Always, "Bounds of the structure of messages. What lies beyond the bounds is not looked at by rules about attachments, so that a message beyond a bound has a verdict of its own. So has a message that readers take apart in different ways: a part with two types, dispositions or boundaries, or a boundary in the form of RFC 2231." {
         live depth_max: Integer(1, 50), Is("50"),
             "Deepest nesting of MIME parts.";
         live parts_max: Integer(1, 999), Is("999"),

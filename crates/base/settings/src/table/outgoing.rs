@@ -29,7 +29,7 @@ sections! {
         fixed sharing: Choice(&["account", "all"]), Is("\"account\""),
             "Accounts among which a message that arrives again is stored as a reference to the existing copy. `all` stores the message once for all accounts; anyone able to observe the used space, or the time of storing, may then find out whether another account has the same message.";
         live marked: Choice(&["junk", "inbox"]), Is("\"junk\""),
-            "Mailbox for messages that `[judging]` marks as unwanted: `junk` for the account's mailbox with the special use Junk (INBOX without one), `inbox` for INBOX. Mail to an address with a tag goes to the mailbox of the tag.";
+            "Mailbox for messages that `[judging]` marks as unwanted: `junk` for the account's mailbox with the special use Junk (INBOX without one), `inbox` for INBOX. Mail to an address with a tag goes to the mailbox of the tag, where there is one.";
         fixed mailboxes: Mailboxes, Is("[\"Archive\", \"Drafts\", \"Junk\", \"Sent\", \"Trash\"]"),
             "Mailboxes of a new account beside INBOX, all subscribed. These five names have the special uses (RFC 6154) that clients look for; `\"Entwürfe=Drafts\"` gives a special use to another name. Existing accounts are not changed.";
     }

@@ -3,7 +3,7 @@
 use vere_settings::{AttachmentRule, Judging, Rule, Verdict};
 use vere_units::Score;
 
-use crate::facts::{Attachment, Facts};
+use crate::facts::{Attachment, Facts, UNCOUNTED};
 use crate::hit::{Found, Hit, HitName, shown};
 use crate::pattern::{file_name, matches_name, matches_type};
 
@@ -57,7 +57,10 @@ pub(super) fn structure(facts: &Facts, terms: &Judging, found: &mut Found<'_>) {
         ),
     ];
     if let Some((name, number, max)) = beyond.iter().find(|(_, number, max)| number > max) {
-        let text = format!("{name}: {number}, at most {max}");
+        let text = match *number == u64::from(UNCOUNTED) {
+            true => format!("{name}: not to be counted, at most {max}"),
+            false => format!("{name}: {number}, at most {max}"),
+        };
         found.rule(Rule::StructureLimit, limits.verdict, text.clone());
         found.hit(Rule::StructureLimit, text);
     }

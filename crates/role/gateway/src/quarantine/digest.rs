@@ -1,6 +1,6 @@
 //! Tells local recipients once a day of new mail in the quarantine, if the settings want that.
 //!
-//! A file has the time of the last digests. A crash between the digests and the file gives the same digests once more.
+//! A file has the time of the last digests, written before the digests are stored: digests that a crash or a full spool leaves out are lost, and no digest comes twice.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,6 +21,8 @@ use super::found::{Found, all, breathe, keep_for};
 use crate::groups::Groups;
 use crate::signing;
 
+/// The milliseconds of a minute.
+const MINUTE_MILLIS: u64 = 60_000;
 /// The time between two digests.
 const DAY: Duration = Duration::from_secs(86_400);
 /// Messages in one digest.
@@ -65,12 +67,15 @@ fn last(settings: &Settings, now: Timestamp) -> Timestamp {
     })
 }
 
-fn note(settings: &Settings, now: Timestamp) {
+/// Writes the time down, and returns whether that worked.
+fn note(settings: &Settings, now: Timestamp) -> bool {
     let (path, new) = (path(settings), path(settings).with_extension("new"));
     let written = std::fs::write(&new, format!("{}\n", now.as_millis()));
-    if let Err(error) = written.and_then(|()| std::fs::rename(&new, &path)) {
+    let written = written.and_then(|()| std::fs::rename(&new, &path));
+    if let Err(error) = &written {
         tracing::warn!(%error, path = %path.display(), "time of the digests cannot be written");
     }
+    written.is_ok()
 }
 
 /// Sends digests, if a day has passed since the last ones.
@@ -80,22 +85,29 @@ pub(super) async fn tell(groups: &Rc<Groups>) {
     if !is_wanted || !groups.are_recovered() {
         return;
     }
-    let now = clock::now();
+    // A message accepted in the last minute may not be stored yet, and comes with the next digest.
+    let now = Timestamp::from_millis(clock::now().as_millis().saturating_sub(MINUTE_MILLIS));
     let last = last(&settings, now);
     if now.saturating_since(last) < DAY {
         return;
     }
     let listed = gather(groups, last, now).await;
-    let recipients = listed.len();
+    // The time is written first: otherwise a full disk would give the same digests again and again.
+    if !note(&settings, now) {
+        return;
+    }
+    let (mut told, mut untold) = (0, 0);
     for (recipient, listed) in listed {
-        if let Err(error) = send(groups, &settings, &recipient, &listed, now).await {
-            tracing::warn!(%error, "digests of the quarantine cannot be stored yet");
-            return;
+        match send(groups, &settings, &recipient, &listed, now).await {
+            Ok(()) => told += 1,
+            Err(error) => {
+                untold += 1;
+                tracing::warn!(%error, recipient, "digest of the quarantine cannot be stored");
+            }
         }
     }
-    note(&settings, now);
-    if recipients > 0 {
-        tracing::info!(recipients, "recipients told of mail in the quarantine");
+    if told + untold > 0 {
+        tracing::info!(told, untold, "recipients told of mail in the quarantine");
     }
 }
 

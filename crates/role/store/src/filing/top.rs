@@ -5,7 +5,7 @@ use vere_mime::{Field, fields};
 /// Octets searched of a message: results and rules above the Received field of a gateway have some KiB.
 const TOP_OCTETS_MAX: usize = 64 * 1024;
 /// Further fields of a gateway above the Received field.
-const OURS: &[&str] = &["Authentication-Results", "Received-SPF"];
+const OURS: &[&str] = &["Authentication-Results", "Received-SPF", "DKIM-Signature"];
 
 /// The meaning of the fields down to the first Received field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,6 +70,7 @@ mod tests {
                 (true, true),
             ),
             (format!("X-Spam-Flag: NO\r\n{received}"), (true, false)),
+            (format!("DKIM-Signature: v=1\r\n{received}"), (true, false)),
             // Other clients than a gateway, and strangers.
             (format!("{received}{flag}"), (true, false)),
             (format!("Subject: x\r\n{flag}{received}"), (false, false)),
