@@ -1,4 +1,4 @@
-//! The content that signatures of DKIM and ARC cover: fields of the header by name, and the hash of the body, both relaxed.
+//! The content under signatures of DKIM and ARC: fields of the header by name, and the hash of the body, both relaxed.
 
 use mail_auth::common::crypto::{HashContext as _, HashImpl as _, Sha256};
 use mail_auth::common::headers::{HeaderStream, Writable as _};
@@ -38,7 +38,7 @@ const PRESENT: [&str; 13] = [
     "Auto-Submitted",
 ];
 
-/// The content of a message that a signature covers.
+/// The content of a message under a signature.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     /// The names of the fields, in the order of the tag `h`.
@@ -82,7 +82,7 @@ impl Content {
     }
 }
 
-/// The name of a field, and the value with folding and the final line end, which is signed too.
+/// The name of a field, and the value with folding and the final line end, all of them signed.
 pub(crate) fn split<'a>(field: &Field<'a>) -> (&'a [u8], &'a [u8]) {
     let colon = field.raw.iter().position(|octet| *octet == b':');
     let value = colon.and_then(|colon| field.raw.get(colon + 1..));
@@ -97,9 +97,13 @@ impl<'a> HeaderStream<'a> for Stream<'a> {
         self.0.next().as_ref().map(split)
     }
 
-    /// What is behind the empty line; to be asked for once all fields are read.
+    /// The octets behind the empty line, up to the last content; to be asked for once all fields are read. The relaxed form ends there, with a
+    /// line end (RFC 6376 section 3.4.4), but the form of mail-auth keeps lines of blanks at the end, and no other verifier does.
     fn body(&mut self) -> &'a [u8] {
         let rest = self.0.rest();
-        &rest[header_len(rest)..]
+        let body = &rest[header_len(rest)..];
+        let is_content = |octet: &u8| !matches!(octet, b' ' | b'\t' | b'\r' | b'\n');
+        let last = body.iter().rposition(is_content);
+        &body[..last.map_or(0, |last| last + 1)]
     }
 }

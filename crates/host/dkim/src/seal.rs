@@ -1,11 +1,11 @@
-//! Seals of ARC (RFC 8617 section 5.1) for a message that goes on to another system, without the keys.
+//! Seals of ARC (RFC 8617 section 5.1) for a message on the way to another system, without the keys.
 //!
-//! A set has two signatures, and the second one covers the first. [`MessageDraft::of`] gives the octets of the
-//! ARC-Message-Signature, [`MessageDraft::signed`] takes its value and gives the octets of the ARC-Seal, and
+//! A set has two signatures, and the second signature covers the first. [`MessageDraft::of`] gives the octets of the
+//! ARC-Message-Signature, [`MessageDraft::signed`] takes the value and gives the octets of the ARC-Seal, and
 //! [`SealDraft::signed`] gives the fields of the set, to stand above the header:
 //!
 //! ```text
-//! ARC-Seal: i=2; a=rsa-sha256; cv=pass; ...                     over all sets, this one included
+//! ARC-Seal: i=2; a=rsa-sha256; cv=pass; ...                     over all sets, up to the own set
 //! ARC-Message-Signature: i=2; a=rsa-sha256; ...                 over header and body, without the fields of ARC
 //! ARC-Authentication-Results: i=2; mx.example.org; spf=pass ... the results of this system
 //! ```
@@ -24,7 +24,7 @@ use crate::content::{Content, split};
 
 /// Most sets of a message (RFC 8617 section 5.1).
 const SETS_MAX: usize = 50;
-/// Fields covered beside those that a signature of DKIM covers. Not covered: Received, results of authentication, marks of spam.
+/// Fields covered beside the fields under a signature of DKIM. Not covered: Received, results of authentication, marks of spam.
 const MORE: [&str; 1] = ["DKIM-Signature"];
 /// The fields of a set, in the order in which a seal covers them (RFC 8617 section 5.1.1).
 const KINDS: [&str; 3] = [RESULTS, "ARC-Message-Signature", "ARC-Seal"];
@@ -32,7 +32,7 @@ const RESULTS: &str = "ARC-Authentication-Results";
 /// Most octets of a line, if its words allow that (RFC 5322 section 2.1.1).
 const LINE_OCTETS_MAX: usize = 78;
 
-/// The chain that a message has, as its verification found it. A broken chain is not sealed.
+/// The chain of a message by the verification. A broken chain is not sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chain {
     /// The message has no set.
@@ -50,17 +50,17 @@ pub struct Sealer<'a> {
     pub selector: &'a str,
     /// The time of the set.
     pub now: Timestamp,
-    /// Most octets that a key signs.
+    /// Most octets to be signed by a key.
     pub octets_max: usize,
 }
 
 /// Why a message gets no set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotSealable {
-    /// The fields of ARC are no chain of the kind that the verification found.
+    /// The fields of ARC are no chain of the given kind.
     #[error("the fields of ARC do not match the result of the chain")]
     Chain,
-    /// The message has as many sets as a message may have.
+    /// The message has the most sets.
     #[error("{SETS_MAX} sets of ARC")]
     Full,
     /// The results are no field Authentication-Results.
@@ -102,8 +102,8 @@ struct Set {
 }
 
 impl MessageDraft {
-    /// Drafts the next set of a message with CRLF lines, whose chain was verified. `results` is the field Authentication-Results of
-    /// that verification, with its line end.
+    /// Drafts the next set of a message with CRLF lines and a verified chain. `results` is the field Authentication-Results of
+    /// the verification, with the line end.
     ///
     /// # Errors
     /// The message can have no further set.
@@ -180,7 +180,7 @@ impl SealDraft {
 }
 
 impl Set {
-    /// What a key signs: canonical fields, and the signature's own field without value and line end.
+    /// The octets for a key: canonical fields, and the signature's own field without value and line end.
     fn signable(&self, covered: &[u8], own: &[u8]) -> Result<Vec<u8>, NotSealable> {
         let mut octets = covered.to_vec();
         canonical(own, &mut octets);
@@ -254,7 +254,7 @@ fn with_value(mut text: String, value: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The field with the results of this system, from its field Authentication-Results.
+/// The field with the results of this system, from the field Authentication-Results.
 fn results_field(instance: usize, results: &[u8]) -> Result<Vec<u8>, NotSealable> {
     let field = fields(results).next().ok_or(NotSealable::Results)?;
     let text = field.value.trim_ascii_start();
@@ -270,7 +270,7 @@ fn results_field(instance: usize, results: &[u8]) -> Result<Vec<u8>, NotSealable
     Ok([name.as_bytes(), text, b"\r\n"].concat())
 }
 
-/// Returns how many sets a message has, and their canonical fields in the order of a seal.
+/// Returns the number of sets of a message, and the canonical fields in the order of a seal.
 fn earlier(message: &[u8]) -> Result<(usize, Vec<u8>), NotSealable> {
     let mut sets: BTreeMap<usize, [Option<&[u8]>; 3]> = BTreeMap::new();
     for field in fields(message) {
@@ -296,7 +296,7 @@ fn earlier(message: &[u8]) -> Result<(usize, Vec<u8>), NotSealable> {
     Ok((sets.len(), octets))
 }
 
-/// The number of a field's set: the tag `i`, which stands first where the field is no list of tags.
+/// The number of a field's set: the tag `i`, at the beginning of a field without a list of tags.
 fn instance(field: &Field<'_>) -> Option<usize> {
     let most = if field.is(RESULTS) { 1 } else { usize::MAX };
     let mut tags = field.value.split(|octet| *octet == b';').take(most);

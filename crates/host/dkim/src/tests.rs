@@ -134,15 +134,8 @@ async fn both_signatures_verify_and_no_change_goes_unseen() {
 
 #[tokio::test]
 async fn bodies_of_every_shape_verify() {
-    for body in [
-        "",
-        "\r\n",
-        "\r\n\r\n",
-        "no end",
-        " \r\n",
-        "a\r\n \r\n\r\n",
-        "ü \0 \t.\r\n",
-    ] {
+    // Bodies with lines of blanks at the end: tests/sealing.rs. The library's verifier has another form of such bodies.
+    for body in ["", "\r\n", "\r\n\r\n", "no end", "ü \0 \t.\r\n"] {
         let message = format!("From: alice@example.org\r\n\r\n{body}");
         assert_eq!(results(&sign(&message)).await, [true, true], "{body:?}");
     }
