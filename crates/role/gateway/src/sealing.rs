@@ -1,9 +1,9 @@
-//! Seals received mail that aliases forward to other systems (ARC, RFC 8617), with the help of the signer role.
+//! Seals received mail on the way from an alias to another system (ARC, RFC 8617), with the help of the signer role.
 //!
-//! Forwarding breaks SPF, and what the next system changes breaks DKIM. A seal tells later systems the results that this system
-//! found. A message that cannot be sealed leaves without a seal: most receivers never look for one.
+//! Forwarding breaks SPF, and changes by the next system break DKIM. A seal tells later systems the results of this system. Without a key or
+//! the signer a message leaves without a seal: most receivers never look for a seal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,17 +27,17 @@ const DOMAINS_MAX: usize = 4;
 /// How often a set is begun; a key may end between the signer's answer and the use of the key.
 const ATTEMPTS_MAX: usize = 2;
 
-/// What a seal of a received message says.
+/// The statements of a seal of a received message.
 #[derive(Debug, Clone)]
 pub(super) struct Sealable {
-    /// The chain of the message; `None` where it is broken.
+    /// The chain of the message; `None` for a broken chain.
     chain: Option<Chain>,
     /// The field Authentication-Results.
     results: Bytes,
 }
 
 impl Sealable {
-    /// Returns what a seal says by what a worker has gathered; `None` for a message that was not authenticated.
+    /// Returns the statements by the findings of a worker; `None` for a message without authentication.
     pub(super) fn of(gathered: Option<&Gathered>) -> Option<Self> {
         let gathered = gathered?;
         let arc = gathered.facts.arc.as_ref()?;
@@ -52,7 +52,7 @@ impl Sealable {
     }
 }
 
-/// Returns the records of a message, each forwarded one with a set of ARC above its header where its alias's domain has a key. Never fails, and
+/// Returns the records of a message, each forwarded record with a set of ARC above the header where the alias's domain has a key. Never fails, and
 /// takes [`PATIENCE`] at most.
 pub(super) async fn seal(
     process: &Process,
@@ -80,7 +80,7 @@ pub(super) async fn seal(
     parts.into_iter().map(|(part, _)| part).collect()
 }
 
-/// The sealed message for each domain that forwards it and could seal it.
+/// The sealed message for each domain with a forwarding alias and a key.
 async fn bodies(
     process: &Process,
     signer: &Signer,
@@ -88,18 +88,19 @@ async fn bodies(
     parts: &[Forwarded],
 ) -> BTreeMap<String, Bytes> {
     let by = Instant::now() + PATIENCE;
-    let mut results: BTreeMap<&str, SealResult> = BTreeMap::new();
+    let mut tried: BTreeSet<&str> = BTreeSet::new();
     let mut sealed = BTreeMap::new();
     for (part, forwarder) in parts {
         let Some(domain) = forwarder.as_deref() else {
             continue;
         };
-        if results.contains_key(domain) {
+        let before = tried.len();
+        if !tried.insert(domain) {
             continue;
         }
         let result = match sealable.chain {
             None => SealResult::Broken,
-            Some(_) if results.len() >= DOMAINS_MAX => SealResult::NotSealable,
+            Some(_) if before >= DOMAINS_MAX => SealResult::NotSealable,
             Some(chain) => {
                 let body = sealed_by(signer, domain, (&part.body, chain, &sealable.results));
                 match timeout_at(by, body)
@@ -115,7 +116,6 @@ async fn bodies(
             }
         };
         process.metrics.sealed(result);
-        results.insert(domain, result);
     }
     sealed
 }
@@ -135,7 +135,7 @@ impl From<Unavailable> for NotSealed {
 }
 
 impl NotSealed {
-    /// Writes a line for what an operator may want to know.
+    /// Writes a line of the log for an operator.
     fn note(self, domain: &str, part: &Part) -> SealResult {
         let queue_id = part.envelope.head.trace;
         match self {
@@ -172,7 +172,7 @@ async fn sealed_by(
             continue;
         };
         let set = draft.signed(&value);
-        return Ok(Bytes::from([&set, &whole.0[..]].concat()));
+        return Ok(Bytes::from([&set[..], &whole.0[..]].concat()));
     }
     Err(NotSealed::Unavailable)
 }

@@ -135,8 +135,8 @@ impl Signer {
         Ok(Some(fields))
     }
 
-    /// Returns the domain whose RSA key signs for a domain, and the selector of the key: the domain itself, or the nearest
-    /// parent domain that has such a key.
+    /// Returns the signing domain of an alias's domain, and the selector of the RSA key: the domain itself, or the nearest
+    /// parent domain with an RSA key.
     ///
     /// # Errors
     /// When the signer does not answer.

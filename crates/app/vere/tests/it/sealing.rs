@@ -1,4 +1,4 @@
-//! Seals of ARC on mail that an alias forwards: verified by an independent verifier (dkimpy), and by the system itself when the mail comes again.
+//! Seals of ARC on mail from an alias to another system: verified by an independent verifier (dkimpy), and by the system when the mail comes again.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::harness::{
 
 const ALIAS: &str = "sales@example.org";
 const STRANGER: &str = "ann@far.test";
-/// The reply after a signer that hangs: the 5 s of the gateway, and what a busy machine adds.
+/// Longest wait with a hanging signer: the 5 s of the gateway, and time of a busy machine.
 const REPLY_MAX: Duration = Duration::from_secs(30);
 
 fn options(sink: &Sink) -> Options {
@@ -36,7 +36,7 @@ fn message(word: &str) -> String {
     format!("From: <{STRANGER}>\r\nTo: {ALIAS}\r\nSubject: {word}\r\n\r\nA  line \r\n\r\nend")
 }
 
-/// Sends a message to the alias, and returns the message as the other system has it, without the fields that the sink puts in front.
+/// Sends a message to the alias, and returns the message at the next system, without the fields of the sink.
 fn forwarded(system: &System, sink: &Sink, text: &str) -> String {
     let before = sink.mail();
     let mut session = Session::greeted(system.smtp);
@@ -106,13 +106,13 @@ fn forwarded_mail_is_sealed_and_a_broken_chain_is_not() {
         assert!(whole.contains(expected), "{expected}: {whole}");
     }
     check(&one.replacen("end", "the end", 1), &system, "fail");
-    // Copies for mailboxes of ours have none.
+    // Copies for local mailboxes have no seal.
     let here = system.mail("bob").concat();
     assert!(
         here.contains("arc=none") && !here.contains("ARC-"),
         "{here}"
     );
-    // The system knows its own seal, and puts another one on it.
+    // The system knows the first seal, and adds a second seal.
     let with_keys = records(&system)
         .iter()
         .fold(options(&sink), |options, (name, text)| {
@@ -153,7 +153,7 @@ fn without_the_signer_forwarded_mail_leaves_unsealed() {
     system.signal_role("signer", Signal::SIGKILL);
     let mail = forwarded(&system, &sink, &message("killed"));
     assert_eq!(seals(&mail), 1, "{mail}");
-    // The supervisor replaces a signer that hangs: then the test makes the new one hang.
+    // The supervisor replaces a hanging signer: then the test makes the new signer hang.
     wait_until("a message without a seal", || {
         system.signal_role("signer", Signal::SIGSTOP);
         let begun = Instant::now();

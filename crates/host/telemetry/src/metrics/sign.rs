@@ -21,11 +21,11 @@ label! {
 }
 
 label! {
-    /// The result of sealing a message that an alias forwards.
+    /// The result of sealing a forwarded message.
     SealResult("result") {
-        /// It carries a set of ARC.
+        /// The message carries a set of ARC.
         Sealed = "sealed",
-        /// The chain of the message is broken, and stays as it is.
+        /// The chain of the message is broken, and stays.
         Broken = "broken",
         /// The alias's domain has no RSA key.
         NoKey = "no_key",
