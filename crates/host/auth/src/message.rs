@@ -83,6 +83,9 @@ impl Hashing {
             hashed.take(octets);
             return;
         }
+        if self.is_too_long {
+            return;
+        }
         let room = HEADER_OCTETS_MAX.saturating_sub(self.header.len());
         let (kept, behind) = octets.split_at_checked(room).unwrap_or((octets, &[]));
         self.header.extend_from_slice(kept);
@@ -95,7 +98,21 @@ impl Hashing {
                 hashed.take(behind);
                 self.body = Some(hashed);
             }
-            None => self.is_too_long |= !behind.is_empty(),
+            None if !behind.is_empty() => {
+                self.is_too_long = true;
+                // Nothing of a header without end is checked.
+                self.header = Vec::new();
+            }
+            None => {}
+        }
+    }
+
+    /// Octets of the header in memory.
+    #[must_use]
+    pub const fn octets(&self) -> usize {
+        match &self.body {
+            Some(hashed) => hashed.message.header.capacity(),
+            None => self.header.capacity(),
         }
     }
 

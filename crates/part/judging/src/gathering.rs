@@ -55,6 +55,12 @@ impl Gathering {
         self.outline.take(octets);
     }
 
+    /// Octets in memory.
+    #[must_use]
+    pub const fn octets(&self) -> usize {
+        self.hashing.octets().saturating_add(self.outline.octets())
+    }
+
     /// Ends the message at a time, in seconds since 1970, and asks the DNS about signatures and policies. The host bounds the time of the questions.
     pub async fn finish(self, dns: &impl Dns, told: Told<'_>, now: u64) -> Gathered {
         let message = self.hashing.finish();

@@ -112,13 +112,18 @@ impl Aside {
         if server.aside() == 0 && self.parts.is_some() {
             self.close();
         }
-        if server.message_memory() < self.from {
+        let beside = match (&self.parts, &self.gathering) {
+            (Some(_), Some(gathering)) => gathering.octets(),
+            _ => 0,
+        };
+        if server.message_memory().saturating_sub(beside) < self.from {
             return;
         }
         let place = server.aside();
         let octets = server.set_aside();
         if let Some(gathering) = &mut self.gathering {
             gathering.take(&octets);
+            server.hold_beside(gathering.octets());
         }
         let (gateway, client) = (&self.gateway, self.client);
         let parts = self

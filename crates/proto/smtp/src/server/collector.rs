@@ -75,6 +75,8 @@ pub(super) struct Collector {
     /// Octets of the text kept elsewhere by the host; `body` follows.
     aside: u64,
     body: Vec<u8>,
+    /// Octets that the host holds for the text set aside.
+    beside: usize,
     fault: Option<Fault>,
     /// Octets taken since the fault.
     refused: u64,
@@ -90,6 +92,7 @@ impl Collector {
             line_octets: 0,
             aside: 0,
             body: Vec::new(),
+            beside: 0,
             fault: None,
             refused: 0,
             pace: Pace::new(began),
@@ -175,8 +178,15 @@ impl Collector {
     }
 
     /// The octets of the body in memory, without reserved space.
-    pub(super) fn memory(&self) -> usize {
-        self.body.len()
+    pub(super) const fn memory(&self) -> usize {
+        self.body.len().saturating_add(self.beside)
+    }
+
+    /// The host holds octets for the text set aside.
+    pub(super) const fn hold(&mut self, octets: usize) {
+        if self.fault.is_none() {
+            self.beside = octets;
+        }
     }
 
     /// Walks from line end to line end, copying the octets between two dropped dots in one piece. Lines without a
@@ -293,6 +303,7 @@ impl Collector {
         if self.fault.is_none() {
             self.fault = Some(fault);
             self.aside = 0;
+            self.beside = 0;
             self.body = Vec::new();
         }
     }

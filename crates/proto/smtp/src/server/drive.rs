@@ -131,6 +131,19 @@ impl Server {
         }
     }
 
+    /// The host holds octets of its own for the text handed out by [`Server::set_aside`]: the octets count as memory of the message until the message
+    /// ends or is refused.
+    pub fn hold_beside(&mut self, octets: usize) {
+        match &mut self.phase {
+            Phase::Data(collector) => collector.hold(octets),
+            _ => {
+                if let Some(collector) = collector_of(&mut self.session.transaction) {
+                    collector.hold(octets);
+                }
+            }
+        }
+    }
+
     /// Octets handed out by [`Server::set_aside`] of the message being received or to be asked about: zero after a
     /// refusal, or after the end of the transaction.
     #[must_use]

@@ -300,7 +300,7 @@ impl Server {
             .saturating_add(self.lines.memory())
     }
 
-    /// Octets of the message being received, without the octets set aside.
+    /// Octets of the message being received, without the octets set aside; with those that the host [holds beside](Server::hold_beside).
     #[must_use]
     pub fn message_memory(&self) -> usize {
         self.coming().map_or(0, Collector::memory)

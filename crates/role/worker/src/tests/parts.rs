@@ -16,7 +16,7 @@ const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
 const MEMORY: usize = 8_000;
 
 fn aside(gateway: &Rc<Gateway>) -> Aside {
-    Aside::new(Rc::clone(gateway), CLIENT, MEMORY, true)
+    Aside::new(Rc::clone(gateway), CLIENT, MEMORY, false)
 }
 
 /// A client amid its text.
@@ -109,6 +109,26 @@ fn a_long_text_goes_ahead_and_the_message_follows() {
         // The gateway is told to forget nothing.
         drop((aside, gateway));
         assert_eq!(intake.rest().await, b"");
+    });
+}
+
+/// The header of a judged message stays in memory, and counts there until the message ends.
+#[test]
+fn what_is_gathered_of_a_long_text_counts_as_memory_of_the_message() {
+    run(async {
+        let (gateway, mut intake) = Intake::pair();
+        let mut aside = Aside::new(Rc::clone(&gateway), CLIENT, MEMORY, true);
+        let mut server = sending();
+        say(&mut server, &lines(1_200));
+        let both = (&mut aside, &mut server);
+        take(both, async || keep(&mut intake).await).await;
+        let held = server.message_memory();
+        assert!((2_400..10_000).contains(&held), "{held}");
+        say(&mut server, &lines(500));
+        aside.take(&mut server).await;
+        assert_eq!(server.message_memory(), held + 500);
+        server.refuse_for_room();
+        assert_eq!(server.message_memory(), 0);
     });
 }
 
