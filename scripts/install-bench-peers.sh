@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the servers that the benchmarks compare with, as far as this machine allows: Postfix,
-# memcached, Redis, Dovecot, rbldnsd. Cyrus and Courier, whose packages exclude Dovecot's, are unpacked into a
+# memcached, Redis, Dovecot, rbldnsd, rspamd. Cyrus and Courier, whose packages exclude Dovecot's, are unpacked into a
 # folder of their own and not installed. What cannot be had is named with the reason; its rows are
 # then missing.
 set -euo pipefail
@@ -12,7 +12,7 @@ peers="${VERE_BENCH_PEERS:-/usr/local/lib/vere-bench-peers}"
 
 missing=()
 for pair in postfix:postfix memcached:memcached redis-server:redis-server dovecot:dovecot-imapd \
-    /usr/lib/dovecot/lmtp:dovecot-lmtpd rbldnsd:rbldnsd; do
+    /usr/lib/dovecot/lmtp:dovecot-lmtpd rbldnsd:rbldnsd rspamd:rspamd; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
 done
 # Folder, and the packages that are unpacked into it.

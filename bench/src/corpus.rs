@@ -1,7 +1,7 @@
 //! Real messages from an mbox file, ready for the wire.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -98,6 +98,36 @@ impl Corpus {
             });
         }
         Ok(corpus)
+    }
+
+    /// Reads every file below a folder, a message each, in the order of the paths; returns the paths as well.
+    pub(crate) fn read_folder(folder: &Path) -> io::Result<(Self, Vec<PathBuf>)> {
+        let (mut folders, mut files) = (vec![folder.to_owned()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder)? {
+                let entry = entry?;
+                match entry.file_type()?.is_dir() {
+                    true => folders.push(entry.path()),
+                    false => files.push(entry.path()),
+                }
+            }
+        }
+        files.sort();
+        let mut corpus = Self {
+            octets: Vec::new(),
+            messages: Vec::new(),
+        };
+        for file in &files {
+            let text = fs::read(file)?;
+            let start = corpus.octets.len();
+            for (number, line) in text.split_inclusive(|octet| *octet == b'\n').enumerate() {
+                if number > 0 || !line.starts_with(b"From ") {
+                    corpus.push_line(line);
+                }
+            }
+            corpus.end_message(start);
+        }
+        Ok((corpus, files))
     }
 
     /// The path of the test corpus: the file in the environment variable `VERE_CORPUS`, else
@@ -214,6 +244,18 @@ mod tests {
         assert!(message.starts_with(b"A: 1\r\n\r\nx yz\r\n..."));
         assert!(message.ends_with(b".\r\n...\r\n"));
         assert_eq!(message.len(), 6 + 2 + 6 + 999 + 2 + 3 + 2);
+    }
+
+    #[test]
+    fn folders_have_a_message_in_each_file() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("spam")).unwrap();
+        std::fs::write(dir.path().join("spam/2"), "From x\nA: 1\n\n.b\n").unwrap();
+        std::fs::write(dir.path().join("1"), "C: 2\n").unwrap();
+        let (corpus, files) = Corpus::read_folder(dir.path()).unwrap();
+        assert_eq!(corpus.message(0).0, b"C: 2\r\n");
+        assert_eq!(corpus.message(1).0, b"A: 1\r\n\r\n..b\r\n");
+        assert!(files.len() == 2 && files[1].ends_with("spam/2"));
     }
 
     #[test]

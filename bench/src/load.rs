@@ -6,6 +6,7 @@
 //! have succeeded as well.
 
 mod engine;
+mod letters;
 mod source;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 pub use engine::run;
+pub use letters::{Letter, Letters};
 pub(crate) use source::scatter;
 pub use source::{Messages, Mix};
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod mx;
 mod postfix;
+pub(crate) mod rspamd;
 mod settings;
 mod vere;
 
@@ -214,10 +215,11 @@ impl Peer {
         postfix::start_with(name, setup, &destination, more, base)
     }
 
-    /// Starts a mail exchanger by Postfix with postscreen, which asks lists at a name server and reads addresses of clients from PROXY
-    /// headers: accepted mail goes to the next hop.
-    pub(crate) fn postscreen_with_lists(
+    /// Starts a mail exchanger by Postfix, which asks a name server about clients and reads their addresses from PROXY headers: accepted
+    /// mail goes to the next hop.
+    pub(crate) fn postfix_asking(
         name: &'static str,
+        setup: PostfixSetup,
         next_hop: SocketAddr,
         lines: &str,
         name_server: Ipv4Addr,
@@ -232,7 +234,7 @@ impl Peer {
             name_server: Some(name_server),
             header: "PROXY TCP4 198.51.100.1 127.0.0.1 40000 25\r\n",
         };
-        postfix::start_with(name, PostfixSetup::Screened, &destination, more, base)
+        postfix::start_with(name, setup, &destination, more, base)
     }
 
     /// Starts a mail exchanger by Veredarius, with further lines in its settings: accepted mail goes to the next hop.

@@ -179,6 +179,23 @@ impl Process {
             .collect())
     }
 
+    /// User and system time of the living threads so far.
+    ///
+    /// # Errors
+    ///
+    /// The process is gone, or the kernel's text is not as expected.
+    pub(crate) fn cpu(&self) -> io::Result<Duration> {
+        let mut sum = Duration::ZERO;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.id))? {
+            let text = fs::read_to_string(thread?.path().join("schedstat"))?;
+            let on_cpu = text.split(' ').next().and_then(|text| text.parse().ok());
+            let unknown =
+                || io::Error::new(io::ErrorKind::InvalidData, "unknown form of schedstat");
+            sum += Duration::from_nanos(on_cpu.ok_or_else(unknown)?);
+        }
+        Ok(sum)
+    }
+
     /// Ends the process at once with SIGKILL; returns whether the process still existed.
     pub fn kill(&self) -> bool {
         self.signal(Signal::SIGKILL)

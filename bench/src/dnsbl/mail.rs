@@ -17,7 +17,7 @@ use crate::error::BenchError;
 use crate::front::clients::{self, BALANCER, Load, Pace, Visits};
 use crate::front::visit::{Kind, Mix};
 use crate::output::note;
-use crate::peer::{Peer, PeerError, or_skipped};
+use crate::peer::{Peer, PeerError, PostfixSetup, or_skipped};
 use crate::process::guard;
 use crate::sink::{RunningSink, SinkOptions};
 
@@ -91,8 +91,8 @@ fn start(
         let resolver = Resolver::start_at(at, maps, seed).map_err(|error| {
             PeerError::unavailable(way, format!("cannot serve names at {at}: {error}"))
         })?;
-        let lines = postscreen_lines();
-        let peer = Peer::postscreen_with_lists(way, next_hop, &lines, PORT_53, site.base)?;
+        let (setup, lines) = (PostfixSetup::Screened, postscreen_lines());
+        let peer = Peer::postfix_asking(way, setup, next_hop, &lines, PORT_53, site.base)?;
         return Ok((resolver, peer));
     }
     let resolver = Resolver::start(maps, seed)?;

@@ -18,7 +18,7 @@ use super::talk::{Said, Talk};
 use super::tls::Tls;
 use super::visit::{Kind, Mix, talk};
 use crate::ids::MessageId;
-use crate::load::{Ack, LoadError, Messages};
+use crate::load::{Ack, Letters, LoadError, Messages};
 use crate::process::guard;
 use crate::wire::{Link, connect_from};
 
@@ -62,6 +62,8 @@ pub(crate) struct Load {
     pub(crate) run: u32,
     /// Sessions go on behind STARTTLS.
     pub(super) tls: Option<Tls>,
+    /// No session begins after so many messages.
+    count_max: Option<u32>,
     /// Addresses of the clients, in turns: a load balancer passes them on in PROXY headers.
     proxied: Option<Arc<[Ipv4Addr]>>,
 }
@@ -84,8 +86,16 @@ impl Load {
             patience,
             run: MessageId::random_run(),
             tls: None,
+            count_max: None,
             proxied: None,
         }
+    }
+
+    /// The same sessions with these letters, each once.
+    pub(super) fn with_letters(mut self, letters: &Arc<Letters>) -> Self {
+        self.count_max = Some(letters.count());
+        self.messages = Messages::Letters(Arc::clone(letters));
+        self
     }
 
     /// The same sessions through a load balancer at [`BALANCER`].
@@ -225,7 +235,7 @@ impl<'a> Engine<'a> {
             let now = Instant::now();
             self.begin_due(now);
             self.give_up(now);
-            let is_over = now >= self.ends_at && self.open == 0;
+            let is_over = self.is_past(now) && self.open == 0;
             if is_over || guard::is_stopped() {
                 return Ok(());
             }
@@ -239,6 +249,12 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Whether no session begins any more.
+    fn is_past(&self, now: Instant) -> bool {
+        let is_enough = self.load.count_max.is_some_and(|count| self.next >= count);
+        now >= self.ends_at || is_enough
+    }
+
     /// Begins the sessions whose time has come.
     fn begin_due(&mut self, now: Instant) {
         match self.load.pace {
@@ -246,14 +262,15 @@ impl<'a> Engine<'a> {
                 while self.resting.front().is_some_and(|until| *until <= now) {
                     self.resting.pop_front();
                 }
-                while now < self.ends_at && self.open + self.resting.len() < sessions.max(1) {
+                let sessions = sessions.max(1);
+                while !self.is_past(now) && self.open + self.resting.len() < sessions {
                     self.begin(now);
                 }
             }
             Pace::PerSecond(rate) => loop {
                 let due = Duration::from_secs_f64(f64::from(self.next) / rate.max(1e-3));
                 let due = self.visits.began + due;
-                if due > now || due >= self.ends_at {
+                if due > now || self.is_past(due) {
                     return;
                 }
                 self.begin(due);

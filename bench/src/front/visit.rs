@@ -64,7 +64,7 @@ pub(super) fn talk(kind: Kind, id: MessageId, messages: &Messages) -> Vec<Step> 
         Kind::Bounce => vain(&format!("nobody{}@{}", id.sequence(), mx::DOMAIN), "550"),
         Kind::Trusted => vain(&known(0), "250"),
         Kind::Good(recipients) => {
-            let mut steps = vec![HELLO, SENDER];
+            let mut steps = vec![HELLO, sender(id, messages)];
             steps.extend((0..recipients).map(|number| recipient(&known(number))));
             steps.extend([DATA, text(id, messages)]);
             steps.extend([("250", Cow::Borrowed(QUIT)), ("221", END)]);
@@ -74,12 +74,26 @@ pub(super) fn talk(kind: Kind, id: MessageId, messages: &Messages) -> Vec<Step> 
             let mut steps = vec![HELLO];
             for number in 0..series {
                 let recipient = recipient(&known(number as usize));
-                steps.extend([SENDER, recipient, DATA, text(id.after(number), messages)]);
+                let id = id.after(number);
+                steps.extend([sender(id, messages), recipient, DATA, text(id, messages)]);
             }
             steps.extend([("250", Cow::Borrowed(QUIT)), ("221", END)]);
             steps
         }
     }
+}
+
+fn sender(id: MessageId, messages: &Messages) -> Step {
+    let Some(letter) = messages.letter(id) else {
+        return SENDER;
+    };
+    let body = if letter.eight_bit {
+        " BODY=8BITMIME"
+    } else {
+        ""
+    };
+    let command = format!("MAIL FROM:<{}>{body}\r\n", letter.sender);
+    ("250", Cow::Owned(command.into_bytes()))
 }
 
 fn recipient(address: &str) -> Step {

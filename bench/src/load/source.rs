@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::letters::{Letter, Letters};
 use crate::corpus::Corpus;
 use crate::ids::{FIELD, MessageId};
 
@@ -21,6 +22,8 @@ pub enum Messages {
     Small(Arc<Mix>),
     /// The messages of the corpus, in order and again from the first, with an id field in front.
     Corpus(Arc<Corpus>),
+    /// Letters with senders of their own, in order and again from the first, with an id field in front.
+    Letters(Arc<Letters>),
 }
 
 /// The texts of a mix, to stand behind the id fields.
@@ -70,6 +73,19 @@ impl Messages {
                 out.extend_from_slice(text);
                 eight_bit
             }
+            Self::Letters(letters) => {
+                let letter = letters.get(id.sequence());
+                out.extend_from_slice(&letter.text);
+                letter.eight_bit
+            }
+        }
+    }
+
+    /// The letter of message `id`, where messages have senders of their own.
+    pub(crate) fn letter(&self, id: MessageId) -> Option<&Letter> {
+        match self {
+            Self::Letters(letters) => Some(letters.get(id.sequence())),
+            Self::Mix(_) | Self::Small(_) | Self::Corpus(_) => None,
         }
     }
 }

@@ -50,10 +50,11 @@ impl PostfixSetup {
         matches!(self, Self::Tuned | Self::TunedInMemory | Self::Screened)
     }
 
-    /// The services of the port, before those of the relay.
-    const fn entrance(self) -> &'static str {
+    /// The services of the port, before those of the relay. With a name server of its own the service that asks it runs in a chroot.
+    const fn entrance(self, has_name_server: bool) -> &'static str {
         match self {
             Self::Screened => SCREENED_MASTER_CF,
+            _ if has_name_server => ASKING_MASTER_CF,
             _ => SMTPD_MASTER_CF,
         }
     }
@@ -91,6 +92,9 @@ postlog   unix-dgram n  -       n       -       1       postlogd
 
 /// The service of the port, behind the address of the port.
 const SMTPD_MASTER_CF: &str = " inet n - n - - smtpd\n";
+
+/// The service of the port in a chroot, the queue directory, so that the name servers are those of a file there.
+const ASKING_MASTER_CF: &str = " inet n - y - - smtpd\n";
 
 /// The services of a port with postscreen, behind the address of the port. dnsblog runs in a chroot, the queue directory, so that the
 /// name servers are those of a file there.
@@ -220,7 +224,7 @@ pub(super) fn start(
 pub(super) struct More<'a> {
     /// Lines in `main.cf`; the last line of a name counts.
     pub(super) lines: &'a str,
-    /// The name server of dnsblog, at port 53.
+    /// The name server, at port 53, of dnsblog behind postscreen, else of smtpd.
     pub(super) name_server: Option<Ipv4Addr>,
     /// What a load balancer says before the client that waits for the first greeting.
     pub(super) header: &'a str,
@@ -313,7 +317,10 @@ fn write_files(
         let text = format!("nameserver {server}\n");
         fs::write(folder.join("queue/etc/resolv.conf"), text)?;
     }
-    let master = format!("{address}{}{MASTER_CF}", setup.entrance());
+    let master = format!(
+        "{address}{}{MASTER_CF}",
+        setup.entrance(more.name_server.is_some())
+    );
     fs::write(folder.join("conf/master.cf"), master)?;
     let (domains, mailboxes) = destination.tables();
     fs::write(folder.join("conf/domains"), domains)?;
