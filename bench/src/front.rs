@@ -12,6 +12,7 @@ pub(crate) mod clients;
 mod distance;
 mod encrypted;
 mod handover;
+mod judged;
 mod measure;
 mod open;
 mod plan;
@@ -23,7 +24,7 @@ mod talk;
 mod tls;
 pub(crate) mod visit;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -58,6 +59,10 @@ pub struct FrontArgs {
     /// Silent connections; 15,000, with `--quick` 2,000.
     #[arg(long, value_name = "COUNT")]
     pub connections: Option<usize>,
+    /// Folder with files of one message each, below folders with "spam" or "ham" in their names: rspamd has to give each the same
+    /// verdict behind both systems (row `judged`).
+    #[arg(long, value_name = "DIR")]
+    pub labelled: Option<PathBuf>,
 }
 
 /// Accepts the word of a system.
@@ -89,6 +94,7 @@ pub fn run(args: &FrontArgs) -> Result<(), BenchError> {
     if let Some(seconds) = args.seconds {
         plan = plan.for_seconds(seconds);
     }
+    plan.labelled.clone_from(&args.labelled);
     let mut header = Header::new("front", quick, &base);
     let wanted = args.connections.unwrap_or(plan.connections);
     // The systems inherit the limit, so the limit is raised before they start.
@@ -127,7 +133,7 @@ fn measure_all(
         base,
         certificate: None,
     };
-    let is_alone = |part: &&Part| matches!(part, Part::Open | Part::Encrypted);
+    let is_alone = |part: &&Part| matches!(part, Part::Open | Part::Encrypted | Part::Judged);
     let (alone, together): (Vec<Part>, Vec<Part>) = plan.parts.iter().partition(is_alone);
     if !together.is_empty() {
         let has_hand_over = together.contains(&Part::Handover);
@@ -143,6 +149,9 @@ fn measure_all(
     }
     if alone.contains(&Part::Open) {
         open::measure(plan, &site, results)?;
+    }
+    if alone.contains(&Part::Judged) {
+        judged::measure(plan, &site, results)?;
     }
     Ok(())
 }
@@ -162,6 +171,6 @@ fn side_by_side(
         Part::Accepted => accepted::measure(plan, targets, sink, results),
         Part::Combined => accepted::combined(plan, targets, sink, results),
         // These have systems of their own.
-        Part::Open | Part::Encrypted => Ok(()),
+        Part::Open | Part::Encrypted | Part::Judged => Ok(()),
     }
 }

@@ -129,10 +129,15 @@ const LAYERS: &[Layer] = &[
         "crates/check",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, &["crates/check"]],
     ),
-    // The cache of block lists is measured without the network, with the times of a trace.
+    // The cache of block lists is measured without the network, with the times of a trace. Mail to be judged is signed before.
     outer(
         "bench",
-        &[BASE, SHARED, PROTOCOLS, &["crates/engine/dnsbl"]],
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            &["crates/engine/dnsbl", "crates/host/dkim"],
+        ],
     ),
     outer("xtask", &[]),
 ];

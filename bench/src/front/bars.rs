@@ -2,7 +2,7 @@
 
 use super::plan::CONNECTIONS;
 use super::systems::{OURS, POSTFIX, POSTSCREEN, RESPONDER, Setup};
-use super::{accepted, bounces, encrypted, handover, open, storm};
+use super::{accepted, bounces, encrypted, handover, judged, open, storm};
 use crate::figures::Figures;
 use crate::row::Bar::{self, RatioMax, RatioMin, ValueMax, ValueMin};
 use crate::row::Row;
@@ -44,6 +44,11 @@ fn bars(connections: usize) -> Vec<Wanted> {
         wanted(handover::CPU, None, ValueMax(handover::CPU_MAX)),
         wanted(accepted::CPU, Some(OURS[0].name), RatioMax(1.25)),
         wanted(accepted::RATE, Some(POSTFIX), RatioMin(10.0)),
+        // A third, and a fifth.
+        wanted(judged::CPU, Some(judged::PEER), RatioMax(0.333)),
+        wanted(judged::SHARE, Some(judged::PEER), RatioMax(0.2)),
+        wanted(judged::SAME, None, ValueMin(99.5)),
+        wanted(judged::SAME_LABELLED, None, ValueMin(99.5)),
         wanted(open::HELD, None, ValueMin(99.0)),
         wanted(open::GREETING, None, ValueMax(50.0)),
     ];

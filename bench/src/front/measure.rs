@@ -168,11 +168,11 @@ pub(super) fn run(
 }
 
 /// Whether one session in a hundred failed at most, and one did not.
-fn is_whole(due: u64, done: u64) -> bool {
+pub(super) fn is_whole(due: u64, done: u64) -> bool {
     done > 0 && (due - done.min(due)) * 100 <= due
 }
 
-fn trouble(troubles: &mut Vec<String>, text: String) {
+pub(super) fn trouble(troubles: &mut Vec<String>, text: String) {
     note(&text);
     troubles.push(text);
 }

@@ -1,5 +1,6 @@
 //! How much is measured.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::systems::System;
@@ -21,10 +22,12 @@ pub enum Part {
     Open,
     /// Bounces, unfinished sessions and mail for several recipients over a long way.
     Combined,
+    /// Mail that is judged: all checks, and rspamd behind, beside Postfix with rspamd.
+    Judged,
 }
 
 impl Part {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Bounces,
         Self::Encrypted,
         Self::Handover,
@@ -32,6 +35,7 @@ impl Part {
         Self::Accepted,
         Self::Open,
         Self::Combined,
+        Self::Judged,
     ];
 }
 
@@ -65,6 +69,10 @@ pub(super) struct Plan {
     pub(super) greeting_max: Duration,
     /// Sessions at once over a long way.
     pub(super) distant: usize,
+    /// Messages that are judged in a round.
+    pub(super) judged: usize,
+    /// Folder of labelled messages.
+    pub(super) labelled: Option<PathBuf>,
 }
 
 impl Plan {
@@ -90,6 +98,8 @@ impl Plan {
                 hold: seconds(1.0),
                 greeting_max: seconds(1.0),
                 distant: 200,
+                judged: 300,
+                labelled: None,
             },
             false => Self {
                 parts,
@@ -105,6 +115,8 @@ impl Plan {
                 hold: seconds(10.0),
                 greeting_max: seconds(10.0),
                 distant: 500,
+                judged: 2_000,
+                labelled: None,
             },
         }
     }
