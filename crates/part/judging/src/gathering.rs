@@ -46,6 +46,8 @@ pub struct Gathered {
     pub facts: Facts,
     /// The field, with its line end.
     pub results: Vec<u8>,
+    /// The name of the client that leads back to its address.
+    pub client_name: Option<String>,
 }
 
 impl Gathering {
@@ -88,6 +90,7 @@ impl Gathering {
         Gathered {
             facts: facts.bounded(),
             results: authentication.field(told.service, session),
+            client_name: authentication.iprev.name,
         }
     }
 }
@@ -159,6 +162,7 @@ mod tests {
             (Some(AuthResult::Pass), Some(AuthResult::None))
         );
         assert_eq!((facts.iprev, facts.recipients), (Some(AuthResult::Pass), 2));
+        assert_eq!(whole.client_name.as_deref(), Some("mx.example.net"));
         let dmarc = facts.dmarc.as_ref().unwrap();
         assert_eq!(
             (dmarc.result, dmarc.policy),

@@ -120,7 +120,7 @@ impl SessionHost {
         &mut self,
         line: &mut Line,
         server: &Server,
-        message: Message,
+        mut message: Message,
     ) -> Result<String, Refusal> {
         if !line.held.keep(message.body.len(), false) {
             self.aside.close();
@@ -134,6 +134,11 @@ impl SessionHost {
             }
             _ => None,
         };
+        // The name stands in the Received field, and filters look at it.
+        let name = gathered
+            .as_ref()
+            .and_then(|gathered| gathered.client_name.clone());
+        message.session.name = message.session.name.or(name);
         let beside = Beside {
             may_relay: server.peer().may_relay,
             spf: self.spf,

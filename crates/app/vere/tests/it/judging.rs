@@ -66,6 +66,7 @@ fn messages_have_results_and_a_score_and_no_fields_of_strangers() {
         " arc=none;",
         " dmarc=pass (p=reject) header.from=good.test;",
         " iprev=pass (mx.good.test) policy.iprev=127.0.0.1\n",
+        "(mx.good.test [127.0.0.1])",
         "X-Spam-Status: No, score=",
         "Authentication-Results: other.example; spf=pass\n",
     ] {
