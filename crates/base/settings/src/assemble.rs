@@ -100,6 +100,7 @@ impl Assembly {
             judging: self.judging(),
             dkim: self.dkim(),
             records: self.records(),
+            reports: self.reports(),
             xclient: self.networks("xclient.networks"),
             proxy: self.networks("proxy.networks"),
             imap_proxy: self.networks("proxy.imap_networks"),

@@ -37,6 +37,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     call_ahead::check(settings, &mut found);
     lists::check(settings, &mut found);
     filters::check(settings, &mut found);
+    reports(settings, &mut found);
     judging::check(settings, &mut found);
     sources(settings, &mut found);
     spool(settings, &mut found);
@@ -56,6 +57,22 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
         records(&settings.to, &mut found);
     }
     found.errors
+}
+
+/// What reports are made of, the judgement finds; without an address nobody can ask about a report.
+fn reports(settings: &Settings, found: &mut Found<'_>) {
+    let Some(reports) = settings.reports.as_ref().filter(|reports| reports.dmarc) else {
+        return;
+    };
+    for (is_missing, what) in [
+        (settings.judging.is_none(), "needs [judging]"),
+        (settings.front.is_none(), "needs [front]"),
+        (reports.contact.is_none(), "needs reports.contact"),
+    ] {
+        if is_missing {
+            found.add("reports.dmarc", what);
+        }
+    }
 }
 
 fn records(to: &RecordSink, found: &mut Found<'_>) {

@@ -18,7 +18,7 @@ use crate::mail_store::NewMailbox;
 use crate::name::name;
 use crate::value::Value;
 
-use text::{domains, host_name, senders, span};
+use text::{domains, host_name, mail_address, senders, span};
 pub(crate) use text::{shown, type_of};
 
 /// Entries of a list.
@@ -61,6 +61,8 @@ pub(crate) enum Kind {
     SenderPatterns,
     /// Recipients of a policy.
     Recipients,
+    /// An address of plain form, which may stand in a header field as it is.
+    MailAddress,
     /// Patterns of attachments' names.
     NamePatterns,
     MediaTypes,
@@ -88,6 +90,7 @@ impl Kind {
             Self::Names => "a list of names such as [\"mx1\", \"mx2\"]",
             Self::Mailboxes => "a list of mailboxes such as [\"Sent\", \"Entwürfe=Drafts\"]",
             Self::SecretText => "a text in quotes",
+            Self::MailAddress => "a mail address in quotes such as \"postmaster@example.org\"",
             Self::Separator => "one character in quotes such as \"+\", or \"\"",
             Self::Path => "a path in quotes such as \"/etc/vere/cert.pem\"",
             Self::MaildirTemplate => "a path in quotes that holds {domain} and {local}",
@@ -198,6 +201,7 @@ impl Kind {
             Self::Name => Value::Text(name(text)?),
             Self::SecretText if text.is_empty() => return Err("must not be empty".to_owned()),
             Self::SecretText => Value::Secret(Secret::new(text.to_owned())),
+            Self::MailAddress => Value::Text(mail_address(text)?),
             Self::Separator => Value::Text(separator(text)?),
             Self::Path => Value::Path(path(text)?),
             Self::MaildirTemplate => Value::Text(maildir(text)?),

@@ -84,7 +84,7 @@ pub use quota::{AccountQuota, OverQuota, Quota};
 pub use reference::reference;
 pub use sending::{AccountSending, OverSending, Senders, Sending};
 pub use services::{
-    CallAhead, Dkim, Front, RecordSink, Records, Sendmail, SpfTreatment, WhenUnavailable,
+    CallAhead, Dkim, Front, RecordSink, Records, Reports, Sendmail, SpfTreatment, WhenUnavailable,
 };
 pub use spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};

@@ -15,7 +15,7 @@ use crate::network::Networks;
 use crate::outgoing::{Delivery, DestinationLimits, Route, Source};
 use crate::quota::Quota;
 use crate::sending::Sending;
-use crate::services::{Dkim, Front, Records, Sendmail};
+use crate::services::{Dkim, Front, Records, Reports, Sendmail};
 use crate::spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
@@ -70,6 +70,8 @@ pub struct Settings {
     pub dkim: Option<Dkim>,
     /// Lines about messages for other systems; `None` without the section.
     pub records: Option<Records>,
+    /// Reports to other systems about their mail; `None` without the section.
+    pub reports: Option<Reports>,
     /// The networks permitted to use XCLIENT.
     pub xclient: Networks,
     /// The networks whose SMTP connections begin with a PROXY header.

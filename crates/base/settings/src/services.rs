@@ -110,6 +110,19 @@ pub enum WhenUnavailable {
     Unsigned,
 }
 
+/// Reports to other systems about their mail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reports {
+    /// Whether domains with a DMARC record get reports.
+    pub dmarc: bool,
+    /// The organization that reports.
+    pub organization: String,
+    /// The address for questions about reports; `None` where no reports are made.
+    pub contact: Option<String>,
+    /// The address in From.
+    pub from: String,
+}
+
 /// Lines about messages for other systems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Records {

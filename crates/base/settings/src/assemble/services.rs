@@ -2,7 +2,7 @@
 
 use super::{Assembly, yes_or_no};
 use crate::services::{
-    CallAhead, Dkim, Front, RecordSink, Records, Sendmail, SpfTreatment, WhenUnavailable,
+    CallAhead, Dkim, Front, RecordSink, Records, Reports, Sendmail, SpfTreatment, WhenUnavailable,
 };
 use crate::watching::Metrics;
 
@@ -35,6 +35,20 @@ impl Assembly {
         self.section("records").then(|| Records {
             to: to(),
             waiting_max: self.need("records.waiting_max"),
+        })
+    }
+
+    pub(super) fn reports(&self) -> Option<Reports> {
+        let hostname: String = self.need("hostname");
+        self.section("reports").then(|| Reports {
+            dmarc: self.choice("reports.dmarc", |text| Some(text == "daily")),
+            organization: self
+                .maybe("reports.organization")
+                .unwrap_or_else(|| hostname.clone()),
+            contact: self.maybe("reports.contact"),
+            from: self
+                .maybe("reports.from")
+                .unwrap_or_else(|| format!("postmaster@{hostname}")),
         })
     }
 

@@ -68,6 +68,23 @@ pub(super) fn senders(text: &str) -> Result<String, String> {
     }
 }
 
+/// Checks an address with a dot-atom before the sign (RFC 5322 section 3.2.3), in ASCII.
+pub(super) fn mail_address(text: &str) -> Result<String, String> {
+    let is_atom = |atom: &str| {
+        let is_fit =
+            |octet: u8| octet.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&octet);
+        !atom.is_empty() && atom.bytes().all(is_fit)
+    };
+    match text.rsplit_once('@') {
+        Some((local, domain)) if local.len() <= 64 && local.split('.').all(is_atom) => {
+            host_name(domain).map(|domain| format!("{local}@{domain}"))
+        }
+        _ => Err(
+            "expected an address such as postmaster@example.org, without angle brackets".to_owned(),
+        ),
+    }
+}
+
 /// Checks a span within bounds in milliseconds.
 pub(super) fn span(text: &str, min: u64, max: u64) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;

@@ -3,7 +3,8 @@
 use super::row::Fallback::{Is, Nothing};
 use super::row::{KIB, MIB, SECOND, TIB};
 use crate::kind::Kind::{
-    Choice, HeloPatterns, HostName, Integer, NetworkList, Path, SenderPatterns, Size, Span, UrlHttp,
+    Choice, HeloPatterns, HostName, Integer, MailAddress, Name, NetworkList, Path, SenderPatterns,
+    Size, Span, UrlHttp,
 };
 
 sections! {
@@ -78,6 +79,17 @@ sections! {
             "Treatment of a message while the signer does not answer: `defer` tells the client to try again later (451), `unsigned` sends the message without a signature.";
         live arc: Choice(&["no", "yes"]), Is("\"yes\""),
             "Whether received mail that an alias forwards to another system is sealed (ARC, RFC 8617) by the RSA key of the alias's domain, or of the nearest parent domain with one. The next system can then see the results of authentication that this system found, which forwarding may break. Needs `judging`, which finds the results. Mail whose chain of seals is broken, and mail for which the signer does not answer, is sent without a seal.";
+    }
+
+    "reports" Optional, "Reports to other systems about mail in the name of their domains. A gateway reports what it has received itself." {
+        live dmarc: Choice(&["off", "daily"]), Is("\"off\""),
+            "With `daily` each domain whose DMARC record has `rua=` gets an aggregate report (RFC 9990) about the messages that claimed to be from it, in the hours behind each day (UTC). A report has the addresses of clients, the domains of senders, and the results of SPF, DKIM and DMARC; it has no addresses of persons and no text. Needs `[judging]`, `[front]` and `contact`.";
+        live organization: Name, Nothing("`hostname`"),
+            "The organization that reports.";
+        live contact: MailAddress, Nothing("no address"),
+            "The address for questions about reports. Every report has it.";
+        live from: MailAddress, Nothing("`postmaster` at `hostname`"),
+            "The address in From of reports. Receivers of reports look at their DKIM signature, so the domain should have a key.";
     }
 
     "records" Optional, "A line of JSON for every finished message (for billing, say), and for every notification, to a file or to a web server, at least once. The lines wait in the spool, like mail, until file or web server has stored them. The schema is in docs/internals/records.md. Gateways that adopt each other's queues need the same section." {
