@@ -146,23 +146,94 @@ async fn of_author(
         return Ok(dmarc);
     }
     dmarc.result = result;
-    let is_below = domain != author;
-    let place = match is_below && record.has_absent() {
-        true => match questions.exists(author).await {
-            Ok(true) => Place::Below,
-            Ok(false) => Place::Absent,
-            // Nothing is to be done about a message that passes, whatever the policy.
-            Err(Unavailable) if dmarc.result == DmarcResult::Pass => Place::Below,
-            Err(Unavailable) => return Err(Unavailable),
-        },
-        false if is_below => Place::Below,
-        false => Place::Own,
+    let place = match place(questions, author, domain, record).await {
+        // Nothing is to be done about a message that passes, whatever the policy.
+        Err(Unavailable) if dmarc.result == DmarcResult::Pass => Place::Below,
+        place => place?,
     };
     let policies = record.policy(place);
     dmarc.policy = policies.map(|(policy, _)| policy);
     dmarc.applied = policies.map(|(_, applied)| applied);
     dmarc.record = Some(domain.to_owned());
     Ok(dmarc)
+}
+
+/// The relation of the author's domain to the domain with the record.
+async fn place(
+    questions: &Questions<'_, impl Dns>,
+    author: &str,
+    domain: &str,
+    record: &Record,
+) -> Result<Place, Unavailable> {
+    Ok(match domain == author {
+        true => Place::Own,
+        false if !record.has_absent() || questions.exists(author).await? => Place::Below,
+        false => Place::Absent,
+    })
+}
+
+/// A published policy, for reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// The domain with the record.
+    pub domain: String,
+    /// The tag `p`.
+    pub policy: Policy,
+    /// The tag `sp`.
+    pub subdomains: Option<Policy>,
+    /// The tag `np`.
+    pub absent: Option<Policy>,
+    /// Whether the alignment of DKIM is strict.
+    pub is_dkim_strict: bool,
+    /// Whether the alignment of SPF is strict.
+    pub is_spf_strict: bool,
+    /// Whether the policy is tested only.
+    pub is_testing: bool,
+    /// The policy for the domain in question.
+    pub wanted: Policy,
+    /// The rest of the policy while the domain tests DMARC.
+    pub applied: Policy,
+}
+
+impl Published {
+    /// Finds the policy for an author's domain; `None` without a record.
+    ///
+    /// # Errors
+    /// While the DNS does not answer.
+    pub async fn of(dns: &impl Dns, author: &str) -> Result<Option<Self>, Unavailable> {
+        let questions = Questions::new(dns);
+        let found = walk(&questions, author).await?;
+        let governing = governing(&found, author, organization(&found, author));
+        let Some((domain, record)) = governing else {
+            return Ok(None);
+        };
+        let Some((policy, _)) = record.policy(Place::Own) else {
+            return Ok(None);
+        };
+        let place = place(&questions, author, domain, record).await?;
+        let policies = record.policy(place);
+        Ok(policies.map(|(wanted, applied)| Self {
+            domain: domain.to_owned(),
+            policy,
+            subdomains: record.subdomains,
+            absent: record.absent,
+            is_dkim_strict: record.is_dkim_strict,
+            is_spf_strict: record.is_spf_strict,
+            is_testing: record.is_testing,
+            wanted,
+            applied,
+        }))
+    }
+}
+
+/// Finds the organizational domain of a domain (RFC 9989 section 4.10.2).
+///
+/// # Errors
+/// While the DNS does not answer.
+pub async fn organization_of(dns: &impl Dns, domain: &str) -> Result<String, Unavailable> {
+    let questions = Questions::new(dns);
+    let found = walk(&questions, domain).await?;
+    Ok(organization(&found, domain).to_owned())
 }
 
 /// The domains that SPF and DKIM have authenticated, or could not; the nearest to the author's first, so that others use up no questions.

@@ -101,7 +101,7 @@ use futures_util::future::join;
 pub use arc::Arc;
 pub use chain::{ArcFault, SETS_MAX as ARC_SETS_MAX};
 pub use dkim::Signed;
-pub use dmarc::{Dmarc, DmarcResult};
+pub use dmarc::{Dmarc, DmarcResult, Published, organization_of};
 pub use dns::{Dns, Session};
 pub use fault::{DkimResult, Fault};
 pub use iprev::{Iprev, IprevResult};

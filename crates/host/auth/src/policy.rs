@@ -68,9 +68,9 @@ pub(crate) enum Suffix {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     policy: Option<Policy>,
-    subdomains: Option<Policy>,
-    absent: Option<Policy>,
-    is_testing: bool,
+    pub(crate) subdomains: Option<Policy>,
+    pub(crate) absent: Option<Policy>,
+    pub(crate) is_testing: bool,
     pub(crate) is_dkim_strict: bool,
     pub(crate) is_spf_strict: bool,
     pub(crate) suffix: Suffix,

@@ -101,6 +101,12 @@ fn rules_by_section() {
         ];
         let expected: Vec<_> = expected.split_whitespace().collect();
         assert_eq!(found[..], expected[..], "{line}");
+        // Reports find the same policy without the message.
+        let published = ready(Published::of(&zone, author)).unwrap();
+        let published =
+            published.map(|one| (Some(one.domain), Some(one.wanted), Some(one.applied)));
+        let of_message = (dmarc.record, dmarc.policy, dmarc.applied);
+        assert_eq!(published.unwrap_or_default(), of_message, "{line}");
     }
 }
 
