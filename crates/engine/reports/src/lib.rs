@@ -63,7 +63,9 @@ pub use error::ReportError;
 pub use mail::{Mail, MailError, Sender};
 pub use message::Report;
 pub use moment::read as read_time;
-pub use observe::{Day, DmarcSeen, Kind, Observations, Reporter, TlsSeen, day_of, file_name};
+pub use observe::{
+    Day, DmarcSeen, Kind, Observations, Reporter, TlsSeen, WHOLE_DAY, day_of, file_name,
+};
 pub use rua::{Destination, confirmation_name, confirmed, dmarc_destinations, tls_destinations};
 pub use summary::{
     DomainRow, Names, PolicyRow, SourceRow, Summary, TlsDomainRow, TlsFailureRow, grouped,

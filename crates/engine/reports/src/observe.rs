@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use vere_units::Timestamp;
 
-pub use day::{Day, Reporter};
+pub use day::{Day, Reporter, WHOLE_DAY};
 pub use entry::{DmarcSeen, Kind, TlsSeen, day_of, file_name};
 use entry::{Entry, Row};
 

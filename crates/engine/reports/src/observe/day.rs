@@ -11,6 +11,9 @@ use crate::bounds::{DAY_ROWS_MAX, FAILURES_MAX, POLICIES_MAX, RECORDS_MAX};
 use crate::text::plain;
 use crate::tls::{TlsPolicy, TlsPolicyKind, TlsReport};
 
+/// In the place of a domain: nothing more is to be sent about the day. No domain has this name.
+pub const WHOLE_DAY: &str = "*";
+
 /// Who reports.
 #[derive(Debug, Clone, Copy)]
 pub struct Reporter<'a> {
@@ -20,7 +23,8 @@ pub struct Reporter<'a> {
     pub email: &'a str,
     /// Further contact.
     pub contact: Option<&'a str>,
-    /// The domain that submits the reports.
+    /// The name behind the sign in the identifiers of reports: the submitting domain, with a label for each of several systems
+    /// with separate counts.
     pub submitter: &'a str,
     /// The program with its version.
     pub generator: &'a str,
@@ -109,9 +113,19 @@ impl Day {
         out
     }
 
-    /// The domains with counts whose reports were not handed over yet.
+    /// The number of reports handed over.
+    #[must_use]
+    pub fn handed_over(&self, kind: Kind) -> usize {
+        let is_of = |(of, _): &&(Kind, String)| *of == kind;
+        self.sent.iter().filter(is_of).count()
+    }
+
+    /// The domains with counts whose reports were not handed over yet; none of a day that is [whole](WHOLE_DAY).
     #[must_use]
     pub fn open(&self, kind: Kind) -> Vec<String> {
+        if self.sent.contains(&(kind, WHOLE_DAY.to_owned())) {
+            return Vec::new();
+        }
         let mut all = BTreeSet::new();
         for row in self.counts.keys() {
             match row {
