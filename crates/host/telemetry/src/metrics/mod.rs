@@ -29,6 +29,7 @@ mod process;
 mod quarantine;
 mod queue;
 mod records;
+mod reports;
 mod sign;
 mod smtp;
 mod spool;
@@ -62,6 +63,7 @@ pub use prometheus_client::metrics::histogram::Histogram;
 pub use quarantine::{QuarantineEnd, QuarantineMetrics};
 pub use queue::QueueMetrics;
 pub use records::RecordMetrics;
+pub use reports::{ReportEnd, ReportMetrics, Uncounted};
 pub use sign::{SealResult, SignMetrics, SignResult};
 pub use smtp::{
     AuthResult, ClientName, OverLimit, ReplyClass, Shortage, SmtpMetrics, SmtpService, TurnedAway,
@@ -100,6 +102,8 @@ pub struct Metrics {
     pub delivery: DeliveryMetrics,
     /// Lines about messages for other systems.
     pub records: RecordMetrics,
+    /// Reports to other systems about their mail.
+    pub reports: ReportMetrics,
     /// The spool nodes, as seen by their owner.
     pub spool: SpoolMetrics,
     /// The mail store.
@@ -142,6 +146,7 @@ impl Metrics {
         let quarantine = QuarantineMetrics::declare(&mut declarations);
         let delivery = DeliveryMetrics::declare(&mut declarations);
         let records = RecordMetrics::declare(&mut declarations);
+        let reports = ReportMetrics::declare(&mut declarations);
         let spool = SpoolMetrics::declare(&mut declarations);
         let store = StoreMetrics::declare(&mut declarations);
         let tls = TlsMetrics::declare(&mut declarations);
@@ -161,6 +166,7 @@ impl Metrics {
                 quarantine,
                 delivery,
                 records,
+                reports,
                 spool,
                 store,
                 tls,
