@@ -17,7 +17,7 @@ use vere_units::TraceId;
 
 use super::process::Process;
 use super::service::Service;
-use super::{clock, filtering};
+use super::{clock, dmarc_reports, filtering};
 use vere_routing::Router;
 
 /// Attachments kept in the trace where the facts with all attachments are too long.
@@ -91,6 +91,8 @@ pub(super) async fn judge(
     };
     told.write(process, trace);
     told.log(trace);
+    let judged = (&gathered.facts, &judgement);
+    dmarc_reports::note(process, message, judged, &gathered.results);
     match refusal {
         Some(refusal) => Err(refusal),
         None => Ok(Judged {

@@ -13,6 +13,7 @@ mod connecting;
 mod control;
 mod convert;
 mod couriers;
+mod dmarc_reports;
 mod drain;
 mod error;
 mod event_lines;
@@ -34,6 +35,7 @@ mod mail_log;
 mod maildir;
 mod meters;
 mod metrics;
+mod observing;
 mod operate;
 mod orders;
 mod parts;
@@ -109,6 +111,12 @@ fn keep_queues(group: &Rc<Group>) {
     spawn_local(throttle::watch_nodes(Rc::clone(group)));
 }
 
+/// Starts the tasks that look after all queues from time to time.
+fn keep_beside(groups: &Rc<Groups>) {
+    spawn_local(quarantine::keep(Rc::clone(groups)));
+    spawn_local(dmarc_reports::keep(Rc::clone(groups)));
+}
+
 async fn serve(
     settings: Arc<Settings>,
     config: &Path,
@@ -145,7 +153,7 @@ async fn serve(
     let reception = Rc::new(reception);
 
     keep_queues(&group);
-    spawn_local(quarantine::keep(Rc::clone(&groups)));
+    keep_beside(&groups);
     spawn_local(control::serve(Rc::clone(&groups), control));
     spawn_local(adopt::run(Rc::clone(&groups), stop.subscribe()));
     keep_next_hops(&process, distant, &stop);

@@ -12,7 +12,8 @@ use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, CommitResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake,
     HandshakeResult, JudgedVerdict, Metrics, NodeName, OverLimit, QuarantineEnd, ReplyClass,
-    RuleName, SealResult, Shortage, SignResult, SmtpService, TlsSide, TurnedAway,
+    ReportEnd, RuleName, SealResult, Shortage, SignResult, SmtpService, TlsSide, TurnedAway,
+    Uncounted,
 };
 
 use vere_outbound::OutboundMetrics;
@@ -361,5 +362,24 @@ fn label(service: Service) -> SmtpService {
         Service::Submission => SmtpService::Submission,
         Service::Submissions => SmtpService::Submissions,
         Service::Sendmail => SmtpService::Sendmail,
+    }
+}
+
+/// Reports to other systems about their mail.
+impl GatewayMetrics {
+    /// Counts messages for a report.
+    pub(super) fn counted(&self, messages: usize) {
+        self.all.reports.counted.inc_by(messages as u64);
+    }
+
+    /// Counts messages missing in reports.
+    pub(super) fn uncounted(&self, reason: Uncounted, messages: usize) {
+        let uncounted = self.all.reports.uncounted.get_or_create(&reason);
+        uncounted.inc_by(messages as u64);
+    }
+
+    /// Counts the end of a report.
+    pub(super) fn report_ended(&self, end: ReportEnd) {
+        self.all.reports.ended.get_or_create(&end).inc();
     }
 }

@@ -20,6 +20,7 @@ use super::filters::Filtering;
 use super::ids::TraceIds;
 use super::meters::Meters;
 use super::metrics::GatewayMetrics;
+use super::observing::Observing;
 use super::pressure::Pressure;
 use super::signer::Signer;
 use vere_outbound::Outbound;
@@ -48,6 +49,8 @@ pub(super) struct Process {
     pub(super) report_limit: RefCell<ReportLimit>,
     /// Signs the mail of local users and reports, if the settings ask for signatures.
     pub(super) signer: Option<Signer>,
+    /// What reports to other systems will say.
+    pub(super) observing: Observing,
     /// Content filters.
     pub(super) filtering: Filtering,
     pub(super) ids: TraceIds,
@@ -77,9 +80,11 @@ impl Process {
         let lease = vere_link::lease_terms(&settings).lease;
         let couriers = (processes > 0).then(|| Couriers::new(processes, lease, metrics.outbound()));
         let policies = settings.data.join("mta-sts-policies");
+        let resolver = vere_outbound::resolver(&settings)?;
+        let observing = Observing::new(resolver.clone());
         let outbound = Outbound::new(
             &settings,
-            vere_outbound::resolver(&settings)?,
+            resolver,
             metrics.outbound(),
             couriers.is_none().then_some(policies.as_path()),
         )?;
@@ -91,6 +96,7 @@ impl Process {
         Ok(Self {
             signer: signer.map(|dkim| Signer::new(&dkim.socket, Rc::clone(&metrics))),
             report_limit: RefCell::default(),
+            observing,
             filtering,
             ids: TraceIds::of(&settings.gateway.name),
             judge: RefCell::new(judge(&settings)),

@@ -163,6 +163,38 @@ pub(super) fn report_parts(
     Ok(parts.map(|(part, _)| part).collect())
 }
 
+/// Returns the records for a message of the system's own, with the null reverse-path and without reports to a sender. Addresses without
+/// a destination are left out.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub(super) fn own_parts(
+    router: &Router,
+    settings: &Settings,
+    addresses: &[String],
+    head: ScheduleHead,
+    body: &Bytes,
+) -> Result<Vec<Part>, Refusal> {
+    let mut routes = Routes::default();
+    for address in addresses {
+        let Ok(address) = AddrSpec::parse(address) else {
+            continue;
+        };
+        let rcpt = RcptTo::new(ForwardPath::Address(address));
+        match route_recipient(router, settings, &rcpt, &mut routes) {
+            Err(refusal) if !refusal.is_permanent() => return Err(refusal),
+            _ => {}
+        }
+    }
+    let mut routed = routes.routed;
+    for Routed { recipient, .. } in &mut routed {
+        recipient.notify = Notify::NEVER;
+    }
+    let mail = Mail::default();
+    let parts = group(routed, &Envelope { head, mail }, body).into_iter();
+    Ok(parts.map(|(part, _)| part).collect())
+}
+
 /// Returns the report line for an address that expanded to several (RFC 3461 section 5.2.7, action "expanded").
 fn expansion(settings: &Settings, address: &str, orcpt: &Option<String>) -> ReportedRecipient {
     ReportedRecipient {

@@ -1,0 +1,46 @@
+//! The files of counts, on a thread of their own: a day may have 64 MiB, and a sync may take long.
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::Builder;
+
+use tokio::sync::oneshot;
+use vere_observed::Observed;
+
+type Job = Box<dyn FnOnce(&Observed) + Send>;
+
+/// The way to the thread. The thread ends with the last sender.
+#[derive(Debug)]
+pub(super) struct Files {
+    jobs: Sender<Job>,
+}
+
+impl Files {
+    /// Opens the directory, and starts the thread.
+    pub(super) fn open(directory: &Path) -> io::Result<Self> {
+        let observed = Observed::open(directory)?;
+        let (jobs, waiting) = channel::<Job>();
+        let thread = Builder::new().name("reports".to_owned());
+        thread.spawn(move || {
+            for job in waiting {
+                job(&observed);
+            }
+        })?;
+        Ok(Self { jobs })
+    }
+
+    /// Has the thread run a job, and waits for the end of the job: one task alone uses the files, so no jobs pile up.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Observed) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let (done, waiting) = oneshot::channel();
+        let job = move |observed: &Observed| {
+            let _ = done.send(job(observed));
+        };
+        let gone = || io::Error::other("the thread for counts has ended");
+        self.jobs.send(Box::new(job)).map_err(|_| gone())?;
+        waiting.await.map_err(|_| gone())?
+    }
+}
