@@ -59,7 +59,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     found.errors
 }
 
-/// What reports are made of, the judgement finds; without an address nobody can ask about a report.
+/// The judgement finds the facts of a report; without an address nobody can ask about a report.
 fn reports(settings: &Settings, found: &mut Found<'_>) {
     let Some(reports) = settings.reports.as_ref().filter(|reports| reports.dmarc) else {
         return;

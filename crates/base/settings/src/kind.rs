@@ -61,7 +61,7 @@ pub(crate) enum Kind {
     SenderPatterns,
     /// Recipients of a policy.
     Recipients,
-    /// An address of plain form, which may stand in a header field as it is.
+    /// An address of plain form, fit for a header field.
     MailAddress,
     /// Patterns of attachments' names.
     NamePatterns,

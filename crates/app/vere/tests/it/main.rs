@@ -31,6 +31,7 @@ mod delivery;
 mod destinations;
 mod dial;
 mod dkim;
+mod dmarc_reports;
 mod dnsbl_hostile;
 mod dnsbl_server;
 mod extensions;

@@ -221,6 +221,17 @@ contradictions_of_a_judgement: r#"
 [judging]; allow_networks = ["::1"]; block_networks = ["::1"] => 5 judging.block_networks => stands in judging.allow_networks as well
 "#
 
+reports_need_their_facts_and_an_address: r#"
+[reports]; dmarc = "weekly" => 4 reports.dmarc => expected one of "off", "daily"
+[reports]; contact = "example.org" => 4 reports.contact => expected an address such as
+[reports]; contact = "a b@example.org" => 4 reports.contact => expected an address such as
+[reports]; from = "<a@example.org>" => 4 reports.from => expected an address such as
+[reports]; from = "a@-b" => 4 reports.from => expected a host name
+[front]; [judging]; [reports]; dmarc = "daily" => 6 reports.dmarc => needs reports.contact
+[front]; [reports]; dmarc = "daily"; contact = "a@b.c" => 5 reports.dmarc => needs [judging]
+[judging]; [reports]; dmarc = "daily"; contact = "a@b.c" => 5 reports.dmarc => needs [front]
+"#
+
 filters_outside_their_form: r#"
 [[filter]]; name = "a"; kind = "rspamd" => 3 filter[1].address => is missing
 [[filter]]; name = "a"; kind = "spamd"; address = "[::1]:1" => 5 filter[1].kind => expected one of "rspamd", "clamd", "milter"
