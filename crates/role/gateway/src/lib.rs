@@ -111,7 +111,7 @@ fn keep_queues(group: &Rc<Group>) {
     spawn_local(throttle::watch_nodes(Rc::clone(group)));
 }
 
-/// Starts the tasks that look after all queues from time to time.
+/// Starts the tasks with regular looks at all queues.
 fn keep_beside(groups: &Rc<Groups>) {
     spawn_local(quarantine::keep(Rc::clone(groups)));
     spawn_local(dmarc_reports::keep(Rc::clone(groups)));

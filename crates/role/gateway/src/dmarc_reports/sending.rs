@@ -1,6 +1,6 @@
 //! Sends the reports about past days.
 //!
-//! A day is due [`SETTLE`] after its end, and the domains follow within [`SPREAD`], each at a time given by the name of the domain: not all
+//! A day is due [`SETTLE`] after its end, and the domains follow within [`SPREAD`], each at a time by the name of the domain: not all
 //! systems of the world send in the same second. A report is noted as sent after the queue has taken the report, and a kill between gives the same
 //! report with the same identifier once more.
 
@@ -23,7 +23,7 @@ use vere_process::clock;
 
 /// Milliseconds of a day.
 const DAY_MILLIS: u64 = 86_400_000;
-/// The time from the end of a day to its first report. All counts of the day are written then.
+/// The time from the end of a day to the first report. All counts of the day are written then.
 const SETTLE: Duration = Duration::from_secs(15 * 60);
 /// The time between the first and the last report of a day.
 const SPREAD: Duration = Duration::from_secs(4 * 60 * 60);
@@ -31,7 +31,7 @@ const SPREAD: Duration = Duration::from_secs(4 * 60 * 60);
 const DAYS_KEPT: u64 = 7;
 /// Reports about a day; further domains get none.
 const REPORTS_MAX: usize = 1_000;
-/// Domains at one look.
+/// Domains at a look.
 const AT_ONCE: usize = 16;
 /// The time before a domain is tried again, and the number of attempts.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
@@ -59,7 +59,7 @@ struct Due {
     is_new: bool,
 }
 
-/// A domain without its report yet.
+/// A domain without a report yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     from: Timestamp,

@@ -148,7 +148,7 @@ fn spf(facts: &Facts, session: &SessionInfo, sender: &str) -> Option<Spf> {
     })
 }
 
-/// The signatures, with the selectors in the fields with the results, which have the same order.
+/// The signatures, with the selectors in the fields with the results, in the same order.
 fn signatures(facts: &Facts, results: &[u8]) -> Vec<Dkim> {
     let results = String::from_utf8_lossy(results);
     let stated = results

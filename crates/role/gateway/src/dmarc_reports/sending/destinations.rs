@@ -19,7 +19,7 @@ pub(super) async fn of(names: &Names, domain: &str) -> Result<Vec<Destination>, 
     Ok(proven)
 }
 
-/// The destination, or the one in its place, of the same organization or with a proof.
+/// The destination, or a destination in the place of the first, of the same organization or with a proof.
 async fn prove(
     names: &Names,
     domain: &str,

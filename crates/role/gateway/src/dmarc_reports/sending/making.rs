@@ -78,7 +78,7 @@ impl Contents {
         Mail::of(&Report::Aggregate(Box::new(report)), &sender).map(Some)
     }
 
-    /// Makes the mail for the destinations with room for its length.
+    /// Makes the mail for the destinations with room for the length of the mail.
     fn fitting(&self, all: &[Destination]) -> Result<Option<(Vec<String>, Mail)>, NotMade> {
         // A domain, address or identifier of another form stays so.
         let made = |to: &[String]| {
@@ -132,7 +132,7 @@ fn system(settings: &Settings) -> String {
 }
 
 impl Making<'_> {
-    /// Makes the report and stores its mail.
+    /// Makes and stores the mail of the report.
     pub(super) async fn send(&self) -> Result<(), NotMade> {
         let process = self.groups.process();
         let settings = process.settings();
