@@ -21,8 +21,6 @@ use super::found::{Found, all, breathe, keep_for};
 use crate::groups::Groups;
 use crate::signing;
 
-/// The milliseconds of a minute.
-const MINUTE_MILLIS: u64 = 60_000;
 /// The time between two digests.
 const DAY: Duration = Duration::from_secs(86_400);
 /// Messages in one digest.
@@ -85,8 +83,7 @@ pub(super) async fn tell(groups: &Rc<Groups>) {
     if !is_wanted || !groups.are_recovered() {
         return;
     }
-    // A message accepted in the last minute may not be stored yet, and comes with the next digest.
-    let now = Timestamp::from_millis(clock::now().as_millis().saturating_sub(MINUTE_MILLIS));
+    let now = clock::now();
     let last = last(&settings, now);
     if now.saturating_since(last) < DAY {
         return;
