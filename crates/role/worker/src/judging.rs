@@ -17,7 +17,10 @@ use super::broker::Broker;
 
 /// How long the questions about a message may take, from the end of DATA on. Questions without an answer by then are "temperror". A client waits
 /// ten minutes for the reply (RFC 5321 section 4.5.3.2.6), and the message takes memory of the worker meanwhile.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long one question may take. A sender with silent name servers uses up the time of questions about the sender's own names, and leaves time for the
+/// policy of the author's domain: otherwise silence would excuse a forged author.
+const QUESTION_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Gathers facts about the messages of a worker.
 #[derive(Debug)]
@@ -60,7 +63,7 @@ impl Judging {
                 Some(spf) => spf,
                 None => {
                     let asked = self.broker.spf(client, &helo, reverse_path);
-                    timeout_at(by, asked).await.unwrap_or(Spf::TempError.into())
+                    in_time(by, asked).await.unwrap_or(Spf::TempError.into())
                 }
             }
         };
@@ -90,8 +93,8 @@ impl Judging {
         if self.lists.is_empty() {
             return Vec::new();
         }
-        let asked = timeout_at(by, self.broker.lists(client)).await;
-        let Some(answer) = asked.ok().flatten() else {
+        let asked = in_time(by, self.broker.lists(client)).await;
+        let Some(answer) = asked.flatten() else {
             return Vec::new();
         };
         let named = answer.listings().iter().filter_map(|found| {
@@ -102,6 +105,12 @@ impl Judging {
         });
         named.collect()
     }
+}
+
+/// Waits for an answer, for the time of one question and not beyond the time of all.
+async fn in_time<T>(by: Instant, asked: impl Future<Output = T>) -> Option<T> {
+    let by = by.min(Instant::now() + QUESTION_PATIENCE);
+    timeout_at(by, asked).await.ok()
 }
 
 /// The DNS by the broker.
@@ -119,9 +128,9 @@ impl Names<'_> {
         pick: impl Fn(Record) -> Option<T>,
     ) -> Result<Vec<T>, Unavailable> {
         let asked = self.broker.records(self.client, name, kind);
-        match timeout_at(self.by, asked).await {
-            Ok(Some(found)) => Ok(found.into_iter().filter_map(pick).collect()),
-            Ok(None) | Err(_) => Err(Unavailable),
+        match in_time(self.by, asked).await.flatten() {
+            Some(found) => Ok(found.into_iter().filter_map(pick).collect()),
+            None => Err(Unavailable),
         }
     }
 }
@@ -137,8 +146,8 @@ impl Dns for Names<'_> {
 
     async fn exists(&self, name: &str) -> Result<bool, Unavailable> {
         let asked = self.broker.exists(self.client, name);
-        let found = timeout_at(self.by, asked).await;
-        found.ok().flatten().ok_or(Unavailable)
+        let found = in_time(self.by, asked).await;
+        found.flatten().ok_or(Unavailable)
     }
 
     async fn addresses(&self, name: &str, family: Family) -> Result<Vec<IpAddr>, Unavailable> {
@@ -161,5 +170,25 @@ impl Dns for Names<'_> {
         };
         self.records(&reverse_name(address), RecordType::Ptr, pick)
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A silent name server of the sender costs the time of one question, and leaves time for the author's policy.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_question_leaves_time_for_the_next() {
+        let begun = Instant::now();
+        let by = begun + PATIENCE;
+        for seconds in [5, 10, 15, 20, 20] {
+            assert_eq!(in_time(by, std::future::pending::<()>()).await, None);
+            assert_eq!(begun.elapsed().as_secs(), seconds);
+        }
+        assert_eq!(
+            in_time(begun + 2 * PATIENCE, std::future::ready(7)).await,
+            Some(7)
+        );
     }
 }
