@@ -127,9 +127,11 @@ pub async fn authenticate(
         .signatures
         .iter()
         .filter_map(signature::Found::key_name);
-    let names = keys
-        .chain(message.chain.key_names())
-        .chain(dmarc::first_names(message));
+    // The author's policy first: the sender chooses the names of keys, and may choose ones that are never answered.
+    let names = dmarc::first_names(message)
+        .into_iter()
+        .chain(keys)
+        .chain(message.chain.key_names());
     let iprev = iprev::check(&questions, session.client);
     let (iprev, ()) = join(iprev, questions.prefetch(names)).await;
     let dkim = dkim::verify(&questions, message, now).await;
