@@ -23,13 +23,11 @@ use super::share::{Share, Shares, Turns};
 /// Questions that wait for the DNS or for their turn; further ones are answered "unavailable" at once. A question has some
 /// KiB: 4,096 stay below 32 MiB.
 pub(super) const PENDING_MAX: usize = 4_096;
-/// Questions for SPF that wait for the clients of one /24 (IPv4) or /64 (IPv6); the names are theirs, and the name servers may be slow on
-/// purpose.
-pub(super) const SHARE_MAX: u32 = 32;
-/// Questions for records that wait for the clients of one network. A message needs some 20 at a time, and 64 at most.
-pub(super) const RECORDS_SHARE_MAX: u32 = 512;
-/// Questions for records for which the DNS is asked at once for the clients of one network; further questions wait for a turn. Strangers choose the names, and thereby name
-/// servers that never answer.
+/// Questions of a kind, SPF or records, that wait for the clients of one /24 (IPv4) or /64 (IPv6). A message needs some 20 records at a time,
+/// and 64 at most; a large sender has hundreds of sessions from one network.
+pub(super) const SHARE_MAX: u32 = 512;
+/// Questions of a kind for which the DNS is asked at once for the clients of one network; further questions wait for a turn. Strangers choose the
+/// names, and thereby name servers that never answer.
 const TURNS_MAX: usize = 32;
 /// Questions for which the DNS is asked at once: each has some sockets, beside 1,024 connections of clients.
 const RUNNING_MAX: usize = 256;
@@ -81,6 +79,12 @@ impl From<(IpAddr, Name<'_>, RecordType)> for Lookup {
 }
 
 impl Lookup {
+    const fn client(&self) -> IpAddr {
+        match self {
+            Self::Spf { client, .. } | Self::Records { client, .. } => *client,
+        }
+    }
+
     fn unavailable(&self) -> Answer {
         match self {
             Self::Spf { .. } => Answer::Spf(Spf::TempError.into()),
@@ -118,9 +122,25 @@ pub(super) struct Pending {
     by: Instant,
     /// Gives the place back when the question is answered or given up.
     _place: OwnedSemaphorePermit,
-    _share: Option<Share>,
-    /// The turns of the client's network; none for SPF, whose share is as small.
-    turns: Option<Arc<Semaphore>>,
+    _share: Share,
+    /// The turns of the client's network.
+    turns: Arc<Semaphore>,
+}
+
+/// What the networks have of the questions of a kind.
+#[derive(Debug)]
+struct Networks {
+    shares: Shares,
+    turns: Turns,
+}
+
+impl Default for Networks {
+    fn default() -> Self {
+        Self {
+            shares: Shares::default(),
+            turns: Turns::new(TURNS_MAX),
+        }
+    }
 }
 
 /// What lookups share.
@@ -129,9 +149,9 @@ pub(super) struct Lookups {
     resolver: RefCell<Resolver>,
     places: Arc<Semaphore>,
     running: Semaphore,
-    shares: Shares,
-    record_shares: Shares,
-    turns: Turns,
+    /// SPF and records apart: silent name servers of the one kind do not hold up the other.
+    spf: Networks,
+    records: Networks,
     /// The number of resolvers so far: results of an older one are not kept.
     resolvers: Cell<u64>,
     results: RefCell<Recent<Lookup, (Instant, SpfResults)>>,
@@ -143,9 +163,8 @@ impl Lookups {
             resolver: RefCell::new(resolver),
             places: Arc::new(Semaphore::new(PENDING_MAX)),
             running: Semaphore::new(RUNNING_MAX),
-            shares: Shares::default(),
-            record_shares: Shares::default(),
-            turns: Turns::new(TURNS_MAX),
+            spf: Networks::default(),
+            records: Networks::default(),
             resolvers: Cell::new(0),
             results: RefCell::new(Recent::new(RESULTS_MAX)),
         }
@@ -166,38 +185,30 @@ impl Lookups {
         {
             return Ok(Answer::Spf(result));
         }
-        let share = match &lookup {
-            Lookup::Spf { client, .. } => Share::take(&self.shares, *client, SHARE_MAX),
-            Lookup::Records { client, .. } => {
-                Share::take(&self.record_shares, *client, RECORDS_SHARE_MAX)
-            }
+        let networks = match &lookup {
+            Lookup::Spf { .. } => &self.spf,
+            Lookup::Records { .. } => &self.records,
         };
-        if share.is_none() {
+        let client = lookup.client();
+        let share = Share::take(&networks.shares, client, SHARE_MAX);
+        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+        let (Some(share), Some(place)) = (share, place) else {
             return Ok(lookup.unavailable());
-        }
-        match Arc::clone(&self.places).try_acquire_owned() {
-            Ok(place) => Err(Box::new(Pending {
-                id,
-                turns: match &lookup {
-                    Lookup::Records { client, .. } => Some(self.turns.of(*client)),
-                    Lookup::Spf { .. } => None,
-                },
-                lookup,
-                by: now + PATIENCE,
-                _place: place,
-                _share: share,
-            })),
-            Err(_) => Ok(lookup.unavailable()),
-        }
+        };
+        Err(Box::new(Pending {
+            id,
+            lookup,
+            by: now + PATIENCE,
+            _place: place,
+            _share: share,
+            turns: networks.turns.of(client),
+        }))
     }
 
     /// Answers a question: in its turn, and in time.
     pub(super) async fn answer(self: Rc<Self>, pending: Pending) -> (u64, Answer) {
         let turn = async {
-            let of_network = match &pending.turns {
-                Some(turns) => turns.acquire().await.ok(),
-                None => None,
-            };
+            let of_network = pending.turns.acquire().await;
             (of_network, self.running.acquire().await)
         };
         let Ok(_turn) = timeout_at(pending.by, turn).await else {

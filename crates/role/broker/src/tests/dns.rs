@@ -243,6 +243,28 @@ fn questions_that_wait_are_bounded() {
     });
 }
 
+/// A large sender begins many sessions at once: its questions wait for their turns, and none is lost.
+#[test]
+fn a_burst_of_one_network_has_all_results() {
+    let answers = asking(filled(Arc::new(MemoryStore::default())), zone());
+    connected(&answers, async move |mut stream| {
+        const BURST: u64 = 200;
+        let mut octets = Vec::new();
+        for id in 0..BURST {
+            let path = format!("a{id}@example.org");
+            spf("192.0.2.1", "mx.example.org", &path, id, &mut octets);
+        }
+        stream.write_all(&octets).await.unwrap();
+        let count = usize::try_from(BURST).unwrap();
+        for (_, answer) in read(&mut stream, count).await {
+            let Answer::Spf(results) = answer else {
+                panic!("{answer:?}");
+            };
+            assert_eq!(results.sender, Spf::Pass);
+        }
+    });
+}
+
 #[test]
 fn one_network_does_not_take_the_places_of_all() {
     let lookups = Lookups::new(zone());
@@ -271,7 +293,7 @@ fn one_network_does_not_take_the_places_of_all() {
             let name = Name::new("x.example").unwrap();
             Lookup::from((client.parse().unwrap(), name, RecordType::Txt))
         };
-        let share = lookups::RECORDS_SHARE_MAX;
+        let share = lookups::SHARE_MAX;
         let taken = (0..share).filter_map(|_| lookups.ask(0, records(near[0])).err());
         let taken: Vec<_> = taken.collect();
         assert_eq!(taken.len() as u32, share);
