@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use self::mail::Key;
 use self::names::{LISTS, Names, Senders, Zone};
 use self::visits::load;
-use super::clients::{BALANCER, Load};
+use super::clients::{BALANCER, Load, Pace};
 use super::measure::{self, Results, Target, unless_stopped};
 use super::plan::Plan;
 use super::systems::{OURS, POSTFIX, Setup, Site, System};
@@ -35,6 +35,10 @@ pub(super) const PEER: &str = "postfix with rspamd";
 
 /// CPU time of all processes for a message, with all checks and without content filters.
 pub(super) const CPU: &str = "judged: CPU";
+/// The same at [`PACE`], about as many messages a second as one rspamd with all its rules lets through.
+const CPU_PACED: &str = "judged, 250 messages/s: CPU";
+/// Messages a second.
+const PACE: f64 = 250.0;
 /// CPU time of the mail system for a message, with rspamd behind it.
 pub(super) const SHARE: &str = "judged, rspamd behind: CPU without rspamd";
 /// CPU time of rspamd for a message of each mail system.
@@ -153,7 +157,8 @@ fn checks(
         for (name, target) in &systems {
             let behind = rspamd.as_ref().filter(|_| *name == PEER);
             let before = names.queries();
-            let load = load(target, place.plan.sessions, letters);
+            let at_once = Pace::AtOnce(place.plan.sessions);
+            let load = load(target, at_once, letters);
             let outcome = one(target, &load, behind, place.sink, results);
             let Some(found) = unless_stopped(outcome, target.system, &mut results.header)? else {
                 continue;
@@ -174,6 +179,34 @@ fn checks(
                 figures.add(name, CPU, cpu, "us/message");
                 figures.add(name, RATE, rate, "messages/s");
                 figures.add(name, PASSED, passed, "%");
+            }
+        }
+    }
+    paced(place, &systems, rspamd.as_ref(), letters, results)
+}
+
+/// The same checks at a pace, with all answers known.
+fn paced(
+    place: &Place<'_>,
+    systems: &[(&'static str, Target)],
+    rspamd: Option<&Rspamd>,
+    letters: &Arc<Letters>,
+    results: &mut Results,
+) -> Result<(), BenchError> {
+    for _ in 0..place.plan.rounds {
+        for (name, target) in systems {
+            let behind = rspamd.filter(|_| *name == PEER);
+            let load = load(target, Pace::PerSecond(PACE), letters);
+            let outcome = one(target, &load, behind, place.sink, results);
+            let Some(found) = unless_stopped(outcome, target.system, &mut results.header)? else {
+                continue;
+            };
+            let (cpu, rate) = (found.own + found.rspamd, found.rate);
+            note(&format!(
+                "{name:<24} judged at a pace   {rate:>7.0} messages/s, {cpu:.0} us CPU each"
+            ));
+            if found.is_whole {
+                results.figures.add(name, CPU_PACED, cpu, "us/message");
             }
         }
     }
@@ -215,7 +248,7 @@ fn behind(
             drop_unasked(&mut systems, &rspamd, letters, &mut results.header)?;
         }
         for (name, target) in &systems {
-            let load = load(target, place.plan.sessions, letters);
+            let load = load(target, Pace::AtOnce(place.plan.sessions), letters);
             let outcome = one(target, &load, Some(&rspamd), place.sink, results);
             let Some(found) = unless_stopped(outcome, target.system, &mut results.header)? else {
                 continue;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::visits::{Systems, load};
 use crate::error::BenchError;
 use crate::front::clients;
+use crate::front::clients::Pace;
 use crate::front::measure::{self, Results};
 use crate::load::Letters;
 use crate::output::note;
@@ -39,7 +40,7 @@ pub(super) fn measure(
     };
     let mut found = Vec::new();
     for (name, target) in [(ours, target), (peer, other)] {
-        let load = load(target, SESSIONS, letters);
+        let load = load(target, Pace::AtOnce(SESSIONS), letters);
         let before = rspamd.verdicts().map_err(failed())?.len();
         // A refusal by rspamd is a failed session, and no trouble.
         clients::run(&load)?;

@@ -19,14 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) type Systems = [(&'static str, Target)];
 
 /// Each letter once, in a session of its own.
-pub(super) fn load(target: &Target, sessions: usize, letters: &Arc<Letters>) -> Load {
+pub(super) fn load(target: &Target, pace: Pace, letters: &Arc<Letters>) -> Load {
     let mix = Mix::only(Kind::Good(1));
-    let load = Load::new(
-        target.peer.address(),
-        Pace::AtOnce(sessions),
-        mix,
-        TIME_MAX,
-        PATIENCE,
-    );
+    let load = Load::new(target.peer.address(), pace, mix, TIME_MAX, PATIENCE);
     load.proxied(names::clients()).with_letters(letters)
 }
