@@ -20,6 +20,7 @@ const RECORDS_MAX: usize = 32;
 type Texts = Result<Rc<Vec<Vec<u8>>>, Unavailable>;
 
 /// The DNS, for one message.
+#[derive(Debug)]
 pub(crate) struct Questions<'a, D> {
     dns: &'a D,
     left: Cell<u32>,

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use vere_auth::{Dns, Hashing, Session, authenticate};
+use futures_util::future::join;
+use vere_auth::{Dns, Hashing, LookedUp, Session};
 use vere_handoff::question::SpfResults;
 use vere_judge::{Facts, Greylist, HeloForm, Listing, Outline};
 
@@ -21,8 +22,6 @@ pub struct Gathering {
 pub struct Told<'a> {
     /// The name by which the field Authentication-Results is found again: the host name.
     pub service: &'a str,
-    /// The address of the client.
-    pub client: IpAddr,
     /// The argument of HELO or EHLO.
     pub helo: &'a str,
     /// The form of the HELO name.
@@ -63,19 +62,28 @@ impl Gathering {
         self.hashing.octets().saturating_add(self.outline.octets())
     }
 
-    /// Ends the message at a time, in seconds since 1970, and asks the DNS about signatures and policies. The host bounds the time of the questions.
-    pub async fn finish(self, dns: &impl Dns, told: Told<'_>, now: u64) -> Gathered {
+    /// Ends the message of a client at a time, in seconds since 1970, and asks the DNS about signatures and policies, while the facts from the
+    /// session may still be on their way (SPF, lists). The host bounds the time of the questions.
+    pub async fn finish<'a>(
+        self,
+        dns: &impl Dns,
+        client: IpAddr,
+        told: impl Future<Output = Told<'a>>,
+        now: u64,
+    ) -> Gathered {
         let message = self.hashing.finish();
+        // The message's own questions first: the author's policy has its turn before the sender's SPF.
+        let (looked_up, told) = join(LookedUp::of(dns, &message, client), told).await;
         let session = Session {
-            client: told.client,
+            client,
             helo: told.helo,
             reverse_path: told.reverse_path,
             spf: told.spf.map(|spf| found(spf.sender)),
             spf_helo: told.spf.and_then(|spf| spf.helo).map(found),
         };
-        let authentication = authenticate(dns, &message, session, now).await;
+        let authentication = looked_up.authenticate(&message, session, now).await;
         let mut facts = Facts {
-            client: Some(told.client),
+            client: Some(client),
             reverse_path: Some(told.reverse_path.to_owned()),
             recipients: told.recipients,
             helo: told.helo_form,
@@ -97,17 +105,21 @@ impl Gathering {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use vere_auth::{Family, Unavailable};
     use vere_handoff::question::Spf;
     use vere_judge::{AuthResult, DmarcPolicy};
 
     use super::*;
 
-    /// One policy of DMARC, and a client with a name.
-    struct Zone;
+    /// One policy of DMARC, and a client with a name. Counts the names that were asked for.
+    #[derive(Default)]
+    struct Zone(Cell<u32>);
 
     impl Dns for Zone {
         async fn texts(&self, name: &str) -> Result<Vec<Vec<u8>>, Unavailable> {
+            self.0.set(self.0.get() + 1);
             Ok(match name {
                 "_dmarc.example.net" => vec![b"v=DMARC1; p=reject".to_vec()],
                 _ => Vec::new(),
@@ -134,7 +146,6 @@ mod tests {
         }
         let told = Told {
             service: "mx.example.org",
-            client: "192.0.2.1".parse().unwrap(),
             helo: "mx.example.net",
             helo_form: Some(HeloForm::Domain),
             reverse_path: "a@example.net",
@@ -146,7 +157,15 @@ mod tests {
             listings: Vec::new(),
             greylist: None,
         };
-        gathering.finish(&Zone, told, 1_700_000_000).await
+        let client = "192.0.2.1".parse().unwrap();
+        let zone = Zone::default();
+        let told = async {
+            // The questions about the message do not wait for SPF.
+            tokio::task::yield_now().await;
+            assert!(zone.0.get() > 0);
+            told
+        };
+        gathering.finish(&zone, client, told, 1_700_000_000).await
     }
 
     #[tokio::test]

@@ -67,17 +67,18 @@ impl Judging {
                 }
             }
         };
-        let (spf, listings) = tokio::join!(spf_asked, self.listings(client, by));
-        let told = Told {
-            service: &self.hostname,
-            client,
-            helo: &helo,
-            helo_form: Some(helo_form(&helo, &self.hostname, peer.local.ip())),
-            reverse_path,
-            recipients: u32::try_from(message.recipients.len()).unwrap_or(u32::MAX),
-            spf: Some(spf),
-            listings,
-            greylist: None,
+        let told = async {
+            let (spf, listings) = tokio::join!(spf_asked, self.listings(client, by));
+            Told {
+                service: &self.hostname,
+                helo: &helo,
+                helo_form: Some(helo_form(&helo, &self.hostname, peer.local.ip())),
+                reverse_path,
+                recipients: u32::try_from(message.recipients.len()).unwrap_or(u32::MAX),
+                spf: Some(spf),
+                listings,
+                greylist: None,
+            }
         };
         let names = Names {
             broker: &self.broker,
@@ -85,7 +86,7 @@ impl Judging {
             by,
         };
         let now = clock::now().as_millis() / 1_000;
-        gathering.finish(&names, told, now).await
+        gathering.finish(&names, client, told, now).await
     }
 
     /// The lists with an entry for the client. The broker has asked the lists for the front, and keeps the answers.

@@ -57,7 +57,6 @@ pub(super) fn read(args: &ExplainArgs, settings: &Settings) -> Result<Known, Fai
     let names = Names::new(vere_outbound::resolver(settings)?);
     let told = Told {
         service: &settings.hostname,
-        client,
         helo: &helo,
         helo_form: Some(helo_form(&helo, &settings.hostname, client_never(client))),
         reverse_path: &reverse_path,
@@ -70,18 +69,15 @@ pub(super) fn read(args: &ExplainArgs, settings: &Settings) -> Result<Known, Fai
         .enable_all()
         .build()?;
     let gathered = runtime.block_on(async {
-        let spf = Some(spf(&names, &told).await);
         let now = clock::now().as_millis() / 1_000;
-        gathering
-            .finish(
-                &names,
-                Told {
-                    spf,
-                    ..told.clone()
-                },
-                now,
-            )
-            .await
+        let with_spf = async {
+            let spf = Some(spf(&names, client, &told).await);
+            Told {
+                spf,
+                ..told.clone()
+            }
+        };
+        gathering.finish(&names, client, with_spf, now).await
     });
     Ok(Known {
         name: args.message.clone(),
@@ -128,10 +124,10 @@ fn with_crlf(octets: Vec<u8>) -> Vec<u8> {
     text
 }
 
-async fn spf(names: &Names, told: &Told<'_>) -> SpfResults {
+async fn spf(names: &Names, client: IpAddr, told: &Told<'_>) -> SpfResults {
     let check = async |reverse_path| {
         let session = Session {
-            client: told.client,
+            client,
             helo: told.helo,
             reverse_path,
         };
