@@ -3,7 +3,7 @@
 //! A client (front, worker) sends questions in any number, without waiting for answers; an answer carries the id of its
 //! question, which the client chose. Answers come in another order than the questions: RECIPIENT is answered at once where
 //! the directory decides and else when the next hop has answered, SPF and RESOLVE when the DNS has answered, and each after
-//! [`LOOKUP_SECONDS_MAX`]. Lengths are checked before
+//! [`LOOKUP_SECONDS_MAX`], RESOLVE after [`RECORDS_SECONDS_MAX`]. Lengths are checked before
 //! memory is taken, and a malformed frame ends the connection. A question of an unknown kind is answered UNKNOWN, so
 //! that a newer client learns that the broker is older.
 //!
@@ -92,6 +92,8 @@ pub const FRAME_OCTETS_MAX: usize = 4_096;
 /// The longest time from a question to an answer that needs the DNS. RFC 7208 section 4.6.4 grants a check of SPF 20 seconds
 /// at least, and a client of SMTP waits 5 minutes for the reply to RCPT (RFC 5321 section 4.5.3.2.3).
 pub const LOOKUP_SECONDS_MAX: u64 = 20;
+/// The longest time from a question for records to the answer. A message needs several, one after the other.
+pub const RECORDS_SECONDS_MAX: u64 = 5;
 
 const LENGTH_OCTETS: usize = 4;
 const HEAD_OCTETS: usize = 10;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 use vere_handoff::question::{
-    Answer, LOOKUP_SECONDS_MAX, Name, NoRecords, Record, RecordType, Records, Sender, Spf,
-    SpfResults,
+    Answer, LOOKUP_SECONDS_MAX, Name, NoRecords, RECORDS_SECONDS_MAX, Record, RecordType, Records,
+    Sender, Spf, SpfResults,
 };
 use vere_judging::{Names, told};
 use vere_net::resolver::{Record as Found, RecordKind, RecordsAnswer, Resolver};
@@ -30,14 +30,21 @@ pub(super) const SHARE_MAX: u32 = 512;
 /// names, and thereby name servers that never answer.
 const TURNS_MAX: usize = 32;
 /// Questions for which the DNS is asked at once: each has some sockets, beside 1,024 connections of clients.
-const RUNNING_MAX: usize = 256;
+pub(super) const RUNNING_MAX: usize = 256;
+/// Those of them that only sites with few questions under way use. Strangers with many networks and silent name servers could hold all others, and
+/// honest mail would be judged without the DNS.
+pub(super) const SPARED: usize = 64;
+/// Questions of a site that may use the spared places at once.
+pub(super) const FEW: usize = 4;
 /// Results of SPF in each of the two halves that are kept; one has 1.5 KiB at most.
 const RESULTS_MAX: usize = 4_096;
 /// How long a result of SPF is kept: a client sends several messages or tries again within it. The records behind a result
 /// are kept by the resolver for their time to live.
 const RESULT_LIFE: Duration = Duration::from_secs(60);
-/// How long a question waits for the DNS.
+/// How long a question for SPF waits for the DNS.
 const PATIENCE: Duration = Duration::from_secs(LOOKUP_SECONDS_MAX);
+/// How long a question for records waits: nobody waits for the answer any longer.
+const RECORDS_PATIENCE: Duration = Duration::from_secs(RECORDS_SECONDS_MAX);
 /// How long the result of the sender waits for that of the HELO name, whose name servers may be slow: the HELO name without a result
 /// decides nothing.
 const HELO_GRACE: Duration = Duration::from_secs(2);
@@ -149,6 +156,9 @@ pub(super) struct Lookups {
     resolver: RefCell<Resolver>,
     places: Arc<Semaphore>,
     running: Semaphore,
+    spared: Semaphore,
+    /// The turns of sites at the spared places.
+    few: Turns,
     /// SPF and records apart: silent name servers of the one kind do not hold up the other.
     spf: Networks,
     records: Networks,
@@ -162,7 +172,9 @@ impl Lookups {
         Self {
             resolver: RefCell::new(resolver),
             places: Arc::new(Semaphore::new(PENDING_MAX)),
-            running: Semaphore::new(RUNNING_MAX),
+            running: Semaphore::new(RUNNING_MAX - SPARED),
+            spared: Semaphore::new(SPARED),
+            few: Turns::new(FEW),
             spf: Networks::default(),
             records: Networks::default(),
             resolvers: Cell::new(0),
@@ -185,9 +197,9 @@ impl Lookups {
         {
             return Ok(Answer::Spf(result));
         }
-        let networks = match &lookup {
-            Lookup::Spf { .. } => &self.spf,
-            Lookup::Records { .. } => &self.records,
+        let (networks, patience) = match &lookup {
+            Lookup::Spf { .. } => (&self.spf, PATIENCE),
+            Lookup::Records { .. } => (&self.records, RECORDS_PATIENCE),
         };
         let client = lookup.client();
         let share = Share::take(&networks.shares, client, SHARE_MAX);
@@ -198,18 +210,32 @@ impl Lookups {
         Err(Box::new(Pending {
             id,
             lookup,
-            by: now + PATIENCE,
+            by: now + patience,
             _place: place,
             _share: share,
             turns: networks.turns.of(client),
         }))
     }
 
+    /// Waits for a place among the questions for which the DNS is asked.
+    async fn place(&self, client: IpAddr) -> impl Sized {
+        let few = self.few.of_site(client);
+        let spared = async {
+            let turn = few.acquire_owned().await;
+            (turn.ok(), self.spared.acquire().await.ok())
+        };
+        tokio::select! {
+            biased;
+            place = self.running.acquire() => (None, place.ok()),
+            place = spared => place,
+        }
+    }
+
     /// Answers a question: in its turn, and in time.
     pub(super) async fn answer(self: Rc<Self>, pending: Pending) -> (u64, Answer) {
         let turn = async {
             let of_network = pending.turns.acquire().await;
-            (of_network, self.running.acquire().await)
+            (of_network, self.place(pending.lookup.client()).await)
         };
         let Ok(_turn) = timeout_at(pending.by, turn).await else {
             return (pending.id, pending.lookup.unavailable());

@@ -55,8 +55,16 @@ impl Turns {
 
     /// The turns of a client's network, which last while somebody has or awaits one.
     pub(super) fn of(&self, client: IpAddr) -> Arc<Semaphore> {
+        self.of_network(network(client))
+    }
+
+    /// The turns of a client's site.
+    pub(super) fn of_site(&self, client: IpAddr) -> Arc<Semaphore> {
+        self.of_network(site(client))
+    }
+
+    fn of_network(&self, network: u128) -> Arc<Semaphore> {
         let mut all = self.of.borrow_mut();
-        let network = network(client);
         if let Some(turns) = all.get(&network).and_then(Weak::upgrade) {
             return turns;
         }
@@ -86,6 +94,14 @@ fn network(client: IpAddr) -> u128 {
     match client.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits() >> 8 << 8,
         IpAddr::V6(address) => address.to_bits() >> 64 << 64,
+    }
+}
+
+/// The /24 of an address of IPv4 and the /48 of an address of IPv6: whoever has one /64 mostly has 65,536.
+fn site(client: IpAddr) -> u128 {
+    match client.to_canonical() {
+        IpAddr::V4(_) => network(client),
+        IpAddr::V6(address) => address.to_bits() >> 80 << 80,
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
-use vere_handoff::question::{Record, RecordType, Spf, SpfResults};
+use vere_handoff::question::{RECORDS_SECONDS_MAX, Record, RecordType, Spf, SpfResults};
 use vere_judge::Listing;
 use vere_judging::{Dns, Family, Gathered, Gathering, Told, Unavailable, helo_form};
 use vere_net::resolver::reverse_name;
@@ -20,7 +20,7 @@ use super::broker::Broker;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long one question may take. A sender with silent name servers uses up the time of questions about the sender's own names, and leaves time for the
 /// policy of the author's domain: otherwise silence would excuse a forged author.
-const QUESTION_PATIENCE: Duration = Duration::from_secs(5);
+const QUESTION_PATIENCE: Duration = Duration::from_secs(RECORDS_SECONDS_MAX);
 
 /// Gathers facts about the messages of a worker.
 #[derive(Debug)]

@@ -33,6 +33,21 @@ fn the_clients_of_a_network_share_and_others_do_not() {
 }
 
 #[test]
+fn a_site_is_wider_than_a_network_of_ipv6() {
+    let turns = Turns::new(1);
+    let of = |client: &str| turns.of_site(client.parse().unwrap());
+    let held = ["192.0.2.1", "2001:db8:0:1::1"].map(of);
+    let held = held.each_ref().map(|turns| turns.try_acquire().unwrap());
+    for near in ["192.0.2.9", "::ffff:192.0.2.3", "2001:db8:0:ffff::1"] {
+        assert!(of(near).try_acquire().is_err(), "{near}");
+    }
+    for far in ["192.0.3.1", "2001:db8:1::1"] {
+        assert!(of(far).try_acquire().is_ok(), "{far}");
+    }
+    drop(held);
+}
+
+#[test]
 fn a_network_has_its_turns_and_is_forgotten_without_questions() {
     let turns = Turns::new(2);
     let near = turns.of("192.0.2.1".parse().unwrap());

@@ -265,6 +265,41 @@ fn a_burst_of_one_network_has_all_results() {
     });
 }
 
+/// Strangers with many networks and silent name servers leave places to honest sites, among them one with more questions than its turns.
+#[tokio::test(start_paused = true)]
+async fn silent_names_of_many_networks_leave_room() {
+    let (_socket, resolver) = silent();
+    let lookups = Rc::new(Lookups::new(resolver));
+    let ask = |client: [u8; 4], name: &str| {
+        let lookup = Lookup::from((client.into(), Name::new(name).unwrap(), RecordType::A));
+        let pending = lookups.ask(0, lookup).expect_err("a question that waits");
+        Rc::clone(&lookups).answer(*pending)
+    };
+    let local = tokio::task::LocalSet::new();
+    let hostile = (0..12).flat_map(|network| [[10, 0, network, 1]; 40]);
+    for client in hostile {
+        local.spawn_local(ask(client, "silent.example"));
+    }
+    let begun = Instant::now();
+    let honest = local.run_until(async {
+        tokio::task::yield_now().await;
+        // As the resolver of a reload, which answers about names of honest sites.
+        lookups.set_resolver(zone());
+        let asked = (0..20).map(|_| ask([192, 0, 2, 1], "mx.example.org"));
+        let asked: Vec<_> = asked.map(tokio::task::spawn_local).collect();
+        for answer in asked {
+            let (_, answer) = answer.await.unwrap();
+            assert!(matches!(answer, Answer::Records(_)), "{answer:?}");
+        }
+    });
+    honest.await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
 #[test]
 fn one_network_does_not_take_the_places_of_all() {
     let lookups = Lookups::new(zone());
