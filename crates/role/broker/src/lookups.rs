@@ -231,6 +231,12 @@ impl Lookups {
         }
     }
 
+    /// Questions for which the DNS is asked now.
+    #[cfg(test)]
+    pub(super) fn asking(&self) -> usize {
+        RUNNING_MAX - self.running.available_permits() - self.spared.available_permits()
+    }
+
     /// Answers a question: in its turn, and in time.
     pub(super) async fn answer(self: Rc<Self>, pending: Pending) -> (u64, Answer) {
         let turn = async {

@@ -266,7 +266,7 @@ fn a_burst_of_one_network_has_all_results() {
 }
 
 /// Strangers with many networks and silent name servers leave places to honest sites, among them one with more questions than its turns.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn silent_names_of_many_networks_leave_room() {
     let (_socket, resolver) = silent();
     let lookups = Rc::new(Lookups::new(resolver));
@@ -276,13 +276,15 @@ async fn silent_names_of_many_networks_leave_room() {
         Rc::clone(&lookups).answer(*pending)
     };
     let local = tokio::task::LocalSet::new();
-    let hostile = (0..12).flat_map(|network| [[10, 0, network, 1]; 40]);
+    let hostile = (0..18).flat_map(|network| [[10, 0, network, 1]; 40]);
     for client in hostile {
         local.spawn_local(ask(client, "silent.example"));
     }
     let begun = Instant::now();
     let honest = local.run_until(async {
-        tokio::task::yield_now().await;
+        while lookups.asking() < lookups::RUNNING_MAX - 16 {
+            tokio::task::yield_now().await;
+        }
         // As the resolver of a reload, which answers about names of honest sites.
         lookups.set_resolver(zone());
         let asked = (0..20).map(|_| ask([192, 0, 2, 1], "mx.example.org"));
@@ -293,11 +295,8 @@ async fn silent_names_of_many_networks_leave_room() {
         }
     });
     honest.await;
-    assert!(
-        begun.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        begun.elapsed()
-    );
+    // Places of silent questions are free after five seconds.
+    assert!(begun.elapsed().as_secs() < 4, "{:?}", begun.elapsed());
 }
 
 #[test]
