@@ -293,7 +293,7 @@ impl TlsRow {
             cipher: info.cipher,
             verified: info.certificate == PeerCertificate::Valid,
             problem: match &info.certificate {
-                PeerCertificate::Invalid(problem) => Some(problem.clone()),
+                PeerCertificate::Invalid(_, problem) => Some(problem.clone()),
                 PeerCertificate::Valid | PeerCertificate::NotAsked => None,
             },
         }

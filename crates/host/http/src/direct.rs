@@ -21,6 +21,8 @@ const FIELDS_MAX: usize = 100;
 /// A POST request.
 #[derive(Debug, Clone)]
 pub struct Post<'a> {
+    /// The value of `Host`.
+    pub host: &'a str,
     /// The path, such as `/checkv2`.
     pub path: &'a str,
     /// Header fields. Octets that cannot stand in a value are sent as `?`; a field with a name that is none is left out.
@@ -98,8 +100,10 @@ where
 fn request(post: Post<'_>) -> Result<Request<Full<Bytes>>, ExchangeError> {
     let request = Request::post(post.path).body(Full::new(post.body));
     let mut request = request.map_err(|error| ExchangeError::Failed(error.to_string()))?;
+    let host = HeaderValue::from_str(post.host);
+    let host = host.map_err(|error| ExchangeError::Failed(error.to_string()))?;
     let headers = request.headers_mut();
-    headers.insert(HOST, HeaderValue::from_static("localhost"));
+    headers.insert(HOST, host);
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
     for (name, value) in post.fields {
         let shown = value.bytes().map(|octet| match octet {

@@ -99,6 +99,7 @@ fn a_file_without_certificates_is_named() {
 async fn exchanged(answer: &'static [u8]) -> Result<(u16, Vec<u8>), ExchangeError> {
     let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
     let post = Post {
+        host: "localhost",
         path: "/x",
         fields: &[("Helo", "a\nb")],
         body: "body".into(),

@@ -12,6 +12,7 @@
 //! - [`last`]: the last octets of a connection, together with its end;
 //! - [`unsent`]: a limit on the kernel's send buffer for slow readers;
 //! - [`sts`]: the requirements of domains for connections to their mail exchangers (MTA-STS);
+//! - [`web`]: requests to web servers of other systems, by the names that the systems publish;
 //! - [`acme`]: certificates from a CA, kept and renewed.
 //!
 //! Asynchronous functions run on a tokio runtime of any flavour; this crate starts no runtime. The
@@ -29,3 +30,4 @@ pub mod resolver;
 pub mod sts;
 pub mod tls;
 pub mod unsent;
+pub mod web;

@@ -104,6 +104,7 @@ impl Rspamd {
             fields.push(("Password", password.expose()));
         }
         let post = Post {
+            host: "localhost",
             path,
             fields: &fields,
             body: message.clone(),

@@ -1,7 +1,6 @@
 //! Fetches a policy over HTTPS (RFC 8461 section 3.3): from the domain's own policy host, with a
 //! certificate valid for that host, without following redirects.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,14 +12,12 @@ use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
 use super::policy::{POLICY_OCTETS_MAX, Policy, PolicyError};
-use crate::connect::{ConnectOptions, connect};
-use crate::resolver::{AddressAnswer, Resolver};
+use crate::resolver::Resolver;
 use crate::tls::ClientTls;
+use crate::web::{self, ReachError};
 
 /// Longest time for all of it (RFC 8461 section 3.3 suggests a minute).
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest wait for an address of the policy host.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Why there is no policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +51,16 @@ pub enum FetchError {
     Timeout,
 }
 
+impl From<ReachError> for FetchError {
+    fn from(error: ReachError) -> Self {
+        match error {
+            ReachError::Name(text) => Self::Name(text),
+            ReachError::Connect(text) => Self::Connect(text),
+            ReachError::Tls(text) => Self::Tls(text),
+        }
+    }
+}
+
 /// The host with a domain's policy.
 pub(super) fn policy_host(domain: &str) -> String {
     format!("mta-sts.{domain}")
@@ -80,26 +87,7 @@ async fn get(
     port: u16,
 ) -> Result<String, FetchError> {
     let host = policy_host(domain);
-    let addresses: Vec<SocketAddr> = match resolver.addresses(&host).await {
-        AddressAnswer::Found(found) => found.iter().map(|ip| SocketAddr::new(*ip, port)).collect(),
-        AddressAnswer::TempFail(failure) => {
-            return Err(FetchError::Name(format!(
-                "cannot look up {host}: {failure}"
-            )));
-        }
-        _ => return Err(FetchError::Name(format!("{host} has no address"))),
-    };
-    let options = ConnectOptions {
-        timeout: CONNECT_TIMEOUT,
-        ..ConnectOptions::default()
-    };
-    let stream = connect(&addresses, &options)
-        .await
-        .map_err(|error| FetchError::Connect(error.to_string()))?;
-    let (stream, _) = https
-        .connect(&host, stream)
-        .await
-        .map_err(|error| FetchError::Tls(error.to_string()))?;
+    let stream = web::connect(resolver, https, &host, port).await?;
     let http = |error: hyper::Error| FetchError::Http(error.to_string());
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
     let request = Request::get("/.well-known/mta-sts.txt")

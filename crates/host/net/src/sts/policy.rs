@@ -122,6 +122,18 @@ impl Policy {
         Ok(Self { mode, max_age, mx })
     }
 
+    /// The lines of a policy file with the known fields, for reports (RFC 8460 section 4.4).
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let head = [
+            "version: STSv1".to_owned(),
+            format!("mode: {}", self.mode.as_str()),
+            format!("max_age: {}", self.max_age.as_secs()),
+        ];
+        let hosts = self.mx.iter().map(|pattern| format!("mx: {pattern}"));
+        head.into_iter().chain(hosts).collect()
+    }
+
     /// Whether the policy permits the host (RFC 8461 section 4.1).
     #[must_use]
     pub fn names(&self, host: &str) -> bool {

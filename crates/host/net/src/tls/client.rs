@@ -19,6 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::dane::{Dane, DaneVerifier};
+use super::fault::CertificateFault;
 use super::{HANDSHAKE_TIMEOUT, PeerCertificate, TlsError, TlsInfo, certificates, provider};
 
 /// The treatment of a certificate that is not valid for the next hop's name.
@@ -160,6 +161,15 @@ impl ConnectTlsError {
         )
     }
 
+    /// The fault of the certificate, if the error is about one.
+    #[must_use]
+    pub const fn fault(&self) -> Option<CertificateFault> {
+        match self {
+            Self::Certificate(error) => Some(CertificateFault::of(error)),
+            _ => None,
+        }
+    }
+
     fn new(error: io::Error) -> Self {
         let inner = error
             .get_ref()
@@ -288,22 +298,24 @@ impl ClientTls {
     }
 
     fn certificate(&self, connection: &ClientConnection, name: &ServerName<'_>) -> PeerCertificate {
+        let untrusted = |why: String| PeerCertificate::Invalid(CertificateFault::Untrusted, why);
         if self.verification == Verification::Required {
             return PeerCertificate::Valid;
         }
         let Some((own, others)) = connection.peer_certificates().and_then(<[_]>::split_first)
         else {
-            return PeerCertificate::Invalid("no certificate was presented".to_owned());
+            return untrusted("no certificate was presented".to_owned());
         };
         let Some(verifier) = &self.verifier else {
-            return PeerCertificate::Invalid("no roots are known".to_owned());
+            return untrusted("no roots are known".to_owned());
         };
         match verifier.verify_server_cert(own, others, name, &[], UnixTime::now()) {
             Ok(_) => PeerCertificate::Valid,
             Err(rustls::Error::InvalidCertificate(error)) => {
-                PeerCertificate::Invalid(format!("invalid peer certificate: {}", reason(&error)))
+                let why = format!("invalid peer certificate: {}", reason(&error));
+                PeerCertificate::Invalid(CertificateFault::of(&error), why)
             }
-            Err(error) => PeerCertificate::Invalid(error.to_string()),
+            Err(error) => untrusted(error.to_string()),
         }
     }
 }

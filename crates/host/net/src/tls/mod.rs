@@ -20,6 +20,7 @@ mod certificates;
 mod client;
 mod dane;
 mod error;
+mod fault;
 mod handshake;
 pub mod kernel;
 mod keyring;
@@ -40,6 +41,7 @@ pub use certificates::check as check_files;
 pub use client::{ClientTls, ConnectTlsError, Roots, Verification};
 pub use dane::{Dane, TLSA_RECORDS_MAX, Tlsa};
 pub use error::TlsError;
+pub use fault::CertificateFault;
 pub use kernel::KernelTls;
 pub use keyring::{Keyring, NotSigned, Reload, Shown};
 pub use mutual::{Line, MutualTls, MutualTlsOptions};
@@ -78,7 +80,7 @@ pub enum PeerCertificate {
     /// The certificate is valid for the name of the connection.
     Valid,
     /// The certificate proves no identity, for this reason; the connection is encrypted all the same.
-    Invalid(String),
+    Invalid(CertificateFault, String),
 }
 
 impl TlsInfo {

@@ -8,8 +8,8 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::{
-    CertificateFiles, ClientTls, ConnectTlsError, Leaf, PeerCertificate, Reload, Roots, ServerTls,
-    ServerTlsOptions, TlsError, TlsInfo, Verification, check_files,
+    CertificateFault, CertificateFiles, ClientTls, ConnectTlsError, Leaf, PeerCertificate, Reload,
+    Roots, ServerTls, ServerTlsOptions, TlsError, TlsInfo, Verification, check_files,
 };
 
 /// A folder with a certificate authority in `ca.pem`.
@@ -155,20 +155,18 @@ async fn opportunistic_goes_on_and_records() {
     let (_, info) = meet(&good, &client, "other.test")
         .await
         .expect("opportunistic");
-    assert!(
-        matches!(info.certificate, PeerCertificate::Invalid(_)),
-        "{info:?}"
-    );
+    let fault = |info: &TlsInfo| match info.certificate {
+        PeerCertificate::Invalid(fault, _) => Some(fault),
+        _ => None,
+    };
+    assert_eq!(fault(&info), Some(CertificateFault::Name), "{info:?}");
     let unknown = server(stranger.issue("mx", "mx.test"), Vec::new());
     // The second time the session is resumed: what is known of it must not get better.
     for _ in 0..2 {
         let (_, info) = meet(&unknown, &client, "mx.test")
             .await
             .expect("opportunistic");
-        assert!(
-            matches!(info.certificate, PeerCertificate::Invalid(_)),
-            "{info:?}"
-        );
+        assert_eq!(fault(&info), Some(CertificateFault::Untrusted), "{info:?}");
     }
     let strict = authority.client(Verification::Required);
     let error = meet(&unknown, &strict, "mx.test")
@@ -178,6 +176,7 @@ async fn opportunistic_goes_on_and_records() {
         error.to_string().starts_with("certificate refused: "),
         "{error}"
     );
+    assert_eq!(error.fault(), Some(CertificateFault::Untrusted));
 }
 
 /// A machine without ca-certificates still encrypts what it can.
@@ -189,7 +188,8 @@ async fn opportunistic_needs_no_roots() {
     let (_, info) = meet(&server, &client, "mx.test")
         .await
         .expect("opportunistic");
-    let nothing = PeerCertificate::Invalid("no roots are known".to_owned());
+    let nothing =
+        PeerCertificate::Invalid(CertificateFault::Untrusted, "no roots are known".to_owned());
     assert_eq!(info.certificate, nothing);
     let client = ClientTls::new(Verification::Required, &Roots::none()).expect("no roots");
     let error = meet(&server, &client, "mx.test")
