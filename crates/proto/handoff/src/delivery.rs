@@ -31,17 +31,31 @@
 //!   135 FAILED     u64 number
 //!   136 COUNTS     u32 counters, at most 256; each: u8 number of the counter, u32 increase
 //!   137 BEAT       nothing
+//!   138 SESSIONS   u32 connections of a kind, for reports about TLS (RFC 8460)
+//!                  u8 policy (0 DANE, 1 MTA-STS, 2 none)
+//!                  u32 octets of the domain, at most 255; domain
+//!                  u32 lines of the policy, at most 16; each: u32 octets, at most 255; line
+//!                  u32 patterns of hosts, at most 16; each as a line
+//!                  u8 1 when the connections failed; then
+//!                    u8 kind of the failure, at most 10, in the order of RFC 8460 section 4.3
+//!                    u8 1 when our address is known; then 16 octets, of which an IPv4 address is mapped
+//!                    u8 1 when the address of the host is known; then 16 octets
+//!                    u32 octets of the host, at most 255; host
+//!                    u32 octets of the reason, at most 255; reason
 //! ```
 //!
 //! FIND is answered by FOUND or UNROUTABLE, OPEN by OPENED or UNROUTABLE, SEND by SENT or, where nothing is known against the message, by
 //! UNSENT; any of them by FAILED where the courier has lost the number or cannot read the destination or envelope. QUIT is answered by CLOSED, FORGET has
-//! no answer. CLOSED without a request says that an idle connection is closed. A silent courier, without even BEAT, holds still.
+//! no answer. SESSIONS comes only under settings with reports about TLS. CLOSED without a request says that an idle connection is closed. A silent courier, without even BEAT, holds still.
 
 mod answer;
 mod head;
+mod sessions;
+mod texts;
 
 pub use answer::{Answer, Extent, Outcome, Outcomes, answer_length};
 pub use head::{LENGTH_OCTETS, VERSION};
+pub use sessions::{FAILURES, TlsFailed, TlsSessions};
 
 use crate::octets::{HandoffError, Reader, put_length};
 use head::head;

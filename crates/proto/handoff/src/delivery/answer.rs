@@ -1,6 +1,8 @@
 //! The answers of a courier.
 
 use super::head::{LENGTH_OCTETS, VERSION, head};
+use super::sessions::TlsSessions;
+use super::texts::{cut, put_text, text, value};
 use crate::octets::{HandoffError, Reader, put_length};
 
 /// The most results of a message: the recipients of an envelope.
@@ -26,6 +28,7 @@ const CLOSED: u8 = 134;
 const FAILED: u8 = 135;
 const COUNTS: u8 = 136;
 const BEAT: u8 = 137;
+const SESSIONS: u8 = 138;
 
 const USABLE: u8 = 1;
 const REPORTS: u8 = 2;
@@ -88,6 +91,8 @@ pub enum Answer {
     Counts(Vec<(u8, u32)>),
     /// The courier is alive.
     Beat,
+    /// Connections for reports about TLS.
+    Sessions(Box<TlsSessions>),
 }
 
 /// How long a destination takes no mail.
@@ -146,7 +151,7 @@ impl Answer {
             | Self::Unsent { number, .. }
             | Self::Closed { number }
             | Self::Failed { number } => Some(*number),
-            Self::Counts(_) | Self::Beat => None,
+            Self::Counts(_) | Self::Beat | Self::Sessions(_) => None,
         }
     }
 
@@ -210,6 +215,10 @@ impl Answer {
                 }
             }
             Self::Beat => to.push(BEAT),
+            Self::Sessions(sessions) => {
+                to.push(SESSIONS);
+                sessions.encode(to);
+            }
         }
     }
 
@@ -223,6 +232,7 @@ impl Answer {
         let answer = match head(&mut reader)? {
             COUNTS => Self::Counts(counts(&mut reader)?),
             BEAT => Self::Beat,
+            SESSIONS => Self::Sessions(Box::new(TlsSessions::decode(&mut reader)?)),
             kind => {
                 let number = reader.long("number")?;
                 Self::decode_numbered(kind, number, &mut reader)?
@@ -327,20 +337,6 @@ fn counts(reader: &mut Reader<'_>) -> Result<Vec<(u8, u32)>, HandoffError> {
         .collect()
 }
 
-const fn value(field: &'static str, expected: &'static str, found: u8) -> HandoffError {
-    HandoffError::Value {
-        field,
-        expected,
-        found,
-    }
-}
-
-/// A text behind its length.
-fn text(reader: &mut Reader<'_>, field: &'static str, max: usize) -> Result<String, HandoffError> {
-    let octets = reader.length(field, max)?;
-    Ok(Reader(reader.take(field, octets)?).text(field)?.to_owned())
-}
-
 /// The rest of a frame.
 fn rest(reader: &mut Reader<'_>, field: &'static str, max: usize) -> Result<String, HandoffError> {
     let found = reader.0.len();
@@ -348,15 +344,4 @@ fn rest(reader: &mut Reader<'_>, field: &'static str, max: usize) -> Result<Stri
         true => reader.text(field).map(str::to_owned),
         false => Err(HandoffError::TooMuch { field, max, found }),
     }
-}
-
-fn put_text(to: &mut Vec<u8>, text: &str, max: usize) {
-    let text = cut(text, max);
-    put_length(to, text.len());
-    to.extend_from_slice(text.as_bytes());
-}
-
-/// As much of a text as fits.
-fn cut(text: &str, max: usize) -> &str {
-    text.get(..text.floor_char_boundary(max)).unwrap_or(text)
 }

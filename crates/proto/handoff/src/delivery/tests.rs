@@ -68,7 +68,24 @@ fn outcome() -> Outcome {
     }
 }
 
-fn answers() -> [(Answer, &'static [u8]); 9] {
+fn sessions() -> TlsSessions {
+    TlsSessions {
+        sessions: 258,
+        policy: 1,
+        domain: "b.c".to_owned(),
+        lines: vec!["v: 1".to_owned(), String::new()],
+        mx: vec!["*.c".to_owned()],
+        failed: Some(TlsFailed {
+            kind: 10,
+            sender: None,
+            receiver: Some(std::net::Ipv4Addr::new(192, 0, 2, 1).into()),
+            host: "a.c".to_owned(),
+            reason: "no".to_owned(),
+        }),
+    }
+}
+
+fn answers() -> [(Answer, &'static [u8]); 10] {
     let number = 3;
     let outcomes = Outcomes {
         usable: true,
@@ -124,6 +141,12 @@ fn answers() -> [(Answer, &'static [u8]); 9] {
             b"\x0b\0\0\0\x01\x88\x01\0\0\0\x07\x02\x01\0\0",
         ),
         (Answer::Beat, b"\x02\0\0\0\x01\x89"),
+        (
+            Answer::Sessions(Box::new(sessions())),
+            b"\x4a\0\0\0\x01\x8a\x02\x01\0\0\x01\x03\0\0\0b.c\x02\0\0\0\x04\0\0\0v: 1\0\0\0\0\
+              \x01\0\0\0\x03\0\0\0*.c\x01\x0a\0\x01\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\x02\x01\
+              \x03\0\0\0a.c\x02\0\0\0no",
+        ),
     ]
 }
 
@@ -206,6 +229,13 @@ fn values_and_lengths_have_bounds() {
         (b"\x01\x84\0\0\0\0\0\0\0\0\0\0\0\x01\0", "65535"),
         (b"\x01\x88\x01\x01\0\0", "256"),
         (b"\x01\x83\0\0\0\0\0\0\0\0\x01\0\x01\0", "65536"),
+        (b"\x01\x8a\0\0\0\0\x03", "policy"),
+        (b"\x01\x8a\0\0\0\0\0\0\x01\0\0", "255"),
+        (b"\x01\x8a\0\0\0\0\0\0\0\0\0\x11\0\0\0", "16"),
+        (
+            b"\x01\x8a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x0b",
+            "kind of a failure",
+        ),
     ] {
         let error = Answer::decode(frame).unwrap_err().to_string();
         assert!(error.contains(field), "{error}");
@@ -274,7 +304,10 @@ fn the_longest_message_and_answer_fit_and_no_longer_ones() {
 #[test]
 fn every_answer_about_a_number_says_the_number() {
     for (answer, _) in answers() {
-        let about_none = matches!(answer, Answer::Counts(_) | Answer::Beat);
+        let about_none = matches!(
+            answer,
+            Answer::Counts(_) | Answer::Beat | Answer::Sessions(_)
+        );
         assert_eq!(answer.number(), (!about_none).then_some(3), "{answer:?}");
     }
 }
@@ -297,6 +330,56 @@ fn long_replies_are_cut_at_a_character() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// A courier cuts what is too long, so that no gateway refuses the frame.
+#[test]
+fn long_sessions_are_cut() {
+    let long = "é".repeat(200);
+    let many = TlsSessions {
+        domain: long.clone(),
+        lines: vec![long.clone(); 20],
+        ..sessions()
+    };
+    let frame = said(&Answer::Sessions(Box::new(many)));
+    match Answer::decode(whole(&frame)) {
+        Ok(Answer::Sessions(cut)) => {
+            assert_eq!(cut.domain, "é".repeat(127));
+            assert_eq!(cut.lines, vec!["é".repeat(127); 16]);
+            assert_eq!(cut.failed, sessions().failed);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn any_sessions() -> impl Strategy<Value = TlsSessions> {
+    let list = || vec(".{0,40}", 0..16);
+    let failed = (
+        0..FAILURES,
+        any::<Option<u32>>(),
+        any::<Option<[u16; 8]>>(),
+        ".{0,40}",
+        ".{0,40}",
+    );
+    let failed = failed.prop_map(|(kind, sender, receiver, host, reason)| TlsFailed {
+        kind,
+        sender: sender.map(|bits| std::net::Ipv4Addr::from_bits(bits).into()),
+        receiver: receiver.map(|parts| std::net::IpAddr::from(parts).to_canonical()),
+        host,
+        reason,
+    });
+    let failed = proptest::option::of(failed);
+    let parts = (any::<u32>(), 0..3_u8, ".{0,40}", list(), list(), failed);
+    parts.prop_map(
+        |(sessions, policy, domain, lines, mx, failed)| TlsSessions {
+            sessions,
+            policy,
+            domain,
+            lines,
+            mx,
+            failed,
+        },
+    )
 }
 
 fn any_outcome() -> impl Strategy<Value = Outcome> {
@@ -345,6 +428,7 @@ fn any_answer() -> impl Strategy<Value = Answer> {
             ),
         vec(any::<(u8, u32)>(), 0..9).prop_map(Answer::Counts),
         Just(Answer::Beat),
+        any_sessions().prop_map(|sessions| Answer::Sessions(Box::new(sessions))),
     ]
 }
 
@@ -363,7 +447,7 @@ proptest! {
 
     /// Whatever is read is written with the same octets.
     #[test]
-    fn any_octets_are_refused_or_mean_one_thing(octets: Vec<u8>, kind in 1..=5_u8, answer in 129..=137_u8) {
+    fn any_octets_are_refused_or_mean_one_thing(octets: Vec<u8>, kind in 1..=5_u8, answer in 129..=138_u8) {
         for kind in [kind, answer] {
             let frame = [&[VERSION, kind][..], &octets].concat();
             if let Ok(request) = Request::decode(&frame) {
