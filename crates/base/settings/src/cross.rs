@@ -59,18 +59,36 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     found.errors
 }
 
-/// The judgement finds the facts of a report; without an address nobody can ask about a report.
+/// The judgement finds the facts of a report about DMARC; without an address nobody can ask about a report.
 fn reports(settings: &Settings, found: &mut Found<'_>) {
-    let Some(reports) = settings.reports.as_ref().filter(|reports| reports.dmarc) else {
+    let Some(reports) = &settings.reports else {
         return;
     };
-    for (is_missing, what) in [
-        (settings.judging.is_none(), "needs [judging]"),
-        (settings.front.is_none(), "needs [front]"),
-        (reports.contact.is_none(), "needs reports.contact"),
+    let no_contact = reports.contact.is_none();
+    for (is_missing, key, what) in [
+        (
+            reports.dmarc && settings.judging.is_none(),
+            "reports.dmarc",
+            "needs [judging]",
+        ),
+        (
+            reports.dmarc && settings.front.is_none(),
+            "reports.dmarc",
+            "needs [front]",
+        ),
+        (
+            reports.dmarc && no_contact,
+            "reports.dmarc",
+            "needs reports.contact",
+        ),
+        (
+            reports.tls && no_contact,
+            "reports.tls",
+            "needs reports.contact",
+        ),
     ] {
         if is_missing {
-            found.add("reports.dmarc", what);
+            found.add(key, what);
         }
     }
 }

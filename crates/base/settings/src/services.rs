@@ -115,6 +115,8 @@ pub enum WhenUnavailable {
 pub struct Reports {
     /// Whether domains with a DMARC record get reports.
     pub dmarc: bool,
+    /// Whether domains with a TLSRPT record get reports.
+    pub tls: bool,
     /// The organization that reports.
     pub organization: String,
     /// The address for questions about reports; `None` where no reports are made.

@@ -42,6 +42,7 @@ impl Assembly {
         let hostname: String = self.need("hostname");
         self.section("reports").then(|| Reports {
             dmarc: self.choice("reports.dmarc", |text| Some(text == "daily")),
+            tls: self.choice("reports.tls", |text| Some(text == "daily")),
             organization: self
                 .maybe("reports.organization")
                 .unwrap_or_else(|| hostname.clone()),

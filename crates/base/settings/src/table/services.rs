@@ -81,9 +81,11 @@ sections! {
             "Whether received mail that an alias forwards to another system is sealed (ARC, RFC 8617) by the RSA key of the alias's domain, or of the nearest parent domain with one. The next system can then see the results of authentication that this system found, which forwarding may break. Needs `judging`, which finds the results. Mail whose chain of seals is broken, and mail for which the signer does not answer, is sent without a seal.";
     }
 
-    "reports" Optional, "Reports to other systems about mail in the name of their domains. A gateway reports what it has received itself." {
+    "reports" Optional, "Reports to other systems: about mail in the name of their domains, and about the encryption of mail to them. A gateway reports what it has received and sent itself." {
         live dmarc: Choice(&["off", "daily"]), Is("\"off\""),
             "With `daily` each domain whose DMARC record has `rua=` gets an aggregate report (RFC 9990) about the messages that claimed to be from it, in the hours behind each day (UTC). A report has the addresses of clients, the domains of senders, and the results of SPF, DKIM and DMARC; it has no addresses of persons and no text. Needs `[judging]`, `[front]` and `contact`.";
+        live tls: Choice(&["off", "daily"]), Is("\"off\""),
+            "With `daily` each domain with a TLSRPT record gets a report (RFC 8460) about the encryption of the connections that this system made to the hosts of the domain, in the hours behind each day (UTC). A report has the domain's policy (DANE, MTA-STS), numbers of connections, failures, the names and addresses of the domain's hosts and the addresses of this system; it has nothing about messages. Needs `contact`.";
         live organization: Name, Nothing("`hostname`"),
             "The organization that reports.";
         live contact: MailAddress, Nothing("no address"),

@@ -222,6 +222,8 @@ contradictions_of_a_judgement: r#"
 "#
 
 reports_need_their_facts_and_an_address: r#"
+[reports]; tls = "weekly" => 4 reports.tls => expected one of "off", "daily"
+[reports]; tls = "daily" => 4 reports.tls => needs reports.contact
 [reports]; dmarc = "weekly" => 4 reports.dmarc => expected one of "off", "daily"
 [reports]; contact = "example.org" => 4 reports.contact => expected an address such as
 [reports]; contact = "a b@example.org" => 4 reports.contact => expected an address such as
