@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vere_delivery::Unroutable;
 use vere_net::resolver::{AddressAnswer, MxAnswer};
-use vere_net::sts::Held;
+use vere_net::sts::{FetchError, Held, StsAnswer};
 use vere_queue::{Destination, Place, SiteName, TlsWish};
 use vere_sasl::client::Credentials;
 use vere_settings::{NextHop, Protocol, Route, Settings, Source, TlsMode};
@@ -38,6 +38,8 @@ pub struct Hosts {
     pub proven: bool,
     /// What the domain says of it.
     pub sts: Option<Arc<Held>>,
+    /// Why the domain's policy cannot be fetched.
+    pub(super) sts_fault: Option<FetchError>,
     /// SMTP or LMTP.
     pub protocol: Protocol,
     /// User name and password for the next hop.
@@ -127,14 +129,21 @@ impl Outbound {
                 let mut hosts = Hosts::new(&config, hosts, mx_route(settings, domain));
                 hosts.site = site(&names, hosts.source.as_ref());
                 let asked = !domain.starts_with('[') && wish != TlsWish::Optional;
-                let sts = match asked {
+                let answer = match asked {
                     true => self.sts_policy(domain, hosts.tls).await,
-                    false => None,
+                    false => StsAnswer::None,
+                };
+                let (sts, sts_fault) = match answer {
+                    StsAnswer::Policy(held) => (Some(held), None),
+                    // The failure was logged where it happened; RFC 8461 section 5.1 lets the mail go.
+                    StsAnswer::Unavailable(fault) => (None, Some(fault)),
+                    StsAnswer::None => (None, None),
                 };
                 Ok(Hosts {
                     domain: Some(domain.clone()),
                     proven,
                     sts,
+                    sts_fault,
                     ..hosts
                 })
             }
@@ -225,6 +234,7 @@ impl Hosts {
             // A host that the settings name is the right one.
             proven: true,
             sts: None,
+            sts_fault: None,
             protocol: route.map_or(Protocol::Smtp, |route| route.protocol),
             login: route.and_then(|route| config.credentials(route)),
             password_in_clear: route.is_some_and(may_send_password_in_clear),

@@ -8,12 +8,16 @@ use vere_telemetry::metrics::{
     PolicyResult, TlsPolicy, TlsSide,
 };
 
+use crate::sessions::Sessions;
+
 /// Counters of connections to next hops; a default one counts for nobody.
 #[derive(Debug, Clone, Default)]
 pub struct OutboundMetrics {
     begun: Family<ConnectionResult, Counter>,
     handshakes: Family<Handshake, Counter>,
     policies: Family<PolicyOutcome, Counter>,
+    /// What reports about TLS will say.
+    pub sessions: Sessions,
     /// Increases for another process.
     told: Option<Rc<RefCell<[u32; Count::ALL.len()]>>>,
 }
@@ -65,6 +69,7 @@ impl OutboundMetrics {
             begun: all.delivery.connections_begun.clone(),
             handshakes: all.tls.handshakes.clone(),
             policies: all.tls.policies.clone(),
+            sessions: Sessions::default(),
             told: None,
         }
     }

@@ -18,6 +18,7 @@ use vere_telemetry::metrics::{ConnectionResult, HandshakeResult, TlsPolicy};
 use super::hosts::{Host, Hosts};
 use super::patience::Patience;
 use super::security::Security;
+use super::sessions::Session;
 use super::{Outbound, OutboundConfig};
 use vere_process::clock;
 use vere_process::secret;
@@ -159,6 +160,7 @@ impl Outbound {
         };
         let security = self.security(hosts, host).await.map_err(|forbidden| {
             self.metrics.policy(forbidden.policy, false);
+            self.note_forbidden(hosts, host, &forbidden);
             match forbidden.policy {
                 TlsPolicy::RequireTls => OpenError::Unproven(forbidden.reply),
                 _ => OpenError::Policy(forbidden.reply),
@@ -297,8 +299,9 @@ impl Outbound {
             Err(_) => host.name.clone(),
         };
         let machine = client_config(&config, hosts, tls);
+        let session = Session::new(hosts, host, security, &stream);
         if tls == TlsMode::Implicit {
-            let (stream, info) = self.shake_hands(&config, host, security, stream).await?;
+            let (stream, info) = self.shake_hands(&config, &session, stream).await?;
             let client = Client::new(machine, clock::steady());
             return finish(Box::new(stream), client, remote, info, policy).await;
         }
@@ -306,27 +309,31 @@ impl Outbound {
         let mut client = Client::new(machine, clock::steady());
         match drive(&mut stream, &mut client).await {
             Progress::StartTls => {
-                let (stream, info) = self.shake_hands(&config, host, security, stream).await?;
+                let (stream, info) = self.shake_hands(&config, &session, stream).await?;
                 client.tls_started(clock::steady());
                 finish(Box::new(stream), client, remote, info, policy).await
             }
-            progress => ended(progress).map(|()| Opened {
-                stream: Box::new(stream),
-                client,
-                remote,
-                tls: None,
-                policy,
-            }),
+            progress => {
+                let is_offered = client.extensions().starttls;
+                self.note_unencrypted(&session, &progress, is_offered);
+                ended(progress).map(|()| Opened {
+                    stream: Box::new(stream),
+                    client,
+                    remote,
+                    tls: None,
+                    policy,
+                })
+            }
         }
     }
 
     async fn shake_hands(
         &self,
         config: &OutboundConfig,
-        host: &Host,
-        security: &Security,
+        session: &Session<'_>,
         stream: TcpStream,
     ) -> Result<(vere_net::tls::ClientStream<TcpStream>, TlsInfo), OpenError> {
+        let Session { host, security, .. } = session;
         let connected = match &security.dane {
             Some(by) => config.tls.connect_dane(&by.dane, &by.base, stream).await,
             None => {
@@ -340,6 +347,7 @@ impl Outbound {
             Err(_) => HandshakeResult::Failed,
         };
         self.metrics.handshake(result);
+        self.note_handshake(session, connected.as_ref().map(|(_, info)| info));
         connected.map_err(|error| OpenError::Handshake(error.to_string()))
     }
 }

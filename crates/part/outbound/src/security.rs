@@ -8,10 +8,8 @@
 //! right one, is not verified, or does not promise the same. A sender that asks for less, by `TLS-Required:
 //! No`, is spared the demands of the recipient's domain, not those of the settings.
 
-use std::sync::Arc;
-
 use vere_net::resolver::TlsaAnswer;
-use vere_net::sts::{Held, Mode, StsAnswer};
+use vere_net::sts::{Mode, StsAnswer};
 use vere_net::tls::{Dane, PeerCertificate, TlsInfo, Tlsa};
 use vere_queue::TlsWish;
 use vere_settings::TlsMode;
@@ -29,6 +27,8 @@ pub struct Security {
     pub policy: TlsPolicy,
     /// The DANE records that verify the host instead of root certificates.
     pub(super) dane: Option<DaneHost>,
+    /// The TLSA records that led to the demand, for reports.
+    pub(super) tlsa: Vec<String>,
 }
 
 /// A host with usable TLSA records.
@@ -59,6 +59,7 @@ impl Security {
                 TlsMode::Required | TlsMode::Implicit => TlsPolicy::Required,
             },
             dane: None,
+            tlsa: Vec::new(),
         }
     }
 
@@ -69,7 +70,19 @@ impl Security {
             TlsMode::Implicit => TlsMode::Implicit,
             _ => TlsMode::Required,
         };
-        Self { tls, policy, dane }
+        Self {
+            tls,
+            policy,
+            dane,
+            tlsa: Vec::new(),
+        }
+    }
+
+    fn because_of(self, records: &[Tlsa]) -> Self {
+        Self {
+            tlsa: records.iter().map(Tlsa::to_string).collect(),
+            ..self
+        }
     }
 
     /// Whether it must be seen who the host is.
@@ -92,15 +105,11 @@ pub(crate) type HostTlsa = Option<(String, Vec<Tlsa>)>;
 
 impl Outbound {
     /// The MTA-STS policy of a domain, if one holds and the settings want to know.
-    pub(super) async fn sts_policy(&self, domain: &str, tls: TlsMode) -> Option<Arc<Held>> {
+    pub(super) async fn sts_policy(&self, domain: &str, tls: TlsMode) -> StsAnswer {
         if !self.config().settings.delivery.mta_sts || tls == TlsMode::Off {
-            return None;
+            return StsAnswer::None;
         }
-        match self.sts.policy(domain).await {
-            StsAnswer::Policy(held) => Some(held),
-            // A failure was logged where it happened; RFC 8461 section 5.1 lets the mail go.
-            StsAnswer::None | StsAnswer::Unavailable(_) => None,
-        }
+        self.sts.policy(domain).await
     }
 
     /// What is known of a domain's MTA-STS policy, for a person who asks.
@@ -159,12 +168,16 @@ impl Outbound {
         match Dane::new(&records, &names) {
             Some(dane) => {
                 let dane = Some(DaneHost { dane, base });
-                Ok(Security::demanded(hosts.tls, TlsPolicy::Dane, dane))
+                let security = Security::demanded(hosts.tls, TlsPolicy::Dane, dane);
+                Ok(security.because_of(&records))
             }
             // Section 2.2: unusable records still demand encryption. A stricter demand remains in effect.
             None => match hosts.without_dane(host)? {
                 security if security.is_verified() => Ok(security),
-                _ => Ok(Security::demanded(hosts.tls, TlsPolicy::DaneUnusable, None)),
+                _ => {
+                    let security = Security::demanded(hosts.tls, TlsPolicy::DaneUnusable, None);
+                    Ok(security.because_of(&records))
+                }
             },
         }
     }
@@ -192,7 +205,10 @@ impl Hosts {
         if security.is_verified() {
             return Ok(security);
         }
-        Ok(Security::demanded(self.tls, TlsPolicy::RequireTls, None))
+        Ok(Security {
+            tlsa: security.tlsa,
+            ..Security::demanded(self.tls, TlsPolicy::RequireTls, None)
+        })
     }
 
     /// How a connection to a host without TLSA records has to be secured.

@@ -8,6 +8,8 @@ use vere_handoff::delivery::Answer;
 use vere_outbound::OutboundMetrics;
 use vere_process::frames::Outbox;
 
+use super::sessions;
+
 /// How often the gateway hears that the courier is alive.
 const BEAT: Duration = Duration::from_secs(2);
 /// How long the gateway may leave answers unread.
@@ -48,9 +50,26 @@ impl Answers {
         });
     }
 
+    /// Says which connections reports about TLS will show.
+    fn say_sessions(&self) {
+        let (seen, beyond) = self.metrics.sessions.take();
+        if beyond > 0 {
+            tracing::warn!(
+                sessions = beyond,
+                "too many kinds of TLS sessions for reports"
+            );
+        }
+        for (seen, times) in seen {
+            if let Some(answer) = sessions::answer(seen, times) {
+                self.say(&answer);
+            }
+        }
+    }
+
     /// Says for ever that the courier is alive.
     pub(crate) async fn beat(&self) {
         loop {
+            self.say_sessions();
             self.say(&Answer::Beat);
             tokio::time::sleep(BEAT).await;
         }

@@ -78,14 +78,16 @@ impl Process {
         let metrics = Rc::<GatewayMetrics>::default();
         let processes = settings.delivery.courier_processes;
         let lease = vere_link::lease_terms(&settings).lease;
-        let couriers = (processes > 0).then(|| Couriers::new(processes, lease, metrics.outbound()));
+        // Couriers and this process count the same figures.
+        let figures = metrics.outbound();
+        let couriers = (processes > 0).then(|| Couriers::new(processes, lease, figures.clone()));
         let policies = settings.data.join("mta-sts-policies");
         let resolver = vere_outbound::resolver(&settings)?;
         let observing = Observing::new(resolver.clone());
         let outbound = Outbound::new(
             &settings,
             resolver,
-            metrics.outbound(),
+            figures,
             couriers.is_none().then_some(policies.as_path()),
         )?;
         let trace = TraceLog::open(TraceOptions::new(trace.to_owned()))?;

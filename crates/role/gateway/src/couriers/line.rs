@@ -15,6 +15,7 @@ use vere_process::frames::{self, Outbox};
 use vere_process::wire;
 
 use super::room::Room;
+use super::sessions;
 use super::slot::Slot;
 
 /// The longest silence of a courier, which beats every two seconds; also the longest time without a read by the courier.
@@ -69,11 +70,14 @@ impl Line {
             let answer = Answer::decode(&frame).map_err(invalid)?;
             match answer.number() {
                 Some(number) => self.answered(number, answer)?,
-                None => {
-                    if let Answer::Counts(counts) = answer {
-                        metrics.add(&counts);
+                None => match answer {
+                    Answer::Counts(counts) => metrics.add(&counts),
+                    Answer::Sessions(all) => {
+                        let (seen, times) = sessions::seen(*all);
+                        metrics.sessions.add(seen, times);
                     }
-                }
+                    _ => {}
+                },
             }
         }
     }

@@ -37,6 +37,48 @@ async fn ask(lane: &Lane) -> Option<Answer> {
     lane.ask(find).await
 }
 
+/// Sessions of couriers are added up for reports about TLS.
+#[tokio::test]
+async fn sessions_of_a_courier_are_heard() {
+    use vere_handoff::delivery::{TlsFailed, TlsSessions};
+    let metrics = OutboundMetrics::default();
+    let (line, near, mut far) = played();
+    let all = TlsSessions {
+        sessions: 3,
+        policy: 1,
+        domain: "example.org".to_owned(),
+        lines: vec!["version: STSv1".to_owned()],
+        mx: vec!["mx.example.org".to_owned()],
+        failed: Some(TlsFailed {
+            kind: 2,
+            sender: None,
+            receiver: Some("192.0.2.1".parse().unwrap()),
+            host: "mx.example.org".to_owned(),
+            reason: String::new(),
+        }),
+    };
+    let courier = async {
+        for _ in 0..2 {
+            say(&mut far, &Answer::Sessions(Box::new(all.clone()))).await;
+        }
+        drop(far);
+    };
+    let (_, ended) = tokio::join!(courier, line.serve(near, &metrics));
+    assert!(ended.is_ok());
+    let (seen, beyond) = metrics.sessions.take();
+    let [(seen, times)] = &seen[..] else {
+        panic!("{seen:?}")
+    };
+    assert_eq!((*times, beyond), (6, 0));
+    assert_eq!(
+        (seen.domain.as_str(), seen.kind.word()),
+        ("example.org", "sts")
+    );
+    let failure = seen.failure.as_ref().unwrap();
+    assert_eq!(failure.kind.word(), "certificate-expired");
+    assert_eq!(failure.reason, None);
+}
+
 #[tokio::test]
 async fn a_lost_courier_answers_nobody() {
     let metrics = OutboundMetrics::default();
