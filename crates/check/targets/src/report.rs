@@ -69,7 +69,10 @@ pub(crate) fn read(octets: &[u8]) {
 
 /// Where a record sends reports: nothing of it may change a header field or a question to the DNS.
 fn destinations(record: &[u8]) {
-    let (dmarc, tls) = (dmarc_destinations(record), tls_destinations(record));
+    let (dmarc, tls) = (
+        dmarc_destinations(record),
+        tls_destinations(&[record.to_vec()]),
+    );
     assert!(dmarc.len().max(tls.len()) <= DESTINATIONS_MAX);
     for destination in dmarc.iter().chain(&tls) {
         let text = match destination {

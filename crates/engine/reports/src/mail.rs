@@ -15,7 +15,6 @@ use base64::engine::general_purpose::STANDARD;
 use thiserror::Error;
 use vere_units::Timestamp;
 
-use crate::archive::gzip;
 use crate::bounds::ADDRESS_OCTETS_MAX;
 use crate::message::Report;
 use crate::text::is_domain;
@@ -86,9 +85,9 @@ impl Mail {
         if !is_identifier(id) {
             return Err(MailError::Identifier(crate::error::excerpt(id)));
         }
-        let (file, ending) = match report {
-            Report::Aggregate(report) => (gzip(report.to_xml().as_bytes()), "xml.gz"),
-            Report::Tls(report) => (gzip(report.to_json().as_bytes()), "json.gz"),
+        let ending = match report {
+            Report::Aggregate(_) => "xml.gz",
+            Report::Tls(_) => "json.gz",
         };
         let submitter = sender.submitter;
         let filename = format!("{submitter}!{domain}!{begin}!{end}.{ending}");
@@ -100,7 +99,7 @@ impl Mail {
                 id,
                 filename: &filename,
             },
-            &file,
+            &report.packed(),
         );
         Ok(Self {
             octets: text.into_bytes(),

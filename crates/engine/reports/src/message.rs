@@ -3,7 +3,7 @@
 use vere_mime::{Parsed, Part, PartKind, text};
 
 use crate::aggregate::Aggregate;
-use crate::archive::{is_archive, unpack};
+use crate::archive::{gzip, is_archive, unpack};
 use crate::bounds::{ATTACHMENTS_MAX, MESSAGE_OCTETS_MAX, PACKED_OCTETS_MAX};
 use crate::error::ReportError;
 use crate::tls::TlsReport;
@@ -41,6 +41,15 @@ impl Report {
             return Self::read_file(octets);
         }
         Self::read_message(octets)
+    }
+
+    /// The report as XML or JSON in gzip.
+    #[must_use]
+    pub fn packed(&self) -> Vec<u8> {
+        match self {
+            Self::Aggregate(report) => gzip(report.to_xml().as_bytes()),
+            Self::Tls(report) => gzip(report.to_json().as_bytes()),
+        }
     }
 
     fn read_file(octets: &[u8]) -> Result<Self, ReportError> {

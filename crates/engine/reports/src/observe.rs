@@ -46,15 +46,18 @@ impl Observations {
         policy.failure_options = policy.failure_options.as_deref().map(shortened);
         let name = policy.domain.clone();
         let pending = self.days.entry(day_of(at)).or_default();
-        if pending.count(Row::Dmarc(name.clone(), record)) {
+        if pending.count(Row::Dmarc(name.clone(), record), 1) {
             pending.policies.insert(name, policy);
         }
     }
 
-    /// Counts a session.
-    pub fn tls(&mut self, at: Timestamp, seen: &TlsSeen) {
+    /// Counts sessions of a kind.
+    pub fn tls(&mut self, at: Timestamp, seen: &TlsSeen, sessions: u64) {
         let row = Row::Tls(bounded_session(seen));
-        self.days.entry(day_of(at)).or_default().count(row);
+        self.days
+            .entry(day_of(at))
+            .or_default()
+            .count(row, sessions);
     }
 
     /// Whether nothing waits for a file.
@@ -73,16 +76,16 @@ impl Observations {
 }
 
 impl Pending {
-    /// Counts a row once; `false` beyond the bound.
-    fn count(&mut self, row: Row) -> bool {
+    /// Adds to the count of a row; `false` beyond the bound.
+    fn count(&mut self, row: Row, more: u64) -> bool {
         let room = self.counts.len() < DAY_ROWS_MAX;
         match self.counts.get_mut(&row) {
-            Some(count) => *count = count.saturating_add(1),
+            Some(count) => *count = count.saturating_add(more),
             None if room => {
-                self.counts.insert(row, 1);
+                self.counts.insert(row, more);
             }
             None => {
-                self.beyond = self.beyond.saturating_add(1);
+                self.beyond = self.beyond.saturating_add(more);
                 return false;
             }
         }

@@ -55,10 +55,30 @@ pub fn dmarc_destinations(record: &[u8]) -> Vec<Destination> {
     destinations(record, "DMARC1", false)
 }
 
-/// The destinations of a TLSRPT record: `mailto` and `https`, at most [`DESTINATIONS_MAX`].
+/// The destinations of a domain's TLSRPT record: `mailto` and `https`, at most [`DESTINATIONS_MAX`]. Several records count as none, and
+/// other records do not count (RFC 8460 section 3).
 #[must_use]
-pub fn tls_destinations(record: &[u8]) -> Vec<Destination> {
-    destinations(record, "TLSRPTv1", true)
+pub fn tls_destinations(records: &[Vec<u8>]) -> Vec<Destination> {
+    let mut all = records.iter().filter(|record| is_tls_record(record));
+    match (all.next(), all.next()) {
+        (Some(record), None) => destinations(record, "TLSRPTv1", true),
+        _ => Vec::new(),
+    }
+}
+
+/// ```text
+/// tlsrpt-record      = tlsrpt-version 1*(field-delim tlsrpt-field) [field-delim]
+/// field-delim        = *WSP ";" *WSP
+/// tlsrpt-version     = %s"v=TLSRPTv1"
+/// ```
+fn is_tls_record(record: &[u8]) -> bool {
+    let Some(mut behind) = record.strip_prefix(b"v=TLSRPTv1") else {
+        return false;
+    };
+    while let [b' ' | b'\t', rest @ ..] = behind {
+        behind = rest;
+    }
+    behind.first() == Some(&b';')
 }
 
 fn destinations(record: &[u8], version: &str, web: bool) -> Vec<Destination> {
@@ -247,7 +267,40 @@ mod tests {
                 vec![mail("a@b.example", None)],
             ),
         ] {
-            assert_eq!(tls_destinations(record.as_bytes()), wanted, "{record}");
+            assert_eq!(tls(&[record]), wanted, "{record}");
+        }
+    }
+
+    fn tls(records: &[&str]) -> Vec<Destination> {
+        let octets = |record: &&str| record.as_bytes().to_vec();
+        tls_destinations(&records.iter().map(octets).collect::<Vec<_>>())
+    }
+
+    /// RFC 8460 section 3: records that do not begin with the version are discarded, and one must be left.
+    #[test]
+    fn a_single_record_counts() {
+        let (one, other) = (
+            "v=TLSRPTv1; rua=mailto:a@b.example",
+            "v=TLSRPTv1;rua=mailto:c@d.example",
+        );
+        let found = vec![mail("a@b.example", None)];
+        assert_eq!(tls(&[one]), found);
+        assert_eq!(
+            tls(&["v=spf1 -all", one, "v=TLSRPTv1", "v=TLSRPTv12;"]),
+            found
+        );
+        assert_eq!(tls(&["v=TLSRPTv1 \t; rua=mailto:a@b.example"]), found);
+        assert_eq!(tls(&[one, other]), []);
+        assert_eq!(tls(&[]), []);
+        for wrong in [
+            "v=tlsrptv1; rua=mailto:a@b.example",
+            "v = TLSRPTv1; rua=mailto:a@b.example",
+            " v=TLSRPTv1; rua=mailto:a@b.example",
+            "v=TLSRPTv1 rua=mailto:a@b.example",
+            "v=TLSRPTv1; rua=ftp://b.example/",
+            "v=TLSRPTv1; ruf=mailto:a@b.example",
+        ] {
+            assert_eq!(tls(&[wrong]), [], "{wrong}");
         }
     }
 

@@ -54,9 +54,9 @@ impl Observed {
         self.pending.borrow_mut().dmarc(at, seen);
     }
 
-    /// Counts a session with a host, or one that did not come about.
-    pub fn tls(&self, at: Timestamp, seen: &TlsSeen) {
-        self.pending.borrow_mut().tls(at, seen);
+    /// Counts sessions with a host, or sessions that did not come about.
+    pub fn tls(&self, at: Timestamp, seen: &TlsSeen, sessions: u64) {
+        self.pending.borrow_mut().tls(at, seen, sessions);
     }
 
     /// Appends the counts to the files. Counts that cannot be written are lost: statistics are not worth the memory of a full disk's day.
@@ -234,10 +234,10 @@ mod tests {
         let observed = Observed::open(&directory).expect("room");
         assert!(observed.days().expect("the directory").is_empty());
         for _ in 0..3 {
-            observed.tls(NOON, &failed("mx.example.org"));
+            observed.tls(NOON, &failed("mx.example.org"), 1);
         }
         observed.flush().expect("room");
-        observed.tls(NOON, &failed("mx.example.org"));
+        observed.tls(NOON, &failed("mx.example.org"), 1);
         observed.flush().expect("room");
         drop(observed);
         let file = directory.join("2026-05-04.counts");
@@ -248,7 +248,7 @@ mod tests {
         let observed = Observed::open(&directory).expect("room");
         assert_eq!(observed.days().expect("the directory"), [day_of(NOON)]);
         assert_eq!(failures(&observed), 3);
-        observed.tls(NOON, &failed("mx.example.org"));
+        observed.tls(NOON, &failed("mx.example.org"), 1);
         observed.flush().expect("room");
         assert_eq!(failures(&observed), 4);
 
@@ -274,7 +274,7 @@ mod tests {
         let (hosts, rounds) = (200, 60);
         for _ in 0..rounds {
             for host in 0..hosts {
-                observed.tls(NOON, &failed(&format!("mx{host}.example.org")));
+                observed.tls(NOON, &failed(&format!("mx{host}.example.org")), 1);
             }
             observed.flush().expect("room");
         }

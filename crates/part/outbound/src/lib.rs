@@ -29,8 +29,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use vere_net::resolver::{Resolver, ResolverError, ResolverOptions};
 use vere_net::sts::Sts;
+use vere_net::web::{self, PostError};
 use vere_sasl::client::Credentials;
 use vere_settings::{Route, Settings};
 use vere_smtp::reply::Reply;
@@ -125,6 +127,15 @@ impl Outbound {
             tokio::time::sleep(REFRESH_INTERVAL).await;
             self.sts.refresh().await;
         }
+    }
+
+    /// Sends a POST request to a web server that another system names, whose certificate must be valid.
+    ///
+    /// # Errors
+    /// See [`PostError`].
+    pub async fn post(&self, uri: &str, media_type: &str, body: Bytes) -> Result<(), PostError> {
+        let https = self.config().tls.https();
+        web::post(&self.resolver, &https, uri, media_type, body).await
     }
 
     fn config(&self) -> Rc<OutboundConfig> {

@@ -15,9 +15,10 @@ use vere_telemetry::log::MAIL_TARGET;
 use vere_telemetry::trace::{Event, EventKind, FACTS_OCTETS_MAX};
 use vere_units::TraceId;
 
+use super::day_reports::dmarc;
 use super::process::Process;
 use super::service::Service;
-use super::{clock, dmarc_reports, filtering};
+use super::{clock, filtering};
 use vere_routing::Router;
 
 /// Attachments kept in the trace where the facts with all attachments are too long.
@@ -92,7 +93,7 @@ pub(super) async fn judge(
     told.write(process, trace);
     told.log(trace);
     let judged = (&gathered.facts, &judgement);
-    dmarc_reports::note(process, message, judged, &gathered.results);
+    dmarc::note(process, message, judged, &gathered.results);
     match refusal {
         Some(refusal) => Err(refusal),
         None => Ok(Judged {

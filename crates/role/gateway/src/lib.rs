@@ -13,7 +13,7 @@ mod connecting;
 mod control;
 mod convert;
 mod couriers;
-mod dmarc_reports;
+mod day_reports;
 mod drain;
 mod error;
 mod event_lines;
@@ -114,7 +114,7 @@ fn keep_queues(group: &Rc<Group>) {
 /// Starts the tasks with regular looks at all queues.
 fn keep_beside(groups: &Rc<Groups>) {
     spawn_local(quarantine::keep(Rc::clone(groups)));
-    spawn_local(dmarc_reports::keep(Rc::clone(groups)));
+    spawn_local(day_reports::keep(Rc::clone(groups)));
 }
 
 async fn serve(

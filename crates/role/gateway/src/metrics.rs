@@ -6,14 +6,15 @@ use vere_delivery::Leaving;
 use vere_judge::{HitName, Judgement, Verdict};
 use vere_queue::report::ReportKind;
 use vere_queue::{Attempt, Disposition, Envelope};
+use vere_reports::Kind;
 use vere_settings::OverSending;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, CommitResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake,
     HandshakeResult, JudgedVerdict, Metrics, NodeName, OverLimit, QuarantineEnd, ReplyClass,
-    ReportEnd, RuleName, SealResult, Shortage, SignResult, SmtpService, TlsSide, TurnedAway,
-    Uncounted,
+    ReportEnd, ReportFigures, RuleName, SealResult, Shortage, SignResult, SmtpService, TlsSide,
+    TurnedAway, Uncounted,
 };
 
 use vere_outbound::OutboundMetrics;
@@ -365,21 +366,28 @@ fn label(service: Service) -> SmtpService {
     }
 }
 
-/// Reports to other systems about their mail.
+/// Reports to other systems about a day.
 impl GatewayMetrics {
-    /// Counts messages for a report.
-    pub(super) fn counted(&self, messages: usize) {
-        self.all.reports.counted.inc_by(messages as u64);
+    /// Counts messages or sessions for a report.
+    pub(super) fn counted(&self, kind: Kind, number: usize) {
+        self.reports(kind).counted.inc_by(number as u64);
     }
 
-    /// Counts messages missing in reports.
-    pub(super) fn uncounted(&self, reason: Uncounted, messages: usize) {
-        let uncounted = self.all.reports.uncounted.get_or_create(&reason);
-        uncounted.inc_by(messages as u64);
+    /// Counts messages or sessions missing in reports.
+    pub(super) fn uncounted(&self, kind: Kind, reason: Uncounted, number: usize) {
+        let uncounted = self.reports(kind).uncounted.get_or_create(&reason);
+        uncounted.inc_by(number as u64);
     }
 
     /// Counts the end of a report.
-    pub(super) fn report_ended(&self, end: ReportEnd) {
-        self.all.reports.ended.get_or_create(&end).inc();
+    pub(super) fn report_ended(&self, kind: Kind, end: ReportEnd) {
+        self.reports(kind).ended.get_or_create(&end).inc();
+    }
+
+    const fn reports(&self, kind: Kind) -> &ReportFigures {
+        match kind {
+            Kind::Dmarc => &self.all.reports.dmarc,
+            Kind::Tls => &self.all.reports.tls,
+        }
     }
 }

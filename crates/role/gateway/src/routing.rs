@@ -172,7 +172,7 @@ pub(super) fn own_parts(
     router: &Router,
     settings: &Settings,
     addresses: &[String],
-    head: ScheduleHead,
+    (head, tls): (ScheduleHead, TlsWish),
     body: &Bytes,
 ) -> Result<Vec<Part>, Refusal> {
     let mut routes = Routes::default();
@@ -190,7 +190,10 @@ pub(super) fn own_parts(
     for Routed { recipient, .. } in &mut routed {
         recipient.notify = Notify::NEVER;
     }
-    let mail = Mail::default();
+    let mail = Mail {
+        tls,
+        ..Mail::default()
+    };
     let parts = group(routed, &Envelope { head, mail }, body).into_iter();
     Ok(parts.map(|(part, _)| part).collect())
 }

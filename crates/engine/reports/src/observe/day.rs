@@ -113,10 +113,22 @@ impl Day {
         out
     }
 
-    /// The number of reports handed over.
+    /// Whether a report, or its [part](Self::part) for a destination, was handed over.
+    #[must_use]
+    pub fn is_sent(&self, kind: Kind, name: &str) -> bool {
+        self.sent.contains(&(kind, name.to_owned()))
+    }
+
+    /// The name of the part of a report that goes to a destination, to be noted while other destinations fail.
+    #[must_use]
+    pub fn part(domain: &str, destination: &str) -> String {
+        format!("{domain} {destination}")
+    }
+
+    /// The number of reports handed over to all their destinations.
     #[must_use]
     pub fn handed_over(&self, kind: Kind) -> usize {
-        let is_of = |(of, _): &&(Kind, String)| *of == kind;
+        let is_of = |(of, name): &&(Kind, String)| *of == kind && !name.contains(' ');
         self.sent.iter().filter(is_of).count()
     }
 

@@ -56,14 +56,15 @@ fn counts_become_reports() {
     assert!(observations.is_empty());
     // A second batch of the same day.
     observations.dmarc(NOON, &message());
-    observations.tls(NOON, &failed("mx.example.org"));
-    observations.tls(NOON, &failed("mx.example.org"));
+    observations.tls(NOON, &failed("mx.example.org"), 1);
+    observations.tls(NOON, &failed("mx.example.org"), 1);
     observations.tls(
         NOON,
         &TlsSeen {
             failure: None,
             ..failed("")
         },
+        1,
     );
     octets.extend(file(&mut observations));
 
@@ -130,7 +131,7 @@ fn an_observation_of_any_size_fits_into_a_line() {
     };
     let mut observations = Observations::default();
     observations.dmarc(NOON, &seen);
-    observations.tls(NOON, &session);
+    observations.tls(NOON, &session, 1);
     let day = Day::read(day_of(NOON), &file(&mut observations));
     assert_eq!(
         (
@@ -145,9 +146,9 @@ fn an_observation_of_any_size_fits_into_a_line() {
 #[test]
 fn a_file_cut_or_flipped_anywhere_loses_one_batch_at_most() {
     let mut observations = Observations::default();
-    observations.tls(NOON, &failed("mx1.example.org"));
+    observations.tls(NOON, &failed("mx1.example.org"), 1);
     let first = file(&mut observations);
-    observations.tls(NOON, &failed("mx2.example.org"));
+    observations.tls(NOON, &failed("mx2.example.org"), 1);
     let second = file(&mut observations);
     let whole = [first.as_slice(), &second].concat();
     let sessions = |octets: &[u8]| {
@@ -177,10 +178,10 @@ fn a_file_cut_or_flipped_anywhere_loses_one_batch_at_most() {
 fn rows_of_a_day_are_bounded() {
     let mut observations = Observations::default();
     for at in 0..DAY_ROWS_MAX + 5 {
-        observations.tls(NOON, &failed(&format!("mx{at}.example.org")));
+        observations.tls(NOON, &failed(&format!("mx{at}.example.org")), 1);
     }
     let mut octets = file(&mut observations);
-    observations.tls(NOON, &failed("other.example.org"));
+    observations.tls(NOON, &failed("other.example.org"), 1);
     octets.extend(file(&mut observations));
     let day = Day::read(day_of(NOON), &octets);
     assert_eq!((day.beyond, day.passed_over), (6, 0));
@@ -204,7 +205,7 @@ proptest! {
                     lines: policy.lines.clone(),
                     mx: policy.mx.clone(),
                     failure: Some(detail.clone()),
-                });
+                }, 1);
             }
         }
         let days = observations.take_lines();
@@ -220,4 +221,28 @@ proptest! {
             prop_assert_eq!(TlsReport::read(made.to_json().as_bytes()), Ok(made));
         }
     }
+}
+
+/// A part that was handed over is known after a restart, and its report is open all the same.
+#[test]
+fn parts_of_a_report_are_no_report() {
+    let mut observations = Observations::default();
+    observations.tls(NOON, &failed("mx.example.org"), 2);
+    let [(day, lines)] = &observations.take_lines()[..] else {
+        panic!("a day");
+    };
+    let part = Day::part("example.org", "https://r.example/");
+    let octets = [lines.clone(), Day::sent_line(Kind::Tls, &part)].concat();
+    let read = Day::read(*day, &octets);
+    assert!(read.is_sent(Kind::Tls, &part) && !read.is_sent(Kind::Dmarc, &part));
+    assert_eq!(read.open(Kind::Tls), ["example.org"]);
+    assert_eq!(read.handed_over(Kind::Tls), 0);
+    assert_eq!(
+        read.tls("example.org", &REPORTER).unwrap().policies[0].failures,
+        2
+    );
+    let octets = [octets, Day::sent_line(Kind::Tls, "example.org")].concat();
+    let read = Day::read(*day, &octets);
+    assert_eq!(read.open(Kind::Tls), [""; 0]);
+    assert_eq!(read.handed_over(Kind::Tls), 1);
 }

@@ -63,7 +63,7 @@ pub use prometheus_client::metrics::histogram::Histogram;
 pub use quarantine::{QuarantineEnd, QuarantineMetrics};
 pub use queue::QueueMetrics;
 pub use records::RecordMetrics;
-pub use reports::{ReportEnd, ReportMetrics, Uncounted};
+pub use reports::{ReportEnd, ReportFigures, ReportMetrics, Uncounted};
 pub use sign::{SealResult, SignMetrics, SignResult};
 pub use smtp::{
     AuthResult, ClientName, OverLimit, ReplyClass, Shortage, SmtpMetrics, SmtpService, TurnedAway,

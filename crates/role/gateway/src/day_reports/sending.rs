@@ -1,23 +1,22 @@
-//! Sends the reports about past days.
+//! Sends the reports of a kind about past days.
 //!
 //! A day is due [`SETTLE`] after its end, and the domains follow within [`SPREAD`], each at a time by the name of the domain: not all
 //! systems of the world send in the same second. A report is noted as sent after the queue has taken the report, and a kill between gives the same
 //! report with the same identifier once more.
 
-mod destinations;
-mod making;
-
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use vere_reports::{Day, Kind, WHOLE_DAY, day_of};
 use vere_telemetry::metrics::ReportEnd;
 use vere_units::Timestamp;
 
-use self::making::{Making, NotMade};
 use super::files::Files;
+use super::making::{Made, Making, NotMade};
 use crate::groups::Groups;
 use vere_process::clock;
 
@@ -31,15 +30,16 @@ const SPREAD: Duration = Duration::from_secs(4 * 60 * 60);
 const DAYS_KEPT: u64 = 7;
 /// Reports about a day; further domains get none.
 const REPORTS_MAX: usize = 1_000;
-/// Domains at a look.
+/// Domains at a look, all at the same time.
 const AT_ONCE: usize = 16;
 /// The time before a domain is tried again, and the number of attempts.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 const TRIES_MAX: u32 = 8;
 
 /// Reports to send.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sending {
+    kind: Kind,
     due: Option<Due>,
     /// The last finished day; files of earlier days have nothing to send either.
     done: Option<u64>,
@@ -65,22 +65,25 @@ struct Waiting {
     from: Timestamp,
     domain: String,
     tries: u32,
+    /// The parts that have their destination already.
+    done: Vec<String>,
 }
 
 impl Due {
-    fn of(day: u64, counts: Day, hostname: &str) -> Self {
-        let open = counts.open(Kind::Dmarc).into_iter();
+    fn of(kind: Kind, (day, counts): (u64, Day), hostname: &str) -> Self {
+        let open = counts.open(kind).into_iter();
         let mut domains: Vec<_> = open
             .map(|domain| Waiting {
                 from: time(day, hostname, &domain),
                 domain,
                 tries: 0,
+                done: Vec::new(),
             })
             .collect();
         domains.sort();
         Self {
             day,
-            handed_over: counts.handed_over(Kind::Dmarc),
+            handed_over: counts.handed_over(kind),
             counts: Arc::new(counts),
             is_new: !domains.is_empty(),
             domains: domains.into(),
@@ -125,8 +128,18 @@ fn time(day: u64, hostname: &str, domain: &str) -> Timestamp {
 }
 
 impl Sending {
+    /// Nothing was looked at yet.
+    pub(super) const fn of(kind: Kind) -> Self {
+        Self {
+            kind,
+            due: None,
+            done: None,
+            cleared: None,
+        }
+    }
+
     /// Sends due reports.
-    pub(super) async fn look(&mut self, groups: &Groups, files: &Files) {
+    pub(super) async fn look(&mut self, groups: &Rc<Groups>, files: &Files) {
         let now = clock::now();
         self.clear(files, now).await;
         if self.due.is_none() {
@@ -135,25 +148,36 @@ impl Sending {
         let Some(due) = &mut self.due else {
             return;
         };
-        for _ in 0..AT_ONCE {
-            if due.handed_over >= REPORTS_MAX {
-                tracing::warn!(
-                    domains = due.domains.len(),
-                    "more domains than reports about a day; the others get none"
-                );
-                due.domains.clear();
-            }
+        if due.handed_over >= REPORTS_MAX && !due.domains.is_empty() {
+            tracing::warn!(
+                domains = due.domains.len(),
+                "more domains than reports about a day; the others get none"
+            );
+            due.domains.clear();
+        }
+        let mut making = JoinSet::new();
+        for _ in 0..AT_ONCE.min(REPORTS_MAX.saturating_sub(due.handed_over)) {
             let Some(waiting) = due.next(now) else {
                 break;
             };
-            send(groups, files, due, waiting, now).await;
+            let (groups, counts) = (Rc::clone(groups), Arc::clone(&due.counts));
+            making.spawn_local(make(groups, self.kind, counts, waiting, now));
+        }
+        while let Some(made) = making.join_next().await {
+            // A panic in a report is one in the process.
+            if let Ok((waiting, made)) = made {
+                let end = ended(files, self.kind, due, waiting, made, now).await;
+                if let Some(end) = end {
+                    groups.process().metrics.report_ended(self.kind, end);
+                }
+            }
         }
         if due.domains.is_empty() {
             let (day, is_new) = (due.day, due.is_new);
             self.done = Some(day);
             self.due = None;
             if is_new {
-                note(files, day, WHOLE_DAY).await;
+                note(files, self.kind, day, WHOLE_DAY).await;
             }
         }
     }
@@ -186,7 +210,7 @@ impl Sending {
             Ok(found) => {
                 let (day, counts) = found?;
                 let hostname = &groups.process().settings().hostname;
-                Some(Due::of(day, counts, hostname))
+                Some(Due::of(self.kind, (day, counts), hostname))
             }
             Err(error) => {
                 tracing::warn!(%error, "counts for reports cannot be read");
@@ -196,38 +220,62 @@ impl Sending {
     }
 }
 
-/// Sends the report to a domain, or leaves the report to another attempt.
-async fn send(groups: &Groups, files: &Files, due: &mut Due, waiting: Waiting, now: Timestamp) {
+/// Makes the report to a domain.
+async fn make(
+    groups: Rc<Groups>,
+    kind: Kind,
+    counts: Arc<Day>,
+    waiting: Waiting,
+    now: Timestamp,
+) -> (Waiting, Made) {
     let making = Making {
-        groups,
+        groups: &groups,
+        kind,
         domain: &waiting.domain,
-        counts: &due.counts,
+        counts: &counts,
         now,
+        done: &waiting.done,
     };
-    let domain = waiting.domain.clone();
     let made = making.send().await;
-    let end = match made {
+    (waiting, made)
+}
+
+/// Notes what was handed over; `None` for a report that is left to another attempt.
+async fn ended(
+    files: &Files,
+    kind: Kind,
+    due: &mut Due,
+    mut waiting: Waiting,
+    made: Made,
+    now: Timestamp,
+) -> Option<ReportEnd> {
+    let domain = waiting.domain.clone();
+    Some(match made.result {
         Ok(()) => {
             due.handed_over = due.handed_over.saturating_add(1);
-            note(files, due.day, &domain).await;
+            note(files, kind, due.day, &domain).await;
             ReportEnd::Sent
         }
         Err(NotMade::Unwanted) => ReportEnd::Unwanted,
         Err(NotMade::TooLong) => ReportEnd::TooLong,
         Err(NotMade::Failed(error)) => {
-            tracing::info!(domain, error, "report cannot be sent yet");
-            match due.again(waiting, now) {
-                true => return,
-                false => ReportEnd::GivenUp,
+            for part in made.parts {
+                note(files, kind, due.day, &part).await;
+                waiting.done.push(part);
             }
+            if due.again(waiting, now) {
+                tracing::info!(domain, error, "report cannot be sent yet");
+                return None;
+            }
+            tracing::warn!(domain, error, "report given up");
+            ReportEnd::GivenUp
         }
-    };
-    groups.process().metrics.report_ended(end);
+    })
 }
 
-async fn note(files: &Files, day: u64, domain: &str) {
+async fn note(files: &Files, kind: Kind, day: u64, domain: &str) {
     let name = domain.to_owned();
-    let noted = files.run(move |observed| observed.sent(day, Kind::Dmarc, &name));
+    let noted = files.run(move |observed| observed.sent(day, kind, &name));
     if let Err(error) = noted.await {
         tracing::warn!(%error, domain, "sent report cannot be noted; it may be sent once more");
     }
@@ -255,11 +303,12 @@ mod tests {
 
     #[test]
     fn a_domain_is_tried_again_some_times() {
-        let mut due = Due::of(DAY, Day::read(DAY, b""), "mx.example.org");
+        let mut due = Due::of(Kind::Tls, (DAY, Day::read(DAY, b"")), "mx.example.org");
         let waiting = |domain: &str, millis| Waiting {
             from: Timestamp::from_millis(millis),
             domain: domain.to_owned(),
             tries: 0,
+            done: Vec::new(),
         };
         due.domains = [waiting("a.test", 5), waiting("b.test", u64::MAX)].into();
         let mut now = Timestamp::from_millis(7);

@@ -5,7 +5,7 @@ use vere_judging::Names;
 use vere_reports::{Destination, confirmation_name, confirmed, dmarc_destinations};
 
 /// The destinations of a domain's record with their proof. Several records count as none.
-pub(super) async fn of(names: &Names, domain: &str) -> Result<Vec<Destination>, Unavailable> {
+pub(crate) async fn of(names: &Names, domain: &str) -> Result<Vec<Destination>, Unavailable> {
     let records = names.texts(&format!("_dmarc.{domain}")).await?;
     let all = records.iter().map(|record| dmarc_destinations(record));
     let mut all = all.filter(|destinations| !destinations.is_empty());

@@ -30,7 +30,7 @@ impl Files {
         Ok(Self { jobs })
     }
 
-    /// Has the thread run a job, and waits for the end of the job: a single task uses the files, so no jobs pile up.
+    /// Has the thread run a job, and waits for the end of the job: few tasks use the files, so no jobs pile up.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Observed) -> io::Result<T> + Send + 'static,
