@@ -20,6 +20,8 @@ use read::Reading;
 const SOME_UNREADABLE: u8 = 3;
 
 /// Sum up received reports about DMARC and TLS.
+///
+/// The section [reports] of the settings sends such reports to other domains.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ReportsArgs {

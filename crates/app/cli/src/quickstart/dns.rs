@@ -40,6 +40,11 @@ pub(super) fn records(domain: &DomainName, hostname: &DomainName, ports: &Ports)
             text(&format!("v=DMARC1; p=none; {reports}")),
         ),
         record(
+            format!("_smtp._tls.{domain}."),
+            "TXT",
+            text(&format!("v=TLSRPTv1; {reports}")),
+        ),
+        record(
             format!("_submissions._tcp.{domain}."),
             "SRV",
             format!("0 1 {} {hostname}.", ports.submissions),

@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use crate::harness::{
     Authority, Files, Manners, Mx, Named, Options, Signing, System, quoted, wait_for, wait_until,
 };
+use crate::tls_reports;
 
 /// The addresses of the next hops, with a common port.
 struct Hosts {
@@ -147,6 +148,24 @@ const LIES: &[(&str, &str)] = &[
     ("any.expired", "DNSSEC"),
 ];
 
+/// What reports about TLS count: the kind of policy, and the kind of failure.
+const COUNTED: &[(&str, &[&str])] = &[
+    ("ee.good", &["\"Tlsa\"", "\"3 0 1 ", "\"failure\":null"]),
+    ("ta.good", &["\"Tlsa\"", "\"2 0 1 ", "\"failure\":null"]),
+    ("tawrong.good", &["\"Tlsa\"", "CertificateHostMismatch"]),
+    (
+        "lie.good",
+        &[
+            "\"Tlsa\"",
+            "CertificateNotTrusted",
+            "no TLSA record matches",
+        ],
+    ),
+    ("clear.good", &["\"Tlsa\"", "StartTlsNotSupported"]),
+    ("unusable.good", &["\"Tlsa\"", "TlsaInvalid"]),
+    ("plain.good", &["\"NotFound\"", "StartTlsNotSupported"]),
+];
+
 #[test]
 fn signed_zones_say_whom_to_trust() {
     let mut hosts = Hosts::new();
@@ -161,7 +180,9 @@ fn signed_zones_say_whom_to_trust() {
         .set("resolver.dnssec", "\"validate\"")
         .set("resolver.trust_anchor", &quoted(&named.trust_anchor))
         .set("delivery.port", &hosts.port.to_string())
-        .set("delivery.ca", &quoted(&another.ca));
+        .set("delivery.ca", &quoted(&another.ca))
+        .set("reports.tls", "\"daily\"")
+        .set("reports.contact", "\"tls@example.org\"");
     let system = System::start(&options);
     let lies = LIES.iter().map(|(to, _)| to);
     for to in VERIFIED
@@ -196,6 +217,9 @@ fn signed_zones_say_whom_to_trust() {
     wait_until("the lies alone to wait", || {
         system.queued() == LIES.len() as u64
     });
+    for (domain, words) in COUNTED {
+        tls_reports::wait_counted(&system, domain, words);
+    }
     // The sender puts delivery above the policy of the domain (RFC 8689 section 4.2.2).
     let text = "Subject: urgent\r\nTLS-Required: No\r\n\r\nbody";
     system.submit("alice@example.org", &["x@lie.good"], text);

@@ -99,6 +99,7 @@ mod store_accounts;
 mod store_damage;
 mod store_room;
 mod tls;
+mod tls_reports;
 mod top;
 mod transfer;
 mod transfer_nul;

@@ -5,7 +5,7 @@
 //! while the DNS record has the same identifier, and applies while no lookup succeeds. The caller applies
 //! the policy to a connection.
 //!
-//! Not covered: reports to the domain (RFC 8460).
+//! Reports to the domain (RFC 8460) are the matter of the caller.
 
 mod cache;
 mod fetch;
