@@ -151,10 +151,15 @@ impl Day {
     }
 
     /// The identifier of a report: the same one whenever the report about the day is made again.
-    fn id(&self, domain: &str, reporter: &Reporter<'_>) -> String {
+    fn id(&self, kind: Kind, domain: &str, reporter: &Reporter<'_>) -> String {
         let (year, month, day) = self.begin().date();
+        // Two reports about a day must not look like one message.
+        let kind = match kind {
+            Kind::Dmarc => "",
+            Kind::Tls => "-tls",
+        };
         format!(
-            "{year:04}{month:02}{day:02}.{domain}@{}",
+            "{year:04}{month:02}{day:02}{kind}.{domain}@{}",
             reporter.submitter
         )
     }
@@ -186,7 +191,7 @@ impl Day {
             organization: plain(reporter.organization),
             email: plain(reporter.email),
             contact: reporter.contact.map(plain),
-            id: self.id(domain, reporter),
+            id: self.id(Kind::Dmarc, domain, reporter),
             begin: seconds(self.begin()),
             end: seconds(self.end()),
             errors: Vec::new(),
@@ -216,7 +221,7 @@ impl Day {
         (!policies.is_empty()).then(|| TlsReport {
             organization: plain(reporter.organization),
             contact: plain(reporter.email),
-            id: self.id(domain, reporter),
+            id: self.id(Kind::Tls, domain, reporter),
             begin: self.begin(),
             end: self.end(),
             policies: policies.into_values().collect(),

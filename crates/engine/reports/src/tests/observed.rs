@@ -77,6 +77,7 @@ fn counts_become_reports() {
     assert_eq!((report.records.len(), report.messages()), (1, 4));
     assert_eq!(Aggregate::read(report.to_xml().as_bytes()), Ok(report));
     let report = day.tls("example.org", &REPORTER).unwrap();
+    assert_eq!(report.id, "20260504-tls.example.org@mx.example.net");
     let policy = &report.policies[0];
     assert_eq!(
         (
