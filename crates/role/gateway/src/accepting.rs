@@ -22,7 +22,7 @@ use super::judging::{self, Gathered};
 use super::mail_log::Accepted;
 use super::sealing::{self, Sealable};
 use super::service::Service;
-use super::{clock, convert, routing, sending, signing, telling};
+use super::{clock, convert, routing, sending, signing, telling, throttle};
 use vere_delivery::{Happened, Host as _, Lines, Notice, Part};
 use vere_spoolwire::Batch;
 use vere_spoolwire::SpoolError;
@@ -60,6 +60,13 @@ pub(super) async fn accept(
     let spf = beside.spf.map(|spf| spf_fields(spf, &message, &hostname));
     let spf = spf.unwrap_or_default();
     let judged = judging::judge(process, service, beside.trace, &mut message, gathered).await?;
+    let aside = judged.classes.iter().filter(|class| class.is_quarantined);
+    let _coming = aside
+        .map(|class| throttle::quarantine_room(group, &class.recipients))
+        .collect::<Result<Vec<_>, _>>()
+        .inspect_err(|refusal| {
+            judging::note_deferred(process, beside.trace, &message, refusal);
+        })?;
     let mut copies = Vec::with_capacity(judged.classes.len());
     for (n, mut class) in judged.classes.into_iter().enumerate() {
         let mut beside = beside;

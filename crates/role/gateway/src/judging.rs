@@ -166,12 +166,19 @@ fn add_recipient(process: &Process, trace: TraceId, message: &mut Message, addre
     }
 }
 
-/// Writes into the trace that a message was not taken for want of a filter.
-fn note_deferred(process: &Process, trace: TraceId, message: &Message, refusal: &Refusal) {
+/// Writes into the trace that a message was not taken for want of a filter, or of room in the quarantine.
+pub(super) fn note_deferred(
+    process: &Process,
+    trace: TraceId,
+    message: &Message,
+    refusal: &Refusal,
+) {
     let reply = refusal.to_string();
+    // Grouped recipients have left the message, and the judgement has told their number.
+    let recipients = Some(message.recipients.len()).filter(|count| *count > 0);
     process.note(&Event {
         reverse_path: Some(message.reverse_path.reverse_path.as_str()),
-        recipients: u32::try_from(message.recipients.len()).ok(),
+        recipients: recipients.and_then(|count| u32::try_from(count).ok()),
         peer: Some(message.session.address),
         reply: Some(&reply),
         ..Event::new(EventKind::Refused, trace, clock::now())

@@ -38,12 +38,20 @@ impl fmt::Display for Bound {
     }
 }
 
+/// The used share of a bound of queues, in percent, from which the quarantine takes no more: strangers fill it, and messages stay for weeks. The rest is for mail
+/// that is delivered.
+pub(super) const QUARANTINE_SHARE_MAX: u64 = 50;
+
 /// Which bound throttles the intake.
 #[derive(Debug, Default)]
 pub(super) struct Pressure {
     pub(super) bound: Cell<Option<Bound>>,
     /// Whether memory for messages of clients that have not authenticated is short.
     pub(super) short: Cell<bool>,
+    /// Whether the quarantine takes no more.
+    pub(super) quarantine_is_full: Cell<bool>,
+    /// Messages on their way into the quarantine, which the queues do not count yet.
+    pub(super) quarantine_coming: Cell<u64>,
     /// The last answers of the nodes.
     pub(super) held: Cell<Held>,
 }

@@ -1,11 +1,16 @@
 //! Decides whether new mail is accepted, by the limits of [`pressure`](super::pressure).
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::group::{Group, has_too_many_lines};
-use super::pressure::{Bound, Closed, Held, Marks, share};
+use super::pressure::{Bound, Closed, Held, Marks, QUARANTINE_SHARE_MAX, share};
 use super::process::Process;
+use vere_queue::Destination;
+use vere_settings::Limits;
+use vere_smtp::command::RcptTo;
+use vere_smtp::refusal::Refusal;
 
 /// Interval between two requests for the fill of the nodes, while mail arrives.
 const LOOK: Duration = Duration::from_millis(500);
@@ -52,13 +57,7 @@ pub(super) fn closed(group: &Group, authenticated: bool) -> Option<Closed> {
 pub(super) fn throttled(group: &Group) -> Option<Bound> {
     let settings = group.host.process.settings();
     let limits = &settings.limits;
-    let queued = group.queues.look(|queues| queues.messages()) as u64;
-    let held = group.host.process.pressure.held.get();
-    let shares = [
-        (Bound::Nodes, held.node),
-        (Bound::Group, held.group),
-        (Bound::Messages, share(queued, limits.queued_messages_max)),
-    ];
+    let shares = shares(group, limits, 0);
     let marks = Marks {
         from: limits.throttle_from.into(),
         until: limits.throttle_until.into(),
@@ -76,6 +75,81 @@ pub(super) fn throttled(group: &Group) -> Option<Bound> {
     }
     group.host.process.show_throttled();
     now
+}
+
+/// The used shares of the bounds of queues, in percent, with so many messages more than the queues have.
+fn shares(group: &Group, limits: &Limits, coming: u64) -> [(Bound, u64); 3] {
+    let queued = group.queues.look(|queues| queues.messages()) as u64;
+    let queued = queued.saturating_add(coming);
+    let held = group.host.process.pressure.held.get();
+    [
+        (Bound::Nodes, held.node),
+        (Bound::Group, held.group),
+        (Bound::Messages, share(queued, limits.queued_messages_max)),
+    ]
+}
+
+/// Whether the quarantine has room for a message to these recipients. Without a bound of its own a flood of unwanted mail would fill the queues, and all mail
+/// would be refused until the quarantine ages out.
+///
+/// # Errors
+/// The refusal for the client, which is temporary.
+pub(super) fn quarantine_room<'a>(
+    group: &'a Group,
+    recipients: &[RcptTo],
+) -> Result<Coming<'a>, Refusal> {
+    let process = &group.host.process;
+    let settings = process.settings();
+    let coming = Coming::one(&process.pressure.quarantine_coming);
+    // Without this message itself.
+    let before = coming.0.get().saturating_sub(1);
+    let shares = shares(group, &settings.limits, before);
+    let is_full = shares.iter().any(|(_, share)| has_no_room(*share));
+    let before = process.pressure.quarantine_is_full.replace(is_full);
+    match (before, is_full) {
+        (false, true) => {
+            tracing::warn!("quarantine full: further messages for the quarantine get 452");
+        }
+        (true, false) => tracing::info!("quarantine has room again"),
+        _ => {}
+    }
+    if is_full {
+        return Err(Refusal::StorageFull);
+    }
+    let messages_max = settings.limits.messages_per_destination_max;
+    let octets_max = settings.limits.octets_per_destination_max.as_u64();
+    let is_full = |destination: Destination| {
+        let (messages, octets) = group.queues.look(|queues| queues.fill(&destination));
+        has_no_room(share(messages as u64, messages_max)) || has_no_room(share(octets, octets_max))
+    };
+    let find = |rcpt: &RcptTo| process.router.find(&settings, &rcpt.forward_path).ok();
+    let found = recipients.iter().filter_map(find);
+    let mut destinations = found.flat_map(|found| found.destinations());
+    match destinations.any(is_full) {
+        true => Err(Refusal::DestinationFull),
+        false => Ok(coming),
+    }
+}
+
+/// A message on its way into the quarantine, counted until it is stored or refused: many come at once.
+#[derive(Debug)]
+pub(super) struct Coming<'a>(&'a Cell<u64>);
+
+impl<'a> Coming<'a> {
+    fn one(count: &'a Cell<u64>) -> Self {
+        count.set(count.get().saturating_add(1));
+        Self(count)
+    }
+}
+
+impl Drop for Coming<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+const fn has_no_room(share: u64) -> bool {
+    share >= QUARANTINE_SHARE_MAX
 }
 
 impl Process {

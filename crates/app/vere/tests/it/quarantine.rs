@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::clock::FakedClock;
-use crate::harness::{Options, System, assert_has, free_address, wait_until};
+use crate::harness::{Options, System, assert_has, free_address, wait_for, wait_until};
 use crate::judging::{id_of, judged, message, send};
 use crate::metrics;
 
@@ -254,4 +254,35 @@ fn recipients_hear_once_a_day_of_new_messages() {
         std::fs::read_to_string(&file).is_ok_and(|text| text != "0\n")
     });
     assert_eq!(count(&system), 1, "the message stays");
+}
+
+/// A flood of unwanted mail fills half of the queues: further unwanted mail is deferred, wanted mail goes on.
+#[test]
+fn a_flooded_quarantine_leaves_half_of_the_queues_to_other_mail() {
+    let system = System::start(&keeping("").set("limits.queued_messages_max", "8"));
+    let ids: Vec<String> = (0..4).map(|_| forged(&system)).collect();
+    let both = ["alice@example.org", "bob@example.org"];
+    let unwanted = message("boss@forged.test");
+    let reply = send(&system, "a@forged.test", &both, &unwanted);
+    assert_eq!(reply, "452 4.3.1 insufficient system storage");
+    system.wait_log(&["quarantine full"]);
+    for count in 1..=6 {
+        let wanted = message("a@good.test");
+        let reply = send(&system, "a@good.test", &["alice@example.org"], &wanted);
+        assert!(reply.starts_with("250"), "{reply}");
+        system.wait_mail("alice", count);
+    }
+    assert_eq!(count(&system), 4);
+    system.command(&["quarantine", "refuse", &ids[0], "--yes"]);
+    forged(&system);
+    system.wait_log(&["quarantine has room again"]);
+    // A bound of one destination alone counts as well.
+    let narrow = keeping("").set("limits.messages_per_destination_max", "8");
+    system.reconfigure(&narrow);
+    let reply = wait_for("the new bound", || {
+        let reply = send(&system, "a@forged.test", &both, &unwanted);
+        (!reply.contains("insufficient")).then_some(reply)
+    });
+    assert_eq!(reply, "452 4.3.1 too much mail waits for this destination");
+    assert_eq!(count(&system), 4);
 }
