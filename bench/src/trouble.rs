@@ -2,9 +2,12 @@
 //! memory beside the bounds of the settings, and the experience of honest clients meanwhile.
 
 mod crowd;
+mod filter;
 mod flood;
 mod honest;
+mod judged;
 mod kinds;
+mod names;
 mod report;
 mod system;
 
@@ -21,10 +24,11 @@ use crate::store::usage;
 use crowd::Counts;
 pub(crate) use crowd::Crowd;
 use flood::{Flood, Flooded};
+use judged::{Account, Judged};
 pub use kinds::Kind;
 pub(crate) use kinds::Scripts;
 use report::{Report, Trouble};
-use system::{Memory, Shape, System};
+use system::{DOMAIN, Memory, Shape, System};
 
 /// Connections of each kind, and the addresses of the connections.
 const CLIENTS: usize = 10_000;
@@ -42,6 +46,11 @@ const HOLD: Duration = Duration::from_secs(3);
 /// How long memory may take to come back after the end of a crowd.
 const RETURN_MAX: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(250);
+/// How long the last messages of a crowd may be judged.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// The reply to an honest message.
+const ACCEPTED: &str = "250";
 
 /// Memory after a crowd may be at most this multiple of the memory before.
 pub(crate) const AFTER_MAX: f64 = 1.2;
@@ -105,6 +114,7 @@ pub fn run(args: &TroubleArgs) -> Result<(), BenchError> {
             quick,
             front: args.front,
             has_lists: kind.is_of_lists(),
+            judged: kind.judged().map(|judged| (judged, clients)),
         };
         let system = System::start(&program, &base, shape)?;
         let trouble = measure(&system, kind, clients, honest);
@@ -129,9 +139,13 @@ fn measure(
     honest: usize,
 ) -> Result<Trouble, BenchError> {
     // Warms the system up: memory allocated once belongs to no crowd.
-    honest::measure(system, honest / 10 + 1);
-    let quiet = honest::measure(system, honest);
+    honest::measure(system, honest / 10 + 1, ACCEPTED);
+    let quiet = honest::measure(system, honest, ACCEPTED);
     let before = system.memory();
+    let judged = kind.judged();
+    if let (Some(Judged::Filter(manner)), Some(filter)) = (judged, &system.filter) {
+        filter.behave(manner);
+    }
     let burden = match kind.scripts(system) {
         Some(scripts) => Crowd::gather(scripts, clients).map(Burden::Crowd),
         None => Flood::begin(system.lists, ADDRESSES).map(Burden::Flood),
@@ -140,9 +154,15 @@ fn measure(
     let mut most = watch(system, &burden, GATHER_MAX, Burden::is_settled);
     most.raise(&watch(system, &burden, HOLD, |_| false));
     let held = burden.counts();
-    let beside = honest::measure(system, honest);
+    let expected = judged.map_or(ACCEPTED, Judged::expected);
+    let beside = honest::measure(system, honest, expected);
     most.raise(&system.memory());
+    if judged.is_some() {
+        burden.calm();
+        most.raise(&watch(system, &burden, ANSWER_MAX, Burden::is_answered));
+    }
     let (counts, flooded) = burden.end();
+    let account = judged.map(|_| find(system, &counts));
     let after = settle(system, &before);
     Ok(Trouble {
         kind,
@@ -155,7 +175,18 @@ fn measure(
         held: held.holding,
         counts,
         flooded,
+        account,
     })
+}
+
+/// What became of judged mail, once the filter answers well. The quarantine is emptied: its messages are kept on purpose, and memory shall come back.
+fn find(system: &System, counts: &Counts) -> Account {
+    let back = judged::await_filter(system);
+    let account = judged::account(system, counts, back);
+    if account.quarantined > 0 {
+        system.empty_quarantine();
+    }
+    account
 }
 
 /// The load on a system.
@@ -169,6 +200,17 @@ impl Burden {
         match self {
             Self::Crowd(crowd) => crowd.is_settled(),
             Self::Flood(_) => true,
+        }
+    }
+
+    fn is_answered(&self) -> bool {
+        self.counts().is_answered()
+    }
+
+    fn calm(&self) {
+        match self {
+            Self::Crowd(crowd) => crowd.calm(),
+            Self::Flood(_) => {}
         }
     }
 

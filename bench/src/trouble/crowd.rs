@@ -35,12 +35,21 @@ pub(crate) struct Counts {
     pub(crate) under_way: usize,
     /// Clients that the server ended, by the beginning of the server's last line.
     pub(crate) ended: BTreeMap<String, usize>,
+    /// Messages that clients have sent whole.
+    pub(crate) sent: u64,
+    /// Replies to these messages, by code.
+    pub(crate) replies: BTreeMap<String, u64>,
 }
 
 impl Counts {
     /// Number of all ended clients.
     pub(super) fn all_ended(&self) -> usize {
         self.ended.values().sum()
+    }
+
+    /// Whether each message has its reply.
+    pub(super) fn is_answered(&self) -> bool {
+        self.replies.values().sum::<u64>() >= self.sent
     }
 }
 
@@ -54,6 +63,8 @@ pub(crate) struct Crowd {
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
+    /// Whether clients begin nothing more.
+    is_calm: AtomicBool,
     counts: Mutex<Counts>,
 }
 
@@ -99,6 +110,11 @@ impl Crowd {
         self.shared.counts().clone()
     }
 
+    /// Clients send nothing more while they hold.
+    pub(super) fn calm(&self) {
+        self.shared.is_calm.store(true, Ordering::SeqCst);
+    }
+
     /// Lets go of all connections.
     pub(super) fn close_all(&self) {
         self.shared.stop.store(true, Ordering::SeqCst);
@@ -125,6 +141,7 @@ impl Drop for Crowd {
 }
 
 struct Client {
+    number: usize,
     stream: TcpStream,
     script: Arc<Script>,
     /// The current step of the talk: the client waits for its line, or sends its text.
@@ -132,8 +149,15 @@ struct Client {
     /// Octets of the text sent so far; `None` while the client waits for an answer.
     sent: Option<usize>,
     line: Vec<u8>,
+    /// Whether the line is complete: the next octet begins another.
+    line_is_over: bool,
     trickle_at: Option<Instant>,
     holds: bool,
+    /// Messages of a script that counts them, and the codes of replies, since they were last added to the crowd's.
+    messages: u64,
+    replies: Vec<String>,
+    /// Texts sent so far while the client holds.
+    turns: usize,
 }
 
 /// The fate of a client.
@@ -184,7 +208,7 @@ impl Engine {
                     let interest = Interest::READABLE | Interest::WRITABLE;
                     let registry = self.poll.registry();
                     registry.register(&mut stream, Token(number), interest)?;
-                    self.clients[number] = Some(Client::new(stream, script));
+                    self.clients[number] = Some(Client::new(number, stream, script));
                 }
             }
         }
@@ -203,6 +227,7 @@ impl Engine {
             true => Fate::Ended("closed".to_owned()),
             false => client.go_on(&mut self.buffer),
         };
+        self.add_replies(&mut client);
         match fate {
             Fate::Ended(said) => self.lost(number, held, said),
             Fate::Stays => {
@@ -214,6 +239,18 @@ impl Engine {
                 }
                 self.clients[number] = Some(client);
             }
+        }
+    }
+
+    /// Adds the messages and replies of a client to the crowd's.
+    fn add_replies(&self, client: &mut Client) {
+        if client.messages == 0 && client.replies.is_empty() {
+            return;
+        }
+        let mut counts = self.shared.counts();
+        counts.sent += std::mem::take(&mut client.messages);
+        for code in client.replies.drain(..) {
+            *counts.replies.entry(code).or_default() += 1;
         }
     }
 
@@ -231,30 +268,41 @@ impl Engine {
         *counts.ended.entry(said).or_default() += 1;
     }
 
-    /// Lets each client send its octet when the octet is due.
+    /// Lets each client send its text when the text is due.
     fn trickle(&mut self) {
+        if self.shared.is_calm.load(Ordering::SeqCst) {
+            return;
+        }
         let now = Instant::now();
         for number in 0..self.clients.len() {
-            let Some(Some(client)) = self.clients.get_mut(number) else {
+            let Some(slot) = self.clients.get_mut(number) else {
                 continue;
             };
-            if client.trickle_at.is_some_and(|at| at <= now) {
-                client.say_an_octet(now);
+            let is_due = |client: &mut Client| client.trickle_at.is_some_and(|at| at <= now);
+            if let Some(mut client) = slot.take_if(is_due) {
+                client.say_more(now);
+                self.add_replies(&mut client);
+                self.clients[number] = Some(client);
             }
         }
     }
 }
 
 impl Client {
-    fn new(stream: TcpStream, script: Arc<Script>) -> Self {
+    fn new(number: usize, stream: TcpStream, script: Arc<Script>) -> Self {
         Self {
+            number,
             stream,
             script,
             step: 0,
             sent: None,
             line: Vec::new(),
+            line_is_over: false,
             trickle_at: None,
             holds: false,
+            messages: 0,
+            replies: Vec::new(),
+            turns: 0,
         }
     }
 
@@ -279,6 +327,7 @@ impl Client {
             match self.sent {
                 None => self.wait_for(expected, buffer)?,
                 Some(sent) => {
+                    let text = script.filled(text, self.number, 0);
                     let rest = text.get(sent..).unwrap_or_default();
                     if rest.is_empty() {
                         self.sent = None;
@@ -335,7 +384,8 @@ impl Client {
         if !self.holds {
             self.holds = true;
             self.line.clear();
-            let every = self.script.trickle.map(|(_, every)| every);
+            self.messages += u64::from(self.script.counted);
+            let every = self.script.trickle.as_ref().map(|(_, every)| *every);
             self.trickle_at = every.map(|every| Instant::now() + every);
         }
     }
@@ -347,9 +397,28 @@ impl Client {
         }
         loop {
             let octets = self.read(buffer)?;
-            let said = buffer.get(..octets).unwrap_or_default();
-            self.line.clear();
-            self.line.extend(said.iter().take(LINE_MAX));
+            for octet in buffer.get(..octets).unwrap_or_default() {
+                if std::mem::take(&mut self.line_is_over) {
+                    self.line.clear();
+                }
+                if *octet == b'\n' {
+                    self.line_is_over = true;
+                    self.note_reply();
+                } else if self.line.len() < LINE_MAX {
+                    self.line.push(*octet);
+                }
+            }
+        }
+    }
+
+    /// Notes the reply to a message. The client sends commands and message in one piece, and a refused command counts for the message.
+    fn note_reply(&mut self) {
+        let is_last = self.line.get(3) == Some(&b' ');
+        // Replies to MAIL and RCPT, and to a message without recipients.
+        let of_commands: [&[u8]; 2] = [b"250 2.1.", b"554 5.5.1"];
+        let is_of_command = of_commands.iter().any(|code| self.line.starts_with(code));
+        if self.script.counted && is_last && !is_of_command {
+            self.replies.push(self.last_words());
         }
     }
 
@@ -363,11 +432,21 @@ impl Client {
         }
     }
 
-    fn say_an_octet(&mut self, now: Instant) {
-        if let Some((text, every)) = self.script.trickle {
-            // An end is told by the next event.
-            let _ = self.stream.write(text);
-            self.trickle_at = Some(now + every);
+    /// Sends the text of a client that holds.
+    fn say_more(&mut self, now: Instant) {
+        let script = Arc::clone(&self.script);
+        if let Some((text, every)) = &script.trickle {
+            self.turns += 1;
+            let text = script.filled(text, self.number, self.turns);
+            // An end is told by the next event. A part of a message would be worse than none: the text fits into the buffers of the kernel.
+            if self
+                .stream
+                .write(&text)
+                .is_ok_and(|octets| octets == text.len())
+            {
+                self.messages += u64::from(script.counted);
+            }
+            self.trickle_at = Some(now + *every);
         }
     }
 

@@ -1,11 +1,14 @@
 //! The kinds of trouble: the script of each client before the client holds, and its actions while the client holds.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::filter::Manner;
+use super::judged::Judged;
 use super::system::{System, message, user};
 use crate::store::systems::PASSWORD;
 
@@ -27,6 +30,9 @@ const HALF: usize = 4 << 10;
 
 /// Receive buffers of clients that do not read: the system shall hold the answers, not the kernel.
 const SMALL_BUFFER: usize = 4 << 10;
+
+/// Stands for the number of a message, of as many digits.
+pub(super) const MARK: &str = "########";
 
 /// A kind of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -51,10 +57,20 @@ pub enum Kind {
     DnsSilent,
     /// Queries with random names to the server of block lists, by UDP.
     DnsFlood,
+    /// Judged messages about whose names the name servers say nothing.
+    NamesSilent,
+    /// Judged messages before a content filter that never answers.
+    FilterHangs,
+    /// Judged messages before a content filter that answers nonsense, or without end.
+    FilterRubbish,
+    /// Judged messages before a content filter that answers an octet a second.
+    FilterDrips,
+    /// Messages for the quarantine, more than the queues hold.
+    Quarantine,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Data,
         Self::Append,
         Self::Fetch,
@@ -65,6 +81,11 @@ impl Kind {
         Self::Tls,
         Self::DnsSilent,
         Self::DnsFlood,
+        Self::NamesSilent,
+        Self::FilterHangs,
+        Self::FilterRubbish,
+        Self::FilterDrips,
+        Self::Quarantine,
     ];
 
     /// The name of the kind in results.
@@ -80,6 +101,23 @@ impl Kind {
             Self::Tls => "TLS handshake not finished",
             Self::DnsSilent => "DNS over TCP without a query",
             Self::DnsFlood => "DNS queries with random names",
+            Self::NamesSilent => "senders with silent name servers",
+            Self::FilterHangs => "filter that hangs",
+            Self::FilterRubbish => "filter that answers nonsense",
+            Self::FilterDrips => "filter that drips",
+            Self::Quarantine => "quarantine flooded",
+        }
+    }
+
+    /// What is judged, for the kinds about judged mail.
+    pub(super) const fn judged(self) -> Option<Judged> {
+        match self {
+            Self::NamesSilent => Some(Judged::SilentNames),
+            Self::FilterHangs => Some(Judged::Filter(Manner::Hangs)),
+            Self::FilterRubbish => Some(Judged::Filter(Manner::Rubbish)),
+            Self::FilterDrips => Some(Judged::Filter(Manner::Drips)),
+            Self::Quarantine => Some(Judged::Quarantine),
+            _ => None,
         }
     }
 
@@ -91,6 +129,9 @@ impl Kind {
     /// The scripts of the clients, each with its share: client n gets the first script whose period divides n. A flood has no
     /// connections, and so no scripts.
     pub(super) fn scripts(self, system: &System) -> Option<Scripts> {
+        if let Some(judged) = self.judged() {
+            return Some(Scripts(vec![(1, Arc::new(judged.script(system.smtp)))]));
+        }
         let scripts = match self {
             Self::Data => BODIES
                 .map(|(period, octets)| (period, data(system, octets)))
@@ -103,7 +144,7 @@ impl Kind {
             Self::Half => vec![(2, half_smtp(system)), (1, half_imap(system))],
             Self::Tls => vec![(2, tls(system.submissions)), (1, tls(system.imaps))],
             Self::DnsSilent => return Some(Scripts::silent(system.lists)),
-            Self::DnsFlood => return None,
+            _ => return None,
         };
         Some(Scripts(scripts))
     }
@@ -135,8 +176,11 @@ pub(super) struct Script {
     pub(super) address: SocketAddr,
     /// The expected beginning of a line, and the text to send then. An empty beginning waits for nothing.
     pub(super) talk: Vec<(&'static str, Vec<u8>)>,
-    /// Text to send every [`TRICKLE`] while the client holds.
-    pub(super) trickle: Option<(&'static [u8], Duration)>,
+    /// Text to send while the client holds, and how often.
+    pub(super) trickle: Option<(Vec<u8>, Duration)>,
+    /// Whether the last text of the talk and each later text is a message whose reply counts, with a number of its own in
+    /// place of [`MARK`].
+    pub(super) counted: bool,
     /// Whether the client reads while holding; a client that does not read has a small receive buffer.
     pub(super) reads: bool,
 }
@@ -147,17 +191,37 @@ impl Script {
         if self.reads { None } else { Some(SMALL_BUFFER) }
     }
 
-    fn of(address: SocketAddr, talk: Vec<(&'static str, Vec<u8>)>) -> Self {
+    pub(super) fn of(address: SocketAddr, talk: Vec<(&'static str, Vec<u8>)>) -> Self {
         Self {
             address,
             talk,
             trickle: None,
+            counted: false,
             reads: true,
         }
     }
 
+    /// The text of client `number` in its turn, with a number in place of each mark.
+    pub(super) fn filled<'a>(&self, text: &'a [u8], number: usize, turn: usize) -> Cow<'a, [u8]> {
+        if !self.counted {
+            return Cow::Borrowed(text);
+        }
+        let own = format!("{:02}{:06}", turn % 100, number % 1_000_000);
+        let mut text = text.to_vec();
+        let mut at = 0;
+        while let Some(place) = text.get(at..).and_then(|rest| {
+            rest.windows(MARK.len())
+                .position(|octets| octets == MARK.as_bytes())
+        }) {
+            let begin = at + place;
+            at = begin + MARK.len();
+            text.splice(begin..at, own.bytes());
+        }
+        Cow::Owned(text)
+    }
+
     fn trickling(mut self) -> Arc<Self> {
-        self.trickle = Some((b"x", TRICKLE));
+        self.trickle = Some((b"x".to_vec(), TRICKLE));
         Arc::new(self)
     }
 }
@@ -253,4 +317,19 @@ fn client_hello() -> Vec<u8> {
 
 fn length(octets: usize) -> [u8; 2] {
     u16::try_from(octets).unwrap_or(u16::MAX).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_message_has_a_number_of_its_own() {
+        let mut script = Script::of(([127, 0, 0, 1], 25).into(), Vec::new());
+        let text = format!("a{MARK}.b{MARK}");
+        assert_eq!(script.filled(text.as_bytes(), 7, 1), text.as_bytes());
+        script.counted = true;
+        let filled = script.filled(text.as_bytes(), 7, 101);
+        assert_eq!(&*filled, b"a01000007.b01000007");
+    }
 }

@@ -9,6 +9,7 @@ use super::AFTER_MAX;
 use super::crowd::Counts;
 use super::flood::Flooded;
 use super::honest::Times;
+use super::judged::{Account, BACK_MAX, FILTER_TIMEOUT, Judged};
 use super::kinds::Kind;
 use super::system::Memory;
 use crate::output::Header;
@@ -23,11 +24,14 @@ const BOUNDS_MAX: f64 = 1.2;
 const P99_MAX: f64 = 3.0;
 
 /// The roles with a row for memory: the roles within reach of clients.
-const ROLES: [&str; 5] = ["front", "workers", "gateway", "store", "dnsbl"];
+const ROLES: [&str; 6] = ["front", "workers", "broker", "gateway", "store", "dnsbl"];
 
 /// Milliseconds within which the slowest of a hundred honest clients of the block list has its answer. A quiet server needs a tenth of
 /// one, of which a multiple says nothing; a mail server waits for seconds.
 const LOOK_UP_MS_MAX: f64 = 20.0;
+
+/// Seconds that an honest message may take beside a filter that fails, beyond the time of the filter.
+const FILTER_SECONDS_MAX: f64 = 1.0;
 
 const MIB_KIB: f64 = 1024.0;
 
@@ -54,6 +58,8 @@ pub(super) struct Trouble {
     pub(super) counts: Counts,
     /// The load of a flood.
     pub(super) flooded: Option<Flooded>,
+    /// What became of judged mail.
+    pub(super) account: Option<Account>,
 }
 
 impl Trouble {
@@ -103,10 +109,15 @@ impl Trouble {
             Some(("before", self.before.total() as f64 / MIB_KIB)),
             Some(Bar::RatioMax(AFTER_MAX)),
         ));
+        rows.extend(self.account_rows());
         let smtp = (&self.beside.smtp, &self.quiet.smtp);
         let imap = (&self.beside.imap, &self.quiet.imap);
-        for (name, (beside, quiet)) in [("greeting to 250", smtp), ("IMAP login to FETCH", imap)] {
-            for (percent, bar) in [(50, None), (99, Some(Bar::RatioMax(P99_MAX)))] {
+        let usual = (None, Some(Bar::RatioMax(P99_MAX)));
+        for (name, (beside, quiet), bars) in [
+            ("greeting to 250", smtp, self.smtp_bars().unwrap_or(usual)),
+            ("IMAP login to FETCH", imap, usual),
+        ] {
+            for (percent, bar) in [(50, bars.0), (99, bars.1)] {
                 let Some(value) = percentile(beside, percent) else {
                     continue;
                 };
@@ -128,6 +139,37 @@ impl Trouble {
         let refused = self.beside.refused.len() as f64;
         let bar = Some(Bar::ValueMax(0.0));
         rows.push(self.row("honest clients refused", refused, "clients", None, bar));
+        rows
+    }
+
+    /// Bars of the middle and the slowest honest message beside a filter that fails: the filter is left alone but for one message now and then, which waits for
+    /// the whole time of the filter.
+    fn smtp_bars(&self) -> Option<(Option<Bar>, Option<Bar>)> {
+        let Some(Judged::Filter(_)) = self.kind.judged() else {
+            return None;
+        };
+        let slowest = (FILTER_TIMEOUT.as_secs_f64() + FILTER_SECONDS_MAX) * 1e3;
+        Some((Some(Bar::RatioMax(P99_MAX)), Some(Bar::ValueMax(slowest))))
+    }
+
+    /// What became of judged mail.
+    fn account_rows(&self) -> Vec<Row> {
+        let Some(account) = &self.account else {
+            return Vec::new();
+        };
+        let messages = |name, count: u64, bar| self.row(name, count as f64, "messages", None, bar);
+        let missing = account.acknowledged.saturating_sub(account.found);
+        let mut rows = vec![
+            messages("acknowledged", account.acknowledged, None),
+            messages("missing", missing, Some(Bar::ValueMax(0.0))),
+        ];
+        if self.kind.judged() == Some(Judged::Quarantine) {
+            rows.push(messages("in the quarantine", account.quarantined, None));
+        }
+        if let Some(back) = account.back {
+            let bar = Some(Bar::ValueMax(BACK_MAX.as_secs_f64()));
+            rows.push(self.row("filter asked again", back.as_secs_f64(), "s", None, bar));
+        }
         rows
     }
 
@@ -165,6 +207,7 @@ impl Trouble {
             "held": self.held,
             "under_way": self.counts.under_way,
             "ended": self.counts.ended,
+            "replies": self.counts.replies,
             "flood": self.flooded.map(|flooded| json!({
                 "queries": flooded.queries,
                 "answers": flooded.answers,
@@ -206,6 +249,9 @@ impl Report {
             }
             for (why, count) in &trouble.counts.ended {
                 let _ = writeln!(text, "  ended with {why:?}: {count}");
+            }
+            for (reply, count) in &trouble.counts.replies {
+                let _ = writeln!(text, "  messages of the crowd with {reply:?}: {count}");
             }
             for refused in trouble.beside.refused.iter().take(3) {
                 let _ = writeln!(text, "  honest client refused: {refused}");

@@ -1,5 +1,6 @@
 //! The system under trouble: whole, with the limits of the defaults, or with smaller limits for the measurement.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -11,7 +12,12 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::filter::Filter;
+use super::judged::Judged;
+use super::names::Names;
+
 use crate::error::BenchError;
+use crate::output::note;
 use crate::peer::{OURS, Settings, await_ready, folder, free_address, spawn};
 use crate::process::{Daemon, Process, guard};
 use crate::store::imap::Imap;
@@ -30,6 +36,10 @@ pub(super) const LISTED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// The mail of the account for clients that do not read: number and octets of messages.
 const LARGE_OCTETS: usize = 8 << 20;
 const LARGE: usize = 2;
+
+/// Sessions of each worker for judged mail, and messages in queues.
+const TASKS: u32 = 10_000;
+const QUEUED_MAX: usize = 100_000;
 
 const START_MAX: Duration = Duration::from_secs(60);
 const STOP_MAX: Duration = Duration::from_secs(20);
@@ -69,6 +79,8 @@ pub(super) struct Shape {
     pub(super) front: Option<u32>,
     /// Whether the server of block lists runs.
     pub(super) has_lists: bool,
+    /// What is judged, and the number of clients.
+    pub(super) judged: Option<(Judged, usize)>,
 }
 
 /// A running system.
@@ -83,6 +95,14 @@ pub(super) struct System {
     pub(super) shape: Shape,
     /// The bounds of memory from the settings.
     pub(super) bounds: Memory,
+    /// Messages of honest clients with 250.
+    pub(super) acknowledged: Cell<u64>,
+    /// The content filter, if the system has one.
+    pub(super) filter: Option<Filter>,
+    /// The name server of judged mail.
+    _names: Option<Names>,
+    vere: PathBuf,
+    file: PathBuf,
     daemon: Daemon,
     // Removed after the daemon, which still writes to the directory.
     _folder: TempDir,
@@ -103,14 +123,24 @@ impl System {
             ("imaps", imaps),
             ("lmtp", port()?),
         ];
+        let is_silent = |judged| judged == Judged::SilentNames;
+        let names = shape
+            .judged
+            .map(|(judged, _)| Names::start(is_silent(judged)));
+        let names = names.transpose();
+        let names = names.map_err(io("start a name server"))?;
+        let filter = matches!(shape.judged, Some((Judged::Filter(_), _)));
+        let filter = filter.then(Filter::start).transpose();
+        let filter = filter.map_err(io("start a filter"))?;
+        let helpers = (names.as_ref(), filter.as_ref());
         certificate(vere, folder.path()).map_err(io("make a certificate"))?;
         let file = fs::write(folder.path().join("directory.toml"), directory())
             .and_then(|()| fs::write(folder.path().join("zone"), "trouble.test MX 0 .\n"))
             .and_then(|()| fs::write(folder.path().join("list"), format!("{LISTED}\n")))
-            .and_then(|()| write_settings(folder.path(), &listen, lists, shape))
+            .and_then(|()| write_settings(folder.path(), &listen, lists, shape, helpers))
             .map_err(io("write settings"))?;
         let bounds = bounds(vere, &file).map_err(io("ask for the bounds of memory"))?;
-        let command = [vere.into(), "serve".into(), "-c".into(), file.into()];
+        let command = [vere.into(), "serve".into(), "-c".into(), (&file).into()];
         let daemon = spawn(&command, folder.path())?;
         let system = Self {
             smtp,
@@ -120,12 +150,19 @@ impl System {
             lists,
             shape,
             bounds,
+            acknowledged: Cell::default(),
+            filter,
+            _names: names,
+            vere: vere.to_owned(),
+            file,
             daemon,
             _folder: folder,
         };
         let serves = || {
             let has_lists = || !shape.has_lists || super::honest::ask(lists).is_ok();
-            Imap::connect(imap).is_ok() && super::honest::send(&system).is_ok() && has_lists()
+            Imap::connect(imap).is_ok()
+                && super::honest::send(&system, "250").is_ok()
+                && has_lists()
         };
         await_ready(OURS, &system.daemon, START_MAX, serves)?;
         system.fill()?;
@@ -140,6 +177,37 @@ impl System {
             memory.add(role(&process.command), kib);
         }
         memory
+    }
+
+    /// Messages in the quarantine, as `vere queue list` counts.
+    pub(super) fn quarantined(&self) -> u64 {
+        let said = self.said_by(&["queue", "list", "--json"]);
+        let rows: Value = serde_json::from_slice(&said).unwrap_or_default();
+        let rows = rows.as_array().into_iter().flatten();
+        rows.filter_map(|row| row["quarantined"].as_u64()).sum()
+    }
+
+    /// Removes all messages of the quarantine.
+    pub(super) fn empty_quarantine(&self) {
+        self.said_by(&["quarantine", "refuse", "--all", "--yes"]);
+    }
+
+    /// The output of a command about the system; no octets where the command fails.
+    fn said_by(&self, words: &[&str]) -> Vec<u8> {
+        let mut command = Command::new(&self.vere);
+        let said = guard::said_by(command.args(words).arg("-c").arg(&self.file));
+        said.inspect_err(|error| note(&format!("{words:?}: {error}")))
+            .unwrap_or_default()
+    }
+
+    /// Messages in the mailboxes INBOX and Junk of an account.
+    pub(super) fn stored(&self, account: &str) -> Option<u64> {
+        let mut imap = Imap::connect(self.imap).ok()?;
+        imap.ok(&format!("LOGIN {account} {PASSWORD}")).ok()?;
+        let inbox = imap.ok("SELECT INBOX").ok()?.exists;
+        // A mailbox that nobody needed so far is not there.
+        let junk = imap.ok("SELECT Junk").map_or(0, |reply| reply.exists);
+        Some(inbox + junk)
     }
 
     /// Stores large messages for clients that ask for messages and do not read.
@@ -227,6 +295,7 @@ fn write_settings(
     listen: &[(&str, SocketAddr)],
     lists: SocketAddr,
     shape: Shape,
+    (names, filter): (Option<&Names>, Option<&Filter>),
 ) -> io::Result<PathBuf> {
     // So a tenth of the clients reaches the bound as well.
     let bodies = match shape.quick {
@@ -234,7 +303,8 @@ fn write_settings(
         false => "",
     };
     // Without the pauses and rates of single clients: all clients are on this machine.
-    let front = shape.front.map(|tasks| {
+    let tasks = shape.front.or(shape.judged.map(|_| TASKS));
+    let front = tasks.map(|tasks| {
         format!("[front]\nbanner_delay = \"0s\"\nconnections_per_minute = 0\nsessions_at_once = {tasks}\n")
     });
     let front = front.unwrap_or_default();
@@ -247,13 +317,26 @@ fn write_settings(
         ),
         false => String::new(),
     };
+    // Judged mail wants a name server, which can be silent.
+    let resolver = match names {
+        Some(names) => format!("servers = [\"{}\"]", names.address),
+        None => format!("zone = \"{own}/zone\""),
+    };
+    let judged = shape.judged.map(|(judged, _)| judged);
+    let judged = judged.map(|judged| judged.settings(filter.map(|filter| filter.address)));
+    let judged = judged.unwrap_or_default();
+    // A quarantine that is flooded meets the bounds of queues.
+    let queued_max = match shape.judged {
+        Some((Judged::Quarantine, clients)) => clients,
+        _ => QUEUED_MAX,
+    };
     let sections = format!(
         "[directory]\nstore = \"file:{own}/directory.toml\"\n[delivery]\nlocal = \"store\"\n\
          [auth]\nplaintext_networks = [\"127.0.0.0/8\"]\n\
          [tls]\ncertificate = \"{own}/made/tls/cert.pem\"\nkey = \"{own}/made/tls/key.pem\"\n\
-         [resolver]\nzone = \"{own}/zone\"\n\
-         [limits]\nqueued_messages_max = 100000\nqueue_memory_max = \"32 MiB\"\n{bodies}\
-         [spool]\nmemory_max = \"64 MiB\"\n{front}{lists}"
+         [resolver]\n{resolver}\n\
+         [limits]\nqueued_messages_max = {queued_max}\nqueue_memory_max = \"32 MiB\"\n{bodies}\
+         [spool]\nmemory_max = \"64 MiB\"\n{front}{lists}{judged}"
     );
     let settings = Settings::new(&folder.join("data"), listen).with(&sections);
     settings.nodes(&["a", "b"])?.write(folder)

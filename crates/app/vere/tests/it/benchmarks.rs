@@ -3,12 +3,16 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use crate::harness::{
-    fails_with, in_soak, output_of, require_bench, signal, vere, wait_for, wait_until,
+    fails_with, in_soak, output_of, require_bench, signal, vere, wait_for, wait_until, wait_within,
 };
+
+/// Longest run of a benchmark of trouble: each kind has a system of its own, and timeouts to wait for.
+const TROUBLE_MAX: Duration = Duration::from_secs(600);
 
 /// A directory open to daemons with users of their own.
 fn folder() -> tempfile::TempDir {
@@ -174,27 +178,65 @@ fn what_was_measured_before_a_signal_is_told() {
     );
 }
 
-/// A small crowd of every kind: each bar has its row, and no process is left.
-#[test]
-fn clients_that_do_nothing_are_measured_beside_honest_ones() {
+/// Runs a small benchmark of trouble; returns its output and its figures.
+fn trouble(arguments: &[&str]) -> (String, serde_json::Value) {
     let folder = folder();
     let (said, data) = (folder.path().join("said"), folder.path().join("data"));
     let json = folder.path().join("json").display().to_string();
-    let arguments = ["trouble", "--quick", "--connections", "20", "--json", &json];
-    let mut child = start(&arguments, &data, &said);
-    let status = wait_for("its end", || child.try_wait().expect("a child"));
+    let common = ["trouble", "--quick", "--connections", "20", "--json", &json];
+    let mut child = start(&[&common[..], arguments].concat(), &data, &said);
+    let status = wait_within(TROUBLE_MAX, "its end", || {
+        child.try_wait().expect("a child")
+    });
     let text = fs::read_to_string(&said).expect("what it says");
     assert!(status.success(), "{text}");
     wait_nothing_left(&data);
     let json = fs::read_to_string(json).expect("the figures");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["bench"], "trouble");
-    let rows = json["rows"].as_array().expect("rows");
-    let value = |name: &str| {
-        let row = rows.iter().find(|row| row["name"] == name);
-        row.and_then(|row| row["value"].as_f64())
-            .unwrap_or_else(|| panic!("no {name} in {json}"))
-    };
+    (text, json)
+}
+
+fn value_of(json: &serde_json::Value, name: &str) -> f64 {
+    let mut rows = json["rows"].as_array().expect("rows").iter();
+    let row = rows.find(|row| row["name"] == name);
+    row.and_then(|row| row["value"].as_f64())
+        .unwrap_or_else(|| panic!("no {name} in {json}"))
+}
+
+/// Judged mail beside a small crowd: filters that fail, silent name servers, a flooded quarantine. Nothing acknowledged is missing, and no honest client is refused.
+#[test]
+fn judged_mail_goes_on_beside_failing_filters_and_senders() {
+    let kinds = "names-silent,filter-hangs,filter-rubbish,filter-drips,quarantine";
+    let (text, json) = trouble(&["--only", kinds]);
+    let value = |name: &str| value_of(&json, name);
+    for kind in [
+        "senders with silent name servers",
+        "filter that hangs",
+        "filter that answers nonsense",
+        "filter that drips",
+        "quarantine flooded",
+    ] {
+        let is_none = |name: &str| value(&format!("{kind}: {name}")).abs() < 0.5;
+        assert!(is_none("missing"), "{text}");
+        assert!(is_none("honest clients refused"), "{text}");
+        assert!(value(&format!("{kind}: greeting to 250 p99")) > 0.0);
+        assert!(value(&format!("{kind}: acknowledged")) > 100.0, "{text}");
+        if kind.starts_with("filter") {
+            let back = value(&format!("{kind}: filter asked again"));
+            assert!(back < 25.0, "{text}");
+        }
+    }
+    let kept = value("quarantine flooded: in the quarantine");
+    assert!((1.0..15.0).contains(&kept), "{text}");
+}
+
+/// A small crowd of every other kind: each bar has its row, and no process is left.
+#[test]
+fn clients_that_do_nothing_are_measured_beside_honest_ones() {
+    let kinds = "data,append,fetch,idle,silent,unread,half,tls,dns-silent,dns-flood";
+    let (text, json) = trouble(&["--only", kinds]);
+    let value = |name: &str| value_of(&json, name);
     for kind in [
         "SMTP body parked",
         "APPEND parked",
