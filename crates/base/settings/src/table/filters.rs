@@ -19,7 +19,7 @@ sections! {
         live connections_max: Integer(1, 1_000), Is("16"),
             "Connections at once; further messages wait for a free one.";
         live when_unavailable: Choice(&["defer", "accept"]), Is("\"defer\""),
-            "Treatment of a message while the filter gives no answer that can be used: `defer` answers 451 4.7.1, `accept` lets the message go on without this filter.";
+            "Treatment of a message while the filter gives no answer that can be used: `defer` answers 450 4.7.1, `accept` lets the message go on without this filter.";
         live password_file: Path, Nothing("no password"),
             "File with the password of rspamd, for workers that ask for one (`password` and `enable_password`).";
         live learn_address: FilterAddress, Nothing("rspamd is not taught"),
