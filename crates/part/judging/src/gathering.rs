@@ -154,9 +154,14 @@ mod tests {
                 sender: spf,
                 helo: Some(Spf::None),
             }),
-            listings: Vec::new(),
-            greylist: None,
+            listings: vec![Listing {
+                list: "list.test".to_owned(),
+                weight: 2,
+            }],
+            greylist: Some(Greylist::Passed),
         };
+        let octets = gathering.octets();
+        assert!(octets > text.len() / 2 && octets < 4_096, "{octets}");
         let client = "192.0.2.1".parse().unwrap();
         let zone = Zone::default();
         let told = async {
@@ -181,6 +186,12 @@ mod tests {
             (Some(AuthResult::Pass), Some(AuthResult::None))
         );
         assert_eq!((facts.iprev, facts.recipients), (Some(AuthResult::Pass), 2));
+        assert_eq!(facts.client, Some([192, 0, 2, 1].into()));
+        assert_eq!(facts.reverse_path.as_deref(), Some("a@example.net"));
+        assert_eq!(facts.helo, Some(HeloForm::Domain));
+        assert_eq!(facts.greylist, Some(Greylist::Passed));
+        let lists = facts.listings.iter().map(|one| (&*one.list, one.weight));
+        assert_eq!(lists.collect::<Vec<_>>(), [("list.test", 2)]);
         assert_eq!(whole.client_name.as_deref(), Some("mx.example.net"));
         let dmarc = facts.dmarc.as_ref().unwrap();
         assert_eq!(

@@ -94,3 +94,62 @@ impl vere_spf::Dns for Names {
         Dns::names(self, address).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use vere_net::resolver::Zone;
+
+    use super::*;
+
+    const ZONE: &str = "one.test TXT first\none.test A 192.0.2.1\none.test A 192.0.2.2\n\
+        one.test AAAA 2001:db8::1\none.test MX 10 mx.one.test\nmx.one.test AAAA 2001:db8::2\n\
+        1.2.0.192.in-addr.arpa PTR mx.one.test\ndown.test FAIL\n";
+
+    fn names() -> Names {
+        Names::new(Resolver::from_zone(Zone::parse(ZONE).unwrap()))
+    }
+
+    #[tokio::test]
+    async fn names_have_the_records_of_the_kind_asked_for() {
+        let names = names();
+        let texts = Ok(vec![b"first".to_vec()]);
+        assert_eq!(Dns::texts(&names, "one.test").await, texts);
+        assert_eq!(vere_spf::Dns::texts(&names, "one.test").await, texts);
+        let both: Vec<IpAddr> = vec![[192, 0, 2, 1].into(), [192, 0, 2, 2].into()];
+        let wide: Vec<IpAddr> = vec!["2001:db8::1".parse().unwrap()];
+        for (family, addresses) in [(Family::V4, both), (Family::V6, wide)] {
+            let found = Dns::addresses(&names, "one.test", family).await;
+            assert_eq!(found.as_ref(), Ok(&addresses));
+            let found = vere_spf::Dns::addresses(&names, "one.test", family).await;
+            assert_eq!(found, Ok(addresses));
+        }
+        let hosts = Ok(vec!["mx.one.test".to_owned()]);
+        assert_eq!(vere_spf::Dns::exchangers(&names, "one.test").await, hosts);
+        let client = [192, 0, 2, 1].into();
+        assert_eq!(Dns::names(&names, client).await, hosts);
+        assert_eq!(vere_spf::Dns::names(&names, client).await, hosts);
+    }
+
+    #[tokio::test]
+    async fn missing_names_have_no_records_and_silent_ones_no_answer() {
+        let names = names();
+        // A name without the record of the question is there all the same.
+        for (name, exists) in [
+            ("one.test", Ok(true)),
+            ("mx.one.test", Ok(true)),
+            ("none.test", Ok(false)),
+            ("down.test", Err(Unavailable)),
+        ] {
+            assert_eq!(Dns::exists(&names, name).await, exists, "{name}");
+        }
+        assert_eq!(Dns::texts(&names, "none.test").await, Ok(Vec::new()));
+        assert_eq!(Dns::texts(&names, "mx.one.test").await, Ok(Vec::new()));
+        assert_eq!(Dns::texts(&names, "down.test").await, Err(Unavailable));
+        assert_eq!(
+            vere_spf::Dns::exchangers(&names, "down.test").await,
+            Err(Unavailable)
+        );
+        let stranger = [192, 0, 2, 9].into();
+        assert_eq!(Dns::names(&names, stranger).await, Ok(Vec::new()));
+    }
+}
