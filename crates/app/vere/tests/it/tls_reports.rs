@@ -345,12 +345,13 @@ fn check_mail(system: &System, world: &World, report: &str) {
     let policy = &report["policies"][0];
     assert_eq!(policy["policy"]["mx-host"], json!(["mx.bad.test"]));
     let lines = &policy["policy"]["policy-string"];
-    assert_eq!(
-        lines[..2],
-        json!(["version: STSv1", "mode: enforce"])
-            .as_array()
-            .unwrap()[..]
-    );
+    let expected = [
+        "version: STSv1",
+        "mode: enforce",
+        "max_age: 86400",
+        "mx: mx.bad.test",
+    ];
+    assert_eq!(*lines, json!(expected));
     let failure = &policy["failure-details"][0];
     assert_eq!(failure["receiving-ip"], world.bad.address.ip().to_string());
     assert!(
