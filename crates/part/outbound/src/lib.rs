@@ -3,7 +3,7 @@
 //!
 //! In reading order: `hosts` (MX, routes, loops), `failures` (who did not answer a moment ago),
 //! `security` (which policy says how to encrypt), `open` (from an address to a connection that takes
-//! messages), `sessions` (their encryption, for reports), `sending` (messages over a connection).
+//! messages), `sessions` and `seen` (their encryption, for reports), `sending` (messages over a connection).
 //!
 //! But for `sending` nothing here knows of queues or messages, so that `vere dial` goes the same way as a delivery.
 
@@ -17,6 +17,7 @@ mod own;
 mod patience;
 mod search;
 mod security;
+mod seen;
 mod sending;
 mod sessions;
 mod statuses;
@@ -45,8 +46,8 @@ pub use self::metrics::{Count, OutboundMetrics};
 pub use self::open::{OpenError, Opened, Progress, drive};
 use self::own::Interfaces;
 pub use self::security::{Forbidden, Security};
+pub use self::seen::{SESSIONS_MAX, Sessions};
 pub use self::sending::Sending;
-pub use self::sessions::{SESSIONS_MAX, Sessions};
 pub use self::statuses::{NO_DOMAIN, NO_MAIL, STATUSES};
 use crate::tls::ClientTls;
 pub use vere_delivery::Unroutable;

@@ -8,7 +8,7 @@ use vere_telemetry::metrics::{
     PolicyResult, TlsPolicy, TlsSide,
 };
 
-use crate::sessions::Sessions;
+use crate::seen::Sessions;
 
 /// Counters of connections to next hops; a default one counts for nobody.
 #[derive(Debug, Clone, Default)]

@@ -315,7 +315,13 @@ impl Outbound {
             }
             progress => {
                 let is_offered = client.extensions().starttls;
-                self.note_unencrypted(&session, &progress, is_offered);
+                match &progress {
+                    Progress::Ready => self.note_unencrypted(&session, None, is_offered),
+                    Progress::Closed(reason) => {
+                        self.note_unencrypted(&session, Some(reason), is_offered);
+                    }
+                    Progress::Done(_) | Progress::StartTls => {}
+                }
                 ended(progress).map(|()| Opened {
                     stream: Box::new(stream),
                     client,

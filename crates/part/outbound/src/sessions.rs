@@ -5,10 +5,7 @@
 //! of the settings and the mail store, which belong to no domain's policy; TLS that the settings switch off; mail with `TLS-Required: No`,
 //! among which are the reports themselves (RFC 8460 section 5.3), so that no report causes a report.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::rc::Rc;
 
 use tokio::net::TcpStream;
 use vere_net::sts::FetchError;
@@ -21,44 +18,7 @@ use vere_telemetry::metrics::TlsPolicy;
 
 use super::Outbound;
 use super::hosts::{Host, Hosts};
-use super::open::Progress;
 use super::security::{Forbidden, Security};
-
-/// Kinds of connections that wait to be taken.
-pub const SESSIONS_MAX: usize = 1_000;
-
-/// Connections with their numbers, until somebody takes them; clones share them.
-#[derive(Debug, Clone, Default)]
-pub struct Sessions(Rc<RefCell<Waiting>>);
-
-#[derive(Debug, Default)]
-struct Waiting {
-    counts: BTreeMap<TlsSeen, u32>,
-    /// Connections without room.
-    beyond: u32,
-}
-
-impl Sessions {
-    /// Adds connections of a kind.
-    pub fn add(&self, seen: TlsSeen, times: u32) {
-        let mut waiting = self.0.borrow_mut();
-        let has_room = waiting.counts.len() < SESSIONS_MAX;
-        if let Some(count) = waiting.counts.get_mut(&seen) {
-            *count = count.saturating_add(times);
-        } else if has_room {
-            waiting.counts.insert(seen, times);
-        } else {
-            waiting.beyond = waiting.beyond.saturating_add(times);
-        }
-    }
-
-    /// Takes the connections, and the number of those without room.
-    #[must_use]
-    pub fn take(&self) -> (Vec<(TlsSeen, u32)>, u32) {
-        let waiting = self.0.take();
-        (waiting.counts.into_iter().collect(), waiting.beyond)
-    }
-}
 
 /// The kind of a failure, and more about the failure.
 type Failed = (TlsFailureKind, Option<String>);
@@ -171,25 +131,25 @@ impl Outbound {
         }
     }
 
-    /// Notes a connection that has come to no handshake.
+    /// Notes a connection without a handshake, which goes on in the clear or was closed for this reason.
     pub(super) fn note_unencrypted(
         &self,
         session: &Session<'_>,
-        progress: &Progress,
+        closed: Option<&CloseReason>,
         is_offered: bool,
     ) {
         if !self.is_reported(session.hosts, session.security.tls) {
             return;
         }
         let general = |reason: &str| (TlsFailureKind::ValidationFailure, Some(reason.to_owned()));
-        let failed = match progress {
-            Progress::Ready if is_offered => general("STARTTLS refused"),
-            Progress::Closed(CloseReason::TlsRefused(_)) => general("STARTTLS refused"),
-            Progress::Closed(CloseReason::InjectedBeforeTls) => general("octets before TLS"),
-            Progress::Ready | Progress::Closed(CloseReason::TlsUnavailable) => {
+        let failed = match closed {
+            None if is_offered => general("STARTTLS refused"),
+            Some(CloseReason::TlsRefused(_)) => general("STARTTLS refused"),
+            Some(CloseReason::InjectedBeforeTls) => general("octets before TLS"),
+            None | Some(CloseReason::TlsUnavailable) => {
                 (TlsFailureKind::StartTlsNotSupported, None)
             }
-            _ => return,
+            Some(_) => return,
         };
         self.note(session, Some(failed));
     }

@@ -8,8 +8,6 @@ use vere_handoff::delivery::Answer;
 use vere_outbound::OutboundMetrics;
 use vere_process::frames::Outbox;
 
-use super::sessions;
-
 /// How often the gateway hears that the courier is alive.
 const BEAT: Duration = Duration::from_secs(2);
 /// How long the gateway may leave answers unread.
@@ -52,17 +50,15 @@ impl Answers {
 
     /// Says which connections reports about TLS will show.
     fn say_sessions(&self) {
-        let (seen, beyond) = self.metrics.sessions.take();
+        let (frames, beyond) = self.metrics.sessions.take_frames();
         if beyond > 0 {
             tracing::warn!(
                 sessions = beyond,
                 "too many kinds of TLS sessions for reports"
             );
         }
-        for (seen, times) in seen {
-            if let Some(answer) = sessions::answer(seen, times) {
-                self.say(&answer);
-            }
+        for frame in frames {
+            self.say(&Answer::Sessions(Box::new(frame)));
         }
     }
 

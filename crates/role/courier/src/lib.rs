@@ -2,14 +2,12 @@
 //! protocol of [`vere_handoff::delivery`]. A courier has neither a queue nor a spool; the gateway tries the messages of a
 //! lost courier again.
 //!
-//! Reading order: `service` (the connection to the gateway), `lane` (one destination and its connection), `answers`, `sessions` (what reports
-//! about TLS will say).
+//! Reading order: `service` (the connection to the gateway), `lane` (one destination and its connection), `answers`.
 
 mod answers;
 mod error;
 mod lane;
 mod service;
-mod sessions;
 #[cfg(test)]
 mod tests;
 

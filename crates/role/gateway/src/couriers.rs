@@ -2,12 +2,11 @@
 //! [`vere_handoff::delivery`] which message goes when (`docs/internals/couriers.md`).
 //!
 //! In reading order: `slot` (the answers for a number), `room` (the octets that a courier may hold), `line` (the connection of a courier),
-//! `lane` (a number on the connection), `sessions` (what reports about TLS will say), and here the choice of a courier.
+//! `lane` (a number on the connection), and here the choice of a courier.
 
 mod lane;
 mod line;
 mod room;
-mod sessions;
 mod slot;
 
 use std::cell::{Cell, RefCell};

@@ -147,6 +147,8 @@ fn reason(error: &rustls::CertificateError) -> String {
         rustls::CertificateError::UnknownIssuer => {
             "signed by no authority that is trusted here (UnknownIssuer)".to_owned()
         }
+        // The library shows the name of the type.
+        rustls::CertificateError::Other(other) => other.0.to_string(),
         other => other.to_string(),
     }
 }

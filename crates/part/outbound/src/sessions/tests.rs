@@ -169,26 +169,26 @@ async fn a_connection_without_encryption_says_why() {
     let hosts = hosts(&outbound, Place::Domain("example.org".to_owned())).await;
     let open = security(TlsPolicy::Opportunistic, TlsMode::Opportunistic, &[]);
     let session = session(&hosts, &open);
-    for (progress, is_offered, failure) in [
-        (Progress::Ready, false, "starttls-not-supported"),
-        (Progress::Ready, true, "validation-failure"),
+    for (closed, is_offered, failure) in [
+        (None, false, "starttls-not-supported"),
+        (None, true, "validation-failure"),
         (
-            Progress::Closed(CloseReason::TlsUnavailable),
+            Some(CloseReason::TlsUnavailable),
             false,
             "starttls-not-supported",
         ),
         (
-            Progress::Closed(CloseReason::InjectedBeforeTls),
+            Some(CloseReason::InjectedBeforeTls),
             true,
             "validation-failure",
         ),
     ] {
-        outbound.note_unencrypted(&session, &progress, is_offered);
+        outbound.note_unencrypted(&session, closed.as_ref(), is_offered);
         let failure = Some(failure.to_owned());
         assert_eq!(taken(&outbound), [("no-policy-found", failure)]);
     }
     // A host that refuses says nothing about TLS.
-    outbound.note_unencrypted(&session, &Progress::StartTls, true);
+    outbound.note_unencrypted(&session, Some(&CloseReason::Quit), true);
     assert_eq!(taken(&outbound), []);
 }
 
@@ -236,28 +236,11 @@ async fn what_no_report_is_about_does_not_count() {
     ] {
         let session = session(&hosts, security);
         outbound.note_handshake(&session, Ok(&info(PeerCertificate::Valid)));
-        outbound.note_unencrypted(&session, &Progress::Ready, false);
+        outbound.note_unencrypted(&session, None, false);
         assert_eq!(taken(outbound), []);
     }
     let hosts = hosts(&counting, domain()).await;
     let no_roots = ConnectTlsError::NoRoots;
     counting.note_handshake(&session(&hosts, &open), Err(&no_roots));
     assert_eq!(taken(&counting), []);
-}
-
-#[test]
-fn sessions_without_room_are_numbered() {
-    let sessions = Sessions::default();
-    let seen = |number: usize| TlsSeen {
-        domain: format!("d{number}.test"),
-        ..TlsSeen::default()
-    };
-    for number in 0..SESSIONS_MAX + 3 {
-        sessions.add(seen(number), 1);
-    }
-    sessions.clone().add(seen(0), 2);
-    let (all, beyond) = sessions.take();
-    assert_eq!((all.len(), beyond), (SESSIONS_MAX, 3));
-    assert!(all.contains(&(seen(0), 3)));
-    assert_eq!(sessions.take(), (Vec::new(), 0));
 }

@@ -15,7 +15,6 @@ use vere_process::frames::{self, Outbox};
 use vere_process::wire;
 
 use super::room::Room;
-use super::sessions;
 use super::slot::Slot;
 
 /// The longest silence of a courier, which beats every two seconds; also the longest time without a read by the courier.
@@ -72,10 +71,7 @@ impl Line {
                 Some(number) => self.answered(number, answer)?,
                 None => match answer {
                     Answer::Counts(counts) => metrics.add(&counts),
-                    Answer::Sessions(all) => {
-                        let (seen, times) = sessions::seen(*all);
-                        metrics.sessions.add(seen, times);
-                    }
+                    Answer::Sessions(frame) => metrics.sessions.add_frame(*frame),
                     _ => {}
                 },
             }
