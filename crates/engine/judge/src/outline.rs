@@ -273,6 +273,21 @@ mod tests {
         }
     }
 
+    /// A type without a slash and a part of a digest with a type of its own are texts, whatever their length.
+    #[test]
+    fn texts_of_odd_types_are_dropped() {
+        let text = "text: text\r\n".repeat(OUTLINE_OCTETS_MAX / 10);
+        for header in [
+            "Content-Type: odd\r\n\r\n",
+            "Content-Type: multipart/digest; boundary=a\r\n\r\n--a\r\nContent-Type: text/plain\r\n\r\n",
+        ] {
+            let message = format!("From: a@b.example\r\n{header}{text}");
+            let facts = outlined(message.as_bytes(), 10_000);
+            assert!(!facts.cut, "{header}");
+            assert_eq!(facts, whole(message.as_bytes()));
+        }
+    }
+
     proptest! {
         /// The outline has the parts of the message, in whatever pieces the message came.
         #[test]

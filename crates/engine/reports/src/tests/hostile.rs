@@ -197,3 +197,25 @@ fn lists_of_json_are_bounded() {
     assert!(replaced("\"report-id\"", &format!("\"x\":{nested},\"report-id\"")).is_ok());
     assert!(replaced("\"mx-host\":", &format!("\"mx-host\":{nested},\"x\":")).is_err());
 }
+
+#[test]
+fn long_messages_and_attachments_are_refused_unread() {
+    let many = |what, max| Err(ReportError::many(what, max));
+    let text = |octets: usize| format!("Subject: x\r\n\r\n{}", "x".repeat(octets));
+    assert_eq!(
+        Report::read(text(MESSAGE_OCTETS_MAX).as_bytes()),
+        many("octets of a message", MESSAGE_OCTETS_MAX)
+    );
+    let head = text(0).len();
+    let longest = text(MESSAGE_OCTETS_MAX - head);
+    assert_eq!(Report::read(longest.as_bytes()), Err(ReportError::None));
+    let attached = |octets: usize| {
+        let body = "x".repeat(octets);
+        let message = format!("Content-Type: application/json\r\n\r\n{body}");
+        Report::read(message.as_bytes())
+    };
+    let limit = PACKED_OCTETS_MAX * 3 / 2;
+    let refusal = many("octets of an attachment", PACKED_OCTETS_MAX);
+    assert_eq!(attached(limit + 1), refusal);
+    assert_ne!(attached(limit), refusal);
+}
