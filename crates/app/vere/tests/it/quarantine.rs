@@ -264,7 +264,10 @@ fn a_flooded_quarantine_leaves_half_of_the_queues_to_other_mail() {
     let both = ["alice@example.org", "bob@example.org"];
     let unwanted = message("boss@forged.test");
     let reply = send(&system, "a@forged.test", &both, &unwanted);
-    assert_eq!(reply, "452 4.3.1 insufficient system storage");
+    assert!(
+        reply.starts_with("452 4.3.1 insufficient system storage"),
+        "{reply}"
+    );
     system.wait_log(&["quarantine full"]);
     for count in 1..=6 {
         let wanted = message("a@good.test");
@@ -283,6 +286,7 @@ fn a_flooded_quarantine_leaves_half_of_the_queues_to_other_mail() {
         let reply = send(&system, "a@forged.test", &both, &unwanted);
         (!reply.contains("insufficient")).then_some(reply)
     });
-    assert_eq!(reply, "452 4.3.1 too much mail waits for this destination");
+    let expected = "452 4.3.1 too much mail waits for this destination";
+    assert!(reply.starts_with(expected), "{reply}");
     assert_eq!(count(&system), 4);
 }
