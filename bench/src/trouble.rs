@@ -1,6 +1,7 @@
 //! `vere-bench trouble`: thousands of clients that begin a dialogue and stop, and their cost to a whole system:
 //! memory beside the bounds of the settings, and the experience of honest clients meanwhile.
 
+mod account;
 mod crowd;
 mod filter;
 mod flood;
@@ -21,14 +22,15 @@ use crate::output::{Common, Header, note};
 use crate::peer;
 use crate::process::guard;
 use crate::store::usage;
+use account::Account;
 use crowd::Counts;
 pub(crate) use crowd::Crowd;
 use flood::{Flood, Flooded};
-use judged::{Account, Judged};
+use judged::Judged;
 pub use kinds::Kind;
 pub(crate) use kinds::Scripts;
 use report::{Report, Trouble};
-use system::{DOMAIN, Memory, Shape, System};
+use system::{Memory, Shape, System};
 
 /// Connections of each kind, and the addresses of the connections.
 const CLIENTS: usize = 10_000;
@@ -181,8 +183,8 @@ fn measure(
 
 /// What became of judged mail, once the filter answers well. The quarantine is emptied: its messages are kept on purpose, and memory shall come back.
 fn find(system: &System, counts: &Counts) -> Account {
-    let back = judged::await_filter(system);
-    let account = judged::account(system, counts, back);
+    let back = account::await_filter(system);
+    let account = account::account(system, counts.acknowledged(), back);
     if account.quarantined > 0 {
         system.empty_quarantine();
     }

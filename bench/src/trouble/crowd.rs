@@ -47,6 +47,11 @@ impl Counts {
         self.ended.values().sum()
     }
 
+    /// Messages that the server has accepted.
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.replies.get("250 2.0.0").copied().unwrap_or_default()
+    }
+
     /// Whether each message has its reply.
     pub(super) fn is_answered(&self) -> bool {
         self.replies.values().sum::<u64>() >= self.sent

@@ -8,7 +8,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::filter::Manner;
-use super::judged::Judged;
+use super::judged::{Judged, UNWANTED};
+use super::names::SILENT;
 use super::system::{System, message, user};
 use crate::store::systems::PASSWORD;
 
@@ -31,8 +32,17 @@ const HALF: usize = 4 << 10;
 /// Receive buffers of clients that do not read: the system shall hold the answers, not the kernel.
 const SMALL_BUFFER: usize = 4 << 10;
 
+/// Interval between two judged messages of a client: longer than the longest judgement.
+const EVERY: Duration = Duration::from_secs(25);
+
+/// Octets of the text of a judged message.
+const TEXT_OCTETS: usize = 4 << 10;
+
+/// The account of judged mail of the crowd.
+pub(super) const RECIPIENT: usize = 1;
+
 /// Stands for the number of a message, of as many digits.
-pub(super) const MARK: &str = "########";
+const MARK: &str = "########";
 
 /// A kind of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -129,8 +139,8 @@ impl Kind {
     /// The scripts of the clients, each with its share: client n gets the first script whose period divides n. A flood has no
     /// connections, and so no scripts.
     pub(super) fn scripts(self, system: &System) -> Option<Scripts> {
-        if let Some(judged) = self.judged() {
-            return Some(Scripts(vec![(1, Arc::new(judged.script(system.smtp)))]));
+        if let Some(kind) = self.judged() {
+            return Some(Scripts(vec![(1, Arc::new(judged(kind, system.smtp)))]));
         }
         let scripts = match self {
             Self::Data => BODIES
@@ -223,6 +233,43 @@ impl Script {
     fn trickling(mut self) -> Arc<Self> {
         self.trickle = Some((b"x".to_vec(), TRICKLE));
         Arc::new(self)
+    }
+}
+
+/// Each client sends a judged message, and another one after a while.
+fn judged(judged: Judged, address: SocketAddr) -> Script {
+    let domain = match judged {
+        Judged::Quarantine => UNWANTED.to_owned(),
+        _ => format!("d{MARK}.{SILENT}"),
+    };
+    let signature = format!(
+        "DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d={domain}; s=s;\r\n h=from:subject; \
+         bh=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=; b=AAAA\r\n"
+    );
+    let line = [&b"x".repeat(76)[..], b"\r\n"].concat();
+    let mut message = format!(
+        "{signature}From: crowd@{domain}\r\nSubject: number {MARK}\r\n\
+         Message-ID: <{MARK}@{domain}>\r\n\r\n"
+    )
+    .into_bytes();
+    message.extend(
+        line.iter()
+            .cycle()
+            .take(TEXT_OCTETS / line.len() * line.len()),
+    );
+    let mut text = format!(
+        "MAIL FROM:<crowd@{domain}>\r\nRCPT TO:<{}>\r\nBDAT {} LAST\r\n",
+        user(RECIPIENT),
+        message.len()
+    )
+    .into_bytes();
+    text.extend(message);
+    let hello = format!("EHLO crowd.{SILENT}\r\n");
+    let talk = vec![("220 ", hello.into_bytes()), ("250 ", text.clone())];
+    Script {
+        trickle: Some((text, EVERY)),
+        counted: true,
+        ..Script::of(address, talk)
     }
 }
 
@@ -331,5 +378,18 @@ mod tests {
         script.counted = true;
         let filled = script.filled(text.as_bytes(), 7, 101);
         assert_eq!(&*filled, b"a01000007.b01000007");
+    }
+
+    #[test]
+    fn messages_of_a_crowd_are_as_long_as_announced() {
+        let script = judged(Judged::SilentNames, ([127, 0, 0, 1], 25).into());
+        let (text, _) = script.trickle.as_ref().unwrap();
+        let text = String::from_utf8(script.filled(text, 3, 2).into_owned()).unwrap();
+        let (commands, message) = text.split_once(" LAST\r\n").unwrap();
+        let announced = commands.rsplit(' ').next().unwrap();
+        assert_eq!(announced, message.len().to_string());
+        assert!(commands.starts_with("MAIL FROM:<crowd@d02000003.silent.test>\r\n"));
+        assert!(message.contains("Message-ID: <02000003@d02000003.silent.test>\r\n"));
+        assert!(message.ends_with("x\r\n"));
     }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::AFTER_MAX;
+use super::account::{Account, BACK_MAX};
 use super::crowd::Counts;
 use super::flood::Flooded;
 use super::honest::Times;
-use super::judged::{Account, BACK_MAX, FILTER_TIMEOUT, Judged};
+use super::judged::{FILTER_TIMEOUT, Judged};
 use super::kinds::Kind;
 use super::system::Memory;
 use crate::output::Header;
