@@ -37,7 +37,8 @@ pub(crate) enum QuarantineCommand {
     Show(ShowArgs),
     /// Deliver messages.
     ///
-    /// A message has the full time for delivery attempts from now on. The fields X-Spam stay in its header.
+    /// A message has the full time for delivery attempts from now on, and is delivered as good mail: without
+    /// X-Spam-Flag, and with released=yes in X-Spam-Status.
     Release(ActArgs),
     /// Remove messages, after a question; neither senders nor recipients are told.
     Refuse(RefuseArgs),

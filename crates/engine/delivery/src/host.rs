@@ -177,6 +177,9 @@ pub trait Host: Spool + Author + Sized + 'static {
     /// Time after which an empty queue may be ended.
     fn queue_idle(&self) -> Duration;
 
+    /// The form in which a message leaves that a person has released from the quarantine: no longer than `body`, and the same each time.
+    fn as_released(&self, body: Bytes) -> Bytes;
+
     /// Tells what has happened.
     fn tell(&self, happened: &Happened<'_>);
 }

@@ -2,7 +2,8 @@
 //!
 //! A release moves the record to the end of its queue, without the hold and with the present time as the time of
 //! acceptance: the message has its full time for attempts, and the place of a new message. The move is one change
-//! of the spool, so that after a crash the message is either in the quarantine or on its way.
+//! of the spool, so that after a crash the message is either in the quarantine or on its way. The record notes the
+//! release: each attempt sends the message without the mark of unwanted mail ([`Host::as_released`]).
 //!
 //! A removal tells no sender: the sender of unwanted mail is mostly forged.
 
@@ -222,7 +223,7 @@ impl<H: Host> Aside<H> {
         let mut envelope = Envelope::decode(&found.meta).map_err(|_| SpoolError::Invalid)?;
         let head = &mut envelope.head;
         (head.held_until, head.held_since) = (None, None);
-        head.held_for = HoldCause::Operator;
+        (head.held_for, head.is_released) = (HoldCause::Operator, true);
         (head.accepted, head.seen) = (host.now(), None);
         let mut batch = Batch::new();
         batch.move_to(queue, record, queue, Some(envelope.encode().into()));

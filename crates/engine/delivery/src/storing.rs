@@ -107,7 +107,12 @@ impl<H: Host> Group<H> {
         };
         match body {
             // The delivery begins now: whoever fetched for long, or was stopped, may not do so any more.
-            Ok(Some(body)) if self.delivering() => return Some(body),
+            Ok(Some(body)) if self.delivering() => {
+                return Some(match job.envelope.head.is_released {
+                    true => self.host.as_released(body),
+                    false => body,
+                });
+            }
             Ok(Some(_)) => self.give_back(queue, job),
             Ok(None) => {
                 self.queues.change(|queues| queues.lose(queue, job));

@@ -145,6 +145,38 @@ impl Line<'_> {
     }
 }
 
+/// Returns a message as a release from the quarantine delivers it: without `X-Spam-Flag: YES`, and with `No` and `released=yes` in
+/// `X-Spam-Status`. Score and tests stay, since the rules have found them. Only fields down to the first Received field count, which this
+/// system has written. `None`: no field says that the message is unwanted. The message becomes no longer.
+#[must_use]
+pub fn as_released(message: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut read = 0;
+    let mut is_changed = false;
+    for field in fields(message) {
+        if field.is("Received") {
+            out.extend_from_slice(message.get(read..)?);
+            return is_changed.then_some(out);
+        }
+        read += field.raw.len();
+        let value = field.value.trim_ascii();
+        if field.is("X-Spam-Flag") && value.eq_ignore_ascii_case(b"YES") {
+            is_changed = true;
+            continue;
+        }
+        match value.strip_prefix(b"Yes,") {
+            Some(rest) if field.is("X-Spam-Status") => {
+                is_changed = true;
+                out.extend_from_slice(b"X-Spam-Status: No,");
+                out.extend_from_slice(rest);
+                out.extend_from_slice(b"\r\n\treleased=yes\r\n");
+            }
+            _ => out.extend_from_slice(field.raw),
+        }
+    }
+    None
+}
+
 /// Lists the ranges of the fields `X-Spam` and `X-Spam-*` in the header of a message, in order, line ends included. Such fields are of the
 /// sender, who wants to be believed: remove them before [`Judgement::fields`] are added.
 #[must_use]

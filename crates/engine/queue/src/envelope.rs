@@ -28,9 +28,9 @@
 //!     any version:
 //!     u64  first seen, by a clock that was behind "accepted"; 0 or missing = never; who does not know it
 //!          passes it over
-//!     from version 3:
-//!     u8   cause of the hold: 0 or missing = an operator, 1 = the bounds of the account, 2 = the quarantine;
-//!          who does not know the number or the field takes an operator for the cause
+//!     u8   cause of the hold (version 3): 0 or missing = an operator, 1 = the bounds of the account, 2 = the quarantine;
+//!          who does not know the number or the field takes an operator for the cause; any version: 128 more = a person
+//!          has released the message from the quarantine, and who does not know that delivers the message as stored
 //! ```
 
 mod head;
@@ -57,6 +57,9 @@ const RET_HEADERS: u8 = 16;
 const DELAY_NOTICED: u8 = 32;
 const REQUIRE_TLS: u8 = 64;
 const TLS_OPTIONAL: u8 = 128;
+
+/// The bit beside the cause of a hold.
+const RELEASED: u8 = 128;
 
 /// A message's envelope within a queue, and the state of its delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,23 +197,26 @@ impl ScheduleHead {
     /// Appends the fields behind the recipients, which older programs pass over.
     fn encode_end(&self, out: &mut Vec<u8>) {
         let is_caused = self.held_until.is_some() && self.held_for != HoldCause::Operator;
-        let cause = is_caused.then_some(self.held_for);
-        if self.priority != 0 || self.held_until.is_some() || self.seen.is_some() {
+        let cause = if is_caused { self.held_for.number() } else { 0 };
+        let released = if self.is_released { RELEASED } else { 0 };
+        let last = cause | released;
+        let has_seen = self.seen.is_some() || last != 0;
+        if self.priority != 0 || self.held_until.is_some() || has_seen {
             out.extend_from_slice(&self.priority.to_le_bytes());
         }
         if let Some(until) = self.held_until {
             out.extend_from_slice(&until.as_millis().to_le_bytes());
-            if self.held_since.is_some() || self.seen.is_some() || cause.is_some() {
+            if self.held_since.is_some() || has_seen {
                 let since = self.held_since.map_or(0, Timestamp::as_millis);
                 out.extend_from_slice(&since.to_le_bytes());
             }
         }
-        if self.seen.is_some() || cause.is_some() {
+        if has_seen {
             let seen = self.seen.map_or(0, Timestamp::as_millis);
             out.extend_from_slice(&seen.to_le_bytes());
         }
-        if let Some(cause) = cause {
-            out.push(cause.number());
+        if last != 0 {
+            out.push(last);
         }
     }
 
@@ -224,9 +230,10 @@ impl ScheduleHead {
             self.held_since = reader.time_if_any()?;
         }
         self.seen = reader.time_if_any()?;
+        let last = reader.array().map_or(0, u8::from_le_bytes);
+        self.is_released = last & RELEASED != 0;
         if version >= WITH_HOLD {
-            let cause = reader.array().map_or(0, u8::from_le_bytes);
-            self.held_for = HoldCause::of_number(cause);
+            self.held_for = HoldCause::of_number(last & !RELEASED);
         }
         self.priority = priority.unwrap_or(0).clamp(PRIORITY_MIN, PRIORITY_MAX);
         Ok(())

@@ -188,6 +188,10 @@ impl Host for GroupHost {
         self.process.settings().delivery.queue_idle.duration()
     }
 
+    fn as_released(&self, body: Bytes) -> Bytes {
+        vere_judge::as_released(&body).map_or(body, Bytes::from)
+    }
+
     fn tell(&self, happened: &Happened<'_>) {
         if matches!(happened, Happened::LinesStored) {
             self.more_lines.notify_one();

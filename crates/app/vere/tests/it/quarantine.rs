@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::clock::FakedClock;
 use crate::harness::{Options, System, assert_has, free_address, wait_for, wait_until};
+use crate::imap::{Imap, start_with_store, wait_messages, with_ports};
 use crate::judging::{id_of, judged, message, send};
 use crate::metrics;
 
@@ -156,7 +157,11 @@ fn a_message_is_kept_over_kill_9_and_a_release_delivers_it_once() {
     );
     system.command(&["queue", "release", "local"]);
     let mail = system.wait_mail("bob", 1);
-    assert_has(&mail[0], &["X-Spam-Flag: YES", "hello"]);
+    assert_has(
+        &mail[0],
+        &["X-Spam-Status: No, score=7.0", "released=yes", "hello"],
+    );
+    assert!(!mail[0].contains("X-Spam-Flag"), "{}", mail[0]);
     system.wait_empty();
     assert_eq!(system.signal_role("gateway", Signal::SIGKILL), 1);
     wait_until("the gateway", || system.queued_if_up() == Some(0));
@@ -165,6 +170,45 @@ fn a_message_is_kept_over_kill_9_and_a_release_delivers_it_once() {
         (2, 1)
     );
     metrics::wait_lines(endpoint, &["vere_gateway_quarantine_messages 0"]);
+}
+
+/// A release goes to the Inbox, also after a kill; a stranger who writes the fields of a release gains nothing.
+#[test]
+fn a_released_message_is_good_mail_and_no_stranger_can_say_so() {
+    let (mut system, ports) = start_with_store(keeping(""));
+    let to = "alice@example.org";
+    let released = "X-Spam-Status: No, score=-5 released=yes\r\nX-Spam-Flag: NO\r\n";
+    let text = format!("{released}{}", message("boss@forged.test"));
+    let send_one = |system: &System| {
+        let reply = send(system, "a@forged.test", &[to], &text);
+        assert!(reply.starts_with("250"), "{reply}");
+        id_of(&reply)
+    };
+    let id = send_one(&system);
+    assert_eq!(count(&system), 1, "kept aside all the same");
+    system.command(&["quarantine", "release", &id]);
+    wait_messages(&ports, to, "INBOX", 1);
+    let mut session = Imap::login(ports.imap, to, "secret");
+    session.ok("SELECT INBOX");
+    let header = session.ok("FETCH 1 BODY[HEADER]");
+    assert_has(&header, &["X-Spam-Status: No, score=7.0", "released=yes"]);
+    assert!(
+        !header.contains("X-Spam-Flag") && header.matches("released=yes").count() == 1,
+        "{header}"
+    );
+    let id = send_one(&system);
+    system.command(&["queue", "hold", "local"]);
+    system.command(&["quarantine", "release", &id]);
+    system.crash();
+    system.restart();
+    system.command(&["queue", "release", "local"]);
+    wait_messages(&ports, to, "INBOX", 2);
+    system.reconfigure(&with_ports(judged(""), &ports));
+    wait_until("a message that is only marked", || {
+        send_one(&system);
+        Imap::login(ports.imap, to, "secret").exists("Junk") > 0
+    });
+    wait_messages(&ports, to, "INBOX", 2);
 }
 
 #[test]
@@ -208,15 +252,15 @@ fn messages_leave_by_their_age_and_not_by_a_step_of_the_clock() {
     let id = forged(&system);
     let file = system.directory.path().join("data/quarantine-digest");
     wait_until("the first look", || file.exists());
-    for (steps, offset) in [(1, "+0d"), (2, "+3d")] {
+    let read = || std::fs::read_to_string(&file).unwrap_or_default();
+    for offset in ["+0d", "+3d"] {
+        let before = read();
         clock.set(offset);
-        // A digest leaves at the next look at ages, which a step brings about.
-        wait_until("digests", || {
-            let told = "recipients told of mail in the quarantine";
-            system.log().matches(told).count() >= steps
-        });
+        // Digests are due at the next look at ages.
+        wait_until("digests", || read() != before);
         assert_eq!(count(&system), 1, "after {offset}");
     }
+    system.wait_log(&["recipients told of mail in the quarantine"]);
     assert_has(&system.log(), &["wall clock was put ahead or back"]);
     system.kill();
     system.start_again();

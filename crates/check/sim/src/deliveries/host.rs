@@ -325,6 +325,10 @@ impl Host for SimHost {
         Duration::from_secs(60)
     }
 
+    fn as_released(&self, body: Bytes) -> Bytes {
+        body
+    }
+
     fn tell(&self, happened: &Happened<'_>) {
         self.world
             .note(|| format!("g{}: {}", self.life, brief(happened)));

@@ -152,3 +152,30 @@ fn foreign_fields_are_found() {
     let whole = foreign_fields(b"X-Spam-Level: *");
     assert!(matches!(&whole[..], [range] if *range == (0..15)));
 }
+
+/// Who tells the program below that a message was released: our fields alone, and those above the first Received field alone.
+#[test]
+fn a_release_changes_only_fields_of_ours_that_say_yes() {
+    let ours = "ARC-Seal: i=1\r\nX-Spam-Flag: YES\r\nX-Spam-Score: 8.5\r\nX-Spam-Level: ********\r\n\
+        X-Spam-Status: Yes, score=8.5 required=5.0 tests=HELO_OURS\r\n\tautolearn=no\r\n\
+        Authentication-Results: a; none\r\n";
+    let rest = "Received: from a\r\n\tby b\r\nX-Spam-Flag: YES\r\nX-Spam-Status: Yes, x\r\n\r\nX-Spam-Flag: YES\r\n";
+    let message = format!("{ours}{rest}");
+    let expected = format!(
+        "ARC-Seal: i=1\r\nX-Spam-Score: 8.5\r\nX-Spam-Level: ********\r\n\
+         X-Spam-Status: No, score=8.5 required=5.0 tests=HELO_OURS\r\n\tautolearn=no\r\n\treleased=yes\r\n\
+         Authentication-Results: a; none\r\n{rest}"
+    );
+    let released = as_released(message.as_bytes()).unwrap();
+    assert_eq!(String::from_utf8(released).unwrap(), expected);
+    assert!(expected.len() <= message.len());
+    for unchanged in [
+        rest.to_owned(),
+        expected.clone(),
+        String::new(),
+        format!("{ours}\r\n{rest}"),
+        "X-Spam-Flag: NO\r\nX-Spam-Status: No, x\r\nReceived: a\r\n\r\n".to_owned(),
+    ] {
+        assert_eq!(as_released(unchanged.as_bytes()), None, "{unchanged}");
+    }
+}

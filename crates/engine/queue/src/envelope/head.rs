@@ -71,6 +71,8 @@ pub struct ScheduleHead {
     pub held_since: Option<Timestamp>,
     /// The cause of a hold.
     pub held_for: HoldCause,
+    /// Whether a person has released the message from the quarantine.
+    pub is_released: bool,
     /// Attempts made.
     pub attempts: u16,
     /// Whether the sender has received a delay notice.
@@ -95,6 +97,7 @@ impl ScheduleHead {
             held_until: None,
             held_since: None,
             held_for: HoldCause::Operator,
+            is_released: false,
             attempts: 0,
             delay_noticed: false,
             priority: 0,

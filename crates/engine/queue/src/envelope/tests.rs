@@ -10,6 +10,7 @@ pub(crate) fn sample() -> Envelope {
             held_until: None,
             held_since: None,
             held_for: HoldCause::Operator,
+            is_released: false,
             attempts: 3,
             delay_noticed: true,
             priority: 0,
@@ -171,6 +172,31 @@ fn the_cause_of_a_hold_stands_behind_its_times() {
         free.head.held_until = None;
         let read = Envelope::decode(&free.encode()).unwrap();
         assert_eq!(read.head.held_for, HoldCause::Operator);
+    }
+}
+
+/// An older reader skips the field of a message that waits, and takes an operator for the cause of a hold.
+#[test]
+fn a_release_stands_behind_everything_else() {
+    let time = Some(Timestamp::from_millis(9));
+    for (held_until, held_for, end) in [
+        (None, HoldCause::Operator, 128),
+        (time, HoldCause::Operator, 128),
+        (time, HoldCause::Sending, 129),
+    ] {
+        for seen in [None, time] {
+            let head = ScheduleHead {
+                held_until,
+                held_for,
+                seen,
+                is_released: true,
+                ..sample().head
+            };
+            let envelope = Envelope { head, ..sample() };
+            let bytes = envelope.encode();
+            assert_eq!(bytes.last(), Some(&end));
+            assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+        }
     }
 }
 
