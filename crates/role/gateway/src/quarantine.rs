@@ -4,6 +4,7 @@ mod digest;
 mod facts;
 mod found;
 mod keeping;
+mod mark;
 
 use std::collections::HashSet;
 use std::rc::Rc;

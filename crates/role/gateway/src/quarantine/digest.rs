@@ -1,6 +1,6 @@
 //! Tells local recipients once a day of new mail in the quarantine, if the settings want that.
 //!
-//! A file has the time of the last digests, written before the digests are stored: digests that a crash or a full spool leaves out are lost, and no digest comes twice.
+//! A file has the [`Mark`], written before the digests are stored: digests that a crash or a full spool leaves out are lost, and no digest comes twice.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,6 +18,7 @@ use vere_units::{Timestamp, TraceId};
 
 use super::facts::Facts;
 use super::found::{Found, all, breathe, keep_for};
+use super::mark::Mark;
 use crate::groups::Groups;
 use crate::signing;
 
@@ -29,7 +30,7 @@ const ENTRIES_MAX: usize = 100;
 const ENTRIES_IN_ALL_MAX: usize = 50_000;
 /// Characters of a stranger's text in a digest.
 const CHARS_MAX: usize = 100;
-/// The file below the data folder with the time of the last digests.
+/// The file below the data folder with the mark.
 const FILE: &str = "quarantine-digest";
 
 /// A message in a digest.
@@ -49,26 +50,36 @@ struct Listed {
     more: usize,
 }
 
+/// The digests of a day.
+#[derive(Debug, Default)]
+struct Gathered {
+    recipients: BTreeMap<String, Listed>,
+    /// The messages in them.
+    told: Vec<(TraceId, Timestamp)>,
+    /// The earliest acceptance of a message that cannot be read now.
+    unread: Option<Timestamp>,
+}
+
 fn path(settings: &Settings) -> PathBuf {
     settings.data.join(FILE)
 }
 
-/// The time of the last digests. Without one, and after a clock that was ahead, the present time: the first digests
+/// The mark of the last digests. Without one, and after a clock that was ahead, the present time: the first digests
 /// leave a day later.
-fn last(settings: &Settings, now: Timestamp) -> Timestamp {
+fn mark(settings: &Settings, now: Timestamp) -> Mark {
     let read = std::fs::read_to_string(path(settings)).ok();
-    let millis = read.and_then(|text| text.trim().parse().ok());
-    let last = millis.map(Timestamp::from_millis);
-    last.filter(|last| *last <= now).unwrap_or_else(|| {
-        note(settings, now);
-        now
+    let mark = read.as_deref().and_then(Mark::read);
+    mark.filter(|mark| mark.last <= now).unwrap_or_else(|| {
+        let mark = Mark::at(now);
+        note(settings, &mark);
+        mark
     })
 }
 
-/// Writes the time down, and returns whether that worked.
-fn note(settings: &Settings, now: Timestamp) -> bool {
+/// Writes the mark down, and returns whether that worked.
+fn note(settings: &Settings, mark: &Mark) -> bool {
     let (path, new) = (path(settings), path(settings).with_extension("new"));
-    let written = std::fs::write(&new, format!("{}\n", now.as_millis()));
+    let written = std::fs::write(&new, mark.to_string());
     let written = written.and_then(|()| std::fs::rename(&new, &path));
     if let Err(error) = &written {
         tracing::warn!(%error, path = %path.display(), "time of the digests cannot be written");
@@ -84,17 +95,17 @@ pub(super) async fn tell(groups: &Rc<Groups>) {
         return;
     }
     let now = clock::now();
-    let last = last(&settings, now);
-    if now.saturating_since(last) < DAY {
+    let mark = mark(&settings, now);
+    if now.saturating_since(mark.last) < DAY {
         return;
     }
-    let listed = gather(groups, last, now).await;
-    // The time is written first: otherwise a full disk would give the same digests again and again.
-    if !note(&settings, now) {
+    let gathered = gather(groups, &mark, now).await;
+    // The mark is written first: otherwise a full disk would give the same digests again and again.
+    if !note(&settings, &mark.after(now, &gathered.told, gathered.unread)) {
         return;
     }
     let (mut told, mut untold) = (0, 0);
-    for (recipient, listed) in listed {
+    for (recipient, listed) in gathered.recipients {
         match send(groups, &settings, &recipient, &listed, now).await {
             Ok(()) => told += 1,
             Err(error) => {
@@ -109,36 +120,42 @@ pub(super) async fn tell(groups: &Rc<Groups>) {
 }
 
 /// Lists new messages for local recipients since the last digests, the oldest first.
-async fn gather(groups: &Groups, last: Timestamp, now: Timestamp) -> BTreeMap<String, Listed> {
-    let mut recipients: BTreeMap<String, Listed> = BTreeMap::new();
+async fn gather(groups: &Groups, mark: &Mark, now: Timestamp) -> Gathered {
+    let mut gathered = Gathered::default();
     let mut count = 0;
     for (index, Found { aside, .. }) in all(groups).into_iter().enumerate() {
         breathe(index).await;
-        let accepted = aside.message.accepted;
-        let is_new = accepted > last && accepted <= now;
-        if aside.destination != Destination::LOCAL || !is_new {
+        let (id, accepted) = (aside.message.trace, aside.message.accepted);
+        if aside.destination != Destination::LOCAL || !mark.is_new(id, accepted, now) {
             continue;
         }
-        let Ok(Some((envelope, body))) = aside.read().await else {
-            continue;
+        let (envelope, body) = match aside.read().await {
+            Ok(Some(read)) => read,
+            Ok(None) => continue,
+            Err(_) => {
+                let earlier = gathered.unread.map_or(accepted, |one| one.min(accepted));
+                gathered.unread = Some(earlier);
+                continue;
+            }
         };
+        gathered.told.push((id, accepted));
         let facts = Facts::of(&body);
         for recipient in envelope.mail.recipients {
-            let listed = recipients.entry(recipient.address).or_default();
+            let listed = gathered.recipients.entry(recipient.address).or_default();
             if listed.entries.len() >= ENTRIES_MAX || count >= ENTRIES_IN_ALL_MAX {
                 listed.more += 1;
                 continue;
             }
             count += 1;
             listed.entries.push(Entry {
-                id: aside.message.trace,
+                id,
                 since: accepted,
                 from: shown(facts.from.as_deref().unwrap_or("(no From)")),
                 subject: shown(facts.subject.as_deref().unwrap_or("(no Subject)")),
             });
         }
     }
-    recipients
+    gathered
 }
 
 async fn send(
@@ -297,12 +314,82 @@ mod tests {
         let mut settings = settings();
         settings.data = folder.path().to_owned();
         let day = |number: u64| Timestamp::from_millis(number * 86_400_000);
-        assert_eq!(last(&settings, day(5)), day(5));
-        assert_eq!(last(&settings, day(6)), day(5));
-        note(&settings, day(400));
-        assert_eq!(last(&settings, day(7)), day(7), "the clock was ahead");
-        assert_eq!(last(&settings, day(8)), day(7));
+        let last = |now| mark(&settings, now).last;
+        assert_eq!(last(day(5)), day(5));
+        assert_eq!(last(day(6)), day(5));
+        note(&settings, &Mark::at(day(400)));
+        assert_eq!(last(day(7)), day(7), "the clock was ahead");
+        assert_eq!(last(day(8)), day(7));
         std::fs::write(path(&settings), "x").unwrap();
-        assert_eq!(last(&settings, day(9)), day(9));
+        assert_eq!(last(day(9)), day(9));
+    }
+
+    /// The next digests tell of a message that was accepted before digests and stored while they were gathered, of one that could not be read,
+    /// and of no other twice.
+    #[test]
+    fn every_message_is_in_the_digests_of_one_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = settings();
+        settings.data = folder.path().to_owned();
+        let second = |number: u64| Timestamp::from_millis(number * 1_000);
+        let day = |number: u64| second(number * 86_400);
+        let id = TraceId::new;
+        note(&settings, &Mark::at(day(1)));
+        let first = mark(&settings, day(2));
+        let early = day(1) + Duration::from_secs(5);
+        let late = second(2 * 86_400 - 5);
+        assert!(first.is_new(id(1), early, day(2)) && first.is_new(id(2), late, day(2)));
+        assert!(!first.is_new(id(3), day(1), day(2)), "told the day before");
+        assert!(!first.is_new(id(3), second(2 * 86_400 + 1), day(2)));
+        note(
+            &settings,
+            &first.after(day(2), &[(id(1), early), (id(2), late)], None),
+        );
+        let next = mark(&settings, day(3));
+        assert_eq!(next.last, day(2));
+        for (number, accepted, is_new) in [
+            (1, early, false),
+            (2, late, false),
+            // Stored after the look, accepted before the other one.
+            (4, second(2 * 86_400 - 590), true),
+            (5, day(2), true),
+            (6, second(2 * 86_400 - 600), false),
+        ] {
+            assert_eq!(
+                next.is_new(id(number), accepted, day(3)),
+                is_new,
+                "{number}"
+            );
+        }
+        // A message of the evening cannot be read: the mark waits, and what was told stays told.
+        let evening = second(2 * 86_400 + 40_000);
+        let told = [(id(7), evening), (id(8), evening + Duration::from_secs(1))];
+        note(&settings, &next.after(day(3), &told, Some(evening)));
+        let last = mark(&settings, day(4));
+        let is_new = |number| last.is_new(id(number), evening, day(4));
+        assert!(is_new(9) && !is_new(7) && !is_new(8));
+        // A file of an older program.
+        std::fs::write(path(&settings), "172800000\n").unwrap();
+        assert_eq!(mark(&settings, day(3)), Mark::at(day(2)));
+    }
+
+    #[test]
+    fn many_messages_at_once_move_the_mark_on() {
+        let now = Timestamp::from_millis(1_000_000);
+        let told = |number: u64| {
+            (
+                TraceId::new(number),
+                Timestamp::from_millis(900_000 + number),
+            )
+        };
+        let all: Vec<_> = (0..50_002).map(told).collect();
+        let mark = Mark::at(Timestamp::from_millis(0)).after(now, &all, None);
+        let text = mark.to_string();
+        assert_eq!(text.lines().count(), 50_002);
+        assert_eq!(Mark::read(&text), Some(mark.clone()));
+        let at = |millis| Timestamp::from_millis(millis);
+        assert!(!mark.is_new(TraceId::new(0), at(900_000), now));
+        assert!(!mark.is_new(TraceId::new(60_000), at(900_001), now));
+        assert!(mark.is_new(TraceId::new(60_000), at(900_002), now));
     }
 }
