@@ -1,5 +1,7 @@
 //! `vere quarantine`: messages kept aside by the judgement.
 
+mod senders;
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -20,6 +22,7 @@ use vere_settings::Settings;
 use vere_units::{ByteSize, TraceId};
 
 use crate::json::to_json;
+pub(crate) use senders::SendersCommand;
 
 /// How long a command waits for a gateway to work through the quarantine; the gateway goes on afterwards.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -42,6 +45,9 @@ pub(crate) enum QuarantineCommand {
     Release(ActArgs),
     /// Remove messages, after a question; neither senders nor recipients are told.
     Refuse(RefuseArgs),
+    /// List and remove senders learned by `release --learn`.
+    #[command(subcommand)]
+    Senders(SendersCommand),
 }
 
 /// Messages by their addresses.
@@ -95,7 +101,8 @@ pub(crate) struct ActArgs {
     all: bool,
     #[command(flatten)]
     addresses: AddressArgs,
-    /// Teach rspamd by each message: ham if released, spam if refused (`learn_address` of the filter).
+    /// Teach rspamd by each message: ham if released, spam if refused (`learn_address` of the filter). A release also
+    /// notes a proven author as a wanted sender for the recipients, and a refusal forgets the sender.
     #[arg(long)]
     learn: bool,
     /// Only count the messages.
@@ -133,6 +140,7 @@ pub(crate) fn run(command: &QuarantineCommand, settings: &Settings) -> Result<Ou
         QuarantineCommand::Refuse(args) => {
             act(socket, &args.act, QuarantineAction::Refuse, args.yes)?
         }
+        QuarantineCommand::Senders(command) => senders::run(command, socket)?,
     };
     Ok(Outcome::Print(text))
 }
@@ -261,7 +269,9 @@ fn act(
         }
         confirm(&would)?;
     }
-    told(&act_on_all(socket, args, action)?, done, args.json)
+    let is_teaching = args.learn && action == QuarantineAction::Release;
+    let acted = act_on_all(socket, args, action)?;
+    told(&acted, done, (is_teaching, args.json))
 }
 
 /// Acts request by request, as one request holds a bounded number of ids.
@@ -286,6 +296,8 @@ fn act_on_all(
         sum.octets += acted.octets;
         sum.taught += acted.taught;
         sum.untaught = sum.untaught.or(acted.untaught);
+        sum.senders += acted.senders;
+        sum.unlearned = sum.unlearned.or(acted.unlearned);
         sum.missing.extend(acted.missing);
         if acted.trouble.is_some() {
             sum.trouble = acted.trouble;
@@ -296,7 +308,11 @@ fn act_on_all(
 }
 
 /// The text about an action. An unfinished action is a failure.
-fn told(acted: &QuarantineActed, done: &str, json: bool) -> Result<String, Failure> {
+fn told(
+    acted: &QuarantineActed,
+    done: &str,
+    (is_teaching, json): (bool, bool),
+) -> Result<String, Failure> {
     let count = messages(acted.messages);
     if let Some(trouble) = &acted.trouble {
         return Err(Failure::new(format!(
@@ -312,14 +328,35 @@ fn told(acted: &QuarantineActed, done: &str, json: bool) -> Result<String, Failu
     }
     if let Some(why) = &acted.untaught {
         return Err(Failure::new(format!(
-            "{count} {done}, {} learned; {why}",
-            messages(acted.taught)
+            "{count} {done}, {} learned; {why}{}",
+            messages(acted.taught),
+            about_senders(acted, is_teaching)
         )));
     }
     match json {
         true => to_json(acted),
-        false => Ok(format!("{count} {done}\n")),
+        false => Ok(format!(
+            "{count} {done}{}\n",
+            about_senders(acted, is_teaching)
+        )),
     }
+}
+
+/// What became of the own list of senders.
+fn about_senders(acted: &QuarantineActed, is_teaching: bool) -> String {
+    let count = match acted.senders {
+        1 => "1 sender".to_owned(),
+        count => format!("{count} senders"),
+    };
+    let mut text = match (is_teaching, acted.senders) {
+        (true, _) => format!("; {count} learned"),
+        (false, 0) => String::new(),
+        (false, _) => format!("; {count} forgotten"),
+    };
+    if let Some(why) = &acted.unlearned {
+        let _ = write!(text, "; a sender not learned: {}", shown(why));
+    }
+    text
 }
 
 /// A stranger's text in one line, with escapes for unprintable characters.
@@ -388,15 +425,24 @@ mod tests {
             trouble: None,
             ..QuarantineActed::default()
         };
-        let text = told(&acted, "released", false).unwrap();
+        let text = told(&acted, "released", (false, false)).unwrap();
         assert_eq!(text, "2 messages released\n");
+        acted.senders = 1;
+        acted.unlearned = Some("x".to_owned());
+        let text = told(&acted, "released", (true, false)).unwrap();
+        assert_eq!(
+            text,
+            "2 messages released; 1 sender learned; a sender not learned: x\n"
+        );
         acted.missing.push("1Y3KQ00000001".parse().unwrap());
-        let failure = told(&acted, "released", true).unwrap_err().to_string();
+        let failure = told(&acted, "released", (false, true))
+            .unwrap_err()
+            .to_string();
         assert!(
             failure.contains("not in the quarantine: 1Y3KQ00000001"),
             "{failure}"
         );
         acted.trouble = Some("spool did not answer".to_owned());
-        assert!(told(&acted, "released", false).is_err());
+        assert!(told(&acted, "released", (false, false)).is_err());
     }
 }

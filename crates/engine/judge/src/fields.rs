@@ -8,6 +8,7 @@ use vere_mime::fields;
 use vere_settings::Verdict;
 use vere_units::Score;
 
+use crate::facts::ADDRESS_OCTETS_MAX;
 use crate::hit::Hit;
 use crate::judge::{Judgement, RecipientVerdict};
 
@@ -17,6 +18,8 @@ const LINE_OCTETS: usize = 78;
 const STARS_MAX: i64 = 50;
 /// Rules named in `X-Spam-Status`; those with the largest weights.
 const TESTS_MAX: usize = 64;
+/// The field with the proven author.
+const AUTHOR: &str = "X-Spam-Author";
 /// How fields begin that only this system may write.
 const PREFIX: &[u8] = b"x-spam";
 
@@ -145,6 +148,25 @@ impl Line<'_> {
     }
 }
 
+/// The field with the proven author of a message that is kept aside; empty for an address that no field can have.
+#[must_use]
+pub fn author_field(author: &str) -> String {
+    let is_odd = |octet: u8| octet.is_ascii_whitespace() || octet.is_ascii_control();
+    match author.is_empty() || author.len() > ADDRESS_OCTETS_MAX || author.bytes().any(is_odd) {
+        true => String::new(),
+        false => format!("{AUTHOR}: {author}\r\n"),
+    }
+}
+
+/// The proven author of a message that was kept aside, by the field that [`author_field`] wrote: above the first Received field, where no
+/// stranger writes.
+#[must_use]
+pub fn noted_author(message: &[u8]) -> Option<&str> {
+    let ours = fields(message).take_while(|field| !field.is("Received"));
+    let field = ours.into_iter().find(|field| field.is(AUTHOR))?;
+    std::str::from_utf8(field.value.trim_ascii()).ok()
+}
+
 /// Returns a message as a release from the quarantine delivers it: without `X-Spam-Flag: YES`, and with `No` and `released=yes` in
 /// `X-Spam-Status`. Score and tests stay, since the rules have found them. Only fields down to the first Received field count, which this
 /// system has written. `None`: no field says that the message is unwanted. The message becomes no longer.
@@ -160,6 +182,9 @@ pub fn as_released(message: &[u8]) -> Option<Vec<u8>> {
         }
         read += field.raw.len();
         let value = field.value.trim_ascii();
+        if field.is(AUTHOR) {
+            continue;
+        }
         if field.is("X-Spam-Flag") && value.eq_ignore_ascii_case(b"YES") {
             is_changed = true;
             continue;

@@ -6,7 +6,7 @@ use vere_units::Score;
 use crate::facts::Facts;
 use crate::hit::{Hit, Ruling};
 use crate::policies::Policies;
-use crate::rules::matching;
+use crate::rules::{matching, proven_author};
 
 /// Judges messages by the rules, weights and thresholds of the settings.
 #[derive(Debug, Clone)]
@@ -55,34 +55,51 @@ impl Judge {
     /// Judges a message by facts within their [bounds](Facts::bounded), as they are kept. Without recipients the thresholds of `[judging]` apply.
     #[must_use]
     pub fn judge(&self, facts: &Facts, recipients: &[&str]) -> Judgement {
+        let mut judgement = self.judge_apart(facts, recipients);
+        reconcile(std::slice::from_mut(&mut judgement));
+        judgement
+    }
+
+    /// Judges a message whose recipients differ in the facts: a judgement for each group, with one reply for all.
+    #[must_use]
+    pub fn judge_groups(&self, groups: &[(Facts, Vec<&str>)]) -> Vec<Judgement> {
+        let apart = groups.iter();
+        let mut judged: Vec<_> = apart
+            .map(|(facts, recipients)| self.judge_apart(facts, recipients))
+            .collect();
+        reconcile(&mut judged);
+        judged
+    }
+
+    /// Returns the author of a message that has one author in a proven domain: by DMARC, aligned SPF or DKIM, or a trusted sealer.
+    #[must_use]
+    pub fn proven_author<'a>(&self, facts: &'a Facts) -> Option<&'a str> {
+        proven_author(facts, &self.terms)
+    }
+
+    /// Judges a message as if these were all recipients, each by its wish.
+    fn judge_apart(&self, facts: &Facts, recipients: &[&str]) -> Judgement {
         let facts = facts.clone().bounded();
         let found = matching(&facts, &self.terms);
         let score = found.hits.iter().map(|hit| hit.weight).sum();
         let least = found.rulings.iter().map(|ruling| ruling.verdict).max();
         let least = least.unwrap_or_default();
         let of = |thresholds: Thresholds| by_thresholds(&thresholds, score).max(least);
-        let mut verdicts: Vec<_> = recipients
-            .iter()
-            .map(|recipient| {
-                let thresholds = self.policies.thresholds(recipient);
-                let wish = of(thresholds);
-                RecipientVerdict {
-                    wish,
-                    verdict: wish,
-                    required: lowest(&thresholds),
-                }
-            })
-            .collect();
-        let verdict = match verdicts.is_empty() {
-            true => of(self.terms.thresholds),
-            false => together(&mut verdicts),
-        };
+        let verdicts = recipients.iter().map(|recipient| {
+            let thresholds = self.policies.thresholds(recipient);
+            let wish = of(thresholds);
+            RecipientVerdict {
+                wish,
+                verdict: wish,
+                required: lowest(&thresholds),
+            }
+        });
         Judgement {
             score,
+            recipients: verdicts.collect(),
             hits: found.hits,
             rulings: found.rulings,
-            recipients: verdicts,
-            verdict,
+            verdict: of(self.terms.thresholds),
         }
     }
 }
@@ -106,18 +123,20 @@ fn lowest(thresholds: &Thresholds) -> Threshold {
 /// Brings the verdicts about recipients to one reply. The client hears a refusal only if all recipients refuse, and is told to come again if
 /// some of these only defer. As soon as one recipient gets the message, the message is accepted: the others get it in quarantine, where
 /// it is not lost, and nobody is sent a bounce.
-fn together(verdicts: &mut [RecipientVerdict]) -> Verdict {
-    let wishes = || verdicts.iter().map(|recipient| recipient.wish);
-    let mildest = wishes().min().unwrap_or_default();
-    if mildest >= Verdict::Defer {
-        for recipient in verdicts {
-            recipient.verdict = mildest;
+fn reconcile(judgements: &mut [Judgement]) {
+    let all = judgements.iter().flat_map(|judged| &judged.recipients);
+    let mildest = all.map(|recipient| recipient.wish).min();
+    let Some(mildest) = mildest else {
+        return;
+    };
+    for judged in judgements.iter_mut() {
+        for recipient in &mut judged.recipients {
+            recipient.verdict = match mildest >= Verdict::Defer {
+                true => mildest,
+                false => recipient.wish.min(Verdict::Quarantine),
+            };
         }
-        return mildest;
+        let severest = judged.recipients.iter().map(|one| one.verdict).max();
+        judged.verdict = severest.unwrap_or_default();
     }
-    for recipient in verdicts.iter_mut() {
-        recipient.verdict = recipient.wish.min(Verdict::Quarantine);
-    }
-    let severest = verdicts.iter().map(|recipient| recipient.verdict).max();
-    severest.unwrap_or_default()
 }

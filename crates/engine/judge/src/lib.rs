@@ -45,7 +45,7 @@ pub use facts::{
     LISTINGS_MAX, Listing, NAME_OCTETS_MAX, SIGNATURES_MAX, SYMBOL_SCORE_MAX, SYMBOLS_MAX,
     Signature, Structure, Symbol, UNCOUNTED, VIRUSES_MAX, Virus, WEIGHT_MAX, WORD_OCTETS_MAX,
 };
-pub use fields::{as_released, foreign_fields};
+pub use fields::{as_released, author_field, foreign_fields, noted_author};
 pub use hit::{Hit, HitName, Ruling};
 pub use judge::{Judge, Judgement, RecipientVerdict};
 pub use outline::{OUTLINE_OCTETS_MAX, Outline};

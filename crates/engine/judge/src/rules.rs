@@ -6,6 +6,8 @@ mod content;
 
 use vere_settings::Judging;
 
+pub(crate) use authentication::proven_author;
+
 use crate::facts::Facts;
 use crate::hit::Found;
 
@@ -14,6 +16,7 @@ pub(crate) fn matching<'a>(facts: &Facts, terms: &'a Judging) -> Found<'a> {
     let mut found = Found::new(&terms.weights);
     client::lists(facts, terms, &mut found);
     authentication::sender(facts, terms, &mut found);
+    authentication::learned(facts, terms, &mut found);
     authentication::spf(facts, &mut found);
     authentication::dkim(facts, &mut found);
     authentication::dmarc(facts, terms, &mut found);

@@ -86,6 +86,7 @@ pub(crate) fn every_fact() -> Facts {
             filter: word("clamav"),
             name: word("Eicar"),
         }],
+        learned: true,
         cut: false,
     }
 }
@@ -182,6 +183,7 @@ pub(crate) fn facts() -> impl Strategy<Value = Facts> {
         prop::option::of(prop::sample::select(HeloForm::ALL)),
         prop::option::of(prop::sample::select(Greylist::ALL)),
         prop::collection::vec(listing, 0..3),
+        any::<bool>(),
     );
     let authentication = (
         [result(), result(), result()],
@@ -203,7 +205,7 @@ pub(crate) fn facts() -> impl Strategy<Value = Facts> {
         prop::collection::vec(virus, 0..2),
     );
     (client, authentication, content).prop_map(|(client, authentication, content)| {
-        let (client, login, reverse_path, recipients, helo, greylist, listings) = client;
+        let (client, login, reverse_path, recipients, helo, greylist, listings, learned) = client;
         let ([iprev, spf, spf_helo], dkim, dmarc, arc) = authentication;
         let (author, structure, filters, viruses) = content;
         Facts {
@@ -224,6 +226,7 @@ pub(crate) fn facts() -> impl Strategy<Value = Facts> {
             structure,
             filters,
             viruses,
+            learned,
             cut: false,
         }
     })

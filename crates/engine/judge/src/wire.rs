@@ -1,6 +1,6 @@
 //! The encoding of facts, kept with a message for `vere explain`.
 //!
-//! Format version 1, little endian. A text is its length and UTF-8; a list is its length (u16) and its entries; an optional value is
+//! Format version 1, little endian; version 2 is the same, and says that the author is learned. A text is its length and UTF-8; a list is its length (u16) and its entries; an optional value is
 //! an octet 0, or 1 and the value; an optional word of a list of words is its number, 0 without. The table in
 //! docs/internals/judging.md has every field. Everything else is an error: surplus octets, lengths beyond the bounds, unknown
 //! numbers. Octets that decode are those that the decoded facts encode to.
@@ -17,14 +17,17 @@ use crate::facts::{
     Signature, Structure, Symbol, VIRUSES_MAX, Virus, WEIGHT_MAX, WORD_OCTETS_MAX, is_word,
 };
 
-/// The version written by this code, and the only version that can be read.
-pub const FACTS_VERSION: u8 = 1;
+/// The newest version that this code writes and reads.
+pub const FACTS_VERSION: u8 = 2;
+
+/// The version of facts about an author who is not learned.
+const PLAIN: u8 = 1;
 
 /// Why octets are no facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FactsError {
     /// The facts have a version that this program cannot read.
-    #[error("expected facts of version {FACTS_VERSION}; found version {0}")]
+    #[error("expected facts of version {PLAIN} or {FACTS_VERSION}; found version {0}")]
     Version(u8),
     /// The octets end within a field.
     #[error("expected {0}; found the end of the facts")]
@@ -47,7 +50,11 @@ impl Facts {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let facts = self.clone().bounded();
-        let mut out = Writer(vec![FACTS_VERSION]);
+        let version = match facts.learned {
+            true => FACTS_VERSION,
+            false => PLAIN,
+        };
+        let mut out = Writer(vec![version]);
         out.client(facts.client);
         out.maybe(facts.login.as_deref(), Writer::text);
         out.maybe(facts.reverse_path.as_deref(), Writer::text);
@@ -80,11 +87,13 @@ impl Facts {
     /// [`FactsError`] with the field that is wrong.
     pub fn decode(octets: &[u8]) -> Result<Self, FactsError> {
         let mut from = Reader { octets, at: 0 };
-        match from.u8("a version")? {
-            FACTS_VERSION => {}
+        let learned = match from.u8("a version")? {
+            PLAIN => false,
+            FACTS_VERSION => true,
             version => return Err(FactsError::Version(version)),
-        }
+        };
         let facts = Self {
+            learned,
             client: from.client()?,
             login: from.maybe(|from| from.text(ADDRESS_OCTETS_MAX, "a login"))?,
             reverse_path: from.maybe(|from| from.text(ADDRESS_OCTETS_MAX, "a reverse-path"))?,

@@ -23,7 +23,7 @@ pub use vere_delivery::{Acted, Action, HoldOutcome, MessageChange, Selection};
 pub use error::{AskError, Peer};
 pub use quarantine::{
     HeaderField, QuarantineActed, QuarantineAction, QuarantineRow, QuarantineSelection,
-    QuarantineText,
+    QuarantineText, SenderRow,
 };
 pub use requests::{OrderChange, Request, StoreRequest, TopOrder};
 pub use rows::{HoldRow, MessageRow, OrderRow, QueueRow, ReplicaLine};

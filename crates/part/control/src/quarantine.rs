@@ -44,8 +44,25 @@ pub struct QuarantineActed {
     /// Why a filter has not learned a message; the action goes on.
     #[serde(default)]
     pub untaught: Option<String>,
+    /// Senders that the own list has learned by a release, or has forgotten by a refusal.
+    #[serde(default)]
+    pub senders: usize,
+    /// Why the own list has not learned the sender of a message; the action goes on.
+    #[serde(default)]
+    pub unlearned: Option<String>,
     /// Why the action ended early.
     pub trouble: Option<String>,
+}
+
+/// A learned sender, as `vere quarantine senders list --json` prints it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SenderRow {
+    /// The address of the sender.
+    pub sender: String,
+    /// The account or address for whose mail the sender counts.
+    pub recipient: String,
+    /// The day of the last noted use.
+    pub used: String,
 }
 
 /// A field of a header, as text.

@@ -114,9 +114,26 @@ pub enum Request {
         selection: QuarantineSelection,
         /// What.
         action: QuarantineAction,
-        /// Whether filters are taught by each message: wanted mail if released, spam if removed.
+        /// Whether filters and the own list are taught by each message: wanted mail if released, spam if removed.
         #[serde(default)]
         learn: bool,
+    },
+    /// Learned senders: a list of [`SenderRow`](crate::SenderRow).
+    SendersList {
+        /// Only this sender, or senders of this domain.
+        #[serde(default)]
+        sender: Option<String>,
+        /// Only senders of this recipient, or of recipients in this domain.
+        #[serde(default)]
+        recipient: Option<String>,
+    },
+    /// Forgets learned senders: the number of entries.
+    SendersRemove {
+        /// The sender, or the domain of senders.
+        sender: String,
+        /// Only for this recipient, or recipients in this domain.
+        #[serde(default)]
+        recipient: Option<String>,
     },
     /// What `vere queue top` shows: a [`TopSample`](crate::TopSample).
     QueueTop {

@@ -73,9 +73,9 @@ pub(super) async fn accept(
         if n > 0 {
             // A copy with other fields is another message: orders about the one leave the other alone.
             beside.trace = process.trace_id();
-            if let Some(told) = &judged.told {
-                told.write(process, beside.trace);
-            }
+        }
+        if let Some(told) = &class.told {
+            told.write(process, beside.trace);
         }
         class.fields.extend_from_slice(&spf);
         if class.is_quarantined {

@@ -69,6 +69,15 @@ pub(super) fn write(uid: u32, request: &Request, answer: &Answer) {
         Request::QuarantineAct {
             selection, action, ..
         } => quarantine(uid, selection, *action, answer),
+        Request::SendersRemove { sender, recipient } => tracing::info!(
+            uid,
+            verb = "remove",
+            queue = "learned senders",
+            sender,
+            rcpt = recipient.as_deref(),
+            error = error(answer),
+            "operator"
+        ),
         _ => {}
     }
 }

@@ -103,7 +103,9 @@ async fn answer(groups: &Rc<Groups>, request: &Request) -> Answer {
         Request::QuarantineList { .. }
         | Request::QuarantineShow { .. }
         | Request::QuarantineText { .. }
-        | Request::QuarantineAct { .. } => quarantine::serve(groups, request).await,
+        | Request::QuarantineAct { .. }
+        | Request::SendersList { .. }
+        | Request::SendersRemove { .. } => quarantine::serve(groups, request).await,
         Request::QueueTop {
             order,
             filter,

@@ -14,8 +14,8 @@ use tokio::task::spawn_local;
 use vere_owner::{NetworkState, SyncState};
 use vere_queue::{GateTotals, Queues, Totals};
 use vere_telemetry::metrics::{
-    CertificateFile, ClientName, Family, Gauge, GroupName, Health, NodeName, QueueMetrics,
-    TlsMetrics, serve,
+    CertificateFile, ClientName, Family, Gauge, GroupName, Health, NodeName, QuarantineMetrics,
+    QueueMetrics, TlsMetrics, serve,
 };
 use vere_units::Timestamp;
 
@@ -93,7 +93,7 @@ async fn measure(groups: Rc<Groups>, tls: ServerTls) {
         }
         body_memory(process, &mut shown);
         queues(&groups, &process.metrics.all.queue);
-        quarantine(&groups, &process.metrics.all.quarantine.messages);
+        quarantine(&groups, &process.metrics.all.quarantine);
         spool(&groups, &mut shown);
         let mut ends = tls.certificate_ends();
         ends.extend(own.host.link.certificate_end());
@@ -164,11 +164,13 @@ fn queues(groups: &Groups, queue: &QueueMetrics) {
         .set(octets(oldest.min().map_or(0, age)));
 }
 
-fn quarantine(groups: &Groups, gauge: &Gauge) {
+fn quarantine(groups: &Groups, metrics: &QuarantineMetrics) {
     let all = groups.all();
     let count = |group: &Rc<Group>| group.queues.look(|queues| queues.totals().quarantined);
     let sum: usize = all.iter().map(count).sum();
-    gauge.set(i64::try_from(sum).unwrap_or(i64::MAX));
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    metrics.messages.set(number(sum));
+    metrics.senders.set(number(groups.process().learned.len()));
 }
 
 fn sites(all: &[GateTotals], queue: &QueueMetrics) {

@@ -1,11 +1,12 @@
 //! The judgement of a message received by a worker: fields removed from the header, fields added, and recipients by verdict.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use vere_judge::{Facts, Judgement, RecipientVerdict, Verdict};
+use vere_judge::{Facts, Judge, Judgement, RecipientVerdict, Verdict};
 use vere_settings::{Settings, Threshold};
 use vere_smtp::address::{ForwardPath, ReversePath};
 use vere_smtp::command::RcptTo;
@@ -18,7 +19,7 @@ use vere_units::TraceId;
 use super::day_reports::dmarc;
 use super::process::Process;
 use super::service::Service;
-use super::{clock, filtering};
+use super::{clock, filtering, known};
 use vere_routing::Router;
 
 /// Attachments kept in the trace where the facts with all attachments are too long.
@@ -42,6 +43,8 @@ pub(super) struct Class {
     pub(super) is_quarantined: bool,
     /// The recipients.
     pub(super) recipients: Vec<RcptTo>,
+    /// The event about the judgement; `None` for a message without judgement.
+    pub(super) told: Option<Rc<Told>>,
 }
 
 /// A judged message that is accepted.
@@ -49,8 +52,6 @@ pub(super) struct Class {
 pub(super) struct Judged {
     /// The copies, by recipients.
     pub(super) classes: Vec<Class>,
-    /// The event about the judgement, for the ids of further copies; `None` for a message without judgement.
-    pub(super) told: Option<Told>,
 }
 
 /// Judges a message: removes header fields with the names of this system's own, asks the content filters, applies the changes of filters, and applies the
@@ -68,39 +69,81 @@ pub(super) async fn judge(
     let (Some(judge), Some(mut gathered)) = (process.judge(), gathered) else {
         return Ok(Judged {
             classes: vec![unjudged(message)],
-            told: None,
         });
     };
     let settings = process.settings();
     let reverse_path = message.reverse_path.reverse_path.as_str().to_owned();
     remove_foreign(&mut message.body, &settings.hostname);
     let is_discarded = filter(process, service, trace, message, &mut gathered.facts).await?;
-    let addresses = addresses(&process.router, &settings, message);
-    let recipients: Vec<_> = addresses.iter().map(String::as_str).collect();
-    let judgement = judge.judge(&gathered.facts, &recipients);
-    process.metrics.judged(&judgement);
-    let refusal = refusal(&judgement, trace);
-    let told = Told {
-        reverse_path,
-        client: message.session.address,
-        verdict: judgement.verdict,
-        score: judgement.score.to_string(),
-        rules: judgement.summary(),
-        recipients: u32::try_from(judgement.recipients.len()).ok(),
-        facts: traced(&gathered.facts),
-        reply: refusal.as_ref().map(ToString::to_string),
-    };
-    told.write(process, trace);
-    told.log(trace);
-    let judged = (&gathered.facts, &judgement);
-    dmarc::note(process, message, judged, &gathered.results);
-    match refusal {
-        Some(refusal) => Err(refusal),
-        None => Ok(Judged {
-            classes: classes(&judgement, gathered.results, message, is_discarded),
-            told: Some(told),
-        }),
+    let Gathered { facts, results } = gathered;
+    let recipients = std::mem::take(&mut message.recipients);
+    let groups = judged(process, &judge, facts, recipients);
+    // Of groups with the same verdict the one without learned senders.
+    let severest = groups.iter().max_by_key(|group| group.judgement.verdict);
+    let refusal = severest.and_then(|group| refusal(&group.judgement, trace));
+    if let Some(group) = severest {
+        process.metrics.judged(&group.judgement);
+        let judged = (&group.facts, &group.judgement);
+        dmarc::note(process, message, judged, &results);
+        let told = Told::of(message, &reverse_path, group, refusal.as_ref());
+        told.log(trace);
+        if refusal.is_some() {
+            told.write(process, trace);
+        }
     }
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
+    let mut all = Vec::new();
+    for group in groups {
+        let told = Rc::new(Told::of(message, &reverse_path, &group, None));
+        let author = judge.proven_author(&group.facts);
+        let author = author.map(vere_judge::author_field).unwrap_or_default();
+        let mut classes = classes(&group, &results);
+        for class in &mut classes {
+            class.is_quarantined |= is_discarded;
+            class.told = Some(Rc::clone(&told));
+            if class.is_quarantined {
+                class.fields = [author.as_bytes(), &class.fields].concat();
+            }
+        }
+        all.append(&mut classes);
+    }
+    Ok(Judged { classes: all })
+}
+
+/// Recipients with the same facts, and the judgement for them.
+struct Group {
+    facts: Facts,
+    recipients: Vec<RcptTo>,
+    judgement: Judgement,
+}
+
+/// Judges a message for each group of recipients.
+fn judged(process: &Process, judge: &Judge, facts: Facts, recipients: Vec<RcptTo>) -> Vec<Group> {
+    let settings = process.settings();
+    let groups = known::split(process, judge, facts, recipients);
+    let addresses: Vec<Vec<String>> = groups
+        .iter()
+        .map(|(_, recipients)| addresses(&process.router, &settings, recipients))
+        .collect();
+    let asked: Vec<_> = groups
+        .iter()
+        .zip(&addresses)
+        .map(|((facts, _), addresses)| {
+            let addresses = addresses.iter().map(String::as_str).collect();
+            (facts.clone(), addresses)
+        })
+        .collect();
+    let judgements = judge.judge_groups(&asked).into_iter();
+    let groups = groups.into_iter().zip(judgements);
+    groups
+        .map(|((facts, recipients), judgement)| Group {
+            facts,
+            recipients,
+            judgement,
+        })
+        .collect()
 }
 
 /// Asks the content filters, and returns whether the filters discard the message by deleting all recipients. The recipients of a discarded message stay, and the
@@ -191,6 +234,7 @@ fn unjudged(message: &mut Message) -> Class {
         fields: Vec::new(),
         is_quarantined: false,
         recipients: std::mem::take(&mut message.recipients),
+        told: None,
     }
 }
 
@@ -214,12 +258,12 @@ fn remove_foreign(body: &mut Vec<u8>, hostname: &str) {
 }
 
 /// The addresses by which thresholds are found: behind an alias for a single address, the single address.
-fn addresses(router: &Router, settings: &Settings, message: &Message) -> Vec<String> {
+fn addresses(router: &Router, settings: &Settings, recipients: &[RcptTo]) -> Vec<String> {
     let has_policies = settings
         .judging
         .as_ref()
         .is_some_and(|judging| !judging.policies.is_empty());
-    let recipients = message.recipients.iter().map(|rcpt| {
+    let recipients = recipients.iter().map(|rcpt| {
         let given = rcpt.forward_path.as_str();
         let found = match has_policies {
             true => router.find(settings, &rcpt.forward_path).ok(),
@@ -243,27 +287,19 @@ fn refusal(judgement: &Judgement, trace: TraceId) -> Option<Refusal> {
     })
 }
 
-/// Groups the recipients by verdict and threshold.
-fn classes(
-    judgement: &Judgement,
-    results: Vec<u8>,
-    message: &mut Message,
-    is_discarded: bool,
-) -> Vec<Class> {
-    let mut groups: Vec<((Verdict, Threshold), Class)> = Vec::new();
-    let recipients = std::mem::take(&mut message.recipients);
-    for (rcpt, verdict) in recipients.into_iter().zip(&judgement.recipients) {
+/// Sorts the recipients of a group by verdict and threshold.
+fn classes(group: &Group, results: &[u8]) -> Vec<Class> {
+    let mut classes: Vec<((Verdict, Threshold), Class)> = Vec::new();
+    let judgement = &group.judgement;
+    for (rcpt, verdict) in group.recipients.iter().zip(&judgement.recipients) {
+        let rcpt = rcpt.clone();
         let kind = (verdict.verdict, verdict.required);
-        match groups.iter_mut().find(|(known, _)| *known == kind) {
+        match classes.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, class)) => class.recipients.push(rcpt),
-            None => groups.push((kind, class(judgement, &results, verdict, rcpt))),
+            None => classes.push((kind, class(judgement, results, verdict, rcpt))),
         }
     }
-    let classes = groups.into_iter().map(|(_, class)| Class {
-        is_quarantined: class.is_quarantined || is_discarded,
-        ..class
-    });
-    classes.collect()
+    classes.into_iter().map(|(_, class)| class).collect()
 }
 
 fn class(judgement: &Judgement, results: &[u8], verdict: &RecipientVerdict, rcpt: RcptTo) -> Class {
@@ -273,6 +309,7 @@ fn class(judgement: &Judgement, results: &[u8], verdict: &RecipientVerdict, rcpt
         fields,
         is_quarantined: verdict.verdict == Verdict::Quarantine,
         recipients: vec![rcpt],
+        told: None,
     }
 }
 
@@ -291,6 +328,20 @@ pub(super) struct Told {
 }
 
 impl Told {
+    fn of(message: &Message, reverse_path: &str, group: &Group, reply: Option<&Refusal>) -> Self {
+        let judgement = &group.judgement;
+        Self {
+            reverse_path: reverse_path.to_owned(),
+            client: message.session.address,
+            verdict: judgement.verdict,
+            score: judgement.score.to_string(),
+            rules: judgement.summary(),
+            recipients: u32::try_from(judgement.recipients.len()).ok(),
+            facts: traced(&group.facts),
+            reply: reply.map(ToString::to_string),
+        }
+    }
+
     /// Writes the judgement into the trace of a message or of a copy.
     pub(super) fn write(&self, process: &Process, trace: TraceId) {
         process.note(&Event {

@@ -29,6 +29,8 @@ mod hold;
 mod ids;
 mod intake;
 mod judging;
+mod known;
+mod learned;
 mod listeners;
 mod look;
 mod mail_log;

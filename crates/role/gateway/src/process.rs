@@ -18,6 +18,7 @@ use super::error::GatewayError;
 use super::event_lines::EventTarget;
 use super::filters::Filtering;
 use super::ids::TraceIds;
+use super::learned::Learned;
 use super::meters::Meters;
 use super::metrics::GatewayMetrics;
 use super::observing::Observing;
@@ -62,6 +63,8 @@ pub(super) struct Process {
     closer: Closer,
     /// Limits that stand against the acceptance of mail.
     pub(super) pressure: Pressure,
+    /// Senders whom releases from the quarantine have taught.
+    pub(super) learned: Learned,
     /// What accounts have sent.
     pub(super) meters: Meters,
 }
@@ -95,7 +98,9 @@ impl Process {
         let filtering = Filtering::new(&settings)?;
         let signer = settings.dkim.as_ref();
         let separator = settings.directory.subaddress_separator;
+        let learned = Learned::open(&settings.data);
         Ok(Self {
+            learned,
             signer: signer.map(|dkim| Signer::new(&dkim.socket, Rc::clone(&metrics))),
             report_limit: RefCell::default(),
             observing,

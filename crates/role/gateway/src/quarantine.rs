@@ -4,20 +4,20 @@ mod digest;
 mod facts;
 mod found;
 mod keeping;
+mod learning;
 mod mark;
 
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::task::spawn_local;
 use vere_control::{
     Answer, QuarantineActed, QuarantineAction, QuarantineRow, QuarantineSelection, QuarantineText,
     Request,
 };
 use vere_delivery::{Leaving, Released, is_meant};
-use vere_filters::{Class, Filters};
+use vere_filters::Filters;
 use vere_queue::Envelope;
 use vere_spoolwire::SpoolError;
 use vere_units::TraceId;
@@ -48,6 +48,16 @@ pub(super) async fn serve(groups: &Groups, request: &Request) -> Answer {
             action,
             learn,
         } => act(groups, selection, (*action, *learn)).await,
+        Request::SendersList { sender, recipient } => {
+            let wanted = (sender.as_deref(), recipient.as_deref());
+            answer(&learning::list(groups.process(), wanted))
+        }
+        Request::SendersRemove { sender, recipient } => {
+            match learning::remove(groups.process(), sender, recipient.as_deref()).await {
+                Ok(count) => answer(&count),
+                Err(error) => Answer::Error(error.to_string()),
+            }
+        }
         _ => Answer::Error("expected a request about the quarantine; found another one".to_owned()),
     }
 }
@@ -175,13 +185,19 @@ async fn act(
     let teacher = learn.then(|| groups.process().filtering.filters());
     // The task continues after the client disconnects: a half-finished action is worse than a finished action.
     let done = spawn_local(async move {
-        for (index, one) in found.into_iter().enumerate() {
+        for (index, one) in found.iter().enumerate() {
             let order = (&selection, action, teacher.as_deref());
             if let Err(trouble) = act_on(&one.aside, order, &mut acted).await {
                 acted.trouble = Some(trouble);
                 break;
             }
             breathe(index).await;
+        }
+        if let Some(one) = found.first().filter(|_| acted.senders > 0) {
+            let synced = learning::sync(&one.aside.group.host.process).await;
+            acted.unlearned = acted
+                .unlearned
+                .or(synced.err().map(|error| error.to_string()));
         }
         acted
     });
@@ -197,11 +213,11 @@ async fn act_on(
     acted: &mut QuarantineActed,
 ) -> Result<(), String> {
     let text = |error: SpoolError| error.to_string();
-    let mut body = None;
+    let mut whole = None;
     if needs_envelope(selection) || teacher.is_some() {
         let read = aside.read().await.map_err(text)?;
         match read {
-            Some((envelope, octets)) if is_addressed(selection, &envelope) => body = Some(octets),
+            Some(read) if is_addressed(selection, &read.0) => whole = Some(read),
             _ if needs_envelope(selection) => return Ok(()),
             _ => {}
         }
@@ -222,41 +238,13 @@ async fn act_on(
     if done {
         acted.messages += 1;
         acted.octets += u64::from(aside.message.size);
-        if let (Some(filters), Some(body)) = (teacher, body) {
-            teach(filters, action, &body, acted).await;
+        if let (Some(filters), Some(read)) = (teacher, whole) {
+            learning::learn(filters, aside, action, (&read.0, &read.1), acted).await;
         }
     } else {
         acted.missing.push(aside.message.trace);
     }
     Ok(())
-}
-
-/// Teaches the filters that learn by a message.
-async fn teach(
-    filters: &Filters,
-    action: QuarantineAction,
-    body: &Bytes,
-    acted: &mut QuarantineActed,
-) {
-    let class = match action {
-        QuarantineAction::Count => return,
-        QuarantineAction::Release => Class::Ham,
-        QuarantineAction::Refuse => Class::Spam,
-    };
-    let learned = filters.learn(None, body, class).await;
-    let failure = learned.iter().find_map(|one| {
-        let failure = one.result.as_ref().err()?;
-        Some(format!("{}: {failure}", one.filter))
-    });
-    let why = match (failure, learned.is_empty()) {
-        (None, false) => {
-            acted.taught += 1;
-            return;
-        }
-        (Some(failure), _) => failure,
-        (None, true) => "expected a [[filter]] with learn_address; found none".to_owned(),
-    };
-    acted.untaught.get_or_insert(why);
 }
 
 fn row(

@@ -28,7 +28,9 @@ pub(super) fn text(known: &Known, judgement: &Judgement) -> String {
     rules(judgement, &mut out);
     recipients(known, judgement, &mut out);
     if known.past.is_none() {
-        out.push_str("\nNot asked again for a file: lists in the DNS, greylist, filters.\n");
+        out.push_str(
+            "\nNot asked again for a file: lists in the DNS, greylist, filters, learned senders.\n",
+        );
     }
     out
 }

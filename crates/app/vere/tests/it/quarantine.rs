@@ -10,12 +10,12 @@ use crate::judging::{id_of, judged, message, send};
 use crate::metrics;
 
 /// A system that keeps forged mail aside.
-fn keeping(more: &str) -> Options {
+pub(crate) fn keeping(more: &str) -> Options {
     judged(&format!("quarantine_at = 5\n{more}"))
 }
 
 /// Sends a forged message to alice and bob, which is kept aside; gives its id.
-fn forged(system: &System) -> String {
+pub(crate) fn forged(system: &System) -> String {
     let both = ["alice@example.org", "bob@example.org"];
     let text = message("boss@forged.test").replace("news", "=?utf-8?q?J=C3=B6rg_=1B[2J?=");
     let reply = send(system, "a@forged.test", &both, &text);
@@ -23,11 +23,11 @@ fn forged(system: &System) -> String {
     id_of(&reply)
 }
 
-fn listed(system: &System, more: &[&str]) -> Vec<Value> {
+pub(crate) fn listed(system: &System, more: &[&str]) -> Vec<Value> {
     system.rows(&[&["quarantine", "list"], more].concat())
 }
 
-fn count(system: &System) -> usize {
+pub(crate) fn count(system: &System) -> usize {
     listed(system, &[]).len()
 }
 

@@ -47,6 +47,7 @@ rules! {
     BlockedNetwork = "BLOCKED_NETWORK", "100.0", "The client's address lies in `judging.block_networks`.";
     AllowedSender = "ALLOWED_SENDER", "-100.0", "The author's address is on `judging.allow_senders`, and the author's domain is authenticated.";
     AllowedSenderUnproven = "ALLOWED_SENDER_UNPROVEN", "0.0", "The author's address is on `judging.allow_senders`, and nothing proves that the message comes from that domain.";
+    AllowedLearned = "ALLOWED_LEARNED", "-10.0", "A message of this author was released from the quarantine with `--learn` for the same recipient, and the author's domain is authenticated. Without that nothing counts.";
     BlockedSender = "BLOCKED_SENDER", "100.0", "The reverse-path or an address of the author is on `judging.block_senders`.";
     Authenticated = "AUTHENTICATED", "-1.0", "The client has logged in.";
     SpfPass = "SPF_PASS", "0.0", "The domain of the reverse-path allows the client.";

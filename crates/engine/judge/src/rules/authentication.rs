@@ -27,19 +27,30 @@ pub(super) fn sender(facts: &Facts, terms: &Judging, found: &mut Found<'_>) {
     found.hit(rule, shown(allowed));
 }
 
-/// Whether the message has one author, whose domain is proven by DMARC, by aligned SPF or DKIM, or by a trusted sealer.
+/// The author whom the recipients' releases from the quarantine have taught. Without a proof the author counts for nothing: anybody can write any
+/// address.
+pub(super) fn learned(facts: &Facts, terms: &Judging, found: &mut Found<'_>) {
+    if let Some(author) = proven_author(facts, terms).filter(|_| facts.learned) {
+        found.hit(Rule::AllowedLearned, shown(author));
+    }
+}
+
 fn is_proven(facts: &Facts, terms: &Judging) -> bool {
-    let (Some(author), Some(dmarc)) = (&facts.author, &facts.dmarc) else {
-        return false;
-    };
+    proven_author(facts, terms).is_some()
+}
+
+/// The author of a message that has one author, whose domain is proven by DMARC, by aligned SPF or DKIM, or by a trusted sealer.
+pub(crate) fn proven_author<'a>(facts: &'a Facts, terms: &Judging) -> Option<&'a str> {
+    let (author, dmarc) = (facts.author.as_ref()?, facts.dmarc.as_ref()?);
     let [address] = &author.addresses[..] else {
-        return false;
+        return None;
     };
     let domain = address.rsplit_once('@').map(|(_, domain)| domain);
     let is_alone = author.fields == 1 && author.total == 1;
     let is_same = domain.is_some_and(|domain| domain.eq_ignore_ascii_case(&dmarc.domain));
     let passes = dmarc.result == AuthResult::Pass || dmarc.spf_aligned || dmarc.dkim_aligned;
-    is_alone && is_same && (passes || is_vouched(facts, terms))
+    let is_proven = is_alone && is_same && (passes || is_vouched(facts, terms));
+    is_proven.then_some(address)
 }
 
 /// Whether a trusted sealer states that DMARC passed before (RFC 8617 section 7.2.1).

@@ -156,7 +156,7 @@ fn foreign_fields_are_found() {
 /// Who tells the program below that a message was released: our fields alone, and those above the first Received field alone.
 #[test]
 fn a_release_changes_only_fields_of_ours_that_say_yes() {
-    let ours = "ARC-Seal: i=1\r\nX-Spam-Flag: YES\r\nX-Spam-Score: 8.5\r\nX-Spam-Level: ********\r\n\
+    let ours = "ARC-Seal: i=1\r\nX-Spam-Author: a@b.example\r\nX-Spam-Flag: YES\r\nX-Spam-Score: 8.5\r\nX-Spam-Level: ********\r\n\
         X-Spam-Status: Yes, score=8.5 required=5.0 tests=HELO_OURS\r\n\tautolearn=no\r\n\
         Authentication-Results: a; none\r\n";
     let rest = "Received: from a\r\n\tby b\r\nX-Spam-Flag: YES\r\nX-Spam-Status: Yes, x\r\n\r\nX-Spam-Flag: YES\r\n";
@@ -178,4 +178,22 @@ fn a_release_changes_only_fields_of_ours_that_say_yes() {
     ] {
         assert_eq!(as_released(unchanged.as_bytes()), None, "{unchanged}");
     }
+}
+
+#[test]
+fn the_author_is_noted_above_the_first_received_field() {
+    let odd = "\"é-x\"@b.example";
+    for author in ["a@b.example", odd] {
+        let message = format!(
+            "X-Spam-Score: 1\r\n{}Received: x\r\n\r\n",
+            author_field(author)
+        );
+        assert_eq!(noted_author(message.as_bytes()), Some(author));
+    }
+    for author in ["", "a b@c", "a@b\r\nX: y", "a@\u{7f}", &"x".repeat(321)] {
+        assert_eq!(author_field(author), "", "{author}");
+    }
+    let strange = "Received: x\r\nX-Spam-Author: a@b\r\n\r\nX-Spam-Author: a@b\r\n";
+    assert_eq!(noted_author(strange.as_bytes()), None);
+    assert_eq!(foreign_fields(b"X-Spam-Author: a@b\r\n\r\n"), [0..20]);
 }

@@ -148,3 +148,50 @@ fn replies_name_the_rule_with_the_largest_weight() {
     let judgement = judge(below_zero).judge(&Facts::default(), &[]);
     assert_eq!(judgement.reply().unwrap().text, "message refused (policy)");
 }
+
+/// Recipients who know the author by a release have a judgement of their own; the reply is one.
+#[test]
+fn groups_of_recipients_have_their_own_scores_and_one_reply() {
+    let lines =
+        "tag_at = 5\nquarantine_at = 8\nreject_at = 15\n[judging.weights]\nHELO_OURS = 16.0";
+    let others = Facts {
+        helo: Some(HeloForm::Ours),
+        author: Some(Author {
+            fields: 1,
+            total: 1,
+            addresses: vec![word("news@shop.example")],
+        }),
+        dmarc: Some(Dmarc {
+            domain: word("shop.example"),
+            result: AuthResult::None,
+            policy: DmarcPolicy::None,
+            spf_aligned: false,
+            dkim_aligned: true,
+        }),
+        ..Facts::default()
+    };
+    let knowing = Facts {
+        learned: true,
+        ..others.clone()
+    };
+    let judge = judge(lines);
+    assert_eq!(judge.proven_author(&others), Some("news@shop.example"));
+    let groups = [
+        (knowing, vec!["ann@a.example"]),
+        (others, vec!["b@b.example"]),
+    ];
+    let judged = judge.judge_groups(&groups);
+    let [ann, bob] = &judged[..] else {
+        panic!("{judged:?}");
+    };
+    assert_eq!((ann.score, bob.score), (score("6.0"), score("16.0")));
+    assert_eq!(
+        (ann.verdict, bob.verdict),
+        (Verdict::Tag, Verdict::Quarantine)
+    );
+    assert_eq!((ann.reply(), bob.reply()), (None, None));
+    assert!(ann.fields(&ann.recipients[0]).contains("ALLOWED_LEARNED"));
+    assert!(!bob.summary().contains("ALLOWED_LEARNED"));
+    let refused = judge.judge_groups(&groups[1..]);
+    assert_eq!(refused[0].verdict, Verdict::Reject);
+}

@@ -202,6 +202,38 @@ fn blocked_senders_count_wherever_they_are_named() {
 }
 
 /// Everybody can write any address: an entry for a sender without a proof would be an invitation.
+/// A release has taught the author: who forges the address gains nothing, and no virus and no bound is outweighed.
+#[test]
+fn learned_senders_must_be_proven_again() {
+    let mut facts = every_fact();
+    assert!(hits("", &facts).contains("ALLOWED_LEARNED=-10.0"));
+    assert_eq!(
+        judge("").judge(&facts, &[]).verdict,
+        Verdict::Reject,
+        "virus"
+    );
+    facts.viruses.clear();
+    facts.structure.as_mut().unwrap().header_octets = 1_000;
+    assert_eq!(judge("").judge(&facts, &[]).verdict, Verdict::Accept);
+    facts.structure.as_mut().unwrap().total = UNCOUNTED;
+    assert_eq!(
+        judge("").judge(&facts, &[]).verdict,
+        Verdict::Reject,
+        "limits"
+    );
+    let changes: [fn(&mut Facts); 4] = [
+        |facts| facts.learned = false,
+        |facts| facts.author.as_mut().unwrap().total = 2,
+        |facts| facts.dmarc = None,
+        |facts| facts.dmarc.as_mut().unwrap().domain = word("other.example"),
+    ];
+    for change in changes {
+        let mut facts = every_fact();
+        change(&mut facts);
+        assert!(!hits("", &facts).contains("ALLOWED_LEARNED"), "{facts:?}");
+    }
+}
+
 #[test]
 fn allowed_senders_must_be_proven() {
     let proven = || Facts {

@@ -71,7 +71,14 @@ fn golden_octets() {
     ]
     .concat();
     assert_eq!(facts.encode(), expected);
-    assert_eq!(Facts::decode(&expected), Ok(facts));
+    assert_eq!(Facts::decode(&expected), Ok(facts.clone()));
+    let learned = Facts {
+        learned: true,
+        ..facts
+    };
+    let expected = [&[2], &expected[1..]].concat();
+    assert_eq!(learned.encode(), expected);
+    assert_eq!(Facts::decode(&expected), Ok(learned));
 }
 
 #[test]
@@ -92,10 +99,10 @@ fn every_cut_and_every_surplus_is_an_error() {
     }
     let surplus = [&octets[..], &[0, 0]].concat();
     assert_eq!(Facts::decode(&surplus), Err(FactsError::Surplus(2)));
-    assert_eq!(Facts::decode(&[2]), Err(FactsError::Version(2)));
+    assert_eq!(Facts::decode(&[3]), Err(FactsError::Version(3)));
     assert_eq!(
-        FactsError::Version(2).to_string(),
-        "expected facts of version 1; found version 2"
+        FactsError::Version(3).to_string(),
+        "expected facts of version 1 or 2; found version 3"
     );
 }
 

@@ -27,6 +27,8 @@ pub struct QuarantineMetrics {
     pub ended: Family<QuarantineEnd, Counter>,
     /// Digests for recipients.
     pub digests: Counter,
+    /// Senders learned by releases.
+    pub senders: Gauge,
 }
 
 impl QuarantineMetrics {
@@ -44,6 +46,10 @@ impl QuarantineMetrics {
             digests: to.counter(
                 "gateway_quarantine_digests",
                 "Digests that told recipients of mail in the quarantine",
+            ),
+            senders: to.gauge(
+                "gateway_learned_senders",
+                "Senders learned by releases from the quarantine, counted once per recipient",
             ),
         }
     }
