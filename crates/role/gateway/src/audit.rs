@@ -69,17 +69,23 @@ pub(super) fn write(uid: u32, request: &Request, answer: &Answer) {
         Request::QuarantineAct {
             selection, action, ..
         } => quarantine(uid, selection, *action, answer),
-        Request::SendersRemove { sender, recipient } => tracing::info!(
-            uid,
-            verb = "remove",
-            queue = "learned senders",
-            sender,
-            rcpt = recipient.as_deref(),
-            error = error(answer),
-            "operator"
-        ),
+        Request::SendersRemove { sender, recipient } => {
+            senders(uid, sender, recipient.as_deref(), answer);
+        }
         _ => {}
     }
+}
+
+fn senders(uid: u32, sender: &str, rcpt: Option<&str>, answer: &Answer) {
+    tracing::info!(
+        uid,
+        verb = "remove",
+        queue = "learned senders",
+        sender,
+        rcpt,
+        error = error(answer),
+        "operator"
+    );
 }
 
 fn quarantine(

@@ -170,7 +170,9 @@ fn quarantine(groups: &Groups, metrics: &QuarantineMetrics) {
     let sum: usize = all.iter().map(count).sum();
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     metrics.messages.set(number(sum));
-    metrics.senders.set(number(groups.process().learned.len()));
+    metrics
+        .senders
+        .set(number(groups.process().learned.count()));
 }
 
 fn sites(all: &[GateTotals], queue: &QueueMetrics) {

@@ -30,7 +30,6 @@ mod ids;
 mod intake;
 mod judging;
 mod known;
-mod learned;
 mod listeners;
 mod look;
 mod mail_log;

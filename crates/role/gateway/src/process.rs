@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use vere_directory::Directory;
 use vere_judge::Judge;
+use vere_quarantine::Learned;
 use vere_queue::ReportLimit;
 use vere_settings::Settings;
 use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
@@ -18,7 +19,6 @@ use super::error::GatewayError;
 use super::event_lines::EventTarget;
 use super::filters::Filtering;
 use super::ids::TraceIds;
-use super::learned::Learned;
 use super::meters::Meters;
 use super::metrics::GatewayMetrics;
 use super::observing::Observing;

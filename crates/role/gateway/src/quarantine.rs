@@ -5,7 +5,6 @@ mod facts;
 mod found;
 mod keeping;
 mod learning;
-mod mark;
 
 use std::collections::HashSet;
 use std::rc::Rc;

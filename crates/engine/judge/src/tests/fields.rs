@@ -195,5 +195,6 @@ fn the_author_is_noted_above_the_first_received_field() {
     }
     let strange = "Received: x\r\nX-Spam-Author: a@b\r\n\r\nX-Spam-Author: a@b\r\n";
     assert_eq!(noted_author(strange.as_bytes()), None);
-    assert_eq!(foreign_fields(b"X-Spam-Author: a@b\r\n\r\n"), [0..20]);
+    let foreign = foreign_fields(b"X-Spam-Author: a@b\r\n\r\n");
+    assert_eq!(foreign.first(), Some(&(0..20)));
 }

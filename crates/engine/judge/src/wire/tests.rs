@@ -71,14 +71,20 @@ fn golden_octets() {
     ]
     .concat();
     assert_eq!(facts.encode(), expected);
-    assert_eq!(Facts::decode(&expected), Ok(facts.clone()));
-    let learned = Facts {
-        learned: true,
-        ..facts
+    assert_eq!(Facts::decode(&expected), Ok(facts));
+}
+
+/// A program without version 2 must not judge as if nobody knew the author.
+#[test]
+fn facts_about_a_learned_author_have_version_2() {
+    let facts = every_fact();
+    let plain = Facts {
+        learned: false,
+        ..facts.clone()
     };
-    let expected = [&[2], &expected[1..]].concat();
-    assert_eq!(learned.encode(), expected);
-    assert_eq!(Facts::decode(&expected), Ok(learned));
+    let expected = [&[2], &plain.encode()[1..]].concat();
+    assert_eq!(facts.encode(), expected);
+    assert_eq!(Facts::decode(&expected), Ok(facts));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use vere_delivery::{Lines, Part};
 use vere_process::clock;
+use vere_quarantine::Mark;
 use vere_queue::{BodyType, Destination, Envelope, Mail, Notify, Recipient, ScheduleHead};
 use vere_settings::Settings;
 use vere_spoolwire::{Batch, SpoolError};
@@ -18,7 +19,6 @@ use vere_units::{Timestamp, TraceId};
 
 use super::facts::Facts;
 use super::found::{Found, all, breathe, keep_for};
-use super::mark::Mark;
 use crate::groups::Groups;
 use crate::signing;
 
@@ -371,25 +371,5 @@ mod tests {
         // A file of an older program.
         std::fs::write(path(&settings), "172800000\n").unwrap();
         assert_eq!(mark(&settings, day(3)), Mark::at(day(2)));
-    }
-
-    #[test]
-    fn many_messages_at_once_move_the_mark_on() {
-        let now = Timestamp::from_millis(1_000_000);
-        let told = |number: u64| {
-            (
-                TraceId::new(number),
-                Timestamp::from_millis(900_000 + number),
-            )
-        };
-        let all: Vec<_> = (0..50_002).map(told).collect();
-        let mark = Mark::at(Timestamp::from_millis(0)).after(now, &all, None);
-        let text = mark.to_string();
-        assert_eq!(text.lines().count(), 50_002);
-        assert_eq!(Mark::read(&text), Some(mark.clone()));
-        let at = |millis| Timestamp::from_millis(millis);
-        assert!(!mark.is_new(TraceId::new(0), at(900_000), now));
-        assert!(!mark.is_new(TraceId::new(60_000), at(900_001), now));
-        assert!(mark.is_new(TraceId::new(60_000), at(900_002), now));
     }
 }

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use vere_control::{QuarantineActed, QuarantineAction, SenderRow};
 use vere_filters::{Class, Filters};
+use vere_quarantine::Entry;
 use vere_queue::Envelope;
 
 use super::found::Aside;
 use crate::known;
-use crate::learned::Entry;
 use crate::process::Process;
 
 /// Why a message teaches no sender.

@@ -25,7 +25,7 @@ const DAY_MILLIS: u64 = 86_400_000;
 
 /// The learned senders.
 #[derive(Debug)]
-pub(super) struct Learned {
+pub struct Learned {
     senders: RefCell<Senders>,
     /// The file, or why there is none.
     file: RefCell<Result<SendersFile, String>>,
@@ -33,15 +33,19 @@ pub(super) struct Learned {
 
 /// An entry, for people.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) sender: String,
-    pub(super) recipient: String,
-    pub(super) used: Timestamp,
+pub struct Entry {
+    /// The address of the sender.
+    pub sender: String,
+    /// The account or address that the sender counts for.
+    pub recipient: String,
+    /// The day of the last noted use.
+    pub used: Timestamp,
 }
 
 impl Learned {
     /// Opens the list in the data folder. With a file that cannot be used nothing is learned, and no entry counts.
-    pub(super) fn open(data: &Path) -> Self {
+    #[must_use]
+    pub fn open(data: &Path) -> Self {
         let path = data.join(FILE);
         let (senders, file) = match SendersFile::open(path.clone()) {
             Ok((file, mut senders)) => {
@@ -60,7 +64,8 @@ impl Learned {
     }
 
     /// The number of entries.
-    pub(super) fn len(&self) -> usize {
+    #[must_use]
+    pub fn count(&self) -> usize {
         self.senders.borrow().len()
     }
 
@@ -68,7 +73,7 @@ impl Learned {
     ///
     /// # Errors
     /// When the list cannot be written.
-    pub(super) fn learn(&self, sender: &str, recipients: &BTreeSet<String>) -> io::Result<()> {
+    pub fn learn(&self, sender: &str, recipients: &BTreeSet<String>) -> io::Result<()> {
         let pairs = recipients.iter().filter_map(|one| Pair::of(sender, one));
         pairs.into_iter().try_for_each(|pair| self.note(pair))
     }
@@ -77,7 +82,7 @@ impl Learned {
     ///
     /// # Errors
     /// When the list cannot be written.
-    pub(super) fn unlearn(&self, sender: &str, recipients: &BTreeSet<String>) -> io::Result<usize> {
+    pub fn unlearn(&self, sender: &str, recipients: &BTreeSet<String>) -> io::Result<usize> {
         let pairs = recipients.iter().filter_map(|one| Pair::of(sender, one));
         self.remove(pairs.collect())
     }
@@ -86,14 +91,15 @@ impl Learned {
     ///
     /// # Errors
     /// When the list cannot be written.
-    pub(super) fn forget(&self, sender: &str, recipient: Option<&str>) -> io::Result<usize> {
+    pub fn forget(&self, sender: &str, recipient: Option<&str>) -> io::Result<usize> {
         let found = self.list(Some(sender), recipient).into_iter();
         let pairs = found.filter_map(|one| Pair::of(&one.sender, &one.recipient));
         self.remove(pairs.collect())
     }
 
     /// The entries that count, of a sender and of a recipient, or of their domains.
-    pub(super) fn list(&self, sender: Option<&str>, recipient: Option<&str>) -> Vec<Entry> {
+    #[must_use]
+    pub fn list(&self, sender: Option<&str>, recipient: Option<&str>) -> Vec<Entry> {
         let (senders, day) = (self.senders.borrow(), today());
         let fits = |wanted: Option<&str>, address: &str| {
             wanted.is_none_or(|wanted| is_meant(wanted, address))
@@ -114,7 +120,7 @@ impl Learned {
     ///
     /// # Errors
     /// When the system gives no handle.
-    pub(super) fn handle(&self) -> io::Result<Option<File>> {
+    pub fn handle(&self) -> io::Result<Option<File>> {
         match &*self.file.borrow() {
             Ok(file) => file.handle(),
             Err(_) => Ok(None),
@@ -122,12 +128,14 @@ impl Learned {
     }
 
     /// Whether any recipient has the sender, so that a closer look is worth its time.
-    pub(super) fn has_sender(&self, sender: &str) -> bool {
+    #[must_use]
+    pub fn has_sender(&self, sender: &str) -> bool {
         self.senders.borrow().has_sender(sender)
     }
 
     /// Whether all these recipients have the sender.
-    pub(super) fn knows(&self, sender: &str, recipients: &BTreeSet<String>) -> bool {
+    #[must_use]
+    pub fn knows(&self, sender: &str, recipients: &BTreeSet<String>) -> bool {
         let (senders, day) = (self.senders.borrow(), today());
         let has = |recipient: &String| {
             Pair::of(sender, recipient).is_some_and(|pair| senders.has(&pair, day))
@@ -136,7 +144,7 @@ impl Learned {
     }
 
     /// Notes that entries were used, mostly without a line in the file.
-    pub(super) fn note_use(&self, sender: &str, recipients: &BTreeSet<String>) {
+    pub fn note_use(&self, sender: &str, recipients: &BTreeSet<String>) {
         for pair in recipients.iter().filter_map(|one| Pair::of(sender, one)) {
             let is_due = self.senders.borrow().wants_note(&pair, today());
             if is_due {
@@ -238,7 +246,7 @@ mod tests {
         );
         assert_eq!(learned.forget("shop.example", None).unwrap(), 1);
         assert_eq!(learned.forget("shop.example", None).unwrap(), 0);
-        assert_eq!(Learned::open(folder.path()).len(), 0);
+        assert_eq!(Learned::open(folder.path()).count(), 0);
     }
 
     #[test]
@@ -255,7 +263,7 @@ mod tests {
                 .contains("expected \"vere learned senders 1\""),
             "{error}"
         );
-        assert_eq!(learned.len(), 0);
+        assert_eq!(learned.count(), 0);
         assert!(learned.handle().unwrap().is_none());
     }
 }

@@ -17,9 +17,9 @@ const TOLD_MAX: usize = 50_000;
 
 /// The messages of which recipients were told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mark {
+pub struct Mark {
     /// The time of the last digests.
-    pub(super) last: Timestamp,
+    pub last: Timestamp,
     /// Messages accepted up to this time were told.
     from: Timestamp,
     /// The messages accepted behind the mark and told, with their times of acceptance.
@@ -28,7 +28,8 @@ pub(super) struct Mark {
 
 impl Mark {
     /// The mark before the first digests.
-    pub(super) const fn at(now: Timestamp) -> Self {
+    #[must_use]
+    pub const fn at(now: Timestamp) -> Self {
         Self {
             last: now,
             from: now,
@@ -37,7 +38,8 @@ impl Mark {
     }
 
     /// Reads the text of a file; `None` for another text.
-    pub(super) fn read(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let last = time(lines.next()?)?;
         let from = lines.next().and_then(time).unwrap_or(last);
@@ -50,12 +52,14 @@ impl Mark {
     }
 
     /// Whether digests of this time tell of a message.
-    pub(super) fn is_new(&self, id: TraceId, accepted: Timestamp, now: Timestamp) -> bool {
+    #[must_use]
+    pub fn is_new(&self, id: TraceId, accepted: Timestamp, now: Timestamp) -> bool {
         accepted > self.from && accepted <= now && !self.told.contains_key(&id)
     }
 
     /// Returns the mark after digests. `unread`: the earliest acceptance of a message that could not be read, which later digests tell.
-    pub(super) fn after(
+    #[must_use]
+    pub fn after(
         self,
         now: Timestamp,
         told: &[(TraceId, Timestamp)],
@@ -98,4 +102,29 @@ fn time(line: &str) -> Option<Timestamp> {
 fn before(time: Timestamp, span: Duration) -> Timestamp {
     let span = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     Timestamp::from_millis(time.as_millis().saturating_sub(span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_messages_at_once_move_the_mark_on() {
+        let now = Timestamp::from_millis(1_000_000);
+        let told = |number: u64| {
+            (
+                TraceId::new(number),
+                Timestamp::from_millis(900_000 + number),
+            )
+        };
+        let all: Vec<_> = (0..50_002).map(told).collect();
+        let mark = Mark::at(Timestamp::from_millis(0)).after(now, &all, None);
+        let text = mark.to_string();
+        assert_eq!(text.lines().count(), 50_002);
+        assert_eq!(Mark::read(&text), Some(mark.clone()));
+        let at = |millis| Timestamp::from_millis(millis);
+        assert!(!mark.is_new(TraceId::new(0), at(900_000), now));
+        assert!(!mark.is_new(TraceId::new(60_000), at(900_001), now));
+        assert!(mark.is_new(TraceId::new(60_000), at(900_002), now));
+    }
 }
