@@ -22,10 +22,14 @@ pub(crate) fn run(args: &ExplainArgs, settings: &Settings) -> Result<String, Fai
         Failure::new(
             "expected a section [judging] in the settings; found none: no message is judged",
         )
-    })?;
-    let mut known = match args.message.parse::<TraceId>() {
-        Ok(id) => past::look(id, settings)?,
-        Err(_) => file::read(args, settings)?,
+    });
+    let (mut known, terms) = match args.message.parse::<TraceId>() {
+        // Filters have decided about a submitted message, with or without the section.
+        Ok(id) => (past::look(id, settings)?, terms?),
+        Err(_) => {
+            let terms = terms?;
+            (file::read(args, settings)?, terms)
+        }
     };
     if !args.to.is_empty() {
         known.recipients.clone_from(&args.to);

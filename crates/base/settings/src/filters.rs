@@ -19,6 +19,8 @@ pub struct FilterSettings {
     pub name: String,
     /// The protocol.
     pub kind: FilterKind,
+    /// The mail that the filter is asked about.
+    pub mail: FilteredMail,
     /// Where the filter listens.
     pub address: FilterAddress,
     /// Longest wait for an answer.
@@ -69,6 +71,29 @@ impl FilterKind {
         match self {
             Self::Rspamd => Span::from_secs(10),
             Self::Clamd | Self::Milter => Span::from_secs(30),
+        }
+    }
+}
+
+/// The mail that a filter is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilteredMail {
+    /// Mail of strangers at port 25.
+    Received,
+    /// Mail of accounts, of local programs and of clients that may relay.
+    Submitted,
+    /// Both.
+    All,
+}
+
+impl FilteredMail {
+    /// Finds the value of a word.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "received" => Some(Self::Received),
+            "submitted" => Some(Self::Submitted),
+            "all" => Some(Self::All),
+            _ => None,
         }
     }
 }

@@ -60,7 +60,7 @@ pub use directory_store::DirectoryStore;
 pub use dnsbl::{DATA_FORMATS, Dnsbl, DnsblData, DnsblRate, DnsblZone};
 pub use document::KeyLines;
 pub use errors::{ConfigError, ConfigErrors, Problem};
-pub use filters::{FilterAddress, FilterKind, FilterSettings};
+pub use filters::{FilterAddress, FilterKind, FilterSettings, FilteredMail};
 pub use judging::{
     AttachmentRule, FilterTerms, Judging, QUARANTINE_KEEP, RecipientPolicy, Rule, RuleWeights,
     StructureLimits, Threshold, Thresholds, Verdict,

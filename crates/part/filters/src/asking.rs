@@ -45,10 +45,6 @@ impl<'a> Asking<'a> {
         &self.message
     }
 
-    pub(crate) const fn is_without_recipients(&self) -> bool {
-        self.recipients.is_empty()
-    }
-
     /// Asks a filter, and applies its changes.
     pub(crate) async fn ask(&mut self, filter: &Filter) -> Asked {
         let recipients: Vec<&str> = self.recipients.iter().map(String::as_str).collect();
@@ -84,7 +80,12 @@ impl<'a> Asking<'a> {
         if goes_on {
             let recipients: Vec<&str> = self.recipients.iter().map(String::as_str).collect();
             let envelope = apply_to_recipients(&self.reverse_path, &recipients, &changes);
-            (self.reverse_path, self.recipients) = envelope;
+            self.reverse_path = envelope.0;
+            // The message is kept aside for the recipients so far, and later filters see the stored message.
+            match envelope.1.is_empty() {
+                true => self.findings.is_discarded = true,
+                false => self.recipients = envelope.1,
+            }
         }
         for change in &mut changes {
             if let Change::ReplaceBody(body) = change {

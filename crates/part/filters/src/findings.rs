@@ -17,8 +17,10 @@ pub struct Findings {
     pub reverse_path: Option<String>,
     /// Recipients that filters added, in order; an address of a filter may be of any domain and form.
     pub added: Vec<String>,
-    /// Recipients that filters deleted. If these are all of them, the filters discard the message.
+    /// Recipients that filters deleted.
     pub deleted: Vec<String>,
+    /// Whether a filter discarded the message by deleting all recipients, who stay.
+    pub is_discarded: bool,
     /// The answers for the judge, within the bounds of facts; filters without an answer are left out.
     pub filters: Vec<Filter>,
     /// The viruses for the judge.

@@ -39,6 +39,6 @@ pub use loading::FiltersError;
 pub use outcome::{Asked, Outcome, Symbol, Verdict};
 pub use room::{ASKED_MAX, octets_max};
 pub use rspamd::{Class, Rspamd, read_answer as read_rspamd_answer};
-pub use set::{Filters, Learned};
+pub use set::{Filters, Learned, Mail};
 pub use terms::{Kind, Terms};
 pub use vere_milter::{Change, Session, apply, apply_to_recipients};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use vere_judge::Verdict as Judged;
 use vere_milter::Session;
-use vere_settings::{FilterSettings, Settings};
+use vere_settings::{FilterSettings, FilteredMail, Settings};
 
 use crate::asking::Asking;
 use crate::circuit::Circuit;
@@ -30,10 +30,20 @@ pub struct Filters {
     virus_decides: bool,
 }
 
+/// Whose message filters are asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mail {
+    /// A message of a stranger: the judge decides.
+    Received,
+    /// A message of an account, a local program or a client that may relay: the actions of the filters decide.
+    Submitted,
+}
+
 /// A filter, and what its answers mean.
 #[derive(Debug)]
 struct Member {
     name: String,
+    mail: FilteredMail,
     defers_unavailable: bool,
     /// Whether the judge refuses what the filter refuses.
     refusal_decides: bool,
@@ -84,6 +94,7 @@ impl Filters {
             let known = before.and_then(|before| before.member(&filter.name));
             Ok(Member {
                 name: filter.name.clone(),
+                mail: filter.mail,
                 defers_unavailable: filter.defers_unavailable,
                 refusal_decides: follows(&filter.name),
                 core: core(filter, known)?,
@@ -96,14 +107,14 @@ impl Filters {
         Ok(Self {
             members: members?,
             room: room.map_or_else(|| Arc::new(Room::new(octets_max)), Arc::clone),
-            virus_decides: judging.is_some_and(|judging| judging.virus == Judged::Reject),
+            virus_decides: judging.is_none_or(|judging| judging.virus == Judged::Reject),
         })
     }
 
-    /// Whether there is no filter.
+    /// Whether there is no filter for this mail.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.members.is_empty()
+    pub fn is_empty(&self, mail: Mail) -> bool {
+        !self.members.iter().any(|member| member.is_for(mail))
     }
 
     /// Returns the names of the filters, in order.
@@ -111,32 +122,32 @@ impl Filters {
         self.members.iter().map(|member| member.name.as_str())
     }
 
-    /// Asks all filters in order. Each sees the message and the envelope as those before have changed them.
+    /// Asks the filters for this mail in order. Each sees the message and the envelope as those before have changed them.
     ///
     /// Further filters are not asked where nothing can come of them: after an answer by which the judge refuses the message (a virus with
-    /// `judging.virus = "reject"`, a refusal by a filter with `action = "follow"`), after a filter without an answer whose settings defer the message, and
-    /// without recipients.
-    pub async fn ask(&self, message: &Bytes, session: &Session<'_>) -> Findings {
+    /// `judging.virus = "reject"`, a refusal by a filter with `action = "follow"`), after a refusal of a submitted message, and after a filter without an
+    /// answer whose settings defer the message.
+    pub async fn ask(&self, mail: Mail, message: &Bytes, session: &Session<'_>) -> Findings {
         let mut asking = Asking::new(message, session);
-        if self.members.is_empty() {
+        if self.is_empty(mail) {
             return asking.end();
         }
         let place = self.room.enter(message.len()).await;
-        for member in &self.members {
+        for member in self.members.iter().filter(|member| member.is_for(mail)) {
             let begun = Instant::now();
             let asked = match member.skips(asking.message()) {
                 Some(skipped) => skipped,
                 None if place.is_none() => Asked::Unavailable(Failure::Full),
                 None => member.ask(&mut asking).await,
             };
-            let is_end = self.ends(member, &asked);
+            let is_end = self.ends(mail, member, &asked);
             let answer = Answer {
                 filter: member.name.clone(),
                 asked,
                 took: begun.elapsed(),
             };
             asking.note(answer, member.defers_unavailable);
-            if is_end || asking.is_without_recipients() {
+            if is_end {
                 break;
             }
         }
@@ -163,11 +174,16 @@ impl Filters {
     }
 
     /// Whether no further answer can change what becomes of the message.
-    fn ends(&self, member: &Member, asked: &Asked) -> bool {
+    fn ends(&self, mail: Mail, member: &Member, asked: &Asked) -> bool {
         match asked {
+            Asked::Answered(Outcome { virus: Some(_), .. }) if self.virus_decides => true,
             Asked::Answered(Outcome { verdict, virus, .. }) => {
                 let is_refused = matches!(verdict, Verdict::Reject(_));
-                (self.virus_decides && virus.is_some()) || (member.refusal_decides && is_refused)
+                is_refused
+                    && match mail {
+                        Mail::Received => member.refusal_decides,
+                        Mail::Submitted => virus.is_none(),
+                    }
             }
             Asked::Unavailable(_) => member.defers_unavailable,
             Asked::Skipped { .. } => false,
@@ -180,6 +196,14 @@ impl Filters {
 }
 
 impl Member {
+    fn is_for(&self, mail: Mail) -> bool {
+        match self.mail {
+            FilteredMail::All => true,
+            FilteredMail::Received => mail == Mail::Received,
+            FilteredMail::Submitted => mail == Mail::Submitted,
+        }
+    }
+
     fn skips(&self, message: &Bytes) -> Option<Asked> {
         let size_max = self.core.filter.terms().size_max;
         (message.len() > size_max).then_some(Asked::Skipped {

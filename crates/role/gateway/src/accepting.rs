@@ -1,5 +1,6 @@
 //! What becomes of a message once it is whole: trace fields, signature, envelope, records in the spool.
 
+use std::fmt::Write as _;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use super::group::Group;
 use super::header::{Header, is_headless, spf_fields};
 use super::judging::{self, Gathered};
 use super::mail_log::Accepted;
+use super::process::Process;
 use super::sealing::{self, Sealable};
 use super::service::Service;
 use super::{clock, convert, routing, sending, signing, telling, throttle};
@@ -31,6 +33,8 @@ use vere_spoolwire::SpoolError;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Beside {
     pub(super) trace: TraceId,
+    /// Whether the client may send to any domain: an account, a local program, or a client of `relay.networks`.
+    pub(super) is_known: bool,
     /// The results of SPF; `None` where SPF was not asked.
     pub(super) spf: Option<SpfResults>,
     /// Why the message waits for an operator, if it does.
@@ -51,15 +55,29 @@ pub(super) async fn accept(
 ) -> Result<(), Refusal> {
     let process = &group.host.process;
     let hops_max = usize::try_from(process.settings().limits.hops_max).unwrap_or(usize::MAX);
-    if Header::of(&message.body).received >= hops_max {
+    let header = Header::of(&message.body);
+    if header.received >= hops_max {
         return Err(Refusal::RoutingLoop);
+    }
+    let hostname = process.settings().hostname.clone();
+    if is_submitted(service, &message) {
+        check(process, &header, &message)?;
+        // Before filters: a signature of a filter covers the absence of fields too.
+        let missing = missing_fields(&hostname, beside.trace, &header);
+        add_above(&mut message.body, &missing);
     }
     let sealable = Sealable::of(gathered.as_ref());
     // Before filters change the sender: the results are about the client's.
-    let hostname = process.settings().hostname.clone();
     let spf = beside.spf.map(|spf| spf_fields(spf, &message, &hostname));
     let spf = spf.unwrap_or_default();
-    let judged = judging::judge(process, service, beside.trace, &mut message, gathered).await?;
+    let judged = judging::judge(
+        process,
+        (service, beside.is_known),
+        beside.trace,
+        &mut message,
+        gathered,
+    )
+    .await?;
     let aside = judged.classes.iter().filter(|class| class.is_quarantined);
     let _coming = aside
         .map(|class| throttle::quarantine_room(group, &class.recipients))
@@ -112,21 +130,11 @@ async fn prepare(
     let process = &group.host.process;
     let settings = process.settings();
     let header = Header::of(&message.body);
-    let local = service == Service::Sendmail;
-    let submitted = local || message.session.account.is_some();
-    // One field is allowed (RFC 5322 section 3.6), and a reader may show another one than was checked.
-    if submitted && header.from_count > 1 {
-        return Err(Refusal::ContentRefused);
-    }
-    if let Some(account) = &message.session.account {
-        sending::check_authors(process, account, &header, &message.body)?;
-    }
-    let whole = (message, fields);
-    let body = with_trace_header(&settings.hostname, trace, whole, &header, submitted);
+    let body = with_trace_header(&settings.hostname, trace, message, fields);
     let body = signing::sign_own(process, service, &message.session, &header, body).await?;
     let base = envelope(beside, message, &header, body.len());
     // A local program has no account; the user's number stands for it.
-    let account = match local {
+    let account = match service == Service::Sendmail {
         true => message.session.name.as_deref(),
         false => message.session.account.as_deref(),
     };
@@ -228,15 +236,46 @@ async fn tell_expanded(
     Ok((notice, lines))
 }
 
-/// The message as it goes on: our Received field in front, and above it other fields of ours; a submitted message without a date gets one
-/// (RFC 6409 section 8.1).
-fn with_trace_header(
-    hostname: &str,
-    trace: TraceId,
-    (message, fields): (&Message, &[u8]),
-    header: &Header<'_>,
-    submitted: bool,
-) -> Bytes {
+/// Whether a message is the first of its way: a program for mail or a local program has written it.
+fn is_submitted(service: Service, message: &Message) -> bool {
+    service == Service::Sendmail || message.session.account.is_some()
+}
+
+/// Checks the authors of a submitted message.
+fn check(process: &Process, header: &Header<'_>, message: &Message) -> Result<(), Refusal> {
+    // One field is allowed (RFC 5322 section 3.6), and a reader may show another one than was checked.
+    if header.from_count > 1 {
+        return Err(Refusal::ContentRefused);
+    }
+    match &message.session.account {
+        Some(account) => sending::check_authors(process, account, header, &message.body),
+        None => Ok(()),
+    }
+}
+
+/// The date and id that a submitted message lacks (RFC 6409 sections 8.1 and 8.2).
+fn missing_fields(hostname: &str, trace: TraceId, header: &Header<'_>) -> String {
+    let mut fields = String::new();
+    // Writing to a String cannot fail.
+    if !header.has_date {
+        let _ = write!(fields, "Date: {}\r\n", clock::now().rfc5322());
+    }
+    if !header.has_message_id() {
+        let _ = write!(fields, "Message-ID: <{trace}@{hostname}>\r\n");
+    }
+    fields
+}
+
+/// Puts fields above the header of a message.
+fn add_above(body: &mut Vec<u8>, fields: &str) {
+    if !fields.is_empty() {
+        let end: &[u8] = if is_headless(body) { b"\r\n" } else { b"" };
+        *body = [fields.as_bytes(), end, body].concat();
+    }
+}
+
+/// The message as it goes on: our Received field in front, and above it other fields of ours.
+fn with_trace_header(hostname: &str, trace: TraceId, message: &Message, fields: &[u8]) -> Bytes {
     let only = match message.recipients.as_slice() {
         [one] => Some(&one.forward_path),
         _ => None,
@@ -244,17 +283,9 @@ fn with_trace_header(
     let now = clock::now();
     let received = received_header(&message.session, hostname, &trace.to_string(), now, only);
     let ours = fields.len() + received.len();
-    let mut body = Vec::with_capacity(ours + message.body.len() + 128);
+    let mut body = Vec::with_capacity(ours + message.body.len() + 2);
     body.extend_from_slice(fields);
     body.extend_from_slice(&received);
-    if submitted {
-        if !header.has_date {
-            body.extend_from_slice(format!("Date: {}\r\n", now.rfc5322()).as_bytes());
-        }
-        if !header.has_message_id() {
-            body.extend_from_slice(format!("Message-ID: <{trace}@{hostname}>\r\n").as_bytes());
-        }
-    }
     if is_headless(&message.body) {
         body.extend_from_slice(b"\r\n");
     }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use vere_filters::{Answer, Asked, Failure, Findings, Session, Verdict};
+use vere_filters::{Answer, Asked, Failure, Findings, Mail, Session, Verdict};
 use vere_smtp::server::Message;
 use vere_telemetry::metrics::{FilterAnswered, FilterName, FilterResult};
 use vere_units::TraceId;
@@ -15,17 +15,17 @@ use super::metrics::GatewayMetrics;
 use super::process::Process;
 use super::service::Service;
 
-/// Asks all filters about a message, at most for the sum of their timeouts. `body` is the text for the filters; the text in
+/// Asks the filters for this mail about a message, at most for the sum of their timeouts. `body` is the text for the filters; the text in
 /// `message` is not read, so that the caller can move the octets to `body` without a copy.
 pub(super) async fn ask(
     process: &Process,
-    service: Service,
+    (service, mail): (Service, Mail),
     trace: TraceId,
     message: &Message,
     body: &Bytes,
 ) -> Findings {
     let filters = process.filtering.filters();
-    if filters.is_empty() {
+    if filters.is_empty(mail) {
         return Findings::default();
     }
     let host = process.settings().hostname.clone();
@@ -55,7 +55,7 @@ pub(super) async fn ask(
         tls_version: tls.map_or("", |tls| &tls.version),
         tls_cipher: tls.map_or("", |tls| &tls.cipher),
     };
-    let findings = filters.ask(body, &session).await;
+    let findings = filters.ask(mail, body, &session).await;
     for answer in &findings.answers {
         tell(process, trace, answer);
     }

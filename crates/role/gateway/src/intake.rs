@@ -232,6 +232,7 @@ impl ServiceIntake {
             Ok(charged) => {
                 let beside = Beside {
                     trace,
+                    is_known,
                     spf,
                     held_for: charged
                         .as_ref()

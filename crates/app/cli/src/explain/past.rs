@@ -25,7 +25,7 @@ pub(super) fn look(id: TraceId, settings: &Settings) -> Result<Known, Failure> {
         let why = match events.is_empty() {
             true => "the trace has no such message",
             false => {
-                "nobody judged the message, as its client may relay, or had logged in, or the settings had no [judging]"
+                "nobody judged the message: the client may relay or had logged in, without a filter for submitted mail, or the settings had no [judging]"
             }
         };
         return Err(Failure::new(format!("expected a judgement of {id}; {why}")));
@@ -53,14 +53,24 @@ fn past(event: &Record) -> Past {
 
 fn facts(event: &Record) -> Result<Facts, Failure> {
     let Some(text) = &event.facts else {
-        return Err(Failure::new(
-            "expected facts in the trace; found none: they were too long to be kept",
-        ));
+        return Err(Failure::new(without_facts(event)));
     };
     let octets = STANDARD
         .decode(text)
         .map_err(|error| Failure::new(format!("facts in the trace: {error}")))?;
     Facts::decode(&octets).map_err(|error| Failure::new(format!("facts in the trace: {error}")))
+}
+
+/// The explanation of a judgement without facts.
+fn without_facts(event: &Record) -> String {
+    let Some(verdict) = event.verdict.as_ref().filter(|_| event.score.is_none()) else {
+        return "expected facts in the trace; found none: they were too long to be kept".to_owned();
+    };
+    let rules = event.rules.as_deref().filter(|rules| !rules.is_empty());
+    format!(
+        "expected a message of a stranger; found a submitted one: the filters for submitted mail decided {verdict} ({})",
+        rules.unwrap_or("no objection")
+    )
 }
 
 /// The recipients with queued mail, each once; empty for a refused message.

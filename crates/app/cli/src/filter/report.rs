@@ -22,6 +22,8 @@ pub(super) struct Report {
     reverse_path: Option<String>,
     recipients_added: Vec<String>,
     recipients_deleted: Vec<String>,
+    /// Whether a filter discards the message by deleting all recipients.
+    discarded: bool,
 }
 
 /// The answer of a filter.
@@ -74,6 +76,7 @@ impl Report {
             reverse_path: findings.reverse_path.clone(),
             recipients_added: findings.added.clone(),
             recipients_deleted: findings.deleted.clone(),
+            discarded: findings.is_discarded,
         }
     }
 
@@ -101,6 +104,9 @@ impl Report {
         }
         for to in &self.recipients_deleted {
             line("recipient -", &format!("<{to}>"));
+        }
+        if self.discarded {
+            line("discarded", "a filter deletes all recipients");
         }
         if let Some(bytes) = self.changed_bytes {
             line("message", &format!("changed, {bytes} bytes"));

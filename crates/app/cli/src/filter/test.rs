@@ -8,17 +8,17 @@ use std::process::ExitCode;
 
 use bytes::Bytes;
 use clap::Args;
-use vere_filters::{Filters, Session};
+use vere_filters::{Filters, Mail, Session};
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
-use vere_settings::{Settings, nearest};
+use vere_settings::{FilteredMail, Settings, nearest};
 
 use super::report::Report;
 
 /// Show a message to the content filters of the configuration, and print their answers.
 ///
-/// Asks as the gateway does at the end of DATA: in order, each about the message as the ones before have changed it. Nothing is delivered, and nothing is
-/// learned. Line ends of the file become CRLF. Exit code 0: every filter has answered, 3: a filter gave no answer.
+/// Asks as the gateway does at the end of DATA: in order, each about the message as the ones before have changed it. With `--account` the message is a
+/// submitted one, otherwise a received one; a filter named by `--filter` is asked about both. Nothing is delivered, and nothing is learned. Line ends of the file become CRLF. Exit code 0: every filter has answered, 3: a filter gave no answer.
 ///
 /// Example: vere filter test --filter rspamd message.eml
 #[derive(Debug, Args)]
@@ -60,6 +60,10 @@ pub(crate) struct TestArgs {
 pub(super) fn run(args: &TestArgs, settings: &Settings) -> Result<Outcome, Failure> {
     let mut settings = settings.clone();
     choose(&mut settings, args.filter.as_deref())?;
+    let mail = match args.account.is_empty() {
+        true => Mail::Received,
+        false => Mail::Submitted,
+    };
     let filters = Filters::new(&settings).map_err(|error| Failure::new(error.to_string()))?;
     let size_max = settings.limits.message_size_max.as_u64();
     let message = Bytes::from(read(&args.file, size_max)?);
@@ -80,7 +84,7 @@ pub(super) fn run(args: &TestArgs, settings: &Settings) -> Result<Outcome, Failu
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let findings = runtime.block_on(filters.ask(&message, &session));
+    let findings = runtime.block_on(filters.ask(mail, &message, &session));
     let report = Report::of(&settings, &findings);
     let text = match args.json {
         true => crate::json::to_json(&report)?,
@@ -106,6 +110,9 @@ fn choose(settings: &mut Settings, name: Option<&str>) -> Result<(), Failure> {
     let known = settings.filters.iter().map(|filter| filter.name.as_str());
     let near = nearest(name, known).map(|near| format!(", the nearest known one is {near}"));
     settings.filters.retain(|filter| filter.name == name);
+    for filter in &mut settings.filters {
+        filter.mail = FilteredMail::All;
+    }
     match settings.filters.is_empty() {
         true => Err(Failure::new(format!(
             "--filter: there is no [[filter]] named {name:?}{}",

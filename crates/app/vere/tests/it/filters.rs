@@ -81,6 +81,29 @@ fn filtered(milter: &Milter, lines: &str) -> Options {
     without_rates(for_strangers()).table(&filter)
 }
 
+/// Settings with the milter about submitted mail, without anything about mail of strangers.
+fn for_own_mail(milter: &Milter, lines: &str) -> Options {
+    let socket = milter.socket();
+    let filter = format!(
+        "[[filter]]\nname = \"own\"\nkind = \"milter\"\nmail = \"submitted\"\naddress = \"unix:{}\"\n{lines}",
+        socket.display()
+    );
+    Options::default()
+        .set("relay.networks", "[]")
+        .table(&filter)
+}
+
+/// Submits a message of alice for bob.
+fn submit(system: &System, subject: &str, body: &str) -> String {
+    let mut session = Session::greeted(system.submission);
+    session.log_in(ALICE);
+    session.transaction(ALICE, &["bob@example.org"]);
+    session.command("DATA", "354");
+    session
+        .send(format!("From: <{ALICE}>\r\nSubject: {subject}\r\n\r\n{body}\r\n.\r\n").as_bytes());
+    session.reply()
+}
+
 fn send(system: &System, subject: &str) -> String {
     let mut session = Session::greeted(system.smtp);
     session.transaction("a@good.test", &[ALICE]);
@@ -153,4 +176,82 @@ fn a_filter_without_an_answer_is_treated_by_the_settings() {
         send(&system, "hang").starts_with("250")
     });
     system.wait_mail("alice", 3);
+}
+
+/// Without `[judging]` and front: a filter about submitted mail decides by its action.
+#[test]
+fn submitted_mail_is_filtered() {
+    let Some(milter) = Milter::start() else {
+        return;
+    };
+    let system = System::start(&for_own_mail(&milter, ""));
+    let reply = submit(&system, "who", "text");
+    assert!(reply.starts_with("250 2.0.0"), "{reply}");
+    let mail = &system.wait_mail("bob", 1)[0];
+    // The milter sees the date that the message lacks.
+    assert!(
+        mail.contains(&format!("\nX-Who: {ALICE}, SASL, a date\n")),
+        "{mail}"
+    );
+    assert_eq!(mail.matches("\nDate: ").count(), 1, "{mail}");
+    let reply = submit(&system, "refuse", "text");
+    let expected = "550 5.7.1 message refused (FILTER_ACTION), id ";
+    assert!(reply.starts_with(expected), "{reply}");
+    let id = reply
+        .trim_end()
+        .rsplit(' ')
+        .next()
+        .expect("an id")
+        .to_owned();
+    let why = system.refused(&["explain", &id]);
+    assert!(
+        why.contains("decided reject (FILTER_ACTION=reject)"),
+        "{why}"
+    );
+    let reply = submit(&system, "later", "text");
+    let expected = "450 4.7.1 message deferred, try again later (FILTER_ACTION), id ";
+    assert!(reply.starts_with(expected), "{reply}");
+    for (count, subject) in [(1, "discard"), (2, "empty")] {
+        let reply = submit(&system, subject, "text");
+        assert!(reply.starts_with("250 2.0.0"), "{subject}: {reply}");
+        wait_until("the message in quarantine", || {
+            system.rows(&["quarantine", "list"]).len() == count
+        });
+    }
+    // A message of several mebibytes, whose first octets are in a file meanwhile.
+    let reply = submit(&system, "who", &"0123456789abcdef\r\n".repeat(200_000));
+    assert!(reply.starts_with("250 2.0.0"), "{reply}");
+    let long = &system.wait_mail("bob", 2);
+    let is_long = |mail: &&String| mail.len() > 3_000_000;
+    let long = long.iter().find(is_long).expect("a long message");
+    assert!(long.contains(&format!("\nX-Who: {ALICE}, SASL, a date\n")));
+    // A stranger's message is nothing to this filter.
+    assert!(send(&system, "refuse").starts_with("250 2.0.0"));
+}
+
+/// With a front, a filter for both kinds of mail sees who has sent the message.
+#[test]
+fn a_filter_may_be_for_both_kinds_of_mail() {
+    let Some(milter) = Milter::start() else {
+        return;
+    };
+    let lines = "mail = \"all\"\ntimeout = \"2s\"\n";
+    let system = System::start(&filtered(&milter, lines));
+    assert_sent(&system, "who", "250 2.0.0");
+    let mail = &system.wait_mail("alice", 1)[0];
+    assert!(
+        mail.contains("\nX-Who: nobody, no login, no date\n"),
+        "{mail}"
+    );
+    let reply = submit(&system, "who", "text");
+    assert!(reply.starts_with("250 2.0.0"), "{reply}");
+    let mail = &system.wait_mail("bob", 1)[0];
+    assert!(
+        mail.contains(&format!("\nX-Who: {ALICE}, SASL, a date\n")),
+        "{mail}"
+    );
+    assert!(!mail.contains("X-Spam-Status"), "{mail}");
+    let reply = submit(&system, "hang", "text");
+    let expected = "450 4.7.1 message cannot be checked now, try again later, id ";
+    assert!(reply.starts_with(expected), "{reply}");
 }

@@ -10,11 +10,16 @@ import Milter
 class Filter(Milter.Base):
     def envfrom(self, path, *parameters):
         self.subject = ""
+        self.date = "no date"
+        self.account = self.getsymval("{auth_authen}") or "nobody"
+        self.login = self.getsymval("{auth_type}") or "no login"
         return Milter.CONTINUE
 
     def header(self, name, value):
         if name == "Subject":
             self.subject = value
+        if name == "Date":
+            self.date = "a date"
         return Milter.CONTINUE
 
     def eom(self):
@@ -29,6 +34,11 @@ class Filter(Milter.Base):
             os._exit(1)
         if self.subject == "hang":
             time.sleep(30)
+        if self.subject == "who":
+            self.addheader("X-Who", ", ".join([self.account, self.login, self.date]))
+        if self.subject == "later":
+            self.setreply("451", "4.7.1", "later")
+            return Milter.TEMPFAIL
         if self.subject == "change":
             self.addheader("X-Milter", "seen")
             self.addrcpt("<bob@example.org>")

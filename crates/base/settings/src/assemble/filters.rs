@@ -1,7 +1,7 @@
 //! Sections about content filters.
 
 use super::Assembly;
-use crate::filters::{FilterKind, FilterSettings};
+use crate::filters::{FilterKind, FilterSettings, FilteredMail};
 
 impl Assembly {
     pub(super) fn filters(&self) -> Vec<FilterSettings> {
@@ -14,6 +14,7 @@ impl Assembly {
         FilterSettings {
             name: self.need(&key("name")),
             kind,
+            mail: self.choice(&key("mail"), FilteredMail::of_name),
             address: self.need(&key("address")),
             timeout: self.maybe(&key("timeout")).unwrap_or(kind.usual_timeout()),
             size_max: self.need(&key("size_max")),

@@ -1,7 +1,7 @@
 //! Content filters.
 
 use super::parse;
-use crate::{FilterAddress, FilterKind};
+use crate::{FilterAddress, FilterKind, FilteredMail};
 
 const THREE: &str = r#"[[filter]]
 name = "rspamd"
@@ -15,12 +15,14 @@ name = "clamav"
 kind = "clamd"
 address = "unix:/run/clamav/clamd.ctl"
 size_max = "50 MiB"
+mail = "all"
 [[filter]]
 name = "dkim"
 kind = "milter"
 address = "unix:/run/opendkim/opendkim.sock"
 timeout = "5s"
 connections_max = 4
+mail = "submitted"
 "#;
 
 #[test]
@@ -57,6 +59,13 @@ fn filters_have_their_order_terms_and_defaults() {
         (rspamd.size_max.to_string(), clamav.size_max.to_string()),
         ("20 MiB".to_owned(), "50 MiB".to_owned())
     );
+    let mail: Vec<_> = filters.iter().map(|filter| filter.mail).collect();
+    let expected = [
+        FilteredMail::Received,
+        FilteredMail::All,
+        FilteredMail::Submitted,
+    ];
+    assert_eq!(mail, expected);
     assert_eq!((rspamd.connections_max, dkim.connections_max), (16, 4));
     assert!(!rspamd.defers_unavailable && clamav.defers_unavailable);
 }

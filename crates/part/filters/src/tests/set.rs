@@ -12,7 +12,7 @@ use vere_settings::Settings;
 use super::real::{Peer, about, python};
 use super::{MESSAGE, session};
 use crate::circuit::FAILURES_MAX;
-use crate::{Asked, Class, Failure, Filters, Findings, Learned, Session};
+use crate::{Asked, Class, Failure, Filters, Findings, Learned, Mail, Session};
 
 /// A peer that answers every request by HTTP with this JSON, and keeps the requests.
 struct Answers {
@@ -85,7 +85,7 @@ fn filters(sections: &[String]) -> Filters {
 
 async fn ask(filters: &Filters, message: &[u8]) -> Findings {
     let message = Bytes::copy_from_slice(message);
-    filters.ask(&message, &session()).await
+    filters.ask(Mail::Received, &message, &session()).await
 }
 
 fn failures(findings: &Findings) -> Vec<(&str, &Failure)> {
@@ -182,7 +182,32 @@ async fn a_refusal_ends_the_questions_only_where_the_judge_follows() {
 }
 
 #[tokio::test]
-async fn a_message_without_recipients_is_shown_to_no_further_filter() {
+async fn filters_are_asked_about_their_kind_of_mail() {
+    let (one, two) = (Answers::start(REJECTS).await, Answers::start(CLEAN).await);
+    let filters = filters(&[
+        section("received", "rspamd", &two.address, ""),
+        section("both", "rspamd", &two.address, "mail = \"all\""),
+        section("own", "rspamd", &one.address, "mail = \"submitted\""),
+        section("last", "rspamd", &two.address, "mail = \"all\""),
+    ]);
+    let message = Bytes::from_static(MESSAGE);
+    let own = Session {
+        account: "alice",
+        ..session()
+    };
+    let findings = filters.ask(Mail::Submitted, &message, &own).await;
+    // A refusal of a submitted message decides without [judging].
+    assert_eq!(asked(&findings), ["both", "own"]);
+    let request = &two.requests()[0];
+    assert!(request.to_lowercase().contains("\r\nuser: alice\r\n"));
+    let findings = filters.ask(Mail::Received, &message, &session()).await;
+    assert_eq!(asked(&findings), ["received", "both", "last"]);
+    assert!(!filters.is_empty(Mail::Submitted));
+}
+
+/// A virus scanner behind a filter that discards must see the message that is kept aside.
+#[tokio::test]
+async fn a_message_without_recipients_is_shown_to_the_further_filters() {
     const DISCARDS: &str =
         r#"{"action": "no action", "milter": {"del_rcpt": ["c@d.example", "<E@D.example>"]}}"#;
     let (one, two) = (Answers::start(DISCARDS).await, Answers::start(CLEAN).await);
@@ -191,9 +216,10 @@ async fn a_message_without_recipients_is_shown_to_no_further_filter() {
         section("two", "rspamd", &two.address, ""),
     ]);
     let findings = ask(&filters, MESSAGE).await;
-    assert_eq!(asked(&findings), ["one"]);
-    assert_eq!(findings.deleted, session().recipients);
-    assert!(findings.message.is_none());
+    assert_eq!(asked(&findings), ["one", "two"]);
+    assert!(findings.is_discarded && findings.deleted.is_empty());
+    let seen = two.requests().pop().expect("a request");
+    assert!(seen.to_lowercase().contains("rcpt: c@d.example\r\n"));
 }
 
 #[tokio::test]
@@ -299,7 +325,12 @@ async fn a_reload_keeps_what_has_the_same_terms() {
     let after = after.renewed(&settings(&[other])).unwrap();
     let findings = ask(&after, MESSAGE).await;
     assert_ne!(failures(&findings), resting, "other terms, another filter");
-    assert!(before.renewed(&settings(&[])).unwrap().is_empty());
+    assert!(
+        before
+            .renewed(&settings(&[]))
+            .unwrap()
+            .is_empty(Mail::Received)
+    );
 }
 
 #[tokio::test]
@@ -378,7 +409,9 @@ async fn a_milter_comes_before_another_filter() {
     let filters = filters(&[milter(&peer), section("two", "rspamd", &two.address, "")]);
     for lines in [1, 60_000] {
         let message = [about("change"), b"more\r\n".repeat(lines)].concat();
-        let findings = filters.ask(&message.into(), &session()).await;
+        let findings = filters
+            .ask(Mail::Received, &message.into(), &session())
+            .await;
         assert_eq!(asked(&findings), ["wishes", "two"]);
         assert_eq!(findings.added, ["new@d.example"]);
         assert_eq!(findings.deleted, ["e@d.example"]);
@@ -393,7 +426,9 @@ async fn a_milter_comes_before_another_filter() {
         recipients: &["refused@d.example"],
         ..session()
     };
-    let findings = filters.ask(&about("change").into(), &refused).await;
+    let findings = filters
+        .ask(Mail::Received, &about("change").into(), &refused)
+        .await;
     let message = findings.message.expect("the change of the second");
     assert!(message.ends_with(b"\r\nbody\r\n"));
     assert!(findings.added.is_empty() && findings.reverse_path.is_none());
