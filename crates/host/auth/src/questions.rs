@@ -12,8 +12,8 @@ use crate::dns::Dns;
 use crate::fault::Fault;
 use crate::key::{self, Key};
 
-/// Most questions of a message: 10 keys of DKIM, 21 of ARC, 16 names of two walks of DMARC, 6 of iprev, and some for further walks.
-pub const QUESTIONS_MAX: u32 = 64;
+/// Most questions of a message: 10 keys of DKIM, 51 of ARC, 16 names of two walks of DMARC, 6 of iprev, and some for further walks.
+pub const QUESTIONS_MAX: u32 = 96;
 /// Most records of a name that are kept, and most octets of one; longer ones are no keys and no policies.
 const RECORDS_MAX: usize = 32;
 

@@ -17,13 +17,12 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mail_auth::dkim::Canonicalization;
+use vere_auth::ARC_SETS_MAX;
 use vere_mime::{Field, fields};
 use vere_units::Timestamp;
 
 use crate::content::{Content, split};
 
-/// Most sets of a message (RFC 8617 section 5.1).
-const SETS_MAX: usize = 50;
 /// Fields covered beside the fields under a signature of DKIM. Not covered: Received, results of authentication, marks of spam.
 const MORE: [&str; 1] = ["DKIM-Signature"];
 /// The fields of a set, in the order in which a seal covers them (RFC 8617 section 5.1.1).
@@ -61,7 +60,7 @@ pub enum NotSealable {
     #[error("the fields of ARC do not match the result of the chain")]
     Chain,
     /// The message has the most sets.
-    #[error("{SETS_MAX} sets of ARC")]
+    #[error("{ARC_SETS_MAX} sets of ARC")]
     Full,
     /// The results are no field Authentication-Results.
     #[error("results of authentication that are no field")]
@@ -117,7 +116,7 @@ impl MessageDraft {
         if (sets == 0) != (chain == Chain::None) {
             return Err(NotSealable::Chain);
         }
-        if sets >= SETS_MAX {
+        if sets >= ARC_SETS_MAX {
             return Err(NotSealable::Full);
         }
         let instance = sets.saturating_add(1);
