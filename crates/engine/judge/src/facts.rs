@@ -143,6 +143,8 @@ numbered! {
         Passed = 2, "passed";
         /// The greylist does not apply.
         Exempt = 3, "exempt";
+        /// The client has passed often and no longer waits.
+        Known = 4, "known client";
     }
 }
 

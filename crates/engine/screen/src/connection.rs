@@ -3,6 +3,7 @@
 use crate::access::{Access, NO_RULE};
 use crate::clock::Moment;
 use crate::decision::Reason;
+use crate::greylist::Greylisted;
 use crate::question::{Inquiry, Recipient, Score, Spf};
 use crate::secret::Mark;
 use crate::terms::Deadlines;
@@ -71,6 +72,8 @@ pub(crate) struct Connection {
     /// Access of client, HELO and sender.
     pub(crate) mail_access: Access,
     pub(crate) phase: Phase,
+    /// The greylist's state of the last recipient that nothing else was against.
+    pub(crate) greylisted: Option<Greylisted>,
     /// The client spoke before its greeting.
     pub(crate) early: bool,
     /// The client has given a command.
@@ -97,6 +100,7 @@ impl Connection {
             access: Access::Ordinary,
             mail_access: Access::Ordinary,
             phase: Phase::Banner,
+            greylisted: None,
             early: false,
             spoke: false,
         }

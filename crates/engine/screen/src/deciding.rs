@@ -4,6 +4,7 @@ use crate::access::Access;
 use crate::clock::Moment;
 use crate::connection::{Connection, Phase};
 use crate::decision::{Decision, Reason};
+use crate::greylist::Greylisted;
 use crate::judge::{Judgement, judge};
 use crate::question::{Recipient, Score, Spf};
 use crate::screen::Screen;
@@ -38,10 +39,10 @@ impl Screen {
             Judgement::Wait => return Ok(None),
             Judgement::Refuse(reason) => Decision::Refuse(reason),
             Judgement::Defer(reason) => Decision::Defer(reason),
-            Judgement::Pass if self.is_greylisted(now, ticket)? => {
-                Decision::Defer(Reason::Greylisted)
-            }
-            Judgement::Pass => Decision::Accept,
+            Judgement::Pass => match self.greylisted(now, ticket)? {
+                Some(Greylisted::New) => Decision::Defer(Reason::Greylisted),
+                _ => Decision::Accept,
+            },
         };
         self.heard(now, ticket)?;
         if let Decision::Refuse(reason) = decision {
@@ -60,28 +61,38 @@ impl Screen {
         self.decide(now, ticket).ok().flatten()
     }
 
-    /// Whether the recipient that waits is refused for now because its triplet is new.
-    fn is_greylisted(&mut self, now: Moment, ticket: Ticket) -> Result<bool, StaleTicket> {
+    /// The greylist's state of the recipient that waits; `None` without a greylist.
+    fn greylisted(
+        &mut self,
+        now: Moment,
+        ticket: Ticket,
+    ) -> Result<Option<Greylisted>, StaleTicket> {
+        let found = self.look_up(now, ticket)?;
+        self.crowd.live(ticket)?.greylisted = found;
+        Ok(found)
+    }
+
+    fn look_up(&mut self, now: Moment, ticket: Ticket) -> Result<Option<Greylisted>, StaleTicket> {
         let connection = self.crowd.held(ticket)?;
-        let terms = self.terms.greylisting.as_ref();
-        let Some(terms) = terms.filter(|_| connection.mail_access == Access::Ordinary) else {
-            return Ok(false);
+        let Some(terms) = self.terms.greylisting.as_ref() else {
+            return Ok(None);
         };
+        if connection.mail_access != Access::Ordinary {
+            return Ok(Some(Greylisted::Exempt));
+        }
         let score = connection.lists.known();
         let lists = self.terms.lists.as_ref();
         let allowed = lists.and_then(|lists| lists.allow_threshold);
         if let (Some(score), Some(allowed)) = (score, allowed)
             && score.sum <= allowed
         {
-            return Ok(false);
+            return Ok(Some(Greylisted::Exempt));
         }
         let network = self.crowd.networks.at(connection.network).place;
         let client = self.secret.client(network);
         let now = self.clock.date(now);
-        let passes = self
-            .greylist
-            .passes(now, &client, &connection.triplet, terms);
-        Ok(!passes)
+        let state = self.greylist.note(now, &client, &connection.triplet, terms);
+        Ok(Some(state))
     }
 
     /// Refuses a recipient, and closes the connection if its address or network has had too many that do not exist.

@@ -26,6 +26,19 @@ pub(crate) struct Entry {
     pub(crate) passes: u32,
 }
 
+/// The state of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Greylisted {
+    /// The triplet is new, or comes too early.
+    New,
+    /// The triplet came again after the delay, now or before.
+    Passed,
+    /// The client has passed with so many triplets that it no longer waits.
+    Known,
+    /// A rule of access or a list excuses the client.
+    Exempt,
+}
+
 /// The table.
 #[derive(Debug)]
 pub(crate) struct Greylist {
@@ -52,38 +65,38 @@ impl Greylist {
         }
     }
 
-    /// Notes an attempt, and says whether it passes.
-    pub(crate) fn passes(
+    /// Notes an attempt, and returns its state.
+    pub(crate) fn note(
         &mut self,
         now: Timestamp,
         client: &Mark,
         triplet: &Mark,
         terms: &Greylisting,
-    ) -> bool {
+    ) -> Greylisted {
         if self.is_known(now, client, terms) {
-            return true;
+            return Greylisted::Known;
         }
         let Some(at) = self.find(triplet) else {
             self.add(waiting(*triplet, now), terms.entries);
-            return false;
+            return Greylisted::New;
         };
         let entry = self.entries[at as usize];
         let age = now.saturating_since(entry.since);
         if entry.passes > 0 && age <= terms.lifetime {
             let passes = entry.passes.saturating_add(1);
             self.change(at, passed(*triplet, now, passes));
-            return true;
+            return Greylisted::Passed;
         }
         if entry.passes == 0 && age >= terms.delay && age <= terms.window {
             self.change(at, passed(*triplet, now, 1));
             self.count_client(now, client, terms);
-            return true;
+            return Greylisted::Passed;
         }
         // A first attempt after the present time was noted before the clock was set back.
         if entry.passes > 0 || age > terms.window || entry.since > now {
             self.change(at, waiting(*triplet, now));
         }
-        false
+        Greylisted::New
     }
 
     fn is_known(&mut self, now: Timestamp, client: &Mark, terms: &Greylisting) -> bool {

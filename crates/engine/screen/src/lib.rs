@@ -73,6 +73,7 @@ mod wheel;
 pub use access::{Access, Rule, Subject, access};
 pub use decision::{Decision, Reason, TurnedAway};
 pub use dialogue::Step;
+pub use greylist::Greylisted;
 pub use greylist::snapshot::{GreylistSnapshot, SnapshotError};
 pub use partition::{Part, Partition};
 pub use place::Network;

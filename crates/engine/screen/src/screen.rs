@@ -9,8 +9,8 @@ use crate::clock::{Clock, Moment};
 use crate::connection::{Connection, End, Phase};
 use crate::crowd::Crowd;
 use crate::decision::{Decision, Reason, TurnedAway};
-use crate::greylist::Greylist;
 use crate::greylist::snapshot::GreylistSnapshot;
+use crate::greylist::{Greylist, Greylisted};
 use crate::partition::Part;
 use crate::place::Place;
 use crate::question::Spf;
@@ -73,6 +73,8 @@ pub struct Findings {
     pub list: Option<u8>,
     /// The result of SPF for the last MAIL.
     pub spf: Option<Spf>,
+    /// The greylist's state of the last recipient that nothing else was against; `None` without a greylist.
+    pub greylisted: Option<Greylisted>,
     /// Whether the client spoke before its greeting.
     pub early: bool,
     /// Number of refusals for good.
@@ -322,6 +324,7 @@ impl Screen {
             score: score.map(|score| score.sum),
             list: score.and_then(|score| score.worst),
             spf: connection.spf.known(),
+            greylisted: connection.greylisted,
             early: connection.early,
             refused: connection.refused,
             access: connection.mail_access,

@@ -17,6 +17,7 @@
 
 pub mod delivery;
 pub mod message;
+pub mod note;
 mod octets;
 pub mod question;
 pub mod session;

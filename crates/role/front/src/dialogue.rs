@@ -4,10 +4,11 @@ use std::io::{self, Write as _};
 use std::time::Instant;
 
 use mio::net::TcpStream;
+use vere_handoff::note::{Greylist, Note};
 use vere_handoff::question::{Listing as Listed, Sender, Spf, SpfResults};
 use vere_handoff::session::STATE_OCTETS_MAX;
 use vere_process::refusals;
-use vere_screen::{Answer, Decision, Listing, Reason, Recipient, Step, Ticket};
+use vere_screen::{Answer, Decision, Greylisted, Listing, Reason, Recipient, Step, Ticket};
 use vere_screening::{ascii_sender, refusal, result, told};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Answer as Reply, Question};
@@ -269,10 +270,11 @@ impl Host {
                 let found = self.screen.findings(ticket).ok();
                 let sender = found.and_then(|found| found.spf).map(told);
                 let spf = sender.map(|sender| SpfResults { sender, helo });
+                let greylist = found.and_then(|found| found.greylisted);
+                let greylist = greylist.and_then(state_for_worker);
+                let note = Note { spf, greylist };
                 let mut state = Vec::new();
-                handover
-                    .with_note(SpfResults::octet(spf))
-                    .encode(&mut state);
+                handover.with_note(note.octet()).encode(&mut state);
                 if state.len() > STATE_OCTETS_MAX {
                     tracing::warn!(octets = state.len(), "session too large for a worker");
                     let _ = link.write_last(LAST_WORDS);
@@ -357,5 +359,15 @@ fn kind(refusal: &Refusal) -> Recipient {
         Refusal::MailboxUnknown | Refusal::DomainUnknown => Recipient::Unknown,
         refusal if refusal.is_permanent() => Recipient::Refused,
         _ => Recipient::Deferred,
+    }
+}
+
+/// The greylist's state for the worker; a new triplet has no accepted recipient.
+const fn state_for_worker(found: Greylisted) -> Option<Greylist> {
+    match found {
+        Greylisted::New => None,
+        Greylisted::Passed => Some(Greylist::Passed),
+        Greylisted::Known => Some(Greylist::Known),
+        Greylisted::Exempt => Some(Greylist::Exempt),
     }
 }

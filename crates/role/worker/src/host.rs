@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
+use vere_handoff::note::{Greylist, Note};
 use vere_handoff::question::SpfResults;
 use vere_process::drive::{Host, Line};
 use vere_process::refusals;
@@ -31,6 +32,8 @@ pub(crate) struct SessionHost {
     pub(crate) refused: u32,
     /// The results of SPF for the open transaction; `None` where SPF was not asked.
     pub(crate) spf: Option<SpfResults>,
+    /// The greylist's state of the open transaction; `None` where the greylist was not asked.
+    pub(crate) greylist: Option<Greylist>,
     pub(crate) screening: Rc<Screening>,
     /// `None` where messages are not judged.
     pub(crate) judging: Option<Rc<Judging>>,
@@ -100,6 +103,8 @@ impl SessionHost {
     /// Answers MAIL of a further transaction by the rules that the front has applied to the first one.
     async fn mail(&mut self, server: &Server, sender: &str) -> Result<(), Refusal> {
         self.spf = None;
+        // Nobody asks the greylist about a further transaction; a known client is known still.
+        self.greylist = self.greylist.filter(|state| *state == Greylist::Known);
         self.gateway.is_open()?;
         let helo = server.helo().map(ToString::to_string).unwrap_or_default();
         let client = server.peer().address.ip();
@@ -128,8 +133,10 @@ impl SessionHost {
         }
         let gathered = match (&self.judging, self.aside.gathered()) {
             (Some(judging), Some(gathering)) if !server.peer().may_relay => {
+                let (spf, greylist) = (self.spf, self.greylist);
+                let note = Note { spf, greylist };
                 // Boxed: most sessions end without a message.
-                let gathered = judging.gather(gathering, server, &message, self.spf);
+                let gathered = judging.gather(gathering, server, &message, note);
                 Some(Box::pin(gathered).await)
             }
             _ => None,

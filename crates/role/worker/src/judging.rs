@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
-use vere_handoff::question::{RECORDS_SECONDS_MAX, Record, RecordType, Spf, SpfResults};
-use vere_judge::Listing;
+use vere_handoff::note::{self, Note};
+use vere_handoff::question::{RECORDS_SECONDS_MAX, Record, RecordType, Spf};
+use vere_judge::{Greylist, Listing};
 use vere_judging::{Dns, Family, Gathered, Gathering, Told, Unavailable, helo_form};
 use vere_net::resolver::reverse_name;
 use vere_process::clock;
@@ -43,13 +44,13 @@ impl Judging {
         })
     }
 
-    /// Gathers the facts about a message, whose first parts may have been taken before. Known results of SPF are used.
+    /// Gathers the facts about a message, whose first parts may have been taken before. Known results of SPF and greylist are used.
     pub(crate) async fn gather(
         &self,
         mut gathering: Gathering,
         server: &Server,
         message: &Message,
-        spf: Option<SpfResults>,
+        note: Note,
     ) -> Gathered {
         gathering.take(&message.body);
         let peer = server.peer();
@@ -59,7 +60,7 @@ impl Judging {
         let helo = helo.map(ToString::to_string).unwrap_or_default();
         let reverse_path = message.reverse_path.reverse_path.as_str();
         let spf_asked = async {
-            match spf {
+            match note.spf {
                 Some(spf) => spf,
                 None => {
                     let asked = self.broker.spf(client, &helo, reverse_path);
@@ -77,7 +78,7 @@ impl Judging {
                 recipients: u32::try_from(message.recipients.len()).unwrap_or(u32::MAX),
                 spf: Some(spf),
                 listings,
-                greylist: None,
+                greylist: note.greylist.map(state),
             }
         };
         let names = Names {
@@ -105,6 +106,15 @@ impl Judging {
             })
         });
         named.collect()
+    }
+}
+
+/// The greylist's state as a fact.
+const fn state(found: note::Greylist) -> Greylist {
+    match found {
+        note::Greylist::Passed => Greylist::Passed,
+        note::Greylist::Known => Greylist::Known,
+        note::Greylist::Exempt => Greylist::Exempt,
     }
 }
 

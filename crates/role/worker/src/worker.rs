@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_local;
 use tokio::time::Instant;
-use vere_handoff::question::SpfResults;
+use vere_handoff::note::Note;
 use vere_handoff::session::{Notice, READY};
 use vere_net::packets::PacketSocket;
 use vere_process::clock::steady;
@@ -240,6 +240,7 @@ impl Worker {
                 Err(_) => return 0,
             },
         };
+        let note = Note::of_octet(note).unwrap_or_default();
         let client = server.peer().address.ip();
         let held = self.memory.share(Some(Client::at(client)));
         let mut line = Line::new(held, self.stop.subscribe(), patience);
@@ -256,7 +257,8 @@ impl Worker {
             broker: Rc::clone(&self.broker),
             refused: 0,
             // The front asks SPF about the first sender.
-            spf: SpfResults::of_octet(note).flatten(),
+            spf: note.spf,
+            greylist: note.greylist,
             screening: Rc::clone(&self.screening),
             judging: self.judging.clone(),
             is_closing: Rc::clone(&is_closing),

@@ -152,6 +152,51 @@ fn forged_mail_is_marked_and_with_a_threshold_refused() {
     assert!(good.starts_with("250"), "{good}");
 }
 
+/// The greylist's state goes with the session to the worker, and the rule stands in the field, the trace and the explanation.
+#[test]
+fn a_client_that_came_again_is_known_to_the_judge() {
+    let options = judged("")
+        .set("front.greylist", "\"on\"")
+        .set("front.greylist_delay", "\"1s\"");
+    let system = System::start(&options);
+    let attempt = |from: &str| {
+        let mut session = Session::greeted(system.smtp);
+        session.command(&format!("MAIL FROM:<{from}>"), "250");
+        session.send(b"RCPT TO:<alice@example.org>\r\n");
+        let reply = session.reply();
+        if !reply.starts_with("250") {
+            return None;
+        }
+        session.command("DATA", "354");
+        session.send(format!("{}\r\n.\r\n", message(from)).as_bytes());
+        Some(session.reply())
+    };
+    assert_eq!(attempt("a@good.test"), None);
+    let reply = wait_for("the delay", || attempt("a@good.test"));
+    let id = id_of(reply.trim_end());
+    let mail = unfold(&system.wait_mail("alice", 1)[0]);
+    assert!(mail.contains("GREYLIST_PASSED"), "{mail}");
+    let rules = event(&system, &id)["rules"].to_string();
+    assert!(rules.contains("GREYLIST_PASSED=-0.1"), "{rules}");
+    let explained = system.command(&["explain", &id]);
+    assert!(explained.contains("GREYLIST_PASSED"), "{explained}");
+    let others = ["b@good.test", "c@good.test", "d@good.test", "e@good.test"];
+    for sender in others {
+        assert_eq!(attempt(sender), None);
+    }
+    for sender in others {
+        wait_for("a further sender", || attempt(sender));
+    }
+    // The client has passed five times: a further sender does not wait.
+    assert!(attempt("f@good.test").is_some());
+    let known = |mail: &String| unfold(mail).contains("GREYLIST_KNOWN");
+    assert!(system.wait_mail("alice", 6).iter().any(known));
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), &mail).expect("written");
+    let explained = system.command(&["explain", &file.path().to_string_lossy()]);
+    assert!(explained.contains("\nGREYLIST\n  unknown: "), "{explained}");
+}
+
 /// All recipients have one reply: a refusing recipient gets the message in quarantine, and the other recipient gets mail at once.
 #[test]
 fn recipients_with_other_thresholds_have_other_copies() {

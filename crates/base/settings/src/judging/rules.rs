@@ -79,7 +79,8 @@ rules! {
     Dnsbl = "DNSBL", "2.0", "Lists in the DNS have the client: counted once for each point of their weights' sum, 10 times at most.";
     Dnswl = "DNSWL", "-0.5", "Lists of good clients in the DNS have the client: counted once for each point of their weights' sum below zero, 10 times at most.";
     Greylisted = "GREYLISTED", "0.5", "The greylist does not know client, sender and recipient.";
-    GreylistPassed = "GREYLIST_PASSED", "0.0", "The client came again after greylisting.";
+    GreylistPassed = "GREYLIST_PASSED", "-0.1", "The client came again after greylisting, as most programs for unwanted mail do not.";
+    GreylistKnown = "GREYLIST_KNOWN", "-0.2", "The client has passed the greylist with 5 senders and recipients, and no longer waits.";
     FromNone = "FROM_NONE", "1.0", "The message has no author's address.";
     FromMultiple = "FROM_MULTIPLE", "2.0", "The message has several From fields or several authors' addresses, of which programs show different ones.";
     RecipientsMany = "RECIPIENTS_MANY", "0.5", "The message has at least `judging.many_recipients` recipients.";

@@ -59,6 +59,7 @@ pub(super) fn greylist(facts: &Facts, found: &mut Found<'_>) {
     match facts.greylist {
         Some(Greylist::New) => found.hit(Rule::Greylisted, Greylist::New.as_str()),
         Some(Greylist::Passed) => found.hit(Rule::GreylistPassed, Greylist::Passed.as_str()),
+        Some(Greylist::Known) => found.hit(Rule::GreylistKnown, Greylist::Known.as_str()),
         Some(Greylist::Exempt) | None => {}
     }
 }

@@ -130,7 +130,8 @@ fn names_of_the_client_and_the_greylist() {
     }
     for (state, rule) in [
         (Greylist::New, "GREYLISTED=0.5"),
-        (Greylist::Passed, "GREYLIST_PASSED"),
+        (Greylist::Passed, "GREYLIST_PASSED=-0.1"),
+        (Greylist::Known, "GREYLIST_KNOWN=-0.2"),
         (Greylist::Exempt, ""),
     ] {
         assert_eq!(

@@ -38,12 +38,33 @@ impl Table {
 
     fn try_at(&mut self, now: Timestamp, number: u8) -> bool {
         let client = if number < 100 { CLIENT } else { mark(200) };
-        self.0.passes(now, &client, &mark(number), &self.1)
+        self.note_at(now, &client, number) != Greylisted::New
+    }
+
+    fn note_at(&mut self, now: Timestamp, client: &Mark, number: u8) -> Greylisted {
+        self.0.note(now, client, &mark(number), &self.1)
     }
 
     fn marks(&self) -> Vec<u8> {
         self.0.iter().map(|entry| entry.mark[0]).collect()
     }
+}
+
+#[test]
+fn a_client_that_passed_often_is_known() {
+    let mut table = Table::new();
+    table.1.known_after = 2;
+    let client = mark(201);
+    for number in [1, 2] {
+        assert_eq!(table.note_at(at(0), &client, number), Greylisted::New);
+        assert_eq!(table.note_at(at(10), &client, number), Greylisted::Passed);
+        // The next triplet of a client may find the client known.
+        let again = table.note_at(at(11), &client, number);
+        let expected = [Greylisted::Passed, Greylisted::Known];
+        assert_eq!(again, expected[usize::from(number) - 1]);
+    }
+    assert_eq!(table.note_at(at(12), &client, 3), Greylisted::Known);
+    assert_eq!(table.note_at(at(12), &mark(202), 3), Greylisted::New);
 }
 
 #[test]
