@@ -25,7 +25,7 @@
 #   unbound                a resolver in front of block lists
 #   dig, kdig              questions to block lists
 #   rbldnsd                the peer of the benchmark of block lists
-#   opendkim, python3-milter
+#   opendkim, opendmarc, python3-milter
 #                          milters
 #   (shellcheck)           checks these scripts
 set -euo pipefail
@@ -224,6 +224,7 @@ install dig bind9-dnsutils
 install kdig knot-dnsutils
 install rbldnsd rbldnsd
 install opendkim opendkim
+install opendmarc opendmarc
 [[ -e /usr/lib/python3/dist-packages/Milter/__init__.py ]] || install python3-milter python3-milter
 install shellcheck shellcheck
 unpack_exim

@@ -2,6 +2,7 @@
 
 mod bad;
 mod connections;
+mod dmarc;
 mod real;
 mod rspamd;
 mod set;
@@ -56,7 +57,11 @@ async fn ask(filter: &Filter, message: &[u8]) -> Asked {
 }
 
 async fn outcome(filter: &Filter, message: &[u8]) -> Outcome {
-    match ask(filter, message).await {
+    outcome_of(filter, message, &session()).await
+}
+
+async fn outcome_of(filter: &Filter, message: &[u8], session: &Session<'_>) -> Outcome {
+    match filter.ask(&Bytes::copy_from_slice(message), session).await {
         Asked::Answered(outcome) => outcome,
         other => panic!("{other:?}"),
     }

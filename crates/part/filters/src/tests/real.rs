@@ -40,12 +40,12 @@ impl Peer {
         self.folder.path().join("socket")
     }
 
-    fn filter(&self, kind: Kind) -> Filter {
+    pub(super) fn filter(&self, kind: Kind) -> Filter {
         filter(kind, Address::Unix(self.socket()), Duration::from_secs(30))
     }
 }
 
-fn program(name: &str, package: &str) -> Option<PathBuf> {
+pub(super) fn program(name: &str, package: &str) -> Option<PathBuf> {
     let folders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
     let found = folders
         .iter()
@@ -58,13 +58,13 @@ fn program(name: &str, package: &str) -> Option<PathBuf> {
     found
 }
 
-fn skip(why: &str) {
+pub(super) fn skip(why: &str) {
     let thread = std::thread::current();
     println!("skipped: {}: {why}", thread.name().unwrap_or("a test"));
 }
 
 /// Starts a program and waits for the socket. `arguments` are made from the folder, when the folder is filled.
-async fn start(program: &Path, prepare: impl FnOnce(&Path) -> Vec<String>) -> Peer {
+pub(super) async fn start(program: &Path, prepare: impl FnOnce(&Path) -> Vec<String>) -> Peer {
     let folder = tempfile::Builder::new().prefix("vf").tempdir().unwrap();
     let arguments = prepare(folder.path());
     let log = fs::File::create(folder.path().join("out")).unwrap();
@@ -98,7 +98,7 @@ async fn start(program: &Path, prepare: impl FnOnce(&Path) -> Vec<String>) -> Pe
     peer
 }
 
-fn texts(list: &[&str]) -> Vec<String> {
+pub(super) fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
 }
 
