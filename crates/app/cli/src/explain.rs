@@ -1,6 +1,7 @@
 //! `vere explain`: the reasons of a verdict, and the verdict by the settings of now.
 
 mod args;
+mod asked;
 mod file;
 mod known;
 mod past;

@@ -1,6 +1,6 @@
 //! `vere filter`: content filters.
 
-mod report;
+pub(crate) mod report;
 mod test;
 #[cfg(test)]
 mod tests;

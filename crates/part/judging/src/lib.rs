@@ -8,11 +8,13 @@
 //! Not covered: findings of filters, added by the gateway, and the judgement ([`vere_judge`]).
 
 mod facts;
+mod foreign;
 mod gathering;
 mod helo;
 mod names;
 mod results;
 
+pub use foreign::remove_foreign;
 pub use gathering::{Gathered, Gathering, Told};
 pub use helo::helo_form;
 pub use names::Names;

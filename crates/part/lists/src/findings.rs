@@ -60,6 +60,21 @@ impl Outcome {
         }
     }
 
+    /// Returns the outcome in words for people.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Listed { .. } => "listed",
+            Self::Unlisted { .. } => "not listed",
+            Self::Failed => "failed",
+            Self::Refused(_) => "refuses to answer",
+            Self::Skipped => "not asked",
+            Self::Late => "too late",
+            Self::ListsEverybody => "left out: lists 127.0.0.1, and so everybody",
+            Self::Unchecked => "left out: listed, but the check of the list got no answer",
+        }
+    }
+
     /// Whether the list says that the client is listed.
     #[must_use]
     pub const fn is_listed(&self) -> bool {

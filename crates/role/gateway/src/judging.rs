@@ -60,7 +60,7 @@ pub(super) async fn judge(
     };
     let settings = process.settings();
     let reverse_path = message.reverse_path.reverse_path.as_str().to_owned();
-    remove_foreign(&mut message.body, &settings.hostname);
+    vere_judging::remove_foreign(&mut message.body, &settings.hostname);
     let asked = (service, Mail::Received);
     let filtered = filtered::filter(process, asked, trace, message).await?;
     gathered.facts.filters = filtered.filters;
@@ -150,25 +150,6 @@ fn told(message: &Message, reverse_path: &str, group: &Group, reply: Option<&Ref
         facts: Some(traced(&group.facts)),
         reply: reply.map(ToString::to_string),
     }
-}
-
-/// Removes `X-Spam-*`, and results of authentication in our name (RFC 8601 section 5).
-fn remove_foreign(body: &mut Vec<u8>, hostname: &str) {
-    let mut ranges = vere_judge::foreign_fields(body);
-    ranges.extend(vere_auth::foreign_fields(body, hostname));
-    if ranges.is_empty() {
-        return;
-    }
-    ranges.sort_by_key(|range| range.start);
-    // One copy, whatever the number of fields: a stranger chooses the number.
-    let mut kept = Vec::with_capacity(body.len());
-    let mut from = 0;
-    for range in ranges {
-        kept.extend_from_slice(body.get(from..range.start).unwrap_or_default());
-        from = range.end;
-    }
-    kept.extend_from_slice(body.get(from..).unwrap_or_default());
-    *body = kept;
 }
 
 /// The addresses by which thresholds are found: behind an alias for a single address, the single address.

@@ -201,16 +201,7 @@ fn row(
     Row {
         list: entry.name.to_string(),
         weight: entry.weight,
-        answer: match &entry.outcome {
-            Said::Listed { .. } => "listed",
-            Said::Unlisted { .. } => "not listed",
-            Said::Failed => "failed",
-            Said::Refused(_) => "refuses to answer",
-            Said::Skipped => "not asked",
-            Said::Late => "too late",
-            Said::ListsEverybody => "left out: lists 127.0.0.1, and so everybody",
-            Said::Unchecked => "left out: listed, but the check of the list got no answer",
-        },
+        answer: entry.outcome.as_str(),
         codes: match &entry.outcome {
             Said::Listed { codes, .. } => codes.iter().map(ToString::to_string).collect(),
             Said::Refused(code) => vec![code.to_string()],

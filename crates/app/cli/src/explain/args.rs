@@ -5,7 +5,13 @@ use std::net::IpAddr;
 use clap::Args;
 
 /// Explain the verdict about a message, rule by rule.
+///
+/// A queue id: the facts that were recorded with the message are judged again by the settings of now, and nobody is asked. A file: DNS, lists and content filters are
+/// asked as about a message that comes now. Nothing is delivered, and nothing is learned.
+///
+/// Example: vere explain --client 192.0.2.1 --from ann@example.net message.eml
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct ExplainArgs {
     /// Queue id, or a file with a message (`-`: standard input).
     ///
@@ -23,6 +29,12 @@ pub(crate) struct ExplainArgs {
     /// Recipient in RCPT TO; may be given several times.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) to: Vec<String>,
+    /// Do not ask the lists in the DNS about the client of a file.
+    #[arg(long)]
+    pub(super) no_lists: bool,
+    /// Do not show a file to the content filters.
+    #[arg(long)]
+    pub(super) no_filters: bool,
     /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,

@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use tokio::task::LocalSet;
 use tokio::time::timeout;
 use vere_handoff::question::{Spf, SpfResults};
 use vere_judging::{Gathering, Names, Told, helo_form, told};
@@ -12,6 +13,7 @@ use vere_settings::Settings;
 use vere_spf::Session;
 
 use super::args::ExplainArgs;
+use super::asked::{Asked, Sender};
 use super::known::Known;
 use vere_process::clock;
 use vere_process::failure::Failure;
@@ -52,8 +54,10 @@ pub(super) fn read(args: &ExplainArgs, settings: &Settings) -> Result<Known, Fai
     if recipients.is_empty() {
         recipients.extend(origin.recipient);
     }
+    let message = octets.get(origin.ours..).unwrap_or_default();
     let mut gathering = Gathering::default();
-    gathering.take(octets.get(origin.ours..).unwrap_or_default());
+    gathering.take(message);
+    let (mut asked, greylist) = Asked::new(settings, client);
     let names = Names::new(vere_outbound::resolver(settings)?);
     let told = Told {
         service: &settings.hostname,
@@ -63,26 +67,41 @@ pub(super) fn read(args: &ExplainArgs, settings: &Settings) -> Result<Known, Fai
         recipients: u32::try_from(recipients.len()).unwrap_or(u32::MAX),
         spf: None,
         listings: Vec::new(),
-        greylist: None,
+        greylist,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let gathered = runtime.block_on(async {
+    let gathering = async {
+        let listings = asked.ask_lists(args, settings, client).await?;
         let now = clock::now().as_millis() / 1_000;
         let with_spf = async {
             let spf = Some(spf(&names, client, &told).await);
             Told {
                 spf,
+                listings,
                 ..told.clone()
             }
         };
-        gathering.finish(&names, client, with_spf, now).await
-    });
+        let gathered = gathering.finish(&names, client, with_spf, now).await;
+        let mut facts = gathered.facts;
+        let sender = Sender {
+            client,
+            client_name: gathered.client_name.as_deref().unwrap_or_default(),
+            helo: &helo,
+            reverse_path: &reverse_path,
+            recipients: &recipients,
+        };
+        let shown = (sender, message);
+        asked.ask_filters(args, settings, shown, &mut facts).await?;
+        Ok::<_, Failure>(facts)
+    };
+    let facts = LocalSet::new().block_on(&runtime, gathering)?;
     Ok(Known {
         name: args.message.clone(),
         past: None,
-        facts: gathered.facts,
+        asked: Some(asked),
+        facts,
         recipients,
     })
 }

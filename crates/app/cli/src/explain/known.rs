@@ -3,6 +3,8 @@
 use vere_judge::Facts;
 use vere_units::Timestamp;
 
+use super::asked::Asked;
+
 /// A message with its facts.
 #[derive(Debug)]
 pub(super) struct Known {
@@ -10,6 +12,8 @@ pub(super) struct Known {
     pub(super) name: String,
     /// The former judgement; `None` for a file.
     pub(super) past: Option<Past>,
+    /// The lists and filters asked about a file; `None` for a queue id.
+    pub(super) asked: Option<Asked>,
     pub(super) facts: Facts,
     pub(super) recipients: Vec<String>,
 }

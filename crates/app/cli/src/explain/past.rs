@@ -33,6 +33,7 @@ pub(super) fn look(id: TraceId, settings: &Settings) -> Result<Known, Failure> {
     Ok(Known {
         name: id.to_string(),
         past: Some(past(event)),
+        asked: None,
         facts: facts(event)?,
         recipients: recipients(&events),
     })

@@ -27,10 +27,8 @@ pub(super) fn text(known: &Known, judgement: &Judgement) -> String {
     }
     rules(judgement, &mut out);
     recipients(known, judgement, &mut out);
-    if known.past.is_none() {
-        out.push_str(
-            "\nNot asked again for a file: lists in the DNS, greylist, filters, learned senders.\n",
-        );
+    if let Some(asked) = &known.asked {
+        out.push_str(&asked.text());
     }
     out
 }
@@ -136,7 +134,7 @@ pub(super) fn json(known: &Known, judgement: &Judgement) -> Result<String, Failu
         "recipients": recipients.collect::<Vec<_>>(),
     });
     let then = known.past.as_ref().map(past);
-    let whole = json!({ "message": known.name, "then": then, "now": now });
+    let whole = json!({ "message": known.name, "then": then, "now": now, "asked": known.asked });
     Ok(format!("{}\n", serde_json::to_string_pretty(&whole)?))
 }
 

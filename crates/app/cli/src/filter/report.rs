@@ -11,7 +11,7 @@ const NO_SCORE: f64 = 0.0;
 
 /// The answers of all filters.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(crate) struct Report {
     filters: Vec<Row>,
     /// What becomes of the message while a filter gives no answer: `defer`, or nothing.
     deferred_by: Option<String>,
@@ -52,7 +52,7 @@ struct Symbol {
 }
 
 impl Report {
-    pub(super) fn of(settings: &Settings, findings: &Findings) -> Self {
+    pub(crate) fn of(settings: &Settings, findings: &Findings) -> Self {
         let rows = settings.filters.iter().map(|filter| {
             let mut answers = findings.answers.iter();
             let answer = answers.find(|answer| answer.filter == filter.name);
@@ -85,7 +85,7 @@ impl Report {
         self.filters.iter().all(|row| row.verdict != "unavailable")
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for row in &self.filters {
             row.write(&mut text);

@@ -150,6 +150,40 @@ fn a_milter_changes_refuses_and_discards() {
     assert_eq!(system.mail("alice").len(), 1);
 }
 
+/// `vere explain` shows a message in a file to the filters.
+#[test]
+fn an_explanation_asks_the_filters() {
+    let Some(milter) = Milter::start() else {
+        return;
+    };
+    let system = System::start(&filtered(&milter, ""));
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let text = "From: <a@good.test>\r\nSubject: refuse\r\n\r\ntext\r\n";
+    std::fs::write(file.path(), text).expect("written");
+    let file = file.path().to_string_lossy().into_owned();
+    let words = ["explain", "--client", "127.0.0.1", "--to", ALICE];
+    let explained = system.command(&[&words[..], &[&file]].concat());
+    for expected in [
+        "  now   reject, ",
+        "FILTER_ACTION",
+        "\nGREYLIST\n  off\n",
+        "\nLISTS\n  none asked\n",
+        "\nFILTERS\n  filter        test  milter at unix:",
+        "verdict     reject (5.7.1 no)",
+    ] {
+        assert!(explained.contains(expected), "{expected}: {explained}");
+    }
+    let without = ["--no-filters", "--no-lists", &file];
+    let explained = system.command(&[&words[..], &without].concat());
+    for expected in [
+        "  now   accept, ",
+        "left out (--no-filters)",
+        "left out (--no-lists)",
+    ] {
+        assert!(explained.contains(expected), "{expected}: {explained}");
+    }
+}
+
 #[test]
 fn a_filter_without_an_answer_is_treated_by_the_settings() {
     let Some(mut milter) = Milter::start() else {
