@@ -181,7 +181,7 @@ fn measure(
     })
 }
 
-/// What became of judged mail, once the filter answers well. The quarantine is emptied: its messages are kept on purpose, and memory shall come back.
+/// The fate of judged mail, once the filter answers well. The quarantine is emptied: messages there are kept on purpose, and memory shall come back.
 fn find(system: &System, counts: &Counts) -> Account {
     let back = account::await_filter(system);
     let account = account::account(system, counts.acknowledged(), back);

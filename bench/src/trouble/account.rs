@@ -9,7 +9,7 @@ use super::kinds::RECIPIENT;
 use super::system::{DOMAIN, HONEST, System, user};
 use crate::process::guard;
 
-/// How long the filter may take to be asked again: it is left alone for 10 s, and a message has to come.
+/// How long the filter may take to be asked again: the filter is left alone for 10 s, and a message has to come.
 pub(super) const BACK_MAX: Duration = Duration::from_secs(12);
 
 /// How long mail may be on its way, and how long the filter is waited for.
@@ -29,7 +29,7 @@ pub(super) struct Account {
     pub(super) back: Option<Duration>,
 }
 
-/// Looks for acknowledged mail until all is found: that of honest clients, and so many messages of a crowd that has ended.
+/// Looks for acknowledged mail until all is found: mail of honest clients, and so many messages of a crowd after its end.
 pub(super) fn account(system: &System, crowd: u64, back: Option<Duration>) -> Account {
     let acknowledged = system.acknowledged.get() + crowd;
     let until = Instant::now() + PATIENCE;
@@ -55,7 +55,7 @@ pub(super) fn await_filter(system: &System) -> Option<Duration> {
     filter.behave(Manner::Good);
     let (began, asked) = (Instant::now(), filter.asked());
     while filter.asked() == asked && began.elapsed() < PATIENCE && !guard::is_stopped() {
-        // While the filter is left alone, its messages are treated by the settings, whatever those are.
+        // While the filter is left alone, the settings decide about messages.
         let _ = honest::send(system, "250");
         sleep(POLL);
     }

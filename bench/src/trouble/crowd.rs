@@ -158,7 +158,7 @@ struct Client {
     line_is_over: bool,
     trickle_at: Option<Instant>,
     holds: bool,
-    /// Messages of a script that counts them, and the codes of replies, since they were last added to the crowd's.
+    /// Messages of a counting script, and the codes of replies, since the last addition to the crowd's.
     messages: u64,
     replies: Vec<String>,
     /// Texts sent so far while the client holds.

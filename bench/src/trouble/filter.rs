@@ -1,4 +1,4 @@
-//! A content filter of the benchmark, which speaks as rspamd does: well, or badly in one of several manners.
+//! A content filter of the benchmark with the protocol of rspamd: answers are good, or bad in several manners.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// Largest request that is read.
 const REQUEST_MAX: usize = 16 << 20;
 
-/// Stack of a thread, of which each connection has one.
+/// Stack of the thread of a connection.
 const STACK_OCTETS: usize = 128 << 10;
 
 const GOOD: &str =

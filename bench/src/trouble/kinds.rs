@@ -67,7 +67,7 @@ pub enum Kind {
     DnsSilent,
     /// Queries with random names to the server of block lists, by UDP.
     DnsFlood,
-    /// Judged messages about whose names the name servers say nothing.
+    /// Judged messages with names whose name servers are silent.
     NamesSilent,
     /// Judged messages before a content filter that never answers.
     FilterHangs,

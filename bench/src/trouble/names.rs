@@ -26,7 +26,7 @@ const LIFE_SECONDS: u32 = 86_400;
 /// Longest sleep: the thread looks for its end.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Octets of queries that wait: the queries of a crowd must not push the queries of honest mail out.
+/// Octets of waiting queries: the queries of a crowd must not push the queries of honest mail out.
 const WAITING: usize = 16 << 20;
 
 const A: u16 = 1;

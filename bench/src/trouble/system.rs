@@ -205,7 +205,7 @@ impl System {
         let mut imap = Imap::connect(self.imap).ok()?;
         imap.ok(&format!("LOGIN {account} {PASSWORD}")).ok()?;
         let inbox = imap.ok("SELECT INBOX").ok()?.exists;
-        // A mailbox that nobody needed so far is not there.
+        // A mailbox without use so far is missing.
         let junk = imap.ok("SELECT Junk").map_or(0, |reply| reply.exists);
         Some(inbox + junk)
     }

@@ -59,7 +59,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     found.errors
 }
 
-/// The judgement finds the facts of a report about DMARC; without an address nobody can ask about a report.
+/// The judgement finds the facts of a report about DMARC; without an address there is no place for questions about a report.
 fn reports(settings: &Settings, found: &mut Found<'_>) {
     let Some(reports) = &settings.reports else {
         return;

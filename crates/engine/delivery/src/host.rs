@@ -177,7 +177,7 @@ pub trait Host: Spool + Author + Sized + 'static {
     /// Time after which an empty queue may be ended.
     fn queue_idle(&self) -> Duration;
 
-    /// The form in which a message leaves that a person has released from the quarantine: no longer than `body`, and the same each time.
+    /// The form of a message released from the quarantine: no longer than `body`, and equal at each attempt.
     fn as_released(&self, body: Bytes) -> Bytes;
 
     /// Tells what has happened.

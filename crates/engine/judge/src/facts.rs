@@ -54,7 +54,7 @@ pub struct Facts {
     pub filters: Vec<Filter>,
     /// Viruses that were found.
     pub viruses: Vec<Virus>,
-    /// Whether the author is on the list that releases from the quarantine have taught, for the recipients of the message.
+    /// Whether the author is on the list of learned senders, for the recipients of the message.
     pub learned: bool,
     /// Whether facts were removed or shortened because of the bounds.
     pub cut: bool,

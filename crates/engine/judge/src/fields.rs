@@ -148,7 +148,7 @@ impl Line<'_> {
     }
 }
 
-/// The field with the proven author of a message that is kept aside; empty for an address that no field can have.
+/// The field with the proven author of a message kept aside; empty for an address without a place in a field.
 #[must_use]
 pub fn author_field(author: &str) -> String {
     let is_odd = |octet: u8| octet.is_ascii_whitespace() || octet.is_ascii_control();
@@ -158,7 +158,7 @@ pub fn author_field(author: &str) -> String {
     }
 }
 
-/// The proven author of a message that was kept aside, by the field that [`author_field`] wrote: above the first Received field, where no
+/// The proven author of a message kept aside, by the field of [`author_field`]: above the first Received field, where no
 /// stranger writes.
 #[must_use]
 pub fn noted_author(message: &[u8]) -> Option<&str> {
@@ -168,8 +168,8 @@ pub fn noted_author(message: &[u8]) -> Option<&str> {
 }
 
 /// Returns a message as a release from the quarantine delivers it: without `X-Spam-Flag: YES`, and with `No` and `released=yes` in
-/// `X-Spam-Status`. Score and tests stay, since the rules have found them. Only fields down to the first Received field count, which this
-/// system has written. `None`: no field says that the message is unwanted. The message becomes no longer.
+/// `X-Spam-Status`. Score and tests stay, as the rules have found. Only fields down to the first Received field count: this
+/// system has written all fields there. `None`: no field calls the message unwanted. The message becomes no longer.
 #[must_use]
 pub fn as_released(message: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();

@@ -71,7 +71,7 @@ impl Judge {
         judged
     }
 
-    /// Returns the author of a message that has one author in a proven domain: by DMARC, aligned SPF or DKIM, or a trusted sealer.
+    /// Returns the author of a message with a single author in a proven domain: by DMARC, aligned SPF or DKIM, or a trusted sealer.
     #[must_use]
     pub fn proven_author<'a>(&self, facts: &'a Facts) -> Option<&'a str> {
         proven_author(facts, &self.terms)

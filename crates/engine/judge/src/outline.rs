@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// A type without a slash and a part of a digest with a type of its own are texts, whatever their length.
+    /// A type without a slash and a part of a digest with an own type are texts of any length.
     #[test]
     fn texts_of_odd_types_are_dropped() {
         let text = "text: text\r\n".repeat(OUTLINE_OCTETS_MAX / 10);

@@ -276,7 +276,7 @@ mod tests {
         tls_destinations(&records.iter().map(octets).collect::<Vec<_>>())
     }
 
-    /// RFC 8460 section 3: records that do not begin with the version are discarded, and one must be left.
+    /// RFC 8460 section 3: records without the version at their begin are discarded, and a single record must be left.
     #[test]
     fn a_single_record_counts() {
         let (one, other) = (

@@ -72,7 +72,7 @@ pub(crate) struct Connection {
     /// Access of client, HELO and sender.
     pub(crate) mail_access: Access,
     pub(crate) phase: Phase,
-    /// The greylist's state of the last recipient that nothing else was against.
+    /// The greylist's state of the last recipient without another objection.
     pub(crate) greylisted: Option<Greylisted>,
     /// The client spoke before its greeting.
     pub(crate) early: bool,

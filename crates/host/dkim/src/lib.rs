@@ -22,5 +22,5 @@ mod tests;
 
 pub use draft::{Draft, NotSignable, drafts};
 pub use key::{KeyAlgorithm, KeyError, PrivateKey, StoredKey};
-pub use seal::{Chain, MessageDraft, NotSealable, SealDraft, Sealer};
+pub use seal::{ARC_SETS_MAX, Chain, MessageDraft, NotSealable, SealDraft, Sealer};
 pub use store::KeyStore;

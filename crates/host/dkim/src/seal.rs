@@ -17,12 +17,13 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mail_auth::dkim::Canonicalization;
-use vere_auth::ARC_SETS_MAX;
 use vere_mime::{Field, fields};
 use vere_units::Timestamp;
 
 use crate::content::{Content, split};
 
+/// The most sets of a message (RFC 8617 section 4.2.1): no verifier takes more.
+pub const ARC_SETS_MAX: usize = 50;
 /// Fields covered beside the fields under a signature of DKIM. Not covered: Received, results of authentication, marks of spam.
 const MORE: [&str; 1] = ["DKIM-Signature"];
 /// The fields of a set, in the order in which a seal covers them (RFC 8617 section 5.1.1).

@@ -10,7 +10,6 @@
 //! last [`LOOK`].
 
 pub(super) mod dmarc;
-mod files;
 mod making;
 mod sending;
 mod tls;
@@ -20,9 +19,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use vere_observed::Files;
 use vere_reports::Kind;
 
-use self::files::Files;
 use self::sending::Sending;
 use self::wanted::is_wanted;
 use super::groups::Groups;

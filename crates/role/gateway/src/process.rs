@@ -7,6 +7,10 @@ use std::sync::Arc;
 
 use vere_directory::Directory;
 use vere_judge::Judge;
+use vere_judging::Names;
+use vere_meters::Meters;
+use vere_net::resolver::Resolver;
+use vere_observed::Observing;
 use vere_quarantine::Learned;
 use vere_queue::ReportLimit;
 use vere_settings::Settings;
@@ -19,9 +23,7 @@ use super::error::GatewayError;
 use super::event_lines::EventTarget;
 use super::filters::Filtering;
 use super::ids::TraceIds;
-use super::meters::Meters;
 use super::metrics::GatewayMetrics;
-use super::observing::Observing;
 use super::pressure::Pressure;
 use super::signer::Signer;
 use vere_outbound::Outbound;
@@ -50,8 +52,10 @@ pub(super) struct Process {
     pub(super) report_limit: RefCell<ReportLimit>,
     /// Signs the mail of local users and reports, if the settings ask for signatures.
     pub(super) signer: Option<Signer>,
-    /// What reports to other systems will say.
+    /// Judged messages for reports to other systems.
     pub(super) observing: Observing,
+    /// The DNS for reports.
+    resolver: Resolver,
     /// Content filters.
     pub(super) filtering: Filtering,
     pub(super) ids: TraceIds,
@@ -86,10 +90,9 @@ impl Process {
         let couriers = (processes > 0).then(|| Couriers::new(processes, lease, figures.clone()));
         let policies = settings.data.join("mta-sts-policies");
         let resolver = vere_outbound::resolver(&settings)?;
-        let observing = Observing::new(resolver.clone());
         let outbound = Outbound::new(
             &settings,
-            resolver,
+            resolver.clone(),
             figures,
             couriers.is_none().then_some(policies.as_path()),
         )?;
@@ -103,7 +106,8 @@ impl Process {
             learned,
             signer: signer.map(|dkim| Signer::new(&dkim.socket, Rc::clone(&metrics))),
             report_limit: RefCell::default(),
-            observing,
+            observing: Observing::default(),
+            resolver,
             filtering,
             ids: TraceIds::of(&settings.gateway.name),
             judge: RefCell::new(judge(&settings)),
@@ -138,6 +142,11 @@ impl Process {
         self.filtering.set(filters);
         self.settings.replace(settings);
         Ok(())
+    }
+
+    /// Returns the names of the DNS.
+    pub(super) fn names(&self) -> Names {
+        Names::new(self.resolver.clone())
     }
 
     /// Returns the judge of received messages.

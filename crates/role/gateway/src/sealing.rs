@@ -20,6 +20,9 @@ use super::process::Process;
 use super::routing::Forwarded;
 use super::signer::{HASH_HERE_MAX, Signer, Unavailable};
 
+// What is sealed here is verified elsewhere by the same bound.
+const _: () = assert!(vere_dkim::ARC_SETS_MAX == vere_auth::ARC_SETS_MAX);
+
 /// How long all seals of a message may take. The client waits meanwhile.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Most domains whose aliases seal a message: each hashes the body, and has a copy of the message in memory.

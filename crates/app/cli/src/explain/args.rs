@@ -7,7 +7,7 @@ use clap::Args;
 /// Explain the verdict about a message, rule by rule.
 ///
 /// A queue id: the facts that were recorded with the message are judged again by the settings of now, and nobody is asked. A file: DNS, lists and content filters are
-/// asked as about a message that comes now. Nothing is delivered, and nothing is learned.
+/// asked as about a message of now. The command delivers no mail and learns no sender.
 ///
 /// Example: vere explain --client 192.0.2.1 --from ann@example.net message.eml
 #[derive(Debug, Args)]

@@ -18,7 +18,7 @@ use super::report::Report;
 /// Show a message to the content filters of the configuration, and print their answers.
 ///
 /// Asks as the gateway does at the end of DATA: in order, each about the message as the ones before have changed it. With `--account` the message is a
-/// submitted one, otherwise a received one; a filter named by `--filter` is asked about both. Nothing is delivered, and nothing is learned. Line ends of the file become CRLF. Exit code 0: every filter has answered, 3: a filter gave no answer.
+/// submitted message, otherwise a received message; a filter named by `--filter` is asked about both. The command delivers no mail and learns no sender. Line ends of the file become CRLF. Exit code 0: every filter has answered, 3: a filter gave no answer.
 ///
 /// Example: vere filter test --filter rspamd message.eml
 #[derive(Debug, Args)]

@@ -204,7 +204,7 @@ fn value_of(json: &serde_json::Value, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("no {name} in {json}"))
 }
 
-/// Judged mail beside a small crowd: filters that fail, silent name servers, a flooded quarantine. Nothing acknowledged is missing, and no honest client is refused.
+/// Judged mail beside a small crowd: failing filters, silent name servers, a flooded quarantine. No acknowledged message is missing, and no honest client is refused.
 #[test]
 fn judged_mail_goes_on_beside_failing_filters_and_senders() {
     let kinds = "names-silent,filter-hangs,filter-rubbish,filter-drips,quarantine";

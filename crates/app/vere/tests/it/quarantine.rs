@@ -172,7 +172,7 @@ fn a_message_is_kept_over_kill_9_and_a_release_delivers_it_once() {
     metrics::wait_lines(endpoint, &["vere_gateway_quarantine_messages 0"]);
 }
 
-/// A release goes to the Inbox, also after a kill; a stranger who writes the fields of a release gains nothing.
+/// A release goes to the Inbox, also after a kill; fields of a release by a stranger have no effect.
 #[test]
 fn a_released_message_is_good_mail_and_no_stranger_can_say_so() {
     let (mut system, ports) = start_with_store(keeping(""));

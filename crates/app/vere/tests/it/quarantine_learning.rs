@@ -38,7 +38,7 @@ fn a_release_teaches_a_proven_sender_for_its_recipient_alone() {
         (&rows[0]["sender"], &rows[0]["recipient"]),
         (&"news@good.test".into(), &ALICE.into())
     );
-    // Bob has released nothing: his copy waits. Alice's has the rule in its fields and in the trace.
+    // Bob has released no message: his copy waits. Alice's copy has the rule in the fields and in the trace.
     let id = news(&system, &[BOB, ALICE]);
     let mail = system.wait_mail("alice", 2);
     let learned = mail.iter().find(|text| text.contains("ALLOWED_LEARNED"));

@@ -1,4 +1,4 @@
-//! The quarantine of queues that another gateway adopts, and of queues that keep their order.
+//! The quarantine of adopted queues, and of queues with an order.
 
 use nix::sys::signal::Signal;
 
@@ -55,7 +55,7 @@ fn the_gateway_that_adopts_queues_has_their_quarantine_until_the_other_is_back()
     assert_eq!((all(&first), all(&second)), ((1, 1), (1, 1)));
 }
 
-/// Keeps forged mail aside; an alias leads to a next hop that gets one message at a time, in order.
+/// Keeps forged mail aside; an alias leads to a next hop with messages one by one, in order.
 fn in_order(next_hop: impl ToString, section: &str) -> Options {
     let next_hop = next_hop.to_string();
     let destination =
@@ -82,7 +82,7 @@ fn subjects(sink: &Sink) -> Vec<String> {
     sink.in_order().into_iter().map(subject).collect()
 }
 
-/// The quarantine stands beside the order: others pass by, and a release stands where a new message would.
+/// The quarantine stands beside the order: other messages pass by, and a release has the place of a new message.
 #[test]
 fn a_queue_in_order_goes_on_beside_its_quarantine_and_a_release_is_the_newest() {
     let address = free_address();

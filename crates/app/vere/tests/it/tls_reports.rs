@@ -406,7 +406,7 @@ fn a_day(couriers: &str) {
     wait_until("a note of the part that was sent", || {
         counts(&system).concat().contains("unfetched.test mailto")
     });
-    // The part that failed is tried again after a restart, and the other one is not sent again.
+    // The failed part is tried again after a restart, and the other part is not sent again.
     let moved = *world.web.moved.lock().expect("no panic");
     let sent = reports(&world.unfetched).len();
     system.crash();

@@ -27,7 +27,7 @@ pub(super) fn sender(facts: &Facts, terms: &Judging, found: &mut Found<'_>) {
     found.hit(rule, shown(allowed));
 }
 
-/// The author whom the recipients' releases from the quarantine have taught. Without a proof the author counts for nothing: anybody can write any
+/// The author by the recipients' releases from the quarantine. Without a proof the author counts for nothing: anybody can write any
 /// address.
 pub(super) fn learned(facts: &Facts, terms: &Judging, found: &mut Found<'_>) {
     if let Some(author) = proven_author(facts, terms).filter(|_| facts.learned) {
@@ -39,7 +39,7 @@ fn is_proven(facts: &Facts, terms: &Judging) -> bool {
     proven_author(facts, terms).is_some()
 }
 
-/// The author of a message that has one author, whose domain is proven by DMARC, by aligned SPF or DKIM, or by a trusted sealer.
+/// The only author of a message, with a domain proven by DMARC, by aligned SPF or DKIM, or by a trusted sealer.
 pub(crate) fn proven_author<'a>(facts: &'a Facts, terms: &Judging) -> Option<&'a str> {
     let (author, dmarc) = (facts.author.as_ref()?, facts.dmarc.as_ref()?);
     let [address] = &author.addresses[..] else {

@@ -153,7 +153,7 @@ fn foreign_fields_are_found() {
     assert!(matches!(&whole[..], [range] if *range == (0..15)));
 }
 
-/// Who tells the program below that a message was released: our fields alone, and those above the first Received field alone.
+/// The word of a release for the program below: our fields alone, above the first Received field.
 #[test]
 fn a_release_changes_only_fields_of_ours_that_say_yes() {
     let ours = "ARC-Seal: i=1\r\nX-Spam-Author: a@b.example\r\nX-Spam-Flag: YES\r\nX-Spam-Score: 8.5\r\nX-Spam-Level: ********\r\n\

@@ -149,7 +149,7 @@ fn replies_name_the_rule_with_the_largest_weight() {
     assert_eq!(judgement.reply().unwrap().text, "message refused (policy)");
 }
 
-/// Recipients who know the author by a release have a judgement of their own; the reply is one.
+/// Recipients with a release of the author have an own judgement; the reply is common.
 #[test]
 fn groups_of_recipients_have_their_own_scores_and_one_reply() {
     let lines =

@@ -203,7 +203,7 @@ fn blocked_senders_count_wherever_they_are_named() {
 }
 
 /// Everybody can write any address: an entry for a sender without a proof would be an invitation.
-/// A release has taught the author: who forges the address gains nothing, and no virus and no bound is outweighed.
+/// A release has taught the author: a forged address has no gain, and no virus and no bound is outweighed.
 #[test]
 fn learned_senders_must_be_proven_again() {
     let mut facts = every_fact();

@@ -127,7 +127,7 @@ fn values_that_no_facts_have_are_refused() {
         (8, 7),
         (9, 8),
         (12, 2),
-        (17, 4),
+        (17, 5),
         (24, 2),
     ] {
         let mut octets = none.clone();

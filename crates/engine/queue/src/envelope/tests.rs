@@ -175,7 +175,7 @@ fn the_cause_of_a_hold_stands_behind_its_times() {
     }
 }
 
-/// An older reader skips the field of a message that waits, and takes an operator for the cause of a hold.
+/// An older reader skips the field of a waiting message, and takes an operator for the cause of a hold.
 #[test]
 fn a_release_stands_behind_everything_else() {
     let time = Some(Timestamp::from_millis(9));

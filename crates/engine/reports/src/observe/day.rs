@@ -119,7 +119,7 @@ impl Day {
         self.sent.contains(&(kind, name.to_owned()))
     }
 
-    /// The name of the part of a report that goes to a destination, to be noted while other destinations fail.
+    /// The name of the part of a report for a destination, to be noted while other destinations fail.
     #[must_use]
     pub fn part(domain: &str, destination: &str) -> String {
         format!("{domain} {destination}")

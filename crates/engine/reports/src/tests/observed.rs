@@ -224,7 +224,7 @@ proptest! {
     }
 }
 
-/// A part that was handed over is known after a restart, and its report is open all the same.
+/// A handed over part is known after a restart, and the report is open all the same.
 #[test]
 fn parts_of_a_report_are_no_report() {
     let mut observations = Observations::default();

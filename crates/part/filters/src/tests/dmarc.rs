@@ -17,7 +17,7 @@ use crate::{Change, Kind, Outcome, Verdict};
 const SERVICE: &str = "mail.example";
 /// The records, for both.
 const ZONE: &[(&str, &str)] = &[
-    ("_dmarc.b.example", "v=DMARC1; p=reject"),
+    ("_dmarc.bank.example", "v=DMARC1; p=reject"),
     (
         "_dmarc.strict.example",
         "v=DMARC1; p=reject; aspf=s; adkim=s",
@@ -26,7 +26,6 @@ const ZONE: &[(&str, &str)] = &[
     ("_dmarc.watched.example", "v=DMARC1; p=none"),
     ("_dmarc.above.example", "v=DMARC1; p=reject; sp=quarantine"),
     ("_dmarc.football.example.com", "v=DMARC1; p=reject"),
-    ("_dmarc.broken.example", "v=DMARC2; p=reject"),
     (
         "brisbane._domainkey.football.example.com",
         "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
@@ -89,6 +88,11 @@ async fn evaluated(message: &str, reverse_path: &str, spf: SpfResult) -> (Authen
     let parsed = Message::of(message.as_bytes());
     let found = authenticate(&Zone, &parsed, session, 1_700_000_000).await;
     let field = String::from_utf8(found.field(SERVICE, session)).unwrap();
+    // OpenDMARC 1.4.2 reads the domain alone; RFC 8601 section 2.2 allows the whole address as well.
+    let (_, domain) = reverse_path.split_once('@').unwrap();
+    let path = format!("smtp.mailfrom={reverse_path}");
+    assert!(field.contains(&path), "{field}");
+    let field = field.replace(&path, &format!("smtp.mailfrom={domain}"));
     (found, field + message)
 }
 
@@ -152,7 +156,9 @@ fn result(outcome: &Outcome) -> String {
     found.split(" dis=").next().unwrap_or(found).to_owned()
 }
 
-/// Cases for which RFC 7489 and RFC 9989 have the same result.
+/// Cases for which RFC 7489 and RFC 9989 have the same result. Left out, as OpenDMARC 1.4.2 differs from both: `aspf=s` with a pass of SPF for a
+/// subdomain (theirs "pass"), a record that begins with another version (theirs "permerror", where RFC 7489 section 6.6.3 discards the record),
+/// and domains whose label below the public suffix is one letter, which align with others.
 #[tokio::test]
 async fn opendmarc_agrees_about_alignment_and_policies() {
     let Some(peer) = opendmarc(false).await else {
@@ -160,23 +166,32 @@ async fn opendmarc_agrees_about_alignment_and_policies() {
     };
     use SpfResult::{Fail, Pass, SoftFail};
     for (from, reverse_path, spf, expected) in [
-        ("a@b.example", "a@b.example", Pass, "pass (p=reject"),
-        ("a@b.example", "x@mail.b.example", Pass, "pass (p=reject"),
-        ("a@sub.b.example", "x@b.example", Pass, "pass (p=reject"),
-        ("a@b.example", "x@other.example", Pass, "fail (p=reject"),
-        ("a@b.example", "a@b.example", SoftFail, "fail (p=reject"),
-        ("a@B.Example", "a@b.EXAMPLE", Pass, "pass (p=reject"),
+        ("a@bank.example", "a@bank.example", Pass, "pass (p=reject"),
+        (
+            "a@bank.example",
+            "x@mail.bank.example",
+            Pass,
+            "pass (p=reject",
+        ),
+        (
+            "a@sub.bank.example",
+            "x@bank.example",
+            Pass,
+            "pass (p=reject",
+        ),
+        ("a@bank.example", "x@other.example", Pass, "fail (p=reject"),
+        (
+            "a@bank.example",
+            "a@bank.example",
+            SoftFail,
+            "fail (p=reject",
+        ),
+        ("a@Bank.Example", "a@bank.EXAMPLE", Pass, "pass (p=reject"),
         (
             "a@strict.example",
             "a@strict.example",
             Pass,
             "pass (p=reject",
-        ),
-        (
-            "a@strict.example",
-            "a@m.strict.example",
-            Pass,
-            "fail (p=reject",
         ),
         (
             "a@aside.example",
@@ -186,7 +201,6 @@ async fn opendmarc_agrees_about_alignment_and_policies() {
         ),
         ("a@watched.example", "x@other.example", Pass, "fail (p=none"),
         ("a@silent.example", "a@silent.example", Pass, "none (p=none"),
-        ("a@broken.example", "x@other.example", Pass, "none (p=none"),
         (
             "a@sub.above.example",
             "x@other.example",
@@ -224,14 +238,14 @@ async fn opendmarc_refuses_by_our_results() {
     let Some(peer) = opendmarc(true).await else {
         return;
     };
-    let message = "From: <a@b.example>\r\nDate: Sun, 29 Nov 2026 01:00:00 +0000\r\n\r\nhi\r\n";
+    let message = "From: <a@bank.example>\r\nDate: Sun, 29 Nov 2026 01:00:00 +0000\r\n\r\nhi\r\n";
     let (_, forged) = evaluated(message, "x@other.example", SpfResult::Pass).await;
     let refused = asked(&peer, &forged, "x@other.example").await;
-    let text = "5.7.1 rejected by DMARC policy for b.example".to_owned();
+    let text = "5.7.1 rejected by DMARC policy for bank.example".to_owned();
     assert_eq!(refused.verdict, Verdict::Reject(text));
-    let (_, good) = evaluated(message, "a@b.example", SpfResult::Pass).await;
+    let (_, good) = evaluated(message, "a@bank.example", SpfResult::Pass).await;
     assert_eq!(
-        asked(&peer, &good, "a@b.example").await.verdict,
+        asked(&peer, &good, "a@bank.example").await.verdict,
         Verdict::Accept
     );
 }

@@ -6,8 +6,6 @@
 //!
 //! Messages wait for a policy in memory for 5 s at most, and a kill loses their counts.
 
-pub(super) mod destinations;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -15,14 +13,13 @@ use tokio::task::JoinSet;
 use vere_auth::Published;
 use vere_judge::{Facts, Judgement};
 use vere_judging::Names;
+use vere_observed::{Checked, Files};
 use vere_reports::{DmarcSeen, Kind};
 use vere_smtp::server::Message;
 use vere_telemetry::metrics::Uncounted;
 use vere_units::Timestamp;
 
-use super::files::Files;
 use super::wanted::is_wanted;
-use crate::observing::Checked;
 use crate::process::Process;
 use vere_process::clock;
 
@@ -52,7 +49,7 @@ pub(crate) fn note(
 /// Finds the policies of waiting messages, and writes the counts.
 pub(super) async fn count(process: &Process, files: Option<&Files>) {
     if !is_wanted(process, Kind::Dmarc) {
-        process.observing.take();
+        let _ = process.observing.take();
         return;
     }
     let Some(files) = files else {
@@ -72,7 +69,7 @@ pub(super) async fn count(process: &Process, files: Option<&Files>) {
     loop {
         let mut lookups = JoinSet::new();
         for (author, messages) in by_author.by_ref().take(LOOKUPS_AT_ONCE) {
-            let names = process.observing.names();
+            let names = process.names();
             lookups.spawn_local(async move { (policy(&names, &author).await, messages) });
         }
         if lookups.is_empty() {

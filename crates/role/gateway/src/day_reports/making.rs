@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use vere_delivery::Lines;
+use vere_observed::destinations;
 use vere_queue::{ScheduleHead, TlsWish};
 use vere_reports::{Day, Destination, Kind, Mail, MailError, Report, Reporter, Sender};
 use vere_settings::{Reports, Settings};
@@ -15,7 +16,7 @@ use vere_spoolwire::Batch;
 use vere_telemetry::log::MAIL_TARGET;
 use vere_units::Timestamp;
 
-use super::{dmarc, tls};
+use super::tls;
 use crate::groups::Groups;
 use crate::{routing, signing};
 
@@ -255,10 +256,10 @@ impl Making<'_> {
     }
 
     async fn destinations(&self) -> Result<Vec<Destination>, NotMade> {
-        let names = self.groups.process().observing.names();
+        let names = self.groups.process().names();
         let found = async {
             match self.kind {
-                Kind::Dmarc => dmarc::destinations::of(&names, self.domain).await,
+                Kind::Dmarc => destinations::of(&names, self.domain).await,
                 Kind::Tls => tls::destinations(&names, self.domain).await,
             }
         };

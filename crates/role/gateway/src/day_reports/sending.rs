@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use vere_observed::Files;
 use vere_reports::{Day, Kind, WHOLE_DAY, day_of};
 use vere_telemetry::metrics::ReportEnd;
 use vere_units::Timestamp;
 
-use super::files::Files;
 use super::making::{Made, Making, NotMade};
 use crate::groups::Groups;
 use vere_process::clock;

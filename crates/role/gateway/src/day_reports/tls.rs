@@ -2,10 +2,10 @@
 
 use vere_auth::{Dns as _, Unavailable};
 use vere_judging::Names;
+use vere_observed::Files;
 use vere_reports::{Destination, Kind, tls_destinations};
 use vere_telemetry::metrics::Uncounted;
 
-use super::files::Files;
 use super::wanted::is_wanted;
 use crate::process::Process;
 use vere_process::clock;

@@ -12,7 +12,7 @@ use vere_smtp::server::SessionInfo;
 
 /// A message after the check by DMARC, without the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Checked {
+pub struct Checked {
     /// The record, with the disposition and without reasons.
     record: Record,
     /// Whether a trusted sealer has vouched for the message.
@@ -21,7 +21,7 @@ pub(crate) struct Checked {
 
 impl Checked {
     /// Makes the record of the facts; `None` for a message without a result, and for a deferred message: the client comes again.
-    pub(crate) fn of(
+    pub fn of(
         facts: &Facts,
         judgement: &Judgement,
         session: &SessionInfo,
@@ -64,12 +64,12 @@ impl Checked {
     }
 
     /// The domain of the author.
-    pub(crate) fn author(&self) -> &str {
+    pub fn author(&self) -> &str {
         &self.record.header_from
     }
 
     /// Adds the policy, and the reason for another disposition.
-    pub(crate) fn seen(mut self, published: &Published) -> DmarcSeen {
+    pub fn seen(mut self, published: &Published) -> DmarcSeen {
         self.record.reasons = self.reason(published).into_iter().collect();
         DmarcSeen {
             policy: policy(published),

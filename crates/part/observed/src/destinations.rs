@@ -1,11 +1,13 @@
 //! Where the reports to a domain go (RFC 9989 section 4.7, RFC 9990 section 4).
 
-use vere_auth::{Dns as _, Unavailable, organization_of};
-use vere_judging::Names;
+use vere_auth::{Dns, Unavailable, organization_of};
 use vere_reports::{Destination, confirmation_name, confirmed, dmarc_destinations};
 
 /// The destinations of a domain's record with their proof. Several records count as none.
-pub(crate) async fn of(names: &Names, domain: &str) -> Result<Vec<Destination>, Unavailable> {
+///
+/// # Errors
+/// [`Unavailable`]: the DNS does not answer.
+pub async fn of(names: &impl Dns, domain: &str) -> Result<Vec<Destination>, Unavailable> {
     let records = names.texts(&format!("_dmarc.{domain}")).await?;
     let all = records.iter().map(|record| dmarc_destinations(record));
     let mut all = all.filter(|destinations| !destinations.is_empty());
@@ -21,7 +23,7 @@ pub(crate) async fn of(names: &Names, domain: &str) -> Result<Vec<Destination>, 
 
 /// The destination, or a destination in the place of the first, of the same organization or with a proof.
 async fn prove(
-    names: &Names,
+    names: &impl Dns,
     domain: &str,
     destination: Destination,
 ) -> Result<Option<Destination>, Unavailable> {

@@ -5,20 +5,23 @@ use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::Builder;
 
+use crate::observed::Observed;
 use tokio::sync::oneshot;
-use vere_observed::Observed;
 
 type Job = Box<dyn FnOnce(&Observed) + Send>;
 
 /// The way to the thread. The thread ends with the last sender.
 #[derive(Debug)]
-pub(super) struct Files {
+pub struct Files {
     jobs: Sender<Job>,
 }
 
 impl Files {
     /// Opens the directory, and starts the thread.
-    pub(super) fn open(directory: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The directory cannot be made, or the thread not started.
+    pub fn open(directory: &Path) -> io::Result<Self> {
         let observed = Observed::open(directory)?;
         let (jobs, waiting) = channel::<Job>();
         let thread = Builder::new().name("reports".to_owned());
@@ -31,7 +34,10 @@ impl Files {
     }
 
     /// Has the thread run a job, and waits for the end of the job: few tasks use the files, so no jobs pile up.
-    pub(super) async fn run<T: Send + 'static>(
+    ///
+    /// # Errors
+    /// Those of the job.
+    pub async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Observed) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {

@@ -17,7 +17,7 @@ const SWEEP_FROM: usize = 1_024;
 
 /// The counts of all accounts.
 #[derive(Debug, Default)]
-pub(super) struct Meters {
+pub struct Meters {
     accounts: RefCell<HashMap<Box<str>, Meter>>,
     /// Accounts at the next sweep.
     sweep_at: Cell<usize>,
@@ -144,7 +144,7 @@ enum Room<'a> {
 /// A message of an account that may be stored.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the count is given back when the message is not stored"]
-pub(super) struct Charged {
+pub struct Charged {
     account: Box<str>,
     recipients: u32,
     is_held: bool,
@@ -152,12 +152,12 @@ pub(super) struct Charged {
 
 impl Charged {
     /// Whether the message is over a bound and waits for an operator.
-    pub(super) const fn is_held(&self) -> bool {
+    pub const fn is_held(&self) -> bool {
         self.is_held
     }
 
     /// Takes the count of a message back that was not stored.
-    pub(super) fn give_back(self, meters: &Meters) {
+    pub fn give_back(self, meters: &Meters) {
         if let Some(meter) = meters.accounts.borrow_mut().get_mut(&self.account) {
             match self.is_held {
                 true => meter.held.give_back(self.recipients),
@@ -172,12 +172,7 @@ impl Meters {
     ///
     /// # Errors
     /// [`Refusal::RateLimited`] when the account has sent as much as may be.
-    pub(super) fn may_begin(
-        &self,
-        sending: &Sending,
-        account: &str,
-        now: Instant,
-    ) -> Result<(), Refusal> {
+    pub fn may_begin(&self, sending: &Sending, account: &str, now: Instant) -> Result<(), Refusal> {
         let (bounds, account) = (sending.of(account), key(account));
         let news = self.with(&account, &bounds, now, |meter| {
             match meter.room(sending, &bounds, 1) {
@@ -199,7 +194,7 @@ impl Meters {
     /// # Errors
     /// [`Refusal::RateLimited`] where the message is over a bound and is not to be held; a refusal for good where the message
     /// alone has more recipients than a whole hour may have.
-    pub(super) fn charge(
+    pub fn charge(
         &self,
         sending: &Sending,
         account: &str,
