@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::signature::{Found, Kind};
 use crate::tags::Tags;
 
-/// Most sets of a chain, by RFC 8617 section 4.2.1. The verifier and the sealer have this one bound: a verifier with a lower bound would have
+/// Most sets of a chain, by RFC 8617 section 4.2.1. The verifier and the sealer (`vere_dkim`) have the same bound: a verifier with a lower bound would have
 /// this system seal a valid chain as broken. A set costs a verification, some 0.05 ms, and a question within the bounds of a message's questions.
 pub const SETS_MAX: usize = 50;
 

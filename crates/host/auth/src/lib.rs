@@ -117,6 +117,9 @@ pub use vere_spf::{Family, SpfResult, Unavailable};
 
 use questions::Questions;
 
+/// The most names that are asked for at once. A message with more, such as 50 sets of ARC, asks for the rest one by one, and not beyond the first fault.
+const AT_ONCE_MAX: usize = 32;
+
 /// Authenticates a message at a time, in seconds since 1970. Where the result of SPF comes later than the message, [`LookedUp`] is faster.
 pub async fn authenticate(
     dns: &impl Dns,
@@ -136,7 +139,7 @@ pub struct LookedUp<'a, D> {
 }
 
 impl<'a, D: Dns> LookedUp<'a, D> {
-    /// Asks for all records at the same time.
+    /// Asks for the first records at the same time.
     pub async fn of(dns: &'a D, message: &Message, client: IpAddr) -> Self {
         let questions = Questions::new(dns);
         let keys = message
@@ -147,7 +150,8 @@ impl<'a, D: Dns> LookedUp<'a, D> {
         let names = dmarc::first_names(message)
             .into_iter()
             .chain(keys)
-            .chain(message.chain.key_names());
+            .chain(message.chain.key_names())
+            .take(AT_ONCE_MAX);
         let iprev = iprev::check(&questions, client);
         let (iprev, ()) = join(iprev, questions.prefetch(names)).await;
         Self { questions, iprev }

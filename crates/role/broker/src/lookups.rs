@@ -20,22 +20,23 @@ use vere_spf::Session;
 use super::recent::Recent;
 use super::share::{Share, Shares, Turns};
 
-/// Questions that wait for the DNS or for their turn; further ones are answered "unavailable" at once. A question has some
-/// KiB: 4,096 stay below 32 MiB.
-pub(super) const PENDING_MAX: usize = 4_096;
-/// Questions of a kind, SPF or records, that wait for the clients of one /24 (IPv4) or /64 (IPv6). A message needs some 20 records at a time,
-/// and 64 at most; a large sender has hundreds of sessions from one network.
+/// Questions of a kind, SPF or records, that wait for the DNS or for their turn; further ones are answered "unavailable" at once. A question has
+/// some KiB: all of both kinds stay below 32 MiB.
+pub(super) const PENDING_MAX: usize = 2_048;
+/// Those of them that are left to sites with few waiting questions, and the number of a site's. Strangers choose the names, and thereby name
+/// servers that never answer: a few sites could hold all other places, and honest mail would be judged without the DNS.
+const PENDING_SPARED: usize = 512;
+const PENDING_FEW: u32 = 64;
+/// Waiting questions of a kind of the clients of one /24 (IPv4) or /64 (IPv6). A message needs some 20 records at a time, and 40 at most; a large
+/// sender has hundreds of sessions from one network.
 pub(super) const SHARE_MAX: u32 = 512;
-/// Questions of a kind for which the DNS is asked at once for the clients of one network; further questions wait for a turn. Strangers choose the
-/// names, and thereby name servers that never answer.
+/// Questions of a kind for which the DNS is asked at once for the clients of one network; further questions wait for a turn.
 const TURNS_MAX: usize = 32;
-/// Questions for which the DNS is asked at once: each has some sockets, beside 1,024 connections of clients.
-pub(super) const RUNNING_MAX: usize = 256;
-/// Those of them that only sites with few questions under way use. Strangers with many networks and silent name servers could hold all others, and
-/// honest mail would be judged without the DNS.
-pub(super) const SPARED: usize = 64;
-/// Questions of a site that may use the spared places at once.
-pub(super) const FEW: usize = 4;
+/// Questions of a kind for which the DNS is asked at once: each has some sockets, beside 1,024 connections of clients.
+pub(super) const RUNNING_MAX: usize = 128;
+/// Those of them that are left to sites with few questions under way, and the number of a site's.
+const SPARED: usize = 32;
+const FEW: usize = 4;
 /// Results of SPF in each of the two halves that are kept; one has 1.5 KiB at most.
 const RESULTS_MAX: usize = 4_096;
 /// How long a result of SPF is kept: a client sends several messages or tries again within it. The records behind a result
@@ -127,25 +128,79 @@ pub(super) struct Pending {
     id: u64,
     lookup: Lookup,
     by: Instant,
-    /// Gives the place back when the question is answered or given up.
-    _place: OwnedSemaphorePermit,
-    _share: Share,
+    /// The place among the waiting questions, given back when the question is answered or given up.
+    _place: Place,
     /// The turns of the client's network.
     turns: Arc<Semaphore>,
 }
 
-/// What the networks have of the questions of a kind.
+/// A place among the waiting questions of a kind.
 #[derive(Debug)]
-struct Networks {
-    shares: Shares,
-    turns: Turns,
+struct Place {
+    _place: OwnedSemaphorePermit,
+    _share: Share,
+    /// The share of the site at the spared places.
+    _few: Option<Share>,
 }
 
-impl Default for Networks {
+/// The places of the questions of a kind. SPF and records are apart: silent name servers of the one kind do not hold up the other.
+#[derive(Debug)]
+struct Places {
+    waiting: Arc<Semaphore>,
+    waiting_spared: Arc<Semaphore>,
+    shares: Shares,
+    few_waiting: Shares,
+    turns: Turns,
+    running: Semaphore,
+    running_spared: Semaphore,
+    few_running: Turns,
+}
+
+impl Default for Places {
     fn default() -> Self {
         Self {
+            waiting: Arc::new(Semaphore::new(PENDING_MAX - PENDING_SPARED)),
+            waiting_spared: Arc::new(Semaphore::new(PENDING_SPARED)),
             shares: Shares::default(),
+            few_waiting: Shares::default(),
             turns: Turns::new(TURNS_MAX),
+            running: Semaphore::new(RUNNING_MAX - SPARED),
+            running_spared: Semaphore::new(SPARED),
+            few_running: Turns::new(FEW),
+        }
+    }
+}
+
+impl Places {
+    /// A place among the waiting questions, if there is one for the client.
+    fn wait(&self, client: IpAddr) -> Option<Place> {
+        let share = Share::take(&self.shares, client, SHARE_MAX)?;
+        let (place, few) = match Arc::clone(&self.waiting).try_acquire_owned() {
+            Ok(place) => (place, None),
+            Err(_) => {
+                let few = Share::of_site(&self.few_waiting, client, PENDING_FEW)?;
+                let spared = Arc::clone(&self.waiting_spared);
+                (spared.try_acquire_owned().ok()?, Some(few))
+            }
+        };
+        Some(Place {
+            _place: place,
+            _share: share,
+            _few: few,
+        })
+    }
+
+    /// Waits for a place among the questions for which the DNS is asked.
+    async fn run(&self, client: IpAddr) -> impl Sized {
+        let few = self.few_running.of_site(client);
+        let spared = async {
+            let turn = few.acquire_owned().await;
+            (turn.ok(), self.running_spared.acquire().await.ok())
+        };
+        tokio::select! {
+            biased;
+            place = self.running.acquire() => (None, place.ok()),
+            place = spared => place,
         }
     }
 }
@@ -154,14 +209,8 @@ impl Default for Networks {
 #[derive(Debug)]
 pub(super) struct Lookups {
     resolver: RefCell<Resolver>,
-    places: Arc<Semaphore>,
-    running: Semaphore,
-    spared: Semaphore,
-    /// The turns of sites at the spared places.
-    few: Turns,
-    /// SPF and records apart: silent name servers of the one kind do not hold up the other.
-    spf: Networks,
-    records: Networks,
+    spf: Places,
+    records: Places,
     /// The number of resolvers so far: results of an older one are not kept.
     resolvers: Cell<u64>,
     results: RefCell<Recent<Lookup, (Instant, SpfResults)>>,
@@ -171,12 +220,8 @@ impl Lookups {
     pub(super) fn new(resolver: Resolver) -> Self {
         Self {
             resolver: RefCell::new(resolver),
-            places: Arc::new(Semaphore::new(PENDING_MAX)),
-            running: Semaphore::new(RUNNING_MAX - SPARED),
-            spared: Semaphore::new(SPARED),
-            few: Turns::new(FEW),
-            spf: Networks::default(),
-            records: Networks::default(),
+            spf: Places::default(),
+            records: Places::default(),
             resolvers: Cell::new(0),
             results: RefCell::new(Recent::new(RESULTS_MAX)),
         }
@@ -197,14 +242,9 @@ impl Lookups {
         {
             return Ok(Answer::Spf(result));
         }
-        let (networks, patience) = match &lookup {
-            Lookup::Spf { .. } => (&self.spf, PATIENCE),
-            Lookup::Records { .. } => (&self.records, RECORDS_PATIENCE),
-        };
         let client = lookup.client();
-        let share = Share::take(&networks.shares, client, SHARE_MAX);
-        let place = Arc::clone(&self.places).try_acquire_owned().ok();
-        let (Some(share), Some(place)) = (share, place) else {
+        let (places, patience) = self.places(&lookup);
+        let Some(place) = places.wait(client) else {
             return Ok(lookup.unavailable());
         };
         Err(Box::new(Pending {
@@ -212,36 +252,35 @@ impl Lookups {
             lookup,
             by: now + patience,
             _place: place,
-            _share: share,
-            turns: networks.turns.of(client),
+            turns: places.turns.of(client),
         }))
     }
 
-    /// Waits for a place among the questions for which the DNS is asked.
-    async fn place(&self, client: IpAddr) -> impl Sized {
-        let few = self.few.of_site(client);
-        let spared = async {
-            let turn = few.acquire_owned().await;
-            (turn.ok(), self.spared.acquire().await.ok())
-        };
-        tokio::select! {
-            biased;
-            place = self.running.acquire() => (None, place.ok()),
-            place = spared => place,
+    /// The places of questions of a kind, and how long such a question waits.
+    const fn places(&self, lookup: &Lookup) -> (&Places, Duration) {
+        match lookup {
+            Lookup::Spf { .. } => (&self.spf, PATIENCE),
+            Lookup::Records { .. } => (&self.records, RECORDS_PATIENCE),
         }
     }
 
-    /// Questions for which the DNS is asked now.
+    /// Questions for records for which the DNS is asked now.
     #[cfg(test)]
     pub(super) fn asking(&self) -> usize {
-        RUNNING_MAX - self.running.available_permits() - self.spared.available_permits()
+        let Places {
+            running,
+            running_spared,
+            ..
+        } = &self.records;
+        RUNNING_MAX - running.available_permits() - running_spared.available_permits()
     }
 
     /// Answers a question: in its turn, and in time.
     pub(super) async fn answer(self: Rc<Self>, pending: Pending) -> (u64, Answer) {
         let turn = async {
             let of_network = pending.turns.acquire().await;
-            (of_network, self.place(pending.lookup.client()).await)
+            let (places, _) = self.places(&pending.lookup);
+            (of_network, places.run(pending.lookup.client()).await)
         };
         let Ok(_turn) = timeout_at(pending.by, turn).await else {
             return (pending.id, pending.lookup.unavailable());

@@ -25,7 +25,15 @@ pub(super) struct Share {
 impl Share {
     /// Takes a share; none where the network has `max` already.
     pub(super) fn take(shares: &Shares, client: IpAddr, max: u32) -> Option<Self> {
-        let network = network(client);
+        Self::of(shares, network(client), max)
+    }
+
+    /// Takes a share of a site; none where the site has `max` already.
+    pub(super) fn of_site(shares: &Shares, client: IpAddr, max: u32) -> Option<Self> {
+        Self::of(shares, site(client), max)
+    }
+
+    fn of(shares: &Shares, network: u128, max: u32) -> Option<Self> {
         let mut counts = shares.borrow_mut();
         let count = counts.entry(network).or_default();
         if *count >= max {

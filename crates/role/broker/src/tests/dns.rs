@@ -276,7 +276,7 @@ async fn silent_names_of_many_networks_leave_room() {
         Rc::clone(&lookups).answer(*pending)
     };
     let local = tokio::task::LocalSet::new();
-    let hostile = (0..18).flat_map(|network| [[10, 0, network, 1]; 40]);
+    let hostile = (0..10).flat_map(|network| [[10, 0, network, 1]; 40]);
     for client in hostile {
         local.spawn_local(ask(client, "silent.example"));
     }
@@ -297,6 +297,32 @@ async fn silent_names_of_many_networks_leave_room() {
     honest.await;
     // Places of silent questions are free after five seconds.
     assert!(begun.elapsed().as_secs() < 4, "{:?}", begun.elapsed());
+}
+
+/// A few sites hold the waiting questions, and others still have some of their own.
+#[test]
+fn waiting_questions_of_few_sites_leave_room() {
+    let lookups = Lookups::new(zone());
+    let ask = |client: [u8; 4]| {
+        let lookup = Lookup::from((
+            client.into(),
+            Name::new("x.example").unwrap(),
+            RecordType::A,
+        ));
+        lookups.ask(0, lookup).err()
+    };
+    let held = |client| (0..600).filter_map(|_| ask(client)).collect::<Vec<_>>();
+    let hostile: Vec<_> = (0..3).map(|site| held([10, 0, site, 1])).collect();
+    let counts: Vec<_> = hostile.iter().map(Vec::len).collect();
+    assert_eq!(counts, [512, 512, 512]);
+    let more = held([10, 0, 3, 1]);
+    assert_eq!(more.len(), 64);
+    assert_eq!(held([192, 0, 2, 1]).len(), 64);
+    // SPF has places of its own.
+    let spf = Sender::new([10, 0, 0, 1].into(), "mx.example", "a@x.example").unwrap();
+    assert!(lookups.ask(0, Lookup::from(spf)).is_err());
+    drop(hostile);
+    assert_eq!(held([192, 0, 3, 1]).len(), 512);
 }
 
 #[test]
