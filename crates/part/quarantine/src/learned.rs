@@ -6,11 +6,12 @@
 mod file;
 mod senders;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use vere_delivery::is_meant;
 use vere_process::clock;
@@ -22,6 +23,8 @@ use self::senders::{Pair, Senders};
 /// The file below the data folder.
 const FILE: &str = "learned-senders";
 const DAY_MILLIS: u64 = 86_400_000;
+/// The time without notes of use after a failure: with a full disk, not each message has the disk tried.
+const PAUSE: Duration = Duration::from_secs(60);
 
 /// The learned senders.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub struct Learned {
     senders: RefCell<Senders>,
     /// The file, or why there is none.
     file: RefCell<Result<SendersFile, String>>,
+    /// The last failure of a note of use.
+    failed: Cell<Option<Instant>>,
 }
 
 /// An entry, for people.
@@ -48,10 +53,7 @@ impl Learned {
     pub fn open(data: &Path) -> Self {
         let path = data.join(FILE);
         let (senders, file) = match SendersFile::open(path.clone()) {
-            Ok((file, mut senders)) => {
-                senders.age(today());
-                (senders, Ok(file))
-            }
+            Ok((file, senders)) => (senders, Ok(file)),
             Err(error) => {
                 tracing::warn!(%error, path = %path.display(), "learned senders cannot be read");
                 (Senders::default(), Err(error.to_string()))
@@ -60,6 +62,7 @@ impl Learned {
         Self {
             senders: RefCell::new(senders),
             file: RefCell::new(file),
+            failed: Cell::new(None),
         }
     }
 
@@ -116,14 +119,14 @@ impl Learned {
         found.map(entry).collect()
     }
 
-    /// A handle to sync what was written; `None` without a file.
+    /// Handles to sync what was written; none without a file.
     ///
     /// # Errors
     /// When the system gives no handle.
-    pub fn handle(&self) -> io::Result<Option<File>> {
+    pub fn handles(&self) -> io::Result<Vec<File>> {
         match &*self.file.borrow() {
-            Ok(file) => file.handle(),
-            Err(_) => Ok(None),
+            Ok(file) => file.handles(),
+            Err(_) => Ok(Vec::new()),
         }
     }
 
@@ -143,13 +146,18 @@ impl Learned {
         !recipients.is_empty() && recipients.iter().all(has)
     }
 
-    /// Notes that entries were used, mostly without a line in the file.
+    /// Notes that entries were used, mostly without a line in the file. Within [`PAUSE`] of a failure nothing is noted.
     pub fn note_use(&self, sender: &str, recipients: &BTreeSet<String>) {
+        let has_pause = |failed: Instant| failed.elapsed() < PAUSE;
+        if self.failed.get().is_some_and(has_pause) {
+            return;
+        }
         for pair in recipients.iter().filter_map(|one| Pair::of(sender, one)) {
             let is_due = self.senders.borrow().wants_note(&pair, today());
-            if is_due {
-                // A failure is in the log.
-                let _ = self.note(pair);
+            // A failure is in the log.
+            if is_due && self.note(pair).is_err() {
+                self.failed.set(Some(Instant::now()));
+                return;
             }
         }
     }
@@ -193,7 +201,7 @@ impl Learned {
             };
             undo.push((pair.clone(), senders.set(pair, used)));
         }
-        let written = file.add(&changes, &senders);
+        let written = file.add(&changes, &senders, today());
         if let Err(error) = &written {
             tracing::warn!(%error, path = %file.path().display(), "learned senders cannot be written");
             for (pair, used) in undo.iter().rev() {
@@ -231,7 +239,7 @@ mod tests {
             assert!(learned.knows("news@shop.example", &ann));
             assert!(!learned.knows("news@shop.example", &both));
             assert!(!learned.knows("news@shop.example", &recipients(&[])));
-            assert!(learned.handle().unwrap().is_some());
+            assert_eq!(learned.handles().unwrap().len(), 2);
         }
         let learned = Learned::open(folder.path());
         learned.learn("other@shop.example", &both).unwrap();
@@ -264,6 +272,37 @@ mod tests {
             "{error}"
         );
         assert_eq!(learned.count(), 0);
-        assert!(learned.handle().unwrap().is_none());
+        assert!(learned.handles().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_failure_of_the_disk_pauses_the_notes_of_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let ann = recipients(&["ann@a.example"]);
+        let learned = Learned::open(folder.path());
+        let pair = Pair::of("a@b.example", "ann@a.example").unwrap();
+        learned.senders.borrow_mut().set(&pair, Some(0));
+        // The new file has no place.
+        let place = folder.path().join(FILE).with_extension("new");
+        std::fs::create_dir(&place).unwrap();
+        learned.note_use("a@b.example", &ann);
+        std::fs::remove_dir(&place).unwrap();
+        learned.note_use("a@b.example", &ann);
+        assert!(!folder.path().join(FILE).exists(), "nothing is tried");
+        learned.failed.set(None);
+        learned.note_use("a@b.example", &ann);
+        assert!(learned.knows("a@b.example", &ann));
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_costs_no_entry() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = today() - 400;
+        let pair = Pair::of("a@b.example", "ann@a.example").unwrap();
+        let learned = Learned::open(folder.path());
+        learned.change(vec![(Change::Noted, old, pair)]).unwrap();
+        let learned = Learned::open(folder.path());
+        assert_eq!(learned.count(), 1, "the entry is there");
+        assert!(!learned.knows("a@b.example", &recipients(&["ann@a.example"])));
     }
 }

@@ -10,6 +10,8 @@ pub(super) const ENTRIES_MAX: usize = 20_000;
 const OF_RECIPIENT_MAX: usize = 1_000;
 /// Days after which an entry without use counts no more.
 const UNUSED_DAYS_MAX: u32 = 365;
+/// Days after which an entry without use leaves the file. A clock that is ahead for a while costs no entry before.
+const KEPT_DAYS_MAX: u32 = 2 * UNUSED_DAYS_MAX;
 /// Days between two notes of use: a stranger's mail writes no line each time.
 const NOTE_DAYS: u32 = 30;
 
@@ -97,11 +99,6 @@ impl Senders {
         }
     }
 
-    /// Forgets entries that were not used for a year.
-    pub(super) fn age(&mut self, day: u32) {
-        self.0.retain(|_, used| !is_old(*used, day));
-    }
-
     /// The entries by sender, with the days of their last use.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Pair, u32)> {
         self.0.iter().map(|(pair, used)| (pair, *used))
@@ -110,6 +107,11 @@ impl Senders {
 
 const fn is_old(used: u32, day: u32) -> bool {
     day.saturating_sub(used) > UNUSED_DAYS_MAX
+}
+
+/// Whether an entry was out of use for so long that the file needs it no more.
+pub(super) const fn is_forgotten(used: u32, day: u32) -> bool {
+    day.saturating_sub(used) > KEPT_DAYS_MAX
 }
 
 #[cfg(test)]
@@ -132,10 +134,7 @@ mod tests {
         assert!(!senders.has(&pair("other@shop.example", "ann@a.example"), 100));
         assert!(senders.has_sender("NEWS@shop.example") && !senders.has_sender("news@shop"));
         assert!(!senders.wants_note(&known, 129) && senders.wants_note(&known, 130));
-        senders.age(465);
-        assert_eq!(senders.len(), 1);
-        senders.age(466);
-        assert_eq!(senders.len(), 0);
+        assert!(!is_forgotten(100, 830) && is_forgotten(100, 831));
     }
 
     #[test]

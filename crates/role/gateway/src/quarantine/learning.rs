@@ -1,5 +1,6 @@
 //! What a release and a refusal teach: content filters by the message, the own list by the author.
 
+use std::fs::File;
 use std::io;
 
 use bytes::Bytes;
@@ -132,8 +133,6 @@ pub(super) async fn remove(
 /// # Errors
 /// When the disk takes nothing.
 pub(super) async fn sync(process: &Process) -> io::Result<()> {
-    match process.learned.handle()? {
-        Some(file) => spawn_blocking(move || file.sync_data()).await?,
-        None => Ok(()),
-    }
+    let handles = process.learned.handles()?;
+    spawn_blocking(move || handles.iter().try_for_each(File::sync_all)).await?
 }
