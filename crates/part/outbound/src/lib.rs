@@ -135,8 +135,9 @@ impl Outbound {
     /// # Errors
     /// See [`PostError`].
     pub async fn post(&self, uri: &str, media_type: &str, body: Bytes) -> Result<(), PostError> {
-        let https = self.config().tls.https();
-        web::post(&self.resolver, &https, uri, media_type, body).await
+        let config = self.config();
+        let (https, port) = (config.tls.https(), config.settings.delivery.mta_sts_port);
+        web::post(&self.resolver, (&https, port), uri, media_type, body).await
     }
 
     fn config(&self) -> Rc<OutboundConfig> {

@@ -12,6 +12,8 @@ use vere_settings::Settings;
 pub(crate) struct ClientTls {
     opportunistic: Client,
     required: Client,
+    /// For web servers that strangers name.
+    https: Client,
 }
 
 impl ClientTls {
@@ -29,15 +31,17 @@ impl ClientTls {
             }
             other => other?,
         };
+        let required = Client::new(Verification::Required, &roots)?;
         Ok(Self {
             opportunistic: Client::new(Verification::Recorded, &roots)?,
-            required: Client::new(Verification::Required, &roots)?,
+            https: required.clone().without_resumption(),
+            required,
         })
     }
 
-    /// What refuses certificates that are not valid, for servers other than next hops.
+    /// What refuses certificates that are not valid and resumes no session, for servers other than next hops.
     pub(crate) fn https(&self) -> Client {
-        self.required.clone()
+        self.https.clone()
     }
 
     /// Does the handshake as client with the server of that name, whose certificate must be valid or need

@@ -67,7 +67,7 @@ sections! {
         live dane: Choice(&["on", "off"]), Is("\"on\""),
             "Whether TLSA records (DANE, RFC 7672) of hosts apply, where `tls` is not `off`. Needs `resolver.dnssec`. TLSA records take precedence over MTA-STS policies, and over the roots used by `required`.";
         live mta_sts_port: Integer(1, 65_535), Is("443"),
-            "The port of policy hosts; any other port is for tests.";
+            "The port of policy hosts. A port other than 443 is for tests: policy hosts, and web servers of reports with this port, may then have addresses of private networks.";
         live ca: Path, Nothing("only the system's roots"),
             "PEM file of further roots for the certificates of next hops and MTA-STS policy hosts.";
         live port: Integer(1, 65_535), Is("25"),

@@ -236,6 +236,16 @@ impl ClientTls {
         })
     }
 
+    /// The same without sessions to resume: for servers that strangers name. A ticket has octets of the server's choice, and the name of the server
+    /// may have another address at the next connection.
+    #[must_use]
+    pub fn without_resumption(mut self) -> Self {
+        let mut config = ClientConfig::clone(self.connector.config());
+        config.resumption = Resumption::disabled();
+        self.connector = TlsConnector::from(Arc::new(config));
+        self
+    }
+
     /// Replaces the time limit for handshakes.
     #[must_use]
     pub fn with_handshake_timeout(mut self, limit: Duration) -> Self {

@@ -203,10 +203,17 @@ async fn opportunistic_needs_no_roots() {
 }
 
 #[tokio::test]
-async fn sessions_are_resumed() {
+async fn sessions_are_resumed_unless_strangers_name_the_server() {
+    use rustls::HandshakeKind::{Full, Resumed};
     let authority = Authority::new();
     let server = server(authority.issue("mx", "mx.test"), Vec::new());
     let client = authority.client(Verification::Required);
+    assert_eq!(two_handshakes(&server, &client).await, [Full, Resumed]);
+    let client = client.without_resumption();
+    assert_eq!(two_handshakes(&server, &client).await, [Full, Full]);
+}
+
+async fn two_handshakes(server: &ServerTls, client: &ClientTls) -> Vec<rustls::HandshakeKind> {
     let mut kinds = Vec::new();
     for _ in 0..2 {
         let (near, far) = duplex(16 * 1024);
@@ -224,10 +231,7 @@ async fn sessions_are_resumed() {
         kinds.push(stream.get_ref().1.handshake_kind().expect("done"));
         serving.await.expect("no panic");
     }
-    assert_eq!(
-        kinds,
-        [rustls::HandshakeKind::Full, rustls::HandshakeKind::Resumed]
-    );
+    kinds
 }
 
 #[tokio::test]
