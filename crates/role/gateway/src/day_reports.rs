@@ -62,23 +62,31 @@ fn open(process: &Process) -> Option<Files> {
         .ok()
 }
 
-/// Counts observations and sends due reports, until the gateway ends. Web servers of strangers hold up no counting.
+/// Counts observations and sends due reports, until the gateway ends. Web servers of strangers hold up no counting, and their DNS no counts of
+/// connections.
 pub(super) async fn keep(groups: Rc<Groups>) {
     let shelf = Shelf::default();
     tokio::join!(
-        count(&groups, &shelf),
+        count_messages(&groups, &shelf),
+        count_connections(&groups, &shelf),
         send(&groups, &shelf, Kind::Dmarc),
         send(&groups, &shelf, Kind::Tls)
     );
 }
 
-async fn count(groups: &Groups, shelf: &Shelf) {
+async fn count_messages(groups: &Groups, shelf: &Shelf) {
     loop {
         tokio::time::sleep(LOOK).await;
         let process = groups.process();
-        let files = shelf.files(process);
-        dmarc::count(process, files.as_deref()).await;
-        tls::count(process, files.as_deref()).await;
+        dmarc::count(process, shelf.files(process).as_deref()).await;
+    }
+}
+
+async fn count_connections(groups: &Groups, shelf: &Shelf) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let process = groups.process();
+        tls::count(process, shelf.files(process).as_deref()).await;
     }
 }
 

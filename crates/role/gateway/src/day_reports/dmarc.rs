@@ -4,12 +4,13 @@
 //! judging ──note──▶ waiting ──policies──▶ counts of the day
 //! ```
 //!
-//! Messages wait for a policy in memory for 5 s at most, and a kill loses their counts.
+//! Messages wait for a policy in memory for [`PATIENCE`] and 5 s at most, and a kill loses their counts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use vere_auth::Published;
 use vere_judge::{Facts, Judgement};
 use vere_judging::Names;
@@ -27,6 +28,13 @@ use vere_process::clock;
 const LOOKUPS_AT_ONCE: usize = 32;
 /// The longest wait for a policy.
 const LOOKUP_PATIENCE: Duration = Duration::from_secs(10);
+/// The longest wait for the policies of all waiting messages. The DNS of strangers holds up the counts of others for no longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Messages with the same author's domain.
+type OfAuthor = Vec<(Timestamp, Checked)>;
+/// What the DNS says of a policy; `None` while the DNS does not answer.
+type Answer = Option<Option<Published>>;
 
 /// Notes a judged message, if the settings want reports. `results`: the fields with the results of authentication.
 pub(crate) fn note(
@@ -59,45 +67,64 @@ pub(super) async fn count(process: &Process, files: Option<&Files>) {
     if waiting.is_empty() {
         return;
     }
-    let mut by_author: BTreeMap<String, Vec<(Timestamp, Checked)>> = BTreeMap::new();
+    let mut by_author: BTreeMap<String, OfAuthor> = BTreeMap::new();
     for (at, checked) in waiting {
         let all = by_author.entry(checked.author().to_owned()).or_default();
         all.push((at, checked));
     }
-    let mut seen = Vec::new();
-    let mut by_author = by_author.into_iter();
-    loop {
-        let mut lookups = JoinSet::new();
-        for (author, messages) in by_author.by_ref().take(LOOKUPS_AT_ONCE) {
-            let names = process.names();
-            lookups.spawn_local(async move { (policy(&names, &author).await, messages) });
-        }
-        if lookups.is_empty() {
-            break;
-        }
-        while let Some(found) = lookups.join_next().await {
-            match found {
-                Ok((Some(Some(policy)), messages)) => {
-                    let of = |(at, checked): (_, Checked)| (at, checked.seen(&policy));
-                    seen.extend(messages.into_iter().map(of));
-                }
-                // The record has gone since the message was checked.
-                Ok((Some(None), _)) | Err(_) => {}
-                Ok((None, messages)) => {
-                    process
-                        .metrics
-                        .uncounted(Kind::Dmarc, Uncounted::Dns, messages.len())
-                }
+    let ask = |author: String| {
+        let names = process.names();
+        async move { Published::of(&names, &author).await.ok() }
+    };
+    let (mut seen, mut lost) = (Vec::new(), 0_usize);
+    for (answer, messages) in answers(by_author, ask).await {
+        match answer {
+            Some(Some(policy)) => {
+                let of = |(at, checked): (_, Checked)| (at, checked.seen(&policy));
+                seen.extend(messages.into_iter().map(of));
             }
+            // The record has gone since the message was checked.
+            Some(None) => {}
+            None => lost = lost.saturating_add(messages.len()),
         }
+    }
+    if lost > 0 {
+        process.metrics.uncounted(Kind::Dmarc, Uncounted::Dns, lost);
     }
     write(process, files, seen).await;
 }
 
-/// The policy for an author's domain; `None` while the DNS does not answer.
-async fn policy(names: &Names, author: &str) -> Option<Option<Published>> {
-    let found = tokio::time::timeout(LOOKUP_PATIENCE, Published::of(names, author)).await;
-    found.ok()?.ok()
+/// Looks up the policies of all authors, some at the same time, within [`PATIENCE`].
+async fn answers<T, F>(
+    by_author: BTreeMap<String, T>,
+    ask: impl Fn(String) -> F,
+) -> Vec<(Answer, T)>
+where
+    T: 'static,
+    F: Future<Output = Answer> + 'static,
+{
+    let end = Instant::now() + PATIENCE;
+    let mut answers = Vec::with_capacity(by_author.len());
+    let mut by_author = by_author.into_iter();
+    let mut lookups = JoinSet::new();
+    loop {
+        while lookups.len() < LOOKUPS_AT_ONCE && Instant::now() < end {
+            let Some((author, messages)) = by_author.next() else {
+                break;
+            };
+            let limit = end.min(Instant::now() + LOOKUP_PATIENCE);
+            let lookup = tokio::time::timeout_at(limit, ask(author));
+            lookups.spawn_local(async move { (lookup.await.ok().flatten(), messages) });
+        }
+        match lookups.join_next().await {
+            Some(Ok(answer)) => answers.push(answer),
+            // A panic in a lookup is one in the process.
+            Some(Err(_)) => {}
+            None => break,
+        }
+    }
+    answers.extend(by_author.map(|(_, messages)| (None, messages)));
+    answers
 }
 
 async fn write(process: &Process, files: &Files, seen: Vec<(Timestamp, DmarcSeen)>) {
@@ -116,5 +143,34 @@ async fn write(process: &Process, files: &Files, seen: Vec<(Timestamp, DmarcSeen
                 .uncounted(Kind::Dmarc, Uncounted::Disk, messages);
             tracing::warn!(%error, messages, "counts for reports cannot be written");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_dns_holds_up_the_counts_for_a_minute() {
+        let begin = Instant::now();
+        let authors = |first: char, last: u32| {
+            let names = (0..last).map(move |number| (format!("{first}{number:04}.test"), first));
+            names.collect::<BTreeMap<_, _>>()
+        };
+        let mut all = authors('a', 100);
+        all.extend(authors('s', 1_000));
+        all.extend(authors('z', 100));
+        let ask = |author: String| async move {
+            if author.starts_with('s') {
+                std::future::pending::<()>().await;
+            }
+            Some(None)
+        };
+        let local = tokio::task::LocalSet::new();
+        let answers = local.run_until(answers(all, ask)).await;
+        assert_eq!(begin.elapsed().as_secs(), PATIENCE.as_secs());
+        assert_eq!(answers.len(), 1_200, "each message has an end");
+        let answered = answers.iter().filter(|(answer, _)| answer.is_some());
+        assert_eq!(answered.count(), 100);
     }
 }

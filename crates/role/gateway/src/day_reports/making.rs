@@ -1,6 +1,7 @@
 //! Makes a report, stores its mail in the queue, and hands it to web servers.
 //!
-//! A report goes to each destination once. While one fails, the parts for the others are noted and not repeated.
+//! A report goes to each destination once: by mail first, then to web servers, which may take long. Each part is noted once it is handed over, and
+//! is not repeated after a failure of another part or a kill.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use vere_delivery::Lines;
-use vere_observed::destinations;
+use vere_observed::{Files, destinations};
 use vere_queue::{ScheduleHead, TlsWish};
 use vere_reports::{Day, Destination, Kind, Mail, MailError, Report, Reporter, Sender};
 use vere_settings::{Reports, Settings};
@@ -16,7 +17,7 @@ use vere_spoolwire::Batch;
 use vere_telemetry::log::MAIL_TARGET;
 use vere_units::Timestamp;
 
-use super::tls;
+use super::{sending, tls};
 use crate::groups::Groups;
 use crate::{routing, signing};
 
@@ -47,6 +48,8 @@ pub(super) struct Making<'a> {
     pub(super) kind: Kind,
     pub(super) domain: &'a str,
     pub(super) counts: &'a Arc<Day>,
+    pub(super) files: &'a Files,
+    pub(super) day: u64,
     pub(super) now: Timestamp,
     /// The parts that were handed over at earlier attempts.
     pub(super) done: &'a [String],
@@ -56,7 +59,7 @@ pub(super) struct Making<'a> {
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) result: Result<(), NotMade>,
-    /// The parts that were handed over.
+    /// The parts that were handed over and noted.
     pub(super) parts: Vec<String>,
 }
 
@@ -142,6 +145,19 @@ fn addresses(all: &[Destination], octets: u64) -> Vec<String> {
     addresses
 }
 
+/// The web servers, each once.
+fn uris(all: &[Destination]) -> Vec<String> {
+    let mut uris = Vec::new();
+    for destination in all {
+        if let Destination::Https { uri } = destination
+            && !uris.contains(uri)
+        {
+            uris.push(uri.clone());
+        }
+    }
+    uris
+}
+
 /// The name of this gateway in identifiers: gateways with the same host name report different counts.
 fn system(settings: &Settings) -> String {
     let (name, hostname) = (&settings.gateway.name, &settings.hostname);
@@ -178,8 +194,13 @@ impl Making<'_> {
             return Err(NotMade::Unwanted);
         }
         let contents = self.contents(&settings, reports, contact);
-        let web = self.post(&contents, &all, parts).await;
-        let mail = self.mail(&settings, contents, all, parts).await;
+        let uris = uris(&all);
+        let mail = self.mail(&settings, &contents, all, parts).await;
+        if !uris.is_empty() {
+            // Without web servers the note about the domain follows at once.
+            self.note(parts).await;
+        }
+        let web = self.post(contents, uris, parts).await;
         match (web, mail) {
             (Err(failed), _) => Err(failed),
             // The mail is too long, say, and a web server has the report.
@@ -193,25 +214,22 @@ impl Making<'_> {
         self.done.contains(part) || self.counts.is_sent(self.kind, part)
     }
 
+    async fn note(&self, parts: &[String]) {
+        for part in parts {
+            sending::note(self.files, self.kind, self.day, part).await;
+        }
+    }
+
     /// Hands the report to web servers, each once; `false` where the domain names none.
     async fn post(
         &self,
-        contents: &Contents,
-        all: &[Destination],
+        contents: Contents,
+        uris: Vec<String>,
         parts: &mut Vec<String>,
     ) -> Result<bool, NotMade> {
-        let mut uris = Vec::new();
-        for destination in all {
-            if let Destination::Https { uri } = destination
-                && !uris.contains(uri)
-            {
-                uris.push(uri.clone());
-            }
-        }
         if uris.is_empty() {
             return Ok(false);
         }
-        let contents = contents.clone();
         let packed = spawn_blocking(move || contents.report().map(|report| report.packed())).await;
         let packed = packed.map_err(|error| NotMade::Failed(error.to_string()))?;
         let packed = Bytes::from(packed.ok_or(NotMade::Unwanted)?);
@@ -225,6 +243,7 @@ impl Making<'_> {
             match outbound.post(&uri, WEB_TYPE, packed.clone()).await {
                 Ok(()) => {
                     tracing::info!(domain = self.domain, uri, "report about TLS posted");
+                    self.note(std::slice::from_ref(&part)).await;
                     parts.push(part);
                 }
                 Err(error) => result = Err(NotMade::Failed(format!("{uri}: {error}"))),
@@ -237,7 +256,7 @@ impl Making<'_> {
     async fn mail(
         &self,
         settings: &Settings,
-        contents: Contents,
+        contents: &Contents,
         all: Vec<Destination>,
         parts: &mut Vec<String>,
     ) -> Result<(), NotMade> {
@@ -248,6 +267,7 @@ impl Making<'_> {
         if addresses(&all, 0).is_empty() {
             return Err(NotMade::Unwanted);
         }
+        let contents = contents.clone();
         let made = spawn_blocking(move || contents.fitting(&all)).await;
         let (to, mail) = made.map_err(|error| NotMade::Failed(error.to_string()))??;
         self.store(settings, &to, mail).await?;

@@ -139,7 +139,7 @@ impl Sending {
     }
 
     /// Sends due reports.
-    pub(super) async fn look(&mut self, groups: &Rc<Groups>, files: &Files) {
+    pub(super) async fn look(&mut self, groups: &Rc<Groups>, files: &Rc<Files>) {
         let now = clock::now();
         self.clear(files, now).await;
         if self.due.is_none() {
@@ -160,8 +160,9 @@ impl Sending {
             let Some(waiting) = due.next(now) else {
                 break;
             };
-            let (groups, counts) = (Rc::clone(groups), Arc::clone(&due.counts));
-            making.spawn_local(make(groups, self.kind, counts, waiting, now));
+            let (groups, files) = (Rc::clone(groups), Rc::clone(files));
+            let counts = (due.day, Arc::clone(&due.counts));
+            making.spawn_local(make((groups, files), self.kind, counts, waiting, now));
         }
         while let Some(made) = making.join_next().await {
             // A panic in a report is one in the process.
@@ -222,9 +223,9 @@ impl Sending {
 
 /// Makes the report to a domain.
 async fn make(
-    groups: Rc<Groups>,
+    (groups, files): (Rc<Groups>, Rc<Files>),
     kind: Kind,
-    counts: Arc<Day>,
+    (day, counts): (u64, Arc<Day>),
     waiting: Waiting,
     now: Timestamp,
 ) -> (Waiting, Made) {
@@ -233,6 +234,8 @@ async fn make(
         kind,
         domain: &waiting.domain,
         counts: &counts,
+        files: &files,
+        day,
         now,
         done: &waiting.done,
     };
@@ -259,10 +262,7 @@ async fn ended(
         Err(NotMade::Unwanted) => ReportEnd::Unwanted,
         Err(NotMade::TooLong) => ReportEnd::TooLong,
         Err(NotMade::Failed(error)) => {
-            for part in made.parts {
-                note(files, kind, due.day, &part).await;
-                waiting.done.push(part);
-            }
+            waiting.done.extend(made.parts);
             if due.again(waiting, now) {
                 tracing::info!(domain, error, "report cannot be sent yet");
                 return None;
@@ -273,7 +273,8 @@ async fn ended(
     })
 }
 
-async fn note(files: &Files, kind: Kind, day: u64, domain: &str) {
+/// Notes the end of a report, or of a part.
+pub(super) async fn note(files: &Files, kind: Kind, day: u64, domain: &str) {
     let name = domain.to_owned();
     let noted = files.run(move |observed| observed.sent(day, kind, &name));
     if let Err(error) = noted.await {
