@@ -167,9 +167,9 @@ pub fn noted_author(message: &[u8]) -> Option<&str> {
     std::str::from_utf8(field.value.trim_ascii()).ok()
 }
 
-/// Returns a message as a release from the quarantine delivers it: without `X-Spam-Flag: YES`, and with `No` and `released=yes` in
-/// `X-Spam-Status`. Score and tests stay, as the rules have found. Only fields down to the first Received field count: this
-/// system has written all fields there. `None`: no field calls the message unwanted. The message becomes no longer.
+/// Returns a message as a release from the quarantine delivers it: without `X-Spam-Flag: YES` and [the author](author_field), and with
+/// `No` and `released=yes` in `X-Spam-Status`. Score and tests stay, as the rules have found. Only fields down to the first Received
+/// field count: this system has written all fields there. `None`: the message stays as it is. The message becomes no longer.
 #[must_use]
 pub fn as_released(message: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
@@ -182,10 +182,8 @@ pub fn as_released(message: &[u8]) -> Option<Vec<u8>> {
         }
         read += field.raw.len();
         let value = field.value.trim_ascii();
-        if field.is(AUTHOR) {
-            continue;
-        }
-        if field.is("X-Spam-Flag") && value.eq_ignore_ascii_case(b"YES") {
+        let is_flag = field.is("X-Spam-Flag") && value.eq_ignore_ascii_case(b"YES");
+        if is_flag || field.is(AUTHOR) {
             is_changed = true;
             continue;
         }
