@@ -19,11 +19,12 @@ use vere_units::TraceId;
 
 use super::group::Group;
 use super::header::{Header, is_headless, spf_fields};
-use super::judging::{self, Gathered};
+use super::judging::{self, Class, Gathered};
 use super::mail_log::Accepted;
 use super::process::Process;
 use super::sealing::{self, Sealable};
 use super::service::Service;
+use super::throttle::Coming;
 use super::{clock, convert, routing, sending, signing, telling, throttle};
 use vere_delivery::{Happened, Host as _, Lines, Notice, Part};
 use vere_spoolwire::Batch;
@@ -78,13 +79,7 @@ pub(super) async fn accept(
         gathered,
     )
     .await?;
-    let aside = judged.classes.iter().filter(|class| class.is_quarantined);
-    let _coming = aside
-        .map(|class| throttle::quarantine_room(group, &class.recipients))
-        .collect::<Result<Vec<_>, _>>()
-        .inspect_err(|refusal| {
-            judging::note_deferred(process, beside.trace, &message, refusal);
-        })?;
+    let _coming = quarantine_room(group, beside.trace, &message, &judged.classes)?;
     let mut copies = Vec::with_capacity(judged.classes.len());
     for (n, mut class) in judged.classes.into_iter().enumerate() {
         let mut beside = beside;
@@ -97,13 +92,43 @@ pub(super) async fn accept(
         }
         class.fields.extend_from_slice(&spf);
         if class.is_quarantined {
+            // No hold for sending ends here: of submitted mail, nothing is quarantined.
             beside.held_for = Some(HoldCause::Quarantine);
         }
         message.recipients = class.recipients;
         let whole = (&message, &class.fields[..]);
         copies.push(prepare(group, service, beside, whole, sealable.as_ref()).await?);
     }
-    store(group, copies, beside.trace).await
+    store(group, copies, beside.trace).await?;
+    if let Some(counted) = judged.counted {
+        counted.count(process, &message);
+    }
+    Ok(())
+}
+
+/// Keeps room in the quarantine for each class that is kept aside.
+///
+/// # Errors
+/// The refusal for the client. The trace has the judgement then, and the refusal.
+fn quarantine_room<'a>(
+    group: &'a Group,
+    trace: TraceId,
+    message: &Message,
+    classes: &[Class],
+) -> Result<Vec<Coming<'a>>, Refusal> {
+    let aside = classes.iter().filter(|class| class.is_quarantined);
+    let rooms = aside
+        .clone()
+        .map(|class| throttle::quarantine_room(group, &class.recipients));
+    rooms.collect::<Result<Vec<_>, _>>().inspect_err(|refusal| {
+        let process = &group.host.process;
+        let mut told = aside.filter_map(|class| class.told.as_ref());
+        if let Some(told) = told.next() {
+            told.write(process, trace);
+        }
+        let recipients = classes.iter().map(|class| class.recipients.len()).sum();
+        judging::note_deferred(process, trace, message, recipients, refusal);
+    })
 }
 
 /// A message as recipients of one class get it, before it is stored.

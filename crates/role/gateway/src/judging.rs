@@ -17,12 +17,11 @@ use vere_smtp::server::Message;
 use vere_telemetry::trace::FACTS_OCTETS_MAX;
 use vere_units::TraceId;
 
-use super::day_reports::dmarc;
 use super::known;
 use super::process::Process;
 use super::service::Service;
 pub(super) use filtered::note_deferred;
-pub(super) use judged::{Class, Judged, Told};
+pub(super) use judged::{Class, Counted, Judged, Told};
 use vere_routing::Router;
 
 /// Attachments kept in the trace where the facts with all attachments are too long.
@@ -55,7 +54,8 @@ pub(super) async fn judge(
     }
     let (Some(judge), Some(mut gathered)) = (process.judge(), gathered) else {
         return Ok(Judged {
-            classes: vec![Class::of_all(message, false)],
+            classes: vec![Class::of_all(message)],
+            counted: None,
         });
     };
     let settings = process.settings();
@@ -70,37 +70,54 @@ pub(super) async fn judge(
     let recipients = std::mem::take(&mut message.recipients);
     let groups = judged(process, &judge, facts, recipients);
     // Of groups with the same verdict the one without learned senders.
-    let severest = groups.iter().max_by_key(|group| group.judgement.verdict);
-    let refusal = severest.and_then(|group| refusal(&group.judgement, trace));
-    if let Some(group) = severest {
-        process.metrics.judged(&group.judgement);
-        let judged = (&group.facts, &group.judgement);
-        dmarc::note(process, message, judged, &results);
+    let by_verdict = groups.iter().enumerate();
+    let severest = by_verdict.max_by_key(|(_, group)| group.judgement.verdict);
+    if let Some((_, group)) = severest {
+        let refusal = refusal(&group.judgement, trace);
         let told = told(message, &reverse_path, group, refusal.as_ref());
         told.log(trace);
-        if refusal.is_some() {
+        if let Some(refusal) = refusal {
             told.write(process, trace);
+            let judged = (&group.facts, &group.judgement);
+            judged::count(process, message, judged, &results);
+            return Err(refusal);
         }
     }
-    if let Some(refusal) = refusal {
-        return Err(refusal);
-    }
+    let severest = severest.map(|(n, _)| n);
     let mut all = Vec::new();
-    for group in groups {
-        let told = Rc::new(told(message, &reverse_path, &group, None));
+    let mut about = None;
+    for (n, group) in groups.into_iter().enumerate() {
+        let told = told(message, &reverse_path, &group, None);
         let author = judge.proven_author(&group.facts);
-        let author = author.map(vere_judge::author_field).unwrap_or_default();
         let mut classes = classes(&group, &results);
-        for class in &mut classes {
-            class.is_quarantined |= filtered.is_discarded;
-            class.told = Some(Rc::clone(&told));
-            if class.is_quarantined {
-                class.fields = [author.as_bytes(), &class.fields].concat();
-            }
-        }
+        finish(&mut classes, told, author, filtered.is_discarded);
         all.append(&mut classes);
+        if severest == Some(n) {
+            about = Some(group);
+        }
     }
-    Ok(Judged { classes: all })
+    let counted = about.map(|group| Counted {
+        facts: group.facts,
+        judgement: group.judgement,
+        results,
+    });
+    Ok(Judged {
+        classes: all,
+        counted: counted.map(Box::new),
+    })
+}
+
+/// Adds to the classes of a group the event of the judgement, and the author where the message is kept aside.
+fn finish(classes: &mut [Class], told: Told, author: Option<&str>, is_discarded: bool) {
+    let told = Rc::new(told);
+    let author = author.map(vere_judge::author_field).unwrap_or_default();
+    for class in classes {
+        class.is_quarantined |= is_discarded;
+        class.told = Some(Rc::clone(&told));
+        if class.is_quarantined {
+            class.fields = [author.as_bytes(), &class.fields].concat();
+        }
+    }
 }
 
 /// Recipients with the same facts, and the judgement for them.

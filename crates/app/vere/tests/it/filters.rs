@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::front::{for_strangers, without_rates};
 use crate::harness::{Options, Session, System, skip, wait_for, wait_until};
+use crate::judging::id_of;
 
 const SCRIPT: &str = include_str!("filters_milter.py");
 /// Debian's interpreter: another one lacks the package.
@@ -140,8 +141,8 @@ fn a_milter_changes_refuses_and_discards() {
     assert!(mail.ends_with("\n\nanother text\n"), "{mail}");
     assert_eq!(system.mail("alice").len(), 1);
     system.wait_log(&["names a recipient that is none", "nobody@example.org"]);
-    // A message discarded by a filter is kept aside, also after the deletion of all recipients.
-    for (count, subject) in [(1, "discard"), (2, "empty")] {
+    // A message discarded by a filter is kept aside, also after the deletion of all recipients, or with a new one that leads nowhere.
+    for (count, subject) in [(1, "discard"), (2, "empty"), (3, "astray")] {
         assert_sent(&system, subject, "250 2.0.0");
         wait_until("the message in quarantine", || {
             system.rows(&["quarantine", "list"]).len() == count
@@ -231,13 +232,7 @@ fn submitted_mail_is_filtered() {
     let reply = submit(&system, "refuse", "text");
     let expected = "550 5.7.1 message refused (FILTER_ACTION), id ";
     assert!(reply.starts_with(expected), "{reply}");
-    let id = reply
-        .trim_end()
-        .rsplit(' ')
-        .next()
-        .expect("an id")
-        .to_owned();
-    let why = system.refused(&["explain", &id]);
+    let why = system.refused(&["explain", &id_of(&reply)]);
     assert!(
         why.contains("decided reject (FILTER_ACTION=reject)"),
         "{why}"
@@ -245,13 +240,15 @@ fn submitted_mail_is_filtered() {
     let reply = submit(&system, "later", "text");
     let expected = "450 4.7.1 message deferred, try again later (FILTER_ACTION), id ";
     assert!(reply.starts_with(expected), "{reply}");
-    for (count, subject) in [(1, "discard"), (2, "empty")] {
+    // An account hears of mail that would be quarantined.
+    for subject in ["discard", "empty", "astray"] {
         let reply = submit(&system, subject, "text");
-        assert!(reply.starts_with("250 2.0.0"), "{subject}: {reply}");
-        wait_until("the message in quarantine", || {
-            system.rows(&["quarantine", "list"]).len() == count
-        });
+        let expected = "550 5.7.1 message refused (FILTER_ACTION), id ";
+        assert!(reply.starts_with(expected), "{subject}: {reply}");
+        let why = system.refused(&["explain", &id_of(&reply)]);
+        assert!(why.contains("decided reject (FILTER_ACTION="), "{why}");
     }
+    assert_eq!(system.rows(&["quarantine", "list"]).len(), 0);
     // A message of several mebibytes, whose first octets are in a file meanwhile.
     let reply = submit(&system, "who", &"0123456789abcdef\r\n".repeat(200_000));
     assert!(reply.starts_with("250 2.0.0"), "{reply}");

@@ -28,8 +28,11 @@ class Filter(Milter.Base):
             return Milter.REJECT
         if self.subject == "discard":
             return Milter.DISCARD
-        if self.subject == "empty":
+        if self.subject in ("empty", "astray"):
             self.delrcpt("<alice@example.org>")
+            self.delrcpt("<bob@example.org>")
+        if self.subject == "astray":
+            self.addrcpt("<nobody@example.org>")
         if self.subject == "die":
             os._exit(1)
         if self.subject == "hang":

@@ -40,7 +40,7 @@ pub(crate) fn id_of(reply: &str) -> String {
 }
 
 /// The event "judged" of a message.
-fn event(system: &System, id: &str) -> Value {
+pub(crate) fn event(system: &System, id: &str) -> Value {
     wait_for("the event", || {
         let traces = system.json(&["trace", id]);
         let mut events = traces[0]["events"].as_array()?.iter();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::clock::FakedClock;
 use crate::harness::{Options, System, assert_has, free_address, wait_for, wait_until};
 use crate::imap::{Imap, start_with_store, wait_messages, with_ports};
-use crate::judging::{id_of, judged, message, send};
+use crate::judging::{event, id_of, judged, message, send};
 use crate::metrics;
 
 /// A system that keeps forged mail aside.
@@ -303,7 +303,9 @@ fn recipients_hear_once_a_day_of_new_messages() {
 /// A flood of unwanted mail fills half of the queues: further unwanted mail is deferred, wanted mail goes on.
 #[test]
 fn a_flooded_quarantine_leaves_half_of_the_queues_to_other_mail() {
-    let system = System::start(&keeping("").set("limits.queued_messages_max", "8"));
+    let endpoint = free_address();
+    let options = keeping("").set("metrics.listen", &format!("\"{endpoint}\""));
+    let system = System::start(&options.clone().set("limits.queued_messages_max", "8"));
     let ids: Vec<String> = (0..4).map(|_| forged(&system)).collect();
     let both = ["alice@example.org", "bob@example.org"];
     let unwanted = message("boss@forged.test");
@@ -313,6 +315,22 @@ fn a_flooded_quarantine_leaves_half_of_the_queues_to_other_mail() {
         "{reply}"
     );
     system.wait_log(&["quarantine full"]);
+    // The trace has the judgement, and metrics count what is stored.
+    let log = system.log();
+    let line = log
+        .lines()
+        .rfind(|line| line.contains("verdict=quarantine"));
+    let line = line.and_then(|line| line.split("queue_id=").nth(1));
+    let id = line.and_then(|rest| rest.split_whitespace().next());
+    let id = id.expect("the id of the refused message");
+    let judged = event(&system, id);
+    assert_eq!(judged["recipients"], 2, "{judged}");
+    let explained = system.command(&["explain", id]);
+    assert_has(&explained, &["  then  quarantine, score "]);
+    metrics::assert_lines(
+        endpoint,
+        &["vere_judged_messages_total{verdict=\"quarantine\"} 4"],
+    );
     for count in 1..=6 {
         let wanted = message("a@good.test");
         let reply = send(&system, "a@good.test", &["alice@example.org"], &wanted);
@@ -324,7 +342,7 @@ fn a_flooded_quarantine_leaves_half_of_the_queues_to_other_mail() {
     forged(&system);
     system.wait_log(&["quarantine has room again"]);
     // A bound of one destination alone counts as well.
-    let narrow = keeping("").set("limits.messages_per_destination_max", "8");
+    let narrow = options.set("limits.messages_per_destination_max", "8");
     system.reconfigure(&narrow);
     let reply = wait_for("the new bound", || {
         let reply = send(&system, "a@forged.test", &both, &unwanted);

@@ -21,7 +21,7 @@ pub(super) struct Filtered {
     pub(super) viruses: Vec<Virus>,
     /// Whether there was more than facts have place for.
     pub(super) cut: bool,
-    /// Whether a filter deleted all recipients. The recipients stay, and the message is kept aside, since no message is lost without trace.
+    /// Whether filters left no recipient to whom mail can go. The deleted recipients stay: no message is lost without trace.
     pub(super) is_discarded: bool,
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn filter(
             permanent: false,
             text: format!("message cannot be checked now, try again later, id {trace}"),
         };
-        note_deferred(process, trace, message, &refusal);
+        note_deferred(process, trace, message, message.recipients.len(), &refusal);
         return Err(refusal);
     }
     if let Some(path) = findings.reverse_path {
@@ -55,7 +55,7 @@ pub(super) async fn filter(
         }
     }
     for address in findings.added {
-        add_recipient(process, trace, message, &address);
+        add_recipient(process, trace, message, &address)?;
     }
     let is_deleted = |rcpt: &RcptTo| {
         let path = rcpt.forward_path.as_str();
@@ -64,43 +64,63 @@ pub(super) async fn filter(
             .iter()
             .any(|gone| gone.eq_ignore_ascii_case(path))
     };
-    message.recipients.retain(|rcpt| !is_deleted(rcpt));
+    // The filter's own recipients may lead nowhere.
+    let is_empty = message.recipients.iter().all(is_deleted);
+    if !is_empty {
+        message.recipients.retain(|rcpt| !is_deleted(rcpt));
+    }
     Ok(Filtered {
         filters: findings.filters,
         viruses: findings.viruses,
         cut: findings.cut,
-        is_discarded: findings.is_discarded,
+        is_discarded: findings.is_discarded || is_empty,
     })
 }
 
 /// Adds a recipient named by a filter. An address that leads nowhere is left out: the client cannot correct the filter.
-fn add_recipient(process: &Process, trace: TraceId, message: &mut Message, address: &str) {
-    let path = ForwardPath::parse(&format!("<{address}>"));
-    let found = path.map_err(|error| error.to_string()).and_then(|path| {
-        let found = process.router.find(&process.settings(), &path);
-        found.map(|_| path).map_err(|refusal| refusal.to_string())
-    });
-    match found {
-        Ok(path) => message.recipients.push(RcptTo::new(path)),
+///
+/// # Errors
+/// The refusal for the client where nobody can say now whether the address leads anywhere.
+fn add_recipient(
+    process: &Process,
+    trace: TraceId,
+    message: &mut Message,
+    address: &str,
+) -> Result<(), Refusal> {
+    let no_recipient = |error: &dyn std::fmt::Display| {
+        tracing::warn!(queue_id = %trace, address, %error, "a content filter names a recipient that is none");
+    };
+    let path = match ForwardPath::parse(&format!("<{address}>")) {
+        Ok(path) => path,
         Err(error) => {
-            tracing::warn!(queue_id = %trace, address, error, "a content filter names a recipient that is none");
+            no_recipient(&error);
+            return Ok(());
+        }
+    };
+    match process.router.find(&process.settings(), &path) {
+        Ok(_) => message.recipients.push(RcptTo::new(path)),
+        Err(refusal) if refusal.is_permanent() => no_recipient(&refusal),
+        Err(refusal) => {
+            note_deferred(process, trace, message, message.recipients.len(), &refusal);
+            return Err(refusal);
         }
     }
+    Ok(())
 }
 
-/// Writes into the trace that a message was not taken for want of a filter, or of room in the quarantine.
+/// Writes into the trace that a message for so many recipients was not taken for want of a filter, of the directory, or of room in the
+/// quarantine.
 pub(crate) fn note_deferred(
     process: &Process,
     trace: TraceId,
     message: &Message,
+    recipients: usize,
     refusal: &Refusal,
 ) {
     let reply = refusal.to_string();
-    // Grouped recipients have left the message, and the judgement has told their number.
-    let recipients = Some(message.recipients.len()).filter(|count| *count > 0);
     process.note(&Event {
         reverse_path: Some(message.reverse_path.reverse_path.as_str()),
-        recipients: recipients.and_then(|count| u32::try_from(count).ok()),
+        recipients: u32::try_from(recipients).ok(),
         peer: Some(message.session.address),
         reply: Some(&reply),
         ..Event::new(EventKind::Refused, trace, clock::now())

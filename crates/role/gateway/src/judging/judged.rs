@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use vere_judge::{Facts, Judgement};
 use vere_settings::Verdict;
 use vere_smtp::command::RcptTo;
 use vere_smtp::server::Message;
@@ -11,6 +12,7 @@ use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
 use crate::clock;
+use crate::day_reports::dmarc;
 use crate::process::Process;
 
 /// The recipients of a message with one verdict.
@@ -31,14 +33,48 @@ pub(crate) struct Class {
 pub(crate) struct Judged {
     /// The copies, by recipients.
     pub(crate) classes: Vec<Class>,
+    /// What is counted once the message is stored; `None` for a message without a score.
+    pub(crate) counted: Option<Box<Counted>>,
+}
+
+/// A judgement for metrics and reports. A message that the client has to send again is judged again, and counts once.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    pub(in crate::judging) facts: Facts,
+    pub(in crate::judging) judgement: Judgement,
+    /// The fields with the results of authentication.
+    pub(in crate::judging) results: Vec<u8>,
+}
+
+impl Counted {
+    /// Counts the judgement of a message.
+    pub(crate) fn count(&self, process: &Process, message: &Message) {
+        count(
+            process,
+            message,
+            (&self.facts, &self.judgement),
+            &self.results,
+        );
+    }
+}
+
+/// Counts a judgement in metrics and for reports.
+pub(in crate::judging) fn count(
+    process: &Process,
+    message: &Message,
+    judged: (&Facts, &Judgement),
+    results: &[u8],
+) {
+    process.metrics.judged(judged.1);
+    dmarc::note(process, message, judged, results);
 }
 
 impl Class {
     /// The only class of a message without a score, with all its recipients.
-    pub(in crate::judging) fn of_all(message: &mut Message, is_quarantined: bool) -> Self {
+    pub(in crate::judging) fn of_all(message: &mut Message) -> Self {
         Self {
             fields: Vec::new(),
-            is_quarantined,
+            is_quarantined: false,
             recipients: std::mem::take(&mut message.recipients),
             told: None,
         }

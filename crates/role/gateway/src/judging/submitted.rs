@@ -2,6 +2,9 @@
 //!
 //! No score counts. The rules are about strangers, and the thresholds are those of recipients here; a sender known to the system gets the verdict of a filter
 //! that the operator has set for submitted mail, and nothing else.
+//!
+//! Nothing is quarantined: the quarantine loses old mail without a report, since a stranger's address is mostly forged. A known sender hears
+//! of mail that does not leave, by the refusal.
 
 use vere_filters::Mail;
 use vere_settings::{Settings, Verdict};
@@ -53,12 +56,13 @@ pub(super) async fn judge(
     match refusal {
         Some(refusal) => Err(refusal),
         None => Ok(Judged {
-            classes: vec![Class::of_all(message, verdict == Verdict::Quarantine)],
+            classes: vec![Class::of_all(message)],
+            counted: None,
         }),
     }
 }
 
-/// The severest verdict, and the reasons that are no acceptance.
+/// The verdict, and the reasons that are no acceptance. The severest reason is the verdict; quarantine as a reason is a refusal.
 fn decide(settings: &Settings, filtered: &Filtered) -> (Verdict, Vec<(&'static str, Verdict)>) {
     let about_viruses = settings.judging.as_ref().map(|judging| judging.virus);
     let about_viruses = about_viruses.unwrap_or(Verdict::Reject);
@@ -76,8 +80,16 @@ fn decide(settings: &Settings, filtered: &Filtered) -> (Verdict, Vec<(&'static s
         reasons.push((ACTION, action));
     }
     reasons.retain(|(_, verdict)| *verdict > Verdict::Accept);
+    let verdict = match severest(&reasons) {
+        Verdict::Quarantine => Verdict::Reject,
+        verdict => verdict,
+    };
+    (verdict, reasons)
+}
+
+fn severest(reasons: &[(&'static str, Verdict)]) -> Verdict {
     let verdicts = reasons.iter().map(|(_, verdict)| *verdict);
-    (verdicts.max().unwrap_or_default(), reasons)
+    verdicts.max().unwrap_or_default()
 }
 
 /// The refusal of a message, with the queue id.
@@ -92,7 +104,8 @@ fn refusal(
         Verdict::Defer => "message deferred, try again later",
         Verdict::Accept | Verdict::Tag | Verdict::Quarantine => return None,
     };
-    let (name, _) = reasons.iter().find(|(_, reason)| *reason == verdict)?;
+    let severest = severest(reasons);
+    let (name, _) = reasons.iter().find(|(_, reason)| *reason == severest)?;
     Some(Refusal::Site {
         permanent,
         text: format!("{text} ({name}), id {trace}"),
@@ -149,7 +162,12 @@ mod tests {
             is_discarded: true,
             ..filtered(&[("a", Verdict::Accept)], None)
         };
-        assert_eq!(decide(&settings, &discarded).0, Verdict::Quarantine);
+        let (verdict, reasons) = decide(&settings, &discarded);
+        assert_eq!(verdict, Verdict::Reject);
+        assert_eq!(reasons, [(ACTION, Verdict::Quarantine)]);
+        let refusal = refusal(verdict, &reasons, TraceId::new(1)).expect("a refusal");
+        assert!(refusal.is_permanent());
+        assert!(refusal.to_string().contains("(FILTER_ACTION), id "));
     }
 
     #[test]
@@ -161,6 +179,8 @@ mod tests {
         assert!(refusal.is_permanent());
         assert!(refusal.to_string().contains("message refused (VIRUS), id "));
         let aside = settings("[judging]\nvirus = \"quarantine\"\n");
-        assert_eq!(decide(&aside, &found).0, Verdict::Quarantine);
+        let (verdict, reasons) = decide(&aside, &found);
+        assert_eq!(verdict, Verdict::Reject, "no known sender loses mail");
+        assert_eq!(reasons, [(VIRUS, Verdict::Quarantine)]);
     }
 }
