@@ -242,7 +242,9 @@ impl ServiceIntake {
                 // Boxed: the future is large, and every waiting session would reserve memory for it.
                 let accepted = accept(&self.group, self.service, beside, message, gathered);
                 let stored = Box::pin(accepted).await;
-                if let (Some(charged), Err(_)) = (charged, &stored) {
+                if let (Some(charged), Err(refusal)) = (charged, &stored)
+                    && !is_by_filter(refusal)
+                {
                     charged.give_back(&self.group.host.process.meters);
                 }
                 stored
@@ -287,6 +289,18 @@ impl ServiceIntake {
     fn is_known(&self, session: &Server) -> bool {
         session.peer().may_relay || session.account().is_some() || self.service == Service::Sendmail
     }
+}
+
+/// Whether a refusal of an account's message is final and by a content filter. Such a message counts as sent: a stolen account could try
+/// at no cost which text the filters let pass.
+const fn is_by_filter(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::Site {
+            permanent: true,
+            ..
+        }
+    )
 }
 
 /// Whether the queues that a recipient's mail goes to take more.

@@ -260,6 +260,47 @@ fn submitted_mail_is_filtered() {
     assert!(send(&system, "refuse").starts_with("250 2.0.0"));
 }
 
+/// Texts that a filter refuses count in the bounds of an account; deferred mail, which comes again, does not.
+#[test]
+fn an_account_cannot_try_texts_at_no_cost() {
+    let Some(milter) = Milter::start() else {
+        return;
+    };
+    let bound = |over: &str| {
+        let options = for_own_mail(&milter, "").set("sending.messages_per_hour", "2");
+        options.set("sending.over", over)
+    };
+    let system = System::start(&bound("\"defer\""));
+    for (subject, expected) in [
+        ("later", "450 4.7.1 message deferred"),
+        ("later", "450 4.7.1 message deferred"),
+        ("refuse", "550 5.7.1 message refused"),
+        ("discard", "550 5.7.1 message refused"),
+    ] {
+        let reply = submit(&system, subject, "text");
+        assert!(reply.starts_with(expected), "{subject}: {reply}");
+    }
+    let mut session = Session::greeted(system.submission);
+    session.log_in(ALICE);
+    session.command(&format!("MAIL FROM:<{ALICE}>"), "450 4.7.1 too much mail");
+    // What is over the bound and held: the filter decides before.
+    system.reconfigure(&bound("\"hold\""));
+    wait_until("the reload", || {
+        let mut session = Session::greeted(system.submission);
+        session.log_in(ALICE);
+        session.send(format!("MAIL FROM:<{ALICE}>\r\n").as_bytes());
+        session.reply().starts_with("250")
+    });
+    let reply = submit(&system, "discard", "text");
+    assert!(reply.starts_with("550 5.7.1 message refused"), "{reply}");
+    let orders = system.command(&["queue", "orders"]);
+    assert!(!orders.contains("held"), "{orders}");
+    let reply = submit(&system, "plain", "text");
+    assert!(reply.starts_with("250"), "{reply}");
+    let shown = system.json(&["queue", "show", &id_of(&reply)]);
+    assert_eq!(shown[0]["held_for"], "sending", "{shown}");
+}
+
 /// With a front, a filter for both kinds of mail sees who has sent the message.
 #[test]
 fn a_filter_may_be_for_both_kinds_of_mail() {
