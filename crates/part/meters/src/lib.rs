@@ -2,6 +2,10 @@
 //!
 //! Each count is a bucket that leaks: a message fills the bucket by one, and in an hour a full bucket runs empty. A bucket that is empty takes
 //! as much at once as the bound of an hour, so that a client with a day's mail is served; the most in any hour is twice the bound.
+//!
+//! [`pressure`] has the bounds that all mail shares.
+
+pub mod pressure;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use vere_handoff::question::SpfResults;
 use vere_meters::Charged;
+use vere_meters::pressure::Closed;
 use vere_ports::directory::AccountName;
 use vere_queue::HoldCause;
 use vere_sasl::server::{PasswordAttempt, PasswordOutcome, ScramLookup};
@@ -21,7 +22,6 @@ use vere_telemetry::metrics::TurnedAway;
 use super::accepting::{Beside, accept};
 use super::group::Group;
 use super::judging::Gathered;
-use super::pressure::Closed;
 use super::service::Service;
 use super::{clock, convert, sending, throttle};
 use vere_login::guessing::{Attempt, Outcome};

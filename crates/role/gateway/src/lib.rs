@@ -39,7 +39,6 @@ mod operate;
 mod orders;
 mod parts;
 mod policy;
-mod pressure;
 mod process;
 mod quarantine;
 mod relay;

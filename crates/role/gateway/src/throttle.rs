@@ -1,12 +1,12 @@
-//! Decides whether new mail is accepted, by the limits of [`pressure`](super::pressure).
+//! Decides whether new mail is accepted, by the limits of [`pressure`](vere_meters::pressure).
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::group::{Group, has_too_many_lines};
-use super::pressure::{Bound, Closed, Held, Marks, QUARANTINE_SHARE_MAX, share};
 use super::process::Process;
+use vere_meters::pressure::{Bound, Closed, Held, Marks, QUARANTINE_SHARE_MAX, share};
 use vere_queue::Destination;
 use vere_settings::Limits;
 use vere_smtp::command::RcptTo;

@@ -1,4 +1,4 @@
-//! Limits that stand against the acceptance of new mail; [`throttle`](super::throttle) applies them.
+//! Limits that stand against the acceptance of new mail; the gateway applies them.
 //!
 //! Near a limit of queued mail, here or in the nodes, the gateway refuses all new mail, so that mail in flight finds
 //! space: new connections by 421, new messages of open connections by 452. Throttling starts at
@@ -16,7 +16,7 @@ use vere_spoolwire::NodeStat;
 
 /// A limit that can be exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bound {
+pub enum Bound {
     /// Messages in all queues of a group.
     Messages,
     /// Memory of messages that are being received.
@@ -40,34 +40,36 @@ impl fmt::Display for Bound {
 
 /// The used share of a bound of queues, in percent, from which the quarantine takes no more: strangers fill it, and messages stay for weeks. The rest is for mail
 /// that is delivered.
-pub(super) const QUARANTINE_SHARE_MAX: u64 = 50;
+pub const QUARANTINE_SHARE_MAX: u64 = 50;
 
 /// Which bound throttles the intake.
 #[derive(Debug, Default)]
-pub(super) struct Pressure {
-    pub(super) bound: Cell<Option<Bound>>,
+pub struct Pressure {
+    /// The bound that throttles now.
+    pub bound: Cell<Option<Bound>>,
     /// Whether memory for messages of clients that have not authenticated is short.
-    pub(super) short: Cell<bool>,
+    pub short: Cell<bool>,
     /// Whether the quarantine takes no more.
-    pub(super) quarantine_is_full: Cell<bool>,
+    pub quarantine_is_full: Cell<bool>,
     /// Messages on their way into the quarantine, which the queues do not count yet.
-    pub(super) quarantine_coming: Cell<u64>,
+    pub quarantine_coming: Cell<u64>,
     /// The last answers of the nodes.
-    pub(super) held: Cell<Held>,
+    pub held: Cell<Held>,
 }
 
 /// Fill of the nodes, in percent of their limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Held {
+pub struct Held {
     /// Highest fill of a node, by all gateways.
-    pub(super) node: u64,
+    pub node: u64,
     /// Highest fill by this gateway's group.
-    pub(super) group: u64,
+    pub group: u64,
 }
 
 impl Held {
     /// Returns the highest fills among the nodes; `None` without nodes.
-    pub(super) fn of(stats: &[NodeStat]) -> Option<Self> {
+    #[must_use]
+    pub fn of(stats: &[NodeStat]) -> Option<Self> {
         let node = stats.iter().map(|stat| stat.fill / 10).max()?;
         let group = stats.iter().map(|stat| share(stat.bytes, stat.bytes_max));
         let group = group.max()?;
@@ -76,20 +78,23 @@ impl Held {
 }
 
 /// Returns the used part of a limit, in percent.
-pub(super) fn share(used: u64, max: u64) -> u64 {
+#[must_use]
+pub fn share(used: u64, max: u64) -> u64 {
     used.saturating_mul(100) / max.max(1)
 }
 
 /// Shares in percent where throttling begins and ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Marks {
-    pub(super) from: u64,
-    pub(super) until: u64,
+pub struct Marks {
+    /// Throttling begins at this share.
+    pub from: u64,
+    /// Throttling ends below this share.
+    pub until: u64,
 }
 
 impl Pressure {
     /// Compares the used share of each bound, in percent, with the marks. Returns the bound that throttles now.
-    pub(super) fn look(&self, shares: &[(Bound, u64)], marks: Marks) -> Option<Bound> {
+    pub fn look(&self, shares: &[(Bound, u64)], marks: Marks) -> Option<Bound> {
         let mark = match self.bound.get() {
             Some(_) => marks.until,
             None => marks.from,
@@ -103,7 +108,7 @@ impl Pressure {
 
 /// Why no new message is accepted now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Closed {
+pub enum Closed {
     /// The queues are not read back from the spool yet.
     Recovering,
     /// The spool acknowledges nothing.
@@ -127,7 +132,8 @@ impl fmt::Display for Closed {
 
 impl Closed {
     /// Returns the reply to clients.
-    pub(super) const fn refusal(self) -> Refusal {
+    #[must_use]
+    pub const fn refusal(self) -> Refusal {
         match self {
             Self::Recovering | Self::Spool => Refusal::Busy,
             Self::Pressure(_) | Self::Lines => Refusal::StorageFull,
