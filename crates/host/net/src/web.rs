@@ -166,7 +166,7 @@ fn is_public(ip: IpAddr) -> bool {
 
 fn is_public_v4(ip: Ipv4Addr) -> bool {
     let [first, second, third, _] = ip.octets();
-    // Networks behind a shared address (RFC 6598), protocol assignments, benchmarks, and the reserved rest.
+    // Networks behind a shared address, protocol assignments, benchmarks, and the reserved rest.
     let is_special = match first {
         0 | 240..=255 => true,
         100 => second & 0xc0 == 64,
@@ -186,7 +186,7 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
     let [first, second, third, .., high, low] = ip.segments();
     let is_translated = [first, second, third] == [0x64, 0xff9b, 0];
     if is_translated {
-        // A translator has the address of IPv4 at the end (RFC 6052).
+        // A translator has the address of IPv4 at the end.
         let [a, b] = high.to_be_bytes();
         let [c, d] = low.to_be_bytes();
         return is_public_v4(Ipv4Addr::new(a, b, c, d));

@@ -47,3 +47,16 @@ async fn prove(
     }
     Ok(found)
 }
+/// The web servers among destinations, each once.
+#[must_use]
+pub fn web_servers(all: &[Destination]) -> Vec<String> {
+    let mut uris = Vec::new();
+    for destination in all {
+        if let Destination::Https { uri } = destination
+            && !uris.contains(uri)
+        {
+            uris.push(uri.clone());
+        }
+    }
+    uris
+}

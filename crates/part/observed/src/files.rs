@@ -7,6 +7,7 @@ use std::thread::Builder;
 
 use crate::observed::Observed;
 use tokio::sync::oneshot;
+use vere_reports::Kind;
 
 type Job = Box<dyn FnOnce(&Observed) + Send>;
 
@@ -48,5 +49,14 @@ impl Files {
         let gone = || io::Error::other("the thread for counts has ended");
         self.jobs.send(Box::new(job)).map_err(|_| gone())?;
         waiting.await.map_err(|_| gone())?
+    }
+
+    /// Notes that a report, or a part of one, was handed over. A failure is in the log.
+    pub async fn note_sent(&self, day: u64, kind: Kind, what: &str) {
+        let name = what.to_owned();
+        let noted = self.run(move |observed| observed.sent(day, kind, &name));
+        if let Err(error) = noted.await {
+            tracing::warn!(%error, what, "sent report cannot be noted; it may be sent once more");
+        }
     }
 }

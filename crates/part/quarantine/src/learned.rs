@@ -146,7 +146,7 @@ impl Learned {
         !recipients.is_empty() && recipients.iter().all(has)
     }
 
-    /// Notes that entries were used, mostly without a line in the file. Within [`PAUSE`] of a failure nothing is noted.
+    /// Notes that entries were used, mostly without a line in the file. Within a minute of a failure nothing is noted.
     pub fn note_use(&self, sender: &str, recipients: &BTreeSet<String>) {
         let has_pause = |failed: Instant| failed.elapsed() < PAUSE;
         if self.failed.get().is_some_and(has_pause) {

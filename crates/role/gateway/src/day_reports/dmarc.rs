@@ -13,7 +13,6 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use vere_auth::Published;
 use vere_judge::{Facts, Judgement};
-use vere_judging::Names;
 use vere_observed::{Checked, Files};
 use vere_reports::{DmarcSeen, Kind};
 use vere_smtp::server::Message;

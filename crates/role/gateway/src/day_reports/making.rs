@@ -17,7 +17,7 @@ use vere_spoolwire::Batch;
 use vere_telemetry::log::MAIL_TARGET;
 use vere_units::Timestamp;
 
-use super::{sending, tls};
+use super::tls;
 use crate::groups::Groups;
 use crate::{routing, signing};
 
@@ -145,19 +145,6 @@ fn addresses(all: &[Destination], octets: u64) -> Vec<String> {
     addresses
 }
 
-/// The web servers, each once.
-fn uris(all: &[Destination]) -> Vec<String> {
-    let mut uris = Vec::new();
-    for destination in all {
-        if let Destination::Https { uri } = destination
-            && !uris.contains(uri)
-        {
-            uris.push(uri.clone());
-        }
-    }
-    uris
-}
-
 /// The name of this gateway in identifiers: gateways with the same host name report different counts.
 fn system(settings: &Settings) -> String {
     let (name, hostname) = (&settings.gateway.name, &settings.hostname);
@@ -194,7 +181,7 @@ impl Making<'_> {
             return Err(NotMade::Unwanted);
         }
         let contents = self.contents(&settings, reports, contact);
-        let uris = uris(&all);
+        let uris = destinations::web_servers(&all);
         let mail = self.mail(&settings, &contents, all, parts).await;
         if !uris.is_empty() {
             // Without web servers the note about the domain follows at once.
@@ -216,7 +203,7 @@ impl Making<'_> {
 
     async fn note(&self, parts: &[String]) {
         for part in parts {
-            sending::note(self.files, self.kind, self.day, part).await;
+            self.files.note_sent(self.day, self.kind, part).await;
         }
     }
 

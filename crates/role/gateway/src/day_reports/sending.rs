@@ -178,7 +178,7 @@ impl Sending {
             self.done = Some(day);
             self.due = None;
             if is_new {
-                note(files, self.kind, day, WHOLE_DAY).await;
+                files.note_sent(day, self.kind, WHOLE_DAY).await;
             }
         }
     }
@@ -256,7 +256,7 @@ async fn ended(
     Some(match made.result {
         Ok(()) => {
             due.handed_over = due.handed_over.saturating_add(1);
-            note(files, kind, due.day, &domain).await;
+            files.note_sent(due.day, kind, &domain).await;
             ReportEnd::Sent
         }
         Err(NotMade::Unwanted) => ReportEnd::Unwanted,
@@ -271,15 +271,6 @@ async fn ended(
             ReportEnd::GivenUp
         }
     })
-}
-
-/// Notes the end of a report, or of a part.
-pub(super) async fn note(files: &Files, kind: Kind, day: u64, domain: &str) {
-    let name = domain.to_owned();
-    let noted = files.run(move |observed| observed.sent(day, kind, &name));
-    if let Err(error) = noted.await {
-        tracing::warn!(%error, domain, "sent report cannot be noted; it may be sent once more");
-    }
 }
 
 #[cfg(test)]
