@@ -238,3 +238,6 @@ fn traced(facts: &Facts) -> String {
     }
     STANDARD.encode(fewer.encode())
 }
+
+#[cfg(test)]
+mod tests;
