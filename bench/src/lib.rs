@@ -25,6 +25,7 @@
 mod arrivals;
 pub mod cli;
 mod corpus;
+mod datagram;
 mod dns_wire;
 pub mod dnsbl;
 mod error;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt};
 
+use crate::datagram::received;
 use crate::dns_wire;
 
 /// The domain of the honest sender, and the domain above all silent domains.
@@ -113,15 +114,8 @@ impl Drop for Names {
 fn serve(socket: &UdpSocket, is_silent: bool, is_over: &AtomicBool) -> io::Result<()> {
     let mut query = [0; 1_500];
     while !is_over.load(Ordering::Relaxed) {
-        let (length, client) = match socket.recv_from(&mut query) {
-            Ok(received) => received,
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock
-                | io::ErrorKind::TimedOut
-                | io::ErrorKind::Interrupted
-                | io::ErrorKind::ConnectionRefused => continue,
-                _ => return Err(error),
-            },
+        let Some((length, client)) = received(socket, &mut query)? else {
+            continue;
         };
         let query = query.get(..length).unwrap_or_default();
         let asked = dns_wire::question(query).map(|(name, kind)| said(&name, kind, is_silent));

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::mail::SELECTOR;
+use crate::datagram::received;
 use crate::dns_wire;
 
 /// The life of every answer: longer than any measurement.
@@ -200,15 +201,8 @@ fn serve(
 ) -> io::Result<()> {
     let mut query = [0; 1_500];
     while !is_over.load(Ordering::Relaxed) {
-        let (length, client) = match socket.recv_from(&mut query) {
-            Ok(received) => received,
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock
-                | io::ErrorKind::TimedOut
-                | io::ErrorKind::Interrupted
-                | io::ErrorKind::ConnectionRefused => continue,
-                _ => return Err(error),
-            },
+        let Some((length, client)) = received(socket, &mut query)? else {
+            continue;
         };
         queries.fetch_add(1, Ordering::Relaxed);
         let query = query.get(..length).unwrap_or_default();

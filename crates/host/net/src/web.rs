@@ -55,7 +55,7 @@ pub enum PostError {
     /// The answer is not HTTP, or too long.
     #[error("no usable answer: {0}")]
     Http(String),
-    /// Any status but those from 200 to 299; redirections are not followed.
+    /// The status is outside 200 to 299, such as a redirection, which nobody follows.
     #[error("the web server answers with status {0}")]
     Status(u16),
     /// The request took too long.

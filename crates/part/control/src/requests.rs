@@ -131,7 +131,7 @@ pub enum Request {
     SendersRemove {
         /// The sender, or the domain of senders.
         sender: String,
-        /// Only for this recipient, or recipients in this domain.
+        /// The recipient, or the domain of the recipients, whose list changes; without a value, all lists change.
         #[serde(default)]
         recipient: Option<String>,
     },

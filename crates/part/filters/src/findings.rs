@@ -25,7 +25,7 @@ pub struct Findings {
     pub filters: Vec<Filter>,
     /// The viruses for the judge.
     pub viruses: Vec<Virus>,
-    /// Whether there was more than facts have place for ([`Facts::cut`]).
+    /// Whether the filters found more than the facts have room for ([`Facts::cut`]).
     pub cut: bool,
     /// Set if a filter gave no answer and its settings want the client to try again.
     pub defer: Option<Deferral>,

@@ -43,7 +43,7 @@ pub(crate) struct RemoveArgs {
     /// The sender, or the domain of senders.
     #[arg(value_name = "ADDRESS|DOMAIN")]
     sender: String,
-    /// Only for this recipient, or for the recipients in this domain.
+    /// Recipient whose list changes, or the domain of such recipients; without the option, all lists change.
     #[arg(long, value_name = "ADDRESS|DOMAIN")]
     recipient: Option<String>,
     /// Print JSON: the number of removed entries.

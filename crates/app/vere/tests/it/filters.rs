@@ -213,6 +213,19 @@ fn a_filter_without_an_answer_is_treated_by_the_settings() {
     system.wait_mail("alice", 3);
 }
 
+/// Submits the first message to bob; gives the message as delivered, with the milter's knowledge of the account.
+fn submitted(system: &System) -> String {
+    let reply = submit(system, "who", "text");
+    assert!(reply.starts_with("250 2.0.0"), "{reply}");
+    let mail = system.wait_mail("bob", 1).remove(0);
+    // The milter sees the date that the message lacks.
+    assert!(
+        mail.contains(&format!("\nX-Who: {ALICE}, SASL, a date\n")),
+        "{mail}"
+    );
+    mail
+}
+
 /// Without `[judging]` and front: a filter about submitted mail decides by its action.
 #[test]
 fn submitted_mail_is_filtered() {
@@ -220,14 +233,7 @@ fn submitted_mail_is_filtered() {
         return;
     };
     let system = System::start(&for_own_mail(&milter, ""));
-    let reply = submit(&system, "who", "text");
-    assert!(reply.starts_with("250 2.0.0"), "{reply}");
-    let mail = &system.wait_mail("bob", 1)[0];
-    // The milter sees the date that the message lacks.
-    assert!(
-        mail.contains(&format!("\nX-Who: {ALICE}, SASL, a date\n")),
-        "{mail}"
-    );
+    let mail = submitted(&system);
     assert_eq!(mail.matches("\nDate: ").count(), 1, "{mail}");
     let reply = submit(&system, "refuse", "text");
     let expected = "550 5.7.1 message refused (FILTER_ACTION), id ";
@@ -315,13 +321,7 @@ fn a_filter_may_be_for_both_kinds_of_mail() {
         mail.contains("\nX-Who: nobody, no login, no date\n"),
         "{mail}"
     );
-    let reply = submit(&system, "who", "text");
-    assert!(reply.starts_with("250 2.0.0"), "{reply}");
-    let mail = &system.wait_mail("bob", 1)[0];
-    assert!(
-        mail.contains(&format!("\nX-Who: {ALICE}, SASL, a date\n")),
-        "{mail}"
-    );
+    let mail = submitted(&system);
     assert!(!mail.contains("X-Spam-Status"), "{mail}");
     let reply = submit(&system, "hang", "text");
     let expected = "450 4.7.1 message cannot be checked now, try again later, id ";

@@ -19,7 +19,7 @@ use crate::{clock, filtering};
 pub(super) struct Filtered {
     pub(super) filters: Vec<Filter>,
     pub(super) viruses: Vec<Virus>,
-    /// Whether there was more than facts have place for.
+    /// Whether the filters found more than the facts have room for.
     pub(super) cut: bool,
     /// Whether filters left no recipient to whom mail can go. The deleted recipients stay: no message is lost without trace.
     pub(super) is_discarded: bool,
