@@ -175,14 +175,7 @@ impl Figures {
     /// Shows the sum of the loop's state and the last state of every other loop.
     fn show(&self, sight: Sight) {
         let of = &self.of;
-        let mut sights = self.sights.lock().unwrap_or_else(PoisonError::into_inner);
-        if sights.len() <= self.number {
-            sights.resize_with(self.number.saturating_add(1), Sight::default);
-        }
-        if let Some(own) = sights.get_mut(self.number) {
-            *own = sight;
-        }
-        let all = sights.iter().copied().fold(Sight::default(), Sight::and);
+        let all = self.sum(|own| *own = sight);
         of.connections.set(all.connections);
         for (table, entries) in [
             (FrontTable::Addresses, all.addresses),
@@ -192,11 +185,28 @@ impl Figures {
             let gauge = of.table_entries.get_or_create(&table);
             gauge.set(i64::try_from(entries).unwrap_or(i64::MAX));
         }
-        of.workers.set(all.workers.workers);
-        of.worker_sessions.set(all.workers.sessions);
-        of.worker_sessions_most.set(all.workers.most);
-        of.worker_layers.set(all.workers.layers);
-        of.sessions_waiting.set(all.workers.waiting);
+        self.show_workers(all.workers);
+    }
+
+    /// The sum of all loops' states, after a change of the loop's own.
+    fn sum(&self, change: impl FnOnce(&mut Sight)) -> Sight {
+        let mut sights = self.sights.lock().unwrap_or_else(PoisonError::into_inner);
+        if sights.len() <= self.number {
+            sights.resize_with(self.number.saturating_add(1), Sight::default);
+        }
+        if let Some(own) = sights.get_mut(self.number) {
+            change(own);
+        }
+        sights.iter().copied().fold(Sight::default(), Sight::and)
+    }
+
+    fn show_workers(&self, all: Occupancy) {
+        let of = &self.of;
+        of.workers.set(all.workers);
+        of.worker_sessions.set(all.sessions);
+        of.worker_sessions_most.set(all.most);
+        of.worker_layers.set(all.layers);
+        of.sessions_waiting.set(all.waiting);
     }
 
     /// A connection got no greeting because too many connections wait for the loop.
@@ -247,8 +257,10 @@ impl Figures {
         self.of.tls.connections.get_or_create(&label).inc();
     }
 
-    /// A worker is lost.
-    pub(crate) fn worker_lost(&self, loss: WorkerLoss) {
+    /// A worker is lost, and these are left. The gauges change before the counter does, so that whoever sees the loss counted sees
+    /// no worker too many.
+    pub(crate) fn worker_lost(&self, loss: WorkerLoss, left: Occupancy) {
+        self.show_workers(self.sum(|own| own.workers = left).workers);
         self.of.workers_lost.get_or_create(&loss).inc();
     }
 

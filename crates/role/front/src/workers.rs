@@ -414,7 +414,7 @@ impl Workers {
         if let Some(worker) = self.workers.get_mut(place) {
             *worker = None;
         }
-        self.figures.worker_lost(loss);
+        self.figures.worker_lost(loss, self.occupancy());
         let numbers: Vec<u64> = self
             .given
             .iter()
