@@ -1,3 +1,5 @@
 //! A POSIX file system kept in mails of ordinary accounts (Srinivasan, "Email-based File System").
 //!
 //! The design, with words, formats and promises, is `docs/internals/mailfs.md`.
+
+pub mod format;

@@ -1,0 +1,36 @@
+//! The octets of a volume: mails with their sealed frames, key slots, commit records, indexes, facts, subjects, encodings.
+//!
+//! Every value of this module is a pure function of its arguments: salts, nonces and times come from the caller. Octets from
+//! an account are hostile: bounds are checked before memory is taken, and each refusal names what was expected and found.
+//!
+//! A [`Builder`] takes the frames of a mail and seals all of them at the end; [`open`] verifies a whole mail, [`open_frame`] a
+//! single frame that was read along with the head of its mail.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+
+mod bounds;
+mod codec;
+mod error;
+mod frames;
+mod head;
+mod ids;
+mod keys;
+mod seal;
+pub(crate) mod wire;
+
+pub use bounds::{
+    ANCESTORS_MAX, CONTENT_OCTETS_MAX, FRAME_OCTETS_MAX, FRAMES_MAX, KEY_OCTETS_MAX,
+    LABEL_OCTETS_MAX, MAIL_OCTETS_MAX, MERGED_MAX, ROW_OCTETS_MAX, ROWS_MAX,
+};
+pub use codec::Codec;
+pub use error::FormatError;
+pub use frames::{Builder, FRAME_OVERHEAD, Opened, Place, Sealed, open, open_frame};
+pub use head::{HEAD_OCTETS, Head, Kind};
+pub use ids::{ChunkId, Locator, MailCopy, MailId, PackNumber, VolumeId};
+pub use keys::{Keys, VolumeKey};
