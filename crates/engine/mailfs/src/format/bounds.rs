@@ -20,3 +20,7 @@ pub const MERGED_MAX: usize = 1_024;
 pub const ANCESTORS_MAX: usize = 32;
 /// Octets of the name of a volume, and of the label of a key slot.
 pub const LABEL_OCTETS_MAX: usize = 255;
+/// Octets of a value: an xattr of 64 KiB, or 64 extents, fits.
+pub const VALUE_OCTETS_MAX: usize = 72 << 10;
+/// Key epochs of a volume.
+pub const EPOCHS_MAX: usize = 1_024;

@@ -1,7 +1,5 @@
 //! The codec of a frame: the octet before the content says whether the content is compressed.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 
 use super::bounds::FRAME_OCTETS_MAX;

@@ -16,21 +16,27 @@
 
 mod bounds;
 mod codec;
+pub mod commit;
 mod error;
 mod frames;
 mod head;
 mod ids;
+mod index;
 mod keys;
+mod rows;
 mod seal;
+pub mod slot;
+pub mod volume;
 pub(crate) mod wire;
 
 pub use bounds::{
-    ANCESTORS_MAX, CONTENT_OCTETS_MAX, FRAME_OCTETS_MAX, FRAMES_MAX, KEY_OCTETS_MAX,
-    LABEL_OCTETS_MAX, MAIL_OCTETS_MAX, MERGED_MAX, ROW_OCTETS_MAX, ROWS_MAX,
+    ANCESTORS_MAX, CONTENT_OCTETS_MAX, EPOCHS_MAX, FRAME_OCTETS_MAX, FRAMES_MAX, KEY_OCTETS_MAX,
+    LABEL_OCTETS_MAX, MAIL_OCTETS_MAX, MERGED_MAX, ROW_OCTETS_MAX, ROWS_MAX, VALUE_OCTETS_MAX,
 };
 pub use codec::Codec;
 pub use error::FormatError;
 pub use frames::{Builder, FRAME_OVERHEAD, Opened, Place, Sealed, open, open_frame};
 pub use head::{HEAD_OCTETS, Head, Kind};
 pub use ids::{ChunkId, Locator, MailCopy, MailId, PackNumber, VolumeId};
+pub use index::{Index, IndexEntry};
 pub use keys::{Keys, VolumeKey};
