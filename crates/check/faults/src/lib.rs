@@ -3,8 +3,10 @@
 //! after a crash of [`MemoryMeta`] any prefix of the batches applied since the last persist.
 //!
 //! Both count the writes and can stop at a given number: so a test can cut off the power at every
-//! write. [`etcd`] has members of a cluster in processes of their own, and [`names`] a name server that lies.
+//! write. [`etcd`] has members of a cluster in processes of their own, [`names`] a name server that lies, and
+//! [`accounts`] mail accounts that a test can lose, fill and damage.
 
+pub mod accounts;
 mod disk;
 pub mod etcd;
 mod meta;
