@@ -17,15 +17,18 @@
 mod bounds;
 mod codec;
 pub mod commit;
+mod encoding;
 mod error;
 mod frames;
 mod head;
 mod ids;
 mod index;
 mod keys;
+pub mod mail;
 mod rows;
 mod seal;
 pub mod slot;
+pub mod subject;
 pub mod volume;
 pub(crate) mod wire;
 
@@ -34,9 +37,11 @@ pub use bounds::{
     LABEL_OCTETS_MAX, MAIL_OCTETS_MAX, MERGED_MAX, ROW_OCTETS_MAX, ROWS_MAX, VALUE_OCTETS_MAX,
 };
 pub use codec::Codec;
+pub use encoding::{Encoding, Span};
 pub use error::FormatError;
 pub use frames::{Builder, FRAME_OVERHEAD, Opened, Place, Sealed, open, open_frame};
 pub use head::{HEAD_OCTETS, Head, Kind};
 pub use ids::{ChunkId, Locator, MailCopy, MailId, PackNumber, VolumeId};
 pub use index::{Index, IndexEntry};
 pub use keys::{Keys, VolumeKey};
+pub use subject::Subject;

@@ -1,0 +1,231 @@
+//! Encodings of bodies: what an account keeps unchanged decides which encoding the account gets.
+//!
+//! Offsets of the text follow from offsets of the body, so a part of a body is read by a part of the text.
+
+mod base64;
+mod eight_bit;
+
+use vere_ports::mail_accounts::Part;
+
+use super::bounds::MAIL_OCTETS_MAX;
+use super::error::FormatError;
+use super::wire::within;
+
+const CRLF: &[u8] = b"\r\n";
+/// Empty lines that a server may add behind a text.
+const ADDED_OCTETS_MAX: usize = 16;
+
+/// An encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// 80 octets become 81, and 974 octets of text are a line.
+    EightBit = 1,
+    /// Base64 (RFC 2045 section 6.8), and 78 octets of text are a line.
+    Base64 = 2,
+}
+
+/// The form of lines: text of a whole group of body octets.
+#[derive(Debug, Clone, Copy)]
+struct Lines {
+    /// Body octets of a group.
+    plain: u32,
+    /// Text octets of a group.
+    text: u32,
+    /// Groups of a line.
+    groups: u32,
+}
+
+impl Lines {
+    const fn line_plain(self) -> u32 {
+        self.plain.saturating_mul(self.groups)
+    }
+
+    /// Text octets of a line, without CRLF.
+    const fn line_text(self) -> u32 {
+        self.text.saturating_mul(self.groups)
+    }
+
+    /// The group that has an offset of a body.
+    fn group_of(self, at: u32) -> u32 {
+        at.checked_div(self.plain).unwrap_or(0)
+    }
+
+    /// The line of a group, and the groups before in the line.
+    fn line_of(self, group: u32) -> (u32, u32) {
+        let line = group.checked_div(self.groups).unwrap_or(0);
+        (line, group.saturating_sub(line.saturating_mul(self.groups)))
+    }
+
+    /// The offset of a group's text.
+    fn offset(self, group: u32) -> u32 {
+        let (lines, rest) = self.line_of(group);
+        let line = self.line_text().saturating_add(2);
+        lines
+            .saturating_mul(line)
+            .saturating_add(rest.saturating_mul(self.text))
+    }
+}
+
+/// A part of a body, as a part of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The part of the text.
+    pub part: Part,
+    /// Text octets before the first line end.
+    first_line: u32,
+    /// Octets of the decoded part before the wanted ones.
+    skip: u32,
+    /// Wanted octets.
+    len: u32,
+}
+
+impl Encoding {
+    /// The word in `Content-Transfer-Encoding`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::EightBit => "8bit",
+            Self::Base64 => "base64",
+        }
+    }
+
+    const fn lines(self) -> Lines {
+        match self {
+            Self::EightBit => eight_bit::LINES,
+            Self::Base64 => base64::LINES,
+        }
+    }
+
+    /// Octets of text for a body of `len` octets.
+    #[must_use]
+    pub const fn encoded_len(self, len: usize) -> usize {
+        let lines = len.div_ceil(self.lines().line_plain() as usize);
+        let text = match self {
+            Self::EightBit => len.saturating_add(len.div_ceil(eight_bit::BLOCK)),
+            Self::Base64 => len.div_ceil(3).saturating_mul(4),
+        };
+        text.saturating_add(lines.saturating_mul(2))
+    }
+
+    /// The text of a body, with CRLF at the end of each line.
+    #[must_use]
+    pub fn encode(self, body: &[u8]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(self.encoded_len(body.len()));
+        self.encode_to(body, &mut text);
+        text
+    }
+
+    /// Appends the text of a body.
+    pub fn encode_to(self, body: &[u8], text: &mut Vec<u8>) {
+        match self {
+            Self::EightBit => eight_bit::encode(body, text),
+            Self::Base64 => base64::encode(body, text),
+        }
+    }
+
+    /// The body of a whole text. Line ends may be CRLF, LF or CR, and more or none at the end.
+    ///
+    /// # Errors
+    ///
+    /// If the text is longer than that of any mail, or is not in this encoding.
+    pub fn decode(self, text: &[u8]) -> Result<Vec<u8>, FormatError> {
+        let max = self.encoded_len(MAIL_OCTETS_MAX);
+        within(
+            "octets of a mail's text",
+            text.len(),
+            max.saturating_add(ADDED_OCTETS_MAX),
+        )?;
+        match self {
+            Self::EightBit => eight_bit::decode(text),
+            Self::Base64 => base64::decode(text),
+        }
+    }
+
+    /// The part of the text that has `len` octets of the body from `at` on.
+    ///
+    /// # Errors
+    ///
+    /// If the octets lie beyond the end of the longest body.
+    pub fn span(self, at: u32, len: u32) -> Result<Span, FormatError> {
+        let end = u64::from(at).saturating_add(len.into());
+        within(
+            "octets of a mail",
+            usize::try_from(end).unwrap_or(usize::MAX),
+            MAIL_OCTETS_MAX,
+        )?;
+        let end = at.saturating_add(len);
+        let lines = self.lines();
+        let first = lines.group_of(at);
+        let behind = end.div_ceil(lines.plain);
+        let offset = lines.offset(first);
+        let text_end = if behind.is_multiple_of(lines.groups) {
+            lines.offset(behind).saturating_sub(2)
+        } else {
+            lines.offset(behind)
+        };
+        let (_, before) = lines.line_of(first);
+        let before = before.saturating_mul(lines.text);
+        Ok(Span {
+            part: Part {
+                offset,
+                length: if len == 0 {
+                    0
+                } else {
+                    text_end.saturating_sub(offset)
+                },
+            },
+            first_line: lines.line_text().saturating_sub(before),
+            skip: at.saturating_sub(first.saturating_mul(lines.plain)),
+            len,
+        })
+    }
+
+    /// The wanted octets from a part of the text. Line ends must be CRLF here: with other ones offsets mean other places, and
+    /// the caller reads the whole text.
+    ///
+    /// # Errors
+    ///
+    /// If the octets are not those of such a part, or too few.
+    pub fn decode_part(self, span: &Span, octets: &[u8]) -> Result<Vec<u8>, FormatError> {
+        within("octets of a part", octets.len(), span.part.length as usize)?;
+        let mut body = Vec::with_capacity(octets.len());
+        let mut rest = octets;
+        let mut line_len = span.first_line as usize;
+        while !rest.is_empty() {
+            let (line, behind) = rest.split_at(line_len.min(rest.len()));
+            // The end of a body that ends within the part; what comes behind is of no use.
+            let end = line.iter().position(|octet| is_line_end(*octet));
+            let line = line.get(..end.unwrap_or(line.len())).unwrap_or_default();
+            match self {
+                Self::EightBit => eight_bit::decode_line(line, &mut body)?,
+                Self::Base64 => base64::decode_line(line, &mut body)?,
+            }
+            rest = match (end, behind.strip_prefix(CRLF)) {
+                (Some(_), _) => &[],
+                (None, Some(next)) => next,
+                (None, None) if behind.is_empty() => behind,
+                (None, None) => return Err(LINE_END),
+            };
+            line_len = self.lines().line_text() as usize;
+        }
+        let from = span.skip as usize;
+        let wanted = body.get(from..from.saturating_add(span.len as usize));
+        wanted.map(<[u8]>::to_vec).ok_or(FormatError::Short {
+            what: "part of a mail's text",
+            expected: span.len as usize,
+            found: body.len().saturating_sub(from),
+        })
+    }
+}
+
+const LINE_END: FormatError = FormatError::Form {
+    what: "part of a mail's text",
+    expected: "CRLF at the end of a line",
+};
+
+const fn is_line_end(octet: u8) -> bool {
+    matches!(octet, b'\r' | b'\n')
+}
+
+#[cfg(test)]
+mod tests;
