@@ -118,7 +118,7 @@ impl Account {
         let command = Command::Fetch {
             first: 1,
             last: None,
-            items: "(UID FLAGS INTERNALDATE RFC822.SIZE)",
+            items: "(UID FLAGS INTERNALDATE RFC822.SIZE)".into(),
         };
         self.link.run(&command, &mut hear).await?;
         items.sort_by_key(|item| item.at);
@@ -171,7 +171,7 @@ impl Account {
             tokens.push(self.link.send(&Command::Fetch {
                 first: uid,
                 last: Some(uid),
-                items,
+                items: items.into(),
             }));
         }
         let mut bodies = Bodies::of(uids.iter().copied());
@@ -299,7 +299,7 @@ impl Account {
         let command = Command::Fetch {
             first: from,
             last: None,
-            items: "(UID RFC822.SIZE)",
+            items: "(UID RFC822.SIZE)".into(),
         };
         self.link.run(&command, &mut hear).await?;
         let mut found = Vec::new();

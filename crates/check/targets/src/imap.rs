@@ -133,6 +133,7 @@ fn events(octets: &[u8], piece: usize) -> Vec<String> {
         special_use: true,
     });
     client.send(&Command::Noop);
+    client.send(&Command::QuotaRoot(b"x".to_vec()));
     client.append(&to, 3);
     client.append_octets(b"abcd");
     let (mut events, mut begin, mut announced) = (Vec::new(), 0, 0_u64);

@@ -1,12 +1,12 @@
 //! SASL (RFC 4422) for SMTP AUTH (RFC 4954) and IMAP AUTHENTICATE, both sides: PLAIN, LOGIN and
-//! SCRAM-SHA-256.
+//! SCRAM-SHA-256. Clients have OAUTHBEARER (RFC 7628) and XOAUTH2 as well.
 //!
 //! The exchanges process decoded messages; the transport (`334`, base64, `*`, the lone `=`) is the
 //! task of the protocol command, with the help of [`decode`] and [`encode`]. The crate draws no
 //! random numbers: nonces come from a [`NonceSource`] seeded once by the host.
 //!
 //! Not covered: channel binding (no `-PLUS` name is offered; the `y` and `p` flags are answered as
-//! RFC 5802 section 6 asks), SASL security layers, EXTERNAL, and the OAuth mechanisms.
+//! RFC 5802 section 6 asks), SASL security layers, EXTERNAL, and the server's side of the OAuth mechanisms.
 
 #![warn(
     clippy::indexing_slicing,

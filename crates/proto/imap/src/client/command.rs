@@ -1,5 +1,7 @@
 //! The commands that the client machine gives.
 
+use std::borrow::Cow;
+
 use vere_sasl::client::Credentials;
 
 use crate::Uid;
@@ -46,8 +48,14 @@ pub enum Command {
     },
     /// SUBSCRIBE.
     Subscribe(Vec<u8>),
+    /// `LIST "" pattern` (RFC 9051 section 6.3.9).
+    ListMatching(Vec<u8>),
+    /// DELETE of a mailbox.
+    Delete(Vec<u8>),
     /// `STATUS (UIDVALIDITY UIDNEXT MESSAGES)`.
     Status(Vec<u8>),
+    /// STATUS with these items, such as `(UIDNEXT)`.
+    StatusOf(Vec<u8>, &'static str),
     /// UID FETCH.
     Fetch {
         /// The first UID.
@@ -55,8 +63,24 @@ pub enum Command {
         /// The last UID; every UID from the first on, where absent.
         last: Option<Uid>,
         /// The data items of the messages, such as `(FLAGS)`.
-        items: &'static str,
+        items: Cow<'static, str>,
     },
+    /// `UID SEARCH HEADER SUBJECT`: the messages with this text in the subject.
+    SearchSubject(Vec<u8>),
+    /// `UID SEARCH DELETED`.
+    SearchDeleted,
+    /// UID STORE of `+FLAGS.SILENT (\Deleted)`; the set as in `7,9:12`.
+    StoreDeleted(String),
+    /// UID EXPUNGE (RFC 4315): removes the deleted messages of the set only.
+    ExpungeSet(String),
+    /// EXPUNGE: removes every deleted message.
+    Expunge,
+    /// GETQUOTAROOT (RFC 9208 section 4.1.2).
+    QuotaRoot(Vec<u8>),
+    /// ENABLE (RFC 5161), such as `CONDSTORE`.
+    Enable(&'static str),
+    /// `ID NIL` (RFC 2971).
+    Id,
     /// NOOP.
     Noop,
     /// LOGOUT.
@@ -137,6 +161,24 @@ impl Command {
                 line.text(" (UIDVALIDITY UIDNEXT MESSAGES)");
                 line.0
             }
+            Self::ListMatching(pattern) => Line::with_name("LIST \"\"", pattern),
+            Self::Delete(name) => Line::with_name("DELETE", name),
+            Self::StatusOf(name, items) => {
+                let mut line = Line::new("STATUS");
+                line.name(name);
+                line.text(&format!(" {items}"));
+                line.0
+            }
+            Self::SearchSubject(word) => Line::with_name("UID SEARCH HEADER SUBJECT", word),
+            Self::SearchDeleted => Line::new("UID SEARCH DELETED").0,
+            Self::StoreDeleted(set) => {
+                Line::new(&format!("UID STORE {set} +FLAGS.SILENT (\\Deleted)")).0
+            }
+            Self::ExpungeSet(set) => Line::new(&format!("UID EXPUNGE {set}")).0,
+            Self::Expunge => Line::new("EXPUNGE").0,
+            Self::QuotaRoot(name) => Line::with_name("GETQUOTAROOT", name),
+            Self::Enable(names) => Line::new(&format!("ENABLE {names}")).0,
+            Self::Id => Line::new("ID NIL").0,
             Self::Fetch { first, last, items } => {
                 let last = last.map_or("*".to_owned(), |last| last.to_string());
                 Line::new(&format!("UID FETCH {first}:{last} {items}")).0

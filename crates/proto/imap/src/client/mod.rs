@@ -9,7 +9,7 @@
 //! ([`Client::append_octets`]): no message is ever in memory as a whole.
 //!
 //! Extensions in use where offered: LITERAL+ and LITERAL- (RFC 7888), SASL-IR (RFC 4959), UIDPLUS (RFC 4315),
-//! MULTIAPPEND (RFC 3502), NAMESPACE (RFC 9051 section 6.3.10), SPECIAL-USE (RFC 6154), BINARY (RFC 3516) for
+//! MULTIAPPEND (RFC 3502), IDLE (RFC 2177), QUOTA (RFC 9208), APPENDLIMIT (RFC 7889), NAMESPACE (RFC 9051 section 6.3.10), SPECIAL-USE (RFC 6154), BINARY (RFC 3516) for
 //! messages with NUL.
 
 mod command;
@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use vere_sasl::client::{Exchange, ExchangeError};
 
 use output::Output;
@@ -29,7 +30,7 @@ use reader::{Read, Reader};
 use response::Said;
 
 pub use command::{AppendTo, Command};
-pub use response::{Code, Condition, Fetched, Listed, Namespace, Response, Status};
+pub use response::{Code, Condition, Fetched, Listed, Namespace, Quota, Response, Section, Status};
 pub use value::Value;
 
 /// The bounds of a session.
@@ -97,6 +98,8 @@ pub struct Client {
     login: Option<Login>,
     /// The APPEND in progress.
     giving: Option<Giving>,
+    /// The IDLE that DONE has not ended.
+    idle: Option<Token>,
 }
 
 /// An APPEND whose messages the host is giving.
@@ -132,6 +135,7 @@ impl Client {
             last: Token(0),
             login: None,
             giving: None,
+            idle: None,
         }
     }
 
@@ -141,6 +145,15 @@ impl Client {
         self.capabilities
             .iter()
             .any(|own| own.eq_ignore_ascii_case(capability))
+    }
+
+    /// The value of a capability of the form `NAME=value`, such as `APPENDLIMIT` (RFC 7889).
+    #[must_use]
+    pub fn capability_value(&self, name: &str) -> Option<&str> {
+        self.capabilities.iter().find_map(|own| {
+            let (key, value) = own.split_once('=')?;
+            key.eq_ignore_ascii_case(name).then_some(value)
+        })
     }
 
     /// Whether the server has announced its capabilities.
@@ -192,6 +205,25 @@ impl Client {
         token
     }
 
+    /// Begins IDLE (RFC 2177): the server reports changes of the open mailbox until [`Client::end_idle`], which the
+    /// next command of any kind implies.
+    pub fn idle(&mut self) -> Token {
+        let token = self.next_token();
+        let line = [command::Part::Text(b"IDLE".to_vec())];
+        self.output.command(token.0, &line, output::Literals::Wait);
+        // Nothing may follow before the server has said that it idles.
+        self.output.hold(token.0);
+        self.idle = Some(token);
+        token
+    }
+
+    /// Ends IDLE by DONE, once the server has said that it idles; the command ends later.
+    pub fn end_idle(&mut self) {
+        if let Some(token) = self.idle.take() {
+            self.output.octets(token.0, b"DONE\r\n");
+        }
+    }
+
     /// Begins an APPEND of a message of `octets`; the host gives the message by [`Client::append_octets`]. Any
     /// earlier message must be complete.
     pub fn append(&mut self, to: &AppendTo, octets: u64) -> Token {
@@ -239,16 +271,36 @@ impl Client {
     /// Gives octets of the current message; octets beyond the announced size are ignored. Octets of a message that
     /// the server has already refused are dropped.
     pub fn append_octets(&mut self, octets: &[u8]) {
+        if let Some((number, room)) = self.wanted() {
+            let taken = octets.get(..room).unwrap_or(octets);
+            self.output.octets(number, taken);
+            self.given(taken.len());
+        }
+    }
+
+    /// Gives octets as [`Client::append_octets`], without a copy of long ones.
+    pub fn append_bytes(&mut self, mut octets: Bytes) {
+        if let Some((number, room)) = self.wanted() {
+            octets.truncate(room);
+            let taken = octets.len();
+            self.output.shared(number, octets);
+            self.given(taken);
+        }
+    }
+
+    /// The command whose message wants octets, and how many octets.
+    fn wanted(&self) -> Option<(u32, usize)> {
+        let giving = self.giving.as_ref()?;
+        let room = usize::try_from(giving.left?).unwrap_or(usize::MAX);
+        Some((giving.token.0, room))
+    }
+
+    fn given(&mut self, octets: usize) {
         let Some(giving) = &mut self.giving else {
             return;
         };
-        let Some(left) = giving.left else {
-            return;
-        };
-        let room = usize::try_from(left).unwrap_or(usize::MAX);
-        let taken = octets.get(..room).unwrap_or(octets);
-        self.output.octets(giving.token.0, taken);
-        let left = left.saturating_sub(u64::try_from(taken.len()).unwrap_or(left));
+        let left = giving.left.unwrap_or_default();
+        let left = left.saturating_sub(u64::try_from(octets).unwrap_or(left));
         giving.left = (left > 0).then_some(left);
         if left == 0 && giving.behind == 0 {
             self.output.octets(giving.token.0, b"\r\n");
@@ -308,6 +360,7 @@ impl Client {
     }
 
     fn next_token(&mut self) -> Token {
+        self.end_idle();
         self.last = Token(self.last.0.wrapping_add(1));
         self.under_way.push_back(self.last);
         self.last
@@ -350,6 +403,7 @@ impl Client {
         let at = self.under_way.iter().position(|own| *own == token);
         self.under_way.remove(at.ok_or(unknown)?);
         self.learn(&status);
+        self.idle.take_if(|idle| *idle == token);
         if self.output.ended(token.0) {
             self.giving.take_if(|giving| giving.token == token);
         }

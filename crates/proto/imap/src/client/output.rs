@@ -2,10 +2,15 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use super::command::Part;
 
 /// Octets of a literal that may be sent without leave where LITERAL- is offered (RFC 7888 section 5).
 const SMALL_LITERAL_MAX: u64 = 4_096;
+
+/// Octets up to which shared octets are copied behind their command: a packet with both costs less than a copy.
+const COPIED_MAX: usize = 16 * 1024;
 
 /// The literals that may be sent without leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,42 +33,55 @@ impl Literals {
 #[derive(Debug)]
 enum Item {
     Octets(Vec<u8>),
+    /// Octets that the host keeps as well.
+    Shared(Bytes),
     /// Octets behind this point wait for leave from the server.
     Leave,
+}
+
+impl Item {
+    fn octets(&self) -> &[u8] {
+        match self {
+            Self::Octets(octets) => octets,
+            Self::Shared(octets) => octets,
+            Self::Leave => &[],
+        }
+    }
 }
 
 /// The send queue, each item with the number of its command.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     items: VecDeque<(u32, Item)>,
+    /// Octets of all items, including octets already sent of the first.
+    octets: usize,
     /// Octets of the first item already sent.
     sent: usize,
 }
 
 impl Output {
     pub(super) fn pending(&self) -> &[u8] {
-        match self.items.front() {
-            Some((_, Item::Octets(octets))) => octets.get(self.sent..).unwrap_or_default(),
-            _ => &[],
-        }
+        let first = self.items.front().map(|(_, item)| item.octets());
+        first
+            .and_then(|octets| octets.get(self.sent..))
+            .unwrap_or_default()
     }
 
     pub(super) fn sent(&mut self, octets: usize) {
         self.sent = self.sent.saturating_add(octets);
-        while let Some((_, Item::Octets(first))) = self.items.front()
-            && self.sent >= first.len()
+        while let Some((_, first)) = self.items.front()
+            && !matches!(first, Item::Leave)
+            && self.sent >= first.octets().len()
         {
-            self.sent = self.sent.saturating_sub(first.len());
+            let whole = first.octets().len();
+            self.sent = self.sent.saturating_sub(whole);
+            self.octets = self.octets.saturating_sub(whole);
             self.items.pop_front();
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        let octets = self.items.iter().map(|(_, item)| match item {
-            Item::Octets(octets) => octets.len(),
-            Item::Leave => 0,
-        });
-        octets.sum::<usize>().saturating_sub(self.sent)
+    pub(super) const fn len(&self) -> usize {
+        self.octets.saturating_sub(self.sent)
     }
 
     /// Adds octets of a command.
@@ -71,12 +89,27 @@ impl Output {
         if octets.is_empty() {
             return;
         }
+        self.octets = self.octets.saturating_add(octets.len());
         match self.items.back_mut() {
             Some((of, Item::Octets(last))) if *of == number => last.extend_from_slice(octets),
             _ => self
                 .items
                 .push_back((number, Item::Octets(octets.to_vec()))),
         }
+    }
+
+    /// Adds octets of a command without copying more than a few.
+    pub(super) fn shared(&mut self, number: u32, octets: Bytes) {
+        if octets.len() <= COPIED_MAX {
+            return self.octets(number, &octets);
+        }
+        self.octets = self.octets.saturating_add(octets.len());
+        self.items.push_back((number, Item::Shared(octets)));
+    }
+
+    /// Holds what follows back until leave.
+    pub(super) fn hold(&mut self, number: u32) {
+        self.items.push_back((number, Item::Leave));
     }
 
     pub(super) fn literal_head(
@@ -91,7 +124,7 @@ impl Output {
         let plus = if wait { "" } else { "+" };
         self.octets(number, format!("{tilde}{{{octets}{plus}}}\r\n").as_bytes());
         if wait {
-            self.items.push_back((number, Item::Leave));
+            self.hold(number);
         }
     }
 
@@ -134,7 +167,13 @@ impl Output {
     pub(super) fn ended(&mut self, number: u32) -> bool {
         let waits = matches!(self.items.front(), Some((of, Item::Leave)) if *of == number);
         if waits {
-            self.items.retain(|(of, _)| *of != number);
+            self.items.retain(|(of, item)| {
+                let stays = *of != number;
+                if !stays {
+                    self.octets = self.octets.saturating_sub(item.octets().len());
+                }
+                stays
+            });
         }
         waits
     }

@@ -72,7 +72,8 @@ pub enum Code {
     UidNext(Uid),
     /// `CAPABILITY`; upper case.
     Capability(Vec<String>),
-    /// Any other response code, as written.
+    /// Any other response code, as written: among them `TRYCREATE`, `OVERQUOTA`, `TOOBIG`, `LIMIT`, `READ-ONLY`,
+    /// `UNAVAILABLE` and `INUSE`.
     Other(String),
 }
 
@@ -81,6 +82,16 @@ impl Code {
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         matches!(self, Self::Other(text) if text.eq_ignore_ascii_case(name))
+    }
+
+    /// The values of the response code of this name, as written; empty where the code has none.
+    #[must_use]
+    pub fn values(&self, name: &str) -> Option<&str> {
+        let Self::Other(text) = self else {
+            return None;
+        };
+        let (own, values) = text.split_once(' ').unwrap_or((text, ""));
+        own.eq_ignore_ascii_case(name).then_some(values)
     }
 }
 
@@ -131,6 +142,45 @@ pub struct Fetched {
     pub mod_seq: Option<ModSeq>,
     /// The octets of `BODY[]`: kept here, or passed on earlier.
     pub body: Option<Value>,
+    /// The other parts of the message, in the order of the response.
+    pub sections: Vec<Section>,
+}
+
+/// A part of a message in a FETCH response, such as `BODY[TEXT]<0>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// The name without the offset, in upper case: `BODY[TEXT]`.
+    pub name: String,
+    /// The offset of a partial FETCH.
+    pub origin: Option<u32>,
+    /// The octets: kept here, or passed on earlier.
+    pub value: Value,
+}
+
+impl Section {
+    /// Reads the name of a data item; `None` for an item that is no part of a message.
+    fn parse(name: &[u8], value: Value) -> Option<Self> {
+        let name = std::str::from_utf8(name).ok()?;
+        if !(name.starts_with("BODY[") || name.starts_with("BINARY[")) {
+            return None;
+        }
+        let (name, behind) = name.split_once(']')?;
+        let origin = behind
+            .strip_prefix('<')
+            .and_then(|rest| rest.strip_suffix('>'));
+        Some(Self {
+            name: format!("{name}]"),
+            origin: origin.and_then(|digits| digits.parse().ok()),
+            value,
+        })
+    }
+}
+
+/// The limits of a quota root (RFC 9208 section 5.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quota {
+    /// The resources by name in upper case, with usage and limit; `STORAGE` counts units of 1,024 octets.
+    pub resources: Vec<(String, u64, u64)>,
 }
 
 /// A response that does not end a command.
@@ -157,6 +207,8 @@ pub enum Response {
     Expunge(u32),
     /// Something about a message.
     Fetched(Box<Fetched>),
+    /// A quota root of a mailbox.
+    Quota(Quota),
     /// The messages found by a search.
     Found(Vec<u32>),
     /// A response of no use to the client machine.
@@ -208,6 +260,7 @@ fn untagged(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
         b"LIST" | b"LSUB" => listed(cursor),
         b"NAMESPACE" => namespace(cursor),
         b"STATUS" => mailbox_status(cursor),
+        b"QUOTA" => quota(cursor),
         b"SEARCH" => {
             let text = cursor.remainder();
             // Behind the numbers there may be (MODSEQ ...).
@@ -326,9 +379,27 @@ fn fetched(number: u32, cursor: &mut Cursor<'_>) -> Result<Response, ProtocolErr
                     .and_then(Value::number);
             }
             b"BODY[]" | b"BINARY[]" | b"RFC822" => fetched.body = Some(value),
-            _ => {}
+            _ => fetched.sections.extend(Section::parse(&name, value)),
         }
     }
+}
+
+fn quota(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
+    let wrong = ProtocolError::Malformed("QUOTA");
+    // The name of the root.
+    cursor.value()?;
+    let values = cursor.value()?;
+    let (resources, _) = values.list().ok_or(wrong)?.as_chunks::<3>();
+    let resources = resources.iter().filter_map(|[name, usage, limit]| {
+        Some((
+            name.text()?.to_ascii_uppercase(),
+            usage.number()?,
+            limit.number()?,
+        ))
+    });
+    Ok(Response::Quota(Quota {
+        resources: resources.collect(),
+    }))
 }
 
 fn listed(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {

@@ -244,3 +244,114 @@ fn what_is_out_of_place_ends_the_session() {
     let mut client = Client::new(ClientLimits::default());
     assert!(client.input(b"* 1 EXISTS\r\n").is_err());
 }
+
+#[test]
+fn commands_of_a_file_system() {
+    let mut client = begun("* OK [CAPABILITY LITERAL+ APPENDLIMIT=35651584 UIDPLUS] hello\r\n");
+    assert_eq!(client.capability_value("APPENDLIMIT"), Some("35651584"));
+    assert_eq!(client.capability_value("UIDPLUS"), None);
+    let items = String::from("(UID BODY.PEEK[TEXT]<0.64> BODY.PEEK[TEXT]<974.9>)");
+    let fetch = Command::Fetch {
+        first: 7,
+        last: Some(7),
+        items: items.into(),
+    };
+    for command in [
+        fetch,
+        Command::SearchSubject(b"i5d41".to_vec()),
+        Command::SearchDeleted,
+        Command::StoreDeleted("7,9:12".to_owned()),
+        Command::ExpungeSet("7".to_owned()),
+        Command::Expunge,
+        Command::QuotaRoot(b"INBOX".to_vec()),
+        Command::ListMatching(b"VereFS/*".to_vec()),
+        Command::Delete(b"x".to_vec()),
+        Command::StatusOf(b"x".to_vec(), "(UIDNEXT)"),
+        Command::Enable("CONDSTORE"),
+        Command::Id,
+    ] {
+        client.send(&command);
+    }
+    assert_eq!(
+        sent(&mut client),
+        "c1 UID FETCH 7:7 (UID BODY.PEEK[TEXT]<0.64> BODY.PEEK[TEXT]<974.9>)\r\n\
+         c2 UID SEARCH HEADER SUBJECT \"i5d41\"\r\nc3 UID SEARCH DELETED\r\n\
+         c4 UID STORE 7,9:12 +FLAGS.SILENT (\\Deleted)\r\nc5 UID EXPUNGE 7\r\nc6 EXPUNGE\r\n\
+         c7 GETQUOTAROOT \"INBOX\"\r\nc8 LIST \"\" \"VereFS/*\"\r\nc9 DELETE \"x\"\r\n\
+         c10 STATUS \"x\" (UIDNEXT)\r\nc11 ENABLE CONDSTORE\r\nc12 ID NIL\r\n"
+    );
+    let said = "* 1 FETCH (UID 7 BODY[TEXT]<0> {3}\r\nab) BODY[TEXT]<974> \"\" BODY[HEADER.FIELDS (SUBJECT)] NIL)\r\n\
+                * QUOTA \"User quota\" (STORAGE 10 512 message 3 9)\r\nc1 NO [LIMIT a 9] no\r\n";
+    for piece in [1, 1_000] {
+        let mut client = begun(GREETING);
+        client.send(&Command::Noop);
+        let events = feed(&mut client, said, piece);
+        let string = |octets: &str| format!("value: String({:?})", octets.as_bytes());
+        for wanted in [
+            format!(
+                "Section {{ name: \"BODY[TEXT]\", origin: Some(0), {}",
+                string("ab)")
+            ),
+            format!(
+                "Section {{ name: \"BODY[TEXT]\", origin: Some(974), {}",
+                string("")
+            ),
+            "name: \"BODY[HEADER.FIELDS (SUBJECT)]\", origin: None, value: Nil".to_owned(),
+        ] {
+            assert!(
+                events[0].contains(&wanted),
+                "{} and not {wanted}",
+                events[0]
+            );
+        }
+        assert!(
+            events[1].contains("[(\"STORAGE\", 10, 512), (\"MESSAGE\", 3, 9)]"),
+            "{events:?}"
+        );
+        assert!(events[2].contains("Other(\"LIMIT a 9\")"), "{events:?}");
+    }
+    let code = Code::Other("limit a 9".to_owned());
+    assert_eq!(
+        (code.values("LIMIT"), code.values("LI")),
+        (Some("a 9"), None)
+    );
+}
+
+#[test]
+fn idle_ends_before_the_next_command() {
+    let mut client = begun(GREETING);
+    let token = client.idle();
+    assert_eq!(sent(&mut client), "c1 IDLE\r\n");
+    client.send(&Command::Noop);
+    assert_eq!(sent(&mut client), "");
+    assert!(feed(&mut client, "+ idling\r\n", 1).is_empty());
+    assert_eq!(sent(&mut client), "DONE\r\nc2 NOOP\r\n");
+    let events = feed(&mut client, "* 4 EXISTS\r\nc1 OK\r\nc2 OK\r\n", 9);
+    assert!(events[1].contains(&format!("{token:?}")), "{events:?}");
+    // Refused: no DONE is sent.
+    client.idle();
+    client.end_idle();
+    assert_eq!(sent(&mut client), "c3 IDLE\r\n");
+    feed(&mut client, "c3 BAD what\r\n", 9);
+    client.send(&Command::Noop);
+    assert_eq!(sent(&mut client), "c4 NOOP\r\n");
+}
+
+#[test]
+fn long_messages_are_sent_from_the_octets_of_the_host() {
+    let mut client = begun(GREETING);
+    let mail = Bytes::from(vec![b'x'; 100_000]);
+    client.append(&to("x"), 100_000);
+    client.append_bytes(mail.clone());
+    client.append(&to("x"), 2);
+    client.append_bytes(Bytes::from_static(b"abc"));
+    assert!(client.output().ends_with(b"{100000+}\r\n"));
+    let head = client.output().len();
+    assert_eq!(client.unsent(), head + 100_000 + 2 + (head - 5) + 4);
+    client.sent(head);
+    assert_eq!(client.output().as_ptr(), mail.as_ptr());
+    client.sent(99_999);
+    assert_eq!(client.output(), b"x");
+    assert!(sent(&mut client).ends_with("{2+}\r\nab\r\n"));
+    assert_eq!(client.unsent(), 0);
+}

@@ -1,10 +1,13 @@
 //! The client's side of an authentication exchange.
 
+mod bearer;
 mod scram;
 
 use vere_units::Secret;
 
 use super::{KeyError, Mechanism, Nonce};
+
+pub use bearer::{Bearer, BearerMechanism};
 
 /// The user name and the secret for authentication.
 #[derive(Clone, Debug)]
@@ -90,6 +93,8 @@ enum State {
     ScramFinal(scram::AwaitFinal),
     /// The last response is sent; the server may now report success.
     Sent,
+    /// A token is sent; the server reports success, or an error that has to be answered with these octets.
+    Bearer(&'static [u8]),
     /// The exchange broke.
     Broken,
 }
@@ -141,6 +146,19 @@ impl Exchange {
         Ok((Self(state), initial))
     }
 
+    /// Begins an exchange with a token instead of a password; the second value is the initial response.
+    ///
+    /// # Errors
+    ///
+    /// [`ExchangeError::Credentials`] when user, host or token are empty or hold control characters.
+    pub fn begin_bearer(
+        mechanism: BearerMechanism,
+        bearer: &Bearer,
+    ) -> Result<(Self, Vec<u8>), ExchangeError> {
+        let initial = bearer.initial(mechanism)?;
+        Ok((Self(State::Bearer(mechanism.end_of_error())), initial))
+    }
+
     /// Takes a decoded challenge and returns the response to it.
     ///
     /// # Errors
@@ -163,6 +181,8 @@ impl Exchange {
                 waiting.server_final(challenge)?;
                 (State::Sent, Vec::new())
             }
+            // The challenge is the error; only after the response does the server refuse the login.
+            State::Bearer(end) => (State::Broken, end.to_vec()),
             State::Sent => return Err(ExchangeError::Surplus),
             State::Broken => return Err(ExchangeError::Malformed("challenge after an error")),
         };
@@ -178,7 +198,7 @@ impl Exchange {
     /// be believed.
     pub fn succeeded(self) -> Result<(), ExchangeError> {
         match self.0 {
-            State::Sent => Ok(()),
+            State::Sent | State::Bearer(_) => Ok(()),
             _ => Err(ExchangeError::Unproven),
         }
     }

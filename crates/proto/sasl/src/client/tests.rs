@@ -141,3 +141,51 @@ fn client_and_server_agree() {
         client.succeeded().unwrap();
     }
 }
+
+fn bearer() -> Bearer {
+    Bearer {
+        username: "user@example.com".to_owned(),
+        token: Secret::new("vF9dft4qmTc2Nvb3RlckBhbHRhdmlzdGEuY29tCg==".to_owned()),
+        host: "server.example.com".to_owned(),
+        port: 143,
+    }
+}
+
+/// The example of RFC 7628 section 4.1, and the form of XOAUTH2.
+#[test]
+fn tokens_travel_in_the_first_message() {
+    let (exchange, initial) =
+        Exchange::begin_bearer(BearerMechanism::OAuthBearer, &bearer()).unwrap();
+    assert_eq!(
+        String::from_utf8(initial).unwrap(),
+        "n,a=user@example.com,\x01host=server.example.com\x01port=143\x01auth=Bearer \
+         vF9dft4qmTc2Nvb3RlckBhbHRhdmlzdGEuY29tCg==\x01\x01"
+    );
+    assert_eq!(exchange.succeeded(), Ok(()));
+    let (_, initial) = Exchange::begin_bearer(BearerMechanism::XOAuth2, &bearer()).unwrap();
+    assert_eq!(
+        String::from_utf8(initial).unwrap(),
+        "user=user@example.com\x01auth=Bearer vF9dft4qmTc2Nvb3RlckBhbHRhdmlzdGEuY29tCg==\x01\x01"
+    );
+}
+
+#[test]
+fn the_error_of_a_token_is_answered_and_ends_the_exchange() {
+    for (mechanism, end) in [
+        (BearerMechanism::OAuthBearer, &b"\x01"[..]),
+        (BearerMechanism::XOAuth2, b""),
+    ] {
+        let (mut exchange, _) = Exchange::begin_bearer(mechanism, &bearer()).unwrap();
+        assert_eq!(
+            exchange.respond(b"{\"status\":\"invalid_token\"}").unwrap(),
+            end
+        );
+        assert!(exchange.respond(b"").is_err());
+        assert_eq!(exchange.succeeded(), Err(ExchangeError::Unproven));
+    }
+    for wrong in ["", "a\x01auth=b"] {
+        let mut bearer = bearer();
+        bearer.username = wrong.to_owned();
+        assert!(Exchange::begin_bearer(BearerMechanism::XOAuth2, &bearer).is_err());
+    }
+}
