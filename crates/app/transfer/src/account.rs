@@ -11,12 +11,13 @@ use vere_imap::flags::SystemFlag;
 
 use super::bodies::{Bodies, Room};
 use super::doubts::Exact;
-use super::link::{Link, deaf};
 use super::listing;
 use super::message::{Hash, Item, Message, batches};
 use super::names::{self, Folder};
 use super::outcome::Put;
-use super::place::Remote;
+use super::sessions;
+use vere_accounts::Remote;
+use vere_accounts::{Link, deaf};
 use vere_process::failure::Failure;
 
 /// Pause after which a server that stored no further message has processed everything sent earlier.
@@ -69,7 +70,7 @@ impl Account {
 
     /// Of another server.
     pub(super) async fn remote(remote: Remote) -> Result<Self, Failure> {
-        let mut account = Self::new(Link::remote(&remote).await?).await?;
+        let mut account = Self::new(sessions::remote(&remote).await?).await?;
         account.exact.remote = Some(remote);
         Ok(account)
     }
@@ -232,7 +233,7 @@ impl Account {
         &mut self,
         messages: &mut [(AppendTo, &mut Message)],
     ) -> Result<Option<Vec<Put>>, Failure> {
-        let Some(token) = self.link.append_several(messages).await? else {
+        let Some(token) = sessions::append_several(&mut self.link, messages).await? else {
             return Ok(None);
         };
         let status = self.link.wait(token, &mut deaf).await?;
@@ -255,7 +256,7 @@ impl Account {
     ) -> Result<Vec<Put>, Failure> {
         let mut tokens = Vec::new();
         for (to, message) in messages {
-            tokens.push(self.link.append(to, message).await?);
+            tokens.push(sessions::append(&mut self.link, to, message).await?);
         }
         let mut put = Vec::new();
         for token in tokens {

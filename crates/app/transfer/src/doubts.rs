@@ -2,7 +2,7 @@
 
 use vere_imap::client::Status;
 
-use super::place::Remote;
+use vere_accounts::Remote;
 
 /// State of repeated reads, and the outcome of failed ones.
 #[derive(Default)]

@@ -4,8 +4,8 @@
 
 use super::account::{AS_BINARY, Account};
 use super::doubts::Doubt;
-use super::link::Link;
 use super::message::{Item, Message};
+use super::sessions;
 use vere_process::failure::Failure;
 
 /// Limit of connections lost by raw reading, after which no message is read in raw form any more.
@@ -111,7 +111,7 @@ impl Account {
         else {
             return Err(Failure::new("nothing was open"));
         };
-        self.link = Link::remote(remote).await?;
+        self.link = sessions::remote(remote).await?;
         match self.examine(name).await? == validity {
             true => Ok(()),
             false => Err(Failure::new("the mailbox was made anew meanwhile")),

@@ -10,7 +10,6 @@ mod args;
 mod bodies;
 mod doubts;
 mod exact;
-mod link;
 mod listing;
 #[cfg(test)]
 mod made_up;
@@ -23,6 +22,7 @@ mod outcome;
 mod place;
 mod reading;
 mod run;
+mod sessions;
 mod source;
 mod state;
 mod target;
@@ -36,7 +36,6 @@ pub use place::ServerArgs;
 pub use reading::{Origin, Seen, each_message};
 
 use account::Account;
-use link::Link;
 use place::Place;
 use run::{Direction, Run};
 use source::Source;
@@ -77,7 +76,7 @@ pub fn import(args: ImportArgs, settings: &Settings) -> Result<Outcome, Failure>
     let state = open_state(&args.common, settings, "import", &place)?;
     let socket = vere_control::store_socket(settings);
     run(async {
-        let own = Link::local(&socket, &args.common.account.to_string()).await?;
+        let own = sessions::local(&socket, &args.common.account.to_string()).await?;
         let target = Target::Account(Box::new(Account::own(own).await?));
         let source = Source::open(place, args.mbox).await?;
         Run::new(Direction::Import, source, target, state, args.common)
@@ -96,7 +95,7 @@ pub fn export(args: ExportArgs, settings: &Settings) -> Result<Outcome, Failure>
     let state = open_state(&args.common, settings, "export", &place)?;
     let socket = vere_control::store_socket(settings);
     run(async {
-        let own = Link::local(&socket, &args.common.account.to_string()).await?;
+        let own = sessions::local(&socket, &args.common.account.to_string()).await?;
         let source = Source::Account(Box::new(Account::own(own).await?));
         let target = Target::open(place).await?;
         Run::new(Direction::Export, source, target, state, args.common)

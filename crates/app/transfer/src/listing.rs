@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use vere_imap::client::{Command, Event, Listed, Response};
 
 use super::bodies::Room;
-use super::link::Link;
+use vere_accounts::Link;
 use vere_process::failure::Failure;
 
 /// The attribute of a name that is subscribed.

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use vere_imap::client::{Command, Event, Listed, Response};
 
 use super::account::{Account, Begin};
-use super::link::deaf;
 use super::listing::SUBSCRIBED;
 use super::names::{self, Folder};
+use vere_accounts::deaf;
 use vere_process::failure::Failure;
 
 /// Special uses that are carried over (RFC 6154 section 2).

@@ -5,8 +5,8 @@ use std::path::Path;
 use vere_ports::directory::AccountName;
 
 use super::account::Account;
-use super::link::Link;
 use super::message::{Message, batches};
+use super::sessions;
 use super::source::Source;
 use super::{Variant, maildir, mbox};
 use vere_process::failure::Failure;
@@ -51,7 +51,7 @@ pub fn each_message(
             Origin::Mbox(path) => Source::Mbox(mbox::Source::new(path.to_owned(), Variant::Auto)),
             Origin::Maildir(path) => Source::Maildir(maildir::Source::new(path.to_owned())),
             Origin::Account(socket, account) => {
-                let link = Link::local(socket, &account.to_string()).await?;
+                let link = sessions::local(socket, &account.to_string()).await?;
                 Source::Account(Box::new(Account::own(link).await?))
             }
         };

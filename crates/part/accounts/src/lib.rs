@@ -1,1 +1,164 @@
-//! Connections to mail accounts.
+//! Connections to mail accounts over IMAP: any provider's account as a place to keep mails in.
+//!
+//! [`Accounts`] carries out the requests of [`vere_ports::mail_accounts`] over a pool of connections per account:
+//! pipelined, within a window of unanswered octets, most urgent first. [`dial`] and [`Link`] serve programs that speak
+//! to one account, a command after the other.
+//!
+//! A request that was sent on a connection which ended is answered [`Fault::Unreachable`] and may have been carried
+//! out; only requests that change nothing are sent once more.
+//!
+//! Not covered: COMPRESS (sealed octets do not shrink), SASL-IR of LOGIN, budgets of octets per day.
+
+mod connection;
+mod dial;
+mod fault;
+mod folder;
+mod link;
+mod pace;
+mod pool;
+mod remote;
+mod session;
+mod slots;
+mod task;
+mod watch;
+mod wire;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
+
+use pool::{Asked, Out, Shared};
+use slots::{answer_octets, octets};
+
+pub use dial::{DialError, dial};
+pub use link::{Hear, Link, Stream, deaf};
+pub use remote::{Login, Place, Remote, Security, password_of};
+
+/// Octets of the requests of an account that have no answer; a caller that asks for more has to wait.
+const WAITING_MAX: usize = 64 << 20;
+
+/// Milliseconds after which a caller with too many requests may ask again.
+const WAITING_PAUSE: u64 = 100;
+
+/// The default of [`AccountSettings::connections_max`].
+pub const CONNECTIONS_DEFAULT: usize = 4;
+
+/// An account of a volume.
+#[derive(Debug, Clone)]
+pub struct AccountSettings {
+    /// Server and login.
+    pub remote: Remote,
+    /// The levels of the volume's folder below the account's own namespace, such as `VereFS` and `3f9c0a11`.
+    pub folder: Vec<String>,
+    /// Connections at the same time, from 1 on.
+    pub connections_max: usize,
+}
+
+/// Accounts at work; the work ends when the value is dropped.
+#[derive(Debug)]
+pub struct Accounts {
+    accounts: HashMap<AccountId, (UnboundedSender<Asked>, Arc<Shared>)>,
+    out: Out,
+}
+
+/// The answers of all accounts.
+#[derive(Debug)]
+pub struct Answers {
+    receiver: UnboundedReceiver<(RequestId, Result<Answer, Fault>)>,
+    untaken: Arc<AtomicUsize>,
+    taken: Arc<Notify>,
+}
+
+impl Answers {
+    /// Waits for the next answer; `None` when the accounts have ended.
+    pub async fn recv(&mut self) -> Option<(RequestId, Result<Answer, Fault>)> {
+        let answer = self.receiver.recv().await?;
+        Some(self.note(answer))
+    }
+
+    /// The next answer, if there is one.
+    pub fn try_recv(&mut self) -> Option<(RequestId, Result<Answer, Fault>)> {
+        let answer = self.receiver.try_recv().ok()?;
+        Some(self.note(answer))
+    }
+
+    fn note(
+        &self,
+        answer: (RequestId, Result<Answer, Fault>),
+    ) -> (RequestId, Result<Answer, Fault>) {
+        let octets = answer_octets(&answer.1);
+        if octets > 0 {
+            self.untaken.fetch_sub(octets, Ordering::Relaxed);
+            self.taken.notify_waiters();
+        }
+        answer
+    }
+}
+
+impl Accounts {
+    /// Starts the work on accounts, within a tokio runtime. Each account is connected at once, and again after
+    /// failures.
+    #[must_use]
+    pub fn start(accounts: Vec<(AccountId, AccountSettings)>) -> (Self, Answers) {
+        let (out, receiver) = unbounded_channel();
+        let untaken = Arc::new(AtomicUsize::new(0));
+        let taken = Arc::new(Notify::new());
+        let mut all = HashMap::new();
+        for (id, settings) in accounts {
+            let shared = Arc::new(Shared {
+                waiting: AtomicUsize::new(0),
+                untaken: Arc::clone(&untaken),
+                taken: Arc::clone(&taken),
+            });
+            let (send, asked) = unbounded_channel();
+            tokio::spawn(pool::run(settings, asked, Arc::clone(&shared), out.clone()));
+            all.insert(id, (send, shared));
+        }
+        let answers = Answers {
+            receiver,
+            untaken,
+            taken,
+        };
+        (Self { accounts: all, out }, answers)
+    }
+
+    /// Asks an account. The answer comes with the `id`, which no other unanswered request of any account may have.
+    pub fn ask(&self, account: AccountId, id: RequestId, urgency: Urgency, request: Request) {
+        let Some((send, shared)) = self.accounts.get(&account) else {
+            let text = format!("there is no account {}", account.0);
+            return self.refuse(id, Fault::Refused(text));
+        };
+        let octets = octets(&request);
+        if shared
+            .waiting
+            .load(Ordering::Relaxed)
+            .saturating_add(octets)
+            > WAITING_MAX
+        {
+            let text = format!("over {WAITING_MAX} octets wait for the account");
+            return self.refuse(id, Fault::Throttled(text, WAITING_PAUSE));
+        }
+        shared.waiting.fetch_add(octets, Ordering::Relaxed);
+        let asked = Asked {
+            id,
+            urgency,
+            request,
+            at: Instant::now(),
+            again: false,
+        };
+        if send.send(asked).is_err() {
+            let text = "the work on the account has ended".to_owned();
+            self.refuse(id, Fault::Unreachable(text));
+        }
+    }
+
+    fn refuse(&self, id: RequestId, fault: Fault) {
+        // A caller that is gone needs no answer.
+        let _ = self.out.send((id, Err(fault)));
+    }
+}

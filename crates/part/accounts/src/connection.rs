@@ -1,0 +1,178 @@
+//! A connection of a pool: octets between the stream and the session, with deadlines.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::ReadBuf;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::time::{Instant, sleep_until};
+use vere_process::failure::Failure;
+
+use crate::fault;
+use crate::folder::Folder;
+use crate::link::{Link, Stream};
+use crate::session::{Session, SessionEnd};
+use crate::task::{Answers, Task};
+
+/// Silence of a server with a command under way, after which the account is tried by another connection.
+pub(crate) const SILENCE: Duration = Duration::from_secs(10);
+
+/// Silence of a server with a command under way, after which the connection is given up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Idle time after which NOOP keeps a connection alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(120);
+
+/// Octets read at once.
+const READ_MAX: usize = 64 * 1024;
+
+/// What a connection reports to its pool.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// Requests are answered.
+    Answers(Answers),
+    /// The server is silent although a command is under way.
+    Silent,
+    /// The connection is at its end, for this reason; and the milliseconds of patience that the server asked for.
+    Ended(String, Option<u64>),
+}
+
+/// Carries out tasks until the connection ends or the pool drops `tasks`.
+pub(crate) async fn run(
+    number: usize,
+    link: Link,
+    folder: Folder,
+    mut tasks: UnboundedReceiver<Box<dyn Task>>,
+    reports: UnboundedSender<(usize, Report)>,
+) {
+    let Some((mut stream, client, unread)) = link.into_parts() else {
+        return;
+    };
+    let mut session = Session::new(client, folder);
+    let ended = match session.input(&unread) {
+        Ok(()) => drive(number, stream.as_mut(), &mut session, &mut tasks, &reports).await,
+        Err(end) => Some(of_end(end)),
+    };
+    if let Some((reason, patience)) = ended {
+        // Answers that came before the end count.
+        let _ = reports.send((number, Report::Answers(session.answers())));
+        let _ = reports.send((number, Report::Ended(reason, patience)));
+    }
+}
+
+fn of_end(end: SessionEnd) -> (String, Option<u64>) {
+    let patience = match &end {
+        SessionEnd::Bye(status) => fault::patience(status),
+        _ => None,
+    };
+    (Failure::from(end).to_string(), patience)
+}
+
+/// The reason of the end; `None` when the pool wants no more.
+async fn drive(
+    number: usize,
+    stream: &mut dyn Stream,
+    session: &mut Session,
+    tasks: &mut UnboundedReceiver<Box<dyn Task>>,
+    reports: &UnboundedSender<(usize, Report)>,
+) -> Option<(String, Option<u64>)> {
+    let mut buffer = vec![0; READ_MAX].into_boxed_slice();
+    let mut unflushed = false;
+    let mut progress = Instant::now();
+    let mut silent = false;
+    loop {
+        let answers = session.answers();
+        if !answers.is_empty() && reports.send((number, Report::Answers(answers))).is_err() {
+            return None;
+        }
+        let deadline = match (session.waits(), silent) {
+            (true, false) => SILENCE,
+            (true, true) => PATIENCE,
+            (false, _) => KEEP_ALIVE,
+        };
+        tokio::select! {
+            moved = exchange(stream, session.client().output(), &mut unflushed, &mut buffer) => {
+                let (written, read) = match moved {
+                    Ok(moved) => moved,
+                    Err(error) => return Some((error.to_string(), None)),
+                };
+                (progress, silent) = (Instant::now(), false);
+                session.client().sent(written);
+                if let Err(end) = session.input(buffer.get(..read).unwrap_or_default()) {
+                    return Some(of_end(end));
+                }
+            }
+            task = tasks.recv() => {
+                if !session.waits() {
+                    (progress, silent) = (Instant::now(), false);
+                }
+                session.begin(task?);
+            }
+            () = sleep_until(progress + deadline) => match (session.waits(), silent) {
+                (true, false) => {
+                    silent = true;
+                    let _ = reports.send((number, Report::Silent));
+                }
+                (true, true) => {
+                    let text = format!("no answer within {} seconds", PATIENCE.as_secs());
+                    return Some((text, None));
+                }
+                (false, _) => {
+                    session.keep_alive();
+                    progress = Instant::now();
+                }
+            }
+        }
+    }
+}
+
+/// Writes or reads some octets, whichever is possible first; the octets written and read.
+async fn exchange(
+    stream: &mut dyn Stream,
+    output: &[u8],
+    unflushed: &mut bool,
+    buffer: &mut [u8],
+) -> io::Result<(usize, usize)> {
+    poll_fn(|context| {
+        let written = poll_output(stream, context, output, unflushed)?;
+        let mut read = ReadBuf::new(buffer);
+        match Pin::new(&mut *stream).poll_read(context, &mut read) {
+            Poll::Ready(Ok(())) if read.filled().is_empty() => {
+                Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
+            }
+            Poll::Ready(Ok(())) => Poll::Ready(Ok((written, read.filled().len()))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending if written > 0 => Poll::Ready(Ok((written, 0))),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Writes what goes without waiting; the octets written.
+fn poll_output(
+    stream: &mut dyn Stream,
+    context: &mut Context<'_>,
+    output: &[u8],
+    unflushed: &mut bool,
+) -> io::Result<usize> {
+    if !output.is_empty() {
+        return match Pin::new(&mut *stream).poll_write(context, output) {
+            Poll::Ready(Ok(0)) => Err(io::ErrorKind::WriteZero.into()),
+            Poll::Ready(written) => {
+                *unflushed = true;
+                written
+            }
+            Poll::Pending => Ok(0),
+        };
+    }
+    // Within TLS, written octets may still wait for the socket.
+    if *unflushed && let Poll::Ready(flushed) = Pin::new(stream).poll_flush(context) {
+        flushed?;
+        *unflushed = false;
+    }
+    Ok(0)
+}

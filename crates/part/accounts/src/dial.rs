@@ -1,0 +1,156 @@
+//! Connects to an account and logs in.
+
+use std::net::SocketAddr;
+
+use vere_imap::client::{Code, Command, Condition, Status};
+use vere_net::connect::{ConnectOptions, connect};
+use vere_net::tls::{ClientTls, ConnectTlsError, Roots, Verification};
+use vere_process::failure::Failure;
+use vere_process::secret;
+use vere_sasl::client::{Bearer, BearerMechanism, Exchange};
+use vere_sasl::{Mechanism, NonceSource};
+
+use crate::link::{Link, deaf};
+use crate::remote::{Login, Remote, Security};
+
+/// Why there is no session with an account.
+#[derive(Debug)]
+pub enum DialError {
+    /// No connection, or a server that does not serve.
+    Unreachable(Failure),
+    /// The server's certificate is signed by no trusted CA.
+    UnknownCa(ConnectTlsError),
+    /// The server refuses the login; the answer.
+    Refused(Status),
+}
+
+impl std::fmt::Display for DialError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unreachable(failure) => failure.fmt(f),
+            Self::UnknownCa(error) => error.fmt(f),
+            Self::Refused(status) => write!(f, "login refused: {}", status.text),
+        }
+    }
+}
+
+impl std::error::Error for DialError {}
+
+impl From<Failure> for DialError {
+    fn from(failure: Failure) -> Self {
+        Self::Unreachable(failure)
+    }
+}
+
+/// Connects to an account anywhere and logs in.
+///
+/// # Errors
+/// When the connection fails, or the login would send a password in clear text against the settings.
+pub async fn dial(remote: &Remote) -> Result<Link, DialError> {
+    let (mut link, greeting) = reach(remote).await?;
+    // A server that sends PREAUTH (a started subprocess, say) has authenticated the user already.
+    let told = match greeting.condition {
+        Condition::PreAuth => false,
+        _ => login(&mut link, remote).await?,
+    };
+    // A server may announce more capabilities after the login.
+    if !told {
+        link.run(&Command::Capability, &mut deaf).await?;
+    }
+    Ok(link)
+}
+
+/// Connects, up to the greeting or the end of STARTTLS: the proof that an account can be reached.
+pub(crate) async fn reach(remote: &Remote) -> Result<(Link, Status), DialError> {
+    let name = &remote.host;
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), remote.port))
+        .await
+        .map_err(|error| Failure::new(format!("{name}: {error}")))?
+        .collect();
+    let stream = connect(&addresses, &ConnectOptions::default())
+        .await
+        .map_err(Failure::from)?;
+    let tls = match remote.security {
+        Security::Clear => None,
+        _ => Some(tls(remote)?),
+    };
+    let mut link = match (&tls, remote.security) {
+        (Some(tls), Security::Implicit) => {
+            let (stream, _) = tls.connect(name, stream).await.map_err(secured)?;
+            Link::over(Box::new(stream))
+        }
+        _ => Link::over(Box::new(stream)),
+    };
+    let greeting = link.greeted().await?;
+    if let Some(tls) = tls.filter(|_| remote.security == Security::StartTls) {
+        // RFC 9051 section 7.1.4: PREAUTH in clear text prevents STARTTLS.
+        if greeting.condition == Condition::PreAuth {
+            return Err(Failure::new(
+                "the server needs no login and has no TLS; imaps:// may have",
+            )
+            .into());
+        }
+        link.run(&Command::StartTls, &mut deaf).await?;
+        let stream = link.stream_for_tls()?;
+        let (stream, _) = tls.connect(name, stream).await.map_err(secured)?;
+        link.secured(Box::new(stream));
+    }
+    Ok((link, greeting))
+}
+
+fn tls(remote: &Remote) -> Result<ClientTls, Failure> {
+    let roots = Roots::load(remote.ca.as_deref())?;
+    Ok(ClientTls::new(Verification::Required, &roots)?)
+}
+
+fn secured(error: ConnectTlsError) -> DialError {
+    match error.is_unknown_issuer() {
+        true => DialError::UnknownCa(error),
+        false => DialError::Unreachable(error.into()),
+    }
+}
+
+/// Logs in, and returns whether the server announced its capabilities along with the success.
+async fn login(link: &mut Link, remote: &Remote) -> Result<bool, DialError> {
+    if !link.machine().knows_capabilities() {
+        link.run(&Command::Capability, &mut deaf).await?;
+    }
+    let token = match &remote.login {
+        Login::Password(credentials) => {
+            let offered = [Mechanism::ScramSha256, Mechanism::Plain]
+                .into_iter()
+                .find(|mechanism| link.can(&format!("AUTH={}", mechanism.name())));
+            match offered {
+                Some(mechanism) => {
+                    let nonce = NonceSource::new(secret::random()).next();
+                    let (exchange, initial) =
+                        Exchange::begin(mechanism, credentials, nonce).map_err(Failure::from)?;
+                    let machine = link.machine();
+                    machine.authenticate(mechanism.name(), exchange, initial)
+                }
+                None => link.send(&Command::Login(credentials.clone())),
+            }
+        }
+        Login::Token { username, token } => {
+            let bearer = Bearer {
+                username: username.clone(),
+                token: token.clone(),
+                host: remote.host.clone(),
+                port: remote.port,
+            };
+            let mechanism = BearerMechanism::ALL
+                .into_iter()
+                .find(|mechanism| link.can(&format!("AUTH={}", mechanism.name())))
+                .ok_or_else(|| Failure::new("the server takes no token (OAUTHBEARER, XOAUTH2)"))?;
+            let (exchange, initial) =
+                Exchange::begin_bearer(mechanism, &bearer).map_err(Failure::from)?;
+            let machine = link.machine();
+            machine.authenticate(mechanism.name(), exchange, Some(initial))
+        }
+    };
+    let status = link.wait(token, &mut deaf).await?;
+    match status.is_ok() {
+        true => Ok(matches!(status.code, Some(Code::Capability(_)))),
+        false => Err(DialError::Refused(status)),
+    }
+}

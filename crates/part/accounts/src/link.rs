@@ -1,0 +1,251 @@
+//! A session with an IMAP server, a command after the other: the stream and the client machine.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use vere_imap::client::{
+    AppendTo, Client, ClientLimits, Command, Condition, Event, Response, Status, Token,
+};
+use vere_process::failure::Failure;
+use vere_process::wire::Connection;
+
+/// Longest silence of a server with a command under way.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Octets of a message that are buffered before they are sent.
+const UNSENT_MAX: usize = 256 * 1024;
+
+/// Octets read at once.
+const PIECE: usize = 64 * 1024;
+
+/// A stream that moves between threads.
+pub trait Stream: Connection + Send {}
+
+impl<T: Connection + Send> Stream for T {}
+
+/// A session.
+pub struct Link {
+    stream: Option<Box<dyn Stream>>,
+    client: Client,
+    buffer: Vec<u8>,
+    /// The part of the buffer with received and unparsed octets.
+    unread: std::ops::Range<usize>,
+    greeting: Option<Status>,
+    done: HashMap<Token, Status>,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").finish_non_exhaustive()
+    }
+}
+
+/// The receiver of all responses other than the end of a command.
+pub type Hear<'a> = &'a mut (dyn FnMut(Event<'_>) -> Result<(), Failure> + Send);
+
+/// Ignores every response.
+///
+/// # Errors
+/// Never.
+pub fn deaf(_: Event<'_>) -> Result<(), Failure> {
+    Ok(())
+}
+
+impl Link {
+    /// A session over a stream whose server has not greeted yet.
+    #[must_use]
+    pub fn over(stream: Box<dyn Stream>) -> Self {
+        Self {
+            stream: Some(stream),
+            client: Client::new(ClientLimits::default()),
+            buffer: vec![0; PIECE],
+            unread: 0..0,
+            greeting: None,
+            done: HashMap::new(),
+        }
+    }
+
+    /// The stream, the machine, and the octets that were received and not parsed.
+    pub(crate) fn into_parts(mut self) -> Option<(Box<dyn Stream>, Client, Vec<u8>)> {
+        self.buffer.truncate(self.unread.end);
+        let unread = self
+            .buffer
+            .split_off(self.unread.start.min(self.unread.end));
+        Some((self.stream?, self.client, unread))
+    }
+
+    pub(crate) const fn machine(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// Takes the stream for the handshake of TLS; nothing may have come in the clear behind STARTTLS.
+    pub(crate) fn stream_for_tls(&mut self) -> Result<Box<dyn Stream>, Failure> {
+        if !self.unread.is_empty() {
+            return Err(Failure::new(
+                "something came between STARTTLS and the handshake: perhaps somebody else speaks",
+            ));
+        }
+        self.client.tls_started();
+        self.stream.take().ok_or_else(closed)
+    }
+
+    pub(crate) fn secured(&mut self, stream: Box<dyn Stream>) {
+        self.stream = Some(stream);
+    }
+
+    /// Waits for the greeting.
+    ///
+    /// # Errors
+    /// When the server does not greet, or greets with BYE.
+    pub async fn greeted(&mut self) -> Result<Status, Failure> {
+        loop {
+            if let Some(greeting) = self.greeting.take() {
+                return match greeting.condition {
+                    Condition::Bye => Err(Failure::new(format!(
+                        "the server does not serve: {}",
+                        greeting.text
+                    ))),
+                    _ => Ok(greeting),
+                };
+            }
+            self.pump(&mut deaf).await?;
+        }
+    }
+
+    /// Whether the server announces a capability.
+    #[must_use]
+    pub fn can(&self, capability: &str) -> bool {
+        self.client.can(capability)
+    }
+
+    /// Sends a command that need not end before the next command.
+    pub fn send(&mut self, command: &Command) -> Token {
+        self.client.send(command)
+    }
+
+    /// Waits for the end of a command, which may be `NO`.
+    ///
+    /// # Errors
+    /// When the connection fails, or `hear` does.
+    pub async fn wait(&mut self, token: Token, hear: Hear<'_>) -> Result<Status, Failure> {
+        loop {
+            if let Some(status) = self.done.remove(&token) {
+                return Ok(status);
+            }
+            self.pump(hear).await?;
+        }
+    }
+
+    /// Runs a command that must succeed.
+    ///
+    /// # Errors
+    /// When the server refuses, the connection fails, or `hear` does.
+    pub async fn run(&mut self, command: &Command, hear: Hear<'_>) -> Result<Status, Failure> {
+        let token = self.send(command);
+        let status = self.wait(token, hear).await?;
+        match status.is_ok() {
+            true => Ok(status),
+            false => Err(Failure::new(format!("the server refused: {}", status.text))),
+        }
+    }
+
+    /// Begins an APPEND of several messages in one transaction; the host gives the octets by [`Link::give`].
+    pub fn append_several(&mut self, to: &AppendTo, octets: u64, messages: usize) -> Token {
+        self.client.append_several(to, octets, messages)
+    }
+
+    /// Begins the next message of an APPEND of several.
+    pub fn append_next(&mut self, to: &AppendTo, octets: u64) {
+        self.client.append_next(to, octets);
+    }
+
+    /// Sends octets of the message at hand, which `read` gives until its end; stops when the server has refused the
+    /// APPEND.
+    ///
+    /// # Errors
+    /// When the connection or the reading fails.
+    pub async fn give(
+        &mut self,
+        token: Token,
+        mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
+    ) -> Result<(), Failure> {
+        let mut buffer = vec![0; PIECE];
+        loop {
+            self.flush().await?;
+            while self.client.waits_for_leave() {
+                self.pump(&mut deaf).await?;
+                self.flush().await?;
+            }
+            if self.done.contains_key(&token) {
+                // Refused before the message was sent.
+                return Ok(());
+            }
+            while self.client.unsent() < UNSENT_MAX {
+                match read(&mut buffer)? {
+                    0 => return Ok(()),
+                    octets => self
+                        .client
+                        .append_octets(buffer.get(..octets).unwrap_or_default()),
+                }
+            }
+        }
+    }
+
+    /// Sends the octets that the machine allows to send.
+    async fn flush(&mut self) -> Result<(), Failure> {
+        let stream = self.stream.as_mut();
+        let stream = stream.ok_or_else(closed)?;
+        while !self.client.output().is_empty() {
+            let write = stream.write(self.client.output());
+            let octets = tokio::time::timeout(PATIENCE, write).await??;
+            if octets == 0 {
+                return Err(Failure::from(io::Error::from(io::ErrorKind::WriteZero)));
+            }
+            self.client.sent(octets);
+        }
+        Ok(tokio::time::timeout(PATIENCE, stream.flush()).await??)
+    }
+
+    /// Sends the allowed octets, and processes the received octets.
+    pub(crate) async fn pump(&mut self, hear: Hear<'_>) -> Result<(), Failure> {
+        self.flush().await?;
+        if self.unread.is_empty() {
+            let stream = self.stream.as_mut();
+            let stream = stream.ok_or_else(closed)?;
+            let octets = tokio::time::timeout(PATIENCE, stream.read(&mut self.buffer)).await??;
+            if octets == 0 {
+                return Err(Failure::new("the server closed the connection"));
+            }
+            self.unread = 0..octets;
+        }
+        while !self.unread.is_empty() {
+            let unread = self.buffer.get(self.unread.clone());
+            let (taken, event) = self.client.input(unread.unwrap_or_default())?;
+            self.unread.start = self.unread.start.saturating_add(taken);
+            match event {
+                None => {}
+                Some(Event::Greeting(status)) => {
+                    self.greeting = Some(status);
+                    return Ok(());
+                }
+                Some(Event::Done(token, status)) => {
+                    self.done.insert(token, status);
+                    return Ok(());
+                }
+                Some(Event::Said(Response::Status(status)))
+                    if status.condition == Condition::Bye && self.client.under_way() > 0 =>
+                {
+                    return Err(Failure::new(format!("the server ended: {}", status.text)));
+                }
+                Some(event) => hear(event)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn closed() -> Failure {
+    Failure::new("the connection is closed")
+}

@@ -1,0 +1,99 @@
+//! When an account may be tried again, and by how many connections.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Wait after the first failure; each further failure doubles the wait.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// The longest wait.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+
+/// Quiet time after which one connection more is allowed.
+const QUIET: Duration = Duration::from_secs(10 * 60);
+
+/// The pace of an account.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    failures: u32,
+    /// No connection before this time.
+    pub(crate) dial_from: Instant,
+    /// No request before this time.
+    pub(crate) ask_from: Instant,
+    /// Connections allowed now, and by the settings.
+    connections: usize,
+    connections_max: usize,
+    raised: Instant,
+}
+
+impl Pace {
+    pub(crate) fn new(connections_max: usize, now: Instant) -> Self {
+        let connections = connections_max.max(1);
+        Self {
+            failures: 0,
+            dial_from: now,
+            ask_from: now,
+            connections,
+            connections_max: connections,
+            raised: now,
+        }
+    }
+
+    /// Notes a failure, and returns the wait before the next attempt.
+    pub(crate) fn failed(&mut self, now: Instant) -> Duration {
+        let wait = FIRST.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
+        let wait = wait.min(LONGEST);
+        self.failures = self.failures.saturating_add(1).min(16);
+        self.dial_from = now + wait;
+        wait
+    }
+
+    /// Notes an answer: the account works.
+    pub(crate) const fn works(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Notes that the account asks for patience, and returns the wait.
+    pub(crate) fn throttled(&mut self, told: Option<Duration>, now: Instant) -> Duration {
+        let own = self.failed(now);
+        let wait = told
+            .filter(|told| !told.is_zero())
+            .unwrap_or(own)
+            .min(LONGEST);
+        self.ask_from = now + wait;
+        self.dial_from = now + wait;
+        self.connections = (self.connections / 2).max(1);
+        self.raised = now;
+        wait
+    }
+
+    /// The connections allowed now.
+    pub(crate) fn connections(&mut self, now: Instant) -> usize {
+        while self.connections < self.connections_max && now >= self.raised + QUIET {
+            self.connections = self.connections.saturating_add(1);
+            self.raised += QUIET;
+        }
+        self.connections
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_and_connections_come_back() {
+        let begin = Instant::now();
+        let mut pace = Pace::new(8, begin);
+        let waits: Vec<u64> = (0..12).map(|_| pace.failed(begin).as_secs()).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]);
+        pace.works();
+        assert_eq!(pace.throttled(None, begin), FIRST);
+        let told = Some(Duration::from_millis(2_500));
+        assert_eq!(pace.throttled(told, begin).as_millis(), 2_500);
+        assert_eq!(pace.connections(begin), 2);
+        assert_eq!(pace.connections(begin + QUIET * 3), 5);
+        assert_eq!(pace.connections(begin + QUIET * 30), 8);
+    }
+}

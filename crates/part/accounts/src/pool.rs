@@ -1,0 +1,544 @@
+//! The connections of an account, and the requests that wait for a connection.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep_until, timeout};
+use vere_imap::client::{Command, Event, Namespace, Response};
+use vere_ports::mail_accounts::{Answer, Fault, Request, RequestId, Urgency};
+use vere_process::failure::Failure;
+
+use crate::connection::{Report, SILENCE};
+use crate::dial::{DialError, dial, reach};
+use crate::fault;
+use crate::folder::Folder;
+use crate::link::Link;
+use crate::pace::Pace;
+use crate::slots::{
+    JOINED_MAX, Kind, Slots, answer_octets, changes_nothing, cost, is_alone, octets,
+};
+use crate::task::Answers;
+use crate::{AccountSettings, watch};
+
+/// Time for a connection and its login.
+const DIAL_MAX: Duration = Duration::from_secs(20);
+
+/// Longest wait of a request for a connection while there is none.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Octets of answers that the caller has not taken; reads wait beyond.
+pub(crate) const UNTAKEN_MAX: usize = 64 << 20;
+
+/// A request and its place in the order.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) id: RequestId,
+    pub(crate) urgency: Urgency,
+    pub(crate) request: Request,
+    pub(crate) at: Instant,
+    /// Whether a connection ended while the request was under way.
+    pub(crate) again: bool,
+}
+
+/// Octets shared with the caller.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Octets of requests without an answer.
+    pub(crate) waiting: AtomicUsize,
+    /// Octets of answers that the caller has not taken, of all accounts.
+    pub(crate) untaken: Arc<AtomicUsize>,
+    /// Told when the caller takes an answer.
+    pub(crate) taken: Arc<Notify>,
+}
+
+/// The answers' way to the caller.
+pub(crate) type Out = UnboundedSender<(RequestId, Result<Answer, Fault>)>;
+
+/// What tasks of the pool tell the pool.
+enum Told {
+    Dialled(usize, Result<(Link, Namespace), DialError>),
+    Probed(Result<(), DialError>),
+}
+
+/// An account at work.
+pub(crate) struct Pool {
+    settings: AccountSettings,
+    namespace: Option<Namespace>,
+    pace: Pace,
+    queue: BTreeMap<(Urgency, u64), Asked>,
+    sequence: u64,
+    slots: Slots,
+    /// Requests under way, with the number of the connection.
+    under_way: HashMap<RequestId, (Asked, usize)>,
+    /// Watched mailboxes without a connection of their own, and when the caller is told to look.
+    polls: Vec<(Instant, RequestId)>,
+    /// Mailboxes that exist, or whose creation was asked for.
+    known: HashSet<String>,
+    last_fault: Fault,
+    probing: bool,
+    shared: Arc<Shared>,
+    out: Out,
+    tell: UnboundedSender<Told>,
+    reports: UnboundedSender<(usize, Report)>,
+}
+
+/// Serves an account until `asked` ends.
+pub(crate) async fn run(
+    settings: AccountSettings,
+    mut asked: UnboundedReceiver<Asked>,
+    shared: Arc<Shared>,
+    out: Out,
+) {
+    let (tell, mut told) = unbounded_channel();
+    let (reports, mut reported) = unbounded_channel();
+    let now = Instant::now();
+    let mut pool = Pool {
+        pace: Pace::new(settings.connections_max, now),
+        settings,
+        namespace: None,
+        queue: BTreeMap::new(),
+        sequence: 0,
+        slots: Slots::default(),
+        under_way: HashMap::new(),
+        polls: Vec::new(),
+        known: HashSet::new(),
+        last_fault: Fault::Unreachable("not connected yet".to_owned()),
+        probing: false,
+        shared,
+        out,
+        tell,
+        reports,
+    };
+    loop {
+        let now = Instant::now();
+        pool.expire(now);
+        pool.assign(now);
+        pool.connect(now);
+        let taken = Arc::clone(&pool.shared.taken);
+        tokio::select! {
+            request = asked.recv() => match request {
+                Some(request) => pool.enqueue(request),
+                None => return,
+            },
+            report = reported.recv() => {
+                if let Some((number, report)) = report {
+                    pool.reported(number, report);
+                }
+            }
+            told = told.recv() => match told {
+                Some(Told::Dialled(number, link)) => pool.dialled(number, link),
+                Some(Told::Probed(probed)) => pool.probed(probed),
+                None => {}
+            },
+            () = taken.notified() => {}
+            () = sleep_until(pool.wake(now)) => {}
+        }
+        // What came meanwhile is looked at together, so that mails can be joined.
+        while let Ok(request) = asked.try_recv() {
+            pool.enqueue(request);
+        }
+        while let Ok((number, report)) = reported.try_recv() {
+            pool.reported(number, report);
+        }
+    }
+}
+
+impl Pool {
+    fn enqueue(&mut self, asked: Asked) {
+        self.sequence = self.sequence.saturating_add(1);
+        self.queue.insert((asked.urgency, self.sequence), asked);
+    }
+
+    /// When the pool has to act without being told.
+    fn wake(&self, now: Instant) -> Instant {
+        let far = now + Duration::from_secs(3_600);
+        let wants = !self.queue.is_empty() || self.slots.lead().is_none();
+        let times = [
+            Some(self.pace.dial_from).filter(|_| wants),
+            Some(self.pace.ask_from).filter(|_| !self.queue.is_empty()),
+            self.queue.values().map(|asked| asked.at + WAIT_MAX).min(),
+            self.polls.iter().map(|(due, _)| *due).min(),
+        ];
+        let next = times.into_iter().flatten().filter(|time| *time > now).min();
+        next.unwrap_or(far)
+    }
+
+    /// Answers requests that waited too long for a connection, and watches whose time has come.
+    fn expire(&mut self, now: Instant) {
+        let due: Vec<RequestId> = self
+            .polls
+            .extract_if(.., |(due, _)| *due <= now)
+            .map(|(_, id)| id)
+            .collect();
+        for id in due {
+            self.answer(id, 0, Ok(Answer::Changed));
+        }
+        if self.slots.any_open() {
+            return;
+        }
+        let refused = matches!(self.last_fault, Fault::Login(_));
+        let hopeless =
+            now < self.pace.dial_from && (refused || self.pace.dial_from > now + WAIT_MAX);
+        let late = self
+            .queue
+            .extract_if(.., |_, asked| hopeless || asked.at + WAIT_MAX <= now);
+        for (_, asked) in late.collect::<Vec<_>>() {
+            self.answer(
+                asked.id,
+                octets(&asked.request),
+                Err(self.last_fault.clone()),
+            );
+        }
+    }
+
+    /// Gives an answer to the caller.
+    fn answer(&self, id: RequestId, octets: usize, answer: Result<Answer, Fault>) {
+        self.shared.waiting.fetch_sub(octets, Ordering::Relaxed);
+        let untaken = answer_octets(&answer);
+        self.shared.untaken.fetch_add(untaken, Ordering::Relaxed);
+        // A caller that is gone needs no answer.
+        let _ = self.out.send((id, answer));
+    }
+
+    /// Gives waiting requests to connections.
+    fn assign(&mut self, now: Instant) {
+        if now < self.pace.ask_from {
+            return;
+        }
+        let shares = self.settings.connections_max < 2;
+        let (mut lead_full, mut others_full) = (false, false);
+        let keys: Vec<(Urgency, u64)> = self.queue.keys().copied().collect();
+        for key in keys {
+            if lead_full && others_full {
+                return;
+            }
+            let Some(asked) = self.queue.get(&key) else {
+                // Joined with an earlier mail.
+                continue;
+            };
+            if let Request::Watch { mailbox } = &asked.request {
+                let mailbox = mailbox.clone();
+                self.watch(key, &mailbox, now);
+                continue;
+            }
+            let of_lead = key.0 == Urgency::Commit || is_alone(&asked.request);
+            if self.reads_too_far(&asked.request) {
+                continue;
+            }
+            let full = if of_lead {
+                &mut lead_full
+            } else {
+                &mut others_full
+            };
+            if *full {
+                continue;
+            }
+            let cost = cost(&asked.request);
+            let place = match of_lead {
+                true => self
+                    .slots
+                    .lead()
+                    .filter(|slot| self.slots.has_room(*slot, cost)),
+                false => self.slots.least(cost, shares),
+            };
+            match place {
+                Some(number) => self.carry(key, number),
+                None => *full = true,
+            }
+        }
+    }
+
+    /// Whether the caller has to take answers before further octets are read.
+    fn reads_too_far(&self, request: &Request) -> bool {
+        matches!(request, Request::Read { .. })
+            && self.shared.untaken.load(Ordering::Relaxed) > UNTAKEN_MAX
+    }
+
+    /// Gives a request, and mails that can be joined with it, to a connection.
+    fn carry(&mut self, key: (Urgency, u64), number: usize) {
+        let Some(first) = self.queue.remove(&key) else {
+            return;
+        };
+        let mut all = vec![first];
+        if self.slots.joins(number) {
+            self.join(&mut all);
+        }
+        let create = match all.first().map(|first| &first.request) {
+            Some(Request::Append { mailbox, .. }) => self.known.insert(mailbox.clone()),
+            _ => false,
+        };
+        self.slots.carry(number, &all, create);
+        for asked in all {
+            self.under_way.insert(asked.id, (asked, number));
+        }
+    }
+
+    /// Takes further mails for the mailbox of the first request from the queue.
+    fn join(&mut self, all: &mut Vec<Asked>) {
+        let Some(Request::Append {
+            mailbox,
+            alone: false,
+            mail,
+        }) = all.first().map(|first| first.request.clone())
+        else {
+            return;
+        };
+        let mut left = JOINED_MAX.saturating_sub(mail.len());
+        let mut keys = Vec::new();
+        for (key, asked) in &self.queue {
+            match &asked.request {
+                Request::Append {
+                    mailbox: own,
+                    mail,
+                    alone: false,
+                } if *own == mailbox && mail.len() <= left => {
+                    left = left.saturating_sub(mail.len());
+                    keys.push(*key);
+                }
+                _ => {}
+            }
+        }
+        all.extend(keys.iter().filter_map(|key| self.queue.remove(key)));
+    }
+
+    /// Gives a watch to the connection that watches the mailbox; such a connection is opened where one more is allowed.
+    fn watch(&mut self, key: (Urgency, u64), mailbox: &str, now: Instant) {
+        let open = self.slots.watcher(mailbox);
+        if let Some((number, true)) = open {
+            if let Some(asked) = self.queue.remove(&key) {
+                self.slots.watch(number, asked.id);
+                self.under_way.insert(asked.id, (asked, number));
+            }
+            return;
+        }
+        let allowed = self.pace.connections(now);
+        if open.is_none() && self.slots.any_open() {
+            // The lead, and one connection for other requests, go first.
+            if self.slots.len() < allowed && allowed > 1 {
+                self.open(Kind::Watch(mailbox.to_owned()), now);
+            } else if let Some(asked) = self.queue.remove(&key) {
+                self.polls.push((now + watch::POLL, asked.id));
+            }
+        }
+    }
+
+    /// Opens connections as the waiting requests need them.
+    fn connect(&mut self, now: Instant) {
+        if now < self.pace.dial_from {
+            return;
+        }
+        if self.slots.lead_number().is_none() && !self.slots.promote() {
+            self.open(Kind::Lead, now);
+        }
+        let waits = self.queue.iter().any(|(key, asked)| {
+            key.0 != Urgency::Commit
+                && !is_alone(&asked.request)
+                && !matches!(asked.request, Request::Watch { .. })
+                && !self.reads_too_far(&asked.request)
+        });
+        let allowed = self.pace.connections(now);
+        if waits
+            && now >= self.pace.ask_from
+            && self.slots.len() < allowed
+            && !self.slots.any_dials()
+        {
+            self.open(Kind::Common, now);
+        }
+    }
+
+    fn open(&mut self, kind: Kind, now: Instant) {
+        if now < self.pace.dial_from {
+            return;
+        }
+        let number = self.slots.begin(kind);
+        let remote = self.settings.remote.clone();
+        let known = self.namespace.clone();
+        let tell = self.tell.clone();
+        tokio::spawn(async move {
+            let dialled = timeout(DIAL_MAX, log_in(&remote, known)).await;
+            let dialled = dialled.unwrap_or_else(|_| {
+                let text = format!("no login within {} seconds", DIAL_MAX.as_secs());
+                Err(Failure::new(text).into())
+            });
+            let _ = tell.send(Told::Dialled(number, dialled));
+        });
+    }
+
+    fn dialled(&mut self, number: usize, dialled: Result<(Link, Namespace), DialError>) {
+        let (link, namespace) = match dialled {
+            Ok(dialled) => dialled,
+            Err(error) => {
+                self.slots.remove(number);
+                return self.refused(&error);
+            }
+        };
+        let folder = Folder::new(&self.settings.folder, &namespace);
+        self.namespace = Some(namespace);
+        let reports = self.reports.clone();
+        self.slots.opened(number, link, folder, reports);
+    }
+
+    /// Notes that the account cannot be used now.
+    fn refused(&mut self, error: &DialError) {
+        let now = Instant::now();
+        let text = error.to_string();
+        let patience = match error {
+            DialError::Refused(status) => fault::patience(status),
+            _ => None,
+        };
+        self.last_fault = match (error, patience) {
+            (_, Some(told)) => {
+                let wait = self.pace.throttled(Some(Duration::from_millis(told)), now);
+                Fault::Throttled(text, millis(wait))
+            }
+            (DialError::Refused(_), None) => {
+                self.pace.failed(now);
+                Fault::Login(text)
+            }
+            _ => {
+                self.pace.failed(now);
+                Fault::Unreachable(text)
+            }
+        };
+    }
+
+    fn reported(&mut self, number: usize, report: Report) {
+        match report {
+            Report::Answers(answers) => self.answered(number, answers),
+            Report::Silent => self.probe(),
+            Report::Ended(reason, patience) => {
+                let now = Instant::now();
+                if let Some(told) = patience {
+                    self.pace.throttled(Some(Duration::from_millis(told)), now);
+                } else if !self.slots.has_answered(number) {
+                    // A server that accepts logins and then closes is not asked in a loop.
+                    self.pace.failed(now);
+                }
+                self.last_fault = Fault::Unreachable(reason);
+                self.lost(number);
+            }
+        }
+    }
+
+    fn answered(&mut self, number: usize, answers: Answers) {
+        self.slots.note_answer(number);
+        for (id, mut answer) in answers {
+            let Some((asked, _)) = self.under_way.remove(&id) else {
+                continue;
+            };
+            self.slots.ended(number, cost(&asked.request));
+            match &mut answer {
+                Err(Fault::Throttled(_, told)) => {
+                    let wait = Duration::from_millis(*told);
+                    *told = millis(self.pace.throttled(Some(wait), Instant::now()));
+                }
+                Err(_) => {}
+                Ok(_) => self.pace.works(),
+            }
+            self.answer(id, octets(&asked.request), answer);
+        }
+    }
+
+    /// A connection is gone: requests that change nothing are asked once more, the others are answered.
+    fn lost(&mut self, number: usize) {
+        let watched = self.slots.remove(number);
+        let of_it = |_: &RequestId, (_, own): &mut (Asked, usize)| *own == number;
+        let lost: Vec<_> = self.under_way.extract_if(of_it).collect();
+        let mut lost: Vec<Asked> = lost.into_iter().map(|(_, (asked, _))| asked).collect();
+        lost.sort_by_key(|asked| asked.id);
+        for mut asked in lost {
+            if watched {
+                // The mailbox may have changed unseen.
+                self.answer(asked.id, 0, Ok(Answer::Changed));
+            } else if changes_nothing(&asked.request) && !asked.again {
+                asked.again = true;
+                self.enqueue(asked);
+            } else {
+                let fault = Err(self.last_fault.clone());
+                self.answer(asked.id, octets(&asked.request), fault);
+            }
+        }
+    }
+
+    /// Tries whether the account can be reached at all.
+    fn probe(&mut self) {
+        if std::mem::replace(&mut self.probing, true) {
+            return;
+        }
+        let remote = self.settings.remote.clone();
+        let tell = self.tell.clone();
+        tokio::spawn(async move {
+            let probed = match timeout(SILENCE, reach(&remote)).await {
+                Ok(reached) => reached.map(|_| ()),
+                Err(_) => {
+                    let text = format!("no answer within {} seconds", SILENCE.as_secs());
+                    Err(Failure::new(text).into())
+                }
+            };
+            let _ = tell.send(Told::Probed(probed));
+        });
+    }
+
+    fn probed(&mut self, probed: Result<(), DialError>) {
+        self.probing = false;
+        if let Err(error) = probed {
+            self.refused(&error);
+            for number in self.slots.all() {
+                self.lost(number);
+            }
+        }
+    }
+}
+
+fn millis(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Connects, logs in, and learns where the account's own mailboxes are.
+async fn log_in(
+    remote: &crate::Remote,
+    known: Option<Namespace>,
+) -> Result<(Link, Namespace), DialError> {
+    let mut link = dial(remote).await?;
+    let namespace = match known {
+        Some(namespace) => namespace,
+        None => namespace(&mut link).await?,
+    };
+    Ok((link, namespace))
+}
+
+async fn namespace(link: &mut Link) -> Result<Namespace, Failure> {
+    let mut own = None;
+    let mut delimiter = None;
+    if link.can("NAMESPACE") {
+        let mut hear = |event: Event<'_>| {
+            if let Event::Said(Response::Namespace(said)) = event {
+                own = said;
+            }
+            Ok(())
+        };
+        let token = link.send(&Command::Namespace);
+        link.wait(token, &mut hear).await?;
+    }
+    if let Some(own) = own {
+        return Ok(own);
+    }
+    let mut hear = |event: Event<'_>| {
+        if let Event::Said(Response::Listed(one)) = event {
+            delimiter = one.delimiter;
+        }
+        Ok(())
+    };
+    // RFC 9051 section 6.3.9: an empty pattern asks for the delimiter.
+    let token = link.send(&Command::ListMatching(Vec::new()));
+    link.wait(token, &mut hear).await?;
+    // A refusal leaves a server without levels.
+    Ok(Namespace {
+        prefix: Vec::new(),
+        delimiter,
+    })
+}

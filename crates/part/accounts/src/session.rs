@@ -1,0 +1,261 @@
+//! The requests under way on one connection, as a machine without a socket: requests and octets go in, answers come out.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::{Bytes, BytesMut};
+use vere_imap::client::{
+    Client, Condition, Event, Fetched, ProtocolError, Response, Status, Token, Value,
+};
+
+use crate::folder::Folder;
+use crate::task::{After, Answers, Mail, Task};
+use crate::wire::{Owner, Wire};
+
+/// Octets of the literals of a response while parts of mails are read: twice the longest mail of a volume, encoded.
+const LITERALS_MAX: usize = 12 << 20;
+
+/// Octets of the literals of any other response: long subjects.
+const SMALL_LITERALS_MAX: usize = 256 * 1024;
+
+/// Why a connection is at its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionEnd {
+    /// The server breaks the protocol.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// The server sends literals that nothing asked for.
+    #[error("the server sent a literal of {0} octets that no request explains")]
+    Literal(u64),
+    /// BYE.
+    #[error("the server ended: {}", .0.text)]
+    Bye(Status),
+}
+
+/// The requests of a connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    wire: Wire,
+    tasks: BTreeMap<u64, Box<dyn Task>>,
+    last: u64,
+    /// Tasks that wait for the end of a task which holds another mailbox.
+    behind: VecDeque<Box<dyn Task>>,
+    /// Literals of the response at hand.
+    literals: Vec<BytesMut>,
+    answers: Answers,
+}
+
+impl Session {
+    pub(crate) fn new(client: Client, folder: Folder) -> Self {
+        Self {
+            wire: Wire::new(client, folder),
+            tasks: BTreeMap::new(),
+            last: 0,
+            behind: VecDeque::new(),
+            literals: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    pub(crate) const fn client(&mut self) -> &mut Client {
+        &mut self.wire.client
+    }
+
+    /// Whether the server owes answers.
+    pub(crate) fn waits(&self) -> bool {
+        self.wire.client.under_way() > 0
+    }
+
+    /// Keeps the connection alive.
+    pub(crate) fn keep_alive(&mut self) {
+        self.wire.send_for_nobody(&vere_imap::client::Command::Noop);
+    }
+
+    /// The answers since the last call.
+    pub(crate) fn answers(&mut self) -> Answers {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// Begins a task, or lets the task wait for a mailbox.
+    pub(crate) fn begin(&mut self, task: Box<dyn Task>) {
+        self.behind.push_back(task);
+        self.begin_waiting();
+    }
+
+    fn begin_waiting(&mut self) {
+        let mut index = 0;
+        while let Some(task) = self.behind.get(index) {
+            let held = self
+                .tasks
+                .values()
+                .chain(self.behind.range(..index))
+                .any(|own| {
+                    own.holds()
+                        && task
+                            .mailbox()
+                            .is_some_and(|mailbox| own.mailbox() != Some(mailbox))
+                });
+            if held {
+                index = index.saturating_add(1);
+                continue;
+            }
+            if let Some(task) = self.behind.remove(index) {
+                self.start(task);
+            }
+        }
+    }
+
+    fn start(&mut self, mut task: Box<dyn Task>) {
+        self.last = self.last.saturating_add(1);
+        self.wire.task = self.last;
+        let after = task.begin(&mut self.wire);
+        self.tasks.insert(self.last, task);
+        self.settle(self.last, after);
+    }
+
+    fn settle(&mut self, number: u64, after: After) {
+        match after {
+            After::Waits => {}
+            After::Some(answers) => self.answers.extend(answers),
+            After::Ends(answers) => {
+                self.answers.extend(answers);
+                self.tasks.remove(&number);
+                let named = self
+                    .tasks
+                    .values()
+                    .filter_map(|task| task.selection())
+                    .min();
+                self.wire.forget_below(named);
+            }
+        }
+    }
+
+    /// Takes octets of the server.
+    ///
+    /// # Errors
+    /// When the connection is at its end.
+    pub(crate) fn input(&mut self, mut octets: &[u8]) -> Result<(), SessionEnd> {
+        while !octets.is_empty() {
+            let (taken, event) = self.wire.client.input(octets)?;
+            match event {
+                None | Some(Event::Greeting(_)) => {}
+                Some(Event::Literal(octets)) => {
+                    let room = self.literal_room(octets)?;
+                    self.literals.push(room);
+                }
+                Some(Event::Piece(piece)) => {
+                    if let Some(last) = self.literals.last_mut() {
+                        last.extend_from_slice(piece);
+                    }
+                }
+                Some(Event::Said(response)) => self.said(response)?,
+                Some(Event::Done(token, status)) => self.done(token, &status),
+            }
+            octets = octets.get(taken..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Memory for a literal, if a task explains the literal.
+    fn literal_room(&self, octets: u64) -> Result<BytesMut, SessionEnd> {
+        let max = match self.tasks.values().any(|task| task.reads()) {
+            true => LITERALS_MAX,
+            false => SMALL_LITERALS_MAX,
+        };
+        let before: usize = self.literals.iter().map(BytesMut::len).sum();
+        usize::try_from(octets)
+            .ok()
+            .filter(|octets| before.saturating_add(*octets) <= max)
+            .map(BytesMut::with_capacity)
+            .ok_or(SessionEnd::Literal(octets))
+    }
+
+    fn said(&mut self, response: Response) -> Result<(), SessionEnd> {
+        let literals = std::mem::take(&mut self.literals);
+        match response {
+            Response::Status(status) if status.condition == Condition::Bye => {
+                Err(SessionEnd::Bye(status))
+            }
+            Response::Fetched(fetched) => {
+                self.fetched(*fetched, literals);
+                Ok(())
+            }
+            other => {
+                self.wire.heard(&other);
+                self.to_first(|task, wire| task.heard(&other, wire));
+                Ok(())
+            }
+        }
+    }
+
+    fn fetched(&mut self, fetched: Fetched, literals: Vec<BytesMut>) {
+        // Whole messages are not asked for; with one, the order of literals would be in doubt.
+        let (Some(uid), None) = (fetched.uid, &fetched.body) else {
+            return;
+        };
+        let mut literals = literals.into_iter().map(BytesMut::freeze);
+        let mut mail = Mail {
+            uid,
+            size: fetched.size,
+            sections: Vec::new(),
+        };
+        for section in fetched.sections {
+            let octets = match section.value {
+                Value::PassedOn(_) => literals.next(),
+                Value::Atom(octets) | Value::String(octets) => Some(octets.into()),
+                Value::Nil => Some(Bytes::new()),
+                Value::List(_) => None,
+            };
+            if let Some(octets) = octets {
+                mail.sections.push((section.name, section.origin, octets));
+            }
+        }
+        self.to_first(|task, _| task.fetched(&mail));
+    }
+
+    /// Offers a response to the tasks with commands under way, in the order of the commands, until one takes it.
+    fn to_first(&mut self, mut offer: impl FnMut(&mut dyn Task, &Wire) -> bool) {
+        let mut before = None;
+        for owner in self.wire.owners() {
+            let Owner::Task(number, _) = owner else {
+                continue;
+            };
+            if before.replace(number) == Some(number) {
+                continue;
+            }
+            if let Some(task) = self.tasks.get_mut(&number)
+                && offer(task.as_mut(), &self.wire)
+            {
+                return;
+            }
+        }
+    }
+
+    fn done(&mut self, token: Token, status: &Status) {
+        self.literals.clear();
+        match self.wire.ended(token, status) {
+            None | Some(Owner::Nobody) => {}
+            Some(Owner::Task(number, step)) => {
+                self.call(number, |task, wire| task.ended(step, status, wire));
+            }
+            Some(Owner::Selection(selection)) => {
+                let of = |(number, task): (&u64, &Box<dyn Task>)| {
+                    (task.selection() == Some(selection)).then_some(*number)
+                };
+                let waiting: Vec<u64> = self.tasks.iter().filter_map(of).collect();
+                for number in waiting {
+                    self.call(number, |task, wire| task.opened(wire));
+                }
+            }
+        }
+        self.begin_waiting();
+    }
+
+    fn call(&mut self, number: u64, call: impl FnOnce(&mut dyn Task, &mut Wire) -> After) {
+        self.wire.task = number;
+        let after = match self.tasks.get_mut(&number) {
+            Some(task) => call(task.as_mut(), &mut self.wire),
+            None => return,
+        };
+        self.settle(number, after);
+    }
+}

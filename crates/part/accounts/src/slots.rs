@@ -1,0 +1,301 @@
+//! The connections of a pool: the load of each, and what each is for.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use vere_ports::mail_accounts::{Answer, Fault, Request, RequestId};
+
+use crate::connection::{self, Report};
+use crate::folder::Folder;
+use crate::link::Link;
+use crate::pool::Asked;
+use crate::task::{self, Append, Task};
+use crate::watch;
+
+/// Octets without an answer on a connection.
+const WINDOW: usize = 4 << 20;
+
+/// Octets of mails in one APPEND: half a window, so that the next mails travel while the server stores.
+pub(crate) const JOINED_MAX: usize = WINDOW / 2;
+
+/// Octets that a read of a whole body counts as.
+const WHOLE_OCTETS: usize = 1 << 20;
+
+/// Octets that any other request counts as: the window admits 1,024.
+const OTHER_OCTETS: usize = 4_096;
+
+/// What a connection is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Commits, and the listings between.
+    Lead,
+    /// All other requests.
+    Common,
+    /// Watching a mailbox.
+    Watch(String),
+}
+
+#[derive(Debug)]
+enum State {
+    Dials,
+    Open(UnboundedSender<Box<dyn Task>>),
+    Watches(UnboundedSender<RequestId>),
+}
+
+#[derive(Debug)]
+struct Slot {
+    kind: Kind,
+    state: State,
+    /// Octets without an answer.
+    load: usize,
+    /// Whether several mails go by one command.
+    joins: bool,
+    answered: bool,
+}
+
+/// All connections of an account.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    slots: BTreeMap<usize, Slot>,
+    last: usize,
+}
+
+impl Slots {
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn all(&self) -> Vec<usize> {
+        self.slots.keys().copied().collect()
+    }
+
+    pub(crate) fn any_open(&self) -> bool {
+        self.slots
+            .values()
+            .any(|slot| !matches!(slot.state, State::Dials))
+    }
+
+    pub(crate) fn any_dials(&self) -> bool {
+        self.slots
+            .values()
+            .any(|slot| matches!(slot.state, State::Dials))
+    }
+
+    /// The connection for commits, open or not.
+    pub(crate) fn lead_number(&self) -> Option<usize> {
+        let mut lead = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.kind == Kind::Lead);
+        lead.next().map(|(number, _)| *number)
+    }
+
+    /// The open connection for commits.
+    pub(crate) fn lead(&self) -> Option<usize> {
+        let open = |number: &usize| {
+            let slot = self.slots.get(number);
+            slot.is_some_and(|slot| matches!(slot.state, State::Open(_)))
+        };
+        self.lead_number().filter(open)
+    }
+
+    /// Makes the least used connection the one for commits; whether there is such a connection.
+    pub(crate) fn promote(&mut self) -> bool {
+        let common = self
+            .slots
+            .values_mut()
+            .filter(|slot| slot.kind == Kind::Common && matches!(slot.state, State::Open(_)));
+        match common.min_by_key(|slot| slot.load) {
+            Some(slot) => {
+                slot.kind = Kind::Lead;
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub(crate) fn has_room(&self, number: usize, cost: usize) -> bool {
+        let slot = self.slots.get(&number);
+        slot.is_some_and(|slot| slot.load == 0 || slot.load.saturating_add(cost) <= WINDOW)
+    }
+
+    /// The least used connection with room for a request that is no commit.
+    pub(crate) fn least(&self, cost: usize, shares_lead: bool) -> Option<usize> {
+        let fits = |(number, slot): &(&usize, &Slot)| {
+            let kind = slot.kind == Kind::Common || shares_lead && slot.kind == Kind::Lead;
+            kind && matches!(slot.state, State::Open(_)) && self.has_room(**number, cost)
+        };
+        let least = self
+            .slots
+            .iter()
+            .filter(fits)
+            .min_by_key(|(_, slot)| slot.load);
+        least.map(|(number, _)| *number)
+    }
+
+    /// The connection that watches a mailbox, and whether it is open.
+    pub(crate) fn watcher(&self, mailbox: &str) -> Option<(usize, bool)> {
+        let mut watchers = self.slots.iter();
+        let (number, slot) =
+            watchers.find(|(_, slot)| matches!(&slot.kind, Kind::Watch(own) if own == mailbox))?;
+        Some((*number, matches!(slot.state, State::Watches(_))))
+    }
+
+    /// Whether the connection stores several mails by one command.
+    pub(crate) fn joins(&self, number: usize) -> bool {
+        self.slots.get(&number).is_some_and(|slot| slot.joins)
+    }
+
+    pub(crate) fn has_answered(&self, number: usize) -> bool {
+        self.slots.get(&number).is_some_and(|slot| slot.answered)
+    }
+
+    pub(crate) fn note_answer(&mut self, number: usize) {
+        if let Some(slot) = self.slots.get_mut(&number) {
+            slot.answered = true;
+        }
+    }
+
+    /// A connection that is not open yet.
+    pub(crate) fn begin(&mut self, kind: Kind) -> usize {
+        self.last = self.last.saturating_add(1);
+        let slot = Slot {
+            kind,
+            state: State::Dials,
+            load: 0,
+            joins: false,
+            answered: false,
+        };
+        self.slots.insert(self.last, slot);
+        self.last
+    }
+
+    /// Starts a connection that logged in.
+    pub(crate) fn opened(
+        &mut self,
+        number: usize,
+        link: Link,
+        folder: Folder,
+        reports: UnboundedSender<(usize, Report)>,
+    ) {
+        let Some(slot) = self.slots.get_mut(&number) else {
+            return;
+        };
+        slot.joins = link.can("MULTIAPPEND");
+        slot.state = match &slot.kind {
+            Kind::Watch(mailbox) => {
+                let (send, requests) = unbounded_channel();
+                let mailbox = mailbox.clone();
+                tokio::spawn(watch::run(number, link, folder, mailbox, requests, reports));
+                State::Watches(send)
+            }
+            _ => {
+                let (send, tasks) = unbounded_channel();
+                tokio::spawn(connection::run(number, link, folder, tasks, reports));
+                State::Open(send)
+            }
+        };
+    }
+
+    /// Gives requests to an open connection: one, or mails of a mailbox. A connection that just ended reports its end,
+    /// and the requests count as sent.
+    pub(crate) fn carry(&mut self, number: usize, all: &[Asked], create: bool) {
+        let Some(slot) = self.slots.get_mut(&number) else {
+            return;
+        };
+        let mut mailbox = String::new();
+        let mut mails = Vec::new();
+        let mut other = None;
+        for asked in all {
+            slot.load = slot.load.saturating_add(cost(&asked.request));
+            match &asked.request {
+                Request::Append {
+                    mailbox: own, mail, ..
+                } => {
+                    mailbox.clone_from(own);
+                    mails.push((asked.id, mail.clone()));
+                }
+                request => other = task::of(asked.id, request.clone()),
+            }
+        }
+        let task = match mails.is_empty() {
+            true => other,
+            false => Some(Box::new(Append::new(mailbox, mails, create)) as Box<dyn Task>),
+        };
+        if let (State::Open(send), Some(task)) = (&slot.state, task) {
+            let _ = send.send(task);
+        }
+    }
+
+    /// Gives a watch to its connection.
+    pub(crate) fn watch(&self, number: usize, id: RequestId) {
+        if let Some(slot) = self.slots.get(&number)
+            && let State::Watches(send) = &slot.state
+        {
+            let _ = send.send(id);
+        }
+    }
+
+    /// A request was answered.
+    pub(crate) fn ended(&mut self, number: usize, cost: usize) {
+        if let Some(slot) = self.slots.get_mut(&number) {
+            slot.load = slot.load.saturating_sub(cost);
+        }
+    }
+
+    /// Removes a connection, which ends; whether it watched a mailbox.
+    pub(crate) fn remove(&mut self, number: usize) -> bool {
+        let slot = self.slots.remove(&number);
+        slot.is_some_and(|slot| matches!(slot.kind, Kind::Watch(_)))
+    }
+}
+
+/// Octets that a request counts as in a window.
+pub(crate) fn cost(request: &Request) -> usize {
+    match request {
+        Request::Append { mail, .. } => mail.len(),
+        Request::Read { parts, .. } if parts.is_empty() => WHOLE_OCTETS,
+        Request::Read { parts, .. } => {
+            let lengths = parts.iter().map(|part| part.length);
+            let sum = lengths.fold(0, u32::saturating_add);
+            usize::try_from(sum).unwrap_or(usize::MAX)
+        }
+        Request::Watch { .. } => 0,
+        _ => OTHER_OCTETS,
+    }
+}
+
+/// Octets of a request in memory.
+pub(crate) fn octets(request: &Request) -> usize {
+    let own = match request {
+        Request::Append { mail, mailbox, .. } => mail.len().saturating_add(mailbox.len()),
+        Request::Read { parts, .. } => size_of_val(parts.as_slice()),
+        Request::Remove { uids, .. } => size_of_val(uids.as_slice()),
+        Request::Find { word, .. } => word.len(),
+        Request::Watch { .. } => return 0,
+        Request::List { .. } | Request::Mailboxes | Request::Quota => 0,
+    };
+    own.saturating_add(size_of::<Asked>())
+}
+
+/// Octets of an answer in memory.
+pub(crate) fn answer_octets(answer: &Result<Answer, Fault>) -> usize {
+    match answer {
+        Ok(Answer::Read(parts)) => parts.iter().map(bytes::Bytes::len).sum(),
+        Ok(Answer::Listed { mails, .. }) => mails
+            .iter()
+            .map(|mail| size_of_val(mail).saturating_add(mail.subject.len()))
+            .sum(),
+        _ => 0,
+    }
+}
+
+/// Whether the request is a commit.
+pub(crate) const fn is_alone(request: &Request) -> bool {
+    matches!(request, Request::Append { alone: true, .. })
+}
+
+/// Whether the request can be carried out twice.
+pub(crate) const fn changes_nothing(request: &Request) -> bool {
+    !matches!(request, Request::Append { .. } | Request::Remove { .. })
+}

@@ -1,0 +1,228 @@
+//! The commands of a connection, the owner of each, and the mailboxes that the connection opens.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use vere_imap::client::{AppendTo, Client, Code, Command, Response, Status, Token};
+use vere_ports::mail_accounts::Fault;
+
+use crate::fault;
+use crate::folder::Folder;
+
+/// Who waits for the end of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A task, and the step of the task.
+    Task(u64, usize),
+    /// The opening of a mailbox.
+    Selection(u64),
+    /// Nobody: a NOOP against idle time-outs.
+    Nobody,
+}
+
+/// A mailbox that the connection opened by SELECT.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    number: u64,
+    mailbox: String,
+    /// UIDVALIDITY; 0 if not told.
+    pub(crate) uid_validity: u32,
+    /// UIDNEXT at the time of SELECT; 0 if not told.
+    pub(crate) uid_next: u32,
+    /// Mails at the time of SELECT.
+    pub(crate) exists: u32,
+    pub(crate) state: SelectionState,
+}
+
+/// How SELECT ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SelectionState {
+    /// Not yet.
+    Asked,
+    /// The mailbox is open.
+    Open {
+        /// Whether the mailbox takes no change.
+        read_only: bool,
+    },
+    /// There is no such mailbox.
+    Missing,
+    /// The server refused.
+    Failed(Fault),
+}
+
+/// The state that tasks share.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub(crate) client: Client,
+    folder: Folder,
+    /// Commands under way, in order.
+    order: VecDeque<(Token, Owner)>,
+    /// The last selection, and earlier ones that tasks still name.
+    selections: VecDeque<Selection>,
+    selected_last: u64,
+    /// The task that is called.
+    pub(crate) task: u64,
+}
+
+impl Wire {
+    pub(crate) fn new(client: Client, folder: Folder) -> Self {
+        Self {
+            client,
+            folder,
+            order: VecDeque::new(),
+            selections: VecDeque::new(),
+            selected_last: 0,
+            task: 0,
+        }
+    }
+
+    pub(crate) const fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Sends a command of the current task.
+    pub(crate) fn send(&mut self, step: usize, command: &Command) {
+        let token = self.client.send(command);
+        self.order.push_back((token, Owner::Task(self.task, step)));
+    }
+
+    /// Sends a command of no task.
+    pub(crate) fn send_for_nobody(&mut self, command: &Command) {
+        let token = self.client.send(command);
+        self.order.push_back((token, Owner::Nobody));
+    }
+
+    /// Sends mails of the current task by a single command.
+    pub(crate) fn append<'a>(
+        &mut self,
+        step: usize,
+        mailbox: &str,
+        mails: impl ExactSizeIterator<Item = &'a Bytes>,
+    ) {
+        let to = AppendTo {
+            mailbox: self.folder.wire(mailbox),
+            flags: vec!["\\Seen".to_owned()],
+            date: None,
+            binary: false,
+        };
+        let count = mails.len();
+        for (place, mail) in mails.enumerate() {
+            let octets = u64::try_from(mail.len()).unwrap_or(u64::MAX);
+            match place {
+                0 => {
+                    let token = self.client.append_several(&to, octets, count);
+                    self.order.push_back((token, Owner::Task(self.task, step)));
+                }
+                _ => self.client.append_next(&to, octets),
+            }
+            self.client.append_bytes(mail.clone());
+        }
+    }
+
+    /// Opens a mailbox, unless open or about to be and no `fresh` view is wanted; the number of the selection. The
+    /// commands that follow find the mailbox open, or are refused.
+    pub(crate) fn select(&mut self, mailbox: &str, fresh: bool) -> u64 {
+        let usable = |last: &&Selection| {
+            last.mailbox == mailbox
+                && matches!(
+                    last.state,
+                    SelectionState::Asked | SelectionState::Open { .. }
+                )
+        };
+        if let Some(last) = self.selections.back().filter(usable)
+            && !fresh
+        {
+            return last.number;
+        }
+        self.selected_last = self.selected_last.saturating_add(1);
+        let number = self.selected_last;
+        let command = Command::Select(self.folder.wire(mailbox));
+        let token = self.client.send(&command);
+        self.order.push_back((token, Owner::Selection(number)));
+        self.selections.push_back(Selection {
+            number,
+            mailbox: mailbox.to_owned(),
+            uid_validity: 0,
+            uid_next: 0,
+            exists: 0,
+            state: SelectionState::Asked,
+        });
+        number
+    }
+
+    /// The open mailbox, if this mailbox is the last one selected.
+    pub(crate) fn open(&self, mailbox: &str) -> Option<&Selection> {
+        let last = self.selections.back()?;
+        let open = matches!(last.state, SelectionState::Open { .. });
+        (open && last.mailbox == mailbox).then_some(last)
+    }
+
+    /// The selection of this number.
+    pub(crate) fn selection(&self, number: u64) -> Option<&Selection> {
+        self.selections.iter().find(|one| one.number == number)
+    }
+
+    /// Whether commands sent now meet this selection.
+    pub(crate) fn is_current(&self, number: u64) -> bool {
+        self.selections
+            .back()
+            .is_some_and(|last| last.number == number)
+    }
+
+    /// Forgets selections that no task names, save the last.
+    pub(crate) fn forget_below(&mut self, number: Option<u64>) {
+        let below = number.unwrap_or(u64::MAX);
+        while self.selections.len() > 1
+            && let Some(first) = self.selections.front()
+            && first.number < below
+            && first.state != SelectionState::Asked
+        {
+            self.selections.pop_front();
+        }
+    }
+
+    /// The owners of the commands under way, in order.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = Owner> {
+        self.order.iter().map(|(_, owner)| *owner)
+    }
+
+    /// Takes the owner of a command that ended; the end of SELECT is noted.
+    pub(crate) fn ended(&mut self, token: Token, status: &Status) -> Option<Owner> {
+        let at = self.order.iter().position(|(own, _)| *own == token)?;
+        let (_, owner) = self.order.remove(at)?;
+        if let Owner::Selection(number) = owner
+            && let Some(selection) = self.selections.iter_mut().find(|one| one.number == number)
+        {
+            selection.state = if status.is_ok() {
+                SelectionState::Open {
+                    read_only: status
+                        .code
+                        .as_ref()
+                        .is_some_and(|code| code.is("READ-ONLY")),
+                }
+            } else if fault::names_no_mailbox(status) {
+                SelectionState::Missing
+            } else {
+                SelectionState::Failed(fault::of(status))
+            };
+        }
+        Some(owner)
+    }
+
+    /// Notes what the server says of the mailbox that is being opened.
+    pub(crate) fn heard(&mut self, response: &Response) {
+        let asked = |one: &&mut Selection| one.state == SelectionState::Asked;
+        let Some(selection) = self.selections.iter_mut().find(asked) else {
+            return;
+        };
+        match response {
+            Response::Exists(exists) => selection.exists = *exists,
+            Response::Status(status) => match status.code {
+                Some(Code::UidValidity(number)) => selection.uid_validity = number,
+                Some(Code::UidNext(number)) => selection.uid_next = number,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}
