@@ -1,0 +1,28 @@
+//! The operations of a file system on rows and contents.
+//!
+//! Every operation answers as ext4 on Linux does, for what the kernel leaves to a file system mounted with
+//! `default_permissions`: the kernel walks paths, compares names with `.` and `..`, and checks permissions.
+
+mod attributes;
+mod damage;
+mod files;
+mod folders;
+mod inodes;
+mod io;
+mod names;
+mod numbers;
+mod open;
+mod outcome;
+mod ranges;
+mod rename;
+mod state;
+#[cfg(test)]
+mod tests;
+mod upload;
+mod xattrs;
+
+pub use damage::Damage;
+pub use names::{LINKS_MAX, root_folder};
+pub use numbers::Numbers;
+pub use outcome::{ContentChange, DirtyFile, Outcome, ReadPlan, UnsentRange};
+pub use state::Files;

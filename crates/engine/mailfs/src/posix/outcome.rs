@@ -1,0 +1,106 @@
+//! What calls lead to.
+
+use bytes::Bytes;
+use vere_ports::files::{Errno, FileTime, Inode, Reply};
+
+use crate::content::{Piece, UnsentId};
+use crate::rows::Extent;
+
+/// The result of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done. (The reply to a `Forget` goes nowhere.)
+    Reply(Result<Reply, Errno>),
+    /// A read: the octets of the pieces, one after the other, are the reply.
+    Read(ReadPlan),
+    /// The reply is due when the servers have everything about the inode.
+    Sync {
+        /// The inode; none stands for the whole volume.
+        inode: Option<Inode>,
+        /// The reply.
+        reply: Reply,
+    },
+}
+
+/// The octets of a read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadPlan {
+    /// The file.
+    pub inode: Inode,
+    /// The octets in order.
+    pub pieces: Vec<Piece>,
+}
+
+/// A file with unsent octets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirtyFile {
+    /// The file.
+    pub inode: Inode,
+    /// Octets that no server has.
+    pub octets: u64,
+    /// The first unsent write.
+    pub since: FileTime,
+}
+
+/// Unsent octets of a file without a gap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsentRange {
+    /// Where the range begins.
+    pub offset: u64,
+    /// Octets in all.
+    pub length: u64,
+    /// Their buffers, in order.
+    pub pieces: Vec<Piece>,
+}
+
+/// A change of content that no row tells. The journal keeps the changes in order; the changes of a record are replayed before
+/// the rows of the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ContentChange {
+    /// Octets written.
+    Write {
+        /// The file.
+        inode: Inode,
+        /// Where in the file.
+        offset: u64,
+        /// The buffer.
+        id: UnsentId,
+        /// Octets of the buffer before these.
+        skip: u32,
+        /// The octets.
+        data: Bytes,
+    },
+    /// A hole, or a cut of the end (`to` is the highest number then).
+    Cut {
+        /// The file.
+        inode: Inode,
+        /// Where the hole begins.
+        from: u64,
+        /// Where the hole ends.
+        to: u64,
+    },
+    /// Octets of a file that lie in another place as well.
+    Copy {
+        /// The source.
+        from: Inode,
+        /// Where in the source.
+        from_offset: u64,
+        /// The other file.
+        to: Inode,
+        /// Where in the other file.
+        to_offset: u64,
+        /// How many.
+        length: u64,
+    },
+    /// Octets that lie in a chunk now.
+    Stored {
+        /// The file.
+        inode: Inode,
+        /// Where the chunk begins in the file.
+        offset: u64,
+        /// The pieces of which the chunk was made.
+        sent: Vec<Piece>,
+        /// The chunk.
+        extent: Extent,
+    },
+}

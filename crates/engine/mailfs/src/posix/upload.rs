@@ -1,0 +1,228 @@
+//! The way of contents to the servers, and back from the journal.
+
+use bytes::Bytes;
+use vere_ports::files::{Errno, FileTime, Inode};
+
+use super::outcome::{ContentChange, DirtyFile, UnsentRange};
+use super::state::Files;
+use crate::content::{Piece, UnsentId, save};
+use crate::rows::{Extent, InodeRow, Key, unnamed_prefix};
+use crate::tree::Change;
+
+impl Files {
+    /// Files with unsent octets, the oldest change first.
+    pub fn dirty(&self) -> impl Iterator<Item = DirtyFile> + '_ {
+        self.dirty_order.values().filter_map(|inode| {
+            let content = self.contents.get(inode)?;
+            Some(DirtyFile {
+                inode: *inode,
+                octets: content.unsent_octets(),
+                since: self.dirty.get(inode)?.since,
+            })
+        })
+    }
+
+    /// Octets of a file that no server has.
+    #[must_use]
+    pub fn unsent_octets_of(&self, inode: Inode) -> u64 {
+        let dirty = self.dirty.contains_key(&inode);
+        let content = self.contents.get(&inode).filter(|_| dirty);
+        content.map_or(0, |content| content.unsent_octets())
+    }
+
+    /// The unsent ranges of a file, in order.
+    #[must_use]
+    pub fn unsent_of(&self, inode: Inode) -> Vec<UnsentRange> {
+        let content = self.contents.get(&inode);
+        let content = content.filter(|_| self.dirty.contains_key(&inode));
+        let runs = content.map_or_else(Vec::new, |content| content.unsent_runs());
+        let range = |(offset, pieces): (u64, Vec<Piece>)| {
+            let length = pieces.iter().map(|piece| u64::from(piece.length)).sum();
+            UnsentRange {
+                offset,
+                length,
+                pieces,
+            }
+        };
+        runs.into_iter().map(range).collect()
+    }
+
+    /// A chunk that was cut from the pieces `sent` at `offset` is on a server. Octets that have changed since stay unsent. Rows
+    /// change when no octet of the file is unsent any more.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read or write rows; EIO for a wrong row.
+    pub fn stored(
+        &mut self,
+        inode: Inode,
+        offset: u64,
+        sent: Vec<Piece>,
+        extent: Extent,
+    ) -> Result<(), Errno> {
+        if !self.dirty.contains_key(&inode) {
+            return Ok(());
+        }
+        let content = self.contents.get_mut(&inode).ok_or(Errno::Io)?;
+        content.stored(offset, &sent, extent, &mut self.unsent);
+        let rest = content.unsent_octets();
+        self.content_changes.push(ContentChange::Stored {
+            inode,
+            offset,
+            sent,
+            extent,
+        });
+        if rest > 0 {
+            return Ok(());
+        }
+        let mut row = self.row(inode)?;
+        let content = self.contents.get(&inode).ok_or(Errno::Io)?;
+        save(content, &mut self.tree, inode)?;
+        self.clean(inode);
+        row.generation = row.generation.saturating_add(1);
+        self.put_row(inode, &row)?;
+        self.unload(inode);
+        Ok(())
+    }
+
+    /// The row of an inode as the servers may have the row while octets are unsent: the size of the stored content, and all
+    /// else as it is. None for an inode without a row.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read rows; EIO for a wrong row.
+    pub fn sent_inode_row(&mut self, inode: Inode) -> Result<Option<InodeRow>, Errno> {
+        if self.ghosts.contains_key(&inode) {
+            return Ok(None);
+        }
+        let mut row = match self.row(inode) {
+            Ok(row) => row,
+            Err(Errno::Stale) => return Ok(None),
+            Err(errno) => return Err(errno),
+        };
+        if let Some(dirty) = self.dirty.get(&inode) {
+            row.size = dirty.stored_size;
+        }
+        Ok(Some(row))
+    }
+
+    /// A change of content from the journal. Rows stay: the journal has their changes too, and the changes of content come
+    /// first.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read rows; EIO for a wrong row.
+    pub fn replay(&mut self, change: ContentChange, since: FileTime) -> Result<(), Errno> {
+        match change {
+            ContentChange::Write {
+                inode,
+                offset,
+                id,
+                skip,
+                data,
+            } => self.replay_write(inode, offset, (id, skip), &data, since),
+            ContentChange::Cut { inode, from, to } => {
+                let size = self.loaded(inode)?;
+                let content = self.contents.get_mut(&inode).ok_or(Errno::Io)?;
+                content.cut(from, to, &mut self.unsent);
+                self.replayed(inode, size, since);
+                Ok(())
+            }
+            ContentChange::Copy {
+                from,
+                from_offset,
+                to,
+                to_offset,
+                length,
+            } => {
+                self.loaded(from)?;
+                let size = self.loaded(to)?;
+                self.copy_pieces((from, from_offset), (to, to_offset), length)?;
+                self.replayed(to, size, since);
+                Ok(())
+            }
+            ContentChange::Stored {
+                inode,
+                offset,
+                sent,
+                extent,
+            } => {
+                let size = self.loaded(inode)?;
+                let content = self.contents.get_mut(&inode).ok_or(Errno::Io)?;
+                content.stored(offset, &sent, extent, &mut self.unsent);
+                self.replayed(inode, size, since);
+                Ok(())
+            }
+        }
+    }
+
+    fn replay_write(
+        &mut self,
+        inode: Inode,
+        offset: u64,
+        buffer: (UnsentId, u32),
+        data: &Bytes,
+        since: FileTime,
+    ) -> Result<(), Errno> {
+        let size = self.loaded(inode)?;
+        let content = self.contents.get_mut(&inode).ok_or(Errno::Io)?;
+        content.rewrite(offset, buffer, data, &mut self.unsent);
+        self.replayed(inode, size, since);
+        Ok(())
+    }
+
+    /// Reads a content into memory and returns the file's size.
+    fn loaded(&mut self, inode: Inode) -> Result<u64, Errno> {
+        let size = self.row(inode)?.size;
+        self.load(inode, size)?;
+        Ok(size)
+    }
+
+    fn replayed(&mut self, inode: Inode, size: u64, since: FileTime) {
+        if !self.mark(inode, size, since) {
+            self.unload(inode);
+        }
+    }
+
+    /// Applies a row from the journal or from a commit.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read rows.
+    pub fn apply(&mut self, change: Change) -> Result<(), Errno> {
+        let key = Key::decode(&change.key);
+        let removed = change.value.is_none();
+        match key {
+            // The content is read again when wanted.
+            Ok(Key::Extents { inode, .. })
+                if !self.dirty.contains_key(&inode) && !self.ghosts.contains_key(&inode) =>
+            {
+                self.contents.remove(&inode);
+            }
+            Ok(Key::Inode(inode)) if removed => {
+                self.clean(inode);
+                if let Some(mut content) = self.contents.remove(&inode) {
+                    content.cut(0, u64::MAX, &mut self.unsent);
+                }
+            }
+            _ => {}
+        }
+        self.tree.apply(change)
+    }
+
+    /// Ends the files that were open and without a name when the writer's last mount ended.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read or write rows.
+    pub fn end_nameless(&mut self) -> Result<(), Errno> {
+        let prefix = unnamed_prefix(self.numbers.writer());
+        for key in self.tree.keys(&prefix)? {
+            self.tree.remove(&key)?;
+            if let Ok(Key::Unnamed { inode, .. }) = Key::decode(&key) {
+                self.closed(inode)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,20 @@
+//! Rows of the volume's one ordered key space: keys and values, as octets and as types.
+//!
+//! Rows come from mails of other machines and other versions, so each decoder checks every field and names the first wrong one.
+
+mod extents;
+mod inode;
+mod key;
+mod octets;
+
+pub use extents::{EXTENTS_PER_ROW, Extent, Run, decode_extents, encode_extents};
+pub use inode::{
+    EntryRow, FILE_SIZE_MAX, InodeRow, SYMLINK_OCTETS_MAX, XATTR_OCTETS_MAX, decode_entry,
+    encode_entry,
+};
+pub use key::{
+    HOME_BITS, Home, KEY_OCTETS_MAX, Key, NAME_OCTETS_MAX, ROOT_HOME, SLOT_BITS, SLOT_MAX,
+    entries_prefix, entry_key, extents_key, extents_prefix, home_of, inode_key, inode_of, slot_of,
+    unnamed_key, unnamed_prefix, xattr_key, xattrs_prefix,
+};
+pub use octets::RowError;
