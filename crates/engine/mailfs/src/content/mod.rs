@@ -1,4 +1,12 @@
 //! Contents of files: which octets lie in chunks on the servers, which are still unsent, and where holes are.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
 
 mod map;
 mod piece;

@@ -2,6 +2,14 @@
 //!
 //! Every operation answers as ext4 on Linux does, for what the kernel leaves to a file system mounted with
 //! `default_permissions`: the kernel walks paths, compares names with `.` and `..`, and checks permissions.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
 
 mod attributes;
 mod damage;

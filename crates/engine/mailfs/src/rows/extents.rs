@@ -1,5 +1,7 @@
 //! Values of extents: pieces of a file in the order of their offsets.
 
+use crate::format::PackNumber;
+
 use super::inode::{FILE_SIZE_MAX, version};
 use super::octets::{Reader, RowError, put_variable};
 
@@ -10,11 +12,11 @@ pub const EXTENTS_PER_ROW: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Extent {
     /// The pack's number; never 0.
-    pub pack: u64,
+    pub pack: PackNumber,
     /// Where the frame begins in the decoded mail.
     pub at: u32,
     /// Octets of the sealed frame.
-    pub sealed: u32,
+    pub sealed_len: u32,
 }
 
 /// A piece of a file: part of a chunk, or a hole.
@@ -38,9 +40,9 @@ pub fn encode_extents(runs: &[Run]) -> Vec<u8> {
     for run in runs {
         put_variable(&mut row, run.length);
         put_variable(&mut row, u64::from(run.skip));
-        let (pack, at, sealed) = run
-            .extent
-            .map_or((0, 0, 0), |extent| (extent.pack, extent.at, extent.sealed));
+        let (pack, at, sealed) = run.extent.map_or((0, 0, 0), |extent| {
+            (extent.pack.0, extent.at, extent.sealed_len)
+        });
         row.extend_from_slice(&pack.to_le_bytes());
         row.extend_from_slice(&at.to_le_bytes());
         row.extend_from_slice(&sealed.to_le_bytes());
@@ -104,7 +106,11 @@ fn run(reader: &mut Reader<'_>) -> Result<Run, RowError> {
         let found = format!("{skip} octets and {length} more");
         return Err(RowError::new("a part of a chunk below 4 GiB", found));
     };
-    let extent = Some(Extent { pack, at, sealed });
+    let extent = Some(Extent {
+        pack: PackNumber(pack),
+        at,
+        sealed_len: sealed,
+    });
     Ok(Run {
         length,
         skip,
@@ -120,7 +126,11 @@ mod tests {
 
     fn chunk(length: u64, skip: u32, pack: u64) -> Run {
         let (at, sealed) = (68, 1000);
-        let extent = Some(Extent { pack, at, sealed });
+        let extent = Some(Extent {
+            pack: PackNumber(pack),
+            at,
+            sealed_len: sealed,
+        });
         Run {
             length,
             skip,

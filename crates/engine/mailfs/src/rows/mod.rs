@@ -1,6 +1,14 @@
 //! Rows of the volume's one ordered key space: keys and values, as octets and as types.
 //!
 //! Rows come from mails of other machines and other versions, so each decoder checks every field and names the first wrong one.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
 
 mod extents;
 mod inode;

@@ -1,6 +1,14 @@
 //! The rows of a volume in the order of their keys, and the changes since they were last taken.
 //!
 //! All access goes through fallible functions, so that rows may lie in pages that have to be fetched.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};

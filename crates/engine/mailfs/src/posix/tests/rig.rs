@@ -7,6 +7,7 @@ use vere_ports::files::{Call, Caller, Errno, FileTime, Handle, Inode, OpenFlags,
 
 use super::super::{ContentChange, Files, Numbers, Outcome, UnsentRange, root_folder};
 use crate::content::{Piece, Source};
+use crate::format::PackNumber;
 use crate::rows::Extent;
 use crate::tree::{Change, Tree};
 
@@ -92,7 +93,7 @@ impl Rig {
         match piece.source {
             Source::Zero => vec![0; length],
             Source::Chunk { extent, skip } => {
-                self.chunks[&extent.pack][skip as usize..][..length].to_vec()
+                self.chunks[&extent.pack.0][skip as usize..][..length].to_vec()
             }
             Source::Unsent { id, skip } => {
                 let octets = self.files.unsent().get(id, skip, piece.length);
@@ -111,9 +112,9 @@ impl Rig {
         self.chunks.insert(pack, octets);
         let sealed = range.length as u32 + 17;
         Extent {
-            pack,
+            pack: PackNumber(pack),
             at: 68,
-            sealed,
+            sealed_len: sealed,
         }
     }
 
