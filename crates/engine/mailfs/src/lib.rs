@@ -7,3 +7,4 @@ pub mod format;
 pub mod posix;
 pub mod rows;
 pub mod tree;
+pub mod volume;

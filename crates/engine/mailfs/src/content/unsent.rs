@@ -9,6 +9,8 @@ use super::piece::{UnsentId, narrow};
 /// Writes that continue each other share a buffer up to this length. 64 KiB is the length of a small file's single chunk, and
 /// keeps the pieces of a gigabyte written in sequence at 16,384.
 pub const JOINED_OCTETS_MAX: usize = 64 * 1024;
+/// Octets of a buffer before a part of it: above the longest write.
+const BUFFER_OCTETS_MAX: u32 = 4 << 20;
 
 /// The buffers.
 #[derive(Debug, Default)]
@@ -122,20 +124,47 @@ impl Unsent {
         true
     }
 
-    /// A buffer from the journal. Octets before `skip` that the journal no longer has are stored, and are never read.
+    /// Puts octets of the journal into a buffer, at their old place. A buffer may come back in parts and out of order, since a
+    /// copy is told with the octets of the copied part alone; octets between the parts are zeros that no piece has.
     pub(super) fn restore(&mut self, id: UnsentId, skip: u32, data: Bytes) {
-        if self.buffers.contains_key(&id) {
-            self.extend(id, skip, &data);
-            return;
-        }
-        if skip == 0 {
+        if skip == 0 && !self.buffers.contains_key(&id) {
             self.insert(id, data);
             return;
         }
-        let before = usize::try_from(skip).unwrap_or(0).min(JOINED_OCTETS_MAX);
-        let mut whole = vec![0; before];
-        whole.extend_from_slice(&data);
+        if self.extend(id, skip, &data) {
+            return;
+        }
+        let begin = usize::try_from(skip.min(BUFFER_OCTETS_MAX)).unwrap_or(0);
+        let end = begin.saturating_add(data.len());
+        let uses = self.buffers.get(&id).map_or(0, |buffer| buffer.uses);
+        let mut whole = self.take(id);
+        if whole.len() < end {
+            whole.resize(end, 0);
+        }
+        if let Some(part) = whole.get_mut(begin..end) {
+            part.copy_from_slice(&data);
+        }
         self.insert(id, whole.into());
+        if let Some(buffer) = self.buffers.get_mut(&id) {
+            buffer.uses = uses;
+        }
+    }
+
+    /// Takes a buffer out; no octets if absent.
+    fn take(&mut self, id: UnsentId) -> Vec<u8> {
+        let Some(buffer) = self.buffers.remove(&id) else {
+            return Vec::new();
+        };
+        let length = u64::from(buffer.length);
+        self.octets = self.octets.saturating_sub(length);
+        if !matches!(buffer.data, Data::Elsewhere) {
+            self.in_memory = self.in_memory.saturating_sub(length);
+        }
+        match buffer.data {
+            Data::Whole(data) => data.into(),
+            Data::Growing(data) => data,
+            Data::Elsewhere => Vec::new(),
+        }
     }
 
     /// A piece more lies in a buffer.

@@ -27,7 +27,23 @@ impl Files {
         self.accessed(inode, &row, now)?;
         let content = self.contents.get(&inode).ok_or(Errno::Io)?;
         let pieces = content.plan(offset, end);
-        Ok(Outcome::Read(ReadPlan { inode, pieces }))
+        Ok(Outcome::Read(ReadPlan {
+            inode,
+            offset,
+            pieces,
+        }))
+    }
+
+    /// The content of a loaded file's range, for reads ahead of need.
+    #[must_use]
+    pub fn plan_ahead(&self, inode: Inode, offset: u64, length: u64) -> Option<ReadPlan> {
+        let content = self.contents.get(&inode)?;
+        let pieces = content.plan(offset, offset.saturating_add(length));
+        Some(ReadPlan {
+            inode,
+            offset,
+            pieces,
+        })
     }
 
     pub(super) fn write(
@@ -60,7 +76,7 @@ impl Files {
             skip,
             data,
         };
-        self.content_changed(inode, &mut row, Some(change), now)?;
+        self.content_changed(inode, &mut row, [change], now)?;
         let size = row.size.max(end);
         self.set_size(inode, &mut row, size);
         row.mtime = now;
@@ -82,10 +98,9 @@ impl Files {
     ) -> Result<(), Errno> {
         self.load(inode, row.size)?;
         let content = self.contents.get_mut(&inode).ok_or(Errno::Io)?;
-        let was_dirty = content.unsent_octets() > 0;
         content.cut(from, to, &mut self.unsent);
-        let change = was_dirty.then_some(ContentChange::Cut { inode, from, to });
-        self.content_changed(inode, row, change, now)
+        let change = ContentChange::Cut { inode, from, to };
+        self.content_changed(inode, row, [change], now)
     }
 
     /// Records a change of content. A content without unsent octets goes into rows at once; otherwise the rows keep the
@@ -94,13 +109,13 @@ impl Files {
         &mut self,
         inode: Inode,
         row: &mut InodeRow,
-        change: Option<ContentChange>,
+        changes: impl IntoIterator<Item = ContentChange>,
         now: FileTime,
     ) -> Result<(), Errno> {
         if self.ghosts.contains_key(&inode) {
             return Ok(());
         }
-        self.content_changes.extend(change);
+        self.content_changes.extend(changes);
         if self.mark(inode, row.size, now) {
             return Ok(());
         }

@@ -27,8 +27,31 @@ pub enum Outcome {
 pub struct ReadPlan {
     /// The file.
     pub inode: Inode,
+    /// Where the read begins.
+    pub offset: u64,
     /// The octets in order.
     pub pieces: Vec<Piece>,
+}
+
+impl ReadPlan {
+    /// How many octets the read has.
+    #[must_use]
+    pub fn octets(&self) -> u64 {
+        self.pieces
+            .iter()
+            .map(|piece| u64::from(piece.length))
+            .sum()
+    }
+
+    /// The pieces, each with its place in the file.
+    pub fn at_offsets(&self) -> impl Iterator<Item = (u64, &Piece)> {
+        let mut at = self.offset;
+        self.pieces.iter().map(move |piece| {
+            let begin = at;
+            at = at.saturating_add(piece.length.into());
+            (begin, piece)
+        })
+    }
 }
 
 /// A file with unsent octets.
@@ -79,28 +102,29 @@ pub enum ContentChange {
         /// Where the hole ends.
         to: u64,
     },
-    /// Octets of a file that lie in another place as well.
-    Copy {
-        /// The source.
-        from: Inode,
-        /// Where in the source.
-        from_offset: u64,
-        /// The other file.
-        to: Inode,
-        /// Where in the other file.
-        to_offset: u64,
-        /// How many.
-        length: u64,
-    },
-    /// Octets that lie in a chunk now.
-    Stored {
+    /// A range that lies in a chunk on a server: octets copied from another place.
+    Chunk {
         /// The file.
         inode: Inode,
-        /// Where the chunk begins in the file.
+        /// Where in the file.
         offset: u64,
-        /// The pieces of which the chunk was made.
-        sent: Vec<Piece>,
+        /// How many octets.
+        length: u32,
         /// The chunk.
         extent: Extent,
+        /// Octets of the chunk before these.
+        skip: u32,
     },
+}
+
+impl ContentChange {
+    /// The file.
+    #[must_use]
+    pub const fn inode(&self) -> Inode {
+        match self {
+            Self::Write { inode, .. } | Self::Cut { inode, .. } | Self::Chunk { inode, .. } => {
+                *inode
+            }
+        }
+    }
 }

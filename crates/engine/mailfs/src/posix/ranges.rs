@@ -5,6 +5,7 @@ use vere_ports::files::{Allocate, Errno, FileTime, Handle, Inode, Reply, Seek};
 use super::io::durable;
 use super::outcome::{ContentChange, Outcome};
 use super::state::Files;
+use crate::content::Source;
 use crate::rows::FILE_SIZE_MAX;
 
 /// Octets that a copy moves at most, as Linux has it for a single call.
@@ -89,24 +90,49 @@ impl Files {
         let mut row = self.row(inode)?;
         self.load(source, source_row.size)?;
         self.load(inode, row.size)?;
-        let was_dirty = self.dirty.contains_key(&inode);
         self.copy_pieces((source, from_offset), (inode, to_offset), length)?;
-        let content = self.contents.get(&inode).ok_or(Errno::Io)?;
-        let tell = was_dirty || content.unsent_octets() > 0;
-        let change = tell.then_some(ContentChange::Copy {
-            from: source,
-            from_offset,
-            to: inode,
-            to_offset,
-            length,
-        });
-        self.content_changed(inode, &mut row, change, now)?;
+        let changes = self.told(inode, to_offset, end)?;
+        self.content_changed(inode, &mut row, changes, now)?;
         let size = row.size.max(end);
         self.set_size(inode, &mut row, size);
         row.mtime = now;
         row.ctime = now;
         self.put_row(inode, &row)?;
         Ok(durable(inode, flags.sync, reply))
+    }
+
+    /// The content of a range as changes, which need no other file when they are replayed.
+    fn told(&self, inode: Inode, from: u64, to: u64) -> Result<Vec<ContentChange>, Errno> {
+        let content = self.contents.get(&inode).ok_or(Errno::Io)?;
+        let mut offset = from;
+        let mut changes = Vec::new();
+        for piece in content.plan(from, to) {
+            let length = piece.length;
+            let end = offset.saturating_add(length.into());
+            changes.push(match piece.source {
+                Source::Zero => ContentChange::Cut {
+                    inode,
+                    from: offset,
+                    to: end,
+                },
+                Source::Chunk { extent, skip } => ContentChange::Chunk {
+                    inode,
+                    offset,
+                    length,
+                    extent,
+                    skip,
+                },
+                Source::Unsent { id, skip } => ContentChange::Write {
+                    inode,
+                    offset,
+                    id,
+                    skip,
+                    data: self.unsent.get(id, skip, length).ok_or(Errno::Io)?,
+                },
+            });
+            offset = end;
+        }
+        Ok(changes)
     }
 
     /// Lets a range of a file consist of the pieces of another range.

@@ -1,11 +1,12 @@
 //! The way of contents to the servers, and back from the journal.
 
 use bytes::Bytes;
-use vere_ports::files::{Errno, FileTime, Inode};
+use vere_ports::files::{Errno, FileTime, Handle, Inode};
 
 use super::outcome::{ContentChange, DirtyFile, UnsentRange};
 use super::state::Files;
-use crate::content::{Piece, UnsentId, save};
+use super::state::Open;
+use crate::content::{Content, Piece, Source, Unsent, UnsentId, save};
 use crate::rows::{Extent, InodeRow, Key, unnamed_prefix};
 use crate::tree::Change;
 
@@ -57,21 +58,15 @@ impl Files {
         &mut self,
         inode: Inode,
         offset: u64,
-        sent: Vec<Piece>,
+        sent: &[Piece],
         extent: Extent,
     ) -> Result<(), Errno> {
         if !self.dirty.contains_key(&inode) {
             return Ok(());
         }
         let content = self.contents.get_mut(&inode).ok_or(Errno::Io)?;
-        content.stored(offset, &sent, extent, &mut self.unsent);
+        content.stored(offset, sent, extent, &mut self.unsent);
         let rest = content.unsent_octets();
-        self.content_changes.push(ContentChange::Stored {
-            inode,
-            offset,
-            sent,
-            extent,
-        });
         if rest > 0 {
             return Ok(());
         }
@@ -128,32 +123,98 @@ impl Files {
                 self.replayed(inode, size, since);
                 Ok(())
             }
-            ContentChange::Copy {
-                from,
-                from_offset,
-                to,
-                to_offset,
-                length,
-            } => {
-                self.loaded(from)?;
-                let size = self.loaded(to)?;
-                self.copy_pieces((from, from_offset), (to, to_offset), length)?;
-                self.replayed(to, size, since);
-                Ok(())
-            }
-            ContentChange::Stored {
+            ContentChange::Chunk {
                 inode,
                 offset,
-                sent,
+                length,
                 extent,
+                skip,
             } => {
                 let size = self.loaded(inode)?;
                 let content = self.contents.get_mut(&inode).ok_or(Errno::Io)?;
-                content.stored(offset, &sent, extent, &mut self.unsent);
+                let source = Source::Chunk { extent, skip };
+                content.put(offset, Piece { length, source }, &mut self.unsent);
                 self.replayed(inode, size, since);
                 Ok(())
             }
         }
+    }
+
+    /// The content of a file as of an earlier moment is on servers, while newer octets are unsent: rows have the earlier one.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read or write rows.
+    pub fn store_snapshot(
+        &mut self,
+        inode: Inode,
+        pieces: &[(u64, Piece)],
+        size: u64,
+    ) -> Result<(), Errno> {
+        let mut content = Content::new();
+        // Every piece lies in a chunk, so that the store stays empty.
+        let mut none = Unsent::default();
+        for (offset, piece) in pieces {
+            content.put(*offset, *piece, &mut none);
+        }
+        save(&content, &mut self.tree, inode)?;
+        if let Some(dirty) = self.dirty.get_mut(&inode) {
+            dirty.stored_size = size;
+        }
+        Ok(())
+    }
+
+    /// The pieces of a content in memory.
+    #[must_use]
+    pub fn pieces(&self, inode: Inode) -> Vec<(u64, Piece)> {
+        let content = self.contents.get(&inode);
+        content.map_or_else(Vec::new, |content| content.pieces().collect())
+    }
+
+    /// The size that programs see.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read rows; EIO for a wrong row.
+    pub fn size(&mut self, inode: Inode) -> Result<u64, Errno> {
+        Ok(self.row(inode)?.size)
+    }
+
+    /// The inode of an entry.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read rows; EIO for a wrong row.
+    pub fn inode_at(&mut self, parent: Inode, name: &[u8]) -> Result<Option<Inode>, Errno> {
+        let folder = self.folder(parent)?;
+        let entry = self.entry(folder.home_or_device, name)?;
+        Ok(entry.map(|entry| entry.inode))
+    }
+
+    /// The file of a handle.
+    #[must_use]
+    pub fn inode_of(&self, handle: Handle) -> Option<Inode> {
+        match self.handles.get(&handle)? {
+            Open::File { inode, .. } => Some(*inode),
+            Open::Folder { .. } => None,
+        }
+    }
+
+    /// The last change of the journal is replayed: contents that are wholly on servers go into rows.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read or write rows.
+    pub fn end_replay(&mut self) -> Result<(), Errno> {
+        let loaded: Vec<Inode> = self.contents.keys().copied().collect();
+        for inode in loaded {
+            if !self.dirty.contains_key(&inode) {
+                let content = self.contents.get(&inode).ok_or(Errno::Io)?;
+                save(content, &mut self.tree, inode)?;
+                self.unload(inode);
+            }
+        }
+        Ok(())
     }
 
     fn replay_write(
@@ -179,9 +240,8 @@ impl Files {
     }
 
     fn replayed(&mut self, inode: Inode, size: u64, since: FileTime) {
-        if !self.mark(inode, size, since) {
-            self.unload(inode);
-        }
+        // A content without unsent octets stays too, until the replay ends.
+        self.mark(inode, size, since);
     }
 
     /// Applies a row from the journal or from a commit.

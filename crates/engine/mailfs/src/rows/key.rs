@@ -269,6 +269,18 @@ pub fn extents_key(inode: Inode, offset: u64) -> [u8; 18] {
     key
 }
 
+/// The beginning of the keys of all mailboxes' numbers.
+#[must_use]
+pub const fn mailboxes_prefix() -> [u8; 2] {
+    [VOLUME, 6]
+}
+
+/// The beginning of the keys of all writers.
+#[must_use]
+pub const fn writers_prefix() -> [u8; 2] {
+    [VOLUME, 4]
+}
+
 /// The beginning of the keys of a writer's open files without names.
 #[must_use]
 pub fn unnamed_prefix(writer: u16) -> [u8; 3] {

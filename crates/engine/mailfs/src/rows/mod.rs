@@ -11,18 +11,21 @@
 )]
 
 mod extents;
+mod facts;
 mod inode;
 mod key;
 mod octets;
 
 pub use extents::{EXTENTS_PER_ROW, Extent, Run, decode_extents, encode_extents};
+pub use facts::{COPIES_MAX, PackRow, WriterRow};
 pub use inode::{
     EntryRow, FILE_SIZE_MAX, InodeRow, SYMLINK_OCTETS_MAX, XATTR_OCTETS_MAX, decode_entry,
     encode_entry,
 };
 pub use key::{
     HOME_BITS, Home, KEY_OCTETS_MAX, Key, NAME_OCTETS_MAX, ROOT_HOME, SLOT_BITS, SLOT_MAX,
-    entries_prefix, entry_key, extents_key, extents_prefix, home_of, inode_key, inode_of, slot_of,
-    unnamed_key, unnamed_prefix, xattr_key, xattrs_prefix,
+    entries_prefix, entry_key, extents_key, extents_prefix, home_of, inode_key, inode_of,
+    mailboxes_prefix, slot_of, unnamed_key, unnamed_prefix, writers_prefix, xattr_key,
+    xattrs_prefix,
 };
 pub use octets::RowError;

@@ -8,7 +8,7 @@ use vere_ports::files::{Call, Caller, Errno, FileTime, Handle, Inode, OpenFlags,
 use super::super::{ContentChange, Files, Numbers, Outcome, UnsentRange, root_folder};
 use crate::content::{Piece, Source};
 use crate::format::PackNumber;
-use crate::rows::Extent;
+use crate::rows::{Extent, Key};
 use crate::tree::{Change, Tree};
 
 pub(super) const ROOT: Inode = Inode::ROOT;
@@ -120,7 +120,7 @@ impl Rig {
 
     pub(super) fn stored(&mut self, inode: Inode, range: UnsentRange, extent: Extent) {
         let UnsentRange { offset, pieces, .. } = range;
-        self.files.stored(inode, offset, pieces, extent).unwrap();
+        self.files.stored(inode, offset, &pieces, extent).unwrap();
         self.write_journal();
     }
 
@@ -149,9 +149,13 @@ impl Rig {
                 self.files.replay(change.clone(), *at).unwrap();
             }
             for change in rows {
-                self.files.apply(change.clone()).unwrap();
+                // Rows of extents follow from the changes of content.
+                if !matches!(Key::decode(&change.key), Ok(Key::Extents { .. })) {
+                    self.files.apply(change.clone()).unwrap();
+                }
             }
         }
+        self.files.end_replay().unwrap();
         self.files.end_nameless().unwrap();
         self.write_journal();
     }

@@ -1,0 +1,331 @@
+//! The accounts of a volume: groups, speeds, faults, and the numbers of their mailboxes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use vere_ports::files::Statistics;
+use vere_units::Timestamp;
+
+use crate::format::{Encoding, PackNumber};
+
+/// The mailbox of commits.
+pub(crate) const LOG_MAILBOX: u16 = 1;
+/// The first mailbox of packs.
+pub(crate) const FIRST_DATA_MAILBOX: u16 = 16;
+
+/// How long a failing account rests, at first and at most.
+const REST_MIN: Duration = Duration::from_secs(1);
+const REST_MAX: Duration = Duration::from_secs(900);
+
+/// Room of an account that tells no quota.
+const UNTOLD_ROOM: u64 = 1 << 40;
+
+/// The name of a mailbox, relative to the volume's folder.
+pub(crate) fn mailbox_name(mailbox: u16) -> String {
+    match mailbox {
+        LOG_MAILBOX => "log".to_owned(),
+        2 => "pages".to_owned(),
+        3 => "head".to_owned(),
+        data => {
+            let number = data.saturating_sub(FIRST_DATA_MAILBOX).saturating_add(1);
+            format!("data-{number:04}")
+        }
+    }
+}
+
+/// An account as a volume uses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountTerms {
+    /// The number.
+    pub account: u16,
+    /// How octets are written in mails.
+    pub encoding: Encoding,
+}
+
+/// Accounts that hold equal packs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupTerms {
+    /// The number.
+    pub group: u16,
+    /// The members.
+    pub accounts: Vec<u16>,
+}
+
+/// All accounts of a volume.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    accounts: BTreeMap<u16, Account>,
+    groups: BTreeMap<u16, Group>,
+    uid_validities: BTreeMap<(u16, u16), u32>,
+    postponed: Vec<PackNumber>,
+    /// The group that was used last.
+    last: u16,
+    /// The present, as of the last event.
+    pub(crate) now: Timestamp,
+}
+
+#[derive(Debug)]
+struct Account {
+    encoding: Encoding,
+    /// Present while the account fails.
+    failing: Option<Failing>,
+    /// Requests under way.
+    asked: u32,
+    /// Used octets and the limit, where told.
+    quota: Option<(u64, u64)>,
+}
+
+#[derive(Debug)]
+struct Failing {
+    reason: String,
+    until: Timestamp,
+    rest: Duration,
+}
+
+#[derive(Debug)]
+struct Group {
+    members: Vec<u16>,
+    /// Octets of packs on their way.
+    octets: usize,
+}
+
+/// An account as `status` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountStatus {
+    /// The number.
+    pub account: u16,
+    /// Requests under way.
+    pub asked: u32,
+    /// Why the account rests, if so.
+    pub failing: Option<String>,
+}
+
+impl Accounts {
+    pub(crate) fn new(accounts: &[AccountTerms], groups: &[GroupTerms]) -> Self {
+        let account = |terms: &AccountTerms| Account {
+            encoding: terms.encoding,
+            failing: None,
+            asked: 0,
+            quota: None,
+        };
+        let group = |terms: &GroupTerms| Group {
+            members: terms.accounts.clone(),
+            octets: 0,
+        };
+        Self {
+            accounts: accounts
+                .iter()
+                .map(|terms| (terms.account, account(terms)))
+                .collect(),
+            groups: groups
+                .iter()
+                .map(|terms| (terms.group, group(terms)))
+                .collect(),
+            uid_validities: BTreeMap::new(),
+            postponed: Vec::new(),
+            last: 0,
+            now: Timestamp::ZERO,
+        }
+    }
+
+    pub(crate) fn encoding(&self, account: u16) -> Option<Encoding> {
+        self.accounts.get(&account).map(|account| account.encoding)
+    }
+
+    /// The encodings of a group's members, each once.
+    pub(crate) fn encodings(&self, group: u16) -> Vec<Encoding> {
+        let members = self
+            .groups
+            .get(&group)
+            .map_or(&[][..], |group| &group.members);
+        let mut encodings = Vec::new();
+        for encoding in members.iter().filter_map(|member| self.encoding(*member)) {
+            if !encodings.contains(&encoding) {
+                encodings.push(encoding);
+            }
+        }
+        encodings
+    }
+
+    /// The numbers of a mailbox are told by the account. Returns whether they are new.
+    pub(crate) fn number(&mut self, account: u16, mailbox: u16, uid_validity: u32) -> bool {
+        let before = self.uid_validities.insert((account, mailbox), uid_validity);
+        before != Some(uid_validity)
+    }
+
+    pub(crate) fn uid_validity(&self, account: u16, mailbox: u16) -> Option<u32> {
+        self.uid_validities.get(&(account, mailbox)).copied()
+    }
+
+    fn is_resting(&self, account: u16) -> bool {
+        !self.may_try(account)
+    }
+
+    /// The group for the next pack: the shortest queue among those with a member that does not rest, each in turn.
+    pub(crate) fn best_group(&mut self) -> u16 {
+        let last = self.last;
+        let best = self.groups.iter().min_by_key(|(number, group)| {
+            let rests = group.members.iter().all(|member| self.is_resting(*member));
+            (
+                rests,
+                group.octets,
+                number.wrapping_sub(last.wrapping_add(1)),
+            )
+        });
+        self.last = best.map_or(0, |(number, _)| *number);
+        self.last
+    }
+
+    /// The member for the next copy: the least busy one that does not rest.
+    pub(crate) fn best_member(&self, group: u16) -> Option<u16> {
+        let members = self.groups.get(&group)?.members.iter().copied();
+        members
+            .filter(|member| !self.is_resting(*member))
+            .min_by_key(|member| self.accounts.get(member).map_or(0, |account| account.asked))
+    }
+
+    pub(crate) fn group_begins(&mut self, group: u16, octets: usize) {
+        if let Some(group) = self.groups.get_mut(&group) {
+            group.octets = group.octets.saturating_add(octets);
+        }
+    }
+
+    pub(crate) fn group_ends(&mut self, group: u16, octets: usize) {
+        if let Some(group) = self.groups.get_mut(&group) {
+            group.octets = group.octets.saturating_sub(octets);
+        }
+    }
+
+    /// How reluctantly a read uses an account.
+    pub(crate) fn cost(&self, account: u16) -> (bool, u32) {
+        let asked = self
+            .accounts
+            .get(&account)
+            .map_or(u32::MAX, |account| account.asked);
+        (self.is_resting(account), asked)
+    }
+
+    pub(crate) fn asks(&mut self, account: u16) {
+        if let Some(account) = self.accounts.get_mut(&account) {
+            account.asked = account.asked.saturating_add(1);
+        }
+    }
+
+    pub(crate) fn answers(&mut self, account: u16) {
+        if let Some(account) = self.accounts.get_mut(&account) {
+            account.asked = account.asked.saturating_sub(1);
+        }
+    }
+
+    /// An account works. Returns whether it had failed.
+    pub(crate) fn answered_well(&mut self, account: u16) -> bool {
+        let account = self.accounts.get_mut(&account);
+        account.is_some_and(|account| account.failing.take().is_some())
+    }
+
+    /// An account fails, and rests for a second and twice as long each time. Returns whether it had worked before.
+    pub(crate) fn failed(&mut self, account: u16, reason: String) -> bool {
+        let now = self.now;
+        let Some(account) = self.accounts.get_mut(&account) else {
+            return false;
+        };
+        let rest = account.failing.as_ref().map_or(REST_MIN, |failing| {
+            // Requests that were under way together fail together.
+            let grows = now >= failing.until;
+            let rest = if grows {
+                failing.rest.saturating_mul(2)
+            } else {
+                failing.rest
+            };
+            rest.min(REST_MAX)
+        });
+        let is_new = account.failing.is_none();
+        account.failing = Some(Failing {
+            reason,
+            until: now + rest,
+            rest,
+        });
+        is_new
+    }
+
+    /// A pack waits until a member of its group is tried again.
+    pub(crate) fn postpone(&mut self, pack: PackNumber) {
+        if !self.postponed.contains(&pack) {
+            self.postponed.push(pack);
+        }
+    }
+
+    /// When a resting account is tried again, if work waits.
+    pub(crate) fn next_trial(&self) -> Option<Timestamp> {
+        let failing = self
+            .accounts
+            .values()
+            .filter_map(|account| account.failing.as_ref());
+        failing.map(|failing| failing.until).min()
+    }
+
+    /// Packs to be tried again, because an account has rested enough.
+    pub(crate) fn rested(&mut self) -> Vec<PackNumber> {
+        let now = self.now;
+        let is_over = |account: &Account| {
+            account
+                .failing
+                .as_ref()
+                .is_some_and(|failing| failing.until <= now)
+        };
+        if !self.accounts.values().any(is_over) {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.postponed)
+    }
+
+    /// Whether an account may be asked now in spite of its last failure.
+    pub(crate) fn may_try(&self, account: u16) -> bool {
+        let Some(account) = self.accounts.get(&account) else {
+            return false;
+        };
+        account
+            .failing
+            .as_ref()
+            .is_none_or(|failing| failing.until <= self.now)
+    }
+
+    /// The account has told its quota.
+    pub(crate) fn quota(&mut self, account: u16, quota: Option<(u64, u64)>) {
+        if let Some(account) = self.accounts.get_mut(&account) {
+            account.quota = quota;
+        }
+    }
+
+    /// Room of the data groups: a group has as much as its smallest member.
+    pub(crate) fn room(&self) -> Statistics {
+        let mut room = Statistics::default();
+        for group in self.groups.values() {
+            let quotas = group
+                .members
+                .iter()
+                .filter_map(|member| self.accounts.get(member)?.quota);
+            let least = quotas
+                .map(|(used, limit)| (limit, limit.saturating_sub(used)))
+                .min();
+            let (octets, free) = least.unwrap_or((UNTOLD_ROOM, UNTOLD_ROOM));
+            room.octets = room.octets.saturating_add(octets);
+            room.free = room.free.saturating_add(free);
+        }
+        room.inodes = u64::from(u32::MAX);
+        room.inodes_free = room.inodes;
+        room
+    }
+
+    pub(crate) fn status(&self) -> Vec<AccountStatus> {
+        let status = |(number, account): (&u16, &Account)| AccountStatus {
+            account: *number,
+            asked: account.asked,
+            failing: account
+                .failing
+                .as_ref()
+                .map(|failing| failing.reason.clone()),
+        };
+        self.accounts.iter().map(status).collect()
+    }
+}

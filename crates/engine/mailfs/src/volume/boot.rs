@@ -1,0 +1,607 @@
+//! The beginning of a mount: the log is read, the chain gives the tree, and the journal gives what no commit has.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use vere_ports::files::{Caller, Errno};
+use vere_ports::mail_accounts::{
+    AccountId, Answer, Fault, Listed, Request, RequestId, UidRange, Urgency,
+};
+use vere_ports::storage::Storage;
+
+use super::accounts::{Accounts, LOG_MAILBOX, mailbox_name};
+use super::chain::Chain;
+use super::commits::Commits;
+use super::job::Seals;
+use super::journal::{Journal, JournalError};
+use super::packs::{ChunkCache, Fates};
+use super::reads::Reads;
+use super::record::{Begun, Part, Won};
+use super::step::{Moment, Notice};
+use super::uploads::Uploads;
+use super::{Terms, Volume};
+use crate::format::commit::Record;
+use crate::format::{
+    FormatError, Head, Keys, Kind, MailCopy, MailId, Subject, VolumeId, mail, open,
+};
+use crate::posix::{Files, Numbers, root_folder};
+use crate::rows::{Key, PackRow, WriterRow, mailboxes_prefix, writers_prefix};
+use crate::tree::{Change, Tree};
+
+/// Permissions of a new root folder.
+const ROOT_MODE: u16 = 0o755;
+
+/// Commits read at once.
+const READS_MAX: usize = 64;
+
+/// What a volume is, besides its terms.
+#[derive(Debug, Clone)]
+pub struct Create {
+    /// The volume.
+    pub volume: VolumeId,
+    /// The epoch of the key.
+    pub epoch: u16,
+    /// The keys of the epoch.
+    pub keys: Arc<Keys>,
+    /// The name of this machine, for the list of writers.
+    pub machine: String,
+}
+
+/// Why a volume cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The lead account fails.
+    #[error("account {0}: {1}")]
+    Account(u16, Fault),
+    /// The log has no first commit.
+    #[error("account {0} has no commit of this volume that the key opens")]
+    NoVolume(u16),
+    /// The journal fails.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The disk fails.
+    #[error("the journal cannot be written: {0}")]
+    Io(#[from] std::io::Error),
+    /// The log lacks a commit that was in the chain.
+    #[error(
+        "the log lacks the commit of generation {generation}, which this machine has seen: the account was set back"
+    )]
+    RolledBack {
+        /// The generation of the missing commit.
+        generation: u64,
+    },
+    /// A row cannot be read.
+    #[error("rows of the volume: {0}")]
+    Rows(#[from] Errno),
+    /// Another mount has committed, and this one has changes that are not sent.
+    #[error(
+        "another mount has committed to the volume; {0} changes of this machine wait in the journal"
+    )]
+    Overtaken(usize),
+}
+
+/// What an opening asks for.
+#[derive(Debug)]
+pub enum OpenStep {
+    /// Asks an account; the answer goes to [`Opening::answered`].
+    Ask(RequestId, AccountId, Urgency, Request),
+    /// A line for the log.
+    Log(Notice),
+}
+
+/// A volume that is being opened.
+#[derive(Debug)]
+pub struct Opening<S> {
+    terms: Terms,
+    of: Create,
+    storage: S,
+    random: [u8; 16],
+    steps: VecDeque<OpenStep>,
+    uid_validity: u32,
+    /// The highest UID seen.
+    known: u32,
+    /// Commits to be read.
+    unread: VecDeque<u32>,
+    reading: HashMap<RequestId, u32>,
+    commits: Vec<Found>,
+    last_id: u64,
+    is_listed: bool,
+    error: Option<OpenError>,
+}
+
+/// An authentic commit of the log.
+#[derive(Debug)]
+struct Found {
+    uid: u32,
+    head: Head,
+    octets: u32,
+    record: Record,
+}
+
+impl<S: Storage> Opening<S> {
+    /// Begins. The random begins the journal's new segment, and must never repeat.
+    pub fn new(terms: Terms, of: Create, storage: S, random: [u8; 16]) -> Self {
+        let mut opening = Self {
+            terms,
+            of,
+            storage,
+            random,
+            steps: VecDeque::new(),
+            uid_validity: 0,
+            known: 0,
+            unread: VecDeque::new(),
+            reading: HashMap::new(),
+            commits: Vec::new(),
+            last_id: 0,
+            is_listed: false,
+            error: None,
+        };
+        let range = UidRange {
+            first: 1,
+            last: None,
+        };
+        opening.ask(Request::List {
+            mailbox: mailbox_name(LOG_MAILBOX),
+            range,
+        });
+        opening
+    }
+
+    fn ask(&mut self, request: Request) -> RequestId {
+        self.last_id = self.last_id.wrapping_add(1);
+        let id = RequestId(self.last_id);
+        let lead = AccountId(self.terms.lead);
+        self.steps
+            .push_back(OpenStep::Ask(id, lead, Urgency::Waited, request));
+        id
+    }
+
+    /// The next step to carry out.
+    pub fn poll(&mut self) -> Option<OpenStep> {
+        self.steps.pop_front()
+    }
+
+    /// Whether [`Self::finish`] has what it needs, or an error.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.error.is_some()
+            || (self.is_listed && self.unread.is_empty() && self.reading.is_empty())
+    }
+
+    /// Commits read so far, and in all.
+    #[must_use]
+    pub fn progress(&self) -> (usize, usize) {
+        let left = self.unread.len().saturating_add(self.reading.len());
+        (self.commits.len(), self.commits.len().saturating_add(left))
+    }
+
+    /// The account has answered.
+    pub fn answered(&mut self, id: RequestId, answer: Result<Answer, Fault>) {
+        let reading = self.reading.remove(&id);
+        match (answer, reading) {
+            (
+                Ok(Answer::Listed {
+                    uid_validity,
+                    mails,
+                    ..
+                }),
+                None,
+            ) => self.listed(uid_validity, &mails),
+            (Ok(Answer::Read(parts)), Some(uid)) => {
+                let body = parts.into_iter().next().unwrap_or_default();
+                self.read(uid, &body);
+            }
+            (Err(fault), _) => self.error = Some(OpenError::Account(self.terms.lead, fault)),
+            // A mail that is gone was no part of the chain, or the chain breaks there.
+            _ => {}
+        }
+        while self.reading.len() < READS_MAX
+            && let Some(uid) = self.unread.pop_front()
+        {
+            let request = Request::Read {
+                mailbox: mailbox_name(LOG_MAILBOX),
+                uid_validity: self.uid_validity,
+                uid,
+                parts: Vec::new(),
+            };
+            let id = self.ask(request);
+            self.reading.insert(id, uid);
+        }
+    }
+
+    fn listed(&mut self, uid_validity: u32, mails: &[Listed]) {
+        self.is_listed = true;
+        self.uid_validity = uid_validity;
+        for mail in mails {
+            self.known = self.known.max(mail.uid);
+            if Subject::parse(&mail.subject).is_ok_and(|subject| subject.kind == Kind::Commit) {
+                self.unread.push_back(mail.uid);
+            }
+        }
+    }
+
+    fn read(&mut self, uid: u32, body: &[u8]) {
+        match self.commit(uid, body) {
+            Ok(found) => self.commits.push(found),
+            Err(error) => self.steps.push_back(OpenStep::Log(Notice::Forged {
+                account: AccountId(self.terms.lead),
+                mailbox: mailbox_name(LOG_MAILBOX),
+                uid,
+                reason: error.to_string(),
+            })),
+        }
+    }
+
+    fn commit(&self, uid: u32, body: &[u8]) -> Result<Found, FormatError> {
+        let encoding = self
+            .terms
+            .accounts
+            .iter()
+            .find(|terms| terms.account == self.terms.lead);
+        let encoding = encoding.map_or(crate::format::Encoding::Base64, |terms| terms.encoding);
+        let body = mail::unwrap(body, encoding)?;
+        let opened = open(&body, &self.of.keys, None)?;
+        let record = Record::decode(opened.last())?;
+        if opened.head.kind != Kind::Commit {
+            return Err(FormatError::Differs {
+                what: "kind of the mail",
+                expected: Kind::Commit as u64,
+                found: opened.head.kind as u64,
+            });
+        }
+        Ok(Found {
+            uid,
+            head: opened.head,
+            octets: u32::try_from(body.len()).unwrap_or(u32::MAX),
+            record,
+        })
+    }
+
+    /// The volume, as the log and the journal have it.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn finish(self, now: Moment) -> Result<Volume<S>, OpenError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let lead = self.terms.lead;
+        let chain = in_order(self.commits);
+        let newest = chain.last().ok_or(OpenError::NoVolume(lead))?;
+        let head = Won {
+            commit: newest.head.mail,
+            generation: newest.record.generation,
+            uid_validity: self.uid_validity,
+            uid: newest.uid,
+        };
+        let mut tree = Tree::new();
+        for found in &chain {
+            apply(&mut tree, found, lead)?;
+        }
+        let mut records = Vec::new();
+        let journal = Journal::open(
+            self.storage,
+            self.of.keys.local(),
+            self.random,
+            |position, parts| {
+                records.push((position, parts));
+            },
+        )?;
+        let mut volume = assemble(
+            self.terms,
+            self.of,
+            (tree, journal),
+            now,
+            Chain::new(head, self.known),
+        );
+        volume.accounts.number(lead, LOG_MAILBOX, self.uid_validity);
+        volume.number_mailboxes()?;
+        let replay = Replay::of(&records, &chain)?;
+        volume.replay(records, &replay)?;
+        volume.begin()?;
+        Ok(volume)
+    }
+}
+
+impl Create {
+    /// A new volume with an empty root folder of this owner. Its first commit is on its way at once: the volume is there when
+    /// [`Volume::is_quiet`].
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn create<S: Storage>(
+        self,
+        terms: Terms,
+        storage: S,
+        random: [u8; 16],
+        (owner, now): (Caller, Moment),
+    ) -> Result<Volume<S>, OpenError> {
+        let journal = Journal::open(storage, self.keys.local(), random, |_, _| {})?;
+        let nothing = Won {
+            commit: MailId::NONE,
+            generation: 0,
+            uid_validity: 0,
+            uid: 0,
+        };
+        let mut volume = assemble(
+            terms,
+            self,
+            (Tree::new(), journal),
+            now,
+            Chain::new(nothing, 0),
+        );
+        let (key, value) = root_folder(owner, ROOT_MODE, now.wall);
+        volume.put_row(key, value);
+        volume.begin()?;
+        volume.want_all(Vec::new());
+        Ok(volume)
+    }
+}
+
+fn assemble<S: Storage>(
+    terms: Terms,
+    of: Create,
+    (tree, journal): (Tree, Journal<S>),
+    now: Moment,
+    chain: Chain,
+) -> Volume<S> {
+    Volume {
+        seals: Seals {
+            volume: of.volume,
+            epoch: of.epoch,
+            keys: of.keys,
+        },
+        machine: of.machine,
+        writer: 0,
+        files: Files::new(tree, Numbers::new(0, 0, 0)),
+        fates: Fates::default(),
+        cache: ChunkCache::new(terms.cache_max),
+        accounts: Accounts::new(&terms.accounts, &terms.groups),
+        uploads: Uploads::default(),
+        reads: Reads::default(),
+        chain,
+        commits: Commits::default(),
+        journal,
+        sequence: (1, 1),
+        block_end: 1,
+        steps: VecDeque::new(),
+        asked: hashbrown::HashMap::new(),
+        working: hashbrown::HashMap::new(),
+        last_id: 0,
+        now,
+        blocked: VecDeque::new(),
+        sync_at: None,
+        retry_at: None,
+        read_only: None,
+        terms,
+    }
+}
+
+/// The chain: from the first commit on, the child of a commit is the one with the lowest UID.
+fn in_order(commits: Vec<Found>) -> Vec<Found> {
+    let mut children: HashMap<MailId, Found> = HashMap::new();
+    for found in commits {
+        match children.entry(found.record.parent) {
+            std::collections::hash_map::Entry::Occupied(mut elder)
+                if elder.get().uid > found.uid =>
+            {
+                elder.insert(found);
+            }
+            std::collections::hash_map::Entry::Occupied(_) => {}
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(found);
+            }
+        }
+    }
+    let mut chain: Vec<Found> = Vec::new();
+    let mut parent = MailId::NONE;
+    // Each commit leaves the map, so that a circle ends.
+    while let Some(found) = children.remove(&parent) {
+        parent = found.head.mail;
+        chain.push(found);
+    }
+    chain
+}
+
+fn apply(tree: &mut Tree, found: &Found, lead: u16) -> Result<(), Errno> {
+    for row in &found.record.rows {
+        tree.apply(Change {
+            key: row.key.clone(),
+            value: row.value.clone(),
+        })?;
+    }
+    if !found.record.index.entries.is_empty() {
+        // A commit cannot hold its own UID: a later commit may have been lost with its mount.
+        let row = PackRow {
+            mail: found.head.mail,
+            kind: Kind::Commit,
+            group: 0,
+            octets: found.octets,
+            copies: vec![MailCopy {
+                account: lead,
+                mailbox: LOG_MAILBOX,
+                uid: found.uid,
+            }],
+        };
+        let key = Key::Pack(found.head.pack.0).encode();
+        tree.apply(Change {
+            key,
+            value: Some(row.encode()),
+        })?;
+    }
+    Ok(())
+}
+
+/// Which records of the journal no commit has.
+#[derive(Debug)]
+struct Replay {
+    /// Records up to here are in the chain.
+    through: u64,
+    exceptions: BTreeMap<u64, u64>,
+    abandoned: Vec<MailId>,
+    writer: Option<(u16, u64, u32)>,
+}
+
+impl Replay {
+    fn of(records: &[(u64, Vec<Part>)], chain: &[Found]) -> Result<Self, OpenError> {
+        let places: HashMap<MailId, usize> = chain
+            .iter()
+            .enumerate()
+            .map(|(place, found)| (found.head.mail, place))
+            .collect();
+        let mut replay = Self {
+            through: 0,
+            exceptions: BTreeMap::new(),
+            abandoned: Vec::new(),
+            writer: None,
+        };
+        let mut base: Option<(usize, &Begun)> = None;
+        for part in records.iter().flat_map(|(_, parts)| parts) {
+            match part {
+                Part::Begun(begun) => match places.get(&begun.commit) {
+                    Some(place) => base = Some((*place, begun)),
+                    None => replay.abandoned.push(begun.commit),
+                },
+                Part::Won(won) if !places.contains_key(&won.commit) => {
+                    return Err(OpenError::RolledBack {
+                        generation: won.generation,
+                    });
+                }
+                Part::Reserved {
+                    writer,
+                    sequence,
+                    block,
+                } => {
+                    replay.writer = Some((*writer, *sequence, *block));
+                }
+                _ => {}
+            }
+        }
+        if let Some((place, begun)) = base {
+            replay.through = begun.through;
+            replay.exceptions = begun.exceptions.iter().copied().collect();
+            let waiting = records.iter().filter(|(position, parts)| {
+                *position >= begun.through
+                    && parts
+                        .iter()
+                        .any(|part| matches!(part, Part::Row(_) | Part::Content(_)))
+            });
+            let waiting = waiting.count();
+            if place.saturating_add(1) < chain.len() && waiting > 0 {
+                return Err(OpenError::Overtaken(waiting));
+            }
+        }
+        Ok(replay)
+    }
+
+    /// Up to where the chain has the content and the inode of a file.
+    fn since(&self, inode: u64) -> u64 {
+        self.exceptions.get(&inode).copied().unwrap_or(self.through)
+    }
+}
+
+impl<S: Storage> Volume<S> {
+    /// Applies what the journal has and no commit.
+    fn replay(&mut self, records: Vec<(u64, Vec<Part>)>, replay: &Replay) -> Result<(), Errno> {
+        self.commits.abandoned.clone_from(&replay.abandoned);
+        if let Some((writer, sequence, block)) = replay.writer {
+            self.writer = writer;
+            self.sequence = (sequence, sequence);
+            self.block_end = block;
+            *self.files.numbers() = Numbers::new(writer, block, block);
+        }
+        for (position, parts) in records {
+            for part in parts {
+                self.replay_part(position, part, replay)?;
+            }
+        }
+        self.files.end_replay()?;
+        // What remains to be written follows from the replayed changes.
+        self.collect_rows();
+        Ok(())
+    }
+
+    fn replay_part(&mut self, position: u64, part: Part, replay: &Replay) -> Result<(), Errno> {
+        match part {
+            Part::Row(change) => {
+                let since = match Key::decode(&change.key) {
+                    Ok(Key::Inode(inode)) => replay.since(inode.0),
+                    _ => replay.through,
+                };
+                if position >= since {
+                    self.commits.rows(
+                        std::iter::once(change.key.clone()),
+                        position,
+                        self.now.steady,
+                    );
+                    self.files.apply(change)?;
+                }
+            }
+            Part::Content(change) => {
+                let inode = change.inode();
+                if position >= replay.since(inode.0) {
+                    self.commits.content(inode, position, self.now.steady);
+                    self.files.replay(change, self.now.wall)?;
+                }
+            }
+            Part::Reserved { .. } | Part::Begun(_) | Part::Won(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Takes a writer's number if this folder has none, and reserves numbers.
+    fn begin(&mut self) -> Result<(), OpenError> {
+        if self.writer == 0 {
+            let last = self.last_writer()?;
+            self.writer = last.saturating_add(1);
+            let row = WriterRow {
+                machine: self.machine.clone(),
+                generation: self.chain.end().1.saturating_add(1),
+                last_seen: self.now.millis(),
+            };
+            self.put_row(Key::Writer(self.writer).encode(), row.encode());
+            self.block_end = 1;
+            *self.files.numbers() = Numbers::new(self.writer, 1, 1);
+        }
+        let reserved = self.sequence.0.saturating_add(super::RESERVED);
+        self.sequence.1 = reserved;
+        self.reserve();
+        self.journal.sync()?;
+        self.ask_quotas();
+        Ok(())
+    }
+
+    /// The highest number of a writer.
+    fn last_writer(&self) -> Result<u16, Errno> {
+        let keys = self.files.tree().keys(&writers_prefix())?;
+        Ok(match keys.last().map(|key| Key::decode(key)) {
+            Some(Ok(Key::Writer(writer))) => writer,
+            _ => 0,
+        })
+    }
+
+    /// UIDVALIDITY of every mailbox, as the volume has noted.
+    fn number_mailboxes(&mut self) -> Result<(), Errno> {
+        for key in self.files.tree().keys(&mailboxes_prefix())? {
+            if let Ok(Key::Mailbox { account, mailbox }) = Key::decode(&key)
+                && let Some(value) = self.files.tree().get(&key)?
+                && let Ok(uid_validity) = value.try_into().map(u32::from_le_bytes)
+            {
+                self.accounts.number(account, mailbox, uid_validity);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing waits to be sent.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.commits.is_quiet() && self.uploads.count() == 0
+    }
+
+    /// Why the volume takes no changes, if so.
+    #[must_use]
+    pub const fn read_only(&self) -> Option<&Notice> {
+        self.read_only.as_ref()
+    }
+}

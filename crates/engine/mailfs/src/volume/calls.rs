@@ -1,0 +1,291 @@
+//! Calls: the tree answers, the journal keeps, and some wait for accounts.
+
+use std::collections::BTreeSet;
+
+use vere_ports::files::{Call, CallId, Caller, Errno, Inode, RenameMode, Reply};
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
+use vere_ports::storage::Storage;
+
+use super::record::Part;
+use super::step::{Moment, Notice, Step};
+use super::uploads::{CHUNK_MAX, Cut};
+use super::{Asked, PENDING_MAX, RESERVED, SENDING_MAX, Volume};
+use crate::format::PackNumber;
+use crate::posix::{ContentChange, Outcome};
+use crate::rows::Key;
+use crate::tree::Change;
+
+/// Octets of a file that wait before the file's upload begins.
+const BEGIN_UPLOAD: u64 = 4 << 20;
+
+impl<S: Storage> Volume<S> {
+    /// A program calls.
+    pub fn call(&mut self, now: Moment, id: CallId, caller: Caller, call: Call) {
+        self.at(now);
+        if changes(&call) && (!self.blocked.is_empty() || self.is_full()) {
+            self.blocked.push_back((id, caller, call));
+            return;
+        }
+        self.execute(id, caller, call);
+    }
+
+    /// Every change so far shall be on the servers; the reply is [`Reply::Done`].
+    pub fn sync(&mut self, now: Moment, id: CallId) {
+        self.at(now);
+        self.want_all(vec![(id, Reply::Done)]);
+    }
+
+    /// Whether changes have to wait until servers have taken earlier ones.
+    fn is_full(&self) -> bool {
+        self.files.unsent().octets() >= self.terms.unsent_max
+            || self.commits.pending() >= PENDING_MAX
+    }
+
+    /// Calls that waited go on while there is room.
+    pub(super) fn resume_blocked(&mut self) {
+        while !self.blocked.is_empty() && !self.is_full() {
+            if let Some((id, caller, call)) = self.blocked.pop_front() {
+                self.execute(id, caller, call);
+            }
+        }
+    }
+
+    fn execute(&mut self, id: CallId, caller: Caller, call: Call) {
+        if self.read_only.is_some() && changes(&call) {
+            self.steps.push_back(Step::Reply(id, Err(Errno::RoFs)));
+            return;
+        }
+        let waits = self.terms.strong && is_durable_when_strong(&call);
+        let closed = match &call {
+            Call::Release { handle } => self.files.inode_of(*handle),
+            _ => None,
+        };
+        self.note_barrier(&call);
+        if self.files.numbers().is_short() {
+            self.block_end = self
+                .block_end
+                .saturating_add(u32::try_from(RESERVED).unwrap_or(0));
+            self.reserve();
+        }
+        let outcome = self.files.call(caller, call, self.now.wall);
+        if !self.keep() {
+            self.steps.push_back(Step::Reply(id, Err(Errno::Io)));
+            return;
+        }
+        if let Some(inode) = closed {
+            self.reads.closed(inode);
+        }
+        match outcome {
+            Outcome::Reply(Ok(reply)) if waits => self.want_all(vec![(id, reply)]),
+            Outcome::Reply(reply) => self.steps.push_back(Step::Reply(id, reply)),
+            Outcome::Read(plan) => self.read(id, &plan),
+            Outcome::Sync {
+                inode: Some(inode),
+                reply,
+            } => {
+                self.want(BTreeSet::from([inode]), vec![(id, reply)]);
+            }
+            Outcome::Sync { inode: None, reply } => self.want_all(vec![(id, reply)]),
+        }
+    }
+
+    /// A file that takes the name of another one has its content sent before the rename.
+    fn note_barrier(&mut self, call: &Call) {
+        if let Call::Rename {
+            parent,
+            name,
+            new_parent,
+            new_name,
+            mode: RenameMode::Replace,
+        } = call
+            && let Ok(Some(_)) = self.files.inode_at(*new_parent, new_name)
+            && let Ok(Some(inode)) = self.files.inode_at(*parent, name)
+        {
+            self.commits.barrier(inode);
+        }
+    }
+
+    /// Writes what the last call has changed into the journal. Returns whether the journal has it.
+    fn keep(&mut self) -> bool {
+        let rows = self.files.tree_mut().take_changes();
+        let contents = self.files.take_content_changes();
+        if rows.is_empty() && contents.is_empty() {
+            return true;
+        }
+        let mut touched: Vec<Inode> = contents.iter().map(ContentChange::inode).collect();
+        touched.dedup();
+        let keys: Vec<Vec<u8>> = rows.iter().map(|change| change.key.clone()).collect();
+        // The rows of extents follow from the changes of content.
+        let rows = rows
+            .into_iter()
+            .filter(|change| !is_extents(&change.key))
+            .map(Part::Row);
+        let parts: Vec<Part> = contents
+            .into_iter()
+            .map(Part::Content)
+            .chain(rows)
+            .collect();
+        let now = self.now.steady;
+        match self.journal.append(&parts) {
+            Ok(position) => {
+                self.commits.rows(keys.into_iter(), position, now);
+                for inode in touched {
+                    self.commits.content(inode, position, now);
+                    self.upload_early(inode);
+                }
+                self.sync_at.get_or_insert(now + self.terms.journal_sync);
+                true
+            }
+            Err(error) => {
+                self.fail(Notice::Journal(error.to_string()));
+                false
+            }
+        }
+    }
+
+    /// A file with much to send begins while the program still writes.
+    fn upload_early(&mut self, inode: Inode) {
+        if self.files.unsent_octets_of(inode) < BEGIN_UPLOAD || self.uploads.octets() >= SENDING_MAX
+        {
+            return;
+        }
+        let cuts = self.cut(inode, true);
+        let octets: usize = cuts.iter().map(Cut::octets).sum();
+        if octets >= CHUNK_MAX.saturating_mul(2) {
+            self.upload(cuts, Urgency::Background, self.now);
+        }
+    }
+
+    /// Files with much to send go on when packs are stored.
+    pub(super) fn upload_more(&mut self) {
+        let changed: Vec<Inode> = self.commits.changed().collect();
+        for inode in changed {
+            self.upload_early(inode);
+        }
+    }
+
+    /// Rows that the engine itself has changed, without a call.
+    pub(super) fn collect_rows(&mut self) {
+        for change in self.files.tree_mut().take_changes() {
+            self.commits.quietly(change.key);
+        }
+    }
+
+    /// Changes a row of the volume, to go with the next commit.
+    pub(super) fn put_row(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        let row = Change {
+            key: key.clone(),
+            value: Some(value),
+        };
+        let kept = self.journal.append(&[Part::Row(row.clone())]);
+        if let Err(error) = self.files.apply(row) {
+            self.fail(Notice::Rows(error));
+        }
+        self.commits.quietly(key);
+        if let Err(error) = kept {
+            self.fail(Notice::Journal(error.to_string()));
+        }
+    }
+
+    /// The number of the next mail.
+    pub(super) fn next_pack(&mut self) -> PackNumber {
+        let (next, reserved) = self.sequence;
+        if next >= reserved {
+            let reserved = next.saturating_add(RESERVED);
+            self.sequence.1 = reserved;
+            self.reserve();
+        }
+        self.sequence.0 = next.saturating_add(1);
+        PackNumber::new(self.writer, next).unwrap_or(PackNumber(u64::MAX))
+    }
+
+    /// Notes in the journal which numbers may be in use.
+    pub(super) fn reserve(&mut self) {
+        let part = Part::Reserved {
+            writer: self.writer,
+            sequence: self.sequence.1,
+            block: self.block_end,
+        };
+        self.files.numbers().extend(self.block_end);
+        if let Err(error) = self.journal.append(&[part]) {
+            self.fail(Notice::Journal(error.to_string()));
+        }
+    }
+
+    /// The volume takes no more changes; whoever waits for the servers is told.
+    pub(super) fn fail(&mut self, notice: Notice) {
+        if self.read_only.is_some() {
+            return;
+        }
+        self.steps.push_back(Step::Log(notice.clone()));
+        self.read_only = Some(notice);
+        for call in self.commits.take_waiters() {
+            self.steps.push_back(Step::Reply(call, Err(Errno::Io)));
+        }
+        for (call, _, _) in std::mem::take(&mut self.blocked) {
+            self.steps.push_back(Step::Reply(call, Err(Errno::RoFs)));
+        }
+    }
+
+    /// Asks every account for its room.
+    pub(super) fn ask_quotas(&mut self) {
+        let accounts: Vec<u16> = self
+            .terms
+            .accounts
+            .iter()
+            .map(|terms| terms.account)
+            .collect();
+        for account in accounts {
+            self.ask(
+                AccountId(account),
+                Urgency::Idle,
+                Request::Quota,
+                Asked::Quota,
+            );
+        }
+    }
+
+    pub(super) fn quota_answered(&mut self, account: u16, answer: Result<Answer, Fault>) {
+        if let Ok(Answer::Quota(quota)) = answer {
+            self.accounts.quota(account, quota);
+            let room = self.accounts.room();
+            self.files.set_room(room);
+        }
+    }
+}
+
+fn is_extents(key: &[u8]) -> bool {
+    matches!(Key::decode(key), Ok(Key::Extents { .. }))
+}
+
+/// Whether a call may change the volume.
+const fn changes(call: &Call) -> bool {
+    match call {
+        Call::SetAttributes { .. }
+        | Call::MakeNode { .. }
+        | Call::MakeFolder { .. }
+        | Call::Symlink { .. }
+        | Call::Link { .. }
+        | Call::Unlink { .. }
+        | Call::RemoveFolder { .. }
+        | Call::Rename { .. }
+        | Call::Create { .. }
+        | Call::Write { .. }
+        | Call::SetXattr { .. }
+        | Call::RemoveXattr { .. }
+        | Call::Allocate { .. }
+        | Call::CopyRange { .. } => true,
+        Call::Open { flags, .. } => flags.truncate,
+        _ => false,
+    }
+}
+
+/// Whether a call waits for the servers in a volume of strong consistency.
+const fn is_durable_when_strong(call: &Call) -> bool {
+    match call {
+        Call::Flush { .. } => true,
+        // Octets wait for the close.
+        Call::Write { .. } => false,
+        other => changes(other),
+    }
+}

@@ -1,0 +1,173 @@
+//! Work without state, for any thread: sealing and encoding packs, opening chunks.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use vere_ports::mail_accounts::Part;
+use vere_units::Timestamp;
+
+use crate::format::{
+    Builder, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind, MailId,
+    PackNumber, Place, Subject, VolumeId, mail, open_frame,
+};
+
+const HEAD_LEN: u32 = HEAD_OCTETS as u32;
+
+/// Names a job until its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u64);
+
+/// A job.
+pub enum Job {
+    /// Makes the mails of a pack.
+    Pack(PackJob),
+    /// Opens a chunk.
+    Open(OpenJob),
+}
+
+/// The end of a job.
+pub enum JobResult {
+    /// The mails of a pack.
+    Packed(Result<Packed, FormatError>),
+    /// The octets of a chunk.
+    Opened(Result<Bytes, FormatError>),
+}
+
+impl Job {
+    /// Does the work.
+    #[must_use]
+    pub fn run(self) -> JobResult {
+        match self {
+            Self::Pack(job) => JobResult::Packed(job.run()),
+            Self::Open(job) => JobResult::Opened(job.run()),
+        }
+    }
+}
+
+/// A volume as its mails name it.
+#[derive(Debug, Clone)]
+pub(crate) struct Seals {
+    pub(crate) volume: VolumeId,
+    pub(crate) epoch: u16,
+    pub(crate) keys: Arc<Keys>,
+}
+
+/// Chunks to be packed into a mail.
+pub struct PackJob {
+    pub(crate) seals: Seals,
+    pub(crate) pack: PackNumber,
+    pub(crate) group: u16,
+    pub(crate) chunks: Vec<Unpacked>,
+    /// The encodings of the group's accounts.
+    pub(crate) encodings: Vec<Encoding>,
+    pub(crate) date: Timestamp,
+}
+
+/// Octets of a file that become a chunk.
+#[derive(Debug, Clone)]
+pub(crate) struct Unpacked {
+    pub(crate) inode: u64,
+    pub(crate) offset: u64,
+    /// The octets, in order.
+    pub(crate) pieces: Vec<Bytes>,
+}
+
+impl Unpacked {
+    /// The octets in a single buffer.
+    pub(crate) fn joined(&self) -> Bytes {
+        match self.pieces.as_slice() {
+            [piece] => piece.clone(),
+            pieces => pieces.concat().into(),
+        }
+    }
+
+    pub(crate) fn entry(&self, plain: &[u8], place: Place, keys: &Keys) -> IndexEntry {
+        IndexEntry {
+            place,
+            chunk: keys.chunk_id(plain),
+            inode: self.inode,
+            offset: self.offset,
+        }
+    }
+}
+
+/// The mails of a pack.
+#[derive(Debug)]
+pub struct Packed {
+    pub(crate) id: MailId,
+    /// The place of each chunk.
+    pub(crate) places: Vec<Place>,
+    /// Octets before encoding.
+    pub(crate) octets: u32,
+    /// The mail in each encoding.
+    pub(crate) mails: Vec<(Encoding, Bytes)>,
+}
+
+impl PackJob {
+    fn run(self) -> Result<Packed, FormatError> {
+        let Seals {
+            volume,
+            epoch,
+            keys,
+        } = &self.seals;
+        let mut builder = Builder::new(Kind::Data, *volume, *epoch, self.group, self.pack);
+        let mut index = Index::default();
+        let mut places = Vec::new();
+        for chunk in &self.chunks {
+            let plain = chunk.joined();
+            let place = builder.push(Codec::Plain, plain.clone())?;
+            index.entries.push(chunk.entry(&plain, place, keys));
+            places.push(place);
+        }
+        let sealed = builder.finish(index.encode()?.into(), keys)?;
+        let subject = Subject::of(&sealed.head, None, None);
+        let octets = u32::try_from(sealed.body.len()).unwrap_or(u32::MAX);
+        let mails = self
+            .encodings
+            .iter()
+            .map(|encoding| {
+                (
+                    *encoding,
+                    mail::wrap(&subject, self.date, *encoding, &sealed.body).into(),
+                )
+            })
+            .collect();
+        Ok(Packed {
+            id: sealed.mail_id(),
+            places,
+            octets,
+            mails,
+        })
+    }
+}
+
+/// A chunk as an account has given it.
+pub struct OpenJob {
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) encoding: Encoding,
+    pub(crate) id: MailId,
+    pub(crate) place: Place,
+    /// Head and frame, encoded.
+    pub(crate) parts: [Bytes; 2],
+}
+
+impl OpenJob {
+    /// The parts of the mail that hold the head and a frame.
+    ///
+    /// # Errors
+    /// When the place is beyond a mail's bounds.
+    pub(crate) fn parts_of(encoding: Encoding, place: Place) -> Result<Vec<Part>, FormatError> {
+        let head = encoding.span(0, HEAD_LEN)?;
+        let frame = encoding.span(place.at, place.octets())?;
+        Ok(vec![head.part, frame.part])
+    }
+
+    fn run(self) -> Result<Bytes, FormatError> {
+        let [head, frame] = &self.parts;
+        let span = self.encoding.span(0, HEAD_LEN)?;
+        let head = self.encoding.decode_part(&span, head)?;
+        let span = self.encoding.span(self.place.at, self.place.octets())?;
+        let frame = self.encoding.decode_part(&span, frame)?;
+        open_frame(&head, &frame, self.place.at, &self.keys, self.id)
+    }
+}

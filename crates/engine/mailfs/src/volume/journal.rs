@@ -1,0 +1,401 @@
+//! The journal: every change in order, on the local disk before its call is answered, until a commit has it.
+//!
+//! ```text
+//! segment  journal-<first position, 16 hexadecimal digits>
+//! head     0  "VEREJRNL" | version u32 = 1 | 0 u32 | random (16) | first position u64 | crc32c of octets 0..40 u32
+//! record   0  position u64 | sealed length u32 | crc32c of the sealed octets u32 | crc32c of octets 0..16 u32
+//!         20  sealed record
+//! ```
+//!
+//! Positions are octets of all segments laid end to end, without heads. The nonce of a record is the segment's random and
+//! the position; every start begins a segment, so no nonce seals twice.
+
+use std::fmt;
+use std::io;
+
+use bytes::Bytes;
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use vere_checksum::crc32c;
+use vere_ports::storage::{Storage, StorageFile};
+
+use super::record::{self, Part};
+
+const MAGIC: &[u8; 8] = b"VEREJRNL";
+const VERSION: u32 = 1;
+const HEAD: u64 = 44;
+const RECORD_HEAD: u64 = 20;
+/// Octets of a segment, but for the record that crosses the bound.
+const SEGMENT_MAX: u64 = 64 << 20;
+/// Sealed octets of a record: the longest write, and rows.
+const SEALED_MAX: u32 = 4 << 20;
+
+/// Why a journal cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The disk failed.
+    #[error("the journal cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// A segment is damaged in the midst: changes behind are there and cannot be applied in order.
+    #[error(
+        "{file}: expected a record at octet {at}; found damage, with more of the journal behind"
+    )]
+    Damaged {
+        /// The segment.
+        file: String,
+        /// Where.
+        at: u64,
+    },
+    /// The key opens no record.
+    #[error("{file}: sealed with another key")]
+    Key {
+        /// The segment.
+        file: String,
+    },
+    /// A later version has written the segment.
+    #[error("{file}: expected version {VERSION}; found {found}")]
+    Version {
+        /// The segment.
+        file: String,
+        /// Its version.
+        found: u32,
+    },
+}
+
+/// A journal in a folder.
+pub(crate) struct Journal<S: Storage> {
+    storage: S,
+    cipher: XChaCha20Poly1305,
+    random: [u8; 16],
+    segments: Vec<Segment<S::File>>,
+    position: u64,
+    /// Whether octets were written since the last sync began.
+    unsynced: bool,
+}
+
+struct Segment<F> {
+    first: u64,
+    name: String,
+    file: F,
+}
+
+impl<S: Storage> fmt::Debug for Journal<S> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Journal")
+            .field("position", &self.position)
+            .field("segments", &self.segments.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Storage> Journal<S> {
+    /// Opens the journal of a folder, hands every whole record to `replay` with its position, and begins a segment. A torn end is
+    /// cut away.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub(crate) fn open(
+        storage: S,
+        key: &[u8; 32],
+        random: [u8; 16],
+        mut replay: impl FnMut(u64, Vec<Part>),
+    ) -> Result<Self, JournalError> {
+        let mut journal = Self {
+            storage,
+            cipher: XChaCha20Poly1305::new(key.into()),
+            random,
+            segments: Vec::new(),
+            position: 0,
+            unsynced: false,
+        };
+        let mut names: Vec<(u64, String)> = journal
+            .storage
+            .list()?
+            .into_iter()
+            .filter_map(|name| Some((first_of(&name)?, name)))
+            .collect();
+        names.sort_unstable();
+        let count = names.len();
+        for (number, (first, name)) in names.into_iter().enumerate() {
+            let is_last = number.saturating_add(1) == count;
+            journal.read_segment(first, name, is_last, &mut replay)?;
+        }
+        journal.begin_segment()?;
+        Ok(journal)
+    }
+
+    fn read_segment(
+        &mut self,
+        first: u64,
+        name: String,
+        is_last: bool,
+        replay: &mut impl FnMut(u64, Vec<Part>),
+    ) -> Result<(), JournalError> {
+        let file = self.storage.open(&name)?;
+        let length = file.len()?;
+        let Some(random) = read_head(&file, length, first, &name)? else {
+            // The power went before the head was whole: the segment has no record.
+            if !is_last {
+                return Err(JournalError::Damaged { file: name, at: 0 });
+            }
+            self.storage.remove(&name)?;
+            return Ok(());
+        };
+        if first < self.position || (first > self.position && !self.segments.is_empty()) {
+            return Err(JournalError::Damaged { file: name, at: 0 });
+        }
+        let mut position = first;
+        loop {
+            let at = HEAD.saturating_add(position.saturating_sub(first));
+            match self.read_record(&file, &random, at, length, position)? {
+                Read::Record(parts, octets) => {
+                    replay(position, parts);
+                    position = position.saturating_add(octets);
+                }
+                Read::Unsealed => return Err(JournalError::Key { file: name }),
+                Read::End if at == length => break,
+                Read::End if is_last => {
+                    file.truncate(at)?;
+                    break;
+                }
+                Read::End => return Err(JournalError::Damaged { file: name, at }),
+            }
+        }
+        self.position = position;
+        self.segments.push(Segment { first, name, file });
+        Ok(())
+    }
+
+    fn read_record(
+        &self,
+        file: &S::File,
+        random: &[u8; 16],
+        at: u64,
+        length: u64,
+        position: u64,
+    ) -> Result<Read, JournalError> {
+        let mut head = [0; RECORD_HEAD as usize];
+        if at.saturating_add(RECORD_HEAD) > length {
+            return Ok(Read::End);
+        }
+        file.read_at(&mut head, at)?;
+        let [
+            p0,
+            p1,
+            p2,
+            p3,
+            p4,
+            p5,
+            p6,
+            p7,
+            l0,
+            l1,
+            l2,
+            l3,
+            s0,
+            s1,
+            s2,
+            s3,
+            h0,
+            h1,
+            h2,
+            h3,
+        ] = head;
+        let sealed_length = u32::from_le_bytes([l0, l1, l2, l3]);
+        let sum = u32::from_le_bytes([h0, h1, h2, h3]);
+        let is_head = crc32c(head.get(..16).unwrap_or_default()) == sum
+            && u64::from_le_bytes([p0, p1, p2, p3, p4, p5, p6, p7]) == position
+            && sealed_length <= SEALED_MAX;
+        let end = at
+            .saturating_add(RECORD_HEAD)
+            .saturating_add(sealed_length.into());
+        if !is_head || end > length {
+            return Ok(Read::End);
+        }
+        let mut sealed = vec![0; usize::try_from(sealed_length).unwrap_or(0)];
+        file.read_at(&mut sealed, at.saturating_add(RECORD_HEAD))?;
+        if crc32c(&sealed) != u32::from_le_bytes([s0, s1, s2, s3]) {
+            return Ok(Read::End);
+        }
+        let nonce = nonce(random, position);
+        let plain = self.cipher.decrypt(&nonce, sealed.as_slice());
+        let parts = plain
+            .ok()
+            .and_then(|plain| record::decode(&Bytes::from(plain)));
+        Ok(parts.map_or(Read::Unsealed, |parts| {
+            Read::Record(parts, RECORD_HEAD.saturating_add(sealed_length.into()))
+        }))
+    }
+
+    /// The position behind the last record.
+    pub(crate) const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Octets from the oldest record that is kept on.
+    pub(crate) fn octets(&self) -> u64 {
+        let first = self
+            .segments
+            .first()
+            .map_or(self.position, |segment| segment.first);
+        self.position.saturating_sub(first)
+    }
+
+    /// Writes a record, and returns its position. The record survives a kill, and a power cut behind the next [`Self::sync`].
+    ///
+    /// # Errors
+    /// The error of the disk. Nothing is written then, or a torn record that a start cuts away.
+    pub(crate) fn append(&mut self, parts: &[Part]) -> io::Result<u64> {
+        if self.in_segment() >= SEGMENT_MAX {
+            self.sync()?;
+            self.begin_segment()?;
+        }
+        let plain = record::encode(parts);
+        let nonce = nonce(&self.random, self.position);
+        let payload = Payload::from(plain.as_slice());
+        let sealed = self.cipher.encrypt(&nonce, payload);
+        let sealed = sealed.map_err(|_| io::Error::other("a record is too long to be sealed"))?;
+        let length = u32::try_from(sealed.len()).unwrap_or(u32::MAX);
+        if length > SEALED_MAX {
+            return Err(io::Error::other("a record is too long"));
+        }
+        let mut head = Vec::with_capacity(20);
+        head.extend_from_slice(&self.position.to_le_bytes());
+        head.extend_from_slice(&length.to_le_bytes());
+        head.extend_from_slice(&crc32c(&sealed).to_le_bytes());
+        let sum = crc32c(&head);
+        head.extend_from_slice(&sum.to_le_bytes());
+        let at = HEAD.saturating_add(self.in_segment());
+        if let Some(segment) = self.segments.last() {
+            segment.file.write_at([&head, &sealed], at)?;
+        }
+        let position = self.position;
+        self.position = position
+            .saturating_add(RECORD_HEAD)
+            .saturating_add(length.into());
+        self.unsynced = true;
+        Ok(position)
+    }
+
+    fn in_segment(&self) -> u64 {
+        let first = self
+            .segments
+            .last()
+            .map_or(self.position, |last| last.first);
+        self.position.saturating_sub(first)
+    }
+
+    /// The file to be synced, if anything was written since the last call.
+    pub(crate) fn to_sync(&mut self) -> Option<S::File> {
+        std::mem::take(&mut self.unsynced)
+            .then(|| self.segments.last().map(|segment| segment.file.clone()))
+            .flatten()
+    }
+
+    /// Brings every record to stable storage.
+    ///
+    /// # Errors
+    /// The error of the disk, final for all records since the last sync.
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        match self.to_sync() {
+            Some(file) => file.sync(),
+            None => Ok(()),
+        }
+    }
+
+    /// Drops segments with no record from this position on.
+    ///
+    /// # Errors
+    /// The error of the disk; the journal stays usable.
+    pub(crate) fn release(&mut self, before: u64) -> io::Result<()> {
+        while let [oldest, next, ..] = self.segments.as_slice()
+            && next.first <= before
+        {
+            self.storage.remove(&oldest.name)?;
+            self.segments.remove(0);
+        }
+        Ok(())
+    }
+
+    fn begin_segment(&mut self) -> io::Result<()> {
+        let first = self.position;
+        let name = format!("journal-{first:016x}");
+        // A segment without a record has the name of its successor.
+        if let Some(place) = self
+            .segments
+            .iter()
+            .position(|segment| segment.name == name)
+        {
+            self.segments.remove(place);
+            self.storage.remove(&name)?;
+        }
+        let file = self.storage.create(&name)?;
+        let mut head = Vec::with_capacity(44);
+        head.extend_from_slice(MAGIC);
+        head.extend_from_slice(&VERSION.to_le_bytes());
+        head.extend_from_slice(&0_u32.to_le_bytes());
+        head.extend_from_slice(&self.random);
+        head.extend_from_slice(&first.to_le_bytes());
+        let sum = crc32c(&head);
+        file.write_at([&head, &sum.to_le_bytes()], 0)?;
+        file.sync()?;
+        self.storage.sync()?;
+        self.segments.push(Segment { first, name, file });
+        Ok(())
+    }
+}
+
+/// What stands at a place of a segment.
+enum Read {
+    Record(Vec<Part>, u64),
+    /// A whole record that the key does not open.
+    Unsealed,
+    /// No whole record.
+    End,
+}
+
+fn nonce(random: &[u8; 16], position: u64) -> XNonce {
+    let mut nonce = [0; 24];
+    for (to, from) in nonce
+        .iter_mut()
+        .zip(random.iter().chain(&position.to_le_bytes()))
+    {
+        *to = *from;
+    }
+    nonce.into()
+}
+
+fn first_of(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("journal-")?;
+    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
+}
+
+/// The random of a head; `None` if the head is torn.
+fn read_head<F: StorageFile>(
+    file: &F,
+    length: u64,
+    first: u64,
+    name: &str,
+) -> Result<Option<[u8; 16]>, JournalError> {
+    let mut head = [0; HEAD as usize];
+    if length < HEAD {
+        return Ok(None);
+    }
+    file.read_at(&mut head, 0)?;
+    let (body, sum) = head.split_at(40);
+    let is_whole = sum == crc32c(body).to_le_bytes()
+        && body.starts_with(MAGIC)
+        && body.get(32..40) == Some(&first.to_le_bytes());
+    if !is_whole {
+        return Ok(None);
+    }
+    let version = body.get(8..12).and_then(|octets| octets.try_into().ok());
+    match version.map(u32::from_le_bytes) {
+        Some(VERSION) => Ok(body.get(16..32).and_then(|octets| octets.try_into().ok())),
+        found => Err(JournalError::Version {
+            file: name.to_owned(),
+            found: found.unwrap_or(0),
+        }),
+    }
+}

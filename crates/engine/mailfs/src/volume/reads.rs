@@ -1,0 +1,382 @@
+//! Reads: pieces of a file come from memory, or from chunks that are fetched from accounts and opened.
+
+use bytes::{Bytes, BytesMut};
+use hashbrown::HashMap;
+use vere_ports::files::{CallId, Errno, Inode, Reply};
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
+use vere_ports::storage::Storage;
+
+use super::job::{Job, OpenJob};
+use super::step::{Notice, Step};
+use super::{Asked, Volume, Working};
+use crate::content::Source;
+use crate::format::{FormatError, MailCopy, Place};
+use crate::posix::ReadPlan;
+use crate::rows::Extent;
+
+/// Octets read ahead of a program that reads in order, at first and at most.
+const AHEAD_MIN: u64 = 256 << 10;
+const AHEAD_MAX: u64 = 16 << 20;
+
+/// Reads under way.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    waiting: HashMap<CallId, Waiting>,
+    fetches: HashMap<Extent, Fetch>,
+    ahead: HashMap<Inode, Ahead>,
+}
+
+/// A read and its pieces, in order.
+#[derive(Debug, Default)]
+struct Waiting {
+    slots: Vec<Slot>,
+}
+
+/// A piece of a read.
+#[derive(Debug)]
+enum Slot {
+    Zeros(usize),
+    Ready(Bytes),
+    /// So many octets of a chunk on its way, behind those to be skipped.
+    Chunk(Extent, usize, usize),
+    /// No octets are there.
+    Nothing,
+}
+
+impl Slot {
+    fn ready(octets: Option<Bytes>, skip: usize, length: usize) -> Self {
+        let end = skip.checked_add(length);
+        match (octets, end) {
+            (Some(octets), Some(end)) if end <= octets.len() => {
+                Self::Ready(octets.slice(skip..end))
+            }
+            _ => Self::Nothing,
+        }
+    }
+}
+
+impl Waiting {
+    fn arrived(&mut self, chunk: Extent, octets: &Bytes) {
+        for slot in &mut self.slots {
+            if let Slot::Chunk(wanted, skip, length) = slot
+                && *wanted == chunk
+            {
+                *slot = Slot::ready(Some(octets.clone()), *skip, *length);
+            }
+        }
+    }
+
+    fn octets(self) -> Option<Bytes> {
+        let mut slots = self.slots.into_iter();
+        if let [Slot::Ready(octets)] = slots.as_slice() {
+            return Some(octets.clone());
+        }
+        let mut whole = BytesMut::new();
+        slots.try_for_each(|slot| match slot {
+            Slot::Zeros(length) => {
+                whole.resize(whole.len().saturating_add(length), 0);
+                Some(())
+            }
+            Slot::Ready(octets) => {
+                whole.extend_from_slice(&octets);
+                Some(())
+            }
+            Slot::Chunk(..) | Slot::Nothing => None,
+        })?;
+        Some(whole.freeze())
+    }
+}
+
+/// A chunk on its way.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    callers: Vec<CallId>,
+    /// The place in a file, for reports.
+    inode: Inode,
+    offset: u64,
+    urgency: Urgency,
+    /// Copies not tried yet.
+    copies: Vec<MailCopy>,
+    /// What the tried copies said.
+    reasons: Vec<String>,
+}
+
+/// A program that reads a file in order.
+#[derive(Debug, Clone, Copy)]
+struct Ahead {
+    /// Where the next read in order begins.
+    next: u64,
+    window: u64,
+    /// Up to here everything is asked for.
+    asked: u64,
+}
+
+impl Reads {
+    /// Chunks on their way.
+    pub(super) fn fetching(&self) -> usize {
+        self.fetches.len()
+    }
+
+    /// The file is closed: nothing is read ahead any more.
+    pub(super) fn closed(&mut self, inode: Inode) {
+        self.ahead.remove(&inode);
+    }
+}
+
+impl<S: Storage> Volume<S> {
+    /// A read whose pieces are known.
+    pub(super) fn read(&mut self, call: CallId, plan: &ReadPlan) {
+        let mut waiting = Waiting::default();
+        let mut missing = Vec::new();
+        for (offset, piece) in plan.at_offsets() {
+            let length = usize::try_from(piece.length).unwrap_or(0);
+            let slot = match &piece.source {
+                Source::Zero => Slot::Zeros(length),
+                Source::Unsent { id, skip } => {
+                    Slot::ready(self.files.unsent().get(*id, *skip, piece.length), 0, length)
+                }
+                Source::Chunk { extent, skip } => {
+                    let skip = usize::try_from(*skip).unwrap_or(usize::MAX);
+                    match self.chunk(extent) {
+                        Some(octets) => Slot::ready(Some(octets), skip, length),
+                        None => {
+                            missing.push((*extent, offset));
+                            Slot::Chunk(*extent, skip, length)
+                        }
+                    }
+                }
+            };
+            waiting.slots.push(slot);
+        }
+        self.reads.waiting.insert(call, waiting);
+        for (chunk, offset) in &missing {
+            self.fetch(*chunk, (plan.inode, *offset), Some(call), Urgency::Waited);
+        }
+        self.read_ahead(plan);
+        if missing.is_empty() {
+            self.serve(call);
+        }
+    }
+
+    /// A chunk that is in memory.
+    fn chunk(&mut self, extent: &Extent) -> Option<Bytes> {
+        self.cache
+            .get(extent)
+            .or_else(|| self.commits.pinned(extent))
+    }
+
+    /// Answers a read if every piece is there.
+    fn serve(&mut self, call: CallId) {
+        let waiting = self.reads.waiting.get(&call);
+        if waiting.is_none_or(|waiting| {
+            waiting
+                .slots
+                .iter()
+                .any(|slot| matches!(slot, Slot::Chunk(..)))
+        }) {
+            return;
+        }
+        let waiting = self.reads.waiting.remove(&call).unwrap_or_default();
+        let reply = waiting.octets().map(Reply::Octets).ok_or(Errno::Io);
+        self.steps.push_back(Step::Reply(call, reply));
+    }
+
+    /// Asks for a chunk, unless on its way.
+    fn fetch(&mut self, chunk: Extent, at: (Inode, u64), call: Option<CallId>, urgency: Urgency) {
+        if let Some(fetch) = self.reads.fetches.get_mut(&chunk) {
+            fetch.callers.extend(call);
+            return;
+        }
+        let copies = self
+            .located(chunk.pack.0)
+            .map_or_else(Vec::new, |located| located.copies);
+        let (inode, offset) = at;
+        let fetch = Fetch {
+            callers: call.into_iter().collect(),
+            inode,
+            offset,
+            urgency,
+            copies,
+            reasons: Vec::new(),
+        };
+        self.reads.fetches.insert(chunk, fetch);
+        self.fetch_next(chunk);
+    }
+
+    /// Asks the best of the copies that are left; without one the read fails.
+    fn fetch_next(&mut self, chunk: Extent) {
+        let Some(fetch) = self.reads.fetches.get_mut(&chunk) else {
+            return;
+        };
+        let accounts = &self.accounts;
+        let best = fetch
+            .copies
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, copy)| accounts.cost(copy.account));
+        let Some((number, _)) = best else {
+            self.unreadable(chunk);
+            return;
+        };
+        let copy = fetch.copies.remove(number);
+        let (urgency, account) = (fetch.urgency, AccountId(copy.account));
+        let (Some(uid_validity), Some(encoding)) = (
+            self.accounts.uid_validity(copy.account, copy.mailbox),
+            self.accounts.encoding(copy.account),
+        ) else {
+            fetch
+                .reasons
+                .push(format!("account {}: not known", copy.account));
+            self.fetch_next(chunk);
+            return;
+        };
+        let parts = match OpenJob::parts_of(encoding, place_of(chunk)) {
+            Ok(parts) => parts,
+            Err(error) => {
+                fetch.reasons.push(error.to_string());
+                self.unreadable(chunk);
+                return;
+            }
+        };
+        let request = Request::Read {
+            mailbox: super::accounts::mailbox_name(copy.mailbox),
+            uid_validity,
+            uid: copy.uid,
+            parts,
+        };
+        self.ask(account, urgency, request, Asked::Chunk(chunk, copy));
+    }
+
+    /// An account has answered for a chunk.
+    pub(super) fn chunk_answered(
+        &mut self,
+        chunk: Extent,
+        copy: MailCopy,
+        answer: Result<Answer, Fault>,
+    ) {
+        let parts = match answer {
+            Ok(Answer::Read(parts)) => {
+                <[Bytes; 2]>::try_from(parts).map_err(|_| "a part is missing".to_owned())
+            }
+            Ok(Answer::Gone) => Err("the mail is gone".to_owned()),
+            Ok(_) => Err("the answer is to another request".to_owned()),
+            Err(fault) => Err(fault.to_string()),
+        };
+        let located = self.located(chunk.pack.0);
+        match (parts, located, self.accounts.encoding(copy.account)) {
+            (Ok(parts), Some(located), Some(encoding)) => {
+                let job = OpenJob {
+                    keys: self.seals.keys.clone(),
+                    encoding,
+                    id: located.id,
+                    place: place_of(chunk),
+                    parts,
+                };
+                self.work(Job::Open(job), Working::Chunk(chunk, copy));
+            }
+            (Err(reason), ..) => self.copy_failed(chunk, copy, &reason),
+            _ => self.copy_failed(chunk, copy, "the pack is not known any more"),
+        }
+    }
+
+    fn copy_failed(&mut self, chunk: Extent, copy: MailCopy, reason: &str) {
+        if let Some(fetch) = self.reads.fetches.get_mut(&chunk) {
+            fetch
+                .reasons
+                .push(format!("account {}: {reason}", copy.account));
+        }
+        self.fetch_next(chunk);
+    }
+
+    /// A chunk is opened, or is none.
+    pub(super) fn chunk_opened(
+        &mut self,
+        chunk: Extent,
+        copy: MailCopy,
+        opened: Result<Bytes, FormatError>,
+    ) {
+        match opened {
+            Ok(octets) => {
+                self.cache.put(chunk, octets.clone());
+                let fetch = self.reads.fetches.remove(&chunk);
+                for call in fetch.into_iter().flat_map(|fetch| fetch.callers) {
+                    if let Some(waiting) = self.reads.waiting.get_mut(&call) {
+                        waiting.arrived(chunk, &octets);
+                    }
+                    self.serve(call);
+                }
+            }
+            Err(error) => {
+                self.steps.push_back(Step::Log(Notice::Forged {
+                    account: AccountId(copy.account),
+                    mailbox: super::accounts::mailbox_name(copy.mailbox),
+                    uid: copy.uid,
+                    reason: error.to_string(),
+                }));
+                self.copy_failed(chunk, copy, &error.to_string());
+            }
+        }
+    }
+
+    /// No copy of a chunk can be read.
+    fn unreadable(&mut self, chunk: Extent) {
+        let Some(fetch) = self.reads.fetches.remove(&chunk) else {
+            return;
+        };
+        if fetch.callers.is_empty() {
+            return;
+        }
+        self.steps.push_back(Step::Log(Notice::Unreadable {
+            inode: fetch.inode.0,
+            offset: fetch.offset,
+            reason: fetch.reasons.join("; "),
+        }));
+        for call in fetch.callers {
+            if self.reads.waiting.remove(&call).is_some() {
+                self.steps.push_back(Step::Reply(call, Err(Errno::Io)));
+            }
+        }
+    }
+
+    /// Asks for chunks behind a read in order: twice as much each time.
+    fn read_ahead(&mut self, plan: &ReadPlan) {
+        let end = plan.offset.saturating_add(plan.octets());
+        let ahead = self.reads.ahead.get(&plan.inode).copied();
+        let ahead = match ahead {
+            // Reads of a kernel that reads ahead arrive in any order near the last one.
+            Some(ahead) if plan.offset.abs_diff(ahead.next) <= AHEAD_MIN => Ahead {
+                next: ahead.next.max(end),
+                window: ahead.window.saturating_mul(2).min(AHEAD_MAX),
+                asked: ahead.asked.max(end),
+            },
+            _ => Ahead {
+                next: end,
+                window: if plan.offset == 0 { AHEAD_MIN } else { 0 },
+                asked: end,
+            },
+        };
+        let until = ahead.next.saturating_add(ahead.window);
+        if until > ahead.asked && self.reads.fetching() < self.terms.fetches_max {
+            let length = until.saturating_sub(ahead.asked);
+            let coming = self.files.plan_ahead(plan.inode, ahead.asked, length);
+            for (offset, piece) in coming.iter().flat_map(ReadPlan::at_offsets) {
+                if let Source::Chunk { extent, .. } = piece.source
+                    && !self.cache.has(&extent)
+                {
+                    self.fetch(extent, (plan.inode, offset), None, Urgency::Ahead);
+                }
+            }
+        }
+        let asked = until.max(ahead.asked);
+        self.reads
+            .ahead
+            .insert(plan.inode, Ahead { asked, ..ahead });
+    }
+}
+
+fn place_of(chunk: Extent) -> Place {
+    Place {
+        at: chunk.at,
+        sealed_len: chunk.sealed_len,
+    }
+}

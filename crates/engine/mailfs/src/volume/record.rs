@@ -1,0 +1,282 @@
+//! The records of the journal: what a call has changed, and how far commits have come.
+//!
+//! ```text
+//! record   parts, each:
+//!          0  kind u8 | octets behind u32
+//!   1 row      key length u16, key | present u8 | value
+//!   2 write    inode u64 | offset u64 | buffer u64 | octets of the buffer before u32 | octets
+//!   3 cut      inode u64 | from u64 | to u64
+//!   7 chunk    inode u64 | offset u64 | length u32 | pack u64 | at u32 | sealed u32 | skip u32
+//!   4 reserved writer u16 | next sequence u64 | next block u32
+//!   5 begun    commit (16) | parent (16) | through u64 | exceptions x { inode u64 | since u64 }
+//!   6 won      commit (16) | generation u64 | UIDVALIDITY u32 | UID u32
+//! ```
+
+use bytes::Bytes;
+
+use vere_ports::files::Inode;
+
+use crate::content::UnsentId;
+use crate::format::{MailId, PackNumber};
+use crate::posix::ContentChange;
+use crate::rows::Extent;
+use crate::tree::Change;
+
+/// A part of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A row of the tree has a new value, or none.
+    Row(Change),
+    /// The content of a file has changed.
+    Content(ContentChange),
+    /// Numbers below these are given away.
+    Reserved {
+        /// The writer.
+        writer: u16,
+        /// The next sequence of a mail.
+        sequence: u64,
+        /// The next block of homes.
+        block: u32,
+    },
+    /// A commit is about to be sent.
+    Begun(Begun),
+    /// A commit is in the chain.
+    Won(Won),
+}
+
+/// What a commit has of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Begun {
+    /// The commit.
+    pub(crate) commit: MailId,
+    /// Its parent.
+    pub(crate) parent: MailId,
+    /// Every row change up to here is in the commit.
+    pub(crate) through: u64,
+    /// Files whose content is in the commit as of an earlier position only.
+    pub(crate) exceptions: Vec<(u64, u64)>,
+}
+
+/// A commit of the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Won {
+    /// The commit.
+    pub(crate) commit: MailId,
+    /// The generation.
+    pub(crate) generation: u64,
+    /// UIDVALIDITY of the lead's log.
+    pub(crate) uid_validity: u32,
+    /// The UID there.
+    pub(crate) uid: u32,
+}
+
+/// Writes the parts.
+pub(crate) fn encode(parts: &[Part]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in parts {
+        let mut body = Vec::new();
+        let kind = write(part, &mut body);
+        out.push(kind);
+        out.extend_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
+        out.append(&mut body);
+    }
+    out
+}
+
+fn write(part: &Part, out: &mut Vec<u8>) -> u8 {
+    match part {
+        Part::Row(change) => {
+            let length = u16::try_from(change.key.len()).unwrap_or(u16::MAX);
+            out.extend_from_slice(&length.to_le_bytes());
+            out.extend_from_slice(&change.key);
+            out.push(change.value.is_some().into());
+            out.extend_from_slice(change.value.as_deref().unwrap_or_default());
+            1
+        }
+        Part::Content(change) => write_content(change, out),
+        Part::Reserved {
+            writer,
+            sequence,
+            block,
+        } => {
+            out.extend_from_slice(&writer.to_le_bytes());
+            out.extend_from_slice(&sequence.to_le_bytes());
+            out.extend_from_slice(&block.to_le_bytes());
+            4
+        }
+        Part::Begun(begun) => {
+            out.extend_from_slice(&begun.commit.0);
+            out.extend_from_slice(&begun.parent.0);
+            out.extend_from_slice(&begun.through.to_le_bytes());
+            for (inode, since) in &begun.exceptions {
+                out.extend_from_slice(&inode.to_le_bytes());
+                out.extend_from_slice(&since.to_le_bytes());
+            }
+            5
+        }
+        Part::Won(won) => {
+            out.extend_from_slice(&won.commit.0);
+            out.extend_from_slice(&won.generation.to_le_bytes());
+            out.extend_from_slice(&won.uid_validity.to_le_bytes());
+            out.extend_from_slice(&won.uid.to_le_bytes());
+            6
+        }
+    }
+}
+
+fn write_content(change: &ContentChange, out: &mut Vec<u8>) -> u8 {
+    let mut numbers = |inode: &Inode, all: &[u64]| {
+        out.extend_from_slice(&inode.0.to_le_bytes());
+        for number in all {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+    };
+    match change {
+        ContentChange::Write {
+            inode,
+            offset,
+            id,
+            skip,
+            data,
+        } => {
+            numbers(inode, &[*offset, id.0]);
+            out.extend_from_slice(&skip.to_le_bytes());
+            out.extend_from_slice(data);
+            2
+        }
+        ContentChange::Cut { inode, from, to } => {
+            numbers(inode, &[*from, *to]);
+            3
+        }
+        ContentChange::Chunk {
+            inode,
+            offset,
+            length,
+            extent,
+            skip,
+        } => {
+            numbers(inode, &[*offset]);
+            out.extend_from_slice(&length.to_le_bytes());
+            out.extend_from_slice(&extent.pack.0.to_le_bytes());
+            for number in [extent.at, extent.sealed_len, *skip] {
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            7
+        }
+    }
+}
+
+/// Reads the parts of a record; `None` if the octets are none.
+pub(crate) fn decode(octets: &Bytes) -> Option<Vec<Part>> {
+    let mut parts = Vec::new();
+    let mut rest = octets.clone();
+    while !rest.is_empty() {
+        let mut cursor = Cursor(rest);
+        let kind = cursor.u8()?;
+        let length = usize::try_from(cursor.u32()?).ok()?;
+        let body = Cursor(cursor.take(length)?);
+        parts.push(read(kind, body)?);
+        rest = cursor.0;
+    }
+    Some(parts)
+}
+
+fn read(kind: u8, mut body: Cursor) -> Option<Part> {
+    let part = match kind {
+        1 => {
+            let length = body.u16()?;
+            let key = body.take(length.into())?.to_vec();
+            let value = match body.u8()? {
+                0 => None,
+                _ => Some(body.rest().to_vec()),
+            };
+            Part::Row(Change { key, value })
+        }
+        2 => Part::Content(ContentChange::Write {
+            inode: Inode(body.u64()?),
+            offset: body.u64()?,
+            id: UnsentId(body.u64()?),
+            skip: body.u32()?,
+            data: body.rest(),
+        }),
+        3 => Part::Content(ContentChange::Cut {
+            inode: Inode(body.u64()?),
+            from: body.u64()?,
+            to: body.u64()?,
+        }),
+        7 => Part::Content(ContentChange::Chunk {
+            inode: Inode(body.u64()?),
+            offset: body.u64()?,
+            length: body.u32()?,
+            extent: Extent {
+                pack: PackNumber(body.u64()?),
+                at: body.u32()?,
+                sealed_len: body.u32()?,
+            },
+            skip: body.u32()?,
+        }),
+        4 => Part::Reserved {
+            writer: body.u16()?,
+            sequence: body.u64()?,
+            block: body.u32()?,
+        },
+        5 => {
+            let (commit, parent, through) = (body.id()?, body.id()?, body.u64()?);
+            let mut exceptions = Vec::new();
+            while !body.0.is_empty() {
+                exceptions.push((body.u64()?, body.u64()?));
+            }
+            Part::Begun(Begun {
+                commit,
+                parent,
+                through,
+                exceptions,
+            })
+        }
+        6 => Part::Won(Won {
+            commit: body.id()?,
+            generation: body.u64()?,
+            uid_validity: body.u32()?,
+            uid: body.u32()?,
+        }),
+        _ => return None,
+    };
+    body.0.is_empty().then_some(part)
+}
+
+/// Unread octets.
+struct Cursor(Bytes);
+
+impl Cursor {
+    fn take(&mut self, octets: usize) -> Option<Bytes> {
+        (octets <= self.0.len()).then(|| self.0.split_to(octets))
+    }
+
+    fn rest(&mut self) -> Bytes {
+        std::mem::take(&mut self.0)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.as_ref().try_into().ok()
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn id(&mut self) -> Option<MailId> {
+        self.array().map(MailId)
+    }
+}

@@ -1,0 +1,124 @@
+//! What a volume asks of its host, and what the host tells.
+
+use std::fmt;
+
+use vere_ports::files::{CallId, Errno, FileTime, Invalidate, Reply};
+use vere_ports::mail_accounts::{AccountId, Request, RequestId, Urgency};
+use vere_units::Timestamp;
+
+use super::job::{Job, JobId};
+
+/// The time of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// A clock that never steps: deadlines.
+    pub steady: Timestamp,
+    /// The wall clock: times of files and mails.
+    pub wall: FileTime,
+}
+
+impl Moment {
+    /// The wall clock as a date of mails, from 1970 on.
+    #[must_use]
+    pub fn date(self) -> Timestamp {
+        Timestamp::from_millis(u64::try_from(self.millis()).unwrap_or(0))
+    }
+
+    /// The wall clock in milliseconds since 1970.
+    #[must_use]
+    pub fn millis(self) -> i64 {
+        let seconds = self.wall.seconds.saturating_mul(1_000);
+        seconds.saturating_add((self.wall.nanoseconds / 1_000_000).into())
+    }
+}
+
+/// A step that the host carries out.
+pub enum Step<F> {
+    /// Answers a call.
+    Reply(CallId, Result<Reply, Errno>),
+    /// Asks an account; the answer goes to [`Volume::answered`](super::Volume::answered).
+    Ask(RequestId, AccountId, Urgency, Request),
+    /// Runs a job on any thread; the result goes to [`Volume::done`](super::Volume::done).
+    Work(JobId, Box<Job>),
+    /// Syncs a file of the journal; the result goes to [`Volume::synced`](super::Volume::synced).
+    Sync(F),
+    /// Has the kernel forget what another mount has changed.
+    Invalidate(Invalidate),
+    /// A line for the log.
+    Log(Notice),
+}
+
+impl<F> fmt::Debug for Step<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reply(call, reply) => formatter
+                .debug_tuple("Reply")
+                .field(call)
+                .field(reply)
+                .finish(),
+            Self::Ask(id, account, _, request) => formatter
+                .debug_tuple("Ask")
+                .field(id)
+                .field(account)
+                .field(request)
+                .finish(),
+            Self::Work(id, _) => formatter.debug_tuple("Work").field(id).finish(),
+            Self::Sync(_) => formatter.write_str("Sync"),
+            Self::Invalidate(what) => formatter.debug_tuple("Invalidate").field(what).finish(),
+            Self::Log(notice) => formatter.debug_tuple("Log").field(notice).finish(),
+        }
+    }
+}
+
+/// Something that a person should know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Notice {
+    /// An account fails; the volume goes on without the account, and tries again.
+    #[error("account {}: {fault}", .account.0)]
+    Account {
+        /// The account.
+        account: AccountId,
+        /// The fault.
+        fault: String,
+    },
+    /// A failing account has answered.
+    #[error("account {} works again", .0.0)]
+    Recovered(AccountId),
+    /// A mail is not what its subject says, or no mail of this volume.
+    #[error("account {}, mailbox {mailbox}, UID {uid}: {reason}", .account.0)]
+    Forged {
+        /// The account.
+        account: AccountId,
+        /// The mailbox.
+        mailbox: String,
+        /// The mail.
+        uid: u32,
+        /// Why.
+        reason: String,
+    },
+    /// Content of a file cannot be read from any account.
+    #[error("inode {inode}, offset {offset}: no account has the octets: {reason}")]
+    Unreadable {
+        /// The inode.
+        inode: u64,
+        /// The offset of the chunk that is missing.
+        offset: u64,
+        /// What every account said.
+        reason: String,
+    },
+    /// The journal cannot be written: the volume takes no more changes.
+    #[error("the journal cannot be written: {0}")]
+    Journal(String),
+    /// The log has other numbers than before: its order is lost.
+    #[error("{0}")]
+    Renumbered(String),
+    /// A row of the volume cannot be read or written.
+    #[error("rows of the volume: {0}")]
+    Rows(Errno),
+    /// Another mount has committed to the volume first: this mount takes no more changes, and the journal keeps what is not sent.
+    #[error("another mount has committed first (UID {uid} of the log)")]
+    Overtaken {
+        /// The UID of the other mount's commit.
+        uid: u32,
+    },
+}

@@ -1,0 +1,231 @@
+//! Files on accounts: written, synced, read back on another machine; the mails of each operation.
+
+use super::*;
+
+const ROOT: Inode = Inode::ROOT;
+
+#[test]
+fn a_file_survives_the_loss_of_the_machine_after_fsync() {
+    let mut world = World::new(1);
+    let (_, handle) = world.create(ROOT, "a");
+    world.write(handle, 0, b"hello");
+    assert_eq!(world.fsync(handle), Ok(Reply::Done));
+    world.lose_folder();
+    world.mount().unwrap();
+    assert_eq!(world.get(ROOT, "a").unwrap(), b"hello");
+    assert_eq!(world.notices, []);
+}
+
+#[test]
+fn a_short_fsync_is_a_single_mail() {
+    let mut world = World::new(1);
+    let (_, handle) = world.create(ROOT, "a");
+    let before = world.count("commit");
+    world.write(handle, 0, &noise(1, 32 << 10));
+    world.appended = 0;
+    world.fsync(handle).unwrap();
+    assert_eq!(
+        (world.count("commit") - before, world.count("pack")),
+        (1, 0)
+    );
+    assert!(
+        world.appended < (32 << 10) * 104 / 100,
+        "{}",
+        world.appended
+    );
+    assert_eq!((world.count("list"), world.count("read")), (0, 0));
+}
+
+#[test]
+fn long_files_go_in_packs_over_all_accounts() {
+    let mut world = World::new(4);
+    let data = noise(2, 20 << 20);
+    world.appended = 0;
+    world.put(ROOT, "long", &data);
+    world.sync().unwrap();
+    assert!(
+        world.appended < data.len() * 103 / 100,
+        "{}",
+        world.appended
+    );
+    for account in world.accounts.values_mut() {
+        assert!(account.mailbox("data-0001").unwrap().mails.len() >= 4);
+    }
+    world.lose_folder();
+    world.mount().unwrap();
+    assert!(world.get(ROOT, "long").unwrap() == data);
+}
+
+#[test]
+fn unsynced_changes_are_sent_after_the_interval() {
+    let mut world = World::new(1);
+    world.put(ROOT, "a", b"one");
+    world.put(ROOT, "b", b"two");
+    let before = world.count("commit");
+    world.pass(Duration::from_secs(4));
+    assert_eq!(world.count("commit"), before);
+    world.pass(Duration::from_secs(2));
+    assert_eq!(world.count("commit"), before + 1);
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.count("commit"), before + 1);
+    assert!(world.volume().is_quiet());
+    world.lose_folder();
+    world.mount().unwrap();
+    assert_eq!(world.get(ROOT, "b").unwrap(), b"two");
+}
+
+#[test]
+fn the_journal_brings_back_what_no_commit_has() {
+    let mut world = World::new(1);
+    world.put(ROOT, "a", b"one");
+    world.sync().unwrap();
+    world.put(ROOT, "b", &noise(3, 300_000));
+    let handle = {
+        let inode = world.lookup(ROOT, "a").unwrap().inode;
+        world.open(inode)
+    };
+    world.write(handle, 3, b" and more");
+    world.kill();
+    world.mount().unwrap();
+    assert_eq!(world.get(ROOT, "a").unwrap(), b"one and more");
+    assert!(world.get(ROOT, "b").unwrap() == noise(3, 300_000));
+    world.sync().unwrap();
+    world.lose_folder();
+    world.mount().unwrap();
+    assert_eq!(world.get(ROOT, "a").unwrap(), b"one and more");
+    assert!(world.get(ROOT, "b").unwrap() == noise(3, 300_000));
+}
+
+/// The pattern of editors: the new content must be on the servers no later than the rename.
+#[test]
+fn a_rename_over_a_file_takes_the_content_along() {
+    let mut world = World::new(1);
+    world.put(ROOT, "file", b"old");
+    world.sync().unwrap();
+    world.put(ROOT, "file.new", &noise(4, 200_000));
+    let rename = Call::Rename {
+        parent: ROOT,
+        name: b"file.new".to_vec(),
+        new_parent: ROOT,
+        new_name: b"file".to_vec(),
+        mode: vere_ports::files::RenameMode::Replace,
+    };
+    world.call(rename).unwrap();
+    let (_, other) = world.create(ROOT, "other");
+    world.write(other, 0, b"x");
+    world.fsync(other).unwrap();
+    world.lose_folder();
+    world.mount().unwrap();
+    let found = world.get(ROOT, "file").unwrap();
+    assert!(found == noise(4, 200_000), "{} octets", found.len());
+    assert_eq!(world.get(ROOT, "other").unwrap(), b"x");
+}
+
+#[test]
+fn an_fsync_does_not_wait_for_a_long_copy() {
+    let mut world = World::new(1);
+    // The account takes packs, and never answers.
+    let (_, copy) = world.create(ROOT, "copy");
+    world.write(copy, 0, &noise(5, 1 << 20));
+    let (_, small) = world.create(ROOT, "small");
+    world.write(small, 0, b"x");
+    world.fsync(small).unwrap();
+    assert_eq!(world.count("pack"), 0);
+    world.lose_folder();
+    world.mount().unwrap();
+    assert_eq!(world.get(ROOT, "small").unwrap(), b"x");
+    assert_eq!(world.get(ROOT, "copy").unwrap(), b"");
+}
+
+/// The thesis's Table 3.1, alone and durable: mails per operation.
+#[test]
+fn mails_per_operation() {
+    let mut world = World::new(1);
+    world.terms.strong = true;
+    world.kill();
+    world.mount().unwrap();
+    let mut mails = |world: &mut World, call: Call| {
+        let before = world.count("commit") + world.count("pack");
+        let reply = world.call(call).unwrap();
+        (reply, world.count("commit") + world.count("pack") - before)
+    };
+    let folder = Call::MakeFolder {
+        parent: ROOT,
+        name: b"d".to_vec(),
+        mode: 0o755,
+    };
+    let (Reply::Entry(folder), 1) = mails(&mut world, folder) else {
+        panic!("a folder is one mail");
+    };
+    let flags = OpenFlags {
+        read: true,
+        write: true,
+        ..OpenFlags::default()
+    };
+    let create = Call::Create {
+        parent: folder.inode,
+        name: b"f".to_vec(),
+        mode: 0o644,
+        flags,
+    };
+    let (Reply::Created(file, handle), 1) = mails(&mut world, create) else {
+        panic!("a new file is one mail");
+    };
+    let data = Bytes::from_static(b"content");
+    let write = Call::Write {
+        handle,
+        offset: 0,
+        data,
+        kill_set_id: false,
+    };
+    assert_eq!(mails(&mut world, write).1, 0);
+    assert_eq!(
+        mails(
+            &mut world,
+            Call::Read {
+                handle,
+                offset: 0,
+                size: 7
+            }
+        )
+        .1,
+        0
+    );
+    assert_eq!(
+        mails(&mut world, Call::GetAttributes { inode: file.inode }).1,
+        0
+    );
+    assert_eq!(mails(&mut world, Call::Flush { handle }).1, 1);
+    assert_eq!(mails(&mut world, Call::Release { handle }).1, 0);
+    let rename = Call::Rename {
+        parent: folder.inode,
+        name: b"f".to_vec(),
+        new_parent: ROOT,
+        new_name: b"g".to_vec(),
+        mode: vere_ports::files::RenameMode::NoReplace,
+    };
+    assert_eq!(mails(&mut world, rename).1, 1);
+    let changes = vere_ports::files::Changes {
+        mode: Some(0o600),
+        ..Default::default()
+    };
+    let mode = Call::SetAttributes {
+        inode: file.inode,
+        changes,
+    };
+    assert_eq!(mails(&mut world, mode).1, 1);
+    let changes = vere_ports::files::Changes {
+        size: Some(2),
+        ..Default::default()
+    };
+    let cut = Call::SetAttributes {
+        inode: file.inode,
+        changes,
+    };
+    assert_eq!(mails(&mut world, cut).1, 1);
+    let remove = Call::Unlink {
+        parent: ROOT,
+        name: b"g".to_vec(),
+    };
+    assert_eq!(mails(&mut world, remove).1, 1);
+}
