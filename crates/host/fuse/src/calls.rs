@@ -1,0 +1,55 @@
+//! Parts of calls.
+
+use std::ffi::OsStr;
+
+use fuser::{FileHandle, INodeNo, Request, TimeOrNow};
+use vere_ports::files::{Call, Caller, Changes, Errno, Handle, Inode};
+
+use crate::convert;
+
+pub(crate) fn caller(request: &Request) -> Caller {
+    Caller {
+        uid: request.uid(),
+        gid: request.gid(),
+    }
+}
+
+pub(crate) const fn inode(number: INodeNo) -> Inode {
+    Inode(number.0)
+}
+
+pub(crate) const fn handle(number: FileHandle) -> Handle {
+    Handle(number.0)
+}
+
+/// The effect of set-id bits ends with a change of owner, and with a truncation by a program without rights over the file.
+/// fuser 0.18 does not pass the kernel's own word for a truncation (FATTR_KILL_SUIDGID), so every user but root counts
+/// as without rights.
+pub(crate) fn changes(
+    request: &Request,
+    mode: Option<u32>,
+    uid: Option<u32>,
+    gid: Option<u32>,
+    size: Option<u64>,
+    times: (Option<TimeOrNow>, Option<TimeOrNow>),
+) -> Changes {
+    let owner_changes = uid.is_some() || gid.is_some();
+    Changes {
+        mode: mode.map(convert::mode),
+        uid,
+        gid,
+        size,
+        atime: times.0.map(convert::set_time),
+        mtime: times.1.map(convert::set_time),
+        kill_set_id: owner_changes || (size.is_some() && request.uid() != 0),
+    }
+}
+
+/// A call about a name in a folder.
+pub(crate) fn named(
+    parent: INodeNo,
+    name: &OsStr,
+    call: impl FnOnce(Inode, Vec<u8>) -> Call,
+) -> Result<Call, Errno> {
+    convert::name(name).map(|name| call(inode(parent), name))
+}
