@@ -10,6 +10,7 @@ mod quota;
 mod sending;
 mod services;
 mod spool_accounts;
+mod volume;
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,7 @@ use crate::model::{
 };
 use crate::network::Networks;
 use crate::outgoing::{Delivery, LocalDelivery, TlsMode};
+use crate::table::SYSTEM;
 use crate::value::FromValue;
 use crate::watching::{Control, Log, LogFormat, LogLevel};
 
@@ -38,7 +40,8 @@ impl Settings {
     /// All errors of the text, at once. Contradictions between values are only checked once every
     /// value by itself is valid.
     pub fn parse(text: &str, file: &str) -> Result<Self, ConfigErrors> {
-        let document = document::read(text).map_err(|errors| ConfigErrors::new(file, errors))?;
+        let document =
+            document::read(text, SYSTEM).map_err(|errors| ConfigErrors::new(file, errors))?;
         let folder = Path::new(file)
             .parent()
             .unwrap_or_else(|| Path::new(""))

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use crate::errors::{ConfigError, Problem};
 use crate::kind::{shown, type_of};
 use crate::nearest::nearest;
-use crate::table::{Fallback, Opt, REPEATED_MAX, Section, Shape, sections, top};
+use crate::table::{Fallback, Opt, REPEATED_MAX, SYSTEM, Section, Shape, Table};
 use crate::value::Value;
 
 /// The parser's text for a repeated key.
@@ -34,7 +34,7 @@ impl KeyLines {
     /// Reads the keys of a text; an invalid text has no lines.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        read(text)
+        read(text, SYSTEM)
             .map(|document| document.lines)
             .unwrap_or_default()
     }
@@ -52,8 +52,8 @@ impl KeyLines {
     }
 }
 
-/// Reads a whole file.
-pub(crate) fn read(text: &str) -> Result<Document, Vec<ConfigError>> {
+/// Reads a whole file by its table.
+pub(crate) fn read(text: &str, table: Table) -> Result<Document, Vec<ConfigError>> {
     if text.len() > FILE_MAX {
         let problem = Problem::TooLarge(text.len(), FILE_MAX);
         return Err(vec![ConfigError {
@@ -63,6 +63,7 @@ pub(crate) fn read(text: &str) -> Result<Document, Vec<ConfigError>> {
         }]);
     }
     let mut reader = Reader {
+        table,
         lines: Lines::of(text),
         errors: Vec::new(),
         out: Document::default(),
@@ -70,7 +71,7 @@ pub(crate) fn read(text: &str) -> Result<Document, Vec<ConfigError>> {
     let (root, syntax) = DeTable::parse_recoverable(text);
     let torn = reader.syntax(text, &syntax);
     if reader.version(root.get_ref()) {
-        reader.section(top(), "", root.get_ref(), 1);
+        reader.section(table.top(), "", root.get_ref(), 1);
     }
     if let Some(torn) = torn {
         // Keys behind an invalid header appear to be in the wrong section.
@@ -109,12 +110,22 @@ impl Lines {
 }
 
 struct Reader {
+    table: Table,
     lines: Lines,
     errors: Vec<ConfigError>,
     out: Document,
 }
 
 impl Reader {
+    /// Finds the section `name` directly inside `section`.
+    fn child(&self, section: &Section, name: &str) -> Option<&'static Section> {
+        if name.is_empty() || name.contains('.') {
+            return None;
+        }
+        let whole = join(section.name, name);
+        self.table.sections().find(|inner| inner.name == whole)
+    }
+
     fn error(&mut self, line: usize, key: &str, problem: Problem) {
         self.errors.push(ConfigError {
             line,
@@ -175,7 +186,7 @@ impl Reader {
             let name: &str = key.get_ref();
             if let Some(option) = section.options.iter().find(|option| option.name == name) {
                 self.option(option, &join(path, name), value, line);
-            } else if let Some(inner) = child(section, name) {
+            } else if let Some(inner) = self.child(section, name) {
                 self.inner(inner, &join(path, name), value, line);
             } else {
                 let near = self.near(section, name);
@@ -194,10 +205,12 @@ impl Reader {
                 self.absent(option, &key, line);
             }
         }
-        for inner in sections() {
+        for inner in self.table.sections() {
             let name = inner.name.rsplit('.').next().unwrap_or_default();
             let present = table.iter().any(|(key, _)| key.get_ref() == name);
-            let belongs = child(section, name).is_some_and(|child| child.name == inner.name);
+            let belongs = self
+                .child(section, name)
+                .is_some_and(|child| child.name == inner.name);
             if belongs && !present && inner.shape == Shape::Always {
                 self.section(inner, &join(path, name), &DeTable::new(), line);
             }
@@ -291,12 +304,15 @@ impl Reader {
     /// section.
     fn near(&self, section: &'static Section, name: &str) -> Option<String> {
         let options = section.options.iter().map(|option| option.name);
-        let inner = sections().filter_map(|one| one.name.rsplit('.').next());
-        let inner = inner.filter(|name| child(section, name).is_some());
+        let inner = self
+            .table
+            .sections()
+            .filter_map(|one| one.name.rsplit('.').next());
+        let inner = inner.filter(|name| self.child(section, name).is_some());
         if let Some(near) = nearest(name, options.chain(inner)) {
             return Some(near.to_owned());
         }
-        let mut elsewhere = sections().filter_map(|one| {
+        let mut elsewhere = self.table.sections().filter_map(|one| {
             let known = one.options.iter().any(|option| option.name == name);
             known.then(|| join(one.name, name))
         });
@@ -310,13 +326,4 @@ fn join(path: &str, name: &str) -> String {
     } else {
         format!("{path}.{name}")
     }
-}
-
-/// Finds the section `name` directly inside `section`.
-fn child(section: &Section, name: &str) -> Option<&'static Section> {
-    if name.is_empty() || name.contains('.') {
-        return None;
-    }
-    let whole = join(section.name, name);
-    sections().find(|inner| inner.name == whole)
 }

@@ -1,5 +1,6 @@
 //! The kinds of options, and the check of a value against its kind.
 
+mod account;
 mod filters;
 mod judging;
 mod outgoing;
@@ -77,6 +78,10 @@ pub(crate) enum Kind {
     NextHop,
     Rate,
     Store,
+    /// A mail account of a provider.
+    Account,
+    /// A program with its arguments.
+    Command,
 }
 
 impl Kind {
@@ -147,6 +152,8 @@ impl Kind {
             Self::NextHop => "\"host:port\", \"[2001:db8::1]:25\", \"mx\" or \"local\"",
             Self::Rate => "a rate such as \"20/1s\" or \"500/1h\"",
             Self::Store => "\"file:PATH\" or \"sqlite:PATH\"",
+            Self::Account => "an account such as \"imaps://bob@mail.example.org/\"",
+            Self::Command => "a program with arguments such as [\"pass\", \"mail/bob\"]",
         };
         text.to_owned()
     }
@@ -183,6 +190,10 @@ impl Kind {
             }
             Self::AnswerPatterns => self.list(value, str::parse).map(Value::Answers),
             Self::Urls(start) => self.list(value, |text| url(text, start)).map(Value::Texts),
+            Self::Command => {
+                let words = self.list(value, |text| Ok(text.to_owned()))?;
+                account::command(words, self.wanted()).map(Value::Texts)
+            }
             _ => {
                 let text = self.text(value)?;
                 let found = || self.shown(text);
@@ -236,6 +247,7 @@ impl Kind {
             Self::NextHop => Value::NextHop(outgoing::next_hop(text)?),
             Self::Rate => Value::Rate(outgoing::rate(text)?),
             Self::Store => Value::Store(DirectoryStore::parse(text)?),
+            Self::Account => Value::Text(account::account(text)?),
             // The remaining kinds are no texts; `check` does not bring them here.
             _ => return Err(format!("expected {}", self.wanted())),
         })

@@ -52,6 +52,7 @@ mod services;
 mod spool_accounts;
 mod table;
 mod value;
+mod volume;
 mod watching;
 
 pub use answers::AnswerPattern;
@@ -87,6 +88,7 @@ pub use services::{
     CallAhead, Dkim, Front, RecordSink, Records, Reports, Sendmail, SpfTreatment, WhenUnavailable,
 };
 pub use spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
+pub use volume::{AccountSecret, Volume, VolumeAccount};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
 
 #[cfg(test)]

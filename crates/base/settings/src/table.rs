@@ -11,25 +11,53 @@ mod outgoing;
 mod sending;
 mod services;
 mod system;
+mod volume;
 
 pub(crate) use row::{Fallback, Opt, REPEATED_MAX, Section, Shape};
 
-/// The keys before the first section.
-pub(crate) fn top() -> &'static Section {
-    &intake::SECTIONS[0]
+/// The table of a kind of file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Table {
+    top: &'static Section,
+    sections: &'static [&'static [Section]],
 }
 
-/// Every section, in the order of the reference; a nested section stands behind its parent.
+impl Table {
+    /// The keys before the first section.
+    pub(crate) const fn top(self) -> &'static Section {
+        self.top
+    }
+
+    /// Every section, in the order of the reference; a nested section stands behind its parent.
+    pub(crate) fn sections(self) -> impl Iterator<Item = &'static Section> {
+        self.sections.iter().copied().flatten()
+    }
+}
+
+/// The file of the system.
+pub(crate) static SYSTEM: Table = Table {
+    top: &intake::SECTIONS[0],
+    sections: &[
+        intake::SECTIONS,
+        sending::SECTIONS,
+        services::SECTIONS,
+        dnsbl::SECTIONS,
+        lists::SECTIONS,
+        filters::SECTIONS,
+        judging::SECTIONS,
+        std::slice::from_ref(&judging::WEIGHTS),
+        outgoing::SECTIONS,
+        system::SECTIONS,
+    ],
+};
+
+/// The file of a volume on mail accounts.
+pub(crate) static VOLUME: Table = Table {
+    top: &volume::SECTIONS[0],
+    sections: &[volume::SECTIONS],
+};
+
+/// Every section of the file of the system.
 pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
-    intake::SECTIONS
-        .iter()
-        .chain(sending::SECTIONS)
-        .chain(services::SECTIONS)
-        .chain(dnsbl::SECTIONS)
-        .chain(lists::SECTIONS)
-        .chain(filters::SECTIONS)
-        .chain(judging::SECTIONS)
-        .chain(std::iter::once(&judging::WEIGHTS))
-        .chain(outgoing::SECTIONS)
-        .chain(system::SECTIONS)
+    SYSTEM.sections()
 }

@@ -6,6 +6,7 @@ mod nodes;
 mod outgoing;
 mod refused;
 mod sending;
+mod volumes;
 
 use proptest::prelude::*;
 

@@ -1,0 +1,53 @@
+//! Options of a volume on mail accounts (`vere fs`), in a file of its own.
+
+use super::row::Fallback::{Is, Nothing, Required};
+use super::row::{GIB, HOUR, MIB, MINUTE, TIB};
+use crate::kind::Kind::{Account, Choice, Command, Integer, Path, Size, Span, Version};
+
+sections! {
+    "" Always, "Keys before the first section." {
+        fixed version: Version, Required("version = 1"),
+            "The version of this file's format: a later program can still read an older file, or refuse the file with an error.";
+        fixed lead: Integer(1, 65_535), Nothing("the first account"),
+            "The number of the account whose mailbox `log` decides the order of changes. Its server must show mails in the order of their UIDs.";
+        fixed mode: Choice(&["weak", "strong"]), Is("\"weak\""),
+            "What closing a file and changing names wait for: `weak` for the journal on this machine, `strong` for the servers. `fsync` waits for the servers in both.";
+        fixed flush_interval: Span(100, HOUR), Is("\"5s\""),
+            "The longest time for which a change waits for its commit.";
+        fixed journal_sync: Span(10, MINUTE), Is("\"1s\""),
+            "The longest time for which a change without `fsync` is not on this machine's disk. A power cut loses so much at most.";
+        fixed unsent_max: Size(16 * MIB, TIB), Is("\"1 GiB\""),
+            "Written octets that no server has yet. More of them block the programs that write.";
+        fixed cache_memory: Size(MIB, 16 * GIB), Is("\"64 MiB\""),
+            "Memory for content that was read.";
+        fixed ahead_max: Integer(1, 1_000), Is("32"),
+            "Chunks of files read ahead of need at the same time.";
+        fixed passphrase_file: Path, Nothing("the passphrase is asked for"),
+            "A file whose first line is the passphrase.";
+        fixed key_file: Path, Nothing("the volume has a passphrase"),
+            "A file of at least 32 random octets in place of a passphrase.";
+    }
+
+    "account" Repeated, "A mail account that keeps the volume." {
+        fixed number: Integer(1, 65_535), Required("number = 1"),
+            "The account's number in the volume. The number stays, whatever becomes of the other accounts.";
+        fixed url: Account, Required("url = \"imaps://bob@mail.example.org/\""),
+            "User and server. `imap://` begins with STARTTLS.";
+        fixed password_file: Path, Nothing("`password_command` or `token_command`"),
+            "A file whose first line is the password.";
+        fixed password_command: Command, Nothing("`password_file` or `token_command`"),
+            "A program that prints the password. No shell takes part.";
+        fixed token_command: Command, Nothing("`password_file` or `password_command`"),
+            "A program that prints an access token of OAuth 2.0 (XOAUTH2, OAUTHBEARER).";
+        fixed ca: Path, Nothing("the system's certificates only"),
+            "A file with further certificates to trust.";
+        fixed tls: Choice(&["required", "off"]), Is("\"required\""),
+            "With `off`, the whole connection of an `imap://` account is readable on the way, the password too: for servers on this machine.";
+        fixed connections_max: Integer(1, 64), Is("4"),
+            "Connections to the account at the same time.";
+        fixed encoding: Choice(&["8bit", "base64"]), Is("\"8bit\""),
+            "The form of mails: `8bit` costs 1.5 % and needs a server that keeps every octet and long lines; `base64` costs 37 % and suits every server.";
+        fixed group: Integer(1, 65_535), Nothing("a group of its own, with the account's number"),
+            "The group of accounts that keep equal data.";
+    }
+}
