@@ -3,14 +3,17 @@
 //! after a crash of [`MemoryMeta`] any prefix of the batches applied since the last persist.
 //!
 //! Both count the writes and can stop at a given number: so a test can cut off the power at every
-//! write. [`etcd`] has members of a cluster in processes of their own, [`names`] a name server that lies, and
-//! [`accounts`] mail accounts that a test can lose, fill and damage.
+//! write. [`etcd`] has members of a cluster in processes of their own, [`dovecot`] is a server of mail,
+//! [`names`] a name server that lies, [`relay`] a long or broken way to a server, and [`accounts`] mail accounts in
+//! memory that a test can lose, fill and damage.
 
 pub mod accounts;
 mod disk;
+pub mod dovecot;
 pub mod etcd;
 mod meta;
 pub mod names;
+pub mod relay;
 
 pub use disk::{MemoryDisk, MemoryFile};
 pub use meta::MemoryMeta;

@@ -39,6 +39,8 @@ pub(crate) struct Session {
     last: u64,
     /// Tasks that wait for the end of a task which holds another mailbox.
     behind: VecDeque<Box<dyn Task>>,
+    /// Ends of commands of tasks, while the selection of the task is in doubt.
+    held: Vec<(u64, usize, Status)>,
     /// Literals of the response at hand.
     literals: Vec<BytesMut>,
     answers: Answers,
@@ -51,6 +53,7 @@ impl Session {
             tasks: BTreeMap::new(),
             last: 0,
             behind: VecDeque::new(),
+            held: Vec::new(),
             literals: Vec::new(),
             answers: Vec::new(),
         }
@@ -179,6 +182,12 @@ impl Session {
                 self.fetched(*fetched, literals);
                 Ok(())
             }
+            Response::Listed(one) if let Some(number) = self.asks_whether_exists() => {
+                if !one.has("\\NonExistent") && !one.has("\\Noselect") {
+                    self.wire.note_exists(number);
+                }
+                Ok(())
+            }
             other => {
                 self.wire.heard(&other);
                 self.to_first(|task, wire| task.heard(&other, wire));
@@ -235,19 +244,48 @@ impl Session {
         match self.wire.ended(token, status) {
             None | Some(Owner::Nobody) => {}
             Some(Owner::Task(number, step)) => {
-                self.call(number, |task, wire| task.ended(step, status, wire));
-            }
-            Some(Owner::Selection(selection)) => {
-                let of = |(number, task): (&u64, &Box<dyn Task>)| {
-                    (task.selection() == Some(selection)).then_some(*number)
-                };
-                let waiting: Vec<u64> = self.tasks.iter().filter_map(of).collect();
-                for number in waiting {
-                    self.call(number, |task, wire| task.opened(wire));
+                let task = self.tasks.get(&number);
+                let selection = task.and_then(|task| task.selection());
+                match selection.is_some_and(|number| self.wire.is_doubted(number)) {
+                    true => self.held.push((number, step, status.clone())),
+                    false => self.call(number, |task, wire| task.ended(step, status, wire)),
                 }
+            }
+            Some(Owner::Selection(selection)) if self.wire.is_doubted(selection) => {}
+            Some(Owner::Selection(selection) | Owner::Exists(selection)) => {
+                self.opened(selection);
             }
         }
         self.begin_waiting();
+    }
+
+    /// Tells the tasks of a selection that the selection has ended, and then what else has ended meanwhile.
+    fn opened(&mut self, selection: u64) {
+        let of = |(number, task): (&u64, &Box<dyn Task>)| {
+            (task.selection() == Some(selection)).then_some(*number)
+        };
+        let waiting: Vec<u64> = self.tasks.iter().filter_map(of).collect();
+        for number in &waiting {
+            self.call(*number, |task, wire| task.opened(wire));
+        }
+        let of = |held: &mut (u64, usize, Status)| waiting.contains(&held.0);
+        let held: Vec<_> = self.held.extract_if(.., of).collect();
+        for (number, step, status) in held {
+            self.call(number, |task, wire| task.ended(step, &status, wire));
+        }
+    }
+
+    /// The selection in doubt, if the next LIST responses are about its mailbox.
+    fn asks_whether_exists(&self) -> Option<u64> {
+        let mut owners = self.wire.owners();
+        owners.find_map(|owner| match owner {
+            Owner::Exists(number) => Some(Some(number)),
+            Owner::Task(number, _) => {
+                let task = self.tasks.get(&number);
+                task.is_some_and(|task| task.lists()).then_some(None)
+            }
+            _ => None,
+        })?
     }
 
     fn call(&mut self, number: u64, call: impl FnOnce(&mut dyn Task, &mut Wire) -> After) {

@@ -16,6 +16,8 @@ pub(crate) enum Owner {
     Task(u64, usize),
     /// The opening of a mailbox.
     Selection(u64),
+    /// The question whether the mailbox of a refused selection exists.
+    Exists(u64),
     /// Nobody: a NOOP against idle time-outs.
     Nobody,
 }
@@ -46,8 +48,16 @@ pub(crate) enum SelectionState {
     },
     /// There is no such mailbox.
     Missing,
+    /// The server refused without a code; whether the mailbox exists, as far as the answer to LIST tells.
+    Doubted(Fault, bool),
     /// The server refused.
     Failed(Fault),
+}
+
+impl SelectionState {
+    const fn is_pending(&self) -> bool {
+        matches!(self, Self::Asked | Self::Doubted(..))
+    }
 }
 
 /// The state that tasks share.
@@ -175,7 +185,7 @@ impl Wire {
         while self.selections.len() > 1
             && let Some(first) = self.selections.front()
             && first.number < below
-            && first.state != SelectionState::Asked
+            && !first.state.is_pending()
         {
             self.selections.pop_front();
         }
@@ -190,23 +200,68 @@ impl Wire {
     pub(crate) fn ended(&mut self, token: Token, status: &Status) -> Option<Owner> {
         let at = self.order.iter().position(|(own, _)| *own == token)?;
         let (_, owner) = self.order.remove(at)?;
-        if let Owner::Selection(number) = owner
-            && let Some(selection) = self.selections.iter_mut().find(|one| one.number == number)
-        {
-            selection.state = if status.is_ok() {
-                SelectionState::Open {
-                    read_only: status
-                        .code
-                        .as_ref()
-                        .is_some_and(|code| code.is("READ-ONLY")),
+        match owner {
+            Owner::Selection(number) => self.selection_ended(number, status),
+            Owner::Exists(number) => {
+                if let Some(selection) = self.selection_mut(number)
+                    && let SelectionState::Doubted(fault, exists) = &selection.state
+                {
+                    selection.state = match *exists || !status.is_ok() {
+                        true => SelectionState::Failed(fault.clone()),
+                        false => SelectionState::Missing,
+                    };
                 }
-            } else if fault::names_no_mailbox(status) {
-                SelectionState::Missing
-            } else {
-                SelectionState::Failed(fault::of(status))
-            };
+            }
+            Owner::Task(..) | Owner::Nobody => {}
         }
         Some(owner)
+    }
+
+    fn selection_mut(&mut self, number: u64) -> Option<&mut Selection> {
+        self.selections.iter_mut().find(|one| one.number == number)
+    }
+
+    fn selection_ended(&mut self, number: u64, status: &Status) {
+        let Some(selection) = self.selection_mut(number) else {
+            return;
+        };
+        let fault = fault::of(status);
+        selection.state = if status.is_ok() {
+            SelectionState::Open {
+                read_only: status
+                    .code
+                    .as_ref()
+                    .is_some_and(|code| code.is("READ-ONLY")),
+            }
+        } else if fault::names_no_mailbox(status) {
+            SelectionState::Missing
+        } else if matches!(fault, Fault::Refused(_)) {
+            SelectionState::Doubted(fault, false)
+        } else {
+            SelectionState::Failed(fault)
+        };
+        let mailbox = selection.mailbox.clone();
+        if self.is_doubted(number) {
+            // Dovecot 2.3 and Courier name no code for a mailbox that does not exist.
+            let name = self.folder.wire(&mailbox);
+            let token = self.client.send(&Command::ListMatching(name));
+            self.order.push_back((token, Owner::Exists(number)));
+        }
+    }
+
+    /// Whether the answer to the selection is still in doubt.
+    pub(crate) fn is_doubted(&self, number: u64) -> bool {
+        let selection = self.selection(number);
+        selection.is_some_and(|one| matches!(one.state, SelectionState::Doubted(..)))
+    }
+
+    /// Notes that the mailbox of a refused selection exists.
+    pub(crate) fn note_exists(&mut self, number: u64) {
+        if let Some(selection) = self.selection_mut(number)
+            && let SelectionState::Doubted(_, exists) = &mut selection.state
+        {
+            *exists = true;
+        }
     }
 
     /// Notes what the server says of the mailbox that is being opened.

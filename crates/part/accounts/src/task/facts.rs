@@ -62,6 +62,10 @@ impl Task for Mailboxes {
         }
         true
     }
+
+    fn lists(&self) -> bool {
+        true
+    }
 }
 
 /// Quota of the account.

@@ -78,6 +78,11 @@ pub(crate) trait Task: Send + Debug {
         false
     }
 
+    /// Whether responses of LIST are part of the task.
+    fn lists(&self) -> bool {
+        false
+    }
+
     /// Whether long literals are part of the task.
     fn reads(&self) -> bool {
         false
@@ -123,7 +128,7 @@ pub(crate) fn opened(wire: &Wire, number: Option<u64>) -> Opened<'_> {
         return Opened::Waits;
     };
     match &selection.state {
-        SelectionState::Asked => Opened::Waits,
+        SelectionState::Asked | SelectionState::Doubted(..) => Opened::Waits,
         SelectionState::Open { .. } => Opened::Open(selection),
         SelectionState::Missing => Opened::Missing,
         SelectionState::Failed(fault) => Opened::Failed(fault.clone()),

@@ -2,7 +2,6 @@
 //! but for OpenSMTPD as next hop with TLS: that of Debian 12 fails every handshake (with OpenSSL 3 the key that
 //! another of its processes keeps is "missing").
 
-mod dovecot;
 mod exim;
 mod keys;
 mod opensmtpd;
@@ -12,11 +11,11 @@ use crate::harness::{
     Options, Session, System, assert_ends, assert_has, assert_starts, unfold, wait_for, wait_until,
 };
 
-pub(crate) use dovecot::Dovecot;
 use exim::{Exim, EximOptions};
 use keys::{Keys, Kind};
 use opensmtpd::{OpenSmtpd, OpenSmtpdOptions};
 pub(crate) use postfix::Postfix;
+pub(crate) use vere_faults::dovecot::Dovecot;
 
 const TEXT: &str = "Subject: across\n\n.a line with a dot\nand one without\n";
 
