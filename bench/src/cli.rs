@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{dnsbl, front, gateway, responder, sink, spool, store, trouble};
+use crate::{dnsbl, front, fs, gateway, responder, sink, spool, store, trouble};
 use attack::AttackArgs;
 use pages::{CompletionsArgs, ManArgs};
 
@@ -35,6 +35,8 @@ enum Command {
     Front(front::FrontArgs),
     /// DNS block lists: a server beside rbldnsd, a cache with maps of 128 neighbours beside single addresses.
     Dnsbl(dnsbl::DnsblArgs),
+    /// A file system on mail accounts beside bare IMAP, local disk, sshfs and rclone, at distances of 0, 20 and 50 ms.
+    Fs(fs::FsArgs),
     /// Run the bundled destination, which accepts mail for any recipient.
     Sink(sink::SinkArgs),
     /// Kill processes of a system under load, and count lost and doubled messages.
@@ -71,6 +73,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Trouble(args) => trouble::run(&args)?,
         Command::Front(args) => front::run(&args)?,
         Command::Dnsbl(args) => dnsbl::run(&args)?,
+        Command::Fs(args) => fs::run(&args)?,
         Command::Sink(args) => sink::run(&args)?,
         Command::Kill(args) => attack::run(&args)?,
         Command::Responder(args) => responder::run(&args)?,

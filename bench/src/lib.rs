@@ -5,7 +5,7 @@
 //! not share the product's mistakes. [`noop`] shows the least cost of any relay, [`peer`] starts Postfix or the
 //! product, [`process`] accounts for their CPU time. [`gateway`] joins these modules as `vere-bench gateway`;
 //! [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing; [`front`] has clients whose sessions end
-//! without mail, beside the bare [`responder`]; [`dnsbl`] asks a server of block lists beside rbldnsd; [`kill`] kills processes under load.
+//! without mail, beside the bare [`responder`]; [`dnsbl`] asks a server of block lists beside rbldnsd; [`fs`] uses mounted file systems; [`kill`] kills processes under load.
 //! [`cli`] has the commands of the program `vere-bench`; `vere` links nothing of this crate, save in its tests.
 //!
 //! Not covered: TLS and AUTH. [`load`] has one recipient per message and no open loop; the clients of [`front`] have.
@@ -31,6 +31,7 @@ pub mod dnsbl;
 mod error;
 mod figures;
 pub mod front;
+pub mod fs;
 pub mod gateway;
 mod ids;
 pub mod kill;
@@ -56,6 +57,7 @@ pub use corpus::{Corpus, CorpusError};
 pub use dnsbl::DnsblArgs;
 pub use error::BenchError;
 pub use front::FrontArgs;
+pub use fs::FsArgs;
 pub use gateway::GatewayArgs;
 pub use ids::{InvalidMessageId, MessageId};
 pub use output::{Common, WriteError};

@@ -45,6 +45,9 @@ for one; do case $one in
     done ;;
 esac; done
 for one; do case $one in
+  "mount "*) fusermount3 -u -z "${one#mount }" || umount -l "${one#mount }" ;;
+esac; done
+for one; do case $one in
   "folder "*) tries=0
     while [ -e "${one#folder }" ] && [ $tries -lt 200 ] && ! rm -rf -- "${one#folder }"; do tries=$((tries+1)); sleep 0.05; done ;;
 esac; done
@@ -57,6 +60,8 @@ pub(crate) enum Left {
     Process(u32),
     /// A control group.
     Group(PathBuf),
+    /// A mount point, unmounted before folders are removed.
+    Mount(PathBuf),
     /// A folder.
     Folder(PathBuf),
 }
@@ -89,6 +94,7 @@ pub(crate) fn keep(left: Left) {
     let (word, name) = match &left {
         Left::Process(id) => ("process", id.to_string().into_bytes()),
         Left::Group(path) => ("group", path.as_os_str().as_bytes().to_vec()),
+        Left::Mount(path) => ("mount", path.as_os_str().as_bytes().to_vec()),
         Left::Folder(path) => ("folder", path.as_os_str().as_bytes().to_vec()),
     };
     known.left.push(left);
@@ -147,7 +153,7 @@ impl Known {
                 Left::Group(path) => {
                     let _ = std::fs::write(path.join("cgroup.kill"), "1");
                 }
-                Left::Folder(_) => {}
+                Left::Mount(_) | Left::Folder(_) => {}
             }
         }
     }

@@ -236,14 +236,21 @@ impl Imap {
         format!("t{}", self.commands)
     }
 
-    fn send(&mut self, command: &str) -> Result<String, ImapError> {
+    /// Sends a command without waiting; returns its tag.
+    pub(crate) fn send(&mut self, command: &str) -> Result<String, ImapError> {
         let tag = self.tag();
         self.stream
             .write_all(format!("{tag} {command}\r\n").as_bytes())?;
         Ok(tag)
     }
 
-    fn finish(&mut self, tag: &str, command: &str, started: Instant) -> Result<Reply, ImapError> {
+    /// Reads the reply of a command that was sent.
+    pub(crate) fn finish(
+        &mut self,
+        tag: &str,
+        command: &str,
+        started: Instant,
+    ) -> Result<Reply, ImapError> {
         self.finish_with(tag, command, started, |_| ())
     }
 

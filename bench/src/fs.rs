@@ -1,0 +1,251 @@
+//! `vere-bench fs`: a file system on mail accounts, beside bare IMAP, the local disk, sshfs and rclone.
+//!
+//! Every server is a process on loopback, started by the benchmark in a folder of its own; a bundled relay puts a round
+//! trip of 0, 20 or 50 ms before it and counts octets. The workloads are those of Srinivasan's thesis (Figures 4.1 to
+//! 4.9, Table 4.1): the same sizes, block sizes, numbers of accounts, and settings of Postmark and IOZone, by code of the
+//! benchmark itself.
+
+mod accounts;
+mod bare;
+mod bars;
+mod content;
+mod distance;
+mod files;
+mod fuse;
+mod plan;
+mod relay;
+mod report;
+mod results;
+mod sftp;
+mod sshd;
+mod system;
+mod vere;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::error::BenchError;
+use crate::figures::Figures;
+use crate::machine::filesystem_of;
+use crate::output::{Common, Header, note};
+use crate::peer::{self, PeerError};
+use crate::process::guard;
+
+use accounts::Accounts;
+pub use accounts::Format;
+pub use plan::Part;
+use plan::Plan;
+use results::Results;
+use sftp::Sftp;
+use sshd::Sshd;
+use system::{LOCAL, Local, System};
+
+/// Measures a file system on mail accounts.
+#[derive(Debug, Clone, Args)]
+pub struct FsArgs {
+    /// Arguments of all benchmarks.
+    #[command(flatten)]
+    pub common: Common,
+    /// Measure only these rows, separated by commas.
+    #[arg(long, value_enum, value_name = "ROW", value_delimiter = ',')]
+    pub only: Vec<Part>,
+    /// Measure only these file systems, separated by commas: vere, ext4, sshfs, "rclone writes", "rclone full".
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub system: Vec<String>,
+    /// Measure at these round trips, separated by commas.
+    #[arg(long, value_name = "MILLISECONDS", value_delimiter = ',')]
+    pub round_trip: Vec<u64>,
+    /// Format of mailboxes of Dovecot.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "mdbox")]
+    pub format: Format,
+}
+
+/// The servers behind all mounts.
+struct Site {
+    vere: PathBuf,
+    base: PathBuf,
+    accounts: Option<Accounts>,
+    sshd: Option<Sshd>,
+    /// The words of `--system`; all without words.
+    wanted: Vec<String>,
+}
+
+/// Runs the benchmark, prints its table, and writes the requested files.
+///
+/// A system that does not start is skipped, with its reason on standard error and in the results.
+///
+/// # Errors
+///
+/// [`BenchError`] when a part of the benchmark itself fails, or a signal ended it. Figures beyond their bars are not an
+/// error.
+pub fn run(args: &FsArgs) -> Result<(), BenchError> {
+    guard::stop_on_signals();
+    let quick = args.common.quick;
+    let base = args.common.base();
+    let plan = Plan::new(quick, &args.only, &args.round_trip, args.format);
+    let mut results = Results {
+        header: Header::new("fs", quick, &base),
+        figures: Figures::default(),
+        options: Vec::new(),
+        troubles: Vec::new(),
+    };
+    let site = Site {
+        vere: peer::program(args.common.vere.as_deref())?,
+        accounts: peer::or_skipped(
+            accounts::DOVECOT,
+            Accounts::start(plan.format, &base),
+            &mut results.header,
+        ),
+        sshd: peer::or_skipped(sshd::SSHD, Sshd::start(&base), &mut results.header),
+        base,
+        wanted: args.system.clone(),
+    };
+    if let Some(accounts) = &site.accounts {
+        results.option(accounts.options.clone());
+    }
+    for round_trip in plan.round_trips.clone() {
+        at_distance(&plan, round_trip, &site, &mut results)?;
+    }
+    results.header.end();
+    args.common.publish(
+        &report::table(&plan, &results),
+        &report::json(&plan, &results),
+        &report::page(&plan, &results),
+    )?;
+    Ok(())
+}
+
+/// Measures all rows at a distance.
+fn at_distance(
+    plan: &Plan,
+    round_trip: u64,
+    site: &Site,
+    results: &mut Results,
+) -> Result<(), BenchError> {
+    if plan.has(Part::Relay) {
+        relay::measure(round_trip, results)?;
+    }
+    if let Some(accounts) = site.accounts.as_ref().filter(|_| plan.has(Part::Imap)) {
+        let measured = bare::measure(plan, round_trip, accounts, results);
+        within(format!("{round_trip} ms: bare IMAP"), measured, results)?;
+    }
+    let is_of_mount = |part: &Part| !matches!(part, Part::Relay | Part::Imap);
+    if !plan.parts.iter().any(is_of_mount) {
+        return Ok(());
+    }
+    let mut systems = systems(round_trip, site, results);
+    for part in &plan.parts {
+        for round in 0..plan.rounds {
+            for system in &mut systems {
+                turn(*part, plan, round_trip, round, &mut **system, results)?;
+            }
+        }
+    }
+    for system in &mut systems {
+        if let Err(error) = system.unmount() {
+            results.trouble(format!("{}: unmount: {error}", system.name()));
+        }
+    }
+    Ok(())
+}
+
+/// Measures a row of a file system in a round.
+fn turn(
+    part: Part,
+    plan: &Plan,
+    round_trip: u64,
+    round: usize,
+    system: &mut dyn System,
+    results: &mut Results,
+) -> Result<(), BenchError> {
+    let name = system.name();
+    let measured = match part {
+        Part::Files => files::measure(plan, round_trip, system, results),
+        Part::Large => files::large(plan, round_trip, system, results),
+        _ => return Ok(()),
+    };
+    note(&format!(
+        "{round_trip} ms, round {}, {name}: {part:?}",
+        round + 1
+    ));
+    within(
+        format!("{round_trip} ms: {name}: {part:?}"),
+        measured,
+        results,
+    )
+}
+
+/// Turns a failure into a trouble of the results: the other systems are still measured.
+fn within(
+    what: String,
+    measured: Result<(), BenchError>,
+    results: &mut Results,
+) -> Result<(), BenchError> {
+    if guard::is_stopped() {
+        return Err(BenchError::Stopped);
+    }
+    if let Err(error) = measured {
+        results.trouble(format!("{what}: {error}"));
+    }
+    Ok(())
+}
+
+/// All file systems at a distance, mounted.
+fn systems(round_trip: u64, site: &Site, results: &mut Results) -> Vec<Box<dyn System>> {
+    let far = Duration::from_millis(round_trip);
+    let is_wanted =
+        |name: &str| site.wanted.is_empty() || site.wanted.iter().any(|word| word == name);
+    let mut found: Vec<Box<dyn System>> = Vec::new();
+    for name in [
+        LOCAL,
+        sftp::SSHFS,
+        sftp::RCLONE_WRITES,
+        sftp::RCLONE_FULL,
+        peer::OURS,
+    ] {
+        if !is_wanted(name) {
+            continue;
+        }
+        match system(name, far, site).and_then(|mut system| system.mount().map(|_| system)) {
+            Ok(system) => {
+                if name.starts_with("rclone") || name == sftp::SSHFS {
+                    results.option(Sftp::options(name));
+                }
+                found.push(system);
+            }
+            Err(BenchError::Peer(error @ PeerError::Unavailable { .. })) => {
+                results.header.skip(format!("{round_trip} ms: {error}"));
+            }
+            Err(error) => results
+                .header
+                .skip(format!("{round_trip} ms: {name} skipped: {error}")),
+        }
+    }
+    found
+}
+
+/// A file system at a distance, not mounted.
+fn system(name: &'static str, far: Duration, site: &Site) -> Result<Box<dyn System>, BenchError> {
+    let base: &Path = &site.base;
+    let absent = |what| PeerError::unavailable(name, format!("{what} does not run"));
+    if name == LOCAL {
+        let kind = filesystem_of(base);
+        if kind != LOCAL {
+            let reason = format!(
+                "{} lies on {kind} (--dir names another folder)",
+                base.display()
+            );
+            return Err(PeerError::unavailable(name, reason).into());
+        }
+        return Ok(Box::new(Local::below(base)?));
+    }
+    if name == peer::OURS {
+        let accounts = site.accounts.as_ref();
+        let imap = accounts.ok_or_else(|| absent(accounts::DOVECOT))?.address;
+        return Ok(Box::new(vere::Vere::new(&site.vere, imap, far, base)?));
+    }
+    let sshd = site.sshd.as_ref().ok_or_else(|| absent(sshd::SSHD))?;
+    Ok(Box::new(Sftp::new(name, sshd, far, base)?))
+}
