@@ -12,11 +12,18 @@ mod content;
 mod distance;
 mod files;
 mod fuse;
+mod git;
+mod mounts;
+mod office;
 mod plan;
+mod postmark;
+mod records;
 mod relay;
 mod report;
 mod results;
 mod sftp;
+mod small;
+mod sqlite;
 mod sshd;
 mod system;
 mod vere;
@@ -35,9 +42,10 @@ use crate::process::guard;
 
 use accounts::Accounts;
 pub use accounts::Format;
+use files::made;
 pub use plan::Part;
 use plan::Plan;
-use results::Results;
+use results::{Results, at};
 use sftp::Sftp;
 use sshd::Sshd;
 use system::{LOCAL, Local, System};
@@ -139,11 +147,18 @@ fn at_distance(
     for part in &plan.parts {
         for round in 0..plan.rounds {
             for system in &mut systems {
-                turn(*part, plan, round_trip, round, &mut **system, results)?;
+                let turn = Turn {
+                    part: *part,
+                    round_trip,
+                    round,
+                    base: &site.base,
+                };
+                turn.measure(plan, &mut **system, results)?;
             }
         }
     }
     for system in &mut systems {
+        mounts::memory(at(round_trip, mounts::MEMORY), &**system, results);
         if let Err(error) = system.unmount() {
             results.trouble(format!("{}: unmount: {error}", system.name()));
         }
@@ -151,30 +166,67 @@ fn at_distance(
     Ok(())
 }
 
-/// Measures a row of a file system in a round.
-fn turn(
+/// A row of a round at a distance.
+struct Turn<'a> {
     part: Part,
-    plan: &Plan,
     round_trip: u64,
     round: usize,
-    system: &mut dyn System,
-    results: &mut Results,
-) -> Result<(), BenchError> {
-    let name = system.name();
-    let measured = match part {
-        Part::Files => files::measure(plan, round_trip, system, results),
-        Part::Large => files::large(plan, round_trip, system, results),
-        _ => return Ok(()),
-    };
-    note(&format!(
-        "{round_trip} ms, round {}, {name}: {part:?}",
-        round + 1
-    ));
-    within(
-        format!("{round_trip} ms: {name}: {part:?}"),
-        measured,
-        results,
-    )
+    base: &'a Path,
+}
+
+impl Turn<'_> {
+    /// Measures a file system.
+    fn measure(
+        &self,
+        plan: &Plan,
+        system: &mut dyn System,
+        results: &mut Results,
+    ) -> Result<(), BenchError> {
+        let Self {
+            part,
+            round_trip,
+            round,
+            ..
+        } = *self;
+        let name = system.name();
+        let is_absent = matches!(part, Part::Relay | Part::Imap);
+        if is_absent || round > 0 && (part.is_once() || plan.is_quick && part.is_long()) {
+            return Ok(());
+        }
+        note(&format!(
+            "{round_trip} ms, round {}, {name}: {part:?}",
+            round + 1
+        ));
+        let place = system.root().join(format!("{part:?}-{round}"));
+        let measured = made(&place).and_then(|()| self.work(plan, &place, system, results));
+        let what = format!("{round_trip} ms: {name}: {part:?}");
+        within(what.clone(), measured, results)?;
+        within(what, system.clear(&place), results)
+    }
+
+    /// Measures a file system in a folder.
+    fn work(
+        &self,
+        plan: &Plan,
+        place: &Path,
+        system: &mut dyn System,
+        results: &mut Results,
+    ) -> Result<(), BenchError> {
+        let (round_trip, base) = (self.round_trip, self.base);
+        match self.part {
+            Part::Relay | Part::Imap => Ok(()),
+            Part::Mount => mounts::measure(round_trip, system, results),
+            Part::Files => files::measure(plan, round_trip, place, system, results),
+            Part::Large => files::large(plan, round_trip, place, system, results),
+            Part::Small => small::measure(plan, round_trip, place, system, results),
+            Part::Postmark => postmark::measure(plan, round_trip, place, system, results),
+            Part::Records => records::measure(plan, round_trip, place, system, results),
+            Part::Office => office::measure(round_trip, place, system, results),
+            Part::Sqlite => sqlite::measure(plan, round_trip, place, system, results),
+            Part::Git => git::measure(plan, round_trip, place, base, system, results),
+            Part::Known => mounts::known(plan, round_trip, place, system, results),
+        }
+    }
 }
 
 /// Turns a failure into a trouble of the results: the other systems are still measured.
@@ -216,7 +268,11 @@ fn systems(round_trip: u64, site: &Site, results: &mut Results) -> Vec<Box<dyn S
                 found.push(system);
             }
             Err(BenchError::Peer(error @ PeerError::Unavailable { .. })) => {
-                results.header.skip(format!("{round_trip} ms: {error}"));
+                // The reason is the same at each distance.
+                let text = error.to_string();
+                if !results.header.skipped.contains(&text) {
+                    results.header.skip(text);
+                }
             }
             Err(error) => results
                 .header

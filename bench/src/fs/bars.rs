@@ -3,11 +3,14 @@
 use super::plan::Plan;
 use super::results::at;
 use super::sftp::{RCLONE_FULL, RCLONE_WRITES, SSHFS};
-use super::{files, relay};
+use super::{bare, files, git, mounts, postmark, relay, small, sqlite};
 use crate::figures::Figures;
 use crate::peer::OURS;
-use crate::row::Bar::{self, RatioMax, ValueMax, ValueMin};
+use crate::row::Bar::{self, RatioMax, RatioMin, ValueMax, ValueMin};
 use crate::row::Row;
+
+/// Files whose memory has a bar.
+const KNOWN_FILES: usize = 1_000_000;
 
 /// A figure with a bar.
 struct Wanted {
@@ -52,9 +55,9 @@ impl Wanted {
         let Some((system, figure)) = &self.beside else {
             return Some(Row::new(name, value, unit).bar(self.bar));
         };
-        let peer = figures.median(system, figure)?;
+        let peer = figures.median(system, figure);
         let name = format!("{name}, beside {system}: {figure}");
-        let row = Row::new(name, value, unit).beside(((*system).to_owned(), peer));
+        let row = Row::new(name, value, unit).beside(peer.map(|peer| ((*system).to_owned(), peer)));
         Some(row.bar(self.bar))
     }
 }
@@ -69,9 +72,17 @@ fn all(plan: &Plan) -> Vec<Wanted> {
         if round_trip > 0 {
             all.extend(far(round_trip));
         }
-        let near = At(round_trip);
-        all.push(near.value(files::WIRE_UP, ValueMax(106.0)));
+        let at = At(round_trip);
+        for figure in [files::WIRE_UP, files::WIRE_DOWN] {
+            all.push(at.value(figure, ValueMax(106.0)));
+        }
+        for figure in [sqlite::ROLLBACK_WHOLE, sqlite::LOG_WHOLE, git::WHOLE] {
+            all.push(at.value(figure, ValueMin(1.0)));
+        }
+        all.push(at.value(mounts::COLD, ValueMax(7.0 * round_trip as f64 + 100.0)));
+        all.push(at.value(mounts::CACHED, ValueMax(100.0)));
     }
+    all.push(At(0).value(&mounts::known_of(KNOWN_FILES), ValueMax(300.0)));
     all
 }
 
@@ -95,6 +106,23 @@ fn far(round_trip: u64) -> Vec<Wanted> {
     all.extend(far.rclone(files::READ_SMALL, files::READ_SMALL, RatioMax(1.2)));
     all.extend(far.rclone(files::WRITE_MEDIUM, files::ARRIVED_MEDIUM, RatioMax(1.0)));
     all.extend(far.rclone(files::READ_MEDIUM, files::READ_MEDIUM, RatioMax(1.2)));
+    all.push(far.beside(
+        files::WRITE_LARGE,
+        bare::IMAP,
+        bare::APPEND_ALL,
+        RatioMin(0.6),
+    ));
+    all.push(far.beside(
+        files::READ_LARGE,
+        bare::IMAP,
+        bare::FETCH_ALL,
+        RatioMin(0.6),
+    ));
+    let postmark = postmark::barred();
+    all.push(far.beside(&postmark, SSHFS, &postmark, RatioMax(1.0)));
+    for figure in [small::DURABLE, small::LAZY, sqlite::ROLLBACK, sqlite::LOG] {
+        all.push(far.beside(figure, SSHFS, figure, RatioMin(2.0)));
+    }
     all
 }
 
@@ -104,4 +132,30 @@ pub(super) fn rows(plan: &Plan, figures: &Figures) -> Vec<Row> {
         .iter()
         .filter_map(|wanted| wanted.row(figures))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::accounts::Format;
+    use super::*;
+
+    #[test]
+    fn figures_stand_beside_their_peers_and_an_absent_peer_is_said() {
+        let plan = Plan::new(true, &[], &[20], Format::Mdbox);
+        let mut figures = Figures::default();
+        figures.add(OURS, at(20, files::WRITE_SMALL), 49.0, "ms");
+        figures.add(SSHFS, at(20, files::WRITE_SMALL), 100.0, "ms");
+        figures.add(OURS, at(20, sqlite::LOG), 30.0, "transactions/s");
+        figures.add(OURS, at(20, mounts::COLD), 241.0, "ms");
+        let lines: Vec<String> = rows(&plan, &figures).iter().map(Row::line).collect();
+        let expected = [
+            "vere: 20 ms: 32 KB write+fsync+close: 49.0 ms (value <= 50: ok)",
+            "vere: 20 ms: 32 KB write+fsync+close, beside sshfs: 20 ms: 32 KB write+fsync+close: 49.0 ms, ratio 0.490 \
+             (ratio <= 0.6: ok)",
+            "vere: 20 ms: SQLite, WAL, beside sshfs: 20 ms: SQLite, WAL: 30.0 transactions/s (ratio >= 2: nothing to \
+             compare with)",
+            "vere: 20 ms: mount, nothing cached: 241 ms (value <= 240: MISSED)",
+        ];
+        assert_eq!(lines, expected);
+    }
 }

@@ -53,11 +53,10 @@ const MEDIUM_NAMES: Names = Names {
 pub(super) fn measure(
     plan: &Plan,
     round_trip: u64,
+    root: &Path,
     system: &mut dyn System,
     results: &mut Results,
 ) -> Result<(), BenchError> {
-    let root = system.root().join("files");
-    made(&root)?;
     let mut small = Vec::new();
     for number in 0..plan.small {
         let path = root.join(format!("d{number}"));
@@ -85,17 +84,18 @@ pub(super) fn measure(
     let path = large.join("f");
     read(system, &path, &medium, &MEDIUM_NAMES, round_trip, results)?;
     per_octet(system, before, false, at(round_trip, WIRE_DOWN), results);
-    fs::remove_dir_all(&root).map_err(BenchError::io("remove files"))
+    Ok(())
 }
 
 /// Writes and reads a large file.
 pub(super) fn large(
     plan: &Plan,
     round_trip: u64,
+    root: &Path,
     system: &mut dyn System,
     results: &mut Results,
 ) -> Result<(), BenchError> {
-    let (name, path) = (system.name(), system.root().join("large"));
+    let (name, path) = (system.name(), root.join("large"));
     let content = content::octets(usize::try_from(plan.large).unwrap_or(usize::MAX));
     let begun = Instant::now();
     store(&path, &content).map_err(BenchError::io("write a large file"))?;
@@ -120,7 +120,7 @@ pub(super) fn large(
         begun.elapsed(),
     );
     check(name, "large file", &content, &found, results);
-    fs::remove_file(&path).map_err(BenchError::io("remove a file"))
+    Ok(())
 }
 
 /// A new folder.

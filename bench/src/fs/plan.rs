@@ -48,6 +48,21 @@ impl Part {
     ];
 }
 
+impl Part {
+    /// Whether a round repeats itself, or takes very long.
+    pub(super) const fn is_once(self) -> bool {
+        matches!(self, Self::Postmark | Self::Known)
+    }
+
+    /// Whether a short run has one round.
+    pub(super) const fn is_long(self) -> bool {
+        matches!(
+            self,
+            Self::Large | Self::Records | Self::Office | Self::Sqlite | Self::Git
+        )
+    }
+}
+
 /// A run of Postmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
@@ -108,6 +123,8 @@ pub(super) struct Plan {
     pub(super) cloned: usize,
     /// Files whose names a mount knows when its memory is read.
     pub(super) known: usize,
+    /// The same for peers, whose creation of files takes long.
+    pub(super) known_by_peers: usize,
 }
 
 /// Round trips of the issue, in milliseconds.
@@ -133,14 +150,15 @@ impl Plan {
                 format,
                 rounds: 2,
                 small: 5,
-                large: 64_000_000,
-                created: 20,
+                large: 32_000_000,
+                created: 10,
                 marks: &MARKS_QUICK,
                 mark_transactions: 20,
                 mark_max: 1_000_000,
-                transactions: 20,
-                cloned: 40,
+                transactions: 10,
+                cloned: 10,
                 known: 1_000,
+                known_by_peers: 1_000,
             },
             false => Self {
                 is_quick: false,
@@ -150,13 +168,14 @@ impl Plan {
                 rounds: 3,
                 small: 20,
                 large: 256_000_000,
-                created: 200,
+                created: 100,
                 marks: &MARKS,
                 mark_transactions: 200,
                 mark_max: 16_000_000,
                 transactions: 200,
-                cloned: 400,
+                cloned: 100,
                 known: 1_000_000,
+                known_by_peers: 10_000,
             },
         }
     }

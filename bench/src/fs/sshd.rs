@@ -5,6 +5,7 @@ use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::unistd::{Uid, User};
@@ -79,8 +80,11 @@ impl Sshd {
 
     /// A new folder on the server.
     pub(super) fn export(&self, name: &str) -> Result<PathBuf, PeerError> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", name.replace(' ', "-"));
         let path = self.folder.path().join(name);
-        fs::create_dir_all(&path)?;
+        fs::create_dir(&path)?;
         Ok(path)
     }
 }

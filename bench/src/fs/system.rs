@@ -46,6 +46,11 @@ pub(super) trait System {
     /// The processes of the mount.
     fn processes(&self) -> Vec<u32>;
 
+    /// Removes a folder of the mount with its files, whose content nobody needs.
+    fn clear(&mut self, folder: &Path) -> Result<(), BenchError> {
+        fs::remove_dir_all(folder).map_err(BenchError::io("remove files"))
+    }
+
     /// Mounts without anything known.
     fn remount_cold(&mut self) -> Result<Duration, BenchError> {
         self.unmount()?;
