@@ -165,17 +165,14 @@ impl Encoding {
         };
         let (_, before) = lines.line_of(first);
         let before = before.saturating_mul(lines.text);
+        let skip = at.saturating_sub(first.saturating_mul(lines.plain));
+        let length = text_end.saturating_sub(offset);
+        // No octets need no text, wherever in a group they lie.
+        let (length, skip) = if len == 0 { (0, 0) } else { (length, skip) };
         Ok(Span {
-            part: Part {
-                offset,
-                length: if len == 0 {
-                    0
-                } else {
-                    text_end.saturating_sub(offset)
-                },
-            },
+            part: Part { offset, length },
             first_line: lines.line_text().saturating_sub(before),
-            skip: at.saturating_sub(first.saturating_mul(lines.plain)),
+            skip,
             len,
         })
     }

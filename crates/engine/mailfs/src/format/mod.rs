@@ -45,3 +45,6 @@ pub use ids::{ChunkId, Locator, MailCopy, MailId, PackNumber, VolumeId};
 pub use index::{Index, IndexEntry};
 pub use keys::{Keys, VolumeKey};
 pub use subject::Subject;
+
+#[cfg(test)]
+mod tests;

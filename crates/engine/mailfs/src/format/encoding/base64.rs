@@ -31,11 +31,26 @@ pub(super) fn encode(body: &[u8], text: &mut Vec<u8>) {
 
 /// The body of a whole text. Line ends may lie anywhere: servers that rewrite line ends choose lengths of lines too.
 pub(super) fn decode(text: &[u8]) -> Result<Vec<u8>, FormatError> {
+    if let Some(body) = as_written(text) {
+        return Ok(body);
+    }
     let mut characters = Vec::with_capacity(text.len());
     for line in text.split(|octet| is_line_end(*octet)) {
         characters.extend_from_slice(line);
     }
     STANDARD.decode(characters).map_err(|_| MALFORMED)
+}
+
+/// The body if each line is as written: full and with CRLF, but for the last one. No copy of the text is made.
+fn as_written(text: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::with_capacity(text.len());
+    for line in text.chunks(LINE.saturating_add(CRLF.len())) {
+        if !body.len().is_multiple_of(LINE_PLAIN) {
+            return None;
+        }
+        decode_line(line.strip_suffix(CRLF)?, &mut body).ok()?;
+    }
+    Some(body)
 }
 
 const MALFORMED: FormatError = FormatError::Form {

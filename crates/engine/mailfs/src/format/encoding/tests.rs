@@ -240,7 +240,7 @@ fn known_spans() {
     assert_eq!((within.part.offset, within.part.length), (974 + 81, 81));
     let base64 = Encoding::Base64.span(56, 2).unwrap();
     assert_eq!((base64.part.offset, base64.part.length), (72, 4 + 2 + 4));
-    let none = Encoding::Base64.span(57, 0).unwrap();
+    let none = Encoding::Base64.span(58, 0).unwrap();
     assert_eq!((none.part.offset, none.part.length), (78, 0));
     assert_eq!(Encoding::Base64.decode_part(&none, b""), Ok(Vec::new()));
 }
