@@ -24,6 +24,7 @@ mod imap;
 mod judge_facts;
 mod judge_outline;
 mod mail_log;
+mod mailfs;
 mod mime_text;
 mod order;
 mod parsed;
@@ -97,6 +98,9 @@ targets! {
     parsed: parsed::parsed, parsed::SEEDS;
     report: report::read, report::SEEDS;
     mime_text: mime_text::decode, mime_text::SEEDS;
+    mailfs_mail: mailfs::mail, mailfs::MAIL_SEEDS;
+    mailfs_slot: mailfs::slot, mailfs::SLOT_SEEDS;
+    mailfs_subject: mailfs::subject, mailfs::SUBJECT_SEEDS;
     mail_log: mail_log::open, mail_log::SEEDS;
     search_segment: search_segment::open, search_segment::SEEDS;
     spool_index: spool_index::open, spool_index::SEEDS;
