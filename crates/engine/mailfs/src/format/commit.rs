@@ -15,8 +15,9 @@ use std::num::NonZeroU64;
 
 use super::bounds::{ANCESTORS_MAX, MERGED_MAX};
 use super::error::FormatError;
-use super::ids::{Locator, MailId};
+use super::ids::MailId;
 use super::index::Index;
+use super::locator::Locator;
 use super::rows::Budget;
 use super::wire::{Reader, within};
 

@@ -4,14 +4,15 @@
 
 mod base64;
 mod eight_bit;
+mod lines;
 
 use vere_ports::mail_accounts::Part;
 
+use self::lines::{CRLF, Lines, is_line_end};
 use super::bounds::MAIL_OCTETS_MAX;
 use super::error::FormatError;
 use super::wire::within;
 
-const CRLF: &[u8] = b"\r\n";
 /// Empty lines that a server may add behind a text.
 const ADDED_OCTETS_MAX: usize = 16;
 
@@ -22,48 +23,6 @@ pub enum Encoding {
     EightBit = 1,
     /// Base64 (RFC 2045 section 6.8), and 78 octets of text are a line.
     Base64 = 2,
-}
-
-/// The form of lines: text of a whole group of body octets.
-#[derive(Debug, Clone, Copy)]
-struct Lines {
-    /// Body octets of a group.
-    plain: u32,
-    /// Text octets of a group.
-    text: u32,
-    /// Groups of a line.
-    groups: u32,
-}
-
-impl Lines {
-    const fn line_plain(self) -> u32 {
-        self.plain.saturating_mul(self.groups)
-    }
-
-    /// Text octets of a line, without CRLF.
-    const fn line_text(self) -> u32 {
-        self.text.saturating_mul(self.groups)
-    }
-
-    /// The group that has an offset of a body.
-    fn group_of(self, at: u32) -> u32 {
-        at.checked_div(self.plain).unwrap_or(0)
-    }
-
-    /// The line of a group, and the groups before in the line.
-    fn line_of(self, group: u32) -> (u32, u32) {
-        let line = group.checked_div(self.groups).unwrap_or(0);
-        (line, group.saturating_sub(line.saturating_mul(self.groups)))
-    }
-
-    /// The offset of a group's text.
-    fn offset(self, group: u32) -> u32 {
-        let (lines, rest) = self.line_of(group);
-        let line = self.line_text().saturating_add(2);
-        lines
-            .saturating_mul(line)
-            .saturating_add(rest.saturating_mul(self.text))
-    }
 }
 
 /// A part of a body, as a part of the text.
@@ -219,10 +178,6 @@ const LINE_END: FormatError = FormatError::Form {
     what: "part of a mail's text",
     expected: "CRLF at the end of a line",
 };
-
-const fn is_line_end(octet: u8) -> bool {
-    matches!(octet, b'\r' | b'\n')
-}
 
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,7 @@ mod head;
 mod ids;
 mod index;
 mod keys;
+mod locator;
 pub mod mail;
 mod rows;
 mod seal;
@@ -41,9 +42,10 @@ pub use encoding::{Encoding, Span};
 pub use error::FormatError;
 pub use frames::{Builder, FRAME_OVERHEAD, Opened, Place, Sealed, open, open_frame};
 pub use head::{HEAD_OCTETS, Head, Kind};
-pub use ids::{ChunkId, Locator, MailCopy, MailId, PackNumber, VolumeId};
+pub use ids::{ChunkId, MailId, PackNumber, VolumeId};
 pub use index::{Index, IndexEntry};
 pub use keys::{Keys, VolumeKey};
+pub use locator::{Locator, MailCopy};
 pub use subject::Subject;
 
 #[cfg(test)]

@@ -2,8 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::format::frames::Place;
-use crate::format::ids::{ChunkId, MailCopy, PackNumber};
+use crate::format::ids::{ChunkId, PackNumber};
 use crate::format::index::IndexEntry;
+use crate::format::locator::MailCopy;
 
 fn record() -> Record {
     Record {

@@ -3,7 +3,7 @@
 use ::base64::Engine as _;
 use ::base64::engine::general_purpose::STANDARD;
 
-use super::{CRLF, Lines, is_line_end};
+use super::lines::{CRLF, Lines, is_line_end};
 use crate::format::error::FormatError;
 
 /// Characters of a line.

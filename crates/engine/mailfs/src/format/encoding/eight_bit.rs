@@ -5,7 +5,7 @@
 //! So no line begins with a dot, `>` or `From `. 80 octets exclude at most 242 of 256 numbers, and 9 are excluded for k: a k always
 //! exists.
 
-use super::{CRLF, Lines, is_line_end};
+use super::lines::{CRLF, Lines, is_line_end};
 use crate::format::error::FormatError;
 
 /// Octets of a block.
