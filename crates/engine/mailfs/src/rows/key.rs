@@ -269,6 +269,12 @@ pub fn extents_key(inode: Inode, offset: u64) -> [u8; 18] {
     key
 }
 
+/// The beginning of the keys of all packs.
+#[must_use]
+pub const fn packs_prefix() -> [u8; 1] {
+    [PACK]
+}
+
 /// The beginning of the keys of all mailboxes' numbers.
 #[must_use]
 pub const fn mailboxes_prefix() -> [u8; 2] {

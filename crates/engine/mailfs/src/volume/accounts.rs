@@ -6,7 +6,7 @@ use std::time::Duration;
 use vere_ports::files::Statistics;
 use vere_units::Timestamp;
 
-use crate::format::{Encoding, PackNumber};
+use crate::format::{Encoding, MailCopy, PackNumber};
 
 /// The mailbox of commits.
 pub(crate) const LOG_MAILBOX: u16 = 1;
@@ -176,11 +176,27 @@ impl Accounts {
         self.last
     }
 
+    /// The members of a group.
+    pub(crate) fn members(&self, group: u16) -> Vec<u16> {
+        self.groups
+            .get(&group)
+            .map_or_else(Vec::new, |group| group.members.clone())
+    }
+
+    /// Whether a pack of this group can be sent to another one while every member rests.
+    pub(crate) fn has_better_group(&self, than: u16) -> bool {
+        let others = self.groups.iter().filter(|(number, _)| **number != than);
+        others
+            .flat_map(|(_, group)| &group.members)
+            .any(|member| self.may_try(*member))
+    }
+
     /// The member for the next copy: the least busy one that does not rest.
-    pub(crate) fn best_member(&self, group: u16) -> Option<u16> {
+    pub(crate) fn best_member(&self, group: u16, has: &[MailCopy]) -> Option<u16> {
         let members = self.groups.get(&group)?.members.iter().copied();
         members
             .filter(|member| !self.is_resting(*member))
+            .filter(|member| has.iter().all(|copy| copy.account != *member))
             .min_by_key(|member| self.accounts.get(member).map_or(0, |account| account.asked))
     }
 

@@ -12,11 +12,13 @@ use vere_ports::storage::Storage;
 use super::accounts::{Accounts, LOG_MAILBOX, mailbox_name};
 use super::chain::Chain;
 use super::commits::Commits;
+use super::deadlines::Deadlines;
 use super::job::Seals;
 use super::journal::{Journal, JournalError};
 use super::packs::{ChunkCache, Fates};
 use super::reads::Reads;
 use super::record::{Begun, Part, Won};
+use super::replicas::Replicas;
 use super::step::{Moment, Notice};
 use super::uploads::Uploads;
 use super::{Terms, Volume};
@@ -295,10 +297,12 @@ impl<S: Storage> Opening<S> {
             Chain::new(head, self.known),
         );
         volume.accounts.number(lead, LOG_MAILBOX, self.uid_validity);
-        volume.number_mailboxes()?;
         let replay = Replay::of(&records, &chain)?;
         volume.replay(records, &replay)?;
+        volume.number_mailboxes()?;
+        volume.find_missing_copies()?;
         volume.begin()?;
+        volume.make_copies();
         Ok(volume)
     }
 }
@@ -362,6 +366,8 @@ fn assemble<S: Storage>(
         chain,
         commits: Commits::default(),
         journal,
+        deadlines: Deadlines::default(),
+        replicas: Replicas::default(),
         sequence: (1, 1),
         block_end: 1,
         steps: VecDeque::new(),

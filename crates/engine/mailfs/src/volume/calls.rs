@@ -22,6 +22,7 @@ impl<S: Storage> Volume<S> {
     /// A program calls.
     pub fn call(&mut self, now: Moment, id: CallId, caller: Caller, call: Call) {
         self.at(now);
+        self.begin_waiting(id);
         if changes(&call) && (!self.blocked.is_empty() || self.is_full()) {
             self.blocked.push_back((id, caller, call));
             return;
@@ -32,6 +33,7 @@ impl<S: Storage> Volume<S> {
     /// Every change so far shall be on the servers; the reply is [`Reply::Done`].
     pub fn sync(&mut self, now: Moment, id: CallId) {
         self.at(now);
+        self.begin_waiting(id);
         self.want_all(vec![(id, Reply::Done)]);
     }
 
@@ -44,7 +46,9 @@ impl<S: Storage> Volume<S> {
     /// Calls that waited go on while there is room.
     pub(super) fn resume_blocked(&mut self) {
         while !self.blocked.is_empty() && !self.is_full() {
-            if let Some((id, caller, call)) = self.blocked.pop_front() {
+            if let Some((id, caller, call)) = self.blocked.pop_front()
+                && self.deadlines.is_waiting(id)
+            {
                 self.execute(id, caller, call);
             }
         }
@@ -52,7 +56,7 @@ impl<S: Storage> Volume<S> {
 
     fn execute(&mut self, id: CallId, caller: Caller, call: Call) {
         if self.read_only.is_some() && changes(&call) {
-            self.steps.push_back(Step::Reply(id, Err(Errno::RoFs)));
+            self.reply(id, Err(Errno::RoFs));
             return;
         }
         let waits = self.terms.strong && is_durable_when_strong(&call);
@@ -69,7 +73,7 @@ impl<S: Storage> Volume<S> {
         }
         let outcome = self.files.call(caller, call, self.now.wall);
         if !self.keep() {
-            self.steps.push_back(Step::Reply(id, Err(Errno::Io)));
+            self.reply(id, Err(Errno::Io));
             return;
         }
         if let Some(inode) = closed {
@@ -77,7 +81,7 @@ impl<S: Storage> Volume<S> {
         }
         match outcome {
             Outcome::Reply(Ok(reply)) if waits => self.want_all(vec![(id, reply)]),
-            Outcome::Reply(reply) => self.steps.push_back(Step::Reply(id, reply)),
+            Outcome::Reply(reply) => self.reply(id, reply),
             Outcome::Read(plan) => self.read(id, &plan),
             Outcome::Sync {
                 inode: Some(inode),
@@ -220,10 +224,10 @@ impl<S: Storage> Volume<S> {
         self.steps.push_back(Step::Log(notice.clone()));
         self.read_only = Some(notice);
         for call in self.commits.take_waiters() {
-            self.steps.push_back(Step::Reply(call, Err(Errno::Io)));
+            self.reply(call, Err(Errno::Io));
         }
         for (call, _, _) in std::mem::take(&mut self.blocked) {
-            self.steps.push_back(Step::Reply(call, Err(Errno::RoFs)));
+            self.reply(call, Err(Errno::RoFs));
         }
     }
 

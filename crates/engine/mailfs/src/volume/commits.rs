@@ -18,7 +18,7 @@ use super::accounts::LOG_MAILBOX;
 use super::job::Unpacked;
 use super::packs::{Fate, Located};
 use super::record::{Begun, Part, Won};
-use super::step::{Moment, Notice, Step};
+use super::step::{Moment, Notice};
 use super::uploads::Cut;
 use crate::content::{Piece, Source, UnsentId};
 use crate::format::commit::{Record, RecordKind, RowChange};
@@ -120,6 +120,15 @@ impl Commits {
     pub(super) fn content(&mut self, inode: Inode, position: u64, now: Timestamp) {
         self.changed.entry(inode).or_insert(position);
         self.since.get_or_insert(now);
+    }
+
+    /// A pack is sent under another number.
+    pub(super) fn renumber(&mut self, before: PackNumber, after: PackNumber) {
+        for want in &mut self.wants {
+            if want.packs.remove(&before.0) {
+                want.packs.insert(after.0);
+            }
+        }
     }
 
     /// A chunk of a commit on its way.
@@ -286,7 +295,7 @@ impl<S: Storage> Volume<S> {
 
     fn release_waiters(&mut self, waiters: Vec<(CallId, Reply)>) {
         for (call, reply) in waiters {
-            self.steps.push_back(Step::Reply(call, Ok(reply)));
+            self.reply(call, Ok(reply));
         }
     }
 
@@ -300,7 +309,7 @@ impl<S: Storage> Volume<S> {
         if let Err(error) = self.try_build(inline, snapshots, waiters) {
             self.fail(Notice::Journal(error.to_string()));
             for call in calls {
-                self.steps.push_back(Step::Reply(call, Err(Errno::Io)));
+                self.reply(call, Err(Errno::Io));
             }
         }
     }

@@ -8,7 +8,7 @@ use vere_units::Timestamp;
 
 use crate::format::{
     Builder, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind, MailId,
-    PackNumber, Place, Subject, VolumeId, mail, open_frame,
+    PackNumber, Place, Subject, VolumeId, mail, open, open_frame,
 };
 
 const HEAD_LEN: u32 = HEAD_OCTETS as u32;
@@ -18,29 +18,42 @@ const HEAD_LEN: u32 = HEAD_OCTETS as u32;
 pub struct JobId(pub u64);
 
 /// A job.
-pub enum Job {
+#[derive(Debug)]
+pub struct Job(pub(crate) Task);
+
+#[derive(Debug)]
+pub(crate) enum Task {
     /// Makes the mails of a pack.
     Pack(PackJob),
     /// Opens a chunk.
     Open(OpenJob),
+    /// Makes a pack's mail for another account.
+    Copy(CopyJob),
 }
 
 /// The end of a job.
-pub enum JobResult {
+#[derive(Debug)]
+pub struct JobResult(pub(crate) Done);
+
+#[derive(Debug)]
+pub(crate) enum Done {
     /// The mails of a pack.
     Packed(Result<Packed, FormatError>),
     /// The octets of a chunk.
     Opened(Result<Bytes, FormatError>),
+    /// A pack's mail for another account.
+    Copied(Result<Bytes, FormatError>),
 }
 
 impl Job {
     /// Does the work.
     #[must_use]
     pub fn run(self) -> JobResult {
-        match self {
-            Self::Pack(job) => JobResult::Packed(job.run()),
-            Self::Open(job) => JobResult::Opened(job.run()),
-        }
+        JobResult(match self.0 {
+            Task::Pack(job) => Done::Packed(job.run()),
+            Task::Open(job) => Done::Opened(job.run()),
+            Task::Copy(job) => Done::Copied(job.run()),
+        })
     }
 }
 
@@ -53,7 +66,8 @@ pub(crate) struct Seals {
 }
 
 /// Chunks to be packed into a mail.
-pub struct PackJob {
+#[derive(Debug)]
+pub(crate) struct PackJob {
     pub(crate) seals: Seals,
     pub(crate) pack: PackNumber,
     pub(crate) group: u16,
@@ -93,7 +107,7 @@ impl Unpacked {
 
 /// The mails of a pack.
 #[derive(Debug)]
-pub struct Packed {
+pub(crate) struct Packed {
     pub(crate) id: MailId,
     /// The place of each chunk.
     pub(crate) places: Vec<Place>,
@@ -142,7 +156,8 @@ impl PackJob {
 }
 
 /// A chunk as an account has given it.
-pub struct OpenJob {
+#[derive(Debug)]
+pub(crate) struct OpenJob {
     pub(crate) keys: Arc<Keys>,
     pub(crate) encoding: Encoding,
     pub(crate) id: MailId,
@@ -169,5 +184,26 @@ impl OpenJob {
         let span = self.encoding.span(self.place.at, self.place.octets())?;
         let frame = self.encoding.decode_part(&span, frame)?;
         open_frame(&head, &frame, self.place.at, &self.keys, self.id)
+    }
+}
+
+/// A pack as an account has given it, for another account.
+#[derive(Debug)]
+pub(crate) struct CopyJob {
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) id: MailId,
+    pub(crate) from: Encoding,
+    pub(crate) to: Encoding,
+    pub(crate) body: Bytes,
+    pub(crate) date: Timestamp,
+}
+
+impl CopyJob {
+    /// Opens the whole pack first: a damaged copy must not spread.
+    fn run(self) -> Result<Bytes, FormatError> {
+        let body = mail::unwrap(&self.body, self.from)?;
+        let opened = open(&body, &self.keys, Some(self.id))?;
+        let subject = Subject::of(&opened.head, None, None);
+        Ok(mail::wrap(&subject, self.date, self.to, &body).into())
     }
 }

@@ -8,11 +8,13 @@ mod boot;
 mod calls;
 mod chain;
 mod commits;
+mod deadlines;
 mod job;
 mod journal;
 mod packs;
 mod reads;
 mod record;
+mod replicas;
 mod status;
 mod step;
 mod uploads;
@@ -32,10 +34,12 @@ use vere_units::Timestamp;
 use self::accounts::{Accounts, LOG_MAILBOX, mailbox_name};
 use self::chain::{Chain, Next};
 use self::commits::Commits;
-use self::job::Seals;
+use self::deadlines::Deadlines;
+use self::job::{Done, Seals};
 use self::journal::Journal;
 use self::packs::{ChunkCache, Fates};
 use self::reads::Reads;
+use self::replicas::Replicas;
 use self::uploads::Uploads;
 use crate::format::commit::Record;
 use crate::format::{Encoding, Kind, MailCopy, MailId, PackNumber, mail, open};
@@ -60,6 +64,10 @@ pub struct Terms {
     pub groups: Vec<GroupTerms>,
     /// Whether closing a file and changing names wait for the servers.
     pub strong: bool,
+    /// How long a call may wait for accounts.
+    pub call_timeout: Duration,
+    /// Accounts of a group that have a pack before a commit names it.
+    pub sync_copies: usize,
     /// How long a change may wait for its commit.
     pub flush_interval: Duration,
     /// How long records of the journal may be unsynced.
@@ -95,6 +103,8 @@ pub struct Volume<S: Storage> {
     chain: Chain,
     commits: Commits,
     journal: Journal<S>,
+    deadlines: Deadlines,
+    replicas: Replicas,
     /// The next sequence of a mail, and the first that is not reserved.
     sequence: (u64, u64),
     /// The first block of homes that is not reserved.
@@ -119,6 +129,8 @@ pub struct Volume<S: Storage> {
 enum Asked {
     Chunk(Extent, MailCopy),
     Pack(PackNumber, u16),
+    Original(PackNumber, u16, MailCopy),
+    Copy(PackNumber, u16),
     Commit(MailId),
     Log,
     Judge(u32),
@@ -130,6 +142,7 @@ enum Asked {
 enum Working {
     Chunk(Extent, MailCopy),
     Pack(PackNumber),
+    Copy(PackNumber, u16, MailCopy),
 }
 
 impl<S: Storage> Volume<S> {
@@ -141,16 +154,14 @@ impl<S: Storage> Volume<S> {
     /// When [`Self::wake`] is to be called at the latest.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
-        let flush = self.commits.due(self.terms.flush_interval);
-        [
-            flush,
+        let times = [
+            self.commits.due(self.terms.flush_interval),
             self.sync_at,
             self.retry_at,
             self.accounts.next_trial(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+            self.deadlines.next(),
+        ];
+        times.into_iter().flatten().min()
     }
 
     /// Time has passed.
@@ -166,9 +177,11 @@ impl<S: Storage> Volume<S> {
             self.retry_at = None;
             self.advance_chain();
         }
+        self.end_waits();
         for pack in self.accounts.rested() {
             self.send_pack(pack);
         }
+        self.make_copies();
     }
 
     /// The end of [`Step::Sync`].
@@ -192,6 +205,10 @@ impl<S: Storage> Volume<S> {
         match asked {
             Asked::Chunk(chunk, copy) => self.chunk_answered(chunk, copy, answer),
             Asked::Pack(number, account) => self.pack_answered(number, account, answer),
+            Asked::Original(pack, account, copy) => {
+                self.original_answered(pack, account, copy, answer);
+            }
+            Asked::Copy(pack, account) => self.copy_answered(pack, account, answer),
             Asked::Commit(id) => self.commit_answered(id, answer),
             Asked::Log => self.log_answered(answer),
             Asked::Judge(uid) => self.judge_answered(uid, answer),
@@ -203,11 +220,14 @@ impl<S: Storage> Volume<S> {
     pub fn done(&mut self, now: Moment, id: JobId, result: JobResult) {
         self.at(now);
         match (self.working.remove(&id), result) {
-            (Some(Working::Chunk(chunk, copy)), JobResult::Opened(opened)) => {
+            (Some(Working::Chunk(chunk, copy)), JobResult(Done::Opened(opened))) => {
                 self.chunk_opened(chunk, copy, opened);
             }
-            (Some(Working::Pack(number)), JobResult::Packed(packed)) => {
+            (Some(Working::Pack(number)), JobResult(Done::Packed(packed))) => {
                 self.pack_made(number, packed)
+            }
+            (Some(Working::Copy(pack, account, copy)), JobResult(Done::Copied(made))) => {
+                self.copy_made(pack, account, copy, made);
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use vere_ports::files::{CallId, Errno, Inode, Reply};
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
-use super::job::{Job, OpenJob};
+use super::job::{Job, OpenJob, Task};
 use super::step::{Notice, Step};
 use super::{Asked, Volume, Working};
 use crate::content::Source;
@@ -117,6 +117,15 @@ impl Reads {
         self.fetches.len()
     }
 
+    /// Nobody waits for a read any more.
+    pub(super) fn give_up(&mut self, call: CallId) {
+        if self.waiting.remove(&call).is_some() {
+            for fetch in self.fetches.values_mut() {
+                fetch.callers.retain(|caller| *caller != call);
+            }
+        }
+    }
+
     /// The file is closed: nothing is read ahead any more.
     pub(super) fn closed(&mut self, inode: Inode) {
         self.ahead.remove(&inode);
@@ -178,7 +187,7 @@ impl<S: Storage> Volume<S> {
         }
         let waiting = self.reads.waiting.remove(&call).unwrap_or_default();
         let reply = waiting.octets().map(Reply::Octets).ok_or(Errno::Io);
-        self.steps.push_back(Step::Reply(call, reply));
+        self.reply(call, reply);
     }
 
     /// Asks for a chunk, unless on its way.
@@ -272,7 +281,7 @@ impl<S: Storage> Volume<S> {
                     place: place_of(chunk),
                     parts,
                 };
-                self.work(Job::Open(job), Working::Chunk(chunk, copy));
+                self.work(Job(Task::Open(job)), Working::Chunk(chunk, copy));
             }
             (Err(reason), ..) => self.copy_failed(chunk, copy, &reason),
             _ => self.copy_failed(chunk, copy, "the pack is not known any more"),
@@ -333,7 +342,7 @@ impl<S: Storage> Volume<S> {
         }));
         for call in fetch.callers {
             if self.reads.waiting.remove(&call).is_some() {
-                self.steps.push_back(Step::Reply(call, Err(Errno::Io)));
+                self.reply(call, Err(Errno::Io));
             }
         }
     }

@@ -24,6 +24,8 @@ pub struct Status {
     pub journal_octets: u64,
     /// Octets of opened chunks in memory.
     pub cache_octets: usize,
+    /// Copies of packs that accounts of their group lack.
+    pub copies_missing: usize,
     /// The accounts.
     pub accounts: Vec<AccountStatus>,
     /// Why the volume takes no changes, if so.
@@ -43,6 +45,7 @@ impl<S: Storage> Volume<S> {
             commits_sending: self.chain.under_way(),
             journal_octets: self.journal.octets(),
             cache_octets: self.cache.octets(),
+            copies_missing: self.replicas.waiting(),
             accounts: self.accounts.status(),
             read_only: self.read_only.as_ref().map(ToString::to_string),
         }

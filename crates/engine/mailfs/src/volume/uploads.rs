@@ -8,13 +8,13 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
 use super::accounts::{FIRST_DATA_MAILBOX, mailbox_name};
-use super::job::{Job, PackJob, Packed, Unpacked};
+use super::job::{Job, PackJob, Packed, Task, Unpacked};
 use super::packs::{Fate, FateRange, Located};
 use super::step::{Moment, Notice, Step};
 use super::{Asked, Volume, Working};
 use crate::content::{Piece, Source, UnsentId};
 use crate::format::subject::id_word;
-use crate::format::{FormatError, Kind, MailCopy, PackNumber};
+use crate::format::{FormatError, Kind, MailCopy, PackNumber, Place};
 use crate::rows::{Extent, Key, PackRow};
 
 /// Octets of a chunk.
@@ -32,8 +32,11 @@ pub(super) struct Uploads {
 #[derive(Debug)]
 struct Upload {
     chunks: Vec<Cut>,
+    /// The octets of the chunks, for a pack that must go to another group.
+    unpacked: Vec<Unpacked>,
     group: u16,
     urgency: Urgency,
+    copies: Vec<MailCopy>,
     packed: Option<Packed>,
     /// An account that may have the pack and has not said so.
     doubt: Option<u16>,
@@ -159,6 +162,17 @@ impl<S: Storage> Volume<S> {
     }
 
     fn upload_pack(&mut self, chunks: Vec<Cut>, urgency: Urgency, now: Moment) {
+        let unpacked = chunks.iter().map(|cut| self.gather(cut)).collect();
+        self.begin_pack(chunks, unpacked, urgency, now);
+    }
+
+    fn begin_pack(
+        &mut self,
+        chunks: Vec<Cut>,
+        unpacked: Vec<Unpacked>,
+        urgency: Urgency,
+        now: Moment,
+    ) -> PackNumber {
         let number = self.next_pack();
         for (id, skip, length) in chunks.iter().flat_map(|cut| &cut.ranges) {
             let range = FateRange {
@@ -169,27 +183,45 @@ impl<S: Storage> Volume<S> {
             self.fates.set(*id, range);
         }
         let group = self.accounts.best_group();
-        let unpacked: Vec<Unpacked> = chunks.iter().map(|cut| self.gather(cut)).collect();
         let octets = chunks.iter().map(Cut::octets).sum();
         let job = PackJob {
             seals: self.seals.clone(),
             pack: number,
             group,
-            chunks: unpacked,
+            chunks: unpacked.clone(),
             encodings: self.accounts.encodings(group),
             date: now.date(),
         };
         let upload = Upload {
             chunks,
+            unpacked,
             group,
             urgency,
+            copies: Vec::new(),
             packed: None,
             doubt: None,
             octets,
         };
         self.uploads.packs.insert(number.0, upload);
         self.accounts.group_begins(group, octets);
-        self.work(Job::Pack(job), Working::Pack(number));
+        self.work(Job(Task::Pack(job)), Working::Pack(number));
+        number
+    }
+
+    /// A pack whose group rests goes to another group under another number. The first group may have it all the same: an orphan.
+    fn reroute(&mut self, number: PackNumber) {
+        let Some(upload) = self.uploads.packs.remove(&number.0) else {
+            return;
+        };
+        self.accounts.group_ends(upload.group, upload.octets);
+        let Upload {
+            chunks,
+            unpacked,
+            urgency,
+            ..
+        } = upload;
+        let other = self.begin_pack(chunks, unpacked, urgency, self.now);
+        self.commits.renumber(number, other);
     }
 
     /// The mails of a pack are made.
@@ -218,16 +250,21 @@ impl<S: Storage> Volume<S> {
         let Some(packed) = &upload.packed else {
             return;
         };
-        let account = match upload.doubt {
-            Some(account) => Some(account).filter(|account| self.accounts.may_try(*account)),
-            None => self.accounts.best_member(upload.group),
-        };
-        let Some(account) = account else {
-            self.accounts.postpone(number);
+        let doubtful = upload
+            .doubt
+            .filter(|account| self.accounts.may_try(*account));
+        // A copy at an account that rests is made good later, and is a duplicate if the account has one already.
+        let best = || self.accounts.best_member(upload.group, &upload.copies);
+        let Some(account) = doubtful.or_else(best) else {
+            if upload.copies.is_empty() && self.accounts.has_better_group(upload.group) {
+                self.reroute(number);
+            } else {
+                self.accounts.postpone(number);
+            }
             return;
         };
         let mailbox = mailbox_name(FIRST_DATA_MAILBOX);
-        let request = if upload.doubt.is_some() {
+        let request = if doubtful.is_some() {
             let word = id_word(packed.id);
             Request::Find { mailbox, word }
         } else {
@@ -284,39 +321,77 @@ impl<S: Storage> Volume<S> {
         self.send_pack(number);
     }
 
-    /// A copy of a pack is stored: the pack's chunks are placed.
+    /// A copy of a pack is stored: with enough copies, the pack's chunks are placed; further ones follow behind.
     fn pack_is_at(&mut self, number: PackNumber, account: u16, uid_validity: u32, uid: u32) {
         self.numbered(account, FIRST_DATA_MAILBOX, uid_validity);
+        let Some(upload) = self.uploads.packs.get_mut(&number.0) else {
+            return;
+        };
+        upload.doubt = None;
+        let mailbox = FIRST_DATA_MAILBOX;
+        upload.copies.push(MailCopy {
+            account,
+            mailbox,
+            uid,
+        });
+        let members = self.accounts.members(upload.group);
+        if upload.copies.len() < self.terms.sync_copies.clamp(1, members.len().max(1)) {
+            self.send_pack(number);
+            return;
+        }
         let Some(upload) = self.uploads.packs.remove(&number.0) else {
             return;
         };
         self.accounts.group_ends(upload.group, upload.octets);
-        let copy = MailCopy {
-            account,
-            mailbox: FIRST_DATA_MAILBOX,
-            uid,
-        };
         let Some(packed) = upload.packed else {
             return;
         };
+        for member in members {
+            if upload.copies.iter().all(|copy| copy.account != member) {
+                self.send_copy(number, member, &packed);
+            }
+        }
         let located = Located {
             id: packed.id,
-            copies: vec![copy],
+            copies: upload.copies,
         };
         self.locate(number.0, located, (Kind::Data, upload.group, packed.octets));
         for (cut, place) in upload.chunks.iter().zip(&packed.places) {
+            let Place { at, sealed_len } = *place;
             self.place(
                 cut,
                 Extent {
                     pack: number,
-                    at: place.at,
-                    sealed_len: place.sealed_len,
+                    at,
+                    sealed_len,
                 },
             );
         }
         self.pack_stored(number);
         self.upload_more();
         self.resume_blocked();
+    }
+
+    /// Sends a further copy of a pack, or leaves the copy to later while the account rests.
+    fn send_copy(&mut self, number: PackNumber, account: u16, packed: &Packed) {
+        let encoding = self.accounts.encoding(account);
+        let mail = packed.mails.iter().find(|(of, _)| Some(*of) == encoding);
+        match mail {
+            Some((_, mail)) if self.accounts.may_try(account) => {
+                let request = Request::Append {
+                    mailbox: mailbox_name(FIRST_DATA_MAILBOX),
+                    mail: mail.clone(),
+                    alone: false,
+                };
+                self.ask(
+                    AccountId(account),
+                    Urgency::Idle,
+                    request,
+                    Asked::Copy(number, account),
+                );
+            }
+            _ => self.replicas.lacks(account, number.0),
+        }
     }
 
     /// The ranges of a chunk have their place.

@@ -2,6 +2,7 @@
 
 mod basics;
 mod crashes;
+mod outages;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -79,6 +80,8 @@ pub(super) fn terms(accounts: u16) -> Terms {
             })
             .collect(),
         strong: false,
+        call_timeout: Duration::from_secs(60),
+        sync_copies: 1,
         flush_interval: Duration::from_secs(5),
         journal_sync: Duration::from_secs(1),
         unsent_max: 64 << 20,
