@@ -1,7 +1,7 @@
 //! A connection of a pool: octets between the stream and the session, with deadlines.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -9,13 +9,14 @@ use std::time::Duration;
 use tokio::io::ReadBuf;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::{Instant, sleep_until};
+use vere_imap::client::Client;
 use vere_process::failure::Failure;
 
 use crate::fault;
 use crate::folder::Folder;
 use crate::link::{Link, Stream};
 use crate::session::{Session, SessionEnd};
-use crate::task::{Answers, Task};
+use crate::work::{Answers, Task};
 
 /// Silence of a server with a command under way, after which the account is tried by another connection.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
@@ -28,6 +29,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(120);
 
 /// Octets read at once.
 const READ_MAX: usize = 64 * 1024;
+
+/// Pieces written at once.
+const SLICES_MAX: usize = 16;
 
 /// What a connection reports to its pool.
 #[derive(Debug)]
@@ -94,7 +98,7 @@ async fn drive(
             (false, _) => KEEP_ALIVE,
         };
         tokio::select! {
-            moved = exchange(stream, session.client().output(), &mut unflushed, &mut buffer) => {
+            moved = exchange(stream, session.client(), &mut unflushed, &mut buffer) => {
                 let (written, read) = match moved {
                     Ok(moved) => moved,
                     Err(error) => return Some((error.to_string(), None)),
@@ -132,12 +136,13 @@ async fn drive(
 /// Writes or reads some octets, whichever is possible first; the octets written and read.
 async fn exchange(
     stream: &mut dyn Stream,
-    output: &[u8],
+    client: &Client,
     unflushed: &mut bool,
     buffer: &mut [u8],
 ) -> io::Result<(usize, usize)> {
+    let output = client.output_slices(SLICES_MAX);
     poll_fn(|context| {
-        let written = poll_output(stream, context, output, unflushed)?;
+        let written = poll_output(stream, context, &output, unflushed)?;
         let mut read = ReadBuf::new(buffer);
         match Pin::new(&mut *stream).poll_read(context, &mut read) {
             Poll::Ready(Ok(())) if read.filled().is_empty() => {
@@ -156,11 +161,12 @@ async fn exchange(
 fn poll_output(
     stream: &mut dyn Stream,
     context: &mut Context<'_>,
-    output: &[u8],
+    output: &[IoSlice<'_>],
     unflushed: &mut bool,
 ) -> io::Result<usize> {
     if !output.is_empty() {
-        return match Pin::new(&mut *stream).poll_write(context, output) {
+        // Within TLS, the first piece only.
+        return match Pin::new(&mut *stream).poll_write_vectored(context, output) {
             Poll::Ready(Ok(0)) => Err(io::ErrorKind::WriteZero.into()),
             Poll::Ready(written) => {
                 *unflushed = true;

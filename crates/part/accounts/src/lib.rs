@@ -9,8 +9,10 @@
 //!
 //! Not covered: COMPRESS (sealed octets do not shrink), SASL-IR of LOGIN, budgets of octets per day.
 
+mod asked;
 mod connection;
 mod dial;
+mod entry;
 mod fault;
 mod folder;
 mod link;
@@ -18,10 +20,12 @@ mod pace;
 mod pool;
 mod remote;
 mod session;
+mod settings;
 mod slots;
 mod task;
 mod watch;
 mod wire;
+mod work;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,32 +36,19 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 
-use pool::{Asked, Out, Shared};
-use slots::{answer_octets, octets};
+use asked::{Asked, answer_octets, octets};
+use pool::{Out, Shared};
 
 pub use dial::{DialError, dial};
 pub use link::{Hear, Link, Stream, deaf};
 pub use remote::{Login, Place, Remote, Security, password_of};
+pub use settings::{AccountSettings, CONNECTIONS_DEFAULT};
 
 /// Octets of the requests of an account that have no answer; a caller that asks for more has to wait.
 const WAITING_MAX: usize = 64 << 20;
 
 /// Milliseconds after which a caller with too many requests may ask again.
 const WAITING_PAUSE: u64 = 100;
-
-/// The default of [`AccountSettings::connections_max`].
-pub const CONNECTIONS_DEFAULT: usize = 4;
-
-/// An account of a volume.
-#[derive(Debug, Clone)]
-pub struct AccountSettings {
-    /// Server and login.
-    pub remote: Remote,
-    /// The levels of the volume's folder below the account's own namespace, such as `VereFS` and `3f9c0a11`.
-    pub folder: Vec<String>,
-    /// Connections at the same time, from 1 on.
-    pub connections_max: usize,
-}
 
 /// Accounts at work; the work ends when the value is dropped.
 #[derive(Debug)]

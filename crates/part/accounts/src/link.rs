@@ -120,6 +120,11 @@ impl Link {
         self.client.can(capability)
     }
 
+    /// The value of a capability of the form `NAME=value`.
+    pub(crate) fn value(&self, capability: &str) -> Option<&str> {
+        self.client.capability_value(capability)
+    }
+
     /// Sends a command that need not end before the next command.
     pub fn send(&mut self, command: &Command) -> Token {
         self.client.send(command)

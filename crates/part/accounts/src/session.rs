@@ -8,8 +8,8 @@ use vere_imap::client::{
 };
 
 use crate::folder::Folder;
-use crate::task::{After, Answers, Mail, Task};
 use crate::wire::{Owner, Wire};
+use crate::work::{After, Answers, Mail, Task};
 
 /// Octets of the literals of a response while parts of mails are read: twice the longest mail of a volume, encoded.
 const LITERALS_MAX: usize = 12 << 20;
@@ -190,7 +190,7 @@ impl Session {
             }
             other => {
                 self.wire.heard(&other);
-                self.to_first(|task, wire| task.heard(&other, wire));
+                self.offer_first(|task, wire| task.heard(&other, wire));
                 Ok(())
             }
         }
@@ -218,11 +218,11 @@ impl Session {
                 mail.sections.push((section.name, section.origin, octets));
             }
         }
-        self.to_first(|task, _| task.fetched(&mail));
+        self.offer_first(|task, _| task.fetched(&mail));
     }
 
     /// Offers a response to the tasks with commands under way, in the order of the commands, until one takes it.
-    fn to_first(&mut self, mut offer: impl FnMut(&mut dyn Task, &Wire) -> bool) {
+    fn offer_first(&mut self, mut offer: impl FnMut(&mut dyn Task, &Wire) -> bool) {
         let mut before = None;
         for owner in self.wire.owners() {
             let Owner::Task(number, _) = owner else {
@@ -261,10 +261,12 @@ impl Session {
 
     /// Tells the tasks of a selection that the selection has ended, and then what else has ended meanwhile.
     fn opened(&mut self, selection: u64) {
-        let of = |(number, task): (&u64, &Box<dyn Task>)| {
-            (task.selection() == Some(selection)).then_some(*number)
-        };
-        let waiting: Vec<u64> = self.tasks.iter().filter_map(of).collect();
+        let mut waiting = Vec::new();
+        for (number, task) in &self.tasks {
+            if task.selection() == Some(selection) {
+                waiting.push(*number);
+            }
+        }
         for number in &waiting {
             self.call(*number, |task, wire| task.opened(wire));
         }

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use vere_ports::mail_accounts::{Answer, Fault, Request, RequestId};
+use vere_ports::mail_accounts::{Request, RequestId};
 
+use crate::asked::{Asked, cost};
 use crate::connection::{self, Report};
 use crate::folder::Folder;
 use crate::link::Link;
-use crate::pool::Asked;
-use crate::task::{self, Append, Task};
+use crate::task::{self, Append};
 use crate::watch;
+use crate::work::Task;
 
 /// Octets without an answer on a connection.
 const WINDOW: usize = 4 << 20;
@@ -18,11 +19,8 @@ const WINDOW: usize = 4 << 20;
 /// Octets of mails in one APPEND: half a window, so that the next mails travel while the server stores.
 pub(crate) const JOINED_MAX: usize = WINDOW / 2;
 
-/// Octets that a read of a whole body counts as.
-const WHOLE_OCTETS: usize = 1 << 20;
-
-/// Octets that any other request counts as: the window admits 1,024.
-const OTHER_OCTETS: usize = 4_096;
+/// Mails in one APPEND.
+pub(crate) const JOINED_MAILS_MAX: usize = 256;
 
 /// What a connection is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,18 +97,22 @@ impl Slots {
         self.lead_number().filter(open)
     }
 
-    /// Makes the least used connection the one for commits; whether there is such a connection.
-    pub(crate) fn promote(&mut self) -> bool {
-        let common = self
-            .slots
-            .values_mut()
-            .filter(|slot| slot.kind == Kind::Common && matches!(slot.state, State::Open(_)));
-        match common.min_by_key(|slot| slot.load) {
-            Some(slot) => {
-                slot.kind = Kind::Lead;
-                true
-            }
-            None => false,
+    /// While the connection for commits is not open, makes the least used open connection the one for commits.
+    pub(crate) fn promote(&mut self) {
+        if self.lead().is_some() {
+            return;
+        }
+        let open =
+            |slot: &&mut Slot| slot.kind == Kind::Common && matches!(slot.state, State::Open(_));
+        let common = self.slots.values_mut().filter(open);
+        let Some(slot) = common.min_by_key(|slot| slot.load) else {
+            return;
+        };
+        slot.kind = Kind::Lead;
+        let dials =
+            |slot: &&mut Slot| slot.kind == Kind::Lead && matches!(slot.state, State::Dials);
+        if let Some(slot) = self.slots.values_mut().find(dials) {
+            slot.kind = Kind::Common;
         }
     }
 
@@ -248,54 +250,4 @@ impl Slots {
         let slot = self.slots.remove(&number);
         slot.is_some_and(|slot| matches!(slot.kind, Kind::Watch(_)))
     }
-}
-
-/// Octets that a request counts as in a window.
-pub(crate) fn cost(request: &Request) -> usize {
-    match request {
-        Request::Append { mail, .. } => mail.len(),
-        Request::Read { parts, .. } if parts.is_empty() => WHOLE_OCTETS,
-        Request::Read { parts, .. } => {
-            let lengths = parts.iter().map(|part| part.length);
-            let sum = lengths.fold(0, u32::saturating_add);
-            usize::try_from(sum).unwrap_or(usize::MAX)
-        }
-        Request::Watch { .. } => 0,
-        _ => OTHER_OCTETS,
-    }
-}
-
-/// Octets of a request in memory.
-pub(crate) fn octets(request: &Request) -> usize {
-    let own = match request {
-        Request::Append { mail, mailbox, .. } => mail.len().saturating_add(mailbox.len()),
-        Request::Read { parts, .. } => size_of_val(parts.as_slice()),
-        Request::Remove { uids, .. } => size_of_val(uids.as_slice()),
-        Request::Find { word, .. } => word.len(),
-        Request::Watch { .. } => return 0,
-        Request::List { .. } | Request::Mailboxes | Request::Quota => 0,
-    };
-    own.saturating_add(size_of::<Asked>())
-}
-
-/// Octets of an answer in memory.
-pub(crate) fn answer_octets(answer: &Result<Answer, Fault>) -> usize {
-    match answer {
-        Ok(Answer::Read(parts)) => parts.iter().map(bytes::Bytes::len).sum(),
-        Ok(Answer::Listed { mails, .. }) => mails
-            .iter()
-            .map(|mail| size_of_val(mail).saturating_add(mail.subject.len()))
-            .sum(),
-        _ => 0,
-    }
-}
-
-/// Whether the request is a commit.
-pub(crate) const fn is_alone(request: &Request) -> bool {
-    matches!(request, Request::Append { alone: true, .. })
-}
-
-/// Whether the request can be carried out twice.
-pub(crate) const fn changes_nothing(request: &Request) -> bool {
-    !matches!(request, Request::Append { .. } | Request::Remove { .. })
 }

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use vere_imap::client::{Code, Command, Status};
 use vere_ports::mail_accounts::{Answer, RequestId};
 
-use super::{After, Answers, Task};
 use crate::fault;
 use crate::wire::Wire;
+use crate::work::{After, Answers, Task};
 
 /// The steps: CREATE, all mails by a single command; then the mails one by one.
 const CREATE: usize = 0;

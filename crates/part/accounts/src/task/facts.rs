@@ -3,9 +3,9 @@
 use vere_imap::client::{Command, Response, Status};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
 
-use super::{After, Task};
 use crate::fault;
 use crate::wire::Wire;
+use crate::work::{After, Task};
 
 /// Mailboxes in an answer; a volume of 50 million mails has 1,000.
 const MAILBOXES_MAX: usize = 10_000;

@@ -3,9 +3,9 @@
 use vere_imap::client::{Command, Response, Status};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
 
-use super::{After, Opened, Task, opened};
 use crate::fault;
 use crate::wire::Wire;
+use crate::work::{After, Opened, Task, opened};
 
 /// A search.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use vere_imap::client::{Command, Status};
 use vere_ports::mail_accounts::{Answer, Fault, Listed, RequestId, UidRange};
 
-use super::{After, Mail, Opened, Task, opened};
 use crate::fault;
 use crate::wire::Wire;
+use crate::work::{After, Mail, Opened, Task, opened};
 
 /// UIDs of the first slice of a listing; a slice with few mails doubles the next.
 const SLICE: u32 = 1_000;

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use vere_imap::client::{Command, Status};
 use vere_ports::mail_accounts::{Answer, Fault, Part, RequestId};
 
-use super::{After, Mail, Opened, Task, opened, same};
 use crate::fault;
 use crate::wire::Wire;
+use crate::work::{After, Mail, Opened, Task, opened, same};
 
 /// Parts of a mail to read.
 #[derive(Debug)]

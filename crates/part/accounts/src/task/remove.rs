@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use vere_imap::client::{Command, Response, Status};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
 
-use super::{After, Opened, Task, opened, same};
 use crate::fault;
 use crate::wire::{SelectionState, Wire};
+use crate::work::{After, Opened, Task, opened, same};
 
 /// Octets of a set of UIDs in a command.
 const SET_OCTETS_MAX: usize = 4_000;

@@ -1,5 +1,7 @@
 //! Accounts on Dovecot: every request, lost connections, and a server that lies.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 mod harness;
 mod liar;
 mod requests;

@@ -8,7 +8,7 @@ use vere_ports::mail_accounts::{Answer, Fault, Request, Urgency};
 use crate::harness::{Volume, append, body, commit, list, mail, read, remove, run};
 
 #[test]
-fn mails_are_stored_listed_read_found_and_removed() {
+fn mails_are_stored_listed_and_read() {
     let Some(dovecot) = Dovecot::start() else {
         return;
     };
@@ -66,6 +66,21 @@ fn mails_are_stored_listed_read_found_and_removed() {
         }
         let all = volume.ask(read("data-0001", first, &[])).await;
         assert!(all == Ok(Answer::Read(vec![whole.into()])));
+    });
+}
+
+#[test]
+fn mails_are_found_and_removed() {
+    let Some(dovecot) = Dovecot::start() else {
+        return;
+    };
+    run(async {
+        let mut volume = Volume::at(dovecot.imap, 4);
+        let subject = "verefs1 kdata i5d41402a";
+        let first = volume.store("data-0001", &mail(subject, b"one")).await;
+        volume
+            .store("data-0001", &mail("verefs1 kdata i77", b"two"))
+            .await;
         // By a word of the subject.
         let find = |mailbox: &str, word: &str| Request::Find {
             mailbox: mailbox.to_owned(),

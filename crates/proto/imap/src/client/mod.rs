@@ -19,6 +19,7 @@ mod response;
 mod value;
 
 use std::collections::VecDeque;
+use std::io::IoSlice;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -172,6 +173,13 @@ impl Client {
     #[must_use]
     pub fn output(&self) -> &[u8] {
         self.output.pending()
+    }
+
+    /// The octets to send now, in at most `max` pieces: more than [`Client::output`] returns where a message is among
+    /// the octets.
+    #[must_use]
+    pub fn output_slices(&self, max: usize) -> Vec<IoSlice<'_>> {
+        self.output.slices(max)
     }
 
     /// Takes note that the first `octets` of the output were sent.

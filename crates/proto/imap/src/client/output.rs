@@ -1,6 +1,7 @@
 //! The send queue: octets, and the points where the server has to give leave.
 
 use std::collections::VecDeque;
+use std::io::IoSlice;
 
 use bytes::Bytes;
 
@@ -65,6 +66,22 @@ impl Output {
         first
             .and_then(|octets| octets.get(self.sent..))
             .unwrap_or_default()
+    }
+
+    /// The octets to send now, in the pieces that the queue has; at most `max` pieces.
+    pub(super) fn slices(&self, max: usize) -> Vec<IoSlice<'_>> {
+        let free = self.items.iter().take(max);
+        let free = free.take_while(|(_, item)| !matches!(item, Item::Leave));
+        let mut skipped = self.sent;
+        let slices = free.map(|(_, item)| {
+            let octets = item.octets();
+            IoSlice::new(
+                octets
+                    .get(std::mem::take(&mut skipped)..)
+                    .unwrap_or_default(),
+            )
+        });
+        slices.collect()
     }
 
     pub(super) fn sent(&mut self, octets: usize) {

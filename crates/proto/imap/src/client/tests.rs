@@ -346,12 +346,19 @@ fn long_messages_are_sent_from_the_octets_of_the_host() {
     client.append(&to("x"), 2);
     client.append_bytes(Bytes::from_static(b"abc"));
     assert!(client.output().ends_with(b"{100000+}\r\n"));
+    let slices: Vec<usize> = client
+        .output_slices(3)
+        .iter()
+        .map(|slice| slice.len())
+        .collect();
+    assert_eq!(slices, [client.output().len(), 100_000, 2]);
     let head = client.output().len();
     assert_eq!(client.unsent(), head + 100_000 + 2 + (head - 5) + 4);
     client.sent(head);
     assert_eq!(client.output().as_ptr(), mail.as_ptr());
     client.sent(99_999);
     assert_eq!(client.output(), b"x");
+    assert_eq!(&*client.output_slices(9)[0], b"x");
     assert!(sent(&mut client).ends_with("{2+}\r\nab\r\n"));
     assert_eq!(client.unsent(), 0);
 }

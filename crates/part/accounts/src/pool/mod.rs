@@ -8,21 +8,23 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until, timeout};
-use vere_imap::client::{Command, Event, Namespace, Response};
+use vere_imap::client::Namespace;
 use vere_ports::mail_accounts::{Answer, Fault, Request, RequestId, Urgency};
 use vere_process::failure::Failure;
 
+use crate::asked::{Asked, answer_octets, changes_nothing, cost, is_alone, octets};
 use crate::connection::{Report, SILENCE};
-use crate::dial::{DialError, dial, reach};
+use crate::dial::{DialError, reach};
+use crate::entry::enter;
 use crate::fault;
 use crate::folder::Folder;
 use crate::link::Link;
 use crate::pace::Pace;
-use crate::slots::{
-    JOINED_MAX, Kind, Slots, answer_octets, changes_nothing, cost, is_alone, octets,
-};
-use crate::task::Answers;
-use crate::{AccountSettings, watch};
+use crate::settings::AccountSettings;
+use crate::slots::{Kind, Slots};
+use crate::work::Answers;
+
+mod assign;
 
 /// Time for a connection and its login.
 const DIAL_MAX: Duration = Duration::from_secs(20);
@@ -32,17 +34,6 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Octets of answers that the caller has not taken; reads wait beyond.
 pub(crate) const UNTAKEN_MAX: usize = 64 << 20;
-
-/// A request and its place in the order.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) id: RequestId,
-    pub(crate) urgency: Urgency,
-    pub(crate) request: Request,
-    pub(crate) at: Instant,
-    /// Whether a connection ended while the request was under way.
-    pub(crate) again: bool,
-}
 
 /// Octets shared with the caller.
 #[derive(Debug, Default)]
@@ -60,7 +51,7 @@ pub(crate) type Out = UnboundedSender<(RequestId, Result<Answer, Fault>)>;
 
 /// What tasks of the pool tell the pool.
 enum Told {
-    Dialled(usize, Result<(Link, Namespace), DialError>),
+    Dialled(usize, Box<Result<(Link, Namespace), DialError>>),
     Probed(Result<(), DialError>),
 }
 
@@ -68,6 +59,8 @@ enum Told {
 pub(crate) struct Pool {
     settings: AccountSettings,
     namespace: Option<Namespace>,
+    /// APPENDLIMIT (RFC 7889).
+    append_limit: Option<u32>,
     pace: Pace,
     queue: BTreeMap<(Urgency, u64), Asked>,
     sequence: u64,
@@ -100,6 +93,7 @@ pub(crate) async fn run(
         pace: Pace::new(settings.connections_max, now),
         settings,
         namespace: None,
+        append_limit: None,
         queue: BTreeMap::new(),
         sequence: 0,
         slots: Slots::default(),
@@ -130,7 +124,7 @@ pub(crate) async fn run(
                 }
             }
             told = told.recv() => match told {
-                Some(Told::Dialled(number, link)) => pool.dialled(number, link),
+                Some(Told::Dialled(number, link)) => pool.dialled(number, *link),
                 Some(Told::Probed(probed)) => pool.probed(probed),
                 None => {}
             },
@@ -149,6 +143,14 @@ pub(crate) async fn run(
 
 impl Pool {
     fn enqueue(&mut self, asked: Asked) {
+        let limit = self.append_limit.unwrap_or(u32::MAX);
+        if let Request::Append { mail, .. } = &asked.request
+            && u32::try_from(mail.len()).map_or(true, |octets| octets > limit)
+        {
+            let text = format!("a mail of {} octets", mail.len());
+            let fault = Fault::TooBig(text, self.append_limit);
+            return self.answer(asked.id, octets(&asked.request), Err(fault));
+        }
         self.sequence = self.sequence.saturating_add(1);
         self.queue.insert((asked.urgency, self.sequence), asked);
     }
@@ -204,134 +206,12 @@ impl Pool {
         let _ = self.out.send((id, answer));
     }
 
-    /// Gives waiting requests to connections.
-    fn assign(&mut self, now: Instant) {
-        if now < self.pace.ask_from {
-            return;
-        }
-        let shares = self.settings.connections_max < 2;
-        let (mut lead_full, mut others_full) = (false, false);
-        let keys: Vec<(Urgency, u64)> = self.queue.keys().copied().collect();
-        for key in keys {
-            if lead_full && others_full {
-                return;
-            }
-            let Some(asked) = self.queue.get(&key) else {
-                // Joined with an earlier mail.
-                continue;
-            };
-            if let Request::Watch { mailbox } = &asked.request {
-                let mailbox = mailbox.clone();
-                self.watch(key, &mailbox, now);
-                continue;
-            }
-            let of_lead = key.0 == Urgency::Commit || is_alone(&asked.request);
-            if self.reads_too_far(&asked.request) {
-                continue;
-            }
-            let full = if of_lead {
-                &mut lead_full
-            } else {
-                &mut others_full
-            };
-            if *full {
-                continue;
-            }
-            let cost = cost(&asked.request);
-            let place = match of_lead {
-                true => self
-                    .slots
-                    .lead()
-                    .filter(|slot| self.slots.has_room(*slot, cost)),
-                false => self.slots.least(cost, shares),
-            };
-            match place {
-                Some(number) => self.carry(key, number),
-                None => *full = true,
-            }
-        }
-    }
-
-    /// Whether the caller has to take answers before further octets are read.
-    fn reads_too_far(&self, request: &Request) -> bool {
-        matches!(request, Request::Read { .. })
-            && self.shared.untaken.load(Ordering::Relaxed) > UNTAKEN_MAX
-    }
-
-    /// Gives a request, and mails that can be joined with it, to a connection.
-    fn carry(&mut self, key: (Urgency, u64), number: usize) {
-        let Some(first) = self.queue.remove(&key) else {
-            return;
-        };
-        let mut all = vec![first];
-        if self.slots.joins(number) {
-            self.join(&mut all);
-        }
-        let create = match all.first().map(|first| &first.request) {
-            Some(Request::Append { mailbox, .. }) => self.known.insert(mailbox.clone()),
-            _ => false,
-        };
-        self.slots.carry(number, &all, create);
-        for asked in all {
-            self.under_way.insert(asked.id, (asked, number));
-        }
-    }
-
-    /// Takes further mails for the mailbox of the first request from the queue.
-    fn join(&mut self, all: &mut Vec<Asked>) {
-        let Some(Request::Append {
-            mailbox,
-            alone: false,
-            mail,
-        }) = all.first().map(|first| first.request.clone())
-        else {
-            return;
-        };
-        let mut left = JOINED_MAX.saturating_sub(mail.len());
-        let mut keys = Vec::new();
-        for (key, asked) in &self.queue {
-            match &asked.request {
-                Request::Append {
-                    mailbox: own,
-                    mail,
-                    alone: false,
-                } if *own == mailbox && mail.len() <= left => {
-                    left = left.saturating_sub(mail.len());
-                    keys.push(*key);
-                }
-                _ => {}
-            }
-        }
-        all.extend(keys.iter().filter_map(|key| self.queue.remove(key)));
-    }
-
-    /// Gives a watch to the connection that watches the mailbox; such a connection is opened where one more is allowed.
-    fn watch(&mut self, key: (Urgency, u64), mailbox: &str, now: Instant) {
-        let open = self.slots.watcher(mailbox);
-        if let Some((number, true)) = open {
-            if let Some(asked) = self.queue.remove(&key) {
-                self.slots.watch(number, asked.id);
-                self.under_way.insert(asked.id, (asked, number));
-            }
-            return;
-        }
-        let allowed = self.pace.connections(now);
-        if open.is_none() && self.slots.any_open() {
-            // The lead, and one connection for other requests, go first.
-            if self.slots.len() < allowed && allowed > 1 {
-                self.open(Kind::Watch(mailbox.to_owned()), now);
-            } else if let Some(asked) = self.queue.remove(&key) {
-                self.polls.push((now + watch::POLL, asked.id));
-            }
-        }
-    }
-
     /// Opens connections as the waiting requests need them.
     fn connect(&mut self, now: Instant) {
         if now < self.pace.dial_from {
             return;
         }
-        if self.slots.lead_number().is_none() && !self.slots.promote() {
+        if self.slots.lead_number().is_none() {
             self.open(Kind::Lead, now);
         }
         let waits = self.queue.iter().any(|(key, asked)| {
@@ -359,12 +239,12 @@ impl Pool {
         let known = self.namespace.clone();
         let tell = self.tell.clone();
         tokio::spawn(async move {
-            let dialled = timeout(DIAL_MAX, log_in(&remote, known)).await;
+            let dialled = timeout(DIAL_MAX, enter(&remote, known)).await;
             let dialled = dialled.unwrap_or_else(|_| {
                 let text = format!("no login within {} seconds", DIAL_MAX.as_secs());
                 Err(Failure::new(text).into())
             });
-            let _ = tell.send(Told::Dialled(number, dialled));
+            let _ = tell.send(Told::Dialled(number, Box::new(dialled)));
         });
     }
 
@@ -378,6 +258,9 @@ impl Pool {
         };
         let folder = Folder::new(&self.settings.folder, &namespace);
         self.namespace = Some(namespace);
+        self.append_limit = link
+            .value("APPENDLIMIT")
+            .and_then(|value| value.parse().ok());
         let reports = self.reports.clone();
         self.slots.opened(number, link, folder, reports);
     }
@@ -496,49 +379,4 @@ impl Pool {
 
 fn millis(wait: Duration) -> u64 {
     u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Connects, logs in, and learns where the account's own mailboxes are.
-async fn log_in(
-    remote: &crate::Remote,
-    known: Option<Namespace>,
-) -> Result<(Link, Namespace), DialError> {
-    let mut link = dial(remote).await?;
-    let namespace = match known {
-        Some(namespace) => namespace,
-        None => namespace(&mut link).await?,
-    };
-    Ok((link, namespace))
-}
-
-async fn namespace(link: &mut Link) -> Result<Namespace, Failure> {
-    let mut own = None;
-    let mut delimiter = None;
-    if link.can("NAMESPACE") {
-        let mut hear = |event: Event<'_>| {
-            if let Event::Said(Response::Namespace(said)) = event {
-                own = said;
-            }
-            Ok(())
-        };
-        let token = link.send(&Command::Namespace);
-        link.wait(token, &mut hear).await?;
-    }
-    if let Some(own) = own {
-        return Ok(own);
-    }
-    let mut hear = |event: Event<'_>| {
-        if let Event::Said(Response::Listed(one)) = event {
-            delimiter = one.delimiter;
-        }
-        Ok(())
-    };
-    // RFC 9051 section 6.3.9: an empty pattern asks for the delimiter.
-    let token = link.send(&Command::ListMatching(Vec::new()));
-    link.wait(token, &mut hear).await?;
-    // A refusal leaves a server without levels.
-    Ok(Namespace {
-        prefix: Vec::new(),
-        delimiter,
-    })
 }
