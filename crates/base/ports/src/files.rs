@@ -183,7 +183,7 @@ pub enum Seek {
 
 /// A call. Each call but [`Call::Forget`] gets a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names are those of POSIX calls")]
 pub enum Call {
     Lookup {
         parent: Inode,
@@ -390,7 +390,7 @@ pub enum Reply {
 
 /// Why a call failed: the names of POSIX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names are those of POSIX")]
 pub enum Errno {
     #[error("EPERM")]
     Perm,

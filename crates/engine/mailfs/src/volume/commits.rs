@@ -8,24 +8,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use hashbrown::HashSet;
-use vere_ports::files::{CallId, Errno, Inode, Reply};
+use vere_ports::files::{CallId, Inode, Reply};
 use vere_ports::mail_accounts::Urgency;
 use vere_ports::storage::Storage;
 use vere_units::Timestamp;
 
 use super::Volume;
 use super::accounts::LOG_MAILBOX;
-use super::job::Unpacked;
-use super::packs::{Fate, Located};
-use super::record::{Begun, Part, Won};
+use super::packs::Located;
+use super::record::{Part, Won};
 use super::step::{Moment, Notice};
 use super::uploads::Cut;
 use crate::content::{Piece, Source, UnsentId};
-use crate::format::commit::{Record, RecordKind, RowChange};
-use crate::format::{
-    Builder, Codec, FormatError, Index, Kind, MailCopy, MailId, PackNumber, Sealed, Subject, mail,
-};
-use crate::rows::{Extent, Key};
+use crate::format::{Kind, MailCopy, MailId, PackNumber};
+use crate::rows::Extent;
 
 /// Commits on their way at once.
 const COMMITS_MAX: usize = 4;
@@ -36,17 +32,17 @@ const INLINE_MAX: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     /// Rows changed since the last commit was built.
-    pending: BTreeSet<Vec<u8>>,
+    pub(super) pending: BTreeSet<Vec<u8>>,
     /// The journal's position of the first of them.
-    pending_from: Option<u64>,
+    pub(super) pending_from: Option<u64>,
     /// When the first change came that a commit must have soon.
-    since: Option<Timestamp>,
+    pub(super) since: Option<Timestamp>,
     /// Files whose content no commit has, and the position of the journal up to which the newest commit has it.
-    changed: BTreeMap<Inode, u64>,
+    pub(super) changed: BTreeMap<Inode, u64>,
     /// Files that have taken another file's name: their content goes before the rename.
     barriers: BTreeSet<Inode>,
     wants: Vec<Want>,
-    flights: VecDeque<Flight>,
+    pub(super) flights: VecDeque<Flight>,
     /// Commits begun before the start that the log does not have.
     pub(super) abandoned: Vec<MailId>,
 }
@@ -64,25 +60,25 @@ struct Want {
 
 /// The content of a file at a moment.
 #[derive(Debug, Clone)]
-struct Snapshot {
-    inode: Inode,
-    since: u64,
-    size: u64,
-    pieces: Vec<(u64, Piece)>,
+pub(super) struct Snapshot {
+    pub(super) inode: Inode,
+    pub(super) since: u64,
+    pub(super) size: u64,
+    pub(super) pieces: Vec<(u64, Piece)>,
 }
 
 /// A commit on its way.
 #[derive(Debug)]
-struct Flight {
-    number: PackNumber,
-    id: MailId,
-    octets: u32,
-    has_content: bool,
+pub(super) struct Flight {
+    pub(super) number: PackNumber,
+    pub(super) id: MailId,
+    pub(super) octets: u32,
+    pub(super) has_content: bool,
     /// The oldest position of the journal that the commit makes needless.
-    from: u64,
-    waiters: Vec<(CallId, Reply)>,
+    pub(super) from: u64,
+    pub(super) waiters: Vec<(CallId, Reply)>,
     /// Chunks in the commit: nobody can fetch them before the commit is in the log.
-    pinned: Vec<(Extent, Bytes)>,
+    pub(super) pinned: Vec<(Extent, Bytes)>,
 }
 
 impl Commits {
@@ -299,170 +295,6 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    fn build(
-        &mut self,
-        inline: &BTreeSet<Inode>,
-        snapshots: &BTreeMap<Inode, Snapshot>,
-        waiters: Vec<(CallId, Reply)>,
-    ) {
-        let calls: Vec<CallId> = waiters.iter().map(|(call, _)| *call).collect();
-        if let Err(error) = self.try_build(inline, snapshots, waiters) {
-            self.fail(Notice::Journal(error.to_string()));
-            for call in calls {
-                self.reply(call, Err(Errno::Io));
-            }
-        }
-    }
-
-    fn try_build(
-        &mut self,
-        inline: &BTreeSet<Inode>,
-        snapshots: &BTreeMap<Inode, Snapshot>,
-        waiters: Vec<(CallId, Reply)>,
-    ) -> Result<(), BuildError> {
-        let number = self.next_pack();
-        let seals = self.seals.clone();
-        let mut builder = Builder::new(Kind::Commit, seals.volume, seals.epoch, 0, number);
-        let mut index = Index::default();
-        let mut pinned = Vec::new();
-        for cut in inline
-            .iter()
-            .flat_map(|inode| self.cut(*inode, false))
-            .collect::<Vec<_>>()
-        {
-            let unpacked: Unpacked = self.gather(&cut);
-            let plain = unpacked.joined();
-            let place = builder.push(Codec::Plain, plain.clone())?;
-            index
-                .entries
-                .push(unpacked.entry(&plain, place, &seals.keys));
-            let extent = Extent {
-                pack: number,
-                at: place.at,
-                sealed_len: place.sealed_len,
-            };
-            self.place(&cut, extent);
-            pinned.push((extent, plain));
-        }
-        let has_content = !index.entries.is_empty();
-        let mut from = self.commits.pending_from.unwrap_or(self.journal.position());
-        self.include_contents(snapshots, &mut from);
-        let (parent, generation) = self.chain.end();
-        let record = Record {
-            kind: RecordKind::Change,
-            lead_epoch: 1,
-            generation: generation.saturating_add(1),
-            parent,
-            time: self.now.millis(),
-            checkpoint: None,
-            merged: std::mem::take(&mut self.commits.abandoned),
-            ancestors: Vec::new(),
-            rows: self.take_rows(),
-            index,
-        };
-        let sealed: Sealed = builder.finish(record.encode()?.into(), &seals.keys)?;
-        let id = sealed.mail_id();
-        let subject = Subject::of(&sealed.head, Some(parent), Some(record.generation));
-        let mail = mail::wrap(
-            &subject,
-            self.now.date(),
-            self.lead_encoding(),
-            &sealed.body,
-        );
-        let exceptions = self.commits.changed.iter();
-        let begun = Begun {
-            commit: id,
-            parent,
-            through: self.journal.position(),
-            exceptions: exceptions.map(|(inode, since)| (inode.0, *since)).collect(),
-        };
-        self.journal.append(&[Part::Begun(begun)])?;
-        self.commits.pending_from = None;
-        self.commits.since = self.commits.changed.keys().next().map(|_| self.now.steady);
-        self.commits.flights.push_back(Flight {
-            number,
-            id,
-            octets: u32::try_from(sealed.body.len()).unwrap_or(u32::MAX),
-            has_content,
-            from,
-            waiters,
-            pinned,
-        });
-        self.chain.send(id, mail.into());
-        self.advance_chain();
-        Ok(())
-    }
-
-    /// Has the rows of files say what is placed: the whole content where all of it is, else the content of a snapshot.
-    fn include_contents(&mut self, snapshots: &BTreeMap<Inode, Snapshot>, from: &mut u64) {
-        for (inode, since) in self.commits.changed.clone() {
-            let snapshot = snapshots
-                .get(&inode)
-                .filter(|_| self.files.unsent_octets_of(inode) > 0);
-            if self.files.unsent_octets_of(inode) == 0 {
-                self.commits.forget(inode);
-            } else if let Some(snapshot) = snapshot
-                && let Some(pieces) = self.resolve(&snapshot.pieces)
-            {
-                if let Err(error) = self.files.store_snapshot(inode, &pieces, snapshot.size) {
-                    self.fail(Notice::Rows(error));
-                }
-                self.collect_rows();
-                self.commits.changed.insert(inode, snapshot.since);
-            } else {
-                continue;
-            }
-            *from = (*from).min(since);
-            // The row may have been in a commit with an earlier size.
-            self.commits.quietly(Key::Inode(inode).encode());
-        }
-    }
-
-    /// The pieces with chunks in place of buffers; `None` if a range has no place yet.
-    fn resolve(&self, pieces: &[(u64, Piece)]) -> Option<Vec<(u64, Piece)>> {
-        let mut out = Vec::with_capacity(pieces.len());
-        for (offset, piece) in pieces {
-            let Source::Unsent { id, skip } = piece.source else {
-                out.push((*offset, *piece));
-                continue;
-            };
-            let mut at = *offset;
-            for (_, length, fate) in self.fates.of(id.0, skip, piece.length) {
-                let Some(Fate::Placed { extent, skip }) = fate else {
-                    return None;
-                };
-                let source = Source::Chunk { extent, skip };
-                out.push((at, Piece { length, source }));
-                at = at.saturating_add(length.into());
-            }
-        }
-        Some(out)
-    }
-
-    /// The rows of the commit: every changed row as it is now, and inodes with the size that the servers know.
-    fn take_rows(&mut self) -> Vec<RowChange> {
-        let pending = std::mem::take(&mut self.commits.pending);
-        let mut rows = Vec::with_capacity(pending.len());
-        for key in pending {
-            let value = match Key::decode(&key) {
-                Ok(Key::Inode(inode)) if self.commits.changed.contains_key(&inode) => self
-                    .files
-                    .sent_inode_row(inode)
-                    .map(|row| row.map(|row| row.encode())),
-                _ => self
-                    .files
-                    .tree()
-                    .get(&key)
-                    .map(|value| value.map(<[u8]>::to_vec)),
-            };
-            match value {
-                Ok(value) => rows.push(RowChange { key, value }),
-                Err(error) => self.fail(Notice::Rows(error)),
-            }
-        }
-        rows
-    }
-
     /// A commit is in the chain.
     pub(super) fn won(&mut self, won: Won) {
         let Some(flight) = self.commits.flights.pop_front() else {
@@ -525,13 +357,4 @@ impl<S: Storage> Volume<S> {
             self.want_all(Vec::new());
         }
     }
-}
-
-/// Why a commit cannot be made.
-#[derive(Debug, thiserror::Error)]
-enum BuildError {
-    #[error("the commit is refused by its own format: {0}")]
-    Format(#[from] FormatError),
-    #[error("the journal cannot be written: {0}")]
-    Journal(#[from] std::io::Error),
 }

@@ -287,7 +287,7 @@ impl<S: Storage> Journal<S> {
     }
 
     /// The file to be synced, if anything was written since the last call.
-    pub(crate) fn to_sync(&mut self) -> Option<S::File> {
+    pub(crate) fn take_unsynced(&mut self) -> Option<S::File> {
         std::mem::take(&mut self.unsynced)
             .then(|| self.segments.last().map(|segment| segment.file.clone()))
             .flatten()
@@ -298,7 +298,7 @@ impl<S: Storage> Journal<S> {
     /// # Errors
     /// The error of the disk, final for all records since the last sync.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
-        match self.to_sync() {
+        match self.take_unsynced() {
             Some(file) => file.sync(),
             None => Ok(()),
         }

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod boot;
+mod build;
 mod calls;
 mod chain;
 mod commits;
@@ -14,6 +15,7 @@ mod journal;
 mod packs;
 mod reads;
 mod record;
+mod replay;
 mod replicas;
 mod status;
 mod step;
@@ -170,7 +172,7 @@ impl<S: Storage> Volume<S> {
         self.flush_due(now);
         if self.sync_at.is_some_and(|at| at <= now.steady) {
             self.sync_at = None;
-            let file = self.journal.to_sync();
+            let file = self.journal.take_unsynced();
             self.steps.extend(file.map(Step::Sync));
         }
         if self.retry_at.is_some_and(|at| at <= now.steady) {

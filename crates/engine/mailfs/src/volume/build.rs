@@ -1,0 +1,210 @@
+//! The making of a commit: rows, and content that is short.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use bytes::Bytes;
+use vere_ports::files::{CallId, Errno, Inode, Reply};
+use vere_ports::storage::Storage;
+
+use super::Volume;
+use super::commits::{Flight, Snapshot};
+use super::job::Unpacked;
+use super::packs::Fate;
+use super::record::{Begun, Part};
+use super::step::Notice;
+use crate::content::{Piece, Source};
+use crate::format::commit::{Record, RecordKind, RowChange};
+use crate::format::{
+    Builder, Codec, FormatError, Index, Kind, MailId, PackNumber, Sealed, Subject, mail,
+};
+use crate::rows::{Extent, Key};
+
+impl<S: Storage> Volume<S> {
+    /// Builds a commit with every row changed since the last one, and sends it.
+    pub(super) fn build(
+        &mut self,
+        inline: &BTreeSet<Inode>,
+        snapshots: &BTreeMap<Inode, Snapshot>,
+        waiters: Vec<(CallId, Reply)>,
+    ) {
+        let calls: Vec<CallId> = waiters.iter().map(|(call, _)| *call).collect();
+        if let Err(error) = self.try_build(inline, snapshots, waiters) {
+            self.fail(Notice::Journal(error.to_string()));
+            for call in calls {
+                self.reply(call, Err(Errno::Io));
+            }
+        }
+    }
+
+    fn try_build(
+        &mut self,
+        inline: &BTreeSet<Inode>,
+        snapshots: &BTreeMap<Inode, Snapshot>,
+        waiters: Vec<(CallId, Reply)>,
+    ) -> Result<(), BuildError> {
+        let number = self.next_pack();
+        let seals = self.seals.clone();
+        let mut builder = Builder::new(Kind::Commit, seals.volume, seals.epoch, 0, number);
+        let (index, pinned) = self.add_contents(inline, &mut builder, number)?;
+        let has_content = !index.entries.is_empty();
+        let mut from = self.commits.pending_from.unwrap_or(self.journal.position());
+        self.include_contents(snapshots, &mut from);
+        let (parent, generation) = self.chain.end();
+        let record = Record {
+            kind: RecordKind::Change,
+            lead_epoch: 1,
+            generation: generation.saturating_add(1),
+            parent,
+            time: self.now.millis(),
+            checkpoint: None,
+            merged: std::mem::take(&mut self.commits.abandoned),
+            ancestors: Vec::new(),
+            rows: self.take_rows(),
+            index,
+        };
+        let sealed: Sealed = builder.finish(record.encode()?.into(), &seals.keys)?;
+        let id = sealed.mail_id();
+        self.note_begun(id, parent)?;
+        let subject = Subject::of(&sealed.head, Some(parent), Some(record.generation));
+        let (date, encoding) = (self.now.date(), self.lead_encoding());
+        let mail = mail::wrap(&subject, date, encoding, &sealed.body);
+        self.commits.pending_from = None;
+        self.commits.since = self.commits.changed.keys().next().map(|_| self.now.steady);
+        self.commits.flights.push_back(Flight {
+            number,
+            id,
+            octets: u32::try_from(sealed.body.len()).unwrap_or(u32::MAX),
+            has_content,
+            from,
+            waiters,
+            pinned,
+        });
+        self.chain.send(id, mail.into());
+        self.advance_chain();
+        Ok(())
+    }
+
+    /// Puts short contents into the commit itself.
+    fn add_contents(
+        &mut self,
+        inodes: &BTreeSet<Inode>,
+        builder: &mut Builder,
+        number: PackNumber,
+    ) -> Result<(Index, Vec<(Extent, Bytes)>), FormatError> {
+        let mut index = Index::default();
+        let mut pinned = Vec::new();
+        for cut in inodes
+            .iter()
+            .flat_map(|inode| self.cut(*inode, false))
+            .collect::<Vec<_>>()
+        {
+            let unpacked: Unpacked = self.gather(&cut);
+            let plain = unpacked.joined();
+            let place = builder.push(Codec::Plain, plain.clone())?;
+            index
+                .entries
+                .push(unpacked.entry(&plain, place, &self.seals.keys));
+            let extent = Extent {
+                pack: number,
+                at: place.at,
+                sealed_len: place.sealed_len,
+            };
+            self.place(&cut, extent);
+            pinned.push((extent, plain));
+        }
+        Ok((index, pinned))
+    }
+
+    /// Notes in the journal what a commit has of it.
+    fn note_begun(&mut self, commit: MailId, parent: MailId) -> io::Result<()> {
+        let exceptions = self.commits.changed.iter();
+        let begun = Begun {
+            commit,
+            parent,
+            through: self.journal.position(),
+            exceptions: exceptions.map(|(inode, since)| (inode.0, *since)).collect(),
+        };
+        self.journal.append(&[Part::Begun(begun)])?;
+        Ok(())
+    }
+
+    /// Has the rows of files say what is placed: the whole content where all of it is, else the content of a snapshot.
+    fn include_contents(&mut self, snapshots: &BTreeMap<Inode, Snapshot>, from: &mut u64) {
+        for (inode, since) in self.commits.changed.clone() {
+            let snapshot = snapshots
+                .get(&inode)
+                .filter(|_| self.files.unsent_octets_of(inode) > 0);
+            if self.files.unsent_octets_of(inode) == 0 {
+                self.commits.forget(inode);
+            } else if let Some(snapshot) = snapshot
+                && let Some(pieces) = self.resolve(&snapshot.pieces)
+            {
+                if let Err(error) = self.files.store_snapshot(inode, &pieces, snapshot.size) {
+                    self.fail(Notice::Rows(error));
+                }
+                self.collect_rows();
+                self.commits.changed.insert(inode, snapshot.since);
+            } else {
+                continue;
+            }
+            *from = (*from).min(since);
+            // The row may have been in a commit with an earlier size.
+            self.commits.quietly(Key::Inode(inode).encode());
+        }
+    }
+
+    /// The pieces with chunks in place of buffers; `None` if a range has no place yet.
+    fn resolve(&self, pieces: &[(u64, Piece)]) -> Option<Vec<(u64, Piece)>> {
+        let mut out = Vec::with_capacity(pieces.len());
+        for (offset, piece) in pieces {
+            let Source::Unsent { id, skip } = piece.source else {
+                out.push((*offset, *piece));
+                continue;
+            };
+            let mut at = *offset;
+            for (_, length, fate) in self.fates.of(id.0, skip, piece.length) {
+                let Some(Fate::Placed { extent, skip }) = fate else {
+                    return None;
+                };
+                let source = Source::Chunk { extent, skip };
+                out.push((at, Piece { length, source }));
+                at = at.saturating_add(length.into());
+            }
+        }
+        Some(out)
+    }
+
+    /// The rows of the commit: every changed row as it is now, and inodes with the size that the servers know.
+    fn take_rows(&mut self) -> Vec<RowChange> {
+        let pending = std::mem::take(&mut self.commits.pending);
+        let mut rows = Vec::with_capacity(pending.len());
+        for key in pending {
+            let value = match Key::decode(&key) {
+                Ok(Key::Inode(inode)) if self.commits.changed.contains_key(&inode) => self
+                    .files
+                    .sent_inode_row(inode)
+                    .map(|row| row.map(|row| row.encode())),
+                _ => self
+                    .files
+                    .tree()
+                    .get(&key)
+                    .map(|value| value.map(<[u8]>::to_vec)),
+            };
+            match value {
+                Ok(value) => rows.push(RowChange { key, value }),
+                Err(error) => self.fail(Notice::Rows(error)),
+            }
+        }
+        rows
+    }
+}
+
+/// Why a commit cannot be made.
+#[derive(Debug, thiserror::Error)]
+enum BuildError {
+    #[error("the commit is refused by its own format: {0}")]
+    Format(#[from] FormatError),
+    #[error("the journal cannot be written: {0}")]
+    Journal(#[from] std::io::Error),
+}
