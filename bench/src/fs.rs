@@ -80,6 +80,32 @@ struct Site {
     wanted: Vec<String>,
 }
 
+impl Site {
+    /// Starts the servers that the rows need.
+    fn start(
+        vere: PathBuf,
+        base: PathBuf,
+        args: &FsArgs,
+        plan: &Plan,
+        results: &mut Results,
+    ) -> Self {
+        let header = &mut results.header;
+        let has_mounts = plan.has_mounts();
+        let accounts = (has_mounts || plan.has(Part::Imap)).then(|| {
+            let started = Accounts::start(plan.format, &base);
+            peer::or_skipped(accounts::DOVECOT, started, header)
+        });
+        let sshd = has_mounts.then(|| peer::or_skipped(sshd::SSHD, Sshd::start(&base), header));
+        Self {
+            vere,
+            accounts: accounts.flatten(),
+            sshd: sshd.flatten(),
+            base,
+            wanted: args.system.clone(),
+        }
+    }
+}
+
 /// Runs the benchmark, prints its table, and writes the requested files.
 ///
 /// A system that does not start is skipped, with its reason on standard error and in the results.
@@ -99,17 +125,8 @@ pub fn run(args: &FsArgs) -> Result<(), BenchError> {
         options: Vec::new(),
         troubles: Vec::new(),
     };
-    let site = Site {
-        vere: peer::program(args.common.vere.as_deref())?,
-        accounts: peer::or_skipped(
-            accounts::DOVECOT,
-            Accounts::start(plan.format, &base),
-            &mut results.header,
-        ),
-        sshd: peer::or_skipped(sshd::SSHD, Sshd::start(&base), &mut results.header),
-        base,
-        wanted: args.system.clone(),
-    };
+    let vere = peer::program(args.common.vere.as_deref())?;
+    let site = Site::start(vere, base, args, &plan, &mut results);
     if let Some(accounts) = &site.accounts {
         results.option(accounts.options.clone());
     }
@@ -139,8 +156,7 @@ fn at_distance(
         let measured = bare::measure(plan, round_trip, accounts, results);
         within(format!("{round_trip} ms: bare IMAP"), measured, results)?;
     }
-    let is_of_mount = |part: &Part| !matches!(part, Part::Relay | Part::Imap);
-    if !plan.parts.iter().any(is_of_mount) {
+    if !plan.has_mounts() {
         return Ok(());
     }
     let mut systems = systems(round_trip, site, results);
@@ -198,7 +214,14 @@ impl Turn<'_> {
             round + 1
         ));
         let place = system.root().join(format!("{part:?}-{round}"));
-        let measured = made(&place).and_then(|()| self.work(plan, &place, system, results));
+        // A failed row may leave a system unmounted.
+        let prepared = system.prepare(part);
+        let mounted = prepared.and_then(|()| match system.is_mounted() {
+            true => Ok(()),
+            false => system.mount().map(drop),
+        });
+        let made = mounted.and_then(|()| made(&place));
+        let measured = made.and_then(|()| self.work(plan, &place, system, results));
         let what = format!("{round_trip} ms: {name}: {part:?}");
         within(what.clone(), measured, results)?;
         within(what, system.clear(&place), results)

@@ -49,6 +49,17 @@ impl Fuse {
         &self.point
     }
 
+    /// Changes the last word of the command, for the next mount.
+    pub(super) fn replace_last(&mut self, word: OsString) {
+        if let Some(last) = self.command.last_mut() {
+            *last = word;
+        }
+    }
+
+    pub(super) fn is_mounted(&self) -> bool {
+        is_mounted(&self.point)
+    }
+
     /// Starts the program, and waits until the root answers; returns the time.
     pub(super) fn mount(&mut self) -> Result<Duration, BenchError> {
         let begun = Instant::now();

@@ -54,6 +54,14 @@ impl Part {
         matches!(self, Self::Postmark | Self::Known)
     }
 
+    /// Whether the row has the calls of a program that knows nothing of distances.
+    pub(super) const fn runs_programs(self) -> bool {
+        matches!(
+            self,
+            Self::Office | Self::Sqlite | Self::Git | Self::Postmark
+        )
+    }
+
     /// Whether a short run has one round.
     pub(super) const fn is_long(self) -> bool {
         matches!(
@@ -178,6 +186,12 @@ impl Plan {
                 known_by_peers: 10_000,
             },
         }
+    }
+
+    /// Whether any row needs a mount.
+    pub(super) fn has_mounts(&self) -> bool {
+        let needs_none = |part: &Part| matches!(part, Part::Relay | Part::Imap);
+        !self.parts.iter().all(needs_none)
     }
 
     pub(super) fn has(&self, part: Part) -> bool {

@@ -4,10 +4,36 @@ use serde_json::Value;
 
 use super::plan::Plan;
 use super::results::{Results, at};
-use super::{bars, files};
+use super::{bars, files, mounts, postmark, small, sqlite};
 use crate::page;
 use crate::plot::Bars;
 use crate::row::Row;
+
+/// The plots: title, unit, figures.
+const PLOTS: [(&str, &str, &[&str]); 6] = [
+    (
+        "files of 32 KB",
+        "ms",
+        &[files::WRITE_SMALL, files::ARRIVED_SMALL, files::READ_SMALL],
+    ),
+    (
+        "files of 32 MB",
+        "ms",
+        &[
+            files::WRITE_MEDIUM,
+            files::ARRIVED_MEDIUM,
+            files::READ_MEDIUM,
+        ],
+    ),
+    (
+        "large files",
+        "MB/s",
+        &[files::WRITE_LARGE, files::ARRIVED_LARGE, files::READ_LARGE],
+    ),
+    ("files of 4 KB", "files/s", &[small::DURABLE, small::LAZY]),
+    ("SQLite", "transactions/s", &[sqlite::ROLLBACK, sqlite::LOG]),
+    ("mounts", "ms", &[mounts::COLD, mounts::CACHED]),
+];
 
 /// A line for each bar, failure, option or skipped part.
 fn verdicts(plan: &Plan, results: &Results) -> Vec<String> {
@@ -59,39 +85,40 @@ pub(super) fn page(plan: &Plan, results: &Results) -> String {
     );
     page::list(verdicts(plan, results), &mut page);
     let figures = &results.figures;
-    let systems = figures.systems();
-    for (title, names) in [
-        (
-            "small files",
-            [files::WRITE_SMALL, files::ARRIVED_SMALL, files::READ_SMALL],
-        ),
-        (
-            "files of 32 MB",
-            [
-                files::WRITE_MEDIUM,
-                files::ARRIVED_MEDIUM,
-                files::READ_MEDIUM,
-            ],
-        ),
-    ] {
-        let figure = |name: &str, round_trip: u64| {
-            let name = at(round_trip, name);
-            let values = systems.iter().map(|system| figures.median(system, &name));
-            let values = values.collect();
-            (name, values)
-        };
-        let groups = names.iter().flat_map(|name| {
-            let far = plan.round_trips.iter();
-            far.map(move |round_trip| figure(name, *round_trip))
-        });
-        let bars = Bars {
-            title: title.to_owned(),
-            unit: "ms",
-            systems: systems.iter().map(|name| (*name).to_owned()).collect(),
-            groups: groups.collect(),
-        };
-        bars.draw(&mut page);
+    let postmark = postmark::barred();
+    let mark = [postmark.as_str()];
+    let last = ("Postmark", "ms", mark.as_slice());
+    for (title, unit, names) in PLOTS.into_iter().chain([last]) {
+        bars_of(title, unit, names, plan, results).draw(&mut page);
     }
     figures.table().draw(&mut page);
     page + page::END
+}
+
+/// Bars of figures at all distances, a bar for each system.
+fn bars_of(
+    title: &str,
+    unit: &'static str,
+    names: &[&str],
+    plan: &Plan,
+    results: &Results,
+) -> Bars {
+    let figures = &results.figures;
+    let systems = figures.systems();
+    let group = |name: &str, round_trip: u64| {
+        let name = at(round_trip, name);
+        let values = systems.iter().map(|system| figures.median(system, &name));
+        let values = values.collect();
+        (name, values)
+    };
+    let groups = names.iter().flat_map(|name| {
+        let far = plan.round_trips.iter();
+        far.map(move |round_trip| group(name, *round_trip))
+    });
+    Bars {
+        title: title.to_owned(),
+        unit,
+        groups: groups.collect(),
+        systems: systems.iter().map(|name| (*name).to_owned()).collect(),
+    }
 }

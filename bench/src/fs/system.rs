@@ -7,6 +7,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::distance::Traffic;
+use super::plan::Part;
 use crate::error::BenchError;
 use crate::peer::folder;
 
@@ -21,8 +22,15 @@ pub(super) trait System {
     /// The root of the mount.
     fn root(&self) -> &Path;
 
+    fn is_mounted(&self) -> bool;
+
     /// Mounts, and waits until the root answers; returns the time.
     fn mount(&mut self) -> Result<Duration, BenchError>;
+
+    /// Chooses the options of a row; the system may be unmounted afterwards.
+    fn prepare(&mut self, _part: Part) -> Result<(), BenchError> {
+        Ok(())
+    }
 
     /// Waits until the server has everything, and unmounts.
     fn unmount(&mut self) -> Result<(), BenchError>;
@@ -79,6 +87,10 @@ impl System for Local {
 
     fn root(&self) -> &Path {
         self.folder.path()
+    }
+
+    fn is_mounted(&self) -> bool {
+        true
     }
 
     fn mount(&mut self) -> Result<Duration, BenchError> {

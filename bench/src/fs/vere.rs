@@ -163,12 +163,16 @@ impl System for Vere {
         self.fuse.point()
     }
 
+    fn is_mounted(&self) -> bool {
+        self.fuse.is_mounted()
+    }
+
     fn mount(&mut self) -> Result<Duration, BenchError> {
         self.fuse.mount()
     }
 
     fn unmount(&mut self) -> Result<(), BenchError> {
-        if !self.fuse.processes().is_empty() {
+        if self.is_mounted() {
             run(&self.commands().sync()).map_err(BenchError::of("vere fs sync"))?;
             let unmount = self.commands().unmount(self.fuse.point());
             run(&unmount).map_err(BenchError::of("vere fs umount"))?;

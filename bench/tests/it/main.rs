@@ -162,3 +162,24 @@ fn maps_meet_their_bars_on_every_seed() {
     let ratio = queries("maps") / queries("addresses");
     assert!((0.99..=1.0).contains(&ratio), "{ratio}");
 }
+
+/// The relay needs no other program: it delays as told, and lets more pass than any file system here.
+#[test]
+fn the_relay_of_file_systems_delays_and_does_not_slow() {
+    let output = program()
+        .args(["fs", "--quick", "--only", "relay", "--round-trip", "0,20"])
+        .args(["--json", "-", "--vere", env!("CARGO_BIN_EXE_vere-bench")])
+        .output()
+        .expect("its end");
+    assert!(output.status.success(), "{output:?}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let value = |name: &str| {
+        let mut rows = json["rows"].as_array().expect("rows").iter();
+        let row = rows.find(|row| row["name"] == name);
+        row.and_then(|row| row["value"].as_f64()).expect("a figure")
+    };
+    let round_trip = value("relay: 20 ms: round trip");
+    assert!((20.0..60.0).contains(&round_trip), "{round_trip}");
+    assert!(value("relay: 0 ms: throughput") > 100.0);
+    assert!(value("relay: 20 ms: throughput") > 100.0);
+}
