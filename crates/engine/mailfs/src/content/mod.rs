@@ -11,6 +11,8 @@
 mod map;
 mod piece;
 mod stored;
+#[cfg(test)]
+mod tests;
 mod unsent;
 
 pub use map::Content;

@@ -60,10 +60,19 @@ impl Files {
         } else {
             ENTRIES
         };
-        let known = usize::try_from(cursor.saturating_sub(DOT_DOT)).unwrap_or(usize::MAX);
-        self.names_behind(handle, &row, known, most, &mut entries)?;
-        if with_attributes {
-            self.add_attributes(&mut entries);
+        let mut behind = cursor.max(DOT_DOT);
+        loop {
+            let known = usize::try_from(behind.saturating_sub(DOT_DOT)).unwrap_or(usize::MAX);
+            self.names_behind(handle, &row, known, most, &mut entries)?;
+            let last = entries.last().map(|entry| entry.cursor);
+            if with_attributes {
+                self.add_attributes(&mut entries);
+            }
+            // A reply without entries means the end, so names without facts are passed over here.
+            match last {
+                Some(last) if entries.is_empty() => behind = last,
+                _ => break,
+            }
         }
         Ok(entries)
     }
@@ -119,18 +128,20 @@ impl Files {
         Ok(())
     }
 
-    fn add_attributes(&mut self, entries: &mut [Entry]) {
-        for entry in entries {
+    /// Adds facts, and leaves out names whose inodes cannot be read: a host has no form for such entries.
+    fn add_attributes(&mut self, entries: &mut Vec<Entry>) {
+        entries.retain_mut(|entry| {
             if entry.cursor <= DOT_DOT {
-                continue;
+                return true;
             }
-            let row = self.row(entry.inode);
-            let Ok(attributes) = row.and_then(|row| self.attributes(entry.inode, &row)) else {
-                continue;
-            };
-            entry.attributes = Some(attributes);
-            self.looked_up(entry.inode);
-        }
+            let row = self.named_row(entry.inode);
+            let attributes = row.and_then(|row| self.attributes(entry.inode, &row));
+            entry.attributes = attributes.ok();
+            if entry.attributes.is_some() {
+                self.looked_up(entry.inode);
+            }
+            entry.attributes.is_some()
+        });
     }
 }
 

@@ -104,16 +104,20 @@ impl Files {
                 entry.ok_or(Errno::NoEnt)?.inode
             }
         };
-        let row = self.row(inode).map_err(|errno| {
-            if errno == Errno::Stale && !is_dots(name) {
-                let what = "expected the inode of a name; found no row".to_owned();
-                return self.damaged(&inode_key(inode), what);
-            }
-            errno
-        })?;
+        let row = self.named_row(inode)?;
         let attributes = self.attributes(inode, &row)?;
         self.looked_up(inode);
         Ok(attributes)
+    }
+
+    /// The row of an inode that has a name: the row's absence is damage.
+    pub(super) fn named_row(&mut self, inode: Inode) -> Result<InodeRow, Errno> {
+        let row = self.row(inode);
+        if row == Err(Errno::Stale) {
+            let what = "expected the inode of a name; found no row".to_owned();
+            return Err(self.damaged(&inode_key(inode), what));
+        }
+        row
     }
 
     /// A folder that takes a new entry of this name.

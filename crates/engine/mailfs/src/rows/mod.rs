@@ -15,6 +15,7 @@ mod facts;
 mod inode;
 mod key;
 mod octets;
+mod volume;
 
 pub use extents::{EXTENTS_PER_ROW, Extent, Run, decode_extents, encode_extents};
 pub use facts::{COPIES_MAX, PackRow, WriterRow};
@@ -29,3 +30,7 @@ pub use key::{
     xattr_key, xattrs_prefix,
 };
 pub use octets::RowError;
+pub use volume::{
+    AccountRow, GroupRow, LeaseRow, MEMBERS_MAX, PackRow, RowValue, SettingsRow, SnapshotRow,
+    TEXT_OCTETS_MAX, TombstoneRow, WriterRow,
+};

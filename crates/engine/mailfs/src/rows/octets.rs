@@ -29,6 +29,18 @@ impl<'a> Reader<'a> {
         Self { rest: octets }
     }
 
+    pub(super) fn take(
+        &mut self,
+        octets: usize,
+        expected: &'static str,
+    ) -> Result<&'a [u8], RowError> {
+        let Some((taken, rest)) = self.rest.split_at_checked(octets) else {
+            return Err(RowError::new(expected, left(self.rest.len())));
+        };
+        self.rest = rest;
+        Ok(taken)
+    }
+
     pub(super) fn array<const N: usize>(
         &mut self,
         expected: &'static str,
