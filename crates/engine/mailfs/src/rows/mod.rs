@@ -11,14 +11,12 @@
 )]
 
 mod extents;
-mod facts;
 mod inode;
 mod key;
 mod octets;
 mod volume;
 
 pub use extents::{EXTENTS_PER_ROW, Extent, Run, decode_extents, encode_extents};
-pub use facts::{COPIES_MAX, PackRow, WriterRow};
 pub use inode::{
     EntryRow, FILE_SIZE_MAX, InodeRow, SYMLINK_OCTETS_MAX, XATTR_OCTETS_MAX, decode_entry,
     encode_entry,

@@ -28,7 +28,7 @@ use crate::format::{
     FormatError, Head, Keys, Kind, MailCopy, MailId, Subject, VolumeId, mail, open,
 };
 use crate::posix::{Files, Numbers, root_folder};
-use crate::rows::{Key, PackRow};
+use crate::rows::{Key, PackRow, RowValue};
 use crate::tree::{Change, Tree};
 
 /// Permissions of a new root folder.
@@ -46,8 +46,17 @@ pub struct Create {
     pub epoch: u16,
     /// The keys of the epoch.
     pub keys: Arc<Keys>,
-    /// The name of this machine, for the list of writers.
-    pub machine: String,
+    /// This machine, for the list of writers.
+    pub machine: Machine,
+}
+
+/// A machine that mounts a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Machine {
+    /// What tells the machine from all others: a copied folder is one of another machine.
+    pub id: [u8; 16],
+    /// The name for people.
+    pub name: String,
 }
 
 /// Why a volume cannot be opened.
@@ -421,7 +430,7 @@ fn apply(tree: &mut Tree, found: &Found, lead: u16) -> Result<(), Errno> {
         // A commit cannot hold its own UID: a later commit may have been lost with its mount.
         let row = PackRow {
             mail: found.head.mail,
-            kind: Kind::Commit,
+            kind: Kind::Commit as u8,
             group: 0,
             octets: found.octets,
             copies: vec![MailCopy {

@@ -49,7 +49,7 @@ use crate::posix::Files;
 use crate::rows::Extent;
 
 pub use self::accounts::{AccountStatus, AccountTerms, GroupTerms};
-pub use self::boot::{Create, OpenError, OpenStep, Opening};
+pub use self::boot::{Create, Machine, OpenError, OpenStep, Opening};
 pub use self::job::{Job, JobId, JobResult};
 pub use self::journal::JournalError;
 pub use self::status::Status;
@@ -94,7 +94,7 @@ const PENDING_MAX: usize = 12_000;
 pub struct Volume<S: Storage> {
     terms: Terms,
     seals: Seals,
-    machine: String,
+    machine: Machine,
     writer: u16,
     files: Files,
     fates: Fates,

@@ -11,7 +11,7 @@ use super::step::Notice;
 use super::{RESERVED, Volume};
 use crate::format::MailId;
 use crate::posix::Numbers;
-use crate::rows::{Key, WriterRow, mailboxes_prefix, writers_prefix};
+use crate::rows::{Key, RowValue, WriterRow, mailboxes_prefix, writers_prefix};
 
 /// Which records of the journal no commit has.
 #[derive(Debug)]
@@ -140,9 +140,10 @@ impl<S: Storage> Volume<S> {
             let last = self.last_writer()?;
             self.writer = last.saturating_add(1);
             let row = WriterRow {
-                machine: self.machine.clone(),
-                generation: self.chain.end().1.saturating_add(1),
-                last_seen: self.now.millis(),
+                machine: self.machine.id,
+                registered: self.chain.end().1.saturating_add(1),
+                last_seen_ms: self.now.millis(),
+                name: self.machine.name.clone(),
             };
             self.put_row(Key::Writer(self.writer).encode(), row.encode());
             self.block_end = 1;

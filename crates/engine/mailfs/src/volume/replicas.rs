@@ -12,7 +12,7 @@ use super::job::{CopyJob, Job, Task};
 use super::step::{Notice, Step};
 use super::{Asked, Volume, Working};
 use crate::format::{FormatError, Kind, MailCopy, PackNumber};
-use crate::rows::{Key, PackRow, packs_prefix};
+use crate::rows::{Key, PackRow, RowValue, packs_prefix};
 
 /// Copies made at once.
 const COPIES_MAX: usize = 4;
@@ -46,7 +46,7 @@ impl<S: Storage> Volume<S> {
             };
             let row = self.files.tree().get(&key)?.map(PackRow::decode);
             if let Some(Ok(row)) = row
-                && row.kind == Kind::Data
+                && row.kind == Kind::Data as u8
             {
                 for account in self.accounts.members(row.group) {
                     if row.copies.iter().all(|copy| copy.account != account) {

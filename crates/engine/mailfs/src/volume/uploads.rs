@@ -15,7 +15,7 @@ use super::{Asked, Volume, Working};
 use crate::content::{Piece, Source, UnsentId};
 use crate::format::subject::id_word;
 use crate::format::{FormatError, Kind, MailCopy, PackNumber, Place};
-use crate::rows::{Extent, Key, PackRow};
+use crate::rows::{Extent, Key, PackRow, RowValue};
 
 /// Octets of a chunk.
 pub(super) const CHUNK_MAX: usize = 512 << 10;
@@ -434,7 +434,7 @@ impl<S: Storage> Volume<S> {
         let (kind, group, octets) = facts;
         let row = PackRow {
             mail: located.id,
-            kind,
+            kind: kind as u8,
             group,
             octets,
             copies: located.copies,

@@ -144,7 +144,7 @@ fn mails_per_operation() {
     world.terms.strong = true;
     world.kill();
     world.mount().unwrap();
-    let mut mails = |world: &mut World, call: Call| {
+    let mails = |world: &mut World, call: Call| {
         let before = world.count("commit") + world.count("pack");
         let reply = world.call(call).unwrap();
         (reply, world.count("commit") + world.count("pack") - before)

@@ -95,7 +95,10 @@ fn of() -> Create {
         volume: VolumeId([3; 16]),
         epoch: 1,
         keys: keys(),
-        machine: "test".to_owned(),
+        machine: Machine {
+            id: [9; 16],
+            name: "test".to_owned(),
+        },
     }
 }
 
