@@ -20,6 +20,8 @@ pub enum DialError {
     Unreachable(Failure),
     /// The server's certificate is signed by no trusted CA.
     UnknownCa(ConnectTlsError),
+    /// The server greets with BYE.
+    Bye(Status),
     /// The server refuses the login; the answer.
     Refused(Status),
 }
@@ -29,6 +31,7 @@ impl std::fmt::Display for DialError {
         match self {
             Self::Unreachable(failure) => failure.fmt(f),
             Self::UnknownCa(error) => error.fmt(f),
+            Self::Bye(status) => write!(f, "the server does not serve: {}", status.text),
             Self::Refused(status) => write!(f, "login refused: {}", status.text),
         }
     }
@@ -81,7 +84,10 @@ pub(crate) async fn reach(remote: &Remote) -> Result<(Link, Status), DialError> 
         }
         _ => Link::over(Box::new(stream)),
     };
-    let greeting = link.greeted().await?;
+    let greeting = link.greeting().await?;
+    if greeting.condition == Condition::Bye {
+        return Err(DialError::Bye(greeting));
+    }
     if let Some(tls) = tls.filter(|_| remote.security == Security::StartTls) {
         // RFC 9051 section 7.1.4: PREAUTH in clear text prevents STARTTLS.
         if greeting.condition == Condition::PreAuth {

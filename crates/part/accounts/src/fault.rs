@@ -3,7 +3,7 @@
 use vere_imap::client::{Condition, Status};
 use vere_ports::mail_accounts::Fault;
 
-/// Codes that ask for patience (RFC 5530, RFC 9738, and `LIMIT` of RFC 5530).
+/// Codes that ask for patience (RFC 5530).
 const PATIENCE_CODES: [&str; 3] = ["LIMIT", "UNAVAILABLE", "INUSE"];
 
 /// Words of servers that ask for patience without a code: Dovecot, Exchange, Gmail.

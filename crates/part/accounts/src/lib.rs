@@ -22,14 +22,15 @@ mod remote;
 mod session;
 mod settings;
 mod slots;
+mod state;
 mod task;
 mod watch;
 mod wire;
 mod work;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -43,6 +44,7 @@ pub use dial::{DialError, dial};
 pub use link::{Hear, Link, Stream, deaf};
 pub use remote::{Login, Place, Remote, Security, password_of};
 pub use settings::{AccountSettings, CONNECTIONS_DEFAULT};
+pub use state::AccountState;
 
 /// Octets of the requests of an account that have no answer; a caller that asks for more has to wait.
 const WAITING_MAX: usize = 64 << 20;
@@ -102,6 +104,7 @@ impl Accounts {
         let mut all = HashMap::new();
         for (id, settings) in accounts {
             let shared = Arc::new(Shared {
+                state: Mutex::default(),
                 waiting: AtomicUsize::new(0),
                 untaken: Arc::clone(&untaken),
                 taken: Arc::clone(&taken),
@@ -146,6 +149,14 @@ impl Accounts {
             let text = "the work on the account has ended".to_owned();
             self.refuse(id, Fault::Unreachable(text));
         }
+    }
+
+    /// The state of an account, and the octets of its requests without an answer.
+    #[must_use]
+    pub fn state(&self, account: AccountId) -> Option<(AccountState, usize)> {
+        let (_, shared) = self.accounts.get(&account)?;
+        let state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((state.clone(), shared.waiting.load(Ordering::Relaxed)))
     }
 
     fn refuse(&self, id: RequestId, fault: Fault) {

@@ -100,15 +100,21 @@ impl Link {
     /// # Errors
     /// When the server does not greet, or greets with BYE.
     pub async fn greeted(&mut self) -> Result<Status, Failure> {
+        let greeting = self.greeting().await?;
+        match greeting.condition {
+            Condition::Bye => Err(Failure::new(format!(
+                "the server does not serve: {}",
+                greeting.text
+            ))),
+            _ => Ok(greeting),
+        }
+    }
+
+    /// Waits for the greeting, which may be BYE.
+    pub(crate) async fn greeting(&mut self) -> Result<Status, Failure> {
         loop {
             if let Some(greeting) = self.greeting.take() {
-                return match greeting.condition {
-                    Condition::Bye => Err(Failure::new(format!(
-                        "the server does not serve: {}",
-                        greeting.text
-                    ))),
-                    _ => Ok(greeting),
-                };
+                return Ok(greeting);
             }
             self.pump(&mut deaf).await?;
         }

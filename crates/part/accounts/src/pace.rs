@@ -54,17 +54,24 @@ impl Pace {
         self.failures = 0;
     }
 
-    /// Notes that the account asks for patience, and returns the wait.
-    pub(crate) fn throttled(&mut self, told: Option<Duration>, now: Instant) -> Duration {
+    /// Notes that the account asks for patience with connections, and returns the wait.
+    pub(crate) fn crowded(&mut self, told: Duration, now: Instant) -> Duration {
         let own = self.failed(now);
-        let wait = told
-            .filter(|told| !told.is_zero())
-            .unwrap_or(own)
-            .min(LONGEST);
-        self.ask_from = now + wait;
+        let wait = if told.is_zero() {
+            own
+        } else {
+            told.min(LONGEST)
+        };
         self.dial_from = now + wait;
         self.connections = (self.connections / 2).max(1);
         self.raised = now;
+        wait
+    }
+
+    /// Notes that the account asks for patience with everything, and returns the wait.
+    pub(crate) fn throttled(&mut self, told: Duration, now: Instant) -> Duration {
+        let wait = self.crowded(told, now);
+        self.ask_from = now + wait;
         wait
     }
 
@@ -89,8 +96,8 @@ mod tests {
         let waits: Vec<u64> = (0..12).map(|_| pace.failed(begin).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]);
         pace.works();
-        assert_eq!(pace.throttled(None, begin), FIRST);
-        let told = Some(Duration::from_millis(2_500));
+        assert_eq!(pace.throttled(Duration::ZERO, begin), FIRST);
+        let told = Duration::from_millis(2_500);
         assert_eq!(pace.throttled(told, begin).as_millis(), 2_500);
         assert_eq!(pace.connections(begin), 2);
         assert_eq!(pace.connections(begin + QUIET * 3), 5);

@@ -299,3 +299,7 @@ impl Session {
         self.settle(number, after);
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::expect_used, reason = "a panic is how a test fails")]
+mod tests;

@@ -68,15 +68,23 @@ impl Slots {
     }
 
     pub(crate) fn any_open(&self) -> bool {
-        self.slots
-            .values()
-            .any(|slot| !matches!(slot.state, State::Dials))
+        self.open_count() > 0
+    }
+
+    pub(crate) fn open_count(&self) -> usize {
+        let open = |slot: &&Slot| !matches!(slot.state, State::Dials);
+        self.slots.values().filter(open).count()
     }
 
     pub(crate) fn any_dials(&self) -> bool {
         self.slots
             .values()
             .any(|slot| matches!(slot.state, State::Dials))
+    }
+
+    /// Whether there is a connection for other requests than commits, open or not.
+    pub(crate) fn any_common(&self) -> bool {
+        self.slots.values().any(|slot| slot.kind == Kind::Common)
     }
 
     /// The connection for commits, open or not.

@@ -172,6 +172,11 @@ impl Wire {
         self.selections.iter().find(|one| one.number == number)
     }
 
+    /// The number of the last selection.
+    pub(crate) const fn newest(&self) -> u64 {
+        self.selected_last
+    }
+
     /// Whether commands sent now meet this selection.
     pub(crate) fn is_current(&self, number: u64) -> bool {
         self.selections

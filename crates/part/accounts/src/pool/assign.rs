@@ -17,7 +17,8 @@ impl Pool {
             return;
         }
         self.slots.promote();
-        let shares = self.settings.connections_max < 2;
+        let no_more = self.slots.len() >= self.pace.connections(now) || now < self.pace.dial_from;
+        let shares = no_more && !self.slots.any_common();
         let (mut lead_full, mut others_full) = (false, false);
         let keys: Vec<(Urgency, u64)> = self.queue.keys().copied().collect();
         for key in keys {

@@ -1,8 +1,8 @@
 //! The connections of an account, and the requests that wait for a connection.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -22,6 +22,7 @@ use crate::link::Link;
 use crate::pace::Pace;
 use crate::settings::AccountSettings;
 use crate::slots::{Kind, Slots};
+use crate::state::AccountState;
 use crate::work::Answers;
 
 mod assign;
@@ -32,12 +33,17 @@ const DIAL_MAX: Duration = Duration::from_secs(20);
 /// Longest wait of a request for a connection while there is none.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
+/// Pause before the octets of answers are looked at again, should the caller take answers on another thread.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// Octets of answers that the caller has not taken; reads wait beyond.
 pub(crate) const UNTAKEN_MAX: usize = 64 << 20;
 
 /// Octets shared with the caller.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
+    /// The state of the account.
+    pub(crate) state: Mutex<AccountState>,
     /// Octets of requests without an answer.
     pub(crate) waiting: AtomicUsize,
     /// Octets of answers that the caller has not taken, of all accounts.
@@ -61,6 +67,7 @@ pub(crate) struct Pool {
     namespace: Option<Namespace>,
     /// APPENDLIMIT (RFC 7889).
     append_limit: Option<u32>,
+    tells_uids: bool,
     pace: Pace,
     queue: BTreeMap<(Urgency, u64), Asked>,
     sequence: u64,
@@ -72,6 +79,8 @@ pub(crate) struct Pool {
     /// Mailboxes that exist, or whose creation was asked for.
     known: HashSet<String>,
     last_fault: Fault,
+    /// Whether the account has answered since the last fault.
+    works: bool,
     probing: bool,
     shared: Arc<Shared>,
     out: Out,
@@ -94,6 +103,7 @@ pub(crate) async fn run(
         settings,
         namespace: None,
         append_limit: None,
+        tells_uids: false,
         queue: BTreeMap::new(),
         sequence: 0,
         slots: Slots::default(),
@@ -101,6 +111,7 @@ pub(crate) async fn run(
         polls: Vec::new(),
         known: HashSet::new(),
         last_fault: Fault::Unreachable("not connected yet".to_owned()),
+        works: false,
         probing: false,
         shared,
         out,
@@ -112,6 +123,7 @@ pub(crate) async fn run(
         pool.expire(now);
         pool.assign(now);
         pool.connect(now);
+        pool.show(now);
         let taken = Arc::clone(&pool.shared.taken);
         tokio::select! {
             request = asked.recv() => match request {
@@ -155,11 +167,30 @@ impl Pool {
         self.queue.insert((asked.urgency, self.sequence), asked);
     }
 
+    /// Shows the state of the account to the caller.
+    fn show(&self, now: Instant) {
+        let state = AccountState {
+            connections: self.slots.open_count(),
+            fault: (!self.works).then(|| self.last_fault.clone()),
+            dial_from: Some(self.pace.dial_from).filter(|from| *from > now),
+            ask_from: Some(self.pace.ask_from).filter(|from| *from > now),
+            append_limit: self.append_limit,
+            tells_uids: self.tells_uids,
+        };
+        *self
+            .shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
     /// When the pool has to act without being told.
     fn wake(&self, now: Instant) -> Instant {
         let far = now + Duration::from_secs(3_600);
         let wants = !self.queue.is_empty() || self.slots.lead().is_none();
+        let full = self.shared.untaken.load(Ordering::Relaxed) > UNTAKEN_MAX;
         let times = [
+            Some(now + LOOK_AGAIN).filter(|_| full && wants),
             Some(self.pace.dial_from).filter(|_| wants),
             Some(self.pace.ask_from).filter(|_| !self.queue.is_empty()),
             self.queue.values().map(|asked| asked.at + WAIT_MAX).min(),
@@ -261,21 +292,23 @@ impl Pool {
         self.append_limit = link
             .value("APPENDLIMIT")
             .and_then(|value| value.parse().ok());
+        self.tells_uids = link.can("UIDPLUS") || link.can("IMAP4REV2");
         let reports = self.reports.clone();
         self.slots.opened(number, link, folder, reports);
     }
 
     /// Notes that the account cannot be used now.
     fn refused(&mut self, error: &DialError) {
+        self.works = false;
         let now = Instant::now();
         let text = error.to_string();
         let patience = match error {
-            DialError::Refused(status) => fault::patience(status),
+            DialError::Refused(status) | DialError::Bye(status) => fault::patience(status),
             _ => None,
         };
         self.last_fault = match (error, patience) {
             (_, Some(told)) => {
-                let wait = self.pace.throttled(Some(Duration::from_millis(told)), now);
+                let wait = self.pace.crowded(Duration::from_millis(told), now);
                 Fault::Throttled(text, millis(wait))
             }
             (DialError::Refused(_), None) => {
@@ -296,12 +329,13 @@ impl Pool {
             Report::Ended(reason, patience) => {
                 let now = Instant::now();
                 if let Some(told) = patience {
-                    self.pace.throttled(Some(Duration::from_millis(told)), now);
+                    self.pace.throttled(Duration::from_millis(told), now);
                 } else if !self.slots.has_answered(number) {
                     // A server that accepts logins and then closes is not asked in a loop.
                     self.pace.failed(now);
                 }
                 self.last_fault = Fault::Unreachable(reason);
+                self.works = false;
                 self.lost(number);
             }
         }
@@ -315,12 +349,23 @@ impl Pool {
             };
             self.slots.ended(number, cost(&asked.request));
             match &mut answer {
-                Err(Fault::Throttled(_, told)) => {
+                Err(Fault::Throttled(text, told)) => {
                     let wait = Duration::from_millis(*told);
-                    *told = millis(self.pace.throttled(Some(wait), Instant::now()));
+                    *told = millis(self.pace.throttled(wait, Instant::now()));
+                    self.last_fault = Fault::Throttled(text.clone(), *told);
+                    self.works = false;
+                }
+                Err(Fault::Refused(_)) => {
+                    // Perhaps for want of the mailbox, from a server without TRYCREATE.
+                    if let Request::Append { mailbox, .. } = &asked.request {
+                        self.known.remove(mailbox);
+                    }
                 }
                 Err(_) => {}
-                Ok(_) => self.pace.works(),
+                Ok(_) => {
+                    self.works = true;
+                    self.pace.works();
+                }
             }
             self.answer(id, octets(&asked.request), answer);
         }

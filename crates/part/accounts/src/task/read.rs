@@ -21,7 +21,7 @@ pub(crate) struct Read {
     /// The different parts, with the octets that came; one without an end for the whole body.
     wanted: Vec<(Part, Option<Bytes>)>,
     selection: Option<u64>,
-    /// Whether the mailbox was opened anew, because the mail was not there.
+    /// Whether the mailbox was opened by the request itself.
     again: bool,
 }
 
@@ -59,7 +59,11 @@ impl Read {
     }
 
     fn send(&mut self, fresh: bool, wire: &mut Wire) {
-        self.selection = Some(wire.select(&self.mailbox, fresh));
+        let before = wire.newest();
+        let number = wire.select(&self.mailbox, fresh);
+        // A mailbox that is opened by this request shows every mail of before.
+        self.again = number != before;
+        self.selection = Some(number);
         let mut items = "(UID".to_owned();
         for (part, _) in &self.wanted {
             items.push_str(" BODY.PEEK[TEXT]");
@@ -142,7 +146,7 @@ impl Task for Read {
         if !none {
             return ends(self.answer());
         }
-        if !seen && !std::mem::replace(&mut self.again, true) {
+        if !seen && !self.again {
             self.send(true, wire);
             return After::Waits;
         }

@@ -187,3 +187,31 @@ fn patience_is_kept() {
         );
     });
 }
+
+/// A server that admits a single connection serves everything over one connection.
+#[test]
+fn one_connection_is_enough() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            std::thread::spawn(move || match number {
+                0 => drop(converse(&stream, &|_| "OK".to_owned())),
+                _ => drop((&stream).write_all(b"* BYE Too many simultaneous connections\r\n")),
+            });
+        }
+    });
+    run(async {
+        let mut volume = Volume::at(address, 4);
+        let begin = Instant::now();
+        for _ in 0..20 {
+            let answer = volume.ask(append("data", &mail("x", b"y"))).await;
+            assert_eq!(answer, Ok(Answer::Appended(None)));
+        }
+        assert!(
+            begin.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            begin.elapsed()
+        );
+    });
+}

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use vere_faults::dovecot::Dovecot;
 use vere_ports::mail_accounts::{Answer, Fault, Request, Urgency};
 
-use crate::harness::{Volume, append, body, commit, list, mail, read, remove, run};
+use crate::harness::{ACCOUNT, Volume, append, body, commit, list, mail, read, remove, run};
 
 #[test]
 fn mails_are_stored_listed_and_read() {
@@ -78,6 +78,9 @@ fn mails_are_found_and_removed() {
         let mut volume = Volume::at(dovecot.imap, 4);
         let subject = "verefs1 kdata i5d41402a";
         let first = volume.store("data-0001", &mail(subject, b"one")).await;
+        let (state, waiting) = volume.accounts.state(ACCOUNT).expect("an account");
+        assert!(state.connections > 0 && state.fault.is_none() && state.tells_uids);
+        assert_eq!(waiting, 0);
         volume
             .store("data-0001", &mail("verefs1 kdata i77", b"two"))
             .await;

@@ -61,7 +61,7 @@ impl Bearer {
         }
         let message = match mechanism {
             BearerMechanism::OAuthBearer => {
-                // RFC 5801 section 4: `,` and `=` of the name are escaped in the GS2 header.
+                // RFC 7628 section 3.1: `,` and `=` of the name are escaped in the GS2 header.
                 let name = self.username.replace('=', "=3D").replace(',', "=2C");
                 let (host, port) = (&self.host, self.port);
                 format!("n,a={name},\x01host={host}\x01port={port}\x01auth=Bearer {token}\x01\x01")

@@ -1,0 +1,21 @@
+//! The state of an account, for people and for the choice of accounts.
+
+use tokio::time::Instant;
+use vere_ports::mail_accounts::Fault;
+
+/// What is known about an account.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccountState {
+    /// Open connections.
+    pub connections: usize,
+    /// The reason of the last failure, unless the account has answered since.
+    pub fault: Option<Fault>,
+    /// No connection is tried before this time, if in the future.
+    pub dial_from: Option<Instant>,
+    /// No request is sent before this time, if in the future: the account asked for patience.
+    pub ask_from: Option<Instant>,
+    /// Octets of the longest mail, where the account tells (APPENDLIMIT, RFC 7889).
+    pub append_limit: Option<u32>,
+    /// Whether APPEND is answered by UIDs (UIDPLUS, RFC 4315).
+    pub tells_uids: bool,
+}
