@@ -1,1 +1,40 @@
-//! `vere fs`.
+//! `vere fs`: volumes on mail accounts, mounted as file systems.
+//!
+//! The process of a mount has an owner of the engine ([`host`]); loops of the kernel's calls, the thread of the accounts,
+//! workers and the thread of the disk reach the engine by one channel.
+
+mod accounts;
+mod args;
+mod commands;
+mod control;
+mod folders;
+mod host;
+mod init;
+mod links;
+mod mount;
+mod secrets;
+mod serve;
+mod volume;
+
+use vere_process::failure::Failure;
+
+pub use args::{
+    AccountsCommand, FsCommand, InitArgs, MountArgs, SecretArgs, UmountArgs, VolumeArgs,
+};
+
+/// Runs a command of `vere fs`, and gives the text to print.
+///
+/// # Errors
+/// The reason why the command failed, with the remedy where there is one.
+pub fn run(command: &FsCommand) -> Result<String, Failure> {
+    match command {
+        FsCommand::Init(args) => init::run(args),
+        FsCommand::Mount(args) => mount::run(args).map(|()| String::new()),
+        FsCommand::Umount(args) => commands::umount(args),
+        FsCommand::Status(args) => commands::status(args),
+        FsCommand::Sync(args) => commands::sync(args),
+        FsCommand::Accounts {
+            command: AccountsCommand::List(args),
+        } => commands::accounts(args),
+    }
+}

@@ -15,6 +15,10 @@ pub struct Volume {
     pub flush_interval: Span,
     /// The longest time for which a change is not on the disk.
     pub journal_sync: Span,
+    /// The longest time for which a call waits for the servers.
+    pub call_timeout: Span,
+    /// Accounts of a group that keep data before a sync ends.
+    pub sync_copies: usize,
     /// Written octets that no server has, at most.
     pub unsent_max: ByteSize,
     /// Memory for content that was read.

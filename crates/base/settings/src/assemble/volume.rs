@@ -45,6 +45,8 @@ impl Assembly {
             strong: self.choice("mode", |text| Some(text == "strong")),
             flush_interval: self.need("flush_interval"),
             journal_sync: self.need("journal_sync"),
+            call_timeout: self.need("call_timeout"),
+            sync_copies: usize::from(self.need::<u16>("sync_copies")),
             unsent_max: self.need("unsent_max"),
             cache_memory: self.need("cache_memory"),
             ahead_max: usize::from(self.need::<u16>("ahead_max")),

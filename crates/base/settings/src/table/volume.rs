@@ -1,7 +1,7 @@
 //! Options of a volume on mail accounts (`vere fs`), in a file of its own.
 
 use super::row::Fallback::{Is, Nothing, Required};
-use super::row::{GIB, HOUR, MIB, MINUTE, TIB};
+use super::row::{GIB, HOUR, MIB, MINUTE, SECOND, TIB};
 use crate::kind::Kind::{Account, Choice, Command, Integer, Path, Size, Span, Version};
 
 sections! {
@@ -16,6 +16,10 @@ sections! {
             "The longest time for which a change waits for its commit.";
         fixed journal_sync: Span(10, MINUTE), Is("\"1s\""),
             "The longest time for which a change without `fsync` is not on this machine's disk. A power cut loses so much at most.";
+        fixed call_timeout: Span(SECOND, HOUR), Is("\"60s\""),
+            "The longest time for which a program waits for the servers; then its call fails with EIO. Changes stay in the journal and are still sent.";
+        fixed sync_copies: Integer(1, 16), Is("1"),
+            "Accounts of a group that keep data before `fsync` returns; further accounts of the group get their copies later.";
         fixed unsent_max: Size(16 * MIB, TIB), Is("\"1 GiB\""),
             "Written octets that no server has yet. More of them block the programs that write.";
         fixed cache_memory: Size(MIB, 16 * GIB), Is("\"64 MiB\""),

@@ -1,0 +1,123 @@
+//! The command line of `vere fs`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// The commands of `vere fs`.
+#[derive(Debug, Subcommand)]
+pub enum FsCommand {
+    /// Make a volume on mail accounts.
+    ///
+    /// Accounts on the command line are written into the file of the volume; without accounts the file must be there.
+    Init(InitArgs),
+    /// Mount a volume at an empty folder.
+    ///
+    /// The command returns as soon as the mount can be used; the process of the mount stays in the background.
+    Mount(MountArgs),
+    /// Unmount a volume, by its name or its folder.
+    Umount(UmountArgs),
+    /// Print the state of a mounted volume.
+    Status(VolumeArgs),
+    /// Wait until all changes are on the servers.
+    Sync(VolumeArgs),
+    /// Manage the accounts of a volume.
+    Accounts {
+        /// What to do.
+        #[command(subcommand)]
+        command: AccountsCommand,
+    },
+}
+
+/// The commands of `vere fs accounts`.
+#[derive(Debug, Subcommand)]
+pub enum AccountsCommand {
+    /// List the accounts of a volume.
+    List(VolumeArgs),
+}
+
+/// A volume, and the form of the output.
+#[derive(Debug, Args)]
+pub struct VolumeArgs {
+    /// The name of the volume, or the path of its file.
+    #[arg(value_name = "VOLUME")]
+    pub(crate) name: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What opens a volume.
+#[derive(Debug, Args)]
+pub struct SecretArgs {
+    /// Take the passphrase from the first line of this file.
+    #[arg(long, value_name = "FILE", conflicts_with = "key_file")]
+    pub(crate) passphrase_file: Option<PathBuf>,
+    /// Open the volume by this key file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+/// `vere fs init`
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// The name of the volume, or the path of its file.
+    #[arg(value_name = "VOLUME")]
+    pub(crate) name: String,
+    /// Accounts that keep the volume: imaps://USER@HOST/, imap://USER@HOST/ (with STARTTLS); HOST may be HOST:PORT.
+    #[arg(value_name = "ACCOUNT")]
+    pub(crate) accounts: Vec<String>,
+    /// The file with the password, once for all accounts or once for each.
+    #[arg(long = "password-file", value_name = "FILE")]
+    pub(crate) password_files: Vec<PathBuf>,
+    /// Trust these certificates too.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Use imap:// accounts without TLS, as with a server on this machine.
+    #[arg(long)]
+    pub(crate) clear: bool,
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
+}
+
+/// `vere fs mount`
+#[derive(Debug, Args)]
+pub struct MountArgs {
+    /// The name of the volume, or the path of its file.
+    #[arg(value_name = "VOLUME")]
+    pub(crate) name: String,
+    /// The empty folder to mount at.
+    #[arg(value_name = "FOLDER")]
+    pub(crate) point: PathBuf,
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
+    /// Stay in the foreground until the unmount.
+    #[arg(long)]
+    pub(crate) foreground: bool,
+    /// Let other users use the mount, within the files' permissions.
+    #[arg(long)]
+    pub(crate) allow_other: bool,
+    /// Take no changes.
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Honour set-id bits of programs.
+    #[arg(long)]
+    pub(crate) suid: bool,
+    /// Let device nodes work.
+    #[arg(long)]
+    pub(crate) dev: bool,
+    /// The process in the background: the secret comes on standard input, the outcome goes to standard output.
+    #[arg(long, hide = true, conflicts_with_all = ["foreground", "passphrase_file", "key_file"])]
+    pub(crate) background: bool,
+}
+
+/// `vere fs umount`
+#[derive(Debug, Args)]
+pub struct UmountArgs {
+    /// The name of the volume, or the folder of the mount with a `/`.
+    #[arg(value_name = "VOLUME|FOLDER")]
+    pub(crate) what: String,
+    /// End calls and open files of programs, also where the servers do not answer.
+    #[arg(long)]
+    pub(crate) force: bool,
+}

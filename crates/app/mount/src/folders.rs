@@ -1,0 +1,161 @@
+//! Where the files of a volume are: the description with the slot beside, and the state folder.
+
+use std::env;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use vere_mailfs::format::VolumeId;
+use vere_process::failure::Failure;
+use vere_settings::Volume;
+
+/// The largest file of a volume that is read, in octets.
+const FILE_MAX: u64 = 1 << 20;
+
+/// The description of a volume, by name or path.
+#[derive(Debug, Clone)]
+pub(crate) struct Description {
+    pub(crate) file: PathBuf,
+}
+
+impl Description {
+    /// A name stands for `fs/NAME.toml` of the configuration folder; a text with `/` is a path.
+    pub(crate) fn named(name: &str) -> Result<Self, Failure> {
+        if name.contains('/') {
+            return Ok(Self { file: name.into() });
+        }
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+            return Err(Failure::new(format!(
+                "{name:?}: expected a name of letters, digits, `-`, `_` and `.`, or a path with `/`"
+            )));
+        }
+        let folder = xdg("XDG_CONFIG_HOME", ".config")?.join("vere/fs");
+        Ok(Self {
+            file: folder.join(format!("{name}.toml")),
+        })
+    }
+
+    /// Reads and checks the file.
+    pub(crate) fn read(&self) -> Result<Volume, Failure> {
+        let shown = self.file.display().to_string();
+        let text = read_text(&self.file).map_err(|error| {
+            Failure::new(format!(
+                "{shown}: {error}; `vere fs init` writes the file of a new volume"
+            ))
+        })?;
+        Ok(Volume::parse(&text, &shown)?)
+    }
+
+    /// The file with the key slot, beside the description.
+    pub(crate) fn slot(&self) -> PathBuf {
+        self.file.with_extension("slot")
+    }
+}
+
+fn read_text(file: &Path) -> std::io::Result<String> {
+    if fs::metadata(file)?.len() > FILE_MAX {
+        let text = format!("expected at most {FILE_MAX} octets; found more");
+        return Err(std::io::Error::other(text));
+    }
+    fs::read_to_string(file)
+}
+
+/// The folder of the state of a volume.
+pub(crate) fn state(volume: VolumeId) -> Result<PathBuf, Failure> {
+    let folder = xdg("XDG_STATE_HOME", ".local/state")?;
+    Ok(folder.join("vere/fs").join(volume.to_string()))
+}
+
+/// The folder of the journal within the state.
+pub(crate) fn journal(state: &Path) -> PathBuf {
+    state.join("journal")
+}
+
+/// The control socket of a mount.
+pub(crate) fn control(state: &Path) -> PathBuf {
+    state.join("control.sock")
+}
+
+fn xdg(variable: &str, below_home: &str) -> Result<PathBuf, Failure> {
+    // A relative path is to be ignored (XDG base directories).
+    let given = env::var_os(variable).map(PathBuf::from);
+    if let Some(folder) = given.filter(|folder| folder.is_absolute()) {
+        return Ok(folder);
+    }
+    let home = env::home_dir().filter(|home| home.is_absolute());
+    home.map(|home| home.join(below_home))
+        .ok_or_else(|| Failure::new(format!("expected {variable} or HOME; found neither")))
+}
+
+/// Makes a folder that its owner alone may enter.
+pub(crate) fn make_private(folder: &Path) -> Result<(), Failure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
+}
+
+/// Writes a new file that its owner alone may read.
+pub(crate) fn write_private(file: &Path, octets: &[u8]) -> Result<(), Failure> {
+    let wrong = |error: std::io::Error| Failure::new(format!("{}: {error}", file.display()));
+    let opened = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file);
+    let mut out = opened.map_err(wrong)?;
+    std::io::Write::write_all(&mut out, octets).map_err(wrong)?;
+    out.sync_all().map_err(wrong)
+}
+
+/// The right of one process to the state of a volume, until dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    pub(crate) fn take(state: &Path) -> Result<Self, Failure> {
+        let path = state.join("lock");
+        let wrong = |text: String| Failure::new(format!("{}: {text}", path.display()));
+        let opened = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path);
+        let file = opened.map_err(|error| wrong(error.to_string()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(wrong(
+                "expected a volume that is not mounted; found another process with its state"
+                    .into(),
+            )),
+            Err(TryLockError::Error(error)) => Err(wrong(error.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Description, Lock};
+    use std::path::Path;
+
+    #[test]
+    fn names_and_paths() {
+        let path = Description::named("./home.toml").unwrap();
+        assert_eq!(path.file, Path::new("./home.toml"));
+        assert_eq!(path.slot(), Path::new("./home.slot"));
+        for wrong in ["", ".hidden", "a b", "ö"] {
+            assert!(Description::named(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn one_process_has_the_state() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Lock::take(folder.path()).unwrap();
+        assert!(Lock::take(folder.path()).is_err());
+        drop(first);
+        assert!(Lock::take(folder.path()).is_ok());
+    }
+}

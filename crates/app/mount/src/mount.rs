@@ -1,0 +1,196 @@
+//! `vere fs mount`: the process in the foreground, or one in the background.
+
+use std::env;
+use std::fs::OpenOptions;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::process::{Command, Stdio};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
+use vere_fuse::Options;
+use vere_process::failure::Failure;
+use vere_settings::Volume as Described;
+
+use crate::args::MountArgs;
+use crate::folders::{self, Description};
+use crate::secrets::Opener;
+use crate::serve::{Task, read_slot, serve};
+
+/// The longest line of the process in the background, in octets.
+const LINE_MAX: u64 = 64 << 10;
+
+/// What the process in the background tells at its start: a line for each.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Told {
+    Progress(usize, usize),
+    Ready,
+    Error(String),
+}
+
+pub(crate) fn run(args: &MountArgs) -> Result<(), Failure> {
+    let mut description = Description::named(&args.name)?;
+    description.file = std::path::absolute(&description.file)?;
+    let volume = description.read()?;
+    if args.background {
+        return in_background(args, description, volume);
+    }
+    let passphrase = args
+        .secret
+        .passphrase_file
+        .as_ref()
+        .or(volume.passphrase_file.as_ref());
+    let key = args.secret.key_file.as_ref().or(volume.key_file.as_ref());
+    let opener = Opener::get(passphrase, key, false)?;
+    if !args.foreground {
+        return start(args, &description, &opener);
+    }
+    let task = task(args, description, volume, opener)?;
+    let bar = bar();
+    let ready = || {
+        bar.finish_and_clear();
+        Ok(())
+    };
+    serve(&task, &mut |read, all| show(&bar, read, all), ready)
+}
+
+fn task(
+    args: &MountArgs,
+    description: Description,
+    volume: Described,
+    opener: Opener,
+) -> Result<Task, Failure> {
+    let name = description
+        .file
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    Ok(Task {
+        description,
+        volume,
+        opener,
+        point: std::path::absolute(&args.point)?,
+        options: Options {
+            name,
+            allow_other: args.allow_other,
+            read_only: args.read_only,
+            suid: args.suid,
+            devices: args.dev,
+        },
+    })
+}
+
+/// A bar for the commits that a start reads.
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::no_length();
+    if let Ok(style) =
+        ProgressStyle::with_template("reading the log {bar:40} {pos}/{len} {per_sec} {eta}")
+    {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn show(bar: &ProgressBar, read: usize, all: usize) {
+    bar.set_length(all as u64);
+    bar.set_position(read as u64);
+}
+
+/// Starts a process in the background, and waits until the mount can be used.
+fn start(args: &MountArgs, description: &Description, opener: &Opener) -> Result<(), Failure> {
+    let state = folders::state(read_slot(description)?.head.volume)?;
+    folders::make_private(&state)?;
+    let log = state.join("mount.log");
+    let errors = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(&log)?;
+    let mut command = Command::new(env::current_exe()?);
+    command.args(["fs", "mount", "--background"]);
+    for (flag, wanted) in [
+        ("--allow-other", args.allow_other),
+        ("--read-only", args.read_only),
+        ("--suid", args.suid),
+        ("--dev", args.dev),
+    ] {
+        if wanted {
+            command.arg(flag);
+        }
+    }
+    command
+        .arg("--")
+        .arg(&description.file)
+        .arg(std::path::absolute(&args.point)?);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(errors);
+    let mut child = command.spawn()?;
+    if let Some(mut secret) = child.stdin.take() {
+        secret.write_all(&opener.encode())?;
+    }
+    let told = child
+        .stdout
+        .take()
+        .ok_or_else(|| Failure::new("expected a pipe; found none"))?;
+    let mut told = BufReader::new(told);
+    let bar = bar();
+    loop {
+        let mut line = String::new();
+        (&mut told).take(LINE_MAX).read_line(&mut line)?;
+        match serde_json::from_str(&line) {
+            Ok(Told::Progress(read, all)) => show(&bar, read, all),
+            Ok(Told::Ready) => {
+                bar.finish_and_clear();
+                return Ok(());
+            }
+            Ok(Told::Error(text)) => return Err(Failure::new(text)),
+            Err(_) => {
+                let text = "expected a mount; found the end of its process";
+                return Err(Failure::new(format!("{text}, see {}", log.display())));
+            }
+        }
+    }
+}
+
+fn in_background(
+    args: &MountArgs,
+    description: Description,
+    volume: Described,
+) -> Result<(), Failure> {
+    let outcome = serve_in_background(args, description, volume);
+    if let Err(failure) = &outcome {
+        tell(&Told::Error(failure.to_string()));
+    }
+    outcome
+}
+
+fn serve_in_background(
+    args: &MountArgs,
+    description: Description,
+    volume: Described,
+) -> Result<(), Failure> {
+    let opener = Opener::decode(io::stdin().lock())?;
+    let task = task(args, description, volume, opener)?;
+    // A session of its own: the end of the terminal does not concern the mount.
+    nix::unistd::setsid()?;
+    env::set_current_dir("/")?;
+    let ready = || {
+        tell(&Told::Ready);
+        Ok(())
+    };
+    serve(
+        &task,
+        &mut |read, all| tell(&Told::Progress(read, all)),
+        ready,
+    )
+}
+
+fn tell(told: &Told) {
+    let line = serde_json::to_string(told).unwrap_or_default();
+    // After the start nobody reads.
+    let _unread = writeln!(io::stdout(), "{line}");
+}

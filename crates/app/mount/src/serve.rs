@@ -1,0 +1,239 @@
+//! The process of a mount.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use vere_fuse::{Ended, Mount, Options, Strength, Unmounted};
+use vere_mailfs::format::Keys;
+use vere_mailfs::format::slot::Slot;
+use vere_ports::mail_accounts::AccountId;
+use vere_process::failure::Failure;
+use vere_settings::Volume as Described;
+
+use crate::accounts;
+use crate::control::{Request, Server};
+use crate::folders::{self, Description, Lock};
+use crate::host::{Clock, Event, Host, with};
+use crate::links::{Calls, Links};
+use crate::secrets::{self, Opener};
+use crate::volume::{self, Live};
+
+/// Time that the last changes get to reach the servers after an unmount. The journal keeps what is left.
+pub(crate) const LAST_SYNC: Duration = Duration::from_secs(60);
+/// Time that a status may take.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between looks at the end of the mount.
+const LOOK: Duration = Duration::from_secs(3600);
+/// Time that `sync` may take.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+
+/// A volume to be mounted.
+pub(crate) struct Task {
+    pub(crate) description: Description,
+    pub(crate) volume: Described,
+    pub(crate) opener: Opener,
+    pub(crate) point: PathBuf,
+    pub(crate) options: Options,
+}
+
+/// Mounts, and serves until the end of the mount. `ready` is called as soon as programs may use the mount.
+pub(crate) fn serve(
+    task: &Task,
+    progress: &mut dyn FnMut(usize, usize),
+    ready: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let slot = read_slot(&task.description)?;
+    let state = folders::state(slot.head.volume)?;
+    folders::make_private(&folders::journal(&state))?;
+    let _lock = Lock::take(&state)?;
+    let keys = slot.open(task.opener.as_slot())?;
+    let (epoch, key) = keys
+        .keys
+        .last()
+        .ok_or_else(|| Failure::new("expected a key in the slot; found none"))?;
+    let create = volume::create(slot.head.volume, *epoch, Keys::derive(key))?;
+
+    let (events, happened) = channel();
+    let asks = start_accounts(&task.volume, &tag(&slot), &events)?;
+    let clock = Clock::start();
+    let ask = |request| {
+        // Without the thread no answer comes, and the wait ends by its time-out.
+        let _gone = asks.send(request);
+    };
+    let terms = volume::terms(&task.volume);
+    let live = volume::open(
+        (terms, create),
+        &folders::journal(&state),
+        clock,
+        &ask,
+        &happened,
+        progress,
+    )?;
+
+    let mount = Mount::start(&task.point, &task.options, Arc::new(Calls(events.clone())))?;
+    let replies = mount.replies();
+    let shared = Arc::new(OnceLock::from(mount));
+    let links = Links {
+        kernel: Some((replies, Arc::clone(&shared))),
+        accounts: asks,
+        events: events.clone(),
+    };
+    let host = Host::start(live, clock, (events.clone(), happened), links)?;
+    let mount = shared
+        .get()
+        .ok_or_else(|| Failure::new("expected a mount; found none"))?;
+    let handler = handler(Arc::clone(&shared), events);
+    let server = Server::start(&folders::control(&state), handler)?;
+    unmount_by_signal(Arc::clone(&shared))?;
+    ready()?;
+
+    let ended = loop {
+        if let Some(ended) = mount.wait(LOOK) {
+            break ended;
+        }
+    };
+    finish(&host);
+    drop(server);
+    host.stop();
+    match ended {
+        Ended::Unmounted => Ok(()),
+        Ended::Failed(text) => Err(Failure::new(format!("the mount has failed: {text}"))),
+    }
+}
+
+/// Sends the last changes.
+fn finish(host: &Host<Live>) {
+    let (done, all_done) = channel();
+    let asked = host.with(STATUS_TIMEOUT, move |live, now| live.sync(now, done));
+    let synced = asked.and_then(|()| all_done.recv_timeout(LAST_SYNC).ok());
+    if !matches!(synced, Some(Ok(()))) {
+        eprintln!(
+            "the last changes are not on the servers yet; the journal keeps them for the next mount"
+        );
+    }
+}
+
+/// The word that names a volume's folder in accounts.
+pub(crate) fn tag(slot: &Slot) -> String {
+    format!("{:08x}", slot.head.volume.tag())
+}
+
+/// The slot beside the description.
+pub(crate) fn read_slot(description: &Description) -> Result<Slot, Failure> {
+    let path = description.slot();
+    let octets = std::fs::read(&path).map_err(|error| {
+        let text = format!("{}: {error}; `vere fs init` makes the slot", path.display());
+        Failure::new(text)
+    })?;
+    Slot::decode(&octets).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+}
+
+/// Starts the thread of the accounts; answers become events.
+pub(crate) fn start_accounts(
+    described: &Described,
+    tag: &str,
+    events: &Sender<Event<Live>>,
+) -> Result<tokio::sync::mpsc::UnboundedSender<accounts::Ask>, Failure> {
+    let mut all = Vec::new();
+    for account in &described.accounts {
+        all.push((AccountId(account.number), secrets::account(account, tag)?));
+    }
+    let events = events.clone();
+    let answered = move |id, answer| events.send(Event::Answer(id, answer)).is_ok();
+    Ok(accounts::start(all, answered)?)
+}
+
+fn handler(mount: Arc<OnceLock<Mount>>, events: Sender<Event<Live>>) -> crate::control::Handler {
+    Arc::new(move |request| match request {
+        Request::Status => status(&events, mount.get().map(Mount::point)),
+        Request::Sync => {
+            let (done, all_done) = channel();
+            with(&events, STATUS_TIMEOUT, move |live: &mut Live, now| {
+                live.sync(now, done)
+            })
+            .ok_or("expected an engine; found none")?;
+            match all_done.recv_timeout(SYNC_TIMEOUT) {
+                Ok(Ok(())) => Ok(json!({ "synced": true })),
+                Ok(Err(errno)) => Err(format!("the changes are not on the servers: {errno}")),
+                Err(_) => Err("expected an end of the sync within a day; found none".to_owned()),
+            }
+        }
+        Request::Umount { force } => {
+            let mount = mount.get().ok_or("expected a mount; found none")?;
+            let strength = if force {
+                Strength::Forced
+            } else {
+                Strength::Soft
+            };
+            match mount.unmount(strength) {
+                Ok(unmounted) => Ok(json!({ "clean": unmounted == Unmounted::Clean })),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+    })
+}
+
+fn status(events: &Sender<Event<Live>>, point: Option<&Path>) -> Result<Value, String> {
+    let status = with(events, STATUS_TIMEOUT, |live: &mut Live, _| {
+        live.volume().status()
+    })
+    .ok_or("expected an answer of the engine within 10 s; found none")?;
+    let accounts: Vec<Value> = status
+        .accounts
+        .iter()
+        .map(|account| {
+            json!({
+                "account": account.account,
+                "requests": account.asked,
+                "failing": account.failing,
+            })
+        })
+        .collect();
+    Ok(json!({
+        "mounted_at": point,
+        "generation": status.generation,
+        "writer": status.writer,
+        "rows_waiting": status.rows_waiting,
+        "octets_waiting": status.octets_waiting,
+        "octets_sending": status.octets_sending,
+        "commits_sending": status.commits_sending,
+        "journal_octets": status.journal_octets,
+        "cache_octets": status.cache_octets,
+        "copies_missing": status.copies_missing,
+        "read_only": status.read_only,
+        "accounts": accounts,
+    }))
+}
+
+/// A signal unmounts; a second one by force.
+fn unmount_by_signal(mount: Arc<OnceLock<Mount>>) -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    let wait = move || {
+        for (count, _) in signals.forever().enumerate() {
+            let strength = if count == 0 {
+                Strength::Soft
+            } else {
+                Strength::Forced
+            };
+            match mount.get().map(|mount| mount.unmount(strength)) {
+                Some(Ok(Unmounted::Detached)) => {
+                    eprintln!(
+                        "programs still use the mount; a second signal ends the mount by force"
+                    );
+                }
+                Some(Err(error)) => eprintln!("{error}"),
+                _ => {}
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("fs-signals".into())
+        .spawn(wait)?;
+    Ok(())
+}

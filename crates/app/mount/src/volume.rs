@@ -1,0 +1,233 @@
+//! The engine of a volume, as the host runs engines.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
+
+use vere_disk::log::Directory;
+use vere_mailfs::format::{Encoding, Keys, VolumeId};
+use vere_mailfs::volume::{
+    AccountTerms, Create, GroupTerms, Machine, Moment, OpenStep, Opening, Step as Asked, Terms,
+    Volume,
+};
+use vere_ports::files::{Call, CallId, Caller, Errno};
+use vere_ports::mail_accounts::{Answer, Fault, RequestId};
+use vere_ports::storage::StorageFile as _;
+use vere_process::failure::Failure;
+use vere_settings::Volume as Description;
+use vere_units::Timestamp;
+
+use crate::accounts::Ask;
+use crate::host::{Clock, Engine, Event, Now, Step};
+
+/// Calls of our own have numbers from here on; the kernel's count from 1.
+const OWN: u64 = 1 << 63;
+/// What tells machines apart.
+const MACHINE_ID: &str = "/etc/machine-id";
+/// The longest silence of an account during the start.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A volume with its state on the disk.
+pub(crate) struct Live {
+    volume: Volume<Directory>,
+    waiting: HashMap<CallId, Sender<Result<(), Errno>>>,
+    last: u64,
+}
+
+pub(crate) const fn moment(now: Now) -> Moment {
+    Moment {
+        steady: now.steady,
+        wall: now.wall,
+    }
+}
+
+impl Live {
+    pub(crate) fn new(volume: Volume<Directory>) -> Self {
+        Self {
+            volume,
+            waiting: HashMap::new(),
+            last: OWN,
+        }
+    }
+
+    pub(crate) const fn volume(&self) -> &Volume<Directory> {
+        &self.volume
+    }
+
+    /// Tells when all changes so far are on the servers.
+    pub(crate) fn sync(&mut self, now: Now, done: Sender<Result<(), Errno>>) {
+        let id = CallId(self.last);
+        self.last = self.last.checked_add(1).unwrap_or(OWN);
+        self.waiting.insert(id, done);
+        self.volume.sync(moment(now), id);
+    }
+}
+
+impl Engine for Live {
+    fn call(&mut self, now: Now, id: CallId, caller: Caller, call: Call) {
+        self.volume.call(moment(now), id, caller, call);
+    }
+
+    fn answered(&mut self, now: Now, id: RequestId, answer: Result<Answer, Fault>) {
+        self.volume.answered(moment(now), id, answer);
+    }
+
+    fn wake(&mut self, now: Now) {
+        self.volume.wake(moment(now));
+    }
+
+    fn poll(&mut self) -> Option<Step<Self>> {
+        loop {
+            return Some(match self.volume.poll()? {
+                Asked::Reply(id, result) => {
+                    if let Some(done) = self.waiting.remove(&id) {
+                        // The waiter may have given up.
+                        let _late = done.send(result.map(|_| ()));
+                        continue;
+                    }
+                    Step::Reply(id, result)
+                }
+                Asked::Ask(id, account, urgency, request) => {
+                    Step::Ask(id, account, urgency, request)
+                }
+                Asked::Work(id, job) => Step::Work(Box::new(move || {
+                    let result = job.run();
+                    Box::new(move |engine: &mut Self, now| {
+                        engine.volume.done(moment(now), id, result)
+                    })
+                })),
+                Asked::Sync(file) => Step::Disk(Box::new(move || {
+                    let result = file.sync().map_err(|error: io::Error| error.to_string());
+                    Box::new(move |engine: &mut Self, _| engine.volume.synced(result))
+                })),
+                Asked::Invalidate(what) => Step::Invalidate(what),
+                Asked::Log(notice) => Step::Log(notice.to_string()),
+            });
+        }
+    }
+
+    fn next_wake(&self) -> Option<Timestamp> {
+        self.volume.next_wake()
+    }
+}
+
+/// What the engine is told of a description.
+pub(crate) fn terms(description: &Description) -> Terms {
+    let mut groups: Vec<GroupTerms> = Vec::new();
+    for account in &description.accounts {
+        match groups.iter_mut().find(|group| group.group == account.group) {
+            Some(group) => group.accounts.push(account.number),
+            None => groups.push(GroupTerms {
+                group: account.group,
+                accounts: vec![account.number],
+            }),
+        }
+    }
+    let accounts = description.accounts.iter().map(|account| AccountTerms {
+        account: account.number,
+        encoding: encoding(account.base64),
+    });
+    Terms {
+        accounts: accounts.collect(),
+        lead: description.lead,
+        groups,
+        strong: description.strong,
+        call_timeout: description.call_timeout.duration(),
+        sync_copies: description.sync_copies,
+        flush_interval: description.flush_interval.duration(),
+        journal_sync: description.journal_sync.duration(),
+        unsent_max: description.unsent_max.as_u64(),
+        cache_max: description.cache_memory.as_usize(),
+        fetches_max: description.ahead_max,
+    }
+}
+
+pub(crate) const fn encoding(base64: bool) -> Encoding {
+    if base64 {
+        Encoding::Base64
+    } else {
+        Encoding::EightBit
+    }
+}
+
+/// Names a volume, its keys, and this machine.
+pub(crate) fn create(volume: VolumeId, epoch: u16, keys: Keys) -> Result<Create, Failure> {
+    Ok(Create {
+        volume,
+        epoch,
+        keys: Arc::new(keys),
+        machine: machine()?,
+    })
+}
+
+/// The number in /etc/machine-id is to stay on the machine, so a hash goes into the volume (machine-id(5)).
+fn machine() -> Result<Machine, Failure> {
+    let number = std::fs::read(MACHINE_ID).map_err(|error| {
+        let text = format!("{MACHINE_ID}: {error}; `systemd-machine-id-setup` makes the file");
+        Failure::new(text)
+    })?;
+    let hash = blake3::derive_key("veredarius mailfs v1 machine", number.trim_ascii());
+    let mut id = [0; 16];
+    for (to, from) in id.iter_mut().zip(hash) {
+        *to = from;
+    }
+    let name = nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok());
+    Ok(Machine {
+        id,
+        name: name.unwrap_or_else(|| "unnamed".to_owned()),
+    })
+}
+
+pub(crate) fn storage(journal: &Path) -> Result<Directory, Failure> {
+    Directory::open(journal)
+        .map_err(|error| Failure::new(format!("{}: {error}", journal.display())))
+}
+
+/// Octets that never repeat.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut octets = [0; N];
+    getrandom::fill(&mut octets).map_err(|error| {
+        Failure::new(format!(
+            "expected random octets of the kernel; found {error}"
+        ))
+    })?;
+    Ok(octets)
+}
+
+/// Opens a volume from log and journal. `ask` takes requests, answers come as events; `progress` hears the commits read and all.
+pub(crate) fn open(
+    (terms, of): (Terms, Create),
+    journal: &Path,
+    clock: Clock,
+    ask: &dyn Fn(Ask),
+    answers: &Receiver<Event<Live>>,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Live, Failure> {
+    let mut opening = Opening::new(terms, of, storage(journal)?, random()?);
+    loop {
+        while let Some(step) = opening.poll() {
+            match step {
+                OpenStep::Ask(id, account, urgency, request) => {
+                    ask(Ask(id, account, urgency, request))
+                }
+                OpenStep::Log(notice) => eprintln!("{notice}"),
+            }
+        }
+        if opening.is_over() {
+            return Ok(Live::new(opening.finish(moment(clock.now()))?));
+        }
+        let event = answers.recv_timeout(ANSWER_TIMEOUT).map_err(|_| {
+            Failure::new("expected an answer of the lead account within 60 s; found none")
+        })?;
+        if let Event::Answer(id, answer) = event {
+            opening.answered(id, answer);
+        }
+        let (read, all) = opening.progress();
+        progress(read, all);
+    }
+}
