@@ -1,4 +1,4 @@
-//! A way between a client and a server over TCP that is long, falls silent, or is cut.
+//! A TCP relay between client and server: slow, silent, or cut on demand.
 
 #![allow(
     clippy::missing_panics_doc,
@@ -37,7 +37,7 @@ struct Shared {
     deaf: AtomicBool,
     ended: AtomicBool,
     accepted: AtomicUsize,
-    /// Octets of clients, after which all connections are cut; none at the maximum.
+    /// Octets of clients, before all connections are cut; no cut at the maximum.
     cut_after: AtomicU64,
     /// Whether octets beyond, of the same block, arrive as well.
     whole: AtomicBool,
@@ -70,7 +70,7 @@ impl Relay {
         Self { address, shared }
     }
 
-    /// Cuts all connections; new ones are possible.
+    /// Cuts all connections; new connections are possible.
     pub fn cut(&self) {
         self.shared.cut();
     }

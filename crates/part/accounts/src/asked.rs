@@ -1,15 +1,15 @@
-//! Requests as they wait, and what requests and answers weigh.
+//! Waiting requests, and the weight of requests and answers.
 
 use tokio::time::Instant;
 use vere_ports::mail_accounts::{Answer, Fault, Request, RequestId, Urgency};
 
-/// Octets that a read of a whole body counts as.
+/// The weight of a read of a whole body, in octets.
 const WHOLE_OCTETS: usize = 1 << 20;
 
-/// Octets that any other request counts as: the window admits 1,024.
+/// The weight of any further request: a window admits 1,024.
 const OTHER_OCTETS: usize = 4_096;
 
-/// A request and its place in the order.
+/// A request with the urgency and the time of the call.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) id: RequestId,
@@ -20,7 +20,7 @@ pub(crate) struct Asked {
     pub(crate) again: bool,
 }
 
-/// Octets that a request counts as in a window.
+/// The weight of a request in a window, in octets.
 pub(crate) fn cost(request: &Request) -> usize {
     match request {
         Request::Append { mail, .. } => mail.len(),

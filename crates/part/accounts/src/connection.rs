@@ -18,13 +18,13 @@ use crate::link::{Link, Stream};
 use crate::session::{Session, SessionEnd};
 use crate::work::{Answers, Task};
 
-/// Silence of a server with a command under way, after which the account is tried by another connection.
+/// Silence of a server with a command under way, before the account is tried by a further connection.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
-/// Silence of a server with a command under way, after which the connection is given up.
+/// Silence of a server with a command under way, before the connection is given up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Idle time after which NOOP keeps a connection alive.
+/// Idle time before a NOOP keeps the connection alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(120);
 
 /// Octets read at once.
@@ -33,14 +33,14 @@ const READ_MAX: usize = 64 * 1024;
 /// Pieces written at once.
 const SLICES_MAX: usize = 16;
 
-/// What a connection reports to its pool.
+/// The report of a connection to the pool.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// Requests are answered.
     Answers(Answers),
     /// The server is silent although a command is under way.
     Silent,
-    /// The connection is at its end, for this reason; and the milliseconds of patience that the server asked for.
+    /// The end of the connection: the reason, and the milliseconds of patience, if the server asked for patience.
     Ended(String, Option<u64>),
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn run(
         Err(end) => Some(of_end(end)),
     };
     if let Some((reason, patience)) = ended {
-        // Answers that came before the end count.
+        // Earlier answers count.
         let _ = reports.send((number, Report::Answers(session.answers())));
         let _ = reports.send((number, Report::Ended(reason, patience)));
     }
@@ -157,7 +157,7 @@ async fn exchange(
     .await
 }
 
-/// Writes what goes without waiting; the octets written.
+/// Writes without waiting; the octets written.
 fn poll_output(
     stream: &mut dyn Stream,
     context: &mut Context<'_>,

@@ -16,7 +16,7 @@ use crate::remote::{Login, Remote, Security};
 /// Why there is no session with an account.
 #[derive(Debug)]
 pub enum DialError {
-    /// No connection, or a server that does not serve.
+    /// No connection, or no answer to the purpose.
     Unreachable(Failure),
     /// The server's certificate is signed by no trusted CA.
     UnknownCa(ConnectTlsError),
@@ -63,7 +63,7 @@ pub async fn dial(remote: &Remote) -> Result<Link, DialError> {
     Ok(link)
 }
 
-/// Connects, up to the greeting or the end of STARTTLS: the proof that an account can be reached.
+/// Connects, up to the greeting or the end of STARTTLS: the proof of a reachable account.
 pub(crate) async fn reach(remote: &Remote) -> Result<(Link, Status), DialError> {
     let name = &remote.host;
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), remote.port))
@@ -116,7 +116,7 @@ fn secured(error: ConnectTlsError) -> DialError {
     }
 }
 
-/// Logs in, and returns whether the server announced its capabilities along with the success.
+/// Logs in, and returns whether the success came with capabilities.
 async fn login(link: &mut Link, remote: &Remote) -> Result<bool, DialError> {
     if !link.machine().knows_capabilities() {
         link.run(&Command::Capability, &mut deaf).await?;

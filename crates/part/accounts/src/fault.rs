@@ -3,10 +3,10 @@
 use vere_imap::client::{Condition, Status};
 use vere_ports::mail_accounts::Fault;
 
-/// Codes that ask for patience (RFC 5530).
+/// Codes for a wish for patience (RFC 5530).
 const PATIENCE_CODES: [&str; 3] = ["LIMIT", "UNAVAILABLE", "INUSE"];
 
-/// Words of servers that ask for patience without a code: Dovecot, Exchange, Gmail.
+/// Words for a wish for patience without a code: Dovecot, Exchange, Gmail.
 const PATIENCE_WORDS: [&str; 3] = [
     "too many simultaneous",
     "maximum number of connections",
@@ -41,7 +41,7 @@ pub(crate) fn of(status: &Status) -> Fault {
     }
 }
 
-/// The milliseconds of patience that the server asks for: 0 where the server tells none.
+/// The milliseconds of patience wished by the server: 0 without a figure.
 pub(crate) fn patience(status: &Status) -> Option<u64> {
     let code = status.code.as_ref();
     let by_code = PATIENCE_CODES
@@ -58,7 +58,7 @@ fn told(text: &str) -> Option<u64> {
     behind.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Whether the refusal says that there is no such mailbox.
+/// Whether the refusal says that the mailbox does not exist.
 pub(crate) fn names_no_mailbox(status: &Status) -> bool {
     let code = status.code.as_ref();
     ["NONEXISTENT", "TRYCREATE"]

@@ -6,12 +6,12 @@ use vere_imap::utf7;
 /// The folder of a volume in an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Folder {
-    /// All that stands before the name of a mailbox, as sent on the wire, delimiter included.
+    /// The octets before the name of a mailbox, as sent on the wire, delimiter included.
     before: Vec<u8>,
 }
 
 impl Folder {
-    /// The folder with these levels, below the account's own namespace.
+    /// The folder with the levels, below the account's own namespace.
     pub(crate) fn new(levels: &[String], own: &Namespace) -> Self {
         // A server without levels keeps all names side by side; any octet parts them.
         let delimiter = own.delimiter.unwrap_or('.');
@@ -37,7 +37,7 @@ impl Folder {
         pattern
     }
 
-    /// The mailbox of this name on the wire, if the name is in the folder.
+    /// The mailbox with the name on the wire, if the name is in the folder.
     pub(crate) fn mailbox(&self, name: &[u8]) -> Option<String> {
         let rest = name.strip_prefix(self.before.as_slice())?;
         let text = std::str::from_utf8(rest).ok()?;

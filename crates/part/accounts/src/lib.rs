@@ -1,11 +1,11 @@
 //! Connections to mail accounts over IMAP: any provider's account as a place to keep mails in.
 //!
 //! [`Accounts`] carries out the requests of [`vere_ports::mail_accounts`] over a pool of connections per account:
-//! pipelined, within a window of unanswered octets, most urgent first. [`dial`] and [`Link`] serve programs that speak
-//! to one account, a command after the other.
+//! pipelined, within a window of unanswered octets, most urgent first. [`dial`] and [`Link`] serve programs
+//! with a single account and a command at a time.
 //!
-//! A request that was sent on a connection which ended is answered [`Fault::Unreachable`] and may have been carried
-//! out; only requests that change nothing are sent once more.
+//! A sent request whose connection ended is answered [`Fault::Unreachable`] and may have been carried
+//! out; only requests without a change are sent once more.
 //!
 //! Not covered: COMPRESS (sealed octets do not shrink), SASL-IR of LOGIN, budgets of octets per day.
 
@@ -46,10 +46,10 @@ pub use remote::{Login, Place, Remote, Security, password_of};
 pub use settings::{AccountSettings, CONNECTIONS_DEFAULT};
 pub use state::AccountState;
 
-/// Octets of the requests of an account that have no answer; a caller that asks for more has to wait.
+/// Octets of the unanswered requests of an account; a caller with more has to wait.
 const WAITING_MAX: usize = 64 << 20;
 
-/// Milliseconds after which a caller with too many requests may ask again.
+/// Pause for a caller with too many requests, in milliseconds.
 const WAITING_PAUSE: u64 = 100;
 
 /// Accounts at work; the work ends when the value is dropped.
@@ -121,7 +121,7 @@ impl Accounts {
         (Self { accounts: all, out }, answers)
     }
 
-    /// Asks an account. The answer comes with the `id`, which no other unanswered request of any account may have.
+    /// Asks an account. The answer comes with the `id`; unanswered requests of all accounts must differ in `id`.
     pub fn ask(&self, account: AccountId, id: RequestId, urgency: Urgency, request: Request) {
         let Some((send, shared)) = self.accounts.get(&account) else {
             let text = format!("there is no account {}", account.0);
@@ -151,7 +151,7 @@ impl Accounts {
         }
     }
 
-    /// The state of an account, and the octets of its requests without an answer.
+    /// The state of an account, and the octets of the unanswered requests.
     #[must_use]
     pub fn state(&self, account: AccountId) -> Option<(AccountState, usize)> {
         let (_, shared) = self.accounts.get(&account)?;
@@ -160,7 +160,7 @@ impl Accounts {
     }
 
     fn refuse(&self, id: RequestId, fault: Fault) {
-        // A caller that is gone needs no answer.
+        // An absent caller needs no answer.
         let _ = self.out.send((id, Err(fault)));
     }
 }

@@ -14,13 +14,13 @@ use vere_process::wire::Connection;
 /// Longest silence of a server with a command under way.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Octets of a message that are buffered before they are sent.
+/// Octets of a message in the send buffer.
 const UNSENT_MAX: usize = 256 * 1024;
 
 /// Octets read at once.
 const PIECE: usize = 64 * 1024;
 
-/// A stream that moves between threads.
+/// A stream fit for several threads.
 pub trait Stream: Connection + Send {}
 
 impl<T: Connection + Send> Stream for T {}
@@ -67,7 +67,7 @@ impl Link {
         }
     }
 
-    /// The stream, the machine, and the octets that were received and not parsed.
+    /// The stream, the machine, and the received octets without a parse.
     pub(crate) fn into_parts(mut self) -> Option<(Box<dyn Stream>, Client, Vec<u8>)> {
         self.buffer.truncate(self.unread.end);
         let unread = self
@@ -204,7 +204,7 @@ impl Link {
         }
     }
 
-    /// Sends the octets that the machine allows to send.
+    /// Sends the octets allowed by the machine.
     async fn flush(&mut self) -> Result<(), Failure> {
         let stream = self.stream.as_mut();
         let stream = stream.ok_or_else(closed)?;

@@ -10,16 +10,16 @@ const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// Quiet time after which one connection more is allowed.
+/// Quiet time before a further connection is allowed.
 const QUIET: Duration = Duration::from_secs(10 * 60);
 
 /// The pace of an account.
 #[derive(Debug)]
 pub(crate) struct Pace {
     failures: u32,
-    /// No connection before this time.
+    /// The earliest time of the next connection.
     pub(crate) dial_from: Instant,
-    /// No request before this time.
+    /// The earliest time of the next request.
     pub(crate) ask_from: Instant,
     /// Connections allowed now, and by the settings.
     connections: usize,
@@ -54,7 +54,7 @@ impl Pace {
         self.failures = 0;
     }
 
-    /// Notes that the account asks for patience with connections, and returns the wait.
+    /// Notes a wish for fewer connections, and returns the wait.
     pub(crate) fn crowded(&mut self, told: Duration, now: Instant) -> Duration {
         let own = self.failed(now);
         let wait = if told.is_zero() {
@@ -68,7 +68,7 @@ impl Pace {
         wait
     }
 
-    /// Notes that the account asks for patience with everything, and returns the wait.
+    /// Notes a wish for fewer requests and connections, and returns the wait.
     pub(crate) fn throttled(&mut self, told: Duration, now: Instant) -> Duration {
         let wait = self.crowded(told, now);
         self.ask_from = now + wait;

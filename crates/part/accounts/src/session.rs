@@ -1,4 +1,4 @@
-//! The requests under way on one connection, as a machine without a socket: requests and octets go in, answers come out.
+//! The requests under way on a connection, as a machine without a socket: requests and octets go in, answers come out.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,13 +17,13 @@ const LITERALS_MAX: usize = 12 << 20;
 /// Octets of the literals of any other response: long subjects.
 const SMALL_LITERALS_MAX: usize = 256 * 1024;
 
-/// Why a connection is at its end.
+/// The reason for the end of a connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionEnd {
     /// The server breaks the protocol.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
-    /// The server sends literals that nothing asked for.
+    /// The server sends unexpected literals.
     #[error("the server sent a literal of {0} octets that no request explains")]
     Literal(u64),
     /// BYE.
@@ -37,7 +37,7 @@ pub(crate) struct Session {
     wire: Wire,
     tasks: BTreeMap<u64, Box<dyn Task>>,
     last: u64,
-    /// Tasks that wait for the end of a task which holds another mailbox.
+    /// Tasks behind a task with a hold on a different mailbox.
     behind: VecDeque<Box<dyn Task>>,
     /// Ends of commands of tasks, while the selection of the task is in doubt.
     held: Vec<(u64, usize, Status)>,
@@ -197,7 +197,7 @@ impl Session {
     }
 
     fn fetched(&mut self, fetched: Fetched, literals: Vec<BytesMut>) {
-        // Whole messages are not asked for; with one, the order of literals would be in doubt.
+        // The client asks for no whole message; beside a message, the order of literals would be in doubt.
         let (Some(uid), None) = (fetched.uid, &fetched.body) else {
             return;
         };
@@ -221,7 +221,7 @@ impl Session {
         self.offer_first(|task, _| task.fetched(&mail));
     }
 
-    /// Offers a response to the tasks with commands under way, in the order of the commands, until one takes it.
+    /// Offers a response to the tasks in the order of their commands, until a task takes the response.
     fn offer_first(&mut self, mut offer: impl FnMut(&mut dyn Task, &Wire) -> bool) {
         let mut before = None;
         for owner in self.wire.owners() {
@@ -259,7 +259,7 @@ impl Session {
         self.begin_waiting();
     }
 
-    /// Tells the tasks of a selection that the selection has ended, and then what else has ended meanwhile.
+    /// Tells tasks of the end of their selection, and then of the held ends of commands.
     fn opened(&mut self, selection: u64) {
         let mut waiting = Vec::new();
         for (number, task) in &self.tasks {
@@ -277,7 +277,7 @@ impl Session {
         }
     }
 
-    /// The selection in doubt, if the next LIST responses are about its mailbox.
+    /// The selection in doubt, if the next LIST responses belong to the question.
     fn asks_whether_exists(&self) -> Option<u64> {
         let mut owners = self.wire.owners();
         owners.find_map(|owner| match owner {

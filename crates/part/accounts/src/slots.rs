@@ -1,4 +1,4 @@
-//! The connections of a pool: the load of each, and what each is for.
+//! The connections of a pool: load and purpose of each.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::work::Task;
 /// Octets without an answer on a connection.
 const WINDOW: usize = 4 << 20;
 
-/// Octets of mails in one APPEND: half a window, so that the next mails travel while the server stores.
+/// Octets of mails in an APPEND: half a window, so the next mails travel while the server stores.
 pub(crate) const JOINED_MAX: usize = WINDOW / 2;
 
-/// Mails in one APPEND.
+/// Mails in an APPEND.
 pub(crate) const JOINED_MAILS_MAX: usize = 256;
 
 /// What a connection is for.
@@ -46,7 +46,7 @@ struct Slot {
     state: State,
     /// Octets without an answer.
     load: usize,
-    /// Whether several mails go by one command.
+    /// Whether an APPEND may hold several mails.
     joins: bool,
     answered: bool,
 }
@@ -105,7 +105,7 @@ impl Slots {
         self.lead_number().filter(open)
     }
 
-    /// While the connection for commits is not open, makes the least used open connection the one for commits.
+    /// While the connection for commits is not open, gives the purpose to the least used open connection.
     pub(crate) fn promote(&mut self) {
         if self.lead().is_some() {
             return;
@@ -129,7 +129,7 @@ impl Slots {
         slot.is_some_and(|slot| slot.load == 0 || slot.load.saturating_add(cost) <= WINDOW)
     }
 
-    /// The least used connection with room for a request that is no commit.
+    /// The least used connection with room for a request other than a commit.
     pub(crate) fn least(&self, cost: usize, shares_lead: bool) -> Option<usize> {
         let fits = |(number, slot): &(&usize, &Slot)| {
             let kind = slot.kind == Kind::Common || shares_lead && slot.kind == Kind::Lead;
@@ -143,7 +143,7 @@ impl Slots {
         least.map(|(number, _)| *number)
     }
 
-    /// The connection that watches a mailbox, and whether it is open.
+    /// The connection for a watched mailbox, and whether the connection is open.
     pub(crate) fn watcher(&self, mailbox: &str) -> Option<(usize, bool)> {
         let mut watchers = self.slots.iter();
         let (number, slot) =
@@ -151,7 +151,7 @@ impl Slots {
         Some((*number, matches!(slot.state, State::Watches(_))))
     }
 
-    /// Whether the connection stores several mails by one command.
+    /// Whether the connection stores several mails by an APPEND.
     pub(crate) fn joins(&self, number: usize) -> bool {
         self.slots.get(&number).is_some_and(|slot| slot.joins)
     }
@@ -166,7 +166,7 @@ impl Slots {
         }
     }
 
-    /// A connection that is not open yet.
+    /// Notes a connection before the dial.
     pub(crate) fn begin(&mut self, kind: Kind) -> usize {
         self.last = self.last.saturating_add(1);
         let slot = Slot {
@@ -180,7 +180,7 @@ impl Slots {
         self.last
     }
 
-    /// Starts a connection that logged in.
+    /// Starts a connection after the login.
     pub(crate) fn opened(
         &mut self,
         number: usize,
@@ -207,8 +207,8 @@ impl Slots {
         };
     }
 
-    /// Gives requests to an open connection: one, or mails of a mailbox. A connection that just ended reports its end,
-    /// and the requests count as sent.
+    /// Gives requests to an open connection: a single request, or mails of a mailbox. An ended connection reports the
+    /// end later; the requests count as sent.
     pub(crate) fn carry(&mut self, number: usize, all: &[Asked], create: bool) {
         let Some(slot) = self.slots.get_mut(&number) else {
             return;
@@ -237,7 +237,7 @@ impl Slots {
         }
     }
 
-    /// Gives a watch to its connection.
+    /// Gives a watch to the connection of the mailbox.
     pub(crate) fn watch(&self, number: usize, id: RequestId) {
         if let Some(slot) = self.slots.get(&number)
             && let State::Watches(send) = &slot.state
@@ -253,7 +253,7 @@ impl Slots {
         }
     }
 
-    /// Removes a connection, which ends; whether it watched a mailbox.
+    /// Removes and ends a connection; whether the connection watched a mailbox.
     pub(crate) fn remove(&mut self, number: usize) -> bool {
         let slot = self.slots.remove(&number);
         slot.is_some_and(|slot| matches!(slot.kind, Kind::Watch(_)))

@@ -10,9 +10,9 @@ pub struct AccountState {
     pub connections: usize,
     /// The reason of the last failure, unless the account has answered since.
     pub fault: Option<Fault>,
-    /// No connection is tried before this time, if in the future.
+    /// The earliest time of the next connection, if in the future.
     pub dial_from: Option<Instant>,
-    /// No request is sent before this time, if in the future: the account asked for patience.
+    /// The earliest time of the next request, if in the future: the account asked for patience.
     pub ask_from: Option<Instant>,
     /// Octets of the longest mail, where the account tells (APPENDLIMIT, RFC 7889).
     pub append_limit: Option<u32>,

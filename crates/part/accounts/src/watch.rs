@@ -1,4 +1,4 @@
-//! A connection that watches a mailbox by IDLE (RFC 2177), or by NOOP where the server has no IDLE.
+//! A connection for watching a mailbox by IDLE (RFC 2177), or by NOOP at servers without IDLE.
 
 use std::time::Duration;
 

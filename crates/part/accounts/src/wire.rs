@@ -1,4 +1,4 @@
-//! The commands of a connection, the owner of each, and the mailboxes that the connection opens.
+//! The commands of a connection, the owner of each, and the opened mailboxes.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub(crate) enum Owner {
     Nobody,
 }
 
-/// A mailbox that the connection opened by SELECT.
+/// A mailbox opened by SELECT.
 #[derive(Debug)]
 pub(crate) struct Selection {
     number: u64,
@@ -60,17 +60,17 @@ impl SelectionState {
     }
 }
 
-/// The state that tasks share.
+/// The common state of all tasks.
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) client: Client,
     folder: Folder,
     /// Commands under way, in order.
     order: VecDeque<(Token, Owner)>,
-    /// The last selection, and earlier ones that tasks still name.
+    /// The last selection, and earlier selections of tasks under way.
     selections: VecDeque<Selection>,
     selected_last: u64,
-    /// The task that is called.
+    /// The task at work.
     pub(crate) task: u64,
 }
 
@@ -130,7 +130,7 @@ impl Wire {
     }
 
     /// Opens a mailbox, unless open or about to be and no `fresh` view is wanted; the number of the selection. The
-    /// commands that follow find the mailbox open, or are refused.
+    /// following commands find the mailbox open, or are refused.
     pub(crate) fn select(&mut self, mailbox: &str, fresh: bool) -> u64 {
         let usable = |last: &&Selection| {
             last.mailbox == mailbox
@@ -160,14 +160,14 @@ impl Wire {
         number
     }
 
-    /// The open mailbox, if this mailbox is the last one selected.
+    /// The selection of the mailbox, if open and the last.
     pub(crate) fn open(&self, mailbox: &str) -> Option<&Selection> {
         let last = self.selections.back()?;
         let open = matches!(last.state, SelectionState::Open { .. });
         (open && last.mailbox == mailbox).then_some(last)
     }
 
-    /// The selection of this number.
+    /// The selection with the number.
     pub(crate) fn selection(&self, number: u64) -> Option<&Selection> {
         self.selections.iter().find(|one| one.number == number)
     }
@@ -177,14 +177,14 @@ impl Wire {
         self.selected_last
     }
 
-    /// Whether commands sent now meet this selection.
+    /// Whether the next commands meet the selection.
     pub(crate) fn is_current(&self, number: u64) -> bool {
         self.selections
             .back()
             .is_some_and(|last| last.number == number)
     }
 
-    /// Forgets selections that no task names, save the last.
+    /// Forgets selections without a task, save the last.
     pub(crate) fn forget_below(&mut self, number: Option<u64>) {
         let below = number.unwrap_or(u64::MAX);
         while self.selections.len() > 1
@@ -201,7 +201,7 @@ impl Wire {
         self.order.iter().map(|(_, owner)| *owner)
     }
 
-    /// Takes the owner of a command that ended; the end of SELECT is noted.
+    /// Takes the owner of an ended command; the end of SELECT is noted.
     pub(crate) fn ended(&mut self, token: Token, status: &Status) -> Option<Owner> {
         let at = self.order.iter().position(|(own, _)| *own == token)?;
         let (_, owner) = self.order.remove(at)?;
@@ -247,7 +247,7 @@ impl Wire {
         };
         let mailbox = selection.mailbox.clone();
         if self.is_doubted(number) {
-            // Dovecot 2.3 and Courier name no code for a mailbox that does not exist.
+            // Dovecot 2.3 and Courier give no code for an absent mailbox.
             let name = self.folder.wire(&mailbox);
             let token = self.client.send(&Command::ListMatching(name));
             self.order.push_back((token, Owner::Exists(number)));
@@ -260,7 +260,7 @@ impl Wire {
         selection.is_some_and(|one| matches!(one.state, SelectionState::Doubted(..)))
     }
 
-    /// Notes that the mailbox of a refused selection exists.
+    /// Notes the existence of the mailbox of a refused selection.
     pub(crate) fn note_exists(&mut self, number: u64) {
         if let Some(selection) = self.selection_mut(number)
             && let SelectionState::Doubted(_, exists) = &mut selection.state
@@ -269,7 +269,7 @@ impl Wire {
         }
     }
 
-    /// Notes what the server says of the mailbox that is being opened.
+    /// Notes numbers of the mailbox under SELECT.
     pub(crate) fn heard(&mut self, response: &Response) {
         let asked = |one: &&mut Selection| one.state == SelectionState::Asked;
         let Some(selection) = self.selections.iter_mut().find(asked) else {

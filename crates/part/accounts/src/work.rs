@@ -18,7 +18,7 @@ pub(crate) enum After {
     Waits,
     /// Some requests of the task are answered.
     Some(Answers),
-    /// The task is at its end, with the answers still due.
+    /// The end of the task, with the last answers.
     Ends(Answers),
 }
 
@@ -44,17 +44,17 @@ pub(crate) trait Task: Send + Debug {
         After::Waits
     }
 
-    /// Takes a mail that the task asked for.
+    /// Takes a mail of the task.
     fn fetched(&mut self, _mail: &Mail) -> bool {
         false
     }
 
-    /// Takes a response that the task asked for.
+    /// Takes a response of the task.
     fn heard(&mut self, _response: &Response, _wire: &Wire) -> bool {
         false
     }
 
-    /// The mailbox of the task, for tasks that open the mailbox.
+    /// The mailbox of the task, for tasks with a mailbox.
     fn mailbox(&self) -> Option<&str> {
         None
     }
@@ -64,7 +64,7 @@ pub(crate) trait Task: Send + Debug {
         None
     }
 
-    /// Whether the task sends commands to its mailbox later on, so that no other mailbox may be opened meanwhile.
+    /// Whether the task sends commands to the mailbox later on, so a further mailbox may not be opened meanwhile.
     fn holds(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Which connection carries which request.
+//! The choice of a connection for each request.
 
 use std::sync::atomic::Ordering;
 
@@ -67,7 +67,7 @@ impl Pool {
             && self.shared.untaken.load(Ordering::Relaxed) > UNTAKEN_MAX
     }
 
-    /// Gives a request, and mails that can be joined with it, to a connection.
+    /// Gives a request, together with mails for the same APPEND, to a connection.
     fn carry(&mut self, key: (Urgency, u64), number: usize) {
         let Some(first) = self.queue.remove(&key) else {
             return;
@@ -117,7 +117,7 @@ impl Pool {
         all.extend(keys.iter().filter_map(|key| self.queue.remove(key)));
     }
 
-    /// Gives a watch to the connection that watches the mailbox; such a connection is opened where one more is allowed.
+    /// Gives a watch to the connection of the mailbox, opened where the account has room for a further connection.
     pub(super) fn watch(&mut self, key: (Urgency, u64), mailbox: &str, now: Instant) {
         let open = self.slots.watcher(mailbox);
         if let Some((number, true)) = open {
@@ -129,7 +129,7 @@ impl Pool {
         }
         let allowed = self.pace.connections(now);
         if open.is_none() && self.slots.any_open() {
-            // The lead, and one connection for other requests, go first.
+            // The connections for requests go first.
             if self.slots.len() < allowed && allowed > 1 {
                 self.open(Kind::Watch(mailbox.to_owned()), now);
             } else if let Some(asked) = self.queue.remove(&key) {

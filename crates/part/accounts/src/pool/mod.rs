@@ -1,4 +1,4 @@
-//! The connections of an account, and the requests that wait for a connection.
+//! The connections of an account, and the waiting requests.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ use crate::work::Answers;
 
 mod assign;
 
-/// Time for a connection and its login.
+/// Time for connection and login.
 const DIAL_MAX: Duration = Duration::from_secs(20);
 
 /// Longest wait of a request for a connection while there is none.
@@ -36,7 +36,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Pause before the octets of answers are looked at again, should the caller take answers on another thread.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Octets of answers that the caller has not taken; reads wait beyond.
+/// Octets of answers not yet taken by the caller; reads wait beyond.
 pub(crate) const UNTAKEN_MAX: usize = 64 << 20;
 
 /// Octets shared with the caller.
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<AccountState>,
     /// Octets of requests without an answer.
     pub(crate) waiting: AtomicUsize,
-    /// Octets of answers that the caller has not taken, of all accounts.
+    /// Octets of answers not yet taken by the caller, of all accounts.
     pub(crate) untaken: Arc<AtomicUsize>,
     /// Told when the caller takes an answer.
     pub(crate) taken: Arc<Notify>,
@@ -74,9 +74,9 @@ pub(crate) struct Pool {
     slots: Slots,
     /// Requests under way, with the number of the connection.
     under_way: HashMap<RequestId, (Asked, usize)>,
-    /// Watched mailboxes without a connection of their own, and when the caller is told to look.
+    /// Watches without a connection, and the time of the answer.
     polls: Vec<(Instant, RequestId)>,
-    /// Mailboxes that exist, or whose creation was asked for.
+    /// Mailboxes known to exist, or under creation.
     known: HashSet<String>,
     last_fault: Fault,
     /// Whether the account has answered since the last fault.
@@ -143,7 +143,7 @@ pub(crate) async fn run(
             () = taken.notified() => {}
             () = sleep_until(pool.wake(now)) => {}
         }
-        // What came meanwhile is looked at together, so that mails can be joined.
+        // Further requests and reports are taken as well, so mails can be joined.
         while let Ok(request) = asked.try_recv() {
             pool.enqueue(request);
         }
@@ -200,7 +200,7 @@ impl Pool {
         next.unwrap_or(far)
     }
 
-    /// Answers requests that waited too long for a connection, and watches whose time has come.
+    /// Answers requests after too long a wait for a connection, and watches at the due time.
     fn expire(&mut self, now: Instant) {
         let due: Vec<RequestId> = self
             .polls
@@ -233,11 +233,11 @@ impl Pool {
         self.shared.waiting.fetch_sub(octets, Ordering::Relaxed);
         let untaken = answer_octets(&answer);
         self.shared.untaken.fetch_add(untaken, Ordering::Relaxed);
-        // A caller that is gone needs no answer.
+        // An absent caller needs no answer.
         let _ = self.out.send((id, answer));
     }
 
-    /// Opens connections as the waiting requests need them.
+    /// Opens connections as waiting requests need more.
     fn connect(&mut self, now: Instant) {
         if now < self.pace.dial_from {
             return;
@@ -297,7 +297,7 @@ impl Pool {
         self.slots.opened(number, link, folder, reports);
     }
 
-    /// Notes that the account cannot be used now.
+    /// Notes a failure of the account.
     fn refused(&mut self, error: &DialError) {
         self.works = false;
         let now = Instant::now();
@@ -331,7 +331,7 @@ impl Pool {
                 if let Some(told) = patience {
                     self.pace.throttled(Duration::from_millis(told), now);
                 } else if !self.slots.has_answered(number) {
-                    // A server that accepts logins and then closes is not asked in a loop.
+                    // No loop with a server closing after each login.
                     self.pace.failed(now);
                 }
                 self.last_fault = Fault::Unreachable(reason);
@@ -371,7 +371,7 @@ impl Pool {
         }
     }
 
-    /// A connection is gone: requests that change nothing are asked once more, the others are answered.
+    /// A connection is gone: requests without a change are asked once more, all further requests are answered.
     fn lost(&mut self, number: usize) {
         let watched = self.slots.remove(number);
         let of_it = |_: &RequestId, (_, own): &mut (Asked, usize)| *own == number;

@@ -1,4 +1,4 @@
-//! APPEND of a mail, or of several that go together.
+//! APPEND of a mail, or of several mails together.
 
 use bytes::Bytes;
 use vere_imap::client::{Code, Command, Status};
@@ -8,7 +8,7 @@ use crate::fault;
 use crate::wire::Wire;
 use crate::work::{After, Answers, Task};
 
-/// The steps: CREATE, all mails by a single command; then the mails one by one.
+/// The steps: CREATE, all mails by a single command; then the mails singly.
 const CREATE: usize = 0;
 const TOGETHER: usize = 1;
 const SINGLE: usize = 2;
@@ -20,7 +20,7 @@ pub(crate) struct Append {
     mails: Vec<(RequestId, Bytes)>,
     /// Whether the mailbox is to be created first.
     create: bool,
-    /// The mails that were sent again after a CREATE.
+    /// Whether each mail was sent again after a CREATE.
     again: Vec<bool>,
     /// Mails without an answer.
     open: usize,
@@ -54,7 +54,7 @@ impl Append {
 
     fn together_ended(&self, status: &Status, wire: &mut Wire) -> After {
         if !status.is_ok() {
-            // Nothing is stored (RFC 3502); singly, each mail gets its own answer.
+            // The server stored no mail (RFC 3502); singly, each mail gets an answer.
             for place in 0..self.mails.len() {
                 self.send_single(place, wire);
             }
@@ -99,7 +99,7 @@ impl Append {
 impl Task for Append {
     fn begin(&mut self, wire: &mut Wire) -> After {
         if self.create {
-            // An answer that the mailbox exists does no harm.
+            // A refusal, because the mailbox exists, does no harm.
             self.send_create(wire);
         }
         match self.mails.len() {
@@ -115,7 +115,7 @@ impl Task for Append {
 
     fn ended(&mut self, step: usize, status: &Status, wire: &mut Wire) -> After {
         match step {
-            // The APPEND behind it tells whether the mailbox can be used.
+            // The following APPEND tells whether the mailbox can be used.
             CREATE => After::Waits,
             TOGETHER => self.together_ended(status, wire),
             step => self.single_ended(step.saturating_sub(SINGLE), status, wire),

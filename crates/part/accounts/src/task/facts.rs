@@ -1,4 +1,4 @@
-//! Facts about an account: its mailboxes, its quota.
+//! Facts about an account: mailboxes, quota.
 
 use vere_imap::client::{Command, Response, Status};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};

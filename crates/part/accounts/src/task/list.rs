@@ -1,4 +1,4 @@
-//! UID FETCH of sizes and subjects, behind a SELECT that shows every mail stored before.
+//! UID FETCH of sizes and subjects, behind a SELECT, so every earlier mail shows.
 
 use vere_imap::client::{Command, Status};
 use vere_ports::mail_accounts::{Answer, Fault, Listed, RequestId, UidRange};
@@ -20,7 +20,7 @@ pub(crate) struct List {
     mailbox: String,
     range: UidRange,
     selection: Option<u64>,
-    /// The first UID that no slice has covered; `None` at the end.
+    /// The first UID beyond the slices so far; `None` at the end.
     next: Option<u32>,
     slice: u32,
     /// Whether the slice is under way.
@@ -158,7 +158,7 @@ impl Task for List {
         let (Some((_, _, header)), Some(size)) = (subject, mail.size) else {
             return false;
         };
-        // `first:*` shows the last mail even if its UID is lower.
+        // `first:*` shows the last mail even with a lower UID.
         if !(self.range.first..=self.last()).contains(&mail.uid) {
             return false;
         }

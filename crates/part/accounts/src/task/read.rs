@@ -18,7 +18,7 @@ pub(crate) struct Read {
     uid_validity: u32,
     uid: u32,
     parts: Vec<Part>,
-    /// The different parts, with the octets that came; one without an end for the whole body.
+    /// The different parts, with the received octets; a part without an end for the whole body.
     wanted: Vec<(Part, Option<Bytes>)>,
     selection: Option<u64>,
     /// Whether the mailbox was opened by the request itself.
@@ -61,7 +61,7 @@ impl Read {
     fn send(&mut self, fresh: bool, wire: &mut Wire) {
         let before = wire.newest();
         let number = wire.select(&self.mailbox, fresh);
-        // A mailbox that is opened by this request shows every mail of before.
+        // A mailbox opened by the request shows every earlier mail.
         self.again = number != before;
         self.selection = Some(number);
         let mut items = "(UID".to_owned();
@@ -109,7 +109,7 @@ impl Read {
 
 impl Task for Read {
     fn begin(&mut self, wire: &mut Wire) -> After {
-        // A mail that came after the mailbox was opened may not show.
+        // A mail newer than the selection may not show.
         let newer = wire
             .open(&self.mailbox)
             .is_some_and(|open| self.uid >= open.uid_next);

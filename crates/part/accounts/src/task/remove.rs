@@ -1,4 +1,4 @@
-//! Removal of mails for good, and of no other ones.
+//! Removal of mails for good, without harm to the mails beside.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

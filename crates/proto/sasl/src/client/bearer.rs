@@ -1,11 +1,11 @@
-//! Tokens of OAuth 2.0 instead of passwords: OAUTHBEARER (RFC 7628), and XOAUTH2, the form that Google and Microsoft
-//! had before.
+//! Tokens of OAuth 2.0 instead of passwords: OAUTHBEARER (RFC 7628), and XOAUTH2, the earlier form of Google and
+//! Microsoft.
 
 use vere_units::Secret;
 
 use super::ExchangeError;
 
-/// A mechanism that carries a token.
+/// A mechanism for tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BearerMechanism {
     /// `OAUTHBEARER` (RFC 7628).
@@ -15,7 +15,7 @@ pub enum BearerMechanism {
 }
 
 impl BearerMechanism {
-    /// Both, the registered one first.
+    /// Both, the registered mechanism first.
     pub const ALL: [Self; 2] = [Self::OAuthBearer, Self::XOAuth2];
 
     /// Returns the name in the server's offer.
