@@ -91,6 +91,20 @@ mod tests {
         assert_eq!(unpack(codec, &packed, 1_000), Ok(long));
     }
 
+    /// Lengths around the one at which repeated octets begin to shrink.
+    #[test]
+    fn content_is_packed_where_that_is_shorter() {
+        let mut packed = 0;
+        for len in 0..64 {
+            let content = Bytes::from(vec![7; len]);
+            let shorter = zstd::bulk::compress(&content, LEVEL).unwrap().len() < len;
+            let (codec, kept) = Codec::Zstd.pack(content);
+            assert_eq!((codec == ZSTD, kept.len() < len), (shorter, shorter), "{len}");
+            packed += usize::from(shorter);
+        }
+        assert!((1..63).contains(&packed));
+    }
+
     #[test]
     fn content_has_bounds() {
         let (codec, packed) = Codec::Zstd.pack(Bytes::from(vec![7; FRAME_OCTETS_MAX + 1]));

@@ -255,6 +255,23 @@ fn mails_have_bounds() {
     assert_eq!(opened.frames.len(), FRAMES_MAX);
 }
 
+/// As by a writer with the keys that does not keep the bound: 9 frames of 2 MiB in some hundred octets.
+#[test]
+fn content_of_all_frames_is_bounded_on_reading() {
+    let mut packed = builder(Kind::Pages);
+    let big = Bytes::from(vec![0; FRAME_OCTETS_MAX]);
+    for _ in 0..9 {
+        packed.push(Codec::Zstd, big.clone()).unwrap();
+        packed.content = 0;
+    }
+    let sealed = packed.finish(Bytes::new(), &keys()).unwrap();
+    assert!(sealed.body.len() < 2_000);
+    assert_eq!(
+        open(&sealed.body, &keys(), None).unwrap_err().to_string(),
+        "octets of content: expected at most 0; found 2097152"
+    );
+}
+
 #[test]
 fn more_frames_than_the_bound_are_refused() {
     let mut many = builder(Kind::Data);
