@@ -339,7 +339,7 @@ fn a_listing_survives_removals() {
             panic!("no entries");
         };
         // The host takes seven of each reply, and the program removes these before the next.
-        let Some(last) = entries.iter().take(7).last() else {
+        let Some(last) = entries.iter().take(7).next_back() else {
             break;
         };
         cursor = last.cursor;

@@ -136,6 +136,19 @@ impl Model {
                 let inode = self.insert((*parent, name), node, fresh, now)?;
                 self.seen(inode)
             }
+            other => self.call_on_links(caller, other, now, fresh, handle),
+        }
+    }
+
+    fn call_on_links(
+        &mut self,
+        caller: Caller,
+        call: &Call,
+        now: FileTime,
+        fresh: Option<Inode>,
+        handle: Option<Handle>,
+    ) -> Answer {
+        match call {
             Call::Symlink {
                 parent,
                 name,
@@ -236,6 +249,12 @@ impl Model {
                 }
                 Ok(Reply::Octets(node.data[from..to].to_vec().into()))
             }
+            other => self.call_on_ranges(other, now),
+        }
+    }
+
+    fn call_on_ranges(&mut self, call: &Call, now: FileTime) -> Answer {
+        match call {
             Call::Write {
                 handle,
                 offset,

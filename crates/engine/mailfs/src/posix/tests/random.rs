@@ -35,11 +35,11 @@ fn name(at: u8) -> Vec<u8> {
 
 fn flags(at: u8) -> OpenFlags {
     OpenFlags {
-        read: at % 5 != 0,
-        write: at % 3 != 0,
-        truncate: at % 7 == 0,
-        append: at % 11 == 0,
-        sync: at % 13 == 0,
+        read: !at.is_multiple_of(5),
+        write: !at.is_multiple_of(3),
+        truncate: at.is_multiple_of(7),
+        append: at.is_multiple_of(11),
+        sync: at.is_multiple_of(13),
     }
 }
 
@@ -166,7 +166,7 @@ impl Run {
                     device,
                 }
             }
-            5 | 6 | 7 => Call::MakeFolder {
+            5..=7 => Call::MakeFolder {
                 parent,
                 name,
                 mode: y & 0o7777,
@@ -184,6 +184,13 @@ impl Run {
             },
             12 | 13 => Call::Unlink { parent, name },
             14 => Call::RemoveFolder { parent, name },
+            _ => self.call_on_opens((what, a, b, c, x, y)),
+        }
+    }
+
+    fn call_on_opens(&mut self, (what, a, b, c, x, y): Op) -> Call {
+        let (parent, name, inode) = (self.inode(a), name(b), self.inode(c));
+        match what % 40 {
             15..=17 => Call::Rename {
                 parent,
                 name,
@@ -308,7 +315,7 @@ impl Run {
             let Ok(Reply::Entries(entries)) = reply else {
                 panic!("{reply:?}");
             };
-            let Some(last) = entries.iter().take(taken).last() else {
+            let Some(last) = entries.iter().take(taken).next_back() else {
                 break;
             };
             cursor = last.cursor;
@@ -334,7 +341,7 @@ impl Run {
             return;
         };
         let mut ranges = self.rig.files.unsent_of(*inode);
-        if range % 3 == 0 {
+        if range.is_multiple_of(3) {
             let range = ranges.swap_remove(range % ranges.len());
             ranges = vec![range];
         }
