@@ -3,8 +3,8 @@
 //! The design, with words, formats and promises, is `docs/internals/mailfs.md`.
 
 pub mod content;
-pub mod format;
 pub mod posix;
-pub mod rows;
 pub mod tree;
 pub mod volume;
+
+pub use vere_mailfs_format::{format, rows};

@@ -11,22 +11,22 @@ use vere_ports::storage::Storage;
 
 use super::accounts::{Accounts, LOG_MAILBOX, mailbox_name};
 use super::chain::Chain;
-use super::commits::Commits;
-use super::deadlines::Deadlines;
 use super::job::Seals;
-use super::journal::{Journal, JournalError};
+use super::journal::Journal;
 use super::packs::{ChunkCache, Fates};
-use super::reads::Reads;
 use super::record::Won;
 use super::replay::Replay;
-use super::replicas::Replicas;
+use super::state::Machine;
+use super::state::commits::Commits;
+use super::state::deadlines::Deadlines;
+use super::state::opening::{Found, OpenError};
+use super::state::reads::Reads;
+use super::state::replicas::Replicas;
+use super::state::uploads::Uploads;
+use super::state::{Terms, Volume};
 use super::step::{Moment, Notice};
-use super::uploads::Uploads;
-use super::{Terms, Volume};
 use crate::format::commit::Record;
-use crate::format::{
-    FormatError, Head, Keys, Kind, MailCopy, MailId, Subject, VolumeId, mail, open,
-};
+use crate::format::{FormatError, Keys, Kind, MailCopy, MailId, Subject, VolumeId, mail, open};
 use crate::posix::{Files, Numbers, root_folder};
 use crate::rows::{Key, PackRow, RowValue};
 use crate::tree::{Change, Tree};
@@ -48,48 +48,6 @@ pub struct Create {
     pub keys: Arc<Keys>,
     /// This machine, for the list of writers.
     pub machine: Machine,
-}
-
-/// A machine that mounts a volume.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Machine {
-    /// What tells the machine from all others: a copied folder is one of another machine.
-    pub id: [u8; 16],
-    /// The name for people.
-    pub name: String,
-}
-
-/// Why a volume cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The lead account fails.
-    #[error("account {0}: {1}")]
-    Account(u16, Fault),
-    /// The log has no first commit.
-    #[error("account {0} has no commit of this volume that the key opens")]
-    NoVolume(u16),
-    /// The journal fails.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The disk fails.
-    #[error("the journal cannot be written: {0}")]
-    Io(#[from] std::io::Error),
-    /// The log lacks a commit that was in the chain.
-    #[error(
-        "the log lacks the commit of generation {generation}, which this machine has seen: the account was set back"
-    )]
-    RolledBack {
-        /// The generation of the missing commit.
-        generation: u64,
-    },
-    /// A row cannot be read.
-    #[error("rows of the volume: {0}")]
-    Rows(#[from] Errno),
-    /// Another mount has committed, and this one has changes that are not sent.
-    #[error(
-        "another mount has committed to the volume; {0} changes of this machine wait in the journal"
-    )]
-    Overtaken(usize),
 }
 
 /// What an opening asks for.
@@ -119,15 +77,6 @@ pub struct Opening<S> {
     last_id: u64,
     is_listed: bool,
     error: Option<OpenError>,
-}
-
-/// An authentic commit of the log.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub(super) uid: u32,
-    pub(super) head: Head,
-    pub(super) octets: u32,
-    pub(super) record: Record,
 }
 
 impl<S: Storage> Opening<S> {

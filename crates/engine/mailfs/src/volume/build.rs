@@ -7,11 +7,11 @@ use bytes::Bytes;
 use vere_ports::files::{CallId, Errno, Inode, Reply};
 use vere_ports::storage::Storage;
 
-use super::Volume;
-use super::commits::{Flight, Snapshot};
 use super::job::Unpacked;
 use super::packs::Fate;
 use super::record::{Begun, Part};
+use super::state::Volume;
+use super::state::commits::{Flight, Snapshot};
 use super::step::Notice;
 use crate::content::{Piece, Source};
 use crate::format::commit::{Record, RecordKind, RowChange};

@@ -7,9 +7,9 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
 use super::record::Part;
+use super::state::uploads::{CHUNK_MAX, Cut};
+use super::state::{Asked, PENDING_MAX, RESERVED, SENDING_MAX, Volume};
 use super::step::{Moment, Notice, Step};
-use super::uploads::{CHUNK_MAX, Cut};
-use super::{Asked, PENDING_MAX, RESERVED, SENDING_MAX, Volume};
 use crate::format::PackNumber;
 use crate::posix::{ContentChange, Outcome};
 use crate::rows::Key;

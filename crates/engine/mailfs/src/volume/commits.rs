@@ -4,177 +4,20 @@
 //! placed in packs is in the commit with the size and extents that the servers know already. Programs that wait for a file
 //! (`fsync`) have its content sent first, or put into the commit itself where it is short.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-use bytes::Bytes;
-use hashbrown::HashSet;
-use vere_ports::files::{CallId, Inode, Reply};
-use vere_ports::mail_accounts::Urgency;
-use vere_ports::storage::Storage;
-use vere_units::Timestamp;
-
-use super::Volume;
 use super::accounts::LOG_MAILBOX;
 use super::packs::Located;
 use super::record::{Part, Won};
+use super::state::Volume;
+use super::state::commits::{COMMITS_MAX, INLINE_MAX, Snapshot, Want};
+use super::state::uploads::Cut;
 use super::step::{Moment, Notice};
-use super::uploads::Cut;
-use crate::content::{Piece, Source, UnsentId};
-use crate::format::{Kind, MailCopy, MailId, PackNumber};
-use crate::rows::Extent;
-
-/// Commits on their way at once.
-const COMMITS_MAX: usize = 4;
-/// Octets of content in a commit.
-const INLINE_MAX: usize = 64 << 10;
-
-/// Changes that no commit has, commits on their way, and who waits.
-#[derive(Debug, Default)]
-pub(super) struct Commits {
-    /// Rows changed since the last commit was built.
-    pub(super) pending: BTreeSet<Vec<u8>>,
-    /// The journal's position of the first of them.
-    pub(super) pending_from: Option<u64>,
-    /// When the first change came that a commit must have soon.
-    pub(super) since: Option<Timestamp>,
-    /// Files whose content no commit has, and the position of the journal up to which the newest commit has it.
-    pub(super) changed: BTreeMap<Inode, u64>,
-    /// Files that have taken another file's name: their content goes before the rename.
-    barriers: BTreeSet<Inode>,
-    wants: Vec<Want>,
-    pub(super) flights: VecDeque<Flight>,
-    /// Commits begun before the start that the log does not have.
-    pub(super) abandoned: Vec<MailId>,
-}
-
-/// Somebody wants the content of files on the servers.
-#[derive(Debug)]
-struct Want {
-    inodes: BTreeSet<Inode>,
-    /// Packs that must be stored before.
-    packs: HashSet<u64>,
-    /// Contents as they were when the packs were cut; none while the commit itself shall hold the content.
-    snapshots: Option<Vec<Snapshot>>,
-    waiters: Vec<(CallId, Reply)>,
-}
-
-/// The content of a file at a moment.
-#[derive(Debug, Clone)]
-pub(super) struct Snapshot {
-    pub(super) inode: Inode,
-    pub(super) since: u64,
-    pub(super) size: u64,
-    pub(super) pieces: Vec<(u64, Piece)>,
-}
-
-/// A commit on its way.
-#[derive(Debug)]
-pub(super) struct Flight {
-    pub(super) number: PackNumber,
-    pub(super) id: MailId,
-    pub(super) octets: u32,
-    pub(super) has_content: bool,
-    /// The oldest position of the journal that the commit makes needless.
-    pub(super) from: u64,
-    pub(super) waiters: Vec<(CallId, Reply)>,
-    /// Chunks in the commit: nobody can fetch them before the commit is in the log.
-    pub(super) pinned: Vec<(Extent, Bytes)>,
-}
-
-impl Commits {
-    /// Rows that wait for a commit.
-    pub(super) fn pending(&self) -> usize {
-        self.pending.len()
-    }
-
-    /// Whether changes wait for a commit, or commits for the log.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.since.is_none() && self.flights.is_empty() && self.wants.is_empty()
-    }
-
-    /// Rows have changed at a position of the journal.
-    pub(super) fn rows(
-        &mut self,
-        keys: impl Iterator<Item = Vec<u8>>,
-        position: u64,
-        now: Timestamp,
-    ) {
-        let before = self.pending.len();
-        self.pending.extend(keys);
-        if self.pending.len() > before {
-            self.pending_from.get_or_insert(position);
-            self.since.get_or_insert(now);
-        }
-    }
-
-    /// A row has changed that may wait for other changes.
-    pub(super) fn quietly(&mut self, key: Vec<u8>) {
-        self.pending.insert(key);
-    }
-
-    /// The content of a file has changed by a record at this position or behind it.
-    pub(super) fn content(&mut self, inode: Inode, position: u64, now: Timestamp) {
-        self.changed.entry(inode).or_insert(position);
-        self.since.get_or_insert(now);
-    }
-
-    /// A pack is sent under another number.
-    pub(super) fn renumber(&mut self, before: PackNumber, after: PackNumber) {
-        for want in &mut self.wants {
-            if want.packs.remove(&before.0) {
-                want.packs.insert(after.0);
-            }
-        }
-    }
-
-    /// A chunk of a commit on its way.
-    pub(super) fn pinned(&self, extent: &Extent) -> Option<Bytes> {
-        let mut pinned = self.flights.iter().flat_map(|flight| &flight.pinned);
-        pinned
-            .find(|(of, _)| of == extent)
-            .map(|(_, octets)| octets.clone())
-    }
-
-    pub(super) fn changed(&self) -> impl Iterator<Item = Inode> + '_ {
-        self.changed.keys().copied()
-    }
-
-    /// A file takes the name of another one.
-    pub(super) fn barrier(&mut self, inode: Inode) {
-        if self.changed.contains_key(&inode) {
-            self.barriers.insert(inode);
-        }
-    }
-
-    /// A file is gone: nobody needs its content.
-    pub(super) fn forget(&mut self, inode: Inode) {
-        self.changed.remove(&inode);
-        self.barriers.remove(&inode);
-    }
-
-    /// When changes must be on their way at the latest.
-    pub(super) fn due(&self, interval: std::time::Duration) -> Option<Timestamp> {
-        self.since.map(|since| since + interval)
-    }
-
-    /// The oldest position of the journal that is still needed.
-    fn needed(&self, end: u64) -> u64 {
-        let contents = self.changed.values().copied();
-        let flights = self.flights.iter().map(|flight| flight.from);
-        let all = contents.chain(flights).chain(self.pending_from);
-        all.min().unwrap_or(end)
-    }
-
-    /// Takes everyone who waits.
-    pub(super) fn take_waiters(&mut self) -> Vec<CallId> {
-        let wants = self.wants.drain(..).flat_map(|want| want.waiters);
-        let flights = self
-            .flights
-            .iter_mut()
-            .flat_map(|flight| flight.waiters.drain(..));
-        wants.chain(flights).map(|(call, _)| call).collect()
-    }
-}
+use crate::content::{Source, UnsentId};
+use crate::format::{Kind, MailCopy, PackNumber};
+use hashbrown::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
+use vere_ports::files::{CallId, Inode, Reply};
+use vere_ports::mail_accounts::Urgency;
+use vere_ports::storage::Storage;
 
 impl<S: Storage> Volume<S> {
     /// Somebody waits until the content of files, and every change of names, is on the servers.

@@ -1,44 +1,9 @@
 //! Calls that wait: no outage holds a program longer than the volume's time-out.
 
-use std::collections::BTreeSet;
-
-use hashbrown::HashMap;
+use super::state::Volume;
+use super::step::Step;
 use vere_ports::files::{CallId, Errno, Reply};
 use vere_ports::storage::Storage;
-use vere_units::Timestamp;
-
-use super::Volume;
-use super::step::Step;
-
-/// Calls without a reply, and when each fails.
-#[derive(Debug, Default)]
-pub(super) struct Deadlines {
-    by_call: HashMap<CallId, Timestamp>,
-    by_time: BTreeSet<(Timestamp, CallId)>,
-}
-
-impl Deadlines {
-    fn begin(&mut self, call: CallId, until: Timestamp) {
-        self.by_call.insert(call, until);
-        self.by_time.insert((until, call));
-    }
-
-    /// Returns whether the call was still waiting.
-    fn end(&mut self, call: CallId) -> bool {
-        let until = self.by_call.remove(&call);
-        until.is_some_and(|until| self.by_time.remove(&(until, call)))
-    }
-
-    /// Whether a call is still waiting.
-    pub(super) fn is_waiting(&self, call: CallId) -> bool {
-        self.by_call.contains_key(&call)
-    }
-
-    /// The next end of a wait.
-    pub(super) fn next(&self) -> Option<Timestamp> {
-        self.by_time.first().map(|(until, _)| *until)
-    }
-}
 
 impl<S: Storage> Volume<S> {
     /// A call begins to wait.

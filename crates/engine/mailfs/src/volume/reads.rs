@@ -1,136 +1,17 @@
 //! Reads: pieces of a file come from memory, or from chunks that are fetched from accounts and opened.
 
-use bytes::{Bytes, BytesMut};
-use hashbrown::HashMap;
-use vere_ports::files::{CallId, Errno, Inode, Reply};
-use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
-use vere_ports::storage::Storage;
-
 use super::job::{Job, OpenJob, Task};
+use super::state::reads::{AHEAD_MAX, AHEAD_MIN, Ahead, Fetch, Slot, Waiting};
+use super::state::{Asked, Volume, Working};
 use super::step::{Notice, Step};
-use super::{Asked, Volume, Working};
 use crate::content::Source;
 use crate::format::{FormatError, MailCopy, Place};
 use crate::posix::ReadPlan;
 use crate::rows::Extent;
-
-/// Octets read ahead of a program that reads in order, at first and at most.
-const AHEAD_MIN: u64 = 256 << 10;
-const AHEAD_MAX: u64 = 16 << 20;
-
-/// Reads under way.
-#[derive(Debug, Default)]
-pub(super) struct Reads {
-    waiting: HashMap<CallId, Waiting>,
-    fetches: HashMap<Extent, Fetch>,
-    ahead: HashMap<Inode, Ahead>,
-}
-
-/// A read and its pieces, in order.
-#[derive(Debug, Default)]
-struct Waiting {
-    slots: Vec<Slot>,
-}
-
-/// A piece of a read.
-#[derive(Debug)]
-enum Slot {
-    Zeros(usize),
-    Ready(Bytes),
-    /// So many octets of a chunk on its way, behind those to be skipped.
-    Chunk(Extent, usize, usize),
-    /// No octets are there.
-    Nothing,
-}
-
-impl Slot {
-    fn ready(octets: Option<Bytes>, skip: usize, length: usize) -> Self {
-        let end = skip.checked_add(length);
-        match (octets, end) {
-            (Some(octets), Some(end)) if end <= octets.len() => {
-                Self::Ready(octets.slice(skip..end))
-            }
-            _ => Self::Nothing,
-        }
-    }
-}
-
-impl Waiting {
-    fn arrived(&mut self, chunk: Extent, octets: &Bytes) {
-        for slot in &mut self.slots {
-            if let Slot::Chunk(wanted, skip, length) = slot
-                && *wanted == chunk
-            {
-                *slot = Slot::ready(Some(octets.clone()), *skip, *length);
-            }
-        }
-    }
-
-    fn octets(self) -> Option<Bytes> {
-        let mut slots = self.slots.into_iter();
-        if let [Slot::Ready(octets)] = slots.as_slice() {
-            return Some(octets.clone());
-        }
-        let mut whole = BytesMut::new();
-        slots.try_for_each(|slot| match slot {
-            Slot::Zeros(length) => {
-                whole.resize(whole.len().saturating_add(length), 0);
-                Some(())
-            }
-            Slot::Ready(octets) => {
-                whole.extend_from_slice(&octets);
-                Some(())
-            }
-            Slot::Chunk(..) | Slot::Nothing => None,
-        })?;
-        Some(whole.freeze())
-    }
-}
-
-/// A chunk on its way.
-#[derive(Debug)]
-pub(super) struct Fetch {
-    callers: Vec<CallId>,
-    /// The place in a file, for reports.
-    inode: Inode,
-    offset: u64,
-    urgency: Urgency,
-    /// Copies not tried yet.
-    copies: Vec<MailCopy>,
-    /// What the tried copies said.
-    reasons: Vec<String>,
-}
-
-/// A program that reads a file in order.
-#[derive(Debug, Clone, Copy)]
-struct Ahead {
-    /// Where the next read in order begins.
-    next: u64,
-    window: u64,
-    /// Up to here everything is asked for.
-    asked: u64,
-}
-
-impl Reads {
-    /// Chunks on their way.
-    pub(super) fn fetching(&self) -> usize {
-        self.fetches.len()
-    }
-
-    /// Nobody waits for a read any more.
-    pub(super) fn give_up(&mut self, call: CallId) {
-        if self.waiting.remove(&call).is_some() {
-            for fetch in self.fetches.values_mut() {
-                fetch.callers.retain(|caller| *caller != call);
-            }
-        }
-    }
-
-    /// The file is closed: nothing is read ahead any more.
-    pub(super) fn closed(&mut self, inode: Inode) {
-        self.ahead.remove(&inode);
-    }
-}
+use bytes::Bytes;
+use vere_ports::files::{CallId, Errno, Inode, Reply};
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
+use vere_ports::storage::Storage;
 
 impl<S: Storage> Volume<S> {
     /// A read whose pieces are known.

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
 
-use super::boot::{Found, OpenError};
 use super::record::{Begun, Part};
+use super::state::opening::{Found, OpenError};
+use super::state::{RESERVED, Volume};
 use super::step::Notice;
-use super::{RESERVED, Volume};
 use crate::format::MailId;
 use crate::posix::Numbers;
 use crate::rows::{Key, RowValue, WriterRow, mailboxes_prefix, writers_prefix};

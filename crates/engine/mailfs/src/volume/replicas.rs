@@ -1,41 +1,16 @@
 //! Copies of packs for every member of their group: sent behind the first ones, and made good when a member comes back.
 
-use std::collections::BTreeSet;
-
+use super::accounts::{FIRST_DATA_MAILBOX, mailbox_name};
+use super::job::{CopyJob, Job, Task};
+use super::state::replicas::COPIES_MAX;
+use super::state::{Asked, Volume, Working};
+use super::step::{Notice, Step};
+use crate::format::{FormatError, Kind, MailCopy, PackNumber};
+use crate::rows::{Key, PackRow, RowValue, packs_prefix};
 use bytes::Bytes;
 use vere_ports::files::Errno;
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
-
-use super::accounts::{FIRST_DATA_MAILBOX, mailbox_name};
-use super::job::{CopyJob, Job, Task};
-use super::step::{Notice, Step};
-use super::{Asked, Volume, Working};
-use crate::format::{FormatError, Kind, MailCopy, PackNumber};
-use crate::rows::{Key, PackRow, RowValue, packs_prefix};
-
-/// Copies made at once.
-const COPIES_MAX: usize = 4;
-
-/// Copies that are missing.
-#[derive(Debug, Default)]
-pub(super) struct Replicas {
-    /// Account and pack.
-    missing: BTreeSet<(u16, u64)>,
-    copying: BTreeSet<(u16, u64)>,
-}
-
-impl Replicas {
-    /// An account lacks a pack of its group.
-    pub(super) fn lacks(&mut self, account: u16, pack: u64) {
-        self.missing.insert((account, pack));
-    }
-
-    /// Copies that are missing or on their way.
-    pub(super) fn waiting(&self) -> usize {
-        self.missing.len().saturating_add(self.copying.len())
-    }
-}
 
 impl<S: Storage> Volume<S> {
     /// Finds the copies that are missing, from the rows of packs.

@@ -2,8 +2,8 @@
 
 use vere_ports::storage::Storage;
 
-use super::Volume;
 use super::accounts::AccountStatus;
+use super::state::Volume;
 
 /// The state of a mounted volume.
 #[derive(Debug, Clone, PartialEq, Eq)]

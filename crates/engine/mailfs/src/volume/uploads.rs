@@ -1,88 +1,20 @@
 //! Uploads: written octets become chunks, chunks become packs, and packs go to a group of accounts.
 
-use std::mem;
-
-use hashbrown::{HashMap, HashSet};
-use vere_ports::files::Inode;
-use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
-use vere_ports::storage::Storage;
-
 use super::accounts::{FIRST_DATA_MAILBOX, mailbox_name};
 use super::job::{Job, PackJob, Packed, Task, Unpacked};
 use super::packs::{Fate, FateRange, Located};
+use super::state::uploads::{CHUNK_MAX, Cut, PACK_MAX, Upload};
+use super::state::{Asked, Volume, Working};
 use super::step::{Moment, Notice, Step};
-use super::{Asked, Volume, Working};
-use crate::content::{Piece, Source, UnsentId};
+use crate::content::{Source, UnsentId};
 use crate::format::subject::id_word;
 use crate::format::{FormatError, Kind, MailCopy, PackNumber, Place};
 use crate::rows::{Extent, Key, PackRow, RowValue};
-
-/// Octets of a chunk.
-pub(super) const CHUNK_MAX: usize = 512 << 10;
-/// Octets of a pack's chunks.
-const PACK_MAX: usize = 1 << 20;
-
-/// Packs on their way.
-#[derive(Debug, Default)]
-pub(super) struct Uploads {
-    packs: HashMap<u64, Upload>,
-}
-
-/// A pack on its way.
-#[derive(Debug)]
-struct Upload {
-    chunks: Vec<Cut>,
-    /// The octets of the chunks, for a pack that must go to another group.
-    unpacked: Vec<Unpacked>,
-    group: u16,
-    urgency: Urgency,
-    copies: Vec<MailCopy>,
-    packed: Option<Packed>,
-    /// An account that may have the pack and has not said so.
-    doubt: Option<u16>,
-    octets: usize,
-}
-
-/// A chunk, and the ranges of buffers in it.
-#[derive(Debug, Clone)]
-pub(super) struct Cut {
-    pub(super) inode: Inode,
-    pub(super) offset: u64,
-    /// Buffer, octets to skip, length.
-    pub(super) ranges: Vec<(u64, u32, u32)>,
-}
-
-impl Cut {
-    /// The ranges as pieces of the file.
-    pub(super) fn pieces(&self) -> Vec<Piece> {
-        let piece = |(id, skip, length): &(u64, u32, u32)| Piece {
-            length: *length,
-            source: Source::Unsent {
-                id: UnsentId(*id),
-                skip: *skip,
-            },
-        };
-        self.ranges.iter().map(piece).collect()
-    }
-
-    pub(super) fn octets(&self) -> usize {
-        let lengths = self.ranges.iter().map(|(_, _, length)| *length);
-        lengths.fold(0, |sum, length| {
-            sum.saturating_add(usize::try_from(length).unwrap_or(0))
-        })
-    }
-}
-
-impl Uploads {
-    /// Octets on their way.
-    pub(super) fn octets(&self) -> usize {
-        self.packs.values().map(|upload| upload.octets).sum()
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.packs.len()
-    }
-}
+use hashbrown::HashSet;
+use std::mem;
+use vere_ports::files::Inode;
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
+use vere_ports::storage::Storage;
 
 impl<S: Storage> Volume<S> {
     /// Chunks of all written octets of a file that are neither sent nor on their way; `whole_only` leaves an end that may grow.

@@ -17,8 +17,11 @@ use vere_ports::files::{
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId};
 use vere_units::Timestamp;
 
-use super::*;
-use crate::format::{Keys, VolumeId, VolumeKey};
+use super::{
+    AccountTerms, Create, GroupTerms, Machine, Moment, Notice, OpenError, OpenStep, Opening, Step,
+    Terms, Volume,
+};
+use crate::format::{Encoding, Keys, VolumeId, VolumeKey};
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,9 @@ pub struct RowError {
 }
 
 impl RowError {
-    pub(crate) fn new(expected: &'static str, found: impl Into<String>) -> Self {
+    /// A field that is not as wanted.
+    #[must_use]
+    pub fn new(expected: &'static str, found: impl Into<String>) -> Self {
         Self {
             expected,
             found: found.into(),

@@ -99,7 +99,11 @@ mod tests {
             let content = Bytes::from(vec![7; len]);
             let shorter = zstd::bulk::compress(&content, LEVEL).unwrap().len() < len;
             let (codec, kept) = Codec::Zstd.pack(content);
-            assert_eq!((codec == ZSTD, kept.len() < len), (shorter, shorter), "{len}");
+            assert_eq!(
+                (codec == ZSTD, kept.len() < len),
+                (shorter, shorter),
+                "{len}"
+            );
             packed += usize::from(shorter);
         }
         assert!((1..63).contains(&packed));

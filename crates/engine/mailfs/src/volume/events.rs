@@ -1,0 +1,269 @@
+//! What happens to a volume: time passes, accounts answer, jobs end.
+
+use super::accounts::{LOG_MAILBOX, mailbox_name};
+use super::chain::Next;
+use super::job::Done;
+use super::job::{Job, JobId, JobResult};
+use super::state::{Asked, Volume, Working};
+use super::step::{Moment, Notice, Step};
+use crate::format::commit::Record;
+use crate::format::{Encoding, Kind, MailId, mail, open};
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
+use vere_ports::storage::Storage;
+use vere_units::Timestamp;
+
+impl<S: Storage> Volume<S> {
+    /// The next step to carry out.
+    pub fn poll(&mut self) -> Option<Step<S::File>> {
+        self.steps.pop_front()
+    }
+
+    /// When [`Self::wake`] is to be called at the latest.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        let times = [
+            self.commits.due(self.terms.flush_interval),
+            self.sync_at,
+            self.retry_at,
+            self.accounts.next_trial(),
+            self.deadlines.next(),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// Time has passed.
+    pub fn wake(&mut self, now: Moment) {
+        self.at(now);
+        self.flush_due(now);
+        if self.sync_at.is_some_and(|at| at <= now.steady) {
+            self.sync_at = None;
+            let file = self.journal.take_unsynced();
+            self.steps.extend(file.map(Step::Sync));
+        }
+        if self.retry_at.is_some_and(|at| at <= now.steady) {
+            self.retry_at = None;
+            self.advance_chain();
+        }
+        self.end_waits();
+        for pack in self.accounts.rested() {
+            self.send_pack(pack);
+        }
+        self.make_copies();
+    }
+
+    /// The end of [`Step::Sync`].
+    pub fn synced(&mut self, result: Result<(), String>) {
+        if let Err(error) = result {
+            self.fail(Notice::Journal(error));
+        }
+    }
+
+    /// An account has answered.
+    pub fn answered(&mut self, now: Moment, id: RequestId, answer: Result<Answer, Fault>) {
+        self.at(now);
+        let Some((account, asked)) = self.asked.remove(&id) else {
+            return;
+        };
+        self.accounts.answers(account);
+        if answer.is_ok() && self.accounts.answered_well(account) {
+            self.steps
+                .push_back(Step::Log(Notice::Recovered(AccountId(account))));
+        }
+        match asked {
+            Asked::Chunk(chunk, copy) => self.chunk_answered(chunk, copy, answer),
+            Asked::Pack(number, account) => self.pack_answered(number, account, answer),
+            Asked::Original(pack, account, copy) => {
+                self.original_answered(pack, account, copy, answer);
+            }
+            Asked::Copy(pack, account) => self.copy_answered(pack, account, answer),
+            Asked::Commit(id) => self.commit_answered(id, answer),
+            Asked::Log => self.log_answered(answer),
+            Asked::Judge(uid) => self.judge_answered(uid, answer),
+            Asked::Quota => self.quota_answered(account, answer),
+        }
+    }
+
+    /// A job has ended.
+    pub fn done(&mut self, now: Moment, id: JobId, result: JobResult) {
+        self.at(now);
+        match (self.working.remove(&id), result) {
+            (Some(Working::Chunk(chunk, copy)), JobResult(Done::Opened(opened))) => {
+                self.chunk_opened(chunk, copy, opened);
+            }
+            (Some(Working::Pack(number)), JobResult(Done::Packed(packed))) => {
+                self.pack_made(number, packed)
+            }
+            (Some(Working::Copy(pack, account, copy)), JobResult(Done::Copied(made))) => {
+                self.copy_made(pack, account, copy, made);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn at(&mut self, now: Moment) {
+        self.now = now;
+        self.accounts.now = now.steady;
+    }
+
+    pub(super) fn next_id(&mut self) -> u64 {
+        self.last_id = self.last_id.wrapping_add(1);
+        self.last_id
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        urgency: Urgency,
+        request: Request,
+        asked: Asked,
+    ) {
+        let id = RequestId(self.next_id());
+        self.accounts.asks(account.0);
+        self.asked.insert(id, (account.0, asked));
+        self.steps
+            .push_back(Step::Ask(id, account, urgency, request));
+    }
+
+    pub(super) fn work(&mut self, job: Job, working: Working) {
+        let id = JobId(self.next_id());
+        self.working.insert(id, working);
+        self.steps.push_back(Step::Work(id, Box::new(job)));
+    }
+
+    pub(super) fn lead_encoding(&self) -> Encoding {
+        self.accounts
+            .encoding(self.terms.lead)
+            .unwrap_or(Encoding::Base64)
+    }
+
+    /// An account fails.
+    pub(super) fn account_failed(&mut self, account: u16, fault: &Fault) {
+        if self.accounts.failed(account, fault.to_string()) {
+            self.steps.push_back(Step::Log(Notice::Account {
+                account: AccountId(account),
+                fault: fault.to_string(),
+            }));
+        }
+    }
+
+    /// Carries out what the chain wants.
+    pub(super) fn advance_chain(&mut self) {
+        let lead = AccountId(self.terms.lead);
+        if !self.accounts.may_try(lead.0) {
+            self.retry_at = self.accounts.next_trial();
+            return;
+        }
+        let log = mailbox_name(LOG_MAILBOX);
+        while let Some(next) = self.chain.next() {
+            match next {
+                Next::Append(id, mail) => {
+                    let request = Request::Append {
+                        mailbox: log.clone(),
+                        mail,
+                        alone: true,
+                    };
+                    self.ask(lead, Urgency::Commit, request, Asked::Commit(id));
+                }
+                Next::List(first) => {
+                    let range = vere_ports::mail_accounts::UidRange { first, last: None };
+                    let request = Request::List {
+                        mailbox: log.clone(),
+                        range,
+                    };
+                    self.ask(lead, Urgency::Commit, request, Asked::Log);
+                }
+                Next::Judge(uid) => self.ask_judge(lead, uid),
+                Next::Won(won) => self.won(won),
+                Next::Lost(uid) => self.fail(Notice::Overtaken { uid }),
+            }
+        }
+    }
+
+    pub(super) fn ask_judge(&mut self, lead: AccountId, uid: u32) {
+        let request = Request::Read {
+            mailbox: mailbox_name(LOG_MAILBOX),
+            uid_validity: self.accounts.uid_validity(lead.0, LOG_MAILBOX).unwrap_or(0),
+            uid,
+            parts: Vec::new(),
+        };
+        self.ask(lead, Urgency::Commit, request, Asked::Judge(uid));
+    }
+
+    pub(super) fn commit_answered(&mut self, id: MailId, answer: Result<Answer, Fault>) {
+        match answer {
+            Ok(Answer::Appended(place)) => self.chain.appended(id, place),
+            Err(fault @ Fault::Unreachable(_)) => {
+                self.account_failed(self.terms.lead, &fault);
+                self.chain.failed(id);
+            }
+            Ok(_) => self.chain.failed(id),
+            Err(fault) => {
+                self.account_failed(self.terms.lead, &fault);
+                self.chain.refused(id);
+            }
+        }
+        self.advance_chain();
+    }
+
+    pub(super) fn log_answered(&mut self, answer: Result<Answer, Fault>) {
+        match answer {
+            Ok(Answer::Listed {
+                uid_validity,
+                mails,
+                ..
+            }) => {
+                if !self.chain.listed(uid_validity, mails) {
+                    let reason = "UIDVALIDITY of the log has changed".to_owned();
+                    self.fail(Notice::Renumbered(reason));
+                }
+            }
+            Ok(_) => self.chain.list_failed(),
+            Err(fault) => {
+                self.account_failed(self.terms.lead, &fault);
+                self.chain.list_failed();
+            }
+        }
+        self.advance_chain();
+    }
+
+    pub(super) fn judge_answered(&mut self, uid: u32, answer: Result<Answer, Fault>) {
+        let parent = match answer {
+            Ok(Answer::Read(parts)) => {
+                Some(parts.first().and_then(|body| self.parent_of(uid, body)))
+            }
+            Ok(Answer::Gone) => Some(None),
+            Ok(_) => None,
+            Err(fault) => {
+                self.account_failed(self.terms.lead, &fault);
+                None
+            }
+        };
+        self.chain.judged(uid, parent);
+        self.advance_chain();
+    }
+
+    /// The parent that an authentic commit names.
+    pub(super) fn parent_of(&mut self, uid: u32, body: &[u8]) -> Option<MailId> {
+        let opened = mail::unwrap(body, self.lead_encoding())
+            .and_then(|body| open(&body, &self.seals.keys, None))
+            .and_then(|opened| {
+                let record = Record::decode(opened.last())?;
+                Ok((opened.head, record))
+            });
+        match opened {
+            Ok((head, record)) if head.kind == Kind::Commit && head.volume == self.seals.volume => {
+                Some(record.parent)
+            }
+            Ok(_) => None,
+            Err(error) => {
+                self.steps.push_back(Step::Log(Notice::Forged {
+                    account: AccountId(self.terms.lead),
+                    mailbox: mailbox_name(LOG_MAILBOX),
+                    uid,
+                    reason: error.to_string(),
+                }));
+                None
+            }
+        }
+    }
+}

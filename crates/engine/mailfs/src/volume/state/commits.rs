@@ -1,0 +1,163 @@
+//! Changes that no commit has, commits on their way, and who waits.
+
+use crate::content::Piece;
+use crate::format::{MailId, PackNumber};
+use crate::rows::Extent;
+use bytes::Bytes;
+use hashbrown::HashSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use vere_ports::files::{CallId, Inode, Reply};
+use vere_units::Timestamp;
+
+/// Commits on their way at once.
+pub(crate) const COMMITS_MAX: usize = 4;
+/// Octets of content in a commit.
+pub(crate) const INLINE_MAX: usize = 64 << 10;
+
+/// Changes that no commit has, commits on their way, and who waits.
+#[derive(Debug, Default)]
+pub(crate) struct Commits {
+    /// Rows changed since the last commit was built.
+    pub(crate) pending: BTreeSet<Vec<u8>>,
+    /// The journal's position of the first of them.
+    pub(crate) pending_from: Option<u64>,
+    /// When the first change came that a commit must have soon.
+    pub(crate) since: Option<Timestamp>,
+    /// Files whose content no commit has, and the position of the journal up to which the newest commit has it.
+    pub(crate) changed: BTreeMap<Inode, u64>,
+    /// Files that have taken another file's name: their content goes before the rename.
+    pub(crate) barriers: BTreeSet<Inode>,
+    pub(crate) wants: Vec<Want>,
+    pub(crate) flights: VecDeque<Flight>,
+    /// Commits begun before the start that the log does not have.
+    pub(crate) abandoned: Vec<MailId>,
+}
+
+/// Somebody wants the content of files on the servers.
+#[derive(Debug)]
+pub(crate) struct Want {
+    pub(crate) inodes: BTreeSet<Inode>,
+    /// Packs that must be stored before.
+    pub(crate) packs: HashSet<u64>,
+    /// Contents as they were when the packs were cut; none while the commit itself shall hold the content.
+    pub(crate) snapshots: Option<Vec<Snapshot>>,
+    pub(crate) waiters: Vec<(CallId, Reply)>,
+}
+
+/// The content of a file at a moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) inode: Inode,
+    pub(crate) since: u64,
+    pub(crate) size: u64,
+    pub(crate) pieces: Vec<(u64, Piece)>,
+}
+
+/// A commit on its way.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) number: PackNumber,
+    pub(crate) id: MailId,
+    pub(crate) octets: u32,
+    pub(crate) has_content: bool,
+    /// The oldest position of the journal that the commit makes needless.
+    pub(crate) from: u64,
+    pub(crate) waiters: Vec<(CallId, Reply)>,
+    /// Chunks in the commit: nobody can fetch them before the commit is in the log.
+    pub(crate) pinned: Vec<(Extent, Bytes)>,
+}
+
+impl Commits {
+    /// Rows that wait for a commit.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether changes wait for a commit, or commits for the log.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.since.is_none() && self.flights.is_empty() && self.wants.is_empty()
+    }
+
+    /// Rows have changed at a position of the journal.
+    pub(crate) fn rows(
+        &mut self,
+        keys: impl Iterator<Item = Vec<u8>>,
+        position: u64,
+        now: Timestamp,
+    ) {
+        let before = self.pending.len();
+        self.pending.extend(keys);
+        if self.pending.len() > before {
+            self.pending_from.get_or_insert(position);
+            self.since.get_or_insert(now);
+        }
+    }
+
+    /// A row has changed that may wait for other changes.
+    pub(crate) fn quietly(&mut self, key: Vec<u8>) {
+        self.pending.insert(key);
+    }
+
+    /// The content of a file has changed by a record at this position or behind it.
+    pub(crate) fn content(&mut self, inode: Inode, position: u64, now: Timestamp) {
+        self.changed.entry(inode).or_insert(position);
+        self.since.get_or_insert(now);
+    }
+
+    /// A pack is sent under another number.
+    pub(crate) fn renumber(&mut self, before: PackNumber, after: PackNumber) {
+        for want in &mut self.wants {
+            if want.packs.remove(&before.0) {
+                want.packs.insert(after.0);
+            }
+        }
+    }
+
+    /// A chunk of a commit on its way.
+    pub(crate) fn pinned(&self, extent: &Extent) -> Option<Bytes> {
+        let mut pinned = self.flights.iter().flat_map(|flight| &flight.pinned);
+        pinned
+            .find(|(of, _)| of == extent)
+            .map(|(_, octets)| octets.clone())
+    }
+
+    pub(crate) fn changed(&self) -> impl Iterator<Item = Inode> + '_ {
+        self.changed.keys().copied()
+    }
+
+    /// A file takes the name of another one.
+    pub(crate) fn barrier(&mut self, inode: Inode) {
+        if self.changed.contains_key(&inode) {
+            self.barriers.insert(inode);
+        }
+    }
+
+    /// A file is gone: nobody needs its content.
+    pub(crate) fn forget(&mut self, inode: Inode) {
+        self.changed.remove(&inode);
+        self.barriers.remove(&inode);
+    }
+
+    /// When changes must be on their way at the latest.
+    pub(crate) fn due(&self, interval: std::time::Duration) -> Option<Timestamp> {
+        self.since.map(|since| since + interval)
+    }
+
+    /// The oldest position of the journal that is still needed.
+    pub(crate) fn needed(&self, end: u64) -> u64 {
+        let contents = self.changed.values().copied();
+        let flights = self.flights.iter().map(|flight| flight.from);
+        let all = contents.chain(flights).chain(self.pending_from);
+        all.min().unwrap_or(end)
+    }
+
+    /// Takes everyone who waits.
+    pub(crate) fn take_waiters(&mut self) -> Vec<CallId> {
+        let wants = self.wants.drain(..).flat_map(|want| want.waiters);
+        let flights = self
+            .flights
+            .iter_mut()
+            .flat_map(|flight| flight.waiters.drain(..));
+        wants.chain(flights).map(|(call, _)| call).collect()
+    }
+}

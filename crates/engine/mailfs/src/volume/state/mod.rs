@@ -1,0 +1,134 @@
+//! The state of a mounted volume: data that the files of `volume/` work on.
+
+pub(crate) mod commits;
+pub(crate) mod deadlines;
+pub(crate) mod opening;
+pub(crate) mod reads;
+pub(crate) mod replicas;
+pub(crate) mod uploads;
+
+use self::commits::Commits;
+use self::deadlines::Deadlines;
+use self::reads::Reads;
+use self::replicas::Replicas;
+use self::uploads::Uploads;
+use super::accounts::Accounts;
+use super::accounts::{AccountTerms, GroupTerms};
+use super::chain::Chain;
+use super::job::JobId;
+use super::job::Seals;
+use super::journal::Journal;
+use super::packs::{ChunkCache, Fates};
+use super::step::{Moment, Notice, Step};
+use crate::format::{MailCopy, MailId, PackNumber};
+use crate::posix::Files;
+use crate::rows::Extent;
+use hashbrown::HashMap;
+use std::collections::VecDeque;
+
+use std::time::Duration;
+use vere_ports::files::{Call, CallId, Caller};
+use vere_ports::mail_accounts::RequestId;
+use vere_ports::storage::Storage;
+use vere_units::Timestamp;
+
+/// What a mount is told about its volume.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// All accounts.
+    pub accounts: Vec<AccountTerms>,
+    /// The account whose log orders the commits.
+    pub lead: u16,
+    /// Groups for packs.
+    pub groups: Vec<GroupTerms>,
+    /// Whether closing a file and changing names wait for the servers.
+    pub strong: bool,
+    /// How long a call may wait for accounts.
+    pub call_timeout: Duration,
+    /// Accounts of a group that have a pack before a commit names it.
+    pub sync_copies: usize,
+    /// How long a change may wait for its commit.
+    pub flush_interval: Duration,
+    /// How long records of the journal may be unsynced.
+    pub journal_sync: Duration,
+    /// Written octets that are not on servers; more block their writers.
+    pub unsent_max: u64,
+    /// Octets of opened chunks in memory.
+    pub cache_max: usize,
+    /// Chunks on their way ahead of need.
+    pub fetches_max: usize,
+}
+
+/// Octets on their way to accounts at once.
+pub(crate) const SENDING_MAX: usize = 32 << 20;
+/// Numbers of mails and blocks that are reserved at once.
+pub(crate) const RESERVED: u64 = 1_024;
+/// Rows that wait for a commit, before changes wait.
+pub(crate) const PENDING_MAX: usize = 12_000;
+
+/// A machine that mounts a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Machine {
+    /// What tells the machine from all others: a copied folder is one of another machine.
+    pub id: [u8; 16],
+    /// The name for people.
+    pub name: String,
+}
+
+/// A mounted volume.
+#[derive(Debug)]
+pub struct Volume<S: Storage> {
+    pub(crate) terms: Terms,
+    pub(crate) seals: Seals,
+    pub(crate) machine: Machine,
+    pub(crate) writer: u16,
+    pub(crate) files: Files,
+    pub(crate) fates: Fates,
+    pub(crate) cache: ChunkCache,
+    pub(crate) accounts: Accounts,
+    pub(crate) uploads: Uploads,
+    pub(crate) reads: Reads,
+    pub(crate) chain: Chain,
+    pub(crate) commits: Commits,
+    pub(crate) journal: Journal<S>,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) replicas: Replicas,
+    /// The next sequence of a mail, and the first that is not reserved.
+    pub(crate) sequence: (u64, u64),
+    /// The first block of homes that is not reserved.
+    pub(crate) block_end: u32,
+    pub(crate) steps: VecDeque<Step<S::File>>,
+    pub(crate) asked: HashMap<RequestId, (u16, Asked)>,
+    pub(crate) working: HashMap<JobId, Working>,
+    pub(crate) last_id: u64,
+    pub(crate) now: Moment,
+    /// Changing calls that wait for room.
+    pub(crate) blocked: VecDeque<(CallId, Caller, Call)>,
+    /// When the journal is synced next, if anything is unsynced.
+    pub(crate) sync_at: Option<Timestamp>,
+    /// When failed requests of the chain are tried again.
+    pub(crate) retry_at: Option<Timestamp>,
+    /// Why the volume takes no changes, if so.
+    pub(crate) read_only: Option<Notice>,
+}
+
+/// What an answer is about.
+#[derive(Debug, Clone)]
+pub(crate) enum Asked {
+    Chunk(Extent, MailCopy),
+    Pack(PackNumber, u16),
+    Original(PackNumber, u16, MailCopy),
+    Copy(PackNumber, u16),
+    Commit(MailId),
+    Log,
+    Judge(u32),
+    Quota,
+}
+
+/// What a job is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Working {
+    Chunk(Extent, MailCopy),
+    Pack(PackNumber),
+    Copy(PackNumber, u16, MailCopy),
+}

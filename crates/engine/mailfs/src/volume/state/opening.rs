@@ -1,0 +1,50 @@
+//! What an opening finds.
+
+use vere_ports::files::Errno;
+use vere_ports::mail_accounts::Fault;
+
+use crate::format::Head;
+use crate::format::commit::Record;
+use crate::volume::journal::JournalError;
+
+/// Why a volume cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The lead account fails.
+    #[error("account {0}: {1}")]
+    Account(u16, Fault),
+    /// The log has no first commit.
+    #[error("account {0} has no commit of this volume that the key opens")]
+    NoVolume(u16),
+    /// The journal fails.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The disk fails.
+    #[error("the journal cannot be written: {0}")]
+    Io(#[from] std::io::Error),
+    /// The log lacks a commit that was in the chain.
+    #[error(
+        "the log lacks the commit of generation {generation}, which this machine has seen: the account was set back"
+    )]
+    RolledBack {
+        /// The generation of the missing commit.
+        generation: u64,
+    },
+    /// A row cannot be read.
+    #[error("rows of the volume: {0}")]
+    Rows(#[from] Errno),
+    /// Another mount has committed, and this one has changes that are not sent.
+    #[error(
+        "another mount has committed to the volume; {0} changes of this machine wait in the journal"
+    )]
+    Overtaken(usize),
+}
+
+/// An authentic commit of the log.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) uid: u32,
+    pub(crate) head: Head,
+    pub(crate) octets: u32,
+    pub(crate) record: Record,
+}
