@@ -3,6 +3,7 @@
 //! The design, with words, formats and promises, is `docs/internals/mailfs.md`.
 
 pub mod content;
+pub mod pages;
 pub mod posix;
 pub mod tree;
 pub mod volume;

@@ -1,0 +1,26 @@
+//! Checkpoints: the rows of a volume in immutable pages, a B+ tree in mails of the mailbox `pages`.
+//!
+//! A [`PageTree`] reads pages that are in memory, and names the page that is missing. A [`Draft`] writes the pages that
+//! changes touch, and leaves all other pages where they are.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+
+mod draft;
+mod items;
+mod mails;
+mod page;
+mod read;
+
+pub use draft::{Draft, DraftError, Progress};
+pub use mails::{Lot, PageMail};
+pub use page::{Child, LEVELS_MAX, Page};
+pub use read::{Missing, PageTree, RowVisitor};
+
+#[cfg(test)]
+mod tests;
