@@ -12,8 +12,8 @@ use super::items::{
     of_page,
 };
 use super::mails::{Lot, Mails, PageMail};
-use super::page::{Child, LEVELS_MAX, encode_inner, encode_leaf};
 use super::read::{Found, Missing, PageTree};
+use crate::format::page::{Child, LEVELS_MAX, encode_inner, encode_leaf};
 use crate::format::{FormatError, Locator, MailCopy, Place};
 
 /// A checkpoint that is being written.

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use vere_ports::files::FileKind;
 
-use super::page::Page;
+use crate::format::page::Page;
 use crate::format::{Locator, Place};
 use crate::rows::{InodeRow, Key};
 

@@ -14,12 +14,11 @@
 mod draft;
 mod items;
 mod mails;
-mod page;
 mod read;
 
+pub use crate::format::page::{Child, LEVELS_MAX, Page};
 pub use draft::{Draft, DraftError, Progress};
 pub use mails::{Lot, PageMail};
-pub use page::{Child, LEVELS_MAX, Page};
 pub use read::{Missing, PageTree, RowVisitor};
 
 #[cfg(test)]

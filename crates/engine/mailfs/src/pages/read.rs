@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lru::LruCache;
 
-use super::page::Page;
+use crate::format::page::Page;
 use crate::format::{FormatError, Locator, MailId};
 
 /// A page that is not in memory.

@@ -26,6 +26,7 @@ mod index;
 mod keys;
 mod locator;
 pub mod mail;
+pub mod page;
 mod rows;
 mod seal;
 pub mod slot;

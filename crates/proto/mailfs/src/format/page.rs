@@ -11,8 +11,11 @@
 
 use bytes::Bytes;
 
-use crate::format::wire::{Reader, put_counted, put_v, within};
-use crate::format::{FormatError, KEY_OCTETS_MAX, Locator, MailId, PackNumber, VALUE_OCTETS_MAX};
+use super::bounds::{KEY_OCTETS_MAX, VALUE_OCTETS_MAX};
+use super::error::FormatError;
+use super::ids::{MailId, PackNumber};
+use super::locator::Locator;
+use super::wire::{Reader, put_counted, put_v, within};
 
 /// Levels of a tree.
 pub const LEVELS_MAX: u8 = 8;
@@ -223,7 +226,7 @@ fn child(reader: &mut Reader<'_>, at: &Locator) -> Result<Child, FormatError> {
 }
 
 /// The octets of a leaf. Keys rise.
-pub(super) fn encode_leaf(rows: &[(&[u8], &[u8])]) -> Vec<u8> {
+pub fn encode_leaf(rows: &[(&[u8], &[u8])]) -> Vec<u8> {
     let keys = (rows.first(), rows.last());
     let prefix = common(
         keys.0.map_or(&[], |row| row.0),
@@ -238,7 +241,7 @@ pub(super) fn encode_leaf(rows: &[(&[u8], &[u8])]) -> Vec<u8> {
 }
 
 /// The octets of an inner page. Keys rise.
-pub(super) fn encode_inner(level: u8, rows: &[(&[u8], Child)]) -> Vec<u8> {
+pub fn encode_inner(level: u8, rows: &[(&[u8], Child)]) -> Vec<u8> {
     let keys = (rows.first(), rows.last());
     let prefix = common(
         keys.0.map_or(&[], |row| row.0),
