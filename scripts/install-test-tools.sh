@@ -27,6 +27,9 @@
 #   rbldnsd                the peer of the benchmark of block lists
 #   opendkim, opendmarc, python3-milter
 #                          milters
+#   fusermount3, sqlite3, rsync, gcc
+#                          mounts, and programs that work on them
+#   pjdfstest, fsx         test suites of file systems: built as crates into target/test-tools/bin
 #   (shellcheck)           checks these scripts
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -187,6 +190,20 @@ build_pebble() {
     rm -f "$log"
 }
 
+# build_suite PROGRAM VERSION: a test suite for file systems, as a crate of its own.
+build_suite() {
+    local program="$1" version="$2" log
+    [[ -x "$tools/bin/$program" ]] && return 0
+    say "building $program $version"
+    log="$(mktemp)"
+    if ! CARGO_TARGET_DIR="$tools/suites" cargo install --locked --debug --root "$tools" \
+        "$program" --version "$version" </dev/null >"$log" 2>&1; then
+        tail -n 3 "$log" >&2
+        skip "$program" "cargo install failed"
+    fi
+    rm -f "$log"
+}
+
 root=()
 why=""
 find_root || true
@@ -226,8 +243,13 @@ install rbldnsd rbldnsd
 install opendkim opendkim
 install opendmarc opendmarc
 [[ -e /usr/lib/python3/dist-packages/Milter/__init__.py ]] || install python3-milter python3-milter
+install fusermount3 fuse3
+install sqlite3 sqlite3
+install rsync rsync
 install shellcheck shellcheck
 unpack_exim
 unpack_opensmtpd
 unpack_etcd
 build_pebble
+build_suite pjdfstest 0.2.2
+build_suite fsx 0.3.2
