@@ -1,4 +1,4 @@
-//! mount(2), by this process or by fusermount3. fuser's own mount is not used: fuser unmounts the path once more at the end,
+//! mount(2), directly or by fusermount3. fuser's own mount is not used: fuser unmounts the path once more at the end,
 //! even when another mount lies there by then, and tells failures as text only.
 
 use std::fs::{self, File, OpenOptions};
@@ -23,14 +23,14 @@ const DEVICE: &str = "/dev/fuse";
 const KIND: &str = "fuse.vere";
 /// The helper with the right to mount, of the package fuse3.
 pub(crate) const HELPER: &str = "fusermount3";
-/// Where the helper finds the socket that takes the device.
+/// The variable with the number of the helper's socket.
 const HELPER_SOCKET: &str = "_FUSE_COMMFD";
-/// The number that the socket gets in the helper.
+/// The number of the socket in the helper.
 const HELPER_FD: i32 = 3;
-/// The longest text of the helper that is shown.
+/// The longest text of the helper, in octets.
 const HELPER_TEXT_MAX: u64 = 4096;
 
-/// Mounts, and gives the device that calls come from. fusermount3 needs the right to the device too.
+/// Mounts, and gives the device with the calls. fusermount3 needs the right to the device too.
 pub(crate) fn attach(point: &Path, options: &Options) -> Result<OwnedFd, MountError> {
     let device = open_device()?;
     match mount_itself(&device, point, options)? {
@@ -153,7 +153,7 @@ fn mount_by_helper(point: &Path, options: &Options) -> Result<OwnedFd, MountErro
     let device = receive(&ours);
     let mut text = String::new();
     if let Some(errors) = child.stderr.take() {
-        // Octets that are no text are not worth an error of their own.
+        // Octets without text are not worth an error.
         let _shown = errors.take(HELPER_TEXT_MAX).read_to_string(&mut text);
     }
     let status = child.wait().map_err(failed("wait"))?;
@@ -172,7 +172,7 @@ pub(crate) fn helper_error(point: &Path, text: &str) -> MountError {
     }
 }
 
-/// The device from the helper; none when the helper has ended without.
+/// The device from the helper; `None` when the helper has failed.
 fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut octet = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -22,9 +22,9 @@ pub(crate) const fn handle(number: FileHandle) -> Handle {
     Handle(number.0)
 }
 
-/// The effect of set-id bits ends with a change of owner, and with a truncation by a program without rights over the file.
-/// fuser 0.18 does not pass the kernel's own word for a truncation (FATTR_KILL_SUIDGID), so every user but root counts
-/// as without rights.
+/// Set-id bits end with a truncation by a program without rights over the file. fuser 0.18 does not pass the kernel's own word
+/// (FATTR_KILL_SUIDGID), so every user but root counts as without rights. A change of owner is the engine's matter: folders
+/// keep the bits.
 pub(crate) fn changes(
     request: &Request,
     mode: Option<u32>,
@@ -33,7 +33,6 @@ pub(crate) fn changes(
     size: Option<u64>,
     times: (Option<TimeOrNow>, Option<TimeOrNow>),
 ) -> Changes {
-    let owner_changes = uid.is_some() || gid.is_some();
     Changes {
         mode: mode.map(convert::mode),
         uid,
@@ -41,7 +40,7 @@ pub(crate) fn changes(
         size,
         atime: times.0.map(convert::set_time),
         mtime: times.1.map(convert::set_time),
-        kill_set_id: owner_changes || (size.is_some() && request.uid() != 0),
+        kill_set_id: size.is_some() && request.uid() != 0,
     }
 }
 

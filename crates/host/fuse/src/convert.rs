@@ -10,7 +10,7 @@ use vere_ports::files::{
     XattrMode,
 };
 
-/// What `st_blksize` says. Larger numbers would become the kernel's unit of pages.
+/// The value of `st_blksize`. Larger numbers would become the kernel's unit of pages.
 const BLOCK: u32 = 4096;
 /// The unit of `st_blocks`.
 const STAT_BLOCK: u64 = 512;
@@ -83,7 +83,7 @@ pub(crate) fn set_time(time: TimeOrNow) -> SetTime {
 }
 
 /// A time as fuser 0.18 hands out the kernel's: for seconds below 0 fuser subtracts the nanoseconds, where the protocol
-/// adds them. So the parts of the distance are the protocol's parts, and the sign is that of the seconds.
+/// adds the nanoseconds. So the parts of the distance are the protocol's parts, and the sign is that of the seconds.
 fn from_kernel(time: SystemTime) -> FileTime {
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => FileTime {
@@ -134,7 +134,7 @@ pub(crate) fn attributes(facts: &Attributes) -> FileAttr {
     }
 }
 
-/// Facts with nothing but number and type: of `.` and `..`, whose other facts the kernel ignores; with number 0, of an absent name.
+/// Number and type without further facts: for `.` and `..`, and with number 0 for an absent name.
 pub(crate) const fn bare(inode: u64, kind: FileKind) -> FileAttr {
     FileAttr {
         ino: INodeNo(inode),

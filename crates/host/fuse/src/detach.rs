@@ -1,4 +1,4 @@
-//! The end of a mount, by its own process or by another.
+//! The end of a mount, by the mount's process or by another process.
 
 use std::fs;
 use std::io;
@@ -15,25 +15,25 @@ use crate::point::{self, Mounted};
 /// How hard to unmount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strength {
-    /// Programs keep what they have open.
+    /// Programs keep open files.
     Soft,
     /// Calls under way and open files fail, also where the engine does not answer.
     Forced,
 }
 
-/// What an unmount has done.
+/// The result of an unmount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmounted {
     /// The mount is gone.
     Clean,
-    /// The mount is out of the tree, and ends with the last program that has a part open.
+    /// The mount is out of the tree, and ends with the last program using the mount.
     Detached,
 }
 
 /// Unmounts.
 ///
 /// # Errors
-/// When nothing of FUSE is mounted there, or the right is missing.
+/// When no FUSE file system is mounted there, or the right is missing.
 pub fn unmount(at: &Path, strength: Strength) -> Result<Unmounted, MountError> {
     let whole =
         point::absolute(at).map_err(|error| MountError::system(at.display().to_string(), error))?;
@@ -48,17 +48,26 @@ fn found(whole: &Path) -> Result<Mounted, MountError> {
         .ok_or_else(|| MountError::NotMounted(whole.into()))
 }
 
-/// Unmounts the mount of this connection, and no other one at the same place.
+/// Unmounts the mount of this connection, and no other one at the same place. By force, a mount that is out of the tree ends
+/// too.
 pub(crate) fn unmount_own(
     at: &Path,
     minor: Option<u32>,
     strength: Strength,
 ) -> Result<Unmounted, MountError> {
-    let mounted = found(at)?;
-    if minor.is_some_and(|minor| minor != mounted.minor) {
-        return Err(MountError::NotMounted(at.into()));
+    let own = |mounted: &Mounted| minor.is_none_or(|minor| minor == mounted.minor);
+    match (found(at), minor) {
+        (Ok(mounted), _) if own(&mounted) => unmount_found(&mounted, strength),
+        (Err(error @ MountError::System { .. }), _) => Err(error),
+        (_, Some(minor)) if strength == Strength::Forced => match abort(minor) {
+            Ok(()) => Ok(Unmounted::Clean),
+            Err(error) => Err(MountError::system(
+                "/sys/fs/fuse/connections (the file system fusectl)",
+                error,
+            )),
+        },
+        _ => Err(MountError::NotMounted(at.into())),
     }
-    unmount_found(&mounted, strength)
 }
 
 fn unmount_found(mounted: &Mounted, strength: Strength) -> Result<Unmounted, MountError> {

@@ -1,4 +1,4 @@
-//! Why a mount or an unmount failed, and what helps.
+//! Failures of mounts and unmounts, with remedies.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub enum MountError {
     /// The mount point is no folder.
     #[error("{}: expected a folder to mount at; found something else", .0.display())]
     PointNoFolder(PathBuf),
-    /// The folder has entries that a mount would hide.
+    /// The folder is not empty.
     #[error("{path}: expected an empty folder to mount at; found the entry {1:?}", path = .0.display())]
     PointFull(PathBuf, String),
     /// A file system in user space is mounted already.
@@ -41,7 +41,7 @@ pub enum MountError {
         path = .0.display()
     )]
     PointStale(PathBuf),
-    /// Nothing is mounted.
+    /// No mount was found.
     #[error("{}: expected a mount; found none", .0.display())]
     NotMounted(PathBuf),
     /// The helper refuses.

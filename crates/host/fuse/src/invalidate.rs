@@ -1,5 +1,5 @@
-//! The thread that tells the kernel what to forget. The kernel waits for locks of pages and folders that a call under way
-//! holds, so no thread that answers calls may do this work.
+//! Invalidation has a thread. The kernel waits for locks of pages and folders that a call under way
+//! holds, so no answering thread may do the work.
 
 use std::collections::{HashSet, VecDeque};
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use std::thread;
 use fuser::{INodeNo, Notifier};
 use vere_ports::files::Invalidate;
 
-/// Work of the thread: each item once, in order. Items name inodes and names that the kernel may know, so the kernel's own
+/// Work of the thread: each item once, in order. Items name inodes and names known to the kernel, so the kernel's own
 /// memory bounds their number.
 #[derive(Debug, Default)]
 struct Work {
@@ -20,7 +20,7 @@ struct Work {
     ended: bool,
 }
 
-/// An item by value, to find a second one.
+/// An item by value, to find duplicates.
 type Item = (u64, Option<Vec<u8>>);
 
 fn item(work: &Invalidate) -> Item {
@@ -80,7 +80,7 @@ impl Invalidator {
 
     fn run(&self, notifier: &Notifier) {
         while let Some(work) = self.next() {
-            // An error means that the kernel does not know the inode, or that the mount is gone.
+            // An error means an inode unknown to the kernel, or the end of the mount.
             let _unknown = match work {
                 Invalidate::Inode(inode) => notifier.inval_inode(INodeNo(inode.0), 0, 0),
                 Invalidate::Entry { parent, name } => {

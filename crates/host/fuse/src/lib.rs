@@ -1,8 +1,7 @@
 //! Mounts: calls of the kernel become [`vere_ports::files::Call`] and go to a [`Sink`]; replies go back by [`Replies`] from
 //! any thread.
 //!
-//! A mount has two loops that read calls, and a thread that tells the kernel what to forget. The engine owns no thread of
-//! this crate, and no thread of this crate waits for the engine.
+//! A mount has two loops for calls, and a thread for invalidation. No thread of the crate waits for the engine.
 
 mod adapter;
 mod attach;

@@ -26,7 +26,7 @@ use crate::sink::Sink;
 pub enum Ended {
     /// By an unmount.
     Unmounted,
-    /// By a failure of the threads that read calls.
+    /// By a failure of a loop.
     Failed(String),
 }
 
@@ -52,7 +52,7 @@ impl End {
     }
 }
 
-/// A running mount. A drop ends the mount by force, so that no program waits for an engine that is gone.
+/// A running mount. A drop ends the mount by force, so that no program waits for a lost engine.
 #[derive(Debug)]
 pub struct Mount {
     point: PathBuf,
@@ -66,7 +66,7 @@ impl Mount {
     /// Mounts at a folder. Calls may reach the sink before this function returns.
     ///
     /// # Errors
-    /// Every error names the remedy; nothing is mounted then.
+    /// Every error names the remedy; the folder stays unmounted.
     pub fn start(point: &Path, options: &Options, sink: Arc<dyn Sink>) -> Result<Self, MountError> {
         let whole = point::check(point)?;
         let device = attach(&whole, options)?;
@@ -125,7 +125,7 @@ impl Mount {
                 Err(error) => Ended::Failed(error.to_string()),
             };
             if let (Ended::Failed(_), Some(minor)) = (&ended, minor) {
-                // A loop may be left that reads calls; no program may wait for the lost one.
+                // Another loop may still read calls; no program may wait for the lost loop.
                 let _gone = detach::abort(minor);
             }
             invalidator.end();
@@ -149,7 +149,7 @@ impl Mount {
         &self.point
     }
 
-    /// Makes the kernel forget, later and by a thread of its own.
+    /// Makes the kernel forget, later and by another thread.
     pub fn invalidate(&self, what: Invalidate) {
         self.invalidator.add(what);
     }

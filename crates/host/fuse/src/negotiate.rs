@@ -1,4 +1,4 @@
-//! What is agreed with the kernel at the start of a mount.
+//! The agreement with the kernel at the start of a mount.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use fuser::{InitFlags, KernelConfig};
 
 use crate::options::{BACKGROUND_CALLS_MAX, CALL_OCTETS_MAX};
 
-/// Asked of the kernel where the kernel has them. Without POSIX_LOCKS and FLOCK_LOCKS the kernel keeps locks itself, as on
+/// Flags to ask of a kernel that knows the flag. Without POSIX_LOCKS and FLOCK_LOCKS the kernel keeps locks itself, as on
 /// a local disk; without POSIX_ACL the kernel checks mode bits.
 const WANTED: [InitFlags; 9] = [
     InitFlags::FUSE_ASYNC_READ,
@@ -24,7 +24,7 @@ pub(crate) fn negotiate(config: &mut KernelConfig) {
         // A kernel without the flag works without.
         let _without = config.add_capabilities(flag);
     }
-    // Each of these gives back the nearest value, where the kernel has a lower bound.
+    // Each setter gives back the nearest value, where the kernel has a lower bound.
     let _bounded = config.set_max_write(CALL_OCTETS_MAX);
     if let Err(most) = config.set_max_readahead(CALL_OCTETS_MAX) {
         let _bounded = config.set_max_readahead(most);

@@ -16,12 +16,12 @@ use crate::sink::Sink;
 
 /// Numbers of inodes are never used twice.
 const GENERATION: Generation = Generation(0);
-/// The unit in which room is told.
+/// The unit of free room.
 const ROOM_BLOCK: u32 = 4096;
 /// The longest name.
 const NAME_MAX: u32 = 255;
 
-/// What the kernel expects as the reply of a call.
+/// The reply that the kernel expects of a call.
 #[derive(Debug)]
 pub(crate) enum Pending {
     Lookup(fuser::ReplyEntry),
@@ -36,7 +36,7 @@ pub(crate) enum Pending {
     Folder(fuser::ReplyDirectory),
     FolderPlus(fuser::ReplyDirectoryPlus),
     Statistics(fuser::ReplyStatfs),
-    /// A value or names, and room for them; no room asks for the length.
+    /// A value or names, and room for the octets; no room asks for the length.
     Xattr(fuser::ReplyXattr, u32),
     Offset(fuser::ReplyLseek),
 }
@@ -105,7 +105,7 @@ impl Pending {
                 Ok(offset) => to.offset(offset),
                 Err(_) => to.error(fuser::Errno::EOVERFLOW),
             },
-            // An engine that answers another call than the one asked.
+            // The engine has answered another call.
             (asked, _) => asked.fail(Errno::Io),
         }
         Vec::new()
@@ -154,7 +154,7 @@ fn list_with_facts(mut to: fuser::ReplyDirectoryPlus, entries: &[Entry]) -> Vec<
         taken += 1;
     }
     if taken == 0 && !entries.is_empty() {
-        // Without the facts that were asked for, the kernel would take the folder for read to the end.
+        // Without facts, the kernel would take the folder for read to the end.
         to.error(fuser::Errno::EIO);
     } else {
         to.ok();
@@ -201,7 +201,7 @@ fn tell_room(to: fuser::ReplyStatfs, room: Statistics) {
     );
 }
 
-/// Calls that wait, by number.
+/// Waiting calls, by number.
 #[derive(Debug, Default)]
 struct Table {
     last: u64,
@@ -231,7 +231,7 @@ impl Replies {
         }
     }
 
-    /// Answers a call. A call that is not waiting any more is no error: the mount may have ended.
+    /// Answers a call. An unknown number is no error: the mount may have ended.
     pub fn reply(&self, id: CallId, result: Result<Reply, Errno>) {
         let pending = self.table().waiting.remove(&id);
         let Some(pending) = pending else { return };
@@ -245,7 +245,7 @@ impl Replies {
         }
     }
 
-    /// The number of calls that wait for a reply.
+    /// The number of waiting calls.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.table().waiting.len()
@@ -270,7 +270,7 @@ impl Replies {
 
     pub(crate) fn forget(&self, inode: Inode, lookups: u64) {
         let id = next(&mut self.table());
-        // A sink that takes no calls has forgotten everything.
+        // A closed sink has forgotten all inodes.
         let _gone = self.sink.call(
             id,
             Caller { uid: 0, gid: 0 },
@@ -278,7 +278,7 @@ impl Replies {
         );
     }
 
-    /// Fails all calls that wait.
+    /// Fails all waiting calls.
     pub(crate) fn fail_all(&self, errno: Errno) {
         let waiting = std::mem::take(&mut self.table().waiting);
         for pending in waiting.into_values() {

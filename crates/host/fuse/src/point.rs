@@ -14,7 +14,7 @@ use nix::errno::Errno;
 
 use crate::error::MountError;
 
-/// Time for a look at a mount that may not answer.
+/// Time for a look at a silent mount.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A line of the table of mounts.
@@ -142,7 +142,7 @@ fn look_error(point: &Path, error: io::Error) -> MountError {
     }
 }
 
-/// A mount in the way: does its process live? The look runs in a thread that may stay behind.
+/// A mount in the way: does its process live? The look runs in a separate thread.
 fn in_use(point: &Path, mounted: Mounted) -> MountError {
     let (found, answer) = mpsc::channel();
     let looked_at = point.to_path_buf();

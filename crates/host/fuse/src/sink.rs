@@ -7,14 +7,14 @@ pub trait Sink: Send + Sync + 'static {
     /// Takes a call; the reply comes by [`crate::Replies::reply`].
     ///
     /// # Errors
-    /// When nobody is there to answer: the call fails with EIO.
+    /// When the engine is gone: the call fails with EIO.
     fn call(&self, id: CallId, caller: Caller, call: Call) -> Result<(), Refused>;
 
     /// The mount has ended: no call follows.
     fn ended(&self);
 }
 
-/// Nobody is there to answer calls.
+/// The engine is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected an engine that takes calls; found none")]
 pub struct Refused;
