@@ -300,9 +300,6 @@ impl Model {
                     return Err(Errno::BadF);
                 }
                 let node = self.node(source)?;
-                if node.ghost {
-                    return Err(Errno::OpNotSupp);
-                }
                 let size = node.facts.size;
                 let end = (from_offset + length).min(size);
                 let length = end.saturating_sub(*from_offset);
