@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use vere_accounts::{AccountSettings, Accounts};
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 
-/// A request on its way to the thread. The engine bounds what is under way.
+/// A request on its way to the thread. The engine bounds the number under way.
 pub(crate) struct Ask(
     pub(crate) RequestId,
     pub(crate) AccountId,
@@ -15,7 +15,7 @@ pub(crate) struct Ask(
     pub(crate) Request,
 );
 
-/// Starts the thread. Answers go to `answered`, until that says no; the thread ends when the sender is dropped.
+/// Starts the thread. Answers go to `answered`, until `answered` says no; the thread ends when the sender is dropped.
 pub(crate) fn start(
     accounts: Vec<(AccountId, AccountSettings)>,
     answered: impl Fn(RequestId, Result<Answer, Fault>) -> bool + Send + 'static,

@@ -23,7 +23,7 @@ pub enum FsCommand {
     Sync(VolumeArgs),
     /// Manage the accounts of a volume.
     Accounts {
-        /// What to do.
+        /// The command.
         #[command(subcommand)]
         command: AccountsCommand,
     },
@@ -47,7 +47,7 @@ pub struct VolumeArgs {
     pub(crate) json: bool,
 }
 
-/// What opens a volume.
+/// The secret of a volume.
 #[derive(Debug, Args)]
 pub struct SecretArgs {
     /// Take the passphrase from the first line of this file.

@@ -1,4 +1,4 @@
-//! The commands that talk to a running mount.
+//! Commands for a running mount.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::control::{Request, ask};
 use crate::folders::{self, Description, Lock};
 use crate::serve::{LAST_SYNC, read_slot};
 
-/// Time that a status may take.
+/// The longest time of a status.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time between looks at the end of a process.
 const LOOK: Duration = Duration::from_millis(20);
@@ -100,7 +100,7 @@ pub(crate) fn umount(args: &UmountArgs) -> Result<String, Failure> {
     let answer = answer.ok_or_else(|| not_mounted(&args.what))?;
     if answer["clean"] == Value::Bool(false) {
         return Ok(
-            "Programs still use the mount; it ends with the last of them, or by --force.\n"
+            "Programs still use the mount: the mount ends with the last of these programs, or by --force.\n"
                 .to_owned(),
         );
     }
@@ -124,7 +124,7 @@ fn unmount_folder(folder: &Path, force: bool) -> Result<String, Failure> {
     Ok(match unmount(folder, strength)? {
         Unmounted::Clean => String::new(),
         Unmounted::Detached => {
-            "Programs still use the mount; it ends with the last of them, or by --force.\n"
+            "Programs still use the mount: the mount ends with the last of these programs, or by --force.\n"
                 .to_owned()
         }
     })

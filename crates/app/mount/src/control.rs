@@ -1,5 +1,5 @@
-//! The control socket of a mount: a JSON object per line in each direction. A request is `{"command": NAME}`, its answer
-//! `{"ok": VALUE}` or `{"error": TEXT}`. The state folder's mode decides who may connect: the owner only.
+//! The control socket of a mount: a JSON object per line in each direction. A request is `{"command": NAME}`, an answer
+//! `{"ok": VALUE}` or `{"error": TEXT}`. By the mode of the state folder, the owner alone may connect.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -16,7 +16,7 @@ use vere_process::failure::Failure;
 
 /// The longest line in either direction, in octets.
 const LINE_MAX: u64 = 1 << 20;
-/// Clients at the same time; further ones are sent away.
+/// Clients at the same time; further clients are sent away.
 const CLIENTS_MAX: usize = 16;
 /// Time for a request to arrive, and for an answer to leave.
 const LINE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ enum Answer {
     Error(String),
 }
 
-/// Answers requests, each on a thread of its own.
+/// Answers requests, each on a new thread.
 pub(crate) type Handler = Arc<dyn Fn(Request) -> Result<Value, String> + Send + Sync>;
 
 /// The socket of a running mount; the file goes with the value.
@@ -53,7 +53,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens. The caller has the lock of the state folder, so a socket that is there already is of an ended process.
+    /// Listens. The caller has the lock of the state folder, so an old socket is of an ended process.
     pub(crate) fn start(path: &Path, handler: Handler) -> io::Result<Self> {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -69,7 +69,7 @@ impl Server {
                     continue;
                 }
                 let talk = move || {
-                    // A client that goes away or stays silent is no concern of the mount.
+                    // A silent or vanished client is no concern of the mount.
                     let _gone = answer(&client, &handler);
                     clients.fetch_sub(1, Ordering::Relaxed);
                 };
@@ -86,7 +86,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The next mount removes a file that stays.
+        // The next mount removes a file left behind.
         let _stays = fs::remove_file(&self.path);
     }
 }
@@ -109,7 +109,7 @@ fn answer(client: &UnixStream, handler: &Handler) -> io::Result<()> {
     client.write_all(&line)
 }
 
-/// Asks a mount; none when nobody listens.
+/// Asks a mount; `None` without a listener.
 pub(crate) fn ask(
     path: &Path,
     request: &Request,

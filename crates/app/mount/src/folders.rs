@@ -9,7 +9,7 @@ use vere_mailfs::format::VolumeId;
 use vere_process::failure::Failure;
 use vere_settings::Volume;
 
-/// The largest file of a volume that is read, in octets.
+/// The largest description, in octets.
 const FILE_MAX: u64 = 1 << 20;
 
 /// The description of a volume, by name or path.
@@ -88,13 +88,13 @@ fn xdg(variable: &str, below_home: &str) -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::new(format!("expected {variable} or HOME; found neither")))
 }
 
-/// Makes a folder that its owner alone may enter.
+/// Makes a folder for its owner alone.
 pub(crate) fn make_private(folder: &Path) -> Result<(), Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
 }
 
-/// Writes a new file that its owner alone may read.
+/// Writes a new file for its owner alone.
 pub(crate) fn write_private(file: &Path, octets: &[u8]) -> Result<(), Failure> {
     let wrong = |error: std::io::Error| Failure::new(format!("{}: {error}", file.display()));
     let opened = OpenOptions::new()
@@ -107,7 +107,7 @@ pub(crate) fn write_private(file: &Path, octets: &[u8]) -> Result<(), Failure> {
     out.sync_all().map_err(wrong)
 }
 
-/// The right of one process to the state of a volume, until dropped.
+/// The sole right of a process to the state of a volume, until dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,

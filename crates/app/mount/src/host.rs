@@ -1,4 +1,4 @@
-//! The thread that owns the engine, and the threads that work for the engine. Everything that happens comes by one channel.
+//! The engine's thread, and the threads of its work. All events come by one channel.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -12,7 +12,7 @@ use vere_units::Timestamp;
 
 /// Threads for work without state.
 const WORKERS: usize = 2;
-/// The longest sleep without an event; an engine may want none.
+/// The longest sleep without an event; some engines want no wake.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 /// The shortest sleep, so that a wake of the past costs no whole processor.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
@@ -20,7 +20,7 @@ const SLEEP_MIN: Duration = Duration::from_millis(1);
 /// The time of an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
-    /// A clock that never steps.
+    /// A clock without steps.
     pub(crate) steady: Timestamp,
     /// The wall clock.
     pub(crate) wall: FileTime,
@@ -51,7 +51,7 @@ impl Clock {
     }
 }
 
-/// What an engine is to its host.
+/// An engine, as the host sees engines.
 pub(crate) trait Engine: Send + Sized + 'static {
     /// A call of the kernel.
     fn call(&mut self, now: Now, id: CallId, caller: Caller, call: Call);
@@ -65,12 +65,12 @@ pub(crate) trait Engine: Send + Sized + 'static {
     fn next_wake(&self) -> Option<Timestamp>;
 }
 
-/// What the end of work does to the engine.
+/// The effect of finished work on the engine.
 pub(crate) type Effect<E> = Box<dyn FnOnce(&mut E, Now) + Send>;
 /// Work for another thread.
 pub(crate) type Work<E> = Box<dyn FnOnce() -> Effect<E> + Send>;
 
-/// What an engine wants.
+/// A wish of an engine.
 pub(crate) enum Step<E> {
     Reply(CallId, Result<Reply, Errno>),
     Ask(RequestId, AccountId, Urgency, Request),
@@ -82,7 +82,7 @@ pub(crate) enum Step<E> {
     Log(String),
 }
 
-/// What happens to an engine.
+/// An event for an engine.
 pub(crate) enum Event<E> {
     Call(CallId, Caller, Call),
     Answer(RequestId, Result<Answer, Fault>),
@@ -131,7 +131,7 @@ impl<E: Engine> Host<E> {
         Ok(Self { events, thread })
     }
 
-    /// Does something with the engine, on its thread, and waits for the result; none when the engine is gone or too slow.
+    /// Does something with the engine, on its thread, and waits for the result; `None` when the engine is gone or too slow.
     pub(crate) fn with<T: Send + 'static>(
         &self,
         longest: Duration,
@@ -140,7 +140,7 @@ impl<E: Engine> Host<E> {
         with(&self.events, longest, ask)
     }
 
-    /// Ends the threads, and gives the engine back; none after a panic.
+    /// Ends the threads, and gives the engine back; `None` after a panic.
     pub(crate) fn stop(self) -> Option<E> {
         // An engine whose thread has ended takes no events.
         let _ended = self.events.send(Event::Stop);
@@ -148,7 +148,7 @@ impl<E: Engine> Host<E> {
     }
 }
 
-/// As [`Host::with`], for threads that have a sender only.
+/// As [`Host::with`], for threads with a sender only.
 pub(crate) fn with<E, T: Send + 'static>(
     events: &Sender<Event<E>>,
     longest: Duration,
@@ -168,7 +168,7 @@ struct Lanes<E> {
     disk: Sender<Work<E>>,
 }
 
-/// Threads that take work from one channel. Each ends when the channel or the engine ends.
+/// Threads that share a channel of work. Each ends when the channel or the engine ends.
 fn workers<E: 'static>(
     name: &str,
     count: usize,
@@ -217,7 +217,7 @@ impl<E: Engine, O: Outside> Owner<E, O> {
                 Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // Events in a row must not hold up what is due.
+            // Events in a row must not hold up a wake.
             let now = self.clock.now();
             if self.engine.next_wake().is_some_and(|at| at <= now.steady) {
                 self.engine.wake(now);
@@ -233,7 +233,7 @@ impl<E: Engine, O: Outside> Owner<E, O> {
     }
 
     fn carry_out(&mut self, step: Step<E>) {
-        // The threads of the lanes end after this one only.
+        // The threads of the lanes end after the engine's thread only.
         let taken = match step {
             Step::Work(work) => self.lanes.work.send(work).is_ok(),
             Step::Disk(work) => self.lanes.disk.send(work).is_ok(),

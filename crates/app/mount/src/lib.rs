@@ -1,7 +1,7 @@
 //! `vere fs`: volumes on mail accounts, mounted as file systems.
 //!
 //! The process of a mount has an owner of the engine ([`host`]); loops of the kernel's calls, the thread of the accounts,
-//! workers and the thread of the disk reach the engine by one channel.
+//! workers and the thread of the disk reach the engine by a channel.
 
 mod accounts;
 mod args;
@@ -25,7 +25,7 @@ pub use args::{
 /// Runs a command of `vere fs`, and gives the text to print.
 ///
 /// # Errors
-/// The reason why the command failed, with the remedy where there is one.
+/// The reason why the command failed, with the remedy if known.
 pub fn run(command: &FsCommand) -> Result<String, Failure> {
     match command {
         FsCommand::Init(args) => init::run(args),

@@ -1,4 +1,4 @@
-//! What is around the engine of a mount: the kernel, the accounts, the log.
+//! The surroundings of a mount's engine: the kernel, the accounts, the log.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
@@ -26,7 +26,7 @@ impl Sink for Calls {
 }
 
 pub(crate) struct Links {
-    /// Absent where nothing is mounted, as during `init`.
+    /// Absent without a mount, as during `init`.
     pub(crate) kernel: Option<(Replies, Arc<OnceLock<Mount>>)>,
     pub(crate) accounts: UnboundedSender<Ask>,
     pub(crate) events: Sender<Event<Live>>,
@@ -46,7 +46,7 @@ impl Outside for Links {
             .is_err()
         {
             let fault = Fault::Unreachable("the thread of the accounts has ended".to_owned());
-            // The engine is the one that asks, so its channel lives.
+            // The engine asks, so the channel of the engine lives.
             let _lives = self.events.send(Event::Answer(id, Err(fault)));
         }
     }

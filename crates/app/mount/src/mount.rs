@@ -1,4 +1,4 @@
-//! `vere fs mount`: the process in the foreground, or one in the background.
+//! `vere fs mount`: a process in the foreground or in the background.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -20,7 +20,7 @@ use crate::serve::{Task, read_slot, serve};
 /// The longest line of the process in the background, in octets.
 const LINE_MAX: u64 = 64 << 10;
 
-/// What the process in the background tells at its start: a line for each.
+/// News of the process in the background at its start, a line each.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Told {
@@ -82,7 +82,7 @@ fn task(
     })
 }
 
-/// A bar for the commits that a start reads.
+/// A bar for the commits of the log.
 fn bar() -> ProgressBar {
     let bar = ProgressBar::no_length();
     if let Ok(style) =
@@ -175,7 +175,7 @@ fn serve_in_background(
 ) -> Result<(), Failure> {
     let opener = Opener::decode(io::stdin().lock())?;
     let task = task(args, description, volume, opener)?;
-    // A session of its own: the end of the terminal does not concern the mount.
+    // A new session: the end of the terminal does not concern the mount.
     nix::unistd::setsid()?;
     env::set_current_dir("/")?;
     let ready = || {
@@ -191,6 +191,6 @@ fn serve_in_background(
 
 fn tell(told: &Told) {
     let line = serde_json::to_string(told).unwrap_or_default();
-    // After the start nobody reads.
+    // After the start the pipe has no reader.
     let _unread = writeln!(io::stdout(), "{line}");
 }

@@ -11,14 +11,14 @@ use vere_process::failure::Failure;
 use vere_settings::{AccountSecret, VolumeAccount};
 use vere_units::Secret;
 
-/// The longest secret that a program may print, in octets.
+/// The longest printed secret, in octets.
 const SECRET_MAX: u64 = 64 << 10;
 /// The longest key file.
 const KEY_FILE_MAX: u64 = 1 << 20;
 /// The folder of all volumes in an account.
 const FOLDER: &str = "VereFS";
 
-/// What opens a volume.
+/// The secret of a volume.
 #[derive(Debug, Clone)]
 pub(crate) enum Opener {
     Passphrase(Secret<Vec<u8>>),
@@ -105,7 +105,7 @@ fn read_key(file: &Path) -> Result<Vec<u8>, Failure> {
     Ok(octets)
 }
 
-/// The first line that a program prints.
+/// The first line of a program's output.
 fn printed(words: &[String]) -> Result<Secret<String>, Failure> {
     let (program, arguments) = words
         .split_first()

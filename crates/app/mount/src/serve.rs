@@ -24,13 +24,13 @@ use crate::links::{Calls, Links};
 use crate::secrets::{self, Opener};
 use crate::volume::{self, Live};
 
-/// Time that the last changes get to reach the servers after an unmount. The journal keeps what is left.
+/// Time for the last changes to reach the servers after an unmount. The journal keeps the rest.
 pub(crate) const LAST_SYNC: Duration = Duration::from_secs(60);
-/// Time that a status may take.
+/// The longest time of a status.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between looks at the end of the mount.
 const LOOK: Duration = Duration::from_secs(3600);
-/// Time that `sync` may take.
+/// The longest time of a sync.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// A volume to be mounted.
@@ -119,7 +119,7 @@ fn finish(host: &Host<Live>) {
     }
 }
 
-/// The word that names a volume's folder in accounts.
+/// The name of the volume's folder in accounts.
 pub(crate) fn tag(slot: &Slot) -> String {
     format!("{:08x}", slot.head.volume.tag())
 }
@@ -172,7 +172,8 @@ fn handler(mount: Arc<OnceLock<Mount>>, events: Sender<Event<Live>>) -> crate::c
                 Strength::Soft
             };
             match mount.unmount(strength) {
-                Ok(unmounted) => Ok(json!({ "clean": unmounted == Unmounted::Clean })),
+                // By force the loops end at once, busy or not.
+                Ok(unmounted) => Ok(json!({ "clean": force || unmounted == Unmounted::Clean })),
                 Err(error) => Err(error.to_string()),
             }
         }

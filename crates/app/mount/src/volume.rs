@@ -25,7 +25,7 @@ use crate::host::{Clock, Engine, Event, Now, Step};
 
 /// Calls of our own have numbers from here on; the kernel's count from 1.
 const OWN: u64 = 1 << 63;
-/// What tells machines apart.
+/// The number of the machine.
 const MACHINE_ID: &str = "/etc/machine-id";
 /// The longest silence of an account during the start.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -114,7 +114,7 @@ impl Engine for Live {
     }
 }
 
-/// What the engine is told of a description.
+/// A description as terms of the engine.
 pub(crate) fn terms(description: &Description) -> Terms {
     let mut groups: Vec<GroupTerms> = Vec::new();
     for account in &description.accounts {
@@ -188,7 +188,7 @@ pub(crate) fn storage(journal: &Path) -> Result<Directory, Failure> {
         .map_err(|error| Failure::new(format!("{}: {error}", journal.display())))
 }
 
-/// Octets that never repeat.
+/// Random octets.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut octets = [0; N];
     getrandom::fill(&mut octets).map_err(|error| {

@@ -7,21 +7,21 @@ use vere_units::{ByteSize, Span};
 /// The checked description of a volume.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Volume {
-    /// The account that decides the order of changes.
+    /// The account with the order of changes.
     pub lead: u16,
     /// Whether closing a file and changing names wait for the servers.
     pub strong: bool,
-    /// The longest time for which a change waits for its commit.
+    /// The longest wait of a change for its commit.
     pub flush_interval: Span,
-    /// The longest time for which a change is not on the disk.
+    /// The longest time without a sync of the disk.
     pub journal_sync: Span,
-    /// The longest time for which a call waits for the servers.
+    /// The longest wait of a call for the servers.
     pub call_timeout: Span,
-    /// Accounts of a group that keep data before a sync ends.
+    /// Accounts with the data before the end of a sync.
     pub sync_copies: usize,
-    /// Written octets that no server has, at most.
+    /// Written octets without a copy on a server, at most.
     pub unsent_max: ByteSize,
-    /// Memory for content that was read.
+    /// Memory for content.
     pub cache_memory: ByteSize,
     /// Chunks read ahead of need.
     pub ahead_max: usize,
@@ -29,7 +29,7 @@ pub struct Volume {
     pub passphrase_file: Option<PathBuf>,
     /// The key file.
     pub key_file: Option<PathBuf>,
-    /// The accounts, by the order of the file; at least one.
+    /// The accounts, by the order of the file; never empty.
     pub accounts: Vec<VolumeAccount>,
 }
 

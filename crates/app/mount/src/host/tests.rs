@@ -84,7 +84,7 @@ impl Engine for Small {
     }
 }
 
-/// Accounts that answer at once; everything else is passed on to the test.
+/// Accounts with an answer at once; replies and lines go to the test.
 struct Ends {
     events: Sender<Event<Small>>,
     replies: Sender<(CallId, Result<Reply, Errno>)>,
