@@ -145,6 +145,11 @@ enum Command {
         #[command(flatten)]
         args: vere_transfer::ExportArgs,
     },
+    /// Keep a file system on mail accounts: encrypted, on ordinary IMAP accounts.
+    Fs {
+        #[command(subcommand)]
+        command: vere_mount::FsCommand,
+    },
     /// Maintain the mail store's files while the system is stopped; `explain` at any time.
     Store {
         #[command(flatten)]
@@ -267,6 +272,7 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Export { config, args } => {
             return vere_transfer::export(args, &config.load()?.1);
         }
+        Command::Fs { command } => vere_mount::run(&command)?,
         Command::Dial { config, args } => return dial::run(&args, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1)?,
         Command::Explain { config, args } => explain::run(&args, &config.load()?.1)?,
