@@ -1,6 +1,6 @@
 //! `vere fs`: volumes on mail accounts, mounted as file systems.
 //!
-//! The process of a mount has an owner of the engine ([`host`]); loops of the kernel's calls, the thread of the accounts,
+//! The process of a mount has an owner of the engine (`host`); loops of the kernel's calls, the thread of the accounts,
 //! workers and the thread of the disk reach the engine by a channel.
 
 mod accounts;
