@@ -64,6 +64,7 @@ mod logins;
 mod long_messages;
 mod mail_log;
 mod metrics;
+mod mounts;
 mod next_hops;
 mod operate;
 mod parsing;

@@ -1,0 +1,148 @@
+//! Volumes on mail accounts (`vere fs`), mounted: Dovecot keeps the mails.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::harness::{assert_has, fails_with, run, skip, vere, wait_until};
+use crate::peers::Dovecot;
+
+struct Volume {
+    dovecot: Dovecot,
+    folder: tempfile::TempDir,
+}
+
+impl Volume {
+    /// A new volume; none where this machine cannot mount.
+    fn new() -> Option<Self> {
+        let root = nix::unistd::geteuid().is_root();
+        if !root || fs::File::open("/dev/fuse").is_err() {
+            skip("a mount", "mounting needs root and /dev/fuse");
+            return None;
+        }
+        let dovecot = Dovecot::start()?;
+        let folder = tempfile::tempdir().expect("a folder");
+        let volume = Self { dovecot, folder };
+        fs::create_dir(volume.point()).expect("a folder");
+        fs::write(volume.path("password"), "secret\n").expect("room");
+        fs::write(volume.path("phrase"), "a pass phrase\n").expect("room");
+        let account = format!("imap://bob@{}/", volume.dovecot.imap);
+        let mut init = volume.fs(&["init", "home", &account, "--clear"]);
+        init.arg("--password-file").arg(volume.path("password"));
+        let said = run(volume.with_phrase(&mut init));
+        assert_has(&said, &["is made", "home.slot"]);
+        Some(volume)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn point(&self) -> PathBuf {
+        self.path("mnt")
+    }
+
+    fn fs(&self, words: &[&str]) -> Command {
+        let mut command = vere();
+        command.arg("fs").args(words);
+        command.env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_STATE_HOME", self.path("state"));
+        command
+    }
+
+    fn with_phrase<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command.arg("--passphrase-file").arg(self.path("phrase"))
+    }
+
+    fn mounting(&self) -> Command {
+        let mut mount = self.fs(&["mount", "home"]);
+        mount.arg(self.point());
+        self.with_phrase(&mut mount);
+        mount
+    }
+
+    fn mount(&self) {
+        run(&mut self.mounting());
+    }
+
+    fn umount(&self) {
+        run(&mut self.fs(&["umount", "home"]));
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // A failed test must not leave a mount behind; after others there is none.
+        let _none = self.fs(&["umount", "--force", "home"]).output();
+    }
+}
+
+fn content(of: &Path) -> String {
+    fs::read_to_string(of).expect("a file")
+}
+
+#[test]
+fn files_come_back_from_the_servers_alone() {
+    let Some(volume) = Volume::new() else { return };
+    volume.mount();
+    let file = volume.point().join("folder/file");
+    fs::create_dir(volume.point().join("folder")).expect("a folder");
+    fs::write(&file, "content").expect("a file");
+    let large: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
+    fs::write(volume.point().join("large"), &large).expect("a file");
+    run(&mut volume.fs(&["sync", "home"]));
+    let status = run(&mut volume.fs(&["status", "home", "--json"]));
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!(status["octets_waiting"], 0);
+    assert_eq!(status["accounts"][0]["failing"], serde_json::Value::Null);
+    assert_has(
+        &fails_with(&mut volume.mounting(), 1),
+        &["expected a volume that is not mounted"],
+    );
+    volume.umount();
+    assert!(!file.exists());
+    fs::remove_dir_all(volume.path("state")).expect("the state");
+    volume.mount();
+    assert_eq!(content(&file), "content");
+    assert!(fs::read(volume.point().join("large")).expect("a file") == large);
+    volume.umount();
+}
+
+#[test]
+fn a_killed_mount_shows_its_changes_again() {
+    let Some(volume) = Volume::new() else { return };
+    let mut mount = volume.mounting();
+    let mut process = mount.arg("--foreground").spawn().expect("vere");
+    let file = volume.point().join("file");
+    wait_until("the mount", || is_mounted(&volume));
+    fs::write(&file, "before the kill").expect("a file");
+    process.kill().expect("a kill");
+    process.wait().expect("an end");
+    let said = fails_with(&mut volume.mounting(), 1);
+    assert_has(
+        &said,
+        &["Transport endpoint is not connected", "vere fs umount /"],
+    );
+    let point = volume.point().display().to_string();
+    run(&mut volume.fs(&["umount", &point]));
+    volume.mount();
+    assert_eq!(content(&file), "before the kill");
+    volume.umount();
+}
+
+fn is_mounted(volume: &Volume) -> bool {
+    content(Path::new("/proc/self/mountinfo")).contains(&volume.point().display().to_string())
+}
+
+#[test]
+fn a_wrong_passphrase_and_an_absent_volume_are_named() {
+    let Some(volume) = Volume::new() else { return };
+    fs::write(volume.path("phrase"), "another phrase\n").expect("room");
+    assert_has(&fails_with(&mut volume.mounting(), 1), &["key slot"]);
+    let said = fails_with(&mut volume.fs(&["status", "home"]), 1);
+    assert_has(&said, &["expected a mounted volume"]);
+    let said = fails_with(&mut volume.fs(&["status", "none"]), 1);
+    assert_has(&said, &["none.slot", "vere fs init"]);
+    let said = run(&mut volume.fs(&["accounts", "list", "home"]));
+    assert_has(&said, &["imap://bob@", "lead"]);
+}
