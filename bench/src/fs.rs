@@ -81,7 +81,7 @@ struct Site {
 }
 
 impl Site {
-    /// Starts the servers that the rows need.
+    /// Starts the server of SFTP, where a row needs one.
     fn start(
         vere: PathBuf,
         base: PathBuf,
@@ -90,18 +90,29 @@ impl Site {
         results: &mut Results,
     ) -> Self {
         let header = &mut results.header;
-        let has_mounts = plan.has_mounts();
-        let accounts = (has_mounts || plan.has(Part::Imap)).then(|| {
-            let started = Accounts::start(plan.format, &base);
-            peer::or_skipped(accounts::DOVECOT, started, header)
-        });
-        let sshd = has_mounts.then(|| peer::or_skipped(sshd::SSHD, Sshd::start(&base), header));
+        let is_needed = plan.has_mounts();
+        let sshd = is_needed.then(|| peer::or_skipped(sshd::SSHD, Sshd::start(&base), header));
         Self {
             vere,
-            accounts: accounts.flatten(),
+            accounts: None,
             sshd: sshd.flatten(),
             base,
             wanted: args.system.clone(),
+        }
+    }
+
+    /// Starts Dovecot with empty accounts: mdbox frees no room when mails are removed.
+    fn begin(&mut self, plan: &Plan, results: &mut Results) {
+        self.accounts = None;
+        if !plan.has_mounts() && !plan.has(Part::Imap) {
+            return;
+        }
+        match Accounts::start(plan.format, &self.base) {
+            Ok(accounts) => {
+                results.option(accounts.options.clone());
+                self.accounts = Some(accounts);
+            }
+            Err(error) => results.skip(error.to_string()),
         }
     }
 }
@@ -126,11 +137,9 @@ pub fn run(args: &FsArgs) -> Result<(), BenchError> {
         troubles: Vec::new(),
     };
     let vere = peer::program(args.common.vere.as_deref())?;
-    let site = Site::start(vere, base, args, &plan, &mut results);
-    if let Some(accounts) = &site.accounts {
-        results.option(accounts.options.clone());
-    }
+    let mut site = Site::start(vere, base, args, &plan, &mut results);
     for round_trip in plan.round_trips.clone() {
+        site.begin(&plan, &mut results);
         at_distance(&plan, round_trip, &site, &mut results)?;
     }
     results.header.end();
@@ -291,11 +300,7 @@ fn systems(round_trip: u64, site: &Site, results: &mut Results) -> Vec<Box<dyn S
                 found.push(system);
             }
             Err(BenchError::Peer(error @ PeerError::Unavailable { .. })) => {
-                // The reason is the same at each distance.
-                let text = error.to_string();
-                if !results.header.skipped.contains(&text) {
-                    results.header.skip(text);
-                }
+                results.skip(error.to_string());
             }
             Err(error) => results
                 .header

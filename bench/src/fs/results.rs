@@ -23,6 +23,13 @@ impl Results {
         self.troubles.push(text);
     }
 
+    /// Reports a system left out, once for all distances.
+    pub(super) fn skip(&mut self, text: String) {
+        if !self.header.skipped.contains(&text) {
+            self.header.skip(text);
+        }
+    }
+
     /// Adds the options of a system once.
     pub(super) fn option(&mut self, text: String) {
         if !self.options.contains(&text) {

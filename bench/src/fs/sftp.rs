@@ -20,10 +20,7 @@ pub(super) const SSHFS: &str = "sshfs";
 pub(super) const RCLONE_WRITES: &str = "rclone writes";
 pub(super) const RCLONE_FULL: &str = "rclone full";
 
-/// Longest wait for an upload.
-const ARRIVE_MAX: Duration = Duration::from_secs(600);
-
-/// How long an upload may send nothing: rclone sends heartbeats of nothing, and gives up some uploads without a word.
+/// How long an upload may send nothing: rclone gives up some uploads, and says so in its log alone.
 const STALL: Duration = Duration::from_secs(10);
 
 /// How often an upload is looked for: the error of its time.
@@ -249,13 +246,14 @@ impl System for Sftp {
         }
         let name = file.strip_prefix(self.root()).unwrap_or(file);
         let served = self.served.join(name);
-        let until = Instant::now() + ARRIVE_MAX;
+        let (mut sent, mut moved) = (self.traffic().up, Instant::now());
         while !fs::metadata(&served).is_ok_and(|found| found.len() >= octets) {
-            if Instant::now() > until || guard::is_stopped() {
-                return Err(BenchError::protocol(format!(
-                    "{}: an upload does not end",
-                    self.name
-                )));
+            if self.traffic().up != sent {
+                (sent, moved) = (self.traffic().up, Instant::now());
+            }
+            if moved.elapsed() > STALL || guard::is_stopped() {
+                let text = format!("{}: expected the arrival of a file; found none", self.name);
+                return Err(BenchError::protocol(text));
             }
             std::thread::sleep(POLL);
         }
