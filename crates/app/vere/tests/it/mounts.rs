@@ -2,19 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use crate::harness::{assert_has, fails_with, run, skip, vere, wait_until};
 use crate::peers::Dovecot;
 
-struct Volume {
+pub(crate) struct Volume {
     dovecot: Dovecot,
     folder: tempfile::TempDir,
 }
 
 impl Volume {
     /// A new volume; none where this machine cannot mount.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let root = nix::unistd::geteuid().is_root();
         if !root || fs::File::open("/dev/fuse").is_err() {
             skip("a mount", "mounting needs root and /dev/fuse");
@@ -34,15 +34,15 @@ impl Volume {
         Some(volume)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn point(&self) -> PathBuf {
+    pub(crate) fn point(&self) -> PathBuf {
         self.path("mnt")
     }
 
-    fn fs(&self, words: &[&str]) -> Command {
+    pub(crate) fn fs(&self, words: &[&str]) -> Command {
         let mut command = vere();
         command.arg("fs").args(words);
         command.env("XDG_CONFIG_HOME", self.path("config"));
@@ -61,11 +61,30 @@ impl Volume {
         mount
     }
 
-    fn mount(&self) {
+    pub(crate) fn mount(&self) {
         run(&mut self.mounting());
     }
 
-    fn umount(&self) {
+    /// Mounts with further options.
+    pub(crate) fn mount_with(&self, options: &[&str]) {
+        run(self.mounting().args(options));
+    }
+
+    pub(crate) fn mount_in_foreground(&self) -> Child {
+        let mut mount = self.mounting();
+        let process = mount.arg("--foreground").spawn().expect("vere");
+        wait_until("the mount", || is_mounted(self));
+        process
+    }
+
+    /// Kills the process of a mount, and clears the mount away.
+    pub(crate) fn kill(&self, mut process: Child) {
+        process.kill().expect("a kill");
+        process.wait().expect("an end");
+        run(self.fs(&["umount"]).arg(self.point()));
+    }
+
+    pub(crate) fn umount(&self) {
         run(&mut self.fs(&["umount", "home"]));
     }
 }

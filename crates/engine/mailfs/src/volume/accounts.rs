@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use vere_ports::files::Statistics;
+use vere_ports::mail_accounts::Fault;
 use vere_units::Timestamp;
 
 use crate::format::{Encoding, MailCopy, PackNumber};
@@ -240,8 +241,9 @@ impl Accounts {
     }
 
     /// An account fails, and rests for a second and twice as long each time. Returns whether it had worked before.
-    pub(crate) fn failed(&mut self, account: u16, reason: String) -> bool {
+    pub(crate) fn failed(&mut self, account: u16, fault: &Fault) -> bool {
         let now = self.now;
+        let reason = fault.to_string();
         let Some(account) = self.accounts.get_mut(&account) else {
             return false;
         };
@@ -255,6 +257,11 @@ impl Accounts {
             };
             rest.min(REST_MAX)
         });
+        let rest = match fault {
+            // The account says itself how long.
+            Fault::Throttled(_, millis) => Duration::from_millis(*millis),
+            _ => rest,
+        };
         let is_new = account.failing.is_none();
         account.failing = Some(Failing {
             reason,

@@ -138,7 +138,7 @@ impl<S: Storage> Volume<S> {
 
     /// An account fails.
     pub(super) fn account_failed(&mut self, account: u16, fault: &Fault) {
-        if self.accounts.failed(account, fault.to_string()) {
+        if self.accounts.failed(account, fault) {
             self.steps.push_back(Step::Log(Notice::Account {
                 account: AccountId(account),
                 fault: fault.to_string(),
