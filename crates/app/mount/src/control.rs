@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,6 +50,8 @@ pub(crate) type Handler = Arc<dyn Fn(Request) -> Result<Value, String> + Send + 
 #[derive(Debug)]
 pub(crate) struct Server {
     path: PathBuf,
+    /// Clients that are being answered.
+    clients: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -61,6 +63,7 @@ impl Server {
         }
         let listener = UnixListener::bind(path)?;
         let clients = Arc::new(AtomicUsize::new(0));
+        let talking = Arc::clone(&clients);
         let serve = move || {
             for client in listener.incoming().flatten() {
                 let (handler, clients) = (Arc::clone(&handler), Arc::clone(&clients));
@@ -80,7 +83,10 @@ impl Server {
         thread::Builder::new()
             .name("fs-control".into())
             .spawn(serve)?;
-        Ok(Self { path: path.into() })
+        Ok(Self {
+            path: path.into(),
+            clients: talking,
+        })
     }
 }
 
@@ -88,6 +94,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         // The next mount removes a file left behind.
         let _stays = fs::remove_file(&self.path);
+        // Who asked for the unmount has an answer before the process ends.
+        let until = Instant::now() + LAST_ANSWERS;
+        while self.clients.load(Ordering::Relaxed) > 0 && Instant::now() < until {
+            thread::sleep(Duration::from_millis(2));
+        }
     }
 }
 
@@ -108,6 +119,9 @@ fn answer(client: &UnixStream, handler: &Handler) -> io::Result<()> {
     let mut client = client;
     client.write_all(&line)
 }
+
+/// Time that answers under way get at the end.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// Asks a mount; `None` without a listener.
 pub(crate) fn ask(
