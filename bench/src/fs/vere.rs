@@ -55,9 +55,10 @@ impl Commands<'_> {
         command.extend(["--key-file".into(), self.own.join("key").into()]);
         for account in 0..ACCOUNTS {
             let user = user(account).replace('@', "%40");
-            command.extend(["--account".into(), format!("imap://{user}@{imap}/").into()]);
-            command.extend(["--password-file".into(), self.own.join("password").into()]);
+            command.push(format!("imap://{user}@{imap}/").into());
         }
+        command.extend(["--password-file".into(), self.own.join("password").into()]);
+        command.push("--clear".into());
         command
     }
 
@@ -66,6 +67,7 @@ impl Commands<'_> {
         command.extend(["mount", VOLUME].map(OsString::from));
         command.push(point.into());
         command.extend(["--key-file".into(), self.own.join("key").into()]);
+        command.push("--foreground".into());
         command
     }
 
