@@ -1,5 +1,6 @@
 //! Where an account is, and how a client logs in.
 
+use percent_encoding::percent_decode_str;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -104,8 +105,10 @@ impl Place {
             .ok_or_else(|| {
                 Failure::new(format!("{text}: no host, as in imaps://USER@HOST:PORT"))
             })?;
+        // RFC 5092 section 3.1; a percent sign without two digits stands for itself.
+        let user = percent_decode_str(user).decode_utf8_lossy().into_owned();
         Ok(Self {
-            user: user.to_owned(),
+            user,
             host,
             port,
             security,
@@ -180,6 +183,8 @@ mod tests {
             (one.user.as_str(), one.security),
             ("bob@example.org", Security::Implicit)
         );
+        assert_eq!(place("imaps://bob%40example.org@h").user, "bob@example.org");
+        assert_eq!(place("imaps://100%@h").user, "100%");
         let one = place("imap://bob@[::1]:1143/");
         assert_eq!((one.host.as_str(), one.port), ("::1", 1143));
         assert_eq!(one.security, Security::StartTls);
