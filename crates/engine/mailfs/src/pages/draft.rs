@@ -120,6 +120,11 @@ impl Draft {
         &self.mails.closed
     }
 
+    /// Takes the pages of a draft that is done, with their places, for a cache; a long draft keeps the first ones only.
+    pub fn take_written(&mut self) -> Vec<(Locator, Bytes)> {
+        self.mails.take_written()
+    }
+
     /// A mail is stored here.
     pub fn stored(&mut self, number: usize, copy: MailCopy) {
         if let Some(mail) = self.mails.closed.get_mut(number) {

@@ -15,6 +15,9 @@ const MAIL_OCTETS: usize = 1 << 20;
 /// Octets of a mail's pages before compression: readers open whole mails too.
 const CONTENT_OCTETS: usize = 12 << 20;
 
+/// Octets of written pages that are kept for the cache.
+const KEPT_OCTETS: usize = 16 << 20;
+
 /// What new mails need.
 pub struct Lot<'a> {
     /// The volume.
@@ -56,6 +59,9 @@ pub(super) struct Mails {
     covers: u64,
     pub(super) closed: Vec<PageMail>,
     open: Option<Open>,
+    /// Pages as they are written, for the cache, and their octets.
+    written: Vec<(usize, Place, Bytes)>,
+    kept: usize,
 }
 
 #[derive(Debug)]
@@ -71,6 +77,8 @@ impl Mails {
             covers,
             closed: Vec::new(),
             open: None,
+            written: Vec::new(),
+            kept: 0,
         }
     }
 
@@ -102,14 +110,26 @@ impl Mails {
             content: 0,
         });
         open.content = open.content.saturating_add(page.len());
-        let place = open.builder.push(Codec::Zstd, page.into())?;
+        let page = Bytes::from(page);
+        let place = open.builder.push(Codec::Zstd, page.clone())?;
         open.index.entries.push(IndexEntry {
             place,
             chunk: ChunkId::default(),
             inode: 0,
             offset: self.covers,
         });
+        self.kept = self.kept.saturating_add(page.len());
+        if self.kept <= KEPT_OCTETS {
+            self.written.push((self.closed.len(), place, page));
+        }
         Ok((self.closed.len(), place))
+    }
+
+    /// Takes pages that were written, with their places.
+    pub(super) fn take_written(&mut self) -> Vec<(Locator, Bytes)> {
+        let written = std::mem::take(&mut self.written).into_iter();
+        let of = |(mail, place, page)| Some((self.locator(mail, place)?, page));
+        written.filter_map(of).collect()
     }
 
     /// Ends the open mail.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lru::LruCache;
+use vere_ports::files::Errno;
 
 use crate::format::page::Page;
 use crate::format::{FormatError, Locator, MailId};
@@ -13,6 +14,12 @@ use crate::format::{FormatError, Locator, MailId};
 /// A page that is not in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Missing(pub Locator);
+
+impl From<Missing> for Errno {
+    fn from(_: Missing) -> Self {
+        Self::Io
+    }
+}
 
 /// Sees the key and the value of a row.
 pub type RowVisitor<'a, E> = dyn FnMut(&[u8], Bytes) -> Result<ControlFlow<()>, E> + 'a;
@@ -86,6 +93,19 @@ impl PageTree {
             cache.octets = cache.octets.saturating_sub(old.weight());
         }
         Ok(())
+    }
+
+    /// The pages below a page that is in memory.
+    #[must_use]
+    pub fn below(&self, at: &Locator) -> Vec<Locator> {
+        let cache = self.cache.borrow();
+        let page = cache.pages.peek(&(at.mail, at.at));
+        page.map_or_else(Vec::new, |page| {
+            let rows = 0..page.rows();
+            rows.filter_map(|row| page.child(row))
+                .map(|child| child.place)
+                .collect()
+        })
     }
 
     /// Forgets pages until at most so many octets are in memory, least recently used first.

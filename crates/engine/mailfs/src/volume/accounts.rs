@@ -11,6 +11,8 @@ use crate::format::{Encoding, MailCopy, PackNumber};
 
 /// The mailbox of commits.
 pub(crate) const LOG_MAILBOX: u16 = 1;
+/// The mailbox of pages.
+pub(crate) const PAGES_MAILBOX: u16 = 2;
 /// The first mailbox of packs.
 pub(crate) const FIRST_DATA_MAILBOX: u16 = 16;
 
@@ -25,7 +27,7 @@ const UNTOLD_ROOM: u64 = 1 << 40;
 pub(crate) fn mailbox_name(mailbox: u16) -> String {
     match mailbox {
         LOG_MAILBOX => "log".to_owned(),
-        2 => "pages".to_owned(),
+        PAGES_MAILBOX => "pages".to_owned(),
         3 => "head".to_owned(),
         data => {
             let number = data.saturating_sub(FIRST_DATA_MAILBOX).saturating_add(1);

@@ -57,7 +57,7 @@ impl<S: Storage> Volume<S> {
             generation: generation.saturating_add(1),
             parent,
             time: self.now.millis(),
-            checkpoint: None,
+            checkpoint: self.checkpoints.newest(),
             merged: std::mem::take(&mut self.commits.abandoned),
             ancestors: Vec::new(),
             rows: self.take_rows(),
@@ -79,6 +79,8 @@ impl<S: Storage> Volume<S> {
             from,
             waiters,
             pinned,
+            checkpoint: record.checkpoint.map(|checkpoint| checkpoint.covers),
+            rows: record.rows,
         });
         self.chain.send(id, mail.into());
         self.advance_chain();

@@ -140,7 +140,7 @@ impl<S: Storage> Volume<S> {
 
     /// A commit is in the chain.
     pub(super) fn won(&mut self, won: Won) {
-        let Some(flight) = self.commits.flights.pop_front() else {
+        let Some(mut flight) = self.commits.flights.pop_front() else {
             return;
         };
         debug_assert_eq!(flight.id, won.commit);
@@ -158,6 +158,7 @@ impl<S: Storage> Volume<S> {
             };
             self.locate(flight.number.0, located, (Kind::Commit, 0, flight.octets));
         }
+        self.note_won(won, &mut flight);
         for (extent, octets) in flight.pinned {
             self.cache.put(extent, octets);
         }
@@ -170,6 +171,7 @@ impl<S: Storage> Volume<S> {
         }
         self.build_ready();
         self.resume_blocked();
+        self.tend_checkpoints();
     }
 
     /// Forgets the fates of buffers that neither files nor snapshots have.

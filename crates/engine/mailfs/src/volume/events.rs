@@ -49,6 +49,7 @@ impl<S: Storage> Volume<S> {
             self.send_pack(pack);
         }
         self.make_copies();
+        self.tend_checkpoints();
     }
 
     /// The end of [`Step::Sync`].
@@ -80,6 +81,8 @@ impl<S: Storage> Volume<S> {
             Asked::Log => self.log_answered(answer),
             Asked::Judge(uid) => self.judge_answered(uid, answer),
             Asked::Quota => self.quota_answered(account, answer),
+            Asked::Page(at) => self.page_answered(at, answer),
+            Asked::PageMail(covers, number) => self.page_mail_answered(covers, number, answer),
         }
     }
 

@@ -7,8 +7,8 @@ use vere_ports::mail_accounts::Part;
 use vere_units::Timestamp;
 
 use crate::format::{
-    Builder, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind, MailId,
-    PackNumber, Place, Subject, VolumeId, mail, open, open_frame,
+    Builder, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind, Locator,
+    MailId, PackNumber, Place, Subject, VolumeId, mail, open, open_frame,
 };
 
 const HEAD_LEN: u32 = HEAD_OCTETS as u32;
@@ -175,6 +175,35 @@ impl OpenJob {
         let head = encoding.span(0, HEAD_LEN)?;
         let frame = encoding.span(place.at, place.octets())?;
         Ok(vec![head.part, frame.part])
+    }
+
+    /// The octets of a page from the parts that hold the head and the page's frame.
+    ///
+    /// # Errors
+    /// When the parts are not those of the page.
+    pub(crate) fn page(
+        keys: &Arc<Keys>,
+        encoding: Encoding,
+        at: &Locator,
+        parts: Vec<Bytes>,
+    ) -> Result<Bytes, FormatError> {
+        let found = parts.len();
+        let parts = parts.try_into().map_err(|_| FormatError::Differs {
+            what: "parts of a mail",
+            expected: 2,
+            found: found as u64,
+        })?;
+        let job = Self {
+            keys: Arc::clone(keys),
+            encoding,
+            id: at.mail,
+            place: Place {
+                at: at.at,
+                sealed_len: at.sealed_len,
+            },
+            parts,
+        };
+        job.run()
     }
 
     fn run(self) -> Result<Bytes, FormatError> {

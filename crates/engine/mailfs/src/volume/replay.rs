@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
 
-use super::record::{Begun, Part};
+use super::record::{Begun, Part, Won};
 use super::state::opening::{Found, OpenError};
 use super::state::{RESERVED, Volume};
 use super::step::Notice;
@@ -36,18 +36,31 @@ impl Replay {
             abandoned: Vec::new(),
             writer: None,
         };
+        let won: Vec<&Won> = records
+            .iter()
+            .flat_map(|(_, parts)| parts)
+            .filter_map(|part| match part {
+                Part::Won(won) => Some(won),
+                _ => None,
+            })
+            .collect();
+        // The chain has every commit before one of its own.
+        if let Some(newest) = won.iter().max_by_key(|won| won.generation)
+            && !places.contains_key(&newest.commit)
+        {
+            return Err(OpenError::RolledBack {
+                generation: newest.generation,
+            });
+        }
         let mut base: Option<(usize, &Begun)> = None;
         for part in records.iter().flat_map(|(_, parts)| parts) {
             match part {
                 Part::Begun(begun) => match places.get(&begun.commit) {
                     Some(place) => base = Some((*place, begun)),
+                    // Commits before the checkpoint are not read again.
+                    None if won.iter().any(|won| won.commit == begun.commit) => {}
                     None => replay.abandoned.push(begun.commit),
                 },
-                Part::Won(won) if !places.contains_key(&won.commit) => {
-                    return Err(OpenError::RolledBack {
-                        generation: won.generation,
-                    });
-                }
                 Part::Reserved {
                     writer,
                     sequence,

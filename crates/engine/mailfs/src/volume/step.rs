@@ -115,6 +115,9 @@ pub enum Notice {
     /// A row of the volume cannot be read or written.
     #[error("rows of the volume: {0}")]
     Rows(Errno),
+    /// A checkpoint is not written; the commits have everything, and the next mount reads more of them.
+    #[error("no checkpoint is written: {0}")]
+    Checkpoint(String),
     /// Another mount has committed to the volume first: this mount takes no more changes, and the journal keeps what is not sent.
     #[error("another mount has committed first (UID {uid} of the log)")]
     Overtaken {

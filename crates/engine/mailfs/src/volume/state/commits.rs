@@ -1,11 +1,13 @@
 //! Changes that no commit has, commits on their way, and who waits.
 
 use crate::content::Piece;
+use crate::format::commit::RowChange;
 use crate::format::{MailId, PackNumber};
 use crate::rows::Extent;
 use bytes::Bytes;
 use hashbrown::HashSet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU64;
 use vere_ports::files::{CallId, Inode, Reply};
 use vere_units::Timestamp;
 
@@ -65,6 +67,9 @@ pub(crate) struct Flight {
     pub(crate) waiters: Vec<(CallId, Reply)>,
     /// Chunks in the commit: nobody can fetch them before the commit is in the log.
     pub(crate) pinned: Vec<(Extent, Bytes)>,
+    /// The checkpoint that the commit names, by its covered generation.
+    pub(crate) checkpoint: Option<NonZeroU64>,
+    pub(crate) rows: Vec<RowChange>,
 }
 
 impl Commits {

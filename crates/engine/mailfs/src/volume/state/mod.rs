@@ -1,5 +1,6 @@
 //! The state of a mounted volume: data that the files of `volume/` work on.
 
+pub(crate) mod checkpoints;
 pub(crate) mod commits;
 pub(crate) mod deadlines;
 pub(crate) mod opening;
@@ -7,6 +8,7 @@ pub(crate) mod reads;
 pub(crate) mod replicas;
 pub(crate) mod uploads;
 
+use self::checkpoints::Checkpoints;
 use self::commits::Commits;
 use self::deadlines::Deadlines;
 use self::reads::Reads;
@@ -20,7 +22,7 @@ use super::job::Seals;
 use super::journal::Journal;
 use super::packs::{ChunkCache, Fates};
 use super::step::{Moment, Notice, Step};
-use crate::format::{MailCopy, MailId, PackNumber};
+use crate::format::{Locator, MailCopy, MailId, PackNumber};
 use crate::posix::Files;
 use crate::rows::Extent;
 use hashbrown::HashMap;
@@ -90,6 +92,7 @@ pub struct Volume<S: Storage> {
     pub(crate) reads: Reads,
     pub(crate) chain: Chain,
     pub(crate) commits: Commits,
+    pub(crate) checkpoints: Checkpoints,
     pub(crate) journal: Journal<S>,
     pub(crate) deadlines: Deadlines,
     pub(crate) replicas: Replicas,
@@ -123,6 +126,10 @@ pub(crate) enum Asked {
     Log,
     Judge(u32),
     Quota,
+    /// A page.
+    Page(Locator),
+    /// A mail with pages: the covered generation, and the number of the mail.
+    PageMail(u64, usize),
 }
 
 /// What a job is about.

@@ -1,6 +1,7 @@
 //! A volume with accounts, a disk and programs in memory.
 
 mod basics;
+mod checkpoints;
 mod crashes;
 mod outages;
 
@@ -202,7 +203,11 @@ impl World {
         let name = match request {
             Request::Append { mailbox, mail, .. } => {
                 self.appended += mail.len();
-                if mailbox == "log" { "commit" } else { "pack" }
+                match mailbox.as_str() {
+                    "log" => "commit",
+                    "pages" => "pages",
+                    _ => "pack",
+                }
             }
             Request::Read { .. } => "read",
             Request::List { .. } => "list",
@@ -355,6 +360,22 @@ impl World {
         let id = CallId(self.last_call);
         let now = self.moment();
         self.volume().sync(now, id);
+        for _ in 0..100 {
+            self.settle();
+            if let Some(reply) = self.replies.remove(&id) {
+                return reply;
+            }
+            self.pass(Duration::from_secs(1));
+        }
+        panic!("no reply");
+    }
+
+    /// The mount ends as it should.
+    pub(super) fn finish(&mut self) -> Result<Reply, Errno> {
+        self.last_call += 1;
+        let id = CallId(self.last_call);
+        let now = self.moment();
+        self.volume().finish(now, id);
         for _ in 0..100 {
             self.settle();
             if let Some(reply) = self.replies.remove(&id) {

@@ -1,0 +1,334 @@
+//! Checkpoints: the rows of won commits go into pages from time to time, so that a mount reads the newest commits only.
+//!
+//! A checkpoint covers commits in the chain and nothing else, so that rows which still wait, or lose a race, are in no page.
+//! Page mails that a kill leaves behind are garbage: no commit names them.
+
+use std::mem;
+use std::num::NonZeroU64;
+
+use bytes::Bytes;
+use vere_ports::files::{CallId, Errno, Reply};
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
+use vere_ports::storage::Storage;
+
+use super::accounts::{PAGES_MAILBOX, mailbox_name};
+use super::job::OpenJob;
+use super::packs::Located;
+use super::record::Won;
+use super::state::checkpoints::{Making, PAGES_OCTETS, own_row};
+use super::state::commits::Flight;
+use super::state::{Asked, Volume};
+use super::step::{Moment, Notice, Step};
+use crate::format::commit::Checkpoint;
+use crate::format::subject::id_word;
+use crate::format::{FormatError, Kind, Locator, MailCopy, Place, Subject, mail};
+use crate::pages::{DraftError, Lot, Progress};
+
+impl<S: Storage> Volume<S> {
+    /// The mount ends: everything goes to the servers, with a checkpoint, so that the next mount begins at once. The reply is
+    /// [`Reply::Done`].
+    pub fn finish(&mut self, now: Moment, id: CallId) {
+        self.at(now);
+        self.begin_waiting(id);
+        if let Err(error) = self.files.settle_atimes() {
+            self.fail(Notice::Rows(error));
+        }
+        self.collect_rows();
+        let finish = self.checkpoints.finish.get_or_insert_default();
+        finish.calls.push(id);
+        self.want_all(Vec::new());
+        self.tend_checkpoints();
+    }
+
+    /// A commit of this mount is in the chain.
+    pub(super) fn note_won(&mut self, won: Won, flight: &mut Flight) {
+        let mut rows = mem::take(&mut flight.rows);
+        if flight.has_content {
+            rows.push(own_row(
+                won,
+                self.terms.lead,
+                (flight.number, flight.octets),
+            ));
+        }
+        let octets = usize::try_from(flight.octets).unwrap_or(usize::MAX);
+        self.checkpoints.named = flight.checkpoint;
+        self.checkpoints.note(won, octets, rows);
+    }
+
+    /// Goes on with checkpoints: called whenever a commit is won, an account has answered, or time has passed.
+    pub(super) fn tend_checkpoints(&mut self) {
+        if self.read_only.is_none() {
+            if self.checkpoints.making.is_none() && self.checkpoints.is_due() {
+                self.checkpoints.begin();
+            }
+            self.make_checkpoint();
+        }
+        self.go_on_finishing();
+    }
+
+    fn go_on_finishing(&mut self) {
+        let is_over = self.read_only.is_some();
+        let Some(finish) = &mut self.checkpoints.finish else {
+            return;
+        };
+        if is_over {
+            for call in mem::take(&mut finish.calls) {
+                self.reply(call, Err(Errno::Io));
+            }
+            self.checkpoints.finish = None;
+            return;
+        }
+        let has_tried = mem::replace(&mut finish.has_tried, true);
+        if !self.is_quiet() || self.checkpoints.making.is_some() {
+            if let Some(finish) = &mut self.checkpoints.finish {
+                finish.has_tried = has_tried;
+            }
+            return;
+        }
+        if !has_tried && self.checkpoints.has_changes() {
+            self.checkpoints.begin();
+            self.make_checkpoint();
+            if self.checkpoints.making.is_some() {
+                return;
+            }
+        }
+        let newest = self.checkpoints.newest.map(|newest| newest.covers);
+        if newest != self.checkpoints.named && self.commits.pending() > 0 {
+            self.want_all(Vec::new());
+            return;
+        }
+        for call in self.checkpoints.finish.take().unwrap_or_default().calls {
+            self.reply(call, Ok(Reply::Done));
+        }
+    }
+
+    /// Goes on with the checkpoint on its way.
+    fn make_checkpoint(&mut self) {
+        let Some(mut making) = self.checkpoints.making.take() else {
+            return;
+        };
+        let pages = mem::take(&mut self.checkpoints.pages);
+        let seals = self.seals.clone();
+        let progress = {
+            let mut next = || self.next_pack();
+            let mut lot = Lot {
+                volume: seals.volume,
+                epoch: seals.epoch,
+                keys: &seals.keys,
+                next: &mut next,
+            };
+            making.draft.advance(&pages, &mut lot)
+        };
+        self.checkpoints.pages = pages;
+        match progress {
+            Ok(Progress::Done(Some(root))) => return self.complete(making, root),
+            Ok(Progress::Done(None)) => return,
+            Ok(Progress::Stores) => self.store_pages(&mut making),
+            Err(DraftError::Missing(at)) => {
+                if making.reading.is_none() && self.ask_page(at) {
+                    making.reading = Some(at);
+                }
+            }
+            Err(DraftError::Format(error)) => {
+                self.checkpoints.making = Some(making);
+                self.end_checkpoint(error.to_string());
+                return;
+            }
+        }
+        self.checkpoints.making = Some(making);
+    }
+
+    /// A checkpoint is given up; the commits have everything.
+    fn end_checkpoint(&mut self, reason: String) {
+        self.checkpoints.give_up();
+        self.steps.push_back(Step::Log(Notice::Checkpoint(reason)));
+    }
+
+    fn store_pages(&mut self, making: &mut Making) {
+        let lead = self.terms.lead;
+        if !self.accounts.may_try(lead) {
+            return;
+        }
+        let mut requests = Vec::new();
+        for (number, page) in making.draft.unstored() {
+            if !making.asked.insert(number) {
+                continue;
+            }
+            let mailbox = mailbox_name(PAGES_MAILBOX);
+            let request = if making.doubts.contains(&number) {
+                let word = id_word(page.head.mail);
+                Request::Find { mailbox, word }
+            } else {
+                let subject = Subject::of(&page.head, None, Some(making.covers.generation));
+                let (date, encoding) = (self.now.date(), self.lead_encoding());
+                let mail = mail::wrap(&subject, date, encoding, &page.body).into();
+                Request::Append {
+                    mailbox,
+                    mail,
+                    alone: false,
+                }
+            };
+            requests.push((number, request));
+        }
+        let urgency = match self.checkpoints.finish {
+            Some(_) => Urgency::Synced,
+            None => Urgency::Background,
+        };
+        for (number, request) in requests {
+            let asked = Asked::PageMail(making.covers.generation, number);
+            self.ask(AccountId(lead), urgency, request, asked);
+        }
+    }
+
+    /// The lead has stored a page mail, or not.
+    pub(super) fn page_mail_answered(
+        &mut self,
+        covers: u64,
+        number: usize,
+        answer: Result<Answer, Fault>,
+    ) {
+        let making = self.checkpoints.making.as_mut();
+        let Some(making) = making.filter(|making| making.covers.generation == covers) else {
+            return;
+        };
+        making.asked.remove(&number);
+        match answer {
+            Ok(Answer::Appended(Some((uid_validity, uid)))) => {
+                self.page_mail_is_at(number, uid_validity, uid);
+            }
+            Ok(Answer::Found(uid_validity, uids)) => match uids.into_iter().min() {
+                Some(uid) => self.page_mail_is_at(number, uid_validity, uid),
+                None => {
+                    making.doubts.remove(&number);
+                }
+            },
+            // The account does not tell where the mail is: the subject does.
+            Ok(_) => {
+                making.doubts.insert(number);
+            }
+            Err(fault) => {
+                making.doubts.insert(number);
+                self.account_failed(self.terms.lead, &fault);
+                if !matches!(fault, Fault::Unreachable(_) | Fault::Throttled(..)) {
+                    self.end_checkpoint(fault.to_string());
+                }
+            }
+        }
+        self.tend_checkpoints();
+    }
+
+    fn page_mail_is_at(&mut self, number: usize, uid_validity: u32, uid: u32) {
+        let lead = self.terms.lead;
+        self.numbered(lead, PAGES_MAILBOX, uid_validity);
+        let Some(making) = &mut self.checkpoints.making else {
+            return;
+        };
+        let expected = *making.uid_validity.get_or_insert(uid_validity);
+        if expected != uid_validity {
+            self.end_checkpoint("UIDVALIDITY of the pages has changed".to_owned());
+            return;
+        }
+        let copy = MailCopy {
+            account: lead,
+            mailbox: PAGES_MAILBOX,
+            uid,
+        };
+        making.draft.stored(number, copy);
+    }
+
+    /// Every page is stored: commits name the checkpoint from now on.
+    fn complete(&mut self, mut making: Making, root: Locator) {
+        let Some(covers) = NonZeroU64::new(making.covers.generation) else {
+            return;
+        };
+        for page in making.draft.mails().to_vec() {
+            let located = Located {
+                id: page.head.mail,
+                copies: page.copy.into_iter().collect(),
+            };
+            self.locate(page.head.pack.0, located, (Kind::Pages, 0, page.octets));
+        }
+        let pages = &mut self.checkpoints.pages;
+        pages.set_root(Some(root));
+        for (at, page) in making.draft.take_written() {
+            // The draft's own pages are pages; a failure costs a fetch.
+            let _ = pages.put(&at, page);
+        }
+        pages.trim(PAGES_OCTETS);
+        self.checkpoints.newest = Some(Checkpoint {
+            covers,
+            covered_uid: making.covers.uid,
+            root,
+        });
+    }
+
+    /// Asks the account that has a page. Returns whether the account is asked.
+    fn ask_page(&mut self, at: Locator) -> bool {
+        let account = at.copy.account;
+        if !self.accounts.may_try(account) {
+            return false;
+        }
+        let Some(request) = self.page_request(&at) else {
+            self.page_is_lost("no place of the page is known".to_owned());
+            return false;
+        };
+        self.ask(
+            AccountId(account),
+            Urgency::Background,
+            request,
+            Asked::Page(at),
+        );
+        true
+    }
+
+    fn page_request(&self, at: &Locator) -> Option<Request> {
+        let encoding = self.accounts.encoding(at.copy.account)?;
+        let place = Place {
+            at: at.at,
+            sealed_len: at.sealed_len,
+        };
+        Some(Request::Read {
+            mailbox: mailbox_name(at.copy.mailbox),
+            uid_validity: self
+                .accounts
+                .uid_validity(at.copy.account, at.copy.mailbox)?,
+            uid: at.copy.uid,
+            parts: OpenJob::parts_of(encoding, place).ok()?,
+        })
+    }
+
+    /// An account has given a page, or not.
+    pub(super) fn page_answered(&mut self, at: Locator, answer: Result<Answer, Fault>) {
+        let making = self.checkpoints.making.as_mut();
+        let Some(making) = making.filter(|making| making.reading == Some(at)) else {
+            return;
+        };
+        making.reading = None;
+        match answer {
+            Ok(Answer::Read(parts)) => {
+                if let Err(error) = self.take_page(&at, parts) {
+                    self.page_is_lost(error.to_string());
+                }
+            }
+            Err(fault @ (Fault::Unreachable(_) | Fault::Throttled(..))) => {
+                self.account_failed(at.copy.account, &fault);
+            }
+            Ok(_) => self.page_is_lost("the mail of a page is gone".to_owned()),
+            Err(fault) => self.page_is_lost(fault.to_string()),
+        }
+        self.tend_checkpoints();
+    }
+
+    fn take_page(&mut self, at: &Locator, parts: Vec<Bytes>) -> Result<(), FormatError> {
+        let encoding = self.accounts.encoding(at.copy.account);
+        let encoding = encoding.unwrap_or_else(|| self.lead_encoding());
+        let octets = OpenJob::page(&self.seals.keys, encoding, at, parts)?;
+        self.checkpoints.pages.put(at, octets)
+    }
+
+    /// A page of the newest checkpoint cannot be read. The next mount begins at an older one, and writes all pages again.
+    fn page_is_lost(&mut self, reason: String) {
+        self.checkpoints.is_broken = true;
+        self.end_checkpoint(reason);
+    }
+}

@@ -1,0 +1,144 @@
+//! The end of an opening: rows of pages and commits become the tree of a volume.
+
+use std::mem;
+use std::ops::ControlFlow;
+
+use vere_ports::files::Errno;
+use vere_ports::storage::Storage;
+
+use super::Opening;
+use crate::format::MailId;
+use crate::format::commit::RowChange;
+use crate::tree::{Change, Tree};
+use crate::volume::accounts::LOG_MAILBOX;
+use crate::volume::boot::{assemble, in_order};
+use crate::volume::chain::Chain;
+use crate::volume::record::Won;
+use crate::volume::replay::Replay;
+use crate::volume::state::Volume;
+use crate::volume::state::checkpoints::{Checkpoints, own_row};
+use crate::volume::state::opening::{Found, OpenError};
+use crate::volume::step::Moment;
+
+impl<S: Storage> Opening<S> {
+    /// The volume, as the log and the journal have it.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn finish(mut self, now: Moment) -> Result<Volume<S>, OpenError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let lead = self.terms.lead;
+        let missing = OpenError::NoVolume(lead);
+        let (Some(journal), chain) = (self.journal.take(), self.chain()?) else {
+            return Err(missing);
+        };
+        let Some(newest) = chain.last() else {
+            return Err(missing);
+        };
+        let head = self.won(newest);
+        let tree = self.rows(&chain)?;
+        let checkpoints = self.checkpoints(&chain);
+        let mut volume = assemble(
+            self.terms,
+            self.of,
+            (tree, journal),
+            now,
+            Chain::new(head, self.known),
+        );
+        volume.checkpoints = checkpoints;
+        volume.accounts.number(lead, LOG_MAILBOX, self.uid_validity);
+        let replay = Replay::of(&self.records, &chain)?;
+        volume.replay(self.records, &replay)?;
+        volume.number_mailboxes()?;
+        volume.find_missing_copies()?;
+        volume.begin()?;
+        volume.make_copies();
+        Ok(volume)
+    }
+
+    fn won(&self, found: &Found) -> Won {
+        Won {
+            commit: found.head.mail,
+            generation: found.record.generation,
+            uid_validity: self.uid_validity,
+            uid: found.uid,
+        }
+    }
+
+    /// The chain from the first commit on, or from the checkpoint's or the journal's commit on, whichever is older.
+    fn chain(&mut self) -> Result<Vec<Found>, OpenError> {
+        let commits = mem::take(&mut self.commits);
+        let covered = self.base.and_then(|base| {
+            let found = commits.get(&base.covered_uid)?.as_ref()?;
+            Some((found.head.mail, base))
+        });
+        let commits: Vec<Found> = commits.into_values().flatten().collect();
+        let has_first = commits
+            .iter()
+            .any(|found| found.record.parent == MailId::NONE);
+        let Some((covered, base)) = covered else {
+            return Ok(in_order(commits, None));
+        };
+        let older = self
+            .remembered
+            .filter(|won| won.generation < base.covers.get());
+        let first = older.map_or(covered, |won| won.commit);
+        let chain = in_order(commits, (!has_first).then_some(first));
+        if chain.iter().any(|found| found.head.mail == covered) {
+            return Ok(chain);
+        }
+        // The checkpoint is one of a chain that lacks the commit of the journal.
+        let generation = older.map_or(base.covers.get(), |won| won.generation);
+        Err(OpenError::RolledBack { generation })
+    }
+
+    /// Commits that the checkpoint does not cover.
+    fn behind<'a>(&self, chain: &'a [Found]) -> impl Iterator<Item = &'a Found> {
+        let covers = self.base.map_or(0, |base| base.covers.get());
+        chain
+            .iter()
+            .filter(move |found| found.record.generation > covers)
+    }
+
+    fn rows(&self, chain: &[Found]) -> Result<Tree, Errno> {
+        let mut tree = Tree::new();
+        if self.base.is_some() {
+            self.pages.visit::<Errno>(&[], &mut |key, value| {
+                tree.apply(Change {
+                    key: key.to_vec(),
+                    value: Some(value.to_vec()),
+                })?;
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        for row in self.behind(chain).flat_map(|found| self.rows_of(found)) {
+            let RowChange { key, value } = row;
+            tree.apply(Change { key, value })?;
+        }
+        Ok(tree)
+    }
+
+    fn rows_of(&self, found: &Found) -> Vec<RowChange> {
+        let mut rows = found.record.rows.clone();
+        if !found.record.index.entries.is_empty() {
+            // A commit cannot hold its own UID: a later commit may have been lost with its mount.
+            let mail = (found.head.pack, found.octets);
+            rows.push(own_row(self.won(found), self.terms.lead, mail));
+        }
+        rows
+    }
+
+    fn checkpoints(&mut self, chain: &[Found]) -> Checkpoints {
+        let mut pages = mem::take(&mut self.pages);
+        pages.set_root(self.base.map(|base| base.root));
+        let named = chain.last().and_then(|newest| newest.record.checkpoint);
+        let mut checkpoints = Checkpoints::new(self.base, named, pages);
+        for found in self.behind(chain) {
+            let octets = usize::try_from(found.octets).unwrap_or(usize::MAX);
+            checkpoints.note(self.won(found), octets, self.rows_of(found));
+        }
+        checkpoints
+    }
+}

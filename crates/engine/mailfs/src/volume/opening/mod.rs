@@ -1,0 +1,390 @@
+//! The opening of a volume: the newest commits name a checkpoint, whose pages give the rows, and the commits behind give the
+//! rest. Without a checkpoint, or with one that is damaged, the log is read further back, at last from the first commit on.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use vere_ports::mail_accounts::{
+    AccountId, Answer, Fault, Listed, Request, RequestId, UidRange, Urgency,
+};
+use vere_ports::storage::Storage;
+
+use super::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
+use super::boot::Create;
+use super::journal::Journal;
+use super::record::{Part, Won};
+use super::state::Terms;
+use super::state::opening::{Found, OpenError};
+use super::step::Notice;
+use crate::format::commit::Checkpoint;
+use crate::format::{Kind, Locator, MailId, Subject};
+use crate::pages::PageTree;
+
+mod end;
+mod read;
+
+/// Commits or pages read at once.
+const READS_MAX: usize = 64;
+/// UIDs at the end of the log that are listed first.
+const WINDOW: u32 = 320;
+/// UIDs before a commit that are listed too: a commit that was sent twice may stand behind its own children.
+const SLACK: u32 = 32;
+
+/// What an opening asks for.
+#[derive(Debug)]
+pub enum OpenStep {
+    /// Asks an account; the answer goes to [`Opening::answered`].
+    Ask(RequestId, AccountId, Urgency, Request),
+    /// A line for the log.
+    Log(Notice),
+}
+
+/// A volume that is being opened.
+#[derive(Debug)]
+pub struct Opening<S: Storage> {
+    terms: Terms,
+    of: Create,
+    journal: Option<Journal<S>>,
+    records: Vec<(u64, Vec<Part>)>,
+    /// The newest commit of the chain that the journal knows.
+    remembered: Option<Won>,
+    steps: VecDeque<OpenStep>,
+    asked: HashMap<RequestId, Asked>,
+    last_id: u64,
+    uid_validity: u32,
+    /// The highest UID seen.
+    known: u32,
+    stage: Stage,
+    /// The first UID that was listed.
+    listed_from: u32,
+    /// Commits by their subjects.
+    listed: BTreeSet<u32>,
+    /// Commits that were read; none for a mail that is no authentic commit.
+    commits: BTreeMap<u32, Option<Found>>,
+    unread: VecDeque<u32>,
+    /// The checkpoint at which the opening begins.
+    base: Option<Checkpoint>,
+    /// Roots of checkpoints that cannot be used.
+    refused: Vec<Locator>,
+    pages: PageTree,
+    /// Pages to be read.
+    wanted: VecDeque<Locator>,
+    pages_validity: u32,
+    /// The UIDs of page mails that are not where their locators say.
+    moved: HashMap<MailId, u32>,
+    error: Option<OpenError>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The end of the log is looked for.
+    End,
+    /// The newest commit is looked for.
+    Newest,
+    /// The commits from the checkpoint on are read.
+    Tail,
+    /// The pages of the checkpoint are read.
+    Pages,
+    Over,
+}
+
+/// What an answer is about.
+#[derive(Debug, Clone, Copy)]
+enum Asked {
+    End,
+    List,
+    Commit(u32),
+    /// UIDVALIDITY of the pages.
+    PagesEnd,
+    Page(Locator),
+    /// Where the mail of a page is.
+    Moved(Locator),
+}
+
+impl<S: Storage> Opening<S> {
+    /// Begins. The random begins the journal's new segment, and must never repeat.
+    pub fn new(terms: Terms, of: Create, storage: S, random: [u8; 16]) -> Self {
+        let mut records = Vec::new();
+        let journal = Journal::open(storage, of.keys.local(), random, |position, parts| {
+            records.push((position, parts));
+        });
+        let (journal, error) = match journal {
+            Ok(journal) => (Some(journal), None),
+            Err(error) => (None, Some(error.into())),
+        };
+        let remembered = remembered(&records);
+        let mut opening = Self {
+            terms,
+            of,
+            journal,
+            records,
+            remembered: remembered.flatten(),
+            steps: VecDeque::new(),
+            asked: HashMap::new(),
+            last_id: 0,
+            uid_validity: 0,
+            known: 0,
+            stage: Stage::End,
+            listed_from: u32::MAX,
+            listed: BTreeSet::new(),
+            commits: BTreeMap::new(),
+            unread: VecDeque::new(),
+            base: None,
+            refused: Vec::new(),
+            pages: PageTree::default(),
+            wanted: VecDeque::new(),
+            pages_validity: 0,
+            moved: HashMap::new(),
+            error,
+        };
+        let pages = Request::List {
+            mailbox: mailbox_name(PAGES_MAILBOX),
+            range: UidRange {
+                first: u32::MAX,
+                last: None,
+            },
+        };
+        if opening.error.is_some() {
+            opening.stage = Stage::Over;
+            return opening;
+        }
+        if remembered.is_none() {
+            // The journal may know a commit of any age.
+            opening.stage = Stage::Tail;
+            opening.list(1);
+        } else {
+            opening.list(u32::MAX);
+        }
+        opening.ask(opening.terms.lead, pages, Asked::PagesEnd);
+        opening
+    }
+
+    /// The next step to carry out.
+    pub fn poll(&mut self) -> Option<OpenStep> {
+        self.steps.pop_front()
+    }
+
+    /// Whether [`Self::finish`] has what it needs, or an error.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// Mails read so far, and in all as far as known.
+    #[must_use]
+    pub fn progress(&self) -> (usize, usize) {
+        let left = self.unread.len().saturating_add(self.wanted.len());
+        let left = left.saturating_add(self.asked.len());
+        let read = self.commits.len();
+        (read, read.saturating_add(left))
+    }
+
+    fn ask(&mut self, account: u16, request: Request, asked: Asked) {
+        self.last_id = self.last_id.wrapping_add(1);
+        let id = RequestId(self.last_id);
+        self.asked.insert(id, asked);
+        let account = AccountId(account);
+        self.steps
+            .push_back(OpenStep::Ask(id, account, Urgency::Waited, request));
+    }
+
+    /// Lists the log from a UID up to what is listed already.
+    fn list(&mut self, first: u32) {
+        let last = self.listed_from.checked_sub(1);
+        let request = Request::List {
+            mailbox: mailbox_name(LOG_MAILBOX),
+            range: UidRange {
+                first,
+                last: last.filter(|_| self.listed_from < u32::MAX),
+            },
+        };
+        let asked = if first == u32::MAX {
+            Asked::End
+        } else {
+            self.listed_from = first;
+            Asked::List
+        };
+        self.ask(self.terms.lead, request, asked);
+    }
+
+    /// The account has answered.
+    pub fn answered(&mut self, id: RequestId, answer: Result<Answer, Fault>) {
+        let Some(asked) = self.asked.remove(&id) else {
+            return;
+        };
+        match (asked, answer) {
+            (Asked::Page(at), answer) => self.page_answered(at, answer),
+            (Asked::Moved(at), answer) => self.moved_answered(at, answer),
+            (Asked::PagesEnd, Ok(Answer::Listed { uid_validity, .. })) => {
+                self.pages_validity = uid_validity;
+            }
+            (_, Err(fault)) => self.fail(OpenError::Account(self.terms.lead, fault)),
+            (Asked::End, Ok(Answer::Listed { uid_next, .. })) => {
+                // An account that does not tell the end is listed whole.
+                self.stage = Stage::Newest;
+                self.list(uid_next.saturating_sub(WINDOW).max(1));
+            }
+            (
+                Asked::List,
+                Ok(Answer::Listed {
+                    uid_validity,
+                    mails,
+                    ..
+                }),
+            ) => self.listed(uid_validity, &mails),
+            (Asked::Commit(uid), Ok(Answer::Read(parts))) => {
+                let body = parts.into_iter().next().unwrap_or_default();
+                self.read(uid, &body);
+            }
+            // A mail that is gone was no part of the chain, or the chain breaks there.
+            (Asked::Commit(uid), Ok(_)) => {
+                self.commits.insert(uid, None);
+            }
+            (Asked::End | Asked::List | Asked::PagesEnd, Ok(_)) => {}
+        }
+        self.advance();
+    }
+
+    fn fail(&mut self, error: OpenError) {
+        self.error.get_or_insert(error);
+        self.stage = Stage::Over;
+    }
+
+    fn listed(&mut self, uid_validity: u32, mails: &[Listed]) {
+        self.uid_validity = uid_validity;
+        for mail in mails {
+            self.known = self.known.max(mail.uid);
+            if Subject::parse(&mail.subject).is_ok_and(|subject| subject.kind == Kind::Commit) {
+                self.listed.insert(mail.uid);
+            }
+        }
+    }
+
+    /// Goes on as soon as every answer is there.
+    fn advance(&mut self) {
+        while self.asked.len() < READS_MAX
+            && let Some(uid) = self.unread.pop_front()
+        {
+            let request = Request::Read {
+                mailbox: mailbox_name(LOG_MAILBOX),
+                uid_validity: self.uid_validity,
+                uid,
+                parts: Vec::new(),
+            };
+            self.ask(self.terms.lead, request, Asked::Commit(uid));
+        }
+        while self.asked.len() < READS_MAX
+            && let Some(at) = self.wanted.pop_front()
+        {
+            self.ask_page(at);
+        }
+        if !self.asked.is_empty() {
+            return;
+        }
+        match self.stage {
+            Stage::Newest => self.find_newest(),
+            Stage::Tail => self.read_tail(),
+            Stage::Pages => self.check_pages(),
+            Stage::End | Stage::Over => {}
+        }
+    }
+
+    /// Looks for the newest authentic commit.
+    fn find_newest(&mut self) {
+        let mut listed = self.listed.iter().rev();
+        let newest = listed.find(|uid| !matches!(self.commits.get(uid), Some(None)));
+        match newest.copied() {
+            Some(uid) => match self.commits.get(&uid) {
+                Some(found) => {
+                    let record = found.as_ref().map(|found| &found.record);
+                    self.base = record.and_then(|record| record.checkpoint);
+                    self.stage = Stage::Tail;
+                    self.advance();
+                }
+                None => {
+                    self.unread.push_back(uid);
+                    self.advance();
+                }
+            },
+            None if self.listed_from > 1 => self.list(1),
+            None => self.stage = Stage::Over,
+        }
+    }
+
+    /// The UID from which on commits are needed.
+    fn first_needed(&self) -> u32 {
+        let Some(base) = &self.base else {
+            return 1;
+        };
+        let remembered = match &self.remembered {
+            Some(won) if won.uid_validity == self.uid_validity => won.uid,
+            Some(_) => return 1,
+            None => base.covered_uid,
+        };
+        let first = base.covered_uid.min(remembered);
+        first.saturating_sub(SLACK).max(1)
+    }
+
+    /// Reads every commit from the checkpoint on, and goes to its pages.
+    fn read_tail(&mut self) {
+        let first = self.first_needed();
+        if first < self.listed_from {
+            self.list(first);
+            return;
+        }
+        let unread = self.listed.range(first..).copied();
+        self.unread = unread
+            .filter(|uid| !self.commits.contains_key(uid))
+            .collect();
+        if !self.unread.is_empty() {
+            self.advance();
+            return;
+        }
+        // Some commit may name a newer checkpoint than the newest commit does, or an older one serves instead.
+        let best = self.best();
+        if best != self.base {
+            self.base = best;
+            self.read_tail();
+            return;
+        }
+        match self.base {
+            Some(base) => {
+                self.stage = Stage::Pages;
+                self.pages.set_root(Some(base.root));
+                self.wanted.push_back(base.root);
+                self.advance();
+            }
+            None => self.stage = Stage::Over,
+        }
+    }
+
+    /// The newest checkpoint that any commit names and whose covered commit is there.
+    fn best(&self) -> Option<Checkpoint> {
+        let found = self.commits.values().flatten();
+        let named = found.filter_map(|found| found.record.checkpoint);
+        named
+            .filter(|named| !self.refused.contains(&named.root) && self.has_covered(named))
+            .max_by_key(|named| named.covers)
+    }
+
+    fn has_covered(&self, checkpoint: &Checkpoint) -> bool {
+        match self.commits.get(&checkpoint.covered_uid) {
+            Some(Some(found)) => found.record.generation == checkpoint.covers.get(),
+            Some(None) => false,
+            // Not read yet: an older checkpoint than the one at which the reading began.
+            None => checkpoint.covered_uid < self.first_needed(),
+        }
+    }
+}
+
+/// The newest commit of the chain that a journal knows. None if the journal knows commits on their way only, so that any commit
+/// of the log may be one of these.
+fn remembered(records: &[(u64, Vec<Part>)]) -> Option<Option<Won>> {
+    let parts = || records.iter().flat_map(|(_, parts)| parts);
+    let won = parts().filter_map(|part| match part {
+        Part::Won(won) => Some(*won),
+        _ => None,
+    });
+    let newest = won.max_by_key(|won| won.generation);
+    let has_begun = parts().any(|part| matches!(part, Part::Begun(_)));
+    (newest.is_some() || !has_begun).then_some(newest)
+}

@@ -1,0 +1,159 @@
+//! Commits and pages as accounts give them.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request};
+use vere_ports::storage::Storage;
+
+use super::{Asked, OpenStep, Opening, Stage};
+use crate::format::commit::Record;
+use crate::format::subject::id_word;
+use crate::format::{Encoding, FormatError, Kind, Locator, Place, mail, open};
+use crate::pages::Missing;
+use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
+use crate::volume::job::OpenJob;
+use crate::volume::state::opening::{Found, OpenError};
+use crate::volume::step::Notice;
+
+impl<S: Storage> Opening<S> {
+    fn encoding(&self, account: u16) -> Encoding {
+        let mut all = self.terms.accounts.iter();
+        let terms = all.find(|terms| terms.account == account);
+        terms.map_or(Encoding::Base64, |terms| terms.encoding)
+    }
+
+    /// A mail of the log is read.
+    pub(super) fn read(&mut self, uid: u32, body: &[u8]) {
+        let found = self.commit(uid, body);
+        let found = found.map_err(|error| self.report(LOG_MAILBOX, uid, error.to_string()));
+        self.commits.insert(uid, found.ok());
+    }
+
+    fn report(&mut self, mailbox: u16, uid: u32, reason: String) {
+        self.steps.push_back(OpenStep::Log(Notice::Forged {
+            account: AccountId(self.terms.lead),
+            mailbox: mailbox_name(mailbox),
+            uid,
+            reason,
+        }));
+    }
+
+    fn commit(&self, uid: u32, body: &[u8]) -> Result<Found, FormatError> {
+        let body = mail::unwrap(body, self.encoding(self.terms.lead))?;
+        let opened = open(&body, &self.of.keys, None)?;
+        let record = Record::decode(opened.last())?;
+        if opened.head.kind != Kind::Commit {
+            return Err(FormatError::Differs {
+                what: "kind of the mail",
+                expected: Kind::Commit as u64,
+                found: opened.head.kind as u64,
+            });
+        }
+        Ok(Found {
+            uid,
+            head: opened.head,
+            octets: u32::try_from(body.len()).unwrap_or(u32::MAX),
+            record,
+        })
+    }
+
+    /// Asks for a page.
+    pub(super) fn ask_page(&mut self, at: Locator) {
+        let place = Place {
+            at: at.at,
+            sealed_len: at.sealed_len,
+        };
+        let Ok(parts) = OpenJob::parts_of(self.encoding(at.copy.account), place) else {
+            self.refuse(&at, "the place of a page is beyond a mail");
+            return;
+        };
+        let request = Request::Read {
+            mailbox: mailbox_name(at.copy.mailbox),
+            uid_validity: self.pages_validity,
+            uid: self.moved.get(&at.mail).copied().unwrap_or(at.copy.uid),
+            parts,
+        };
+        self.ask(at.copy.account, request, Asked::Page(at));
+    }
+
+    pub(super) fn page_answered(&mut self, at: Locator, answer: Result<Answer, Fault>) {
+        if self.stage != Stage::Pages {
+            return;
+        }
+        match answer {
+            Ok(Answer::Read(parts)) => {
+                if let Err(error) = self.take_page(&at, parts) {
+                    self.look_for(at, &error.to_string());
+                }
+            }
+            Ok(_) => self.look_for(at, "the mail of a page is gone"),
+            Err(Fault::Renumbered { .. }) => {
+                self.look_for(at, "UIDVALIDITY of the pages has changed");
+            }
+            Err(fault) => self.fail(OpenError::Account(at.copy.account, fault)),
+        }
+    }
+
+    fn take_page(&mut self, at: &Locator, parts: Vec<Bytes>) -> Result<(), FormatError> {
+        let encoding = self.encoding(at.copy.account);
+        let octets = OpenJob::page(&self.of.keys, encoding, at, parts)?;
+        self.pages.put(at, octets)?;
+        self.wanted.extend(self.pages.below(at));
+        Ok(())
+    }
+
+    /// A page is not where its locator says: its mail may have another UID.
+    fn look_for(&mut self, at: Locator, reason: &str) {
+        if self.moved.contains_key(&at.mail) {
+            self.refuse(&at, reason);
+            return;
+        }
+        let request = Request::Find {
+            mailbox: mailbox_name(PAGES_MAILBOX),
+            word: id_word(at.mail),
+        };
+        self.ask(at.copy.account, request, Asked::Moved(at));
+    }
+
+    pub(super) fn moved_answered(&mut self, at: Locator, answer: Result<Answer, Fault>) {
+        match answer {
+            Ok(Answer::Found(uid_validity, uids)) => match uids.into_iter().min() {
+                Some(uid) if self.stage == Stage::Pages => {
+                    self.pages_validity = uid_validity;
+                    self.moved.insert(at.mail, uid);
+                    self.wanted.push_back(at);
+                }
+                _ => self.refuse(&at, "the mail of a page is gone"),
+            },
+            Ok(_) => self.refuse(&at, "the mail of a page is gone"),
+            Err(fault) => self.fail(OpenError::Account(at.copy.account, fault)),
+        }
+    }
+
+    /// Every page of the checkpoint is there, each at the level that the page above demands; else the checkpoint is refused.
+    pub(super) fn check_pages(&mut self) {
+        let walk = self
+            .pages
+            .visit::<Missing>(&[], &mut |_, _| Ok(ControlFlow::Continue(())));
+        match walk {
+            Ok(()) => self.stage = Stage::Over,
+            Err(Missing(at)) => {
+                self.refuse(&at, "a page has another level than its place");
+                self.advance();
+            }
+        }
+    }
+
+    /// A checkpoint cannot be used: an older one serves, or the log from its first commit on.
+    fn refuse(&mut self, at: &Locator, reason: &str) {
+        self.report(PAGES_MAILBOX, at.copy.uid, reason.to_owned());
+        if self.stage != Stage::Pages {
+            return;
+        }
+        self.refused.extend(self.base.map(|base| base.root));
+        self.base = self.best();
+        self.wanted.clear();
+        self.stage = Stage::Tail;
+    }
+}
