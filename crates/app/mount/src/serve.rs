@@ -110,7 +110,7 @@ pub(crate) fn serve(
 /// Sends the last changes.
 fn finish(host: &Host<Live>) {
     let (done, all_done) = channel();
-    let asked = host.with(STATUS_TIMEOUT, move |live, now| live.sync(now, done));
+    let asked = host.with(STATUS_TIMEOUT, move |live, now| live.finish(now, done));
     let synced = asked.and_then(|()| all_done.recv_timeout(LAST_SYNC).ok());
     if !matches!(synced, Some(Ok(()))) {
         eprintln!(
