@@ -76,6 +76,8 @@ struct Account {
     asked: u32,
     /// Used octets and the limit, where told.
     quota: Option<(u64, u64)>,
+    /// Octets taken since the quota was told.
+    taken: u64,
 }
 
 #[derive(Debug)]
@@ -110,6 +112,7 @@ impl Accounts {
             failing: None,
             asked: 0,
             quota: None,
+            taken: 0,
         };
         let group = |terms: &GroupTerms| Group {
             members: terms.accounts.clone(),
@@ -319,21 +322,34 @@ impl Accounts {
     pub(crate) fn quota(&mut self, account: u16, quota: Option<(u64, u64)>) {
         if let Some(account) = self.accounts.get_mut(&account) {
             account.quota = quota;
+            account.taken = 0;
         }
+    }
+
+    /// The account has taken octets.
+    pub(crate) fn takes(&mut self, account: u16, octets: u64) {
+        if let Some(account) = self.accounts.get_mut(&account) {
+            account.taken = account.taken.saturating_add(octets);
+        }
+    }
+
+    /// Free octets of an account that tells its quota.
+    pub(crate) fn free(&self, account: u16) -> Option<u64> {
+        let account = self.accounts.get(&account)?;
+        let (used, limit) = account.quota?;
+        Some(limit.saturating_sub(used).saturating_sub(account.taken))
     }
 
     /// Room of the data groups: a group has as much as its smallest member.
     pub(crate) fn room(&self) -> Statistics {
         let mut room = Statistics::default();
         for group in self.groups.values() {
-            let quotas = group
-                .members
-                .iter()
-                .filter_map(|member| self.accounts.get(member)?.quota);
-            let least = quotas
-                .map(|(used, limit)| (limit, limit.saturating_sub(used)))
-                .min();
-            let (octets, free) = least.unwrap_or((UNTOLD_ROOM, UNTOLD_ROOM));
+            let told = group.members.iter().filter_map(|member| {
+                let (_, limit) = self.accounts.get(member)?.quota?;
+                Some((self.free(*member)?, limit))
+            });
+            let least = told.min();
+            let (free, octets) = least.unwrap_or((UNTOLD_ROOM, UNTOLD_ROOM));
             room.octets = room.octets.saturating_add(octets);
             room.free = room.free.saturating_add(free);
         }

@@ -114,6 +114,7 @@ pub(super) fn assemble<S: Storage>(
         blocked: VecDeque::new(),
         sync_at: None,
         retry_at: None,
+        quotas_at: None,
         read_only: None,
         terms,
     }

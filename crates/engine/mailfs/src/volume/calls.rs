@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use vere_ports::files::{Call, CallId, Caller, Errno, Inode, RenameMode, Reply};
-use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
+use vere_ports::mail_accounts::Urgency;
 use vere_ports::storage::Storage;
 
 use super::record::Part;
 use super::state::uploads::{CHUNK_MAX, Cut};
-use super::state::{Asked, PENDING_MAX, RESERVED, SENDING_MAX, Volume};
+use super::state::{PENDING_MAX, RESERVED, SENDING_MAX, Volume};
 use super::step::{Moment, Notice, Step};
 use crate::format::PackNumber;
 use crate::posix::{ContentChange, Outcome};
@@ -57,6 +57,10 @@ impl<S: Storage> Volume<S> {
     fn execute(&mut self, id: CallId, caller: Caller, call: Call) {
         if self.read_only.is_some() && changes(&call) {
             self.reply(id, Err(Errno::RoFs));
+            return;
+        }
+        if let Some(errno) = self.without_room(&call) {
+            self.reply(id, Err(errno));
             return;
         }
         let waits = self.terms.strong && is_durable_when_strong(&call);
@@ -228,32 +232,6 @@ impl<S: Storage> Volume<S> {
         }
         for (call, _, _) in std::mem::take(&mut self.blocked) {
             self.reply(call, Err(Errno::RoFs));
-        }
-    }
-
-    /// Asks every account for its room.
-    pub(super) fn ask_quotas(&mut self) {
-        let accounts: Vec<u16> = self
-            .terms
-            .accounts
-            .iter()
-            .map(|terms| terms.account)
-            .collect();
-        for account in accounts {
-            self.ask(
-                AccountId(account),
-                Urgency::Idle,
-                Request::Quota,
-                Asked::Quota,
-            );
-        }
-    }
-
-    pub(super) fn quota_answered(&mut self, account: u16, answer: Result<Answer, Fault>) {
-        if let Ok(Answer::Quota(quota)) = answer {
-            self.accounts.quota(account, quota);
-            let room = self.accounts.room();
-            self.files.set_room(room);
         }
     }
 }

@@ -146,6 +146,7 @@ impl<S: Storage> Volume<S> {
         debug_assert_eq!(flight.id, won.commit);
         self.accounts
             .number(self.terms.lead, LOG_MAILBOX, won.uid_validity);
+        self.takes_room(self.terms.lead, flight.octets);
         if flight.has_content {
             let copy = MailCopy {
                 account: self.terms.lead,

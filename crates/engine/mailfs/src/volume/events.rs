@@ -25,6 +25,7 @@ impl<S: Storage> Volume<S> {
             self.commits.due(self.terms.flush_interval),
             self.sync_at,
             self.retry_at,
+            self.quotas_at,
             self.accounts.next_trial(),
             self.deadlines.next(),
         ];
@@ -43,6 +44,9 @@ impl<S: Storage> Volume<S> {
         if self.retry_at.is_some_and(|at| at <= now.steady) {
             self.retry_at = None;
             self.advance_chain();
+        }
+        if self.quotas_at.is_some_and(|at| at <= now.steady) {
+            self.ask_quotas();
         }
         self.end_waits();
         for pack in self.accounts.rested() {
@@ -141,6 +145,9 @@ impl<S: Storage> Volume<S> {
 
     /// An account fails.
     pub(super) fn account_failed(&mut self, account: u16, fault: &Fault) {
+        if matches!(fault, Fault::OverQuota(_)) {
+            self.quotas_at = Some(self.now.steady);
+        }
         if self.accounts.failed(account, fault) {
             self.steps.push_back(Step::Log(Notice::Account {
                 account: AccountId(account),

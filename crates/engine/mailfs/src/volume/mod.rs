@@ -20,6 +20,7 @@ mod reads;
 mod record;
 mod replay;
 mod replicas;
+mod room;
 mod state;
 mod status;
 mod step;

@@ -195,6 +195,7 @@ impl<S: Storage> Volume<S> {
                 mailbox: FIRST_DATA_MAILBOX,
                 uid,
             };
+            self.takes_room(account, row.octets);
             row.copies.retain(|old| old.account != account);
             row.copies.push(copy);
             self.put_row(key, row.encode());

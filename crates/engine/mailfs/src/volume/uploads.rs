@@ -260,14 +260,17 @@ impl<S: Storage> Volume<S> {
             return;
         };
         upload.doubt = None;
+        let octets = upload.packed.as_ref().map_or(0, |packed| packed.octets);
         let mailbox = FIRST_DATA_MAILBOX;
         upload.copies.push(MailCopy {
             account,
             mailbox,
             uid,
         });
+        let copies = upload.copies.len();
         let members = self.accounts.members(upload.group);
-        if upload.copies.len() < self.terms.sync_copies.clamp(1, members.len().max(1)) {
+        self.takes_room(account, octets);
+        if copies < self.terms.sync_copies.clamp(1, members.len().max(1)) {
             self.send_pack(number);
             return;
         }

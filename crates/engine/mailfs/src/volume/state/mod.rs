@@ -111,6 +111,8 @@ pub struct Volume<S: Storage> {
     pub(crate) sync_at: Option<Timestamp>,
     /// When failed requests of the chain are tried again.
     pub(crate) retry_at: Option<Timestamp>,
+    /// When the accounts are asked for their room again.
+    pub(crate) quotas_at: Option<Timestamp>,
     /// Why the volume takes no changes, if so.
     pub(crate) read_only: Option<Notice>,
 }

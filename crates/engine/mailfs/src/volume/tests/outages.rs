@@ -193,20 +193,44 @@ fn a_log_that_was_set_back_is_noticed() {
     assert!(matches!(error, OpenError::RolledBack { .. }), "{error}");
 }
 
+/// Writes are refused before the account would refuse a mail, and what is accepted fits; room that is made can be used.
 #[test]
-fn a_full_account_is_told_and_tried_again() {
+fn a_full_account_refuses_writes_before_anything_is_lost() {
     let mut world = World::new(1);
-    let used = world.accounts[&1].octets();
-    world.accounts.get_mut(&1).unwrap().quota = Some(used + 1_000);
+    world.accounts.get_mut(&1).unwrap().quota = Some(40 << 20);
+    world.kill();
+    world.mount().unwrap();
     let (_, handle) = world.create(ROOT, "a");
-    world.write(handle, 0, &noise(1, 20_000));
-    assert_eq!(world.fsync(handle), Err(Errno::Io));
-    assert!(
-        world
-            .notices
-            .iter()
-            .any(|notice| notice.to_string().contains("OVERQUOTA"))
-    );
-    world.accounts.get_mut(&1).unwrap().quota = None;
+    let mut written = Vec::new();
+    let refused = loop {
+        let data = noise(written.len() as u64, 1 << 20);
+        let call = Call::Write {
+            handle,
+            offset: written.len() as u64,
+            data: Bytes::copy_from_slice(&data),
+            kill_set_id: false,
+        };
+        match world.call(call) {
+            Ok(_) => written.extend_from_slice(&data),
+            Err(errno) => break errno,
+        }
+        assert!(written.len() < 40 << 20);
+    };
+    assert_eq!(refused, Errno::NoSpc);
+    assert!(written.len() > 10 << 20, "{}", written.len());
     assert_eq!(world.fsync(handle), Ok(Reply::Done));
+    assert_eq!(world.notices, []);
+    // What makes room is never refused.
+    let changes = vere_ports::files::Changes {
+        mode: Some(0o600),
+        ..Default::default()
+    };
+    let inode = world.lookup(ROOT, "a").unwrap().inode;
+    world.call(Call::SetAttributes { inode, changes }).unwrap();
+    world.lose_folder();
+    world.mount().unwrap();
+    assert!(world.get(ROOT, "a").unwrap() == written);
+    world.accounts.get_mut(&1).unwrap().quota = None;
+    world.pass(Duration::from_secs(601));
+    world.put(ROOT, "b", b"more");
 }
