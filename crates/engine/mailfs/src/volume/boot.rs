@@ -104,6 +104,7 @@ pub(super) fn assemble<S: Storage>(
         journal,
         deadlines: Deadlines::default(),
         replicas: Replicas::default(),
+        upkeep: None,
         sequence: (1, 1),
         block_end: 1,
         steps: VecDeque::new(),

@@ -181,9 +181,14 @@ impl<S: Storage> Volume<S> {
 
     /// Changes a row of the volume, to go with the next commit.
     pub(super) fn put_row(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.change_row(key, Some(value));
+    }
+
+    /// Changes or removes a row of the volume, to go with the next commit.
+    pub(super) fn change_row(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
         let row = Change {
             key: key.clone(),
-            value: Some(value),
+            value,
         };
         let kept = self.journal.append(&[Part::Row(row.clone())]);
         if let Err(error) = self.files.apply(row) {

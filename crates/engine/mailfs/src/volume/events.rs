@@ -54,6 +54,7 @@ impl<S: Storage> Volume<S> {
         }
         self.make_copies();
         self.tend_checkpoints();
+        self.tend();
     }
 
     /// The end of [`Step::Sync`].
@@ -87,7 +88,9 @@ impl<S: Storage> Volume<S> {
             Asked::Quota => self.quota_answered(account, answer),
             Asked::Page(at) => self.page_answered(at, answer),
             Asked::PageMail(covers, number) => self.page_mail_answered(covers, number, answer),
+            Asked::Upkeep(ticket) => self.upkeep_answered(account, ticket, answer),
         }
+        self.tend();
     }
 
     /// A job has ended.
@@ -103,8 +106,12 @@ impl<S: Storage> Volume<S> {
             (Some(Working::Copy(pack, account, copy)), JobResult(Done::Copied(made))) => {
                 self.copy_made(pack, account, copy, made);
             }
+            (Some(Working::Upkeep(number)), JobResult(Done::Inspected(opened))) => {
+                self.mail_inspected(number, opened);
+            }
             _ => {}
         }
+        self.tend();
     }
 
     pub(super) fn at(&mut self, now: Moment) {

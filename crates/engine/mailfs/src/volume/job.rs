@@ -6,6 +6,7 @@ use bytes::Bytes;
 use vere_ports::mail_accounts::Part;
 use vere_units::Timestamp;
 
+use crate::format::commit::Record;
 use crate::format::{
     Builder, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind, Locator,
     MailId, PackNumber, Place, Subject, VolumeId, mail, open, open_frame,
@@ -29,6 +30,8 @@ pub(crate) enum Task {
     Open(OpenJob),
     /// Makes a pack's mail for another account.
     Copy(CopyJob),
+    /// Verifies a whole mail.
+    Inspect(InspectJob),
 }
 
 /// The end of a job.
@@ -43,6 +46,8 @@ pub(crate) enum Done {
     Opened(Result<Bytes, FormatError>),
     /// A pack's mail for another account.
     Copied(Result<Bytes, FormatError>),
+    /// What a mail has.
+    Inspected(Result<Inspected, FormatError>),
 }
 
 impl Job {
@@ -53,6 +58,7 @@ impl Job {
             Task::Pack(job) => Done::Packed(job.run()),
             Task::Open(job) => Done::Opened(job.run()),
             Task::Copy(job) => Done::Copied(job.run()),
+            Task::Inspect(job) => Done::Inspected(job.run()),
         })
     }
 }
@@ -234,5 +240,56 @@ impl CopyJob {
         let opened = open(&body, &self.keys, Some(self.id))?;
         let subject = Subject::of(&opened.head, None, None);
         Ok(mail::wrap(&subject, self.date, self.to, &body).into())
+    }
+}
+
+/// A whole mail as an account has given it, to be compared with its subject.
+#[derive(Debug)]
+pub(crate) struct InspectJob {
+    pub(crate) seals: Seals,
+    pub(crate) encoding: Encoding,
+    pub(crate) subject: Subject,
+    pub(crate) body: Bytes,
+}
+
+/// A mail that is what its subject says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Inspected {
+    /// Its frames.
+    pub(crate) places: Vec<Place>,
+}
+
+impl InspectJob {
+    fn run(self) -> Result<Inspected, FormatError> {
+        let body = mail::unwrap(&self.body, self.encoding)?;
+        let opened = open(&body, &self.seals.keys, Some(self.subject.mail))?;
+        self.subject.check(&opened.head)?;
+        if opened.head.volume != self.seals.volume {
+            return Err(FormatError::Form {
+                what: "volume of the head",
+                expected: "this volume",
+            });
+        }
+        if opened.head.kind == Kind::Commit {
+            let record = Record::decode(opened.last())?;
+            let parent = self.subject.parent.unwrap_or(MailId::NONE);
+            if record.parent != parent {
+                return Err(FormatError::Mail {
+                    expected: record.parent,
+                    found: parent,
+                });
+            }
+            if self.subject.generation != Some(record.generation) {
+                return Err(FormatError::Differs {
+                    what: "generation of the subject",
+                    expected: record.generation,
+                    found: self.subject.generation.unwrap_or(0),
+                });
+            }
+        }
+        let places = opened.frames.iter().map(|(place, _)| *place);
+        Ok(Inspected {
+            places: places.collect(),
+        })
     }
 }

@@ -24,6 +24,7 @@ mod room;
 mod state;
 mod status;
 mod step;
+mod upkeep;
 mod uploads;
 
 #[cfg(test)]
@@ -38,3 +39,6 @@ pub use self::state::opening::OpenError;
 pub use self::state::{Machine, Terms, Volume};
 pub use self::status::Status;
 pub use self::step::{Moment, Notice, Step};
+pub use self::upkeep::{
+    CheckReport, CheckTerms, CollectReport, CollectTerms, Finding, MailPlace, Upkept, Weight,
+};

@@ -109,7 +109,11 @@ impl<S: Storage> Volume<S> {
                 }
             }
             (Err(fault), _) => self.account_failed(copy.account, &fault),
-            _ => {}
+            // Another try would find the same: `check --repair` corrects the row first.
+            _ => {
+                self.copy_ends(pack, account, true);
+                return;
+            }
         }
         self.copy_ends(pack, account, false);
     }

@@ -25,7 +25,7 @@ const SHOWN: usize = 40;
 const GENERATION_DIGITS: usize = 12;
 
 /// The subject of a mail.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
     /// The tag of the volume.
     pub volume: u32,

@@ -275,6 +275,18 @@ pub const fn packs_prefix() -> [u8; 1] {
     [PACK]
 }
 
+/// The beginning of the keys of all tombstones.
+#[must_use]
+pub const fn tombstones_prefix() -> [u8; 1] {
+    [TOMBSTONE]
+}
+
+/// The beginning of the keys of all entries, inodes, attributes and extents.
+#[must_use]
+pub const fn tree_prefix() -> [u8; 1] {
+    [TREE]
+}
+
 /// The beginning of the keys of all mailboxes' numbers.
 #[must_use]
 pub const fn mailboxes_prefix() -> [u8; 2] {

@@ -109,6 +109,8 @@ pub struct PackRow {
 /// A pack that is being deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TombstoneRow {
+    /// The mail.
+    pub mail: MailId,
     /// The generation that ended the pack.
     pub generation: u64,
     /// Milliseconds since 1970.
@@ -303,7 +305,8 @@ impl RowValue for PackRow {
 
 impl RowValue for TombstoneRow {
     fn encode(&self) -> Vec<u8> {
-        let mut row = self.generation.to_le_bytes().to_vec();
+        let mut row = self.mail.0.to_vec();
+        row.extend_from_slice(&self.generation.to_le_bytes());
         row.extend_from_slice(&self.time_ms.to_le_bytes());
         put_copies(&mut row, &self.copies);
         row
@@ -312,6 +315,7 @@ impl RowValue for TombstoneRow {
     fn decode(octets: &[u8]) -> Result<Self, RowError> {
         let mut reader = Reader::new(octets);
         let row = Self {
+            mail: MailId(reader.array("a mail")?),
             generation: reader.u64("a generation")?,
             time_ms: reader.i64("a time")?,
             copies: copies(&mut reader)?,
@@ -473,13 +477,14 @@ mod tests {
         .concat();
         exact(&pack, &octets);
         let tombstone = TombstoneRow {
+            mail: MailId([9; 16]),
             generation: 4,
             time_ms: -1,
             copies: Vec::new(),
         };
         exact(
             &tombstone,
-            &[&[4, 0, 0, 0, 0, 0, 0, 0][..], &[255; 8], &[0]].concat(),
+            &[&[9; 16][..], &[4, 0, 0, 0, 0, 0, 0, 0], &[255; 8], &[0]].concat(),
         );
         exact(
             &LeaseRow {

@@ -78,6 +78,11 @@ impl Commits {
         self.pending.len()
     }
 
+    /// Whether a changed row waits for a commit.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        self.pending.contains(key)
+    }
+
     /// Whether changes wait for a commit, or commits for the log.
     pub(crate) fn is_quiet(&self) -> bool {
         self.since.is_none() && self.flights.is_empty() && self.wants.is_empty()

@@ -22,6 +22,7 @@ use super::job::Seals;
 use super::journal::Journal;
 use super::packs::{ChunkCache, Fates};
 use super::step::{Moment, Notice, Step};
+use super::upkeep::state::{Ticket, Upkeep};
 use crate::format::{Locator, MailCopy, MailId, PackNumber};
 use crate::posix::Files;
 use crate::rows::Extent;
@@ -96,6 +97,8 @@ pub struct Volume<S: Storage> {
     pub(crate) journal: Journal<S>,
     pub(crate) deadlines: Deadlines,
     pub(crate) replicas: Replicas,
+    /// A check or a collection under way.
+    pub(crate) upkeep: Option<Box<Upkeep>>,
     /// The next sequence of a mail, and the first that is not reserved.
     pub(crate) sequence: (u64, u64),
     /// The first block of homes that is not reserved.
@@ -132,6 +135,7 @@ pub(crate) enum Asked {
     Page(Locator),
     /// A mail with pages: the covered generation, and the number of the mail.
     PageMail(u64, usize),
+    Upkeep(Ticket),
 }
 
 /// What a job is about.
@@ -140,4 +144,5 @@ pub(crate) enum Working {
     Chunk(Extent, MailCopy),
     Pack(PackNumber),
     Copy(PackNumber, u16, MailCopy),
+    Upkeep(usize),
 }

@@ -72,4 +72,9 @@ impl Uploads {
     pub(crate) fn count(&self) -> usize {
         self.packs.len()
     }
+
+    /// Whether a pack is on its way.
+    pub(crate) fn has(&self, pack: u64) -> bool {
+        self.packs.contains_key(&pack)
+    }
 }

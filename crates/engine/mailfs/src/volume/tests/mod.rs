@@ -4,6 +4,7 @@ mod basics;
 mod checkpoints;
 mod crashes;
 mod outages;
+mod upkeep;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,0 +1,24 @@
+//! Upkeep of a volume: checks of rows against the mails that accounts have, repair from replicas, and garbage collection.
+//!
+//! A run goes by stages ([`run`]): accounts are listed ([`survey`]), rows are compared with the listings ([`compare`]), mails
+//! that need a closer look are read ([`inspect`]), rows are changed through commits like any change of the mount ([`write`]),
+//! copies are made by the volume's [`replicas`](super::replicas), and mails are removed last. All requests have the lowest
+//! urgency.
+
+mod chain;
+mod check;
+mod collect;
+mod compare;
+mod finding;
+mod inspect;
+mod paths;
+mod rows;
+mod run;
+pub(crate) mod state;
+mod survey;
+mod tree;
+mod write;
+
+pub use self::collect::{CollectReport, CollectTerms};
+pub use self::finding::{CheckReport, CheckTerms, Finding, MailPlace, Weight};
+pub use self::state::Upkept;
