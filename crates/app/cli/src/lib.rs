@@ -272,7 +272,10 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Export { config, args } => {
             return vere_transfer::export(args, &config.load()?.1);
         }
-        Command::Fs { command } => vere_mount::run(&command)?,
+        Command::Fs { command } => {
+            let (text, code) = vere_mount::run(&command)?;
+            return Ok(Outcome::Report(text, code));
+        }
         Command::Dial { config, args } => return dial::run(&args, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1)?,
         Command::Explain { config, args } => explain::run(&args, &config.load()?.1)?,

@@ -21,6 +21,15 @@ pub enum FsCommand {
     Status(VolumeArgs),
     /// Wait until all changes are on the servers.
     Sync(VolumeArgs),
+    /// Compare a volume with the mails of its accounts, and name every mail and file with a fault.
+    ///
+    /// The exit code is 1 where something is wrong. A volume that is not mounted is opened for the check.
+    Check(CheckArgs),
+    /// Remove mails that nobody needs any more.
+    ///
+    /// A mail goes only when a run has found the mail needless, and a later run finds so again: content of files after 7
+    /// days, all else after a day.
+    Gc(GcArgs),
     /// Manage the accounts of a volume.
     Accounts {
         /// The command.
@@ -109,6 +118,30 @@ pub struct MountArgs {
     /// The process in the background: the secret comes on standard input, the outcome goes to standard output.
     #[arg(long, hide = true, conflicts_with_all = ["foreground", "passphrase_file", "key_file"])]
     pub(crate) background: bool,
+}
+
+/// `vere fs check`
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) volume: VolumeArgs,
+    /// Read every pack and every commit, and verify every octet.
+    #[arg(long)]
+    pub(crate) data: bool,
+    /// Correct what rows say about mails, and make copies again from replicas.
+    #[arg(long)]
+    pub(crate) repair: bool,
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
+}
+
+/// `vere fs gc`
+#[derive(Debug, Args)]
+pub struct GcArgs {
+    #[command(flatten)]
+    pub(crate) volume: VolumeArgs,
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
 }
 
 /// `vere fs umount`

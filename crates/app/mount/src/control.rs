@@ -29,6 +29,15 @@ pub(crate) enum Request {
     Status,
     /// Wait until everything is on the servers.
     Sync,
+    /// Compare the rows with the mails of all accounts.
+    Check {
+        /// Whether every pack and commit is read.
+        data: bool,
+        /// Whether rows are corrected and copies made again.
+        repair: bool,
+    },
+    /// Remove mails that nobody needs.
+    Collect,
     /// Unmount.
     Umount {
         /// Whether open files and calls under way fail.

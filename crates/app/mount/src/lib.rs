@@ -12,22 +12,29 @@ mod host;
 mod init;
 mod links;
 mod mount;
+mod runs;
 mod secrets;
 mod serve;
+mod upkeep;
 mod volume;
+
+use std::process::ExitCode;
 
 use vere_process::failure::Failure;
 
 pub use args::{
-    AccountsCommand, FsCommand, InitArgs, MountArgs, SecretArgs, UmountArgs, VolumeArgs,
+    AccountsCommand, CheckArgs, FsCommand, GcArgs, InitArgs, MountArgs, SecretArgs, UmountArgs,
+    VolumeArgs,
 };
 
-/// Runs a command of `vere fs`, and gives the text to print.
+/// Runs a command of `vere fs`, and gives the text to print and the exit code.
 ///
 /// # Errors
 /// The reason why the command failed, with the remedy if known.
-pub fn run(command: &FsCommand) -> Result<String, Failure> {
-    match command {
+pub fn run(command: &FsCommand) -> Result<(String, ExitCode), Failure> {
+    let text = match command {
+        FsCommand::Check(args) => return upkeep::check(args),
+        FsCommand::Gc(args) => upkeep::collect(args),
         FsCommand::Init(args) => init::run(args),
         FsCommand::Mount(args) => mount::run(args).map(|()| String::new()),
         FsCommand::Umount(args) => commands::umount(args),
@@ -36,5 +43,6 @@ pub fn run(command: &FsCommand) -> Result<String, Failure> {
         FsCommand::Accounts {
             command: AccountsCommand::List(args),
         } => commands::accounts(args),
-    }
+    };
+    text.map(|text| (text, ExitCode::SUCCESS))
 }

@@ -1,7 +1,7 @@
 //! The process of a mount.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use signal_hook::iterator::Signals;
 use vere_fuse::{Ended, Mount, Options, Strength, Unmounted};
 use vere_mailfs::format::Keys;
 use vere_mailfs::format::slot::Slot;
+use vere_mailfs::volume::{CheckTerms, CollectTerms};
 use vere_ports::mail_accounts::AccountId;
 use vere_process::failure::Failure;
 use vere_settings::Volume as Described;
@@ -21,8 +22,10 @@ use crate::control::{Request, Server};
 use crate::folders::{self, Description, Lock};
 use crate::host::{Clock, Event, Host, with};
 use crate::links::{Calls, Links};
+use crate::runs;
 use crate::secrets::{self, Opener};
-use crate::volume::{self, Live};
+
+use crate::volume::{self, Live, Upkeep};
 
 /// Time for the last changes to reach the servers after an unmount. The journal keeps the rest.
 pub(crate) const LAST_SYNC: Duration = Duration::from_secs(60);
@@ -48,34 +51,15 @@ pub(crate) fn serve(
     progress: &mut dyn FnMut(usize, usize),
     ready: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let slot = read_slot(&task.description)?;
-    let state = folders::state(slot.head.volume)?;
-    folders::make_private(&folders::journal(&state))?;
-    let _lock = Lock::take(&state)?;
-    let keys = slot.open(task.opener.as_slot())?;
-    let (epoch, key) = keys
-        .keys
-        .last()
-        .ok_or_else(|| Failure::new("expected a key in the slot; found none"))?;
-    let create = volume::create(slot.head.volume, *epoch, Keys::derive(key))?;
-
-    let (events, happened) = channel();
-    let asks = start_accounts(&task.volume, &tag(&slot), &events)?;
-    let clock = Clock::start();
-    let ask = |request| {
-        // Without the thread no answer comes, and the wait ends by its time-out.
-        let _gone = asks.send(request);
-    };
-    let terms = volume::terms(&task.volume);
-    let live = volume::open(
-        (terms, create),
-        &folders::journal(&state),
+    let Opened {
+        live,
         clock,
-        &ask,
-        &happened,
-        progress,
-    )?;
-
+        asks,
+        events,
+        happened,
+        state,
+        lock: _lock,
+    } = open(&task.description, &task.volume, &task.opener, progress)?;
     let mount = Mount::start(&task.point, &task.options, Arc::new(Calls(events.clone())))?;
     let replies = mount.replies();
     let shared = Arc::new(OnceLock::from(mount));
@@ -107,8 +91,62 @@ pub(crate) fn serve(
     }
 }
 
+/// A volume that is open and has no thread yet.
+pub(crate) struct Opened {
+    pub(crate) live: Live,
+    pub(crate) clock: Clock,
+    pub(crate) asks: tokio::sync::mpsc::UnboundedSender<accounts::Ask>,
+    pub(crate) events: Sender<Event<Live>>,
+    pub(crate) happened: Receiver<Event<Live>>,
+    pub(crate) state: PathBuf,
+    pub(crate) lock: Lock,
+}
+
+/// Opens a volume that no other process has.
+pub(crate) fn open(
+    description: &Description,
+    described: &Described,
+    opener: &Opener,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Opened, Failure> {
+    let slot = read_slot(description)?;
+    let state = folders::state(slot.head.volume)?;
+    folders::make_private(&folders::journal(&state))?;
+    let lock = Lock::take(&state)?;
+    let keys = slot.open(opener.as_slot())?;
+    let (epoch, key) = keys
+        .keys
+        .last()
+        .ok_or_else(|| Failure::new("expected a key in the slot; found none"))?;
+    let create = volume::create(slot.head.volume, *epoch, Keys::derive(key))?;
+    let (events, happened) = channel();
+    let asks = start_accounts(described, &tag(&slot), &events)?;
+    let clock = Clock::start();
+    let ask = |request| {
+        // Without the thread no answer comes, and the wait ends by its time-out.
+        let _gone = asks.send(request);
+    };
+    let live = volume::open(
+        (volume::terms(described), create),
+        &folders::journal(&state),
+        clock,
+        &ask,
+        &happened,
+        progress,
+    )?;
+    Ok(Opened {
+        live,
+        clock,
+        asks,
+        events,
+        happened,
+        state,
+        lock,
+    })
+}
+
 /// Sends the last changes.
-fn finish(host: &Host<Live>) {
+pub(crate) fn finish(host: &Host<Live>) {
     let (done, all_done) = channel();
     let asked = host.with(STATUS_TIMEOUT, move |live, now| live.finish(now, done));
     let synced = asked.and_then(|()| all_done.recv_timeout(LAST_SYNC).ok());
@@ -164,6 +202,11 @@ fn handler(mount: Arc<OnceLock<Mount>>, events: Sender<Event<Live>>) -> crate::c
                 Err(_) => Err("expected an end of the sync within a day; found none".to_owned()),
             }
         }
+        Request::Check { data, repair } => {
+            let what = Upkeep::Check(CheckTerms { data, repair });
+            runs::run(&events, what)
+        }
+        Request::Collect => runs::run(&events, Upkeep::Collect(CollectTerms::DEFAULT)),
         Request::Umount { force } => {
             let mount = mount.get().ok_or("expected a mount; found none")?;
             let strength = if force {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use vere_disk::log::Directory;
 use vere_mailfs::format::{Encoding, Keys, VolumeId};
 use vere_mailfs::volume::{
-    AccountTerms, Create, GroupTerms, Machine, Moment, OpenStep, Opening, Step as Asked, Terms,
-    Volume,
+    AccountTerms, CheckTerms, CollectTerms, Create, GroupTerms, Machine, Moment, OpenStep, Opening,
+    Step as Asked, Terms, Upkept, Volume,
 };
 use vere_ports::files::{Call, CallId, Caller, Errno};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
@@ -29,6 +29,13 @@ const OWN: u64 = 1 << 63;
 const MACHINE_ID: &str = "/etc/machine-id";
 /// The longest silence of an account during the start.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A run of upkeep.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Upkeep {
+    Check(CheckTerms),
+    Collect(CollectTerms),
+}
 
 /// A volume with its state on the disk.
 pub(crate) struct Live {
@@ -55,6 +62,19 @@ impl Live {
 
     pub(crate) const fn volume(&self) -> &Volume<Directory> {
         &self.volume
+    }
+
+    /// Begins a run of upkeep. Returns whether no other run is under way.
+    pub(crate) fn begin(&mut self, now: Now, what: Upkeep) -> bool {
+        match what {
+            Upkeep::Check(terms) => self.volume.check(moment(now), terms),
+            Upkeep::Collect(terms) => self.volume.collect(moment(now), terms),
+        }
+    }
+
+    /// The result of a run that has ended.
+    pub(crate) fn take_upkept(&mut self) -> Option<Upkept> {
+        self.volume.take_upkept()
     }
 
     /// Tells when all changes so far are on the servers.

@@ -1,0 +1,93 @@
+//! Runs of upkeep on an engine, and their results as JSON.
+
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use vere_mailfs::volume::{CheckReport, CollectReport, Finding, Upkept, Weight};
+
+use crate::host::{Event, with};
+use crate::volume::{Live, Upkeep};
+
+/// Time between looks at a run.
+const LOOK: Duration = Duration::from_millis(100);
+/// The longest silence of an engine; the comparison of a large volume holds the engine for seconds.
+const SILENCE_MAX: Duration = Duration::from_secs(600);
+/// Octets of findings in an answer; further ones are counted.
+const FINDINGS_OCTETS_MAX: usize = 512 << 10;
+
+/// Runs, and waits for the result.
+pub(crate) fn run(events: &Sender<Event<Live>>, what: Upkeep) -> Result<Value, String> {
+    const ENGINE: &str = "expected an answer of the engine within 10 minutes; found none";
+    let begin = move |live: &mut Live, now| live.begin(now, what);
+    if !with(events, SILENCE_MAX, begin).ok_or(ENGINE)? {
+        return Err("expected no check or collection under way; found one".to_owned());
+    }
+    loop {
+        let ended = with(events, SILENCE_MAX, |live: &mut Live, _| live.take_upkept());
+        match ended.ok_or(ENGINE)? {
+            Some(Upkept::Checked(report)) => return Ok(checked(&report)),
+            Some(Upkept::Collected(report)) => return Ok(collected(&report)),
+            Some(Upkept::Failed(reason)) => return Err(reason),
+            None => thread::sleep(LOOK),
+        }
+    }
+}
+
+const fn word(weight: Weight) -> &'static str {
+    match weight {
+        Weight::Note => "note",
+        Weight::Waste => "waste",
+        Weight::Damage => "damage",
+        Weight::Loss => "loss",
+    }
+}
+
+fn checked(report: &CheckReport) -> Value {
+    let mut octets = 0_usize;
+    let mut findings: Vec<Value> = Vec::new();
+    for finding in &report.findings {
+        let text = finding.to_string();
+        octets = octets.saturating_add(text.len());
+        if octets > FINDINGS_OCTETS_MAX {
+            break;
+        }
+        findings.push(shown(finding, &text));
+    }
+    let left_out = report.findings.len().saturating_sub(findings.len());
+    json!({
+        "clean": report.is_clean(),
+        "worst": report.worst().map(word),
+        "findings": findings,
+        "left_out": report.left_out.saturating_add(left_out),
+        "mails": report.mails,
+        "packs": report.packs,
+        "inodes": report.inodes,
+        "verified": report.verified,
+        "repaired": report.repaired,
+    })
+}
+
+fn shown(finding: &Finding, text: &str) -> Value {
+    json!({ "kind": finding.kind(), "weight": word(finding.weight()), "text": text })
+}
+
+fn collected(report: &CollectReport) -> Value {
+    let failed: Vec<Value> = report
+        .failed
+        .iter()
+        .map(|(account, reason)| json!({ "account": account, "reason": reason }))
+        .collect();
+    json!({
+        "packs_found": report.packs_condemned,
+        "packs_needed_again": report.packs_revived,
+        "orphans_found": report.orphans,
+        "duplicates_found": report.duplicates,
+        "waiting": report.waiting,
+        "removed": report.removed,
+        "octets": report.octets,
+        "forged": report.forged,
+        "failed": failed,
+    })
+}

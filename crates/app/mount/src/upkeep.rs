@@ -1,0 +1,160 @@
+//! `vere fs check` and `vere fs gc`: by the process of the mount, or else on a volume opened for the run.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use serde_json::Value;
+use vere_mailfs::volume::{CheckTerms, CollectTerms};
+use vere_process::failure::Failure;
+
+use crate::args::{CheckArgs, GcArgs, SecretArgs};
+use crate::control::{Request, ask};
+use crate::folders::{self, Description};
+use crate::host::Host;
+use crate::links::Links;
+use crate::runs;
+use crate::secrets::Opener;
+use crate::serve::{Opened, finish, open, read_slot};
+use crate::volume::Upkeep;
+
+pub(crate) fn check(args: &CheckArgs) -> Result<(String, ExitCode), Failure> {
+    let CheckArgs { data, repair, .. } = *args;
+    let request = Request::Check { data, repair };
+    let what = Upkeep::Check(CheckTerms { data, repair });
+    let report = perform(&args.volume.name, &args.secret, &request, what)?;
+    let code = match report["clean"] {
+        Value::Bool(true) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    };
+    let text = if args.volume.json {
+        format!("{report:#}\n")
+    } else {
+        checked(&report)
+    };
+    Ok((text, code))
+}
+
+pub(crate) fn collect(args: &GcArgs) -> Result<String, Failure> {
+    let what = Upkeep::Collect(CollectTerms::DEFAULT);
+    let report = perform(&args.volume.name, &args.secret, &Request::Collect, what)?;
+    Ok(if args.volume.json {
+        format!("{report:#}\n")
+    } else {
+        collected(&report)
+    })
+}
+
+fn perform(
+    name: &str,
+    secret: &SecretArgs,
+    request: &Request,
+    what: Upkeep,
+) -> Result<Value, Failure> {
+    let description = Description::named(name)?;
+    let state = folders::state(read_slot(&description)?.head.volume)?;
+    if let Some(report) = ask(&folders::control(&state), request, None)? {
+        return Ok(report);
+    }
+    let described = description.read()?;
+    let passphrase = secret.passphrase_file.as_ref();
+    let passphrase = passphrase.or(described.passphrase_file.as_ref());
+    let key = secret.key_file.as_ref().or(described.key_file.as_ref());
+    let opener = Opener::get(passphrase, key, false)?;
+    let Opened {
+        live,
+        clock,
+        asks,
+        events,
+        happened,
+        lock: _lock,
+        ..
+    } = open(&description, &described, &opener, &mut |_, _| {})?;
+    let links = Links {
+        kernel: None,
+        accounts: asks,
+        events: events.clone(),
+    };
+    let host = Host::start(live, clock, (events.clone(), happened), links)?;
+    let report = runs::run(&events, what);
+    finish(&host);
+    host.stop();
+    report.map_err(Failure::new)
+}
+
+fn checked(report: &Value) -> String {
+    let mut text = String::new();
+    for finding in report["findings"].as_array().into_iter().flatten() {
+        let (weight, line) = (&finding["weight"], &finding["text"]);
+        // Writing into a text does not fail.
+        let _written = writeln!(
+            text,
+            "{:6} {}",
+            weight.as_str().unwrap_or_default(),
+            line.as_str().unwrap_or_default()
+        );
+    }
+    let number = |key: &str| report[key].as_u64().unwrap_or(0);
+    if number("left_out") > 0 {
+        let _written = writeln!(text, "and {} further findings", number("left_out"));
+    }
+    let verdict = match report["clean"] {
+        Value::Bool(true) => "clean",
+        _ => "not clean",
+    };
+    let _written = writeln!(
+        text,
+        "{verdict}: {} mails, {} packs, {} inodes, {} mails verified, {} repairs",
+        number("mails"),
+        number("packs"),
+        number("inodes"),
+        number("verified"),
+        number("repaired"),
+    );
+    text
+}
+
+fn collected(report: &Value) -> String {
+    let mut text = String::new();
+    for failed in report["failed"].as_array().into_iter().flatten() {
+        let reason = failed["reason"].as_str().unwrap_or_default();
+        // Writing into a text does not fail.
+        let _written = writeln!(text, "account {}: {reason}", failed["account"]);
+    }
+    let number = |key: &str| report[key].as_u64().unwrap_or(0);
+    let found = ["packs_found", "orphans_found", "duplicates_found"].map(number);
+    let found = found.into_iter().fold(0, u64::saturating_add);
+    let _written = writeln!(
+        text,
+        "{} mails removed ({} octets); {found} found needless now, {} wait for their time, {} are not ours",
+        number("removed"),
+        number("octets"),
+        number("waiting"),
+        number("forged"),
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{checked, collected};
+
+    #[test]
+    fn reports_for_people() {
+        let report = serde_json::json!({
+            "clean": false, "left_out": 2, "mails": 5, "packs": 3, "inodes": 4, "verified": 0, "repaired": 0,
+            "findings": [{ "kind": "lost", "weight": "loss", "text": "/a: gone" }],
+        });
+        assert_eq!(
+            checked(&report),
+            "loss   /a: gone\nand 2 further findings\nnot clean: 5 mails, 3 packs, 4 inodes, 0 mails verified, 0 repairs\n"
+        );
+        let report = serde_json::json!({
+            "removed": 2, "octets": 10, "packs_found": 1, "orphans_found": 2, "waiting": 3, "forged": 0,
+            "failed": [{ "account": 2, "reason": "away" }],
+        });
+        assert_eq!(
+            collected(&report),
+            "account 2: away\n2 mails removed (10 octets); 3 found needless now, 3 wait for their time, 0 are not ours\n"
+        );
+    }
+}
