@@ -79,17 +79,17 @@ impl Live {
 
     /// Tells when all changes so far are on the servers.
     pub(crate) fn sync(&mut self, now: Now, done: Sender<Result<(), Errno>>) {
-        let id = self.begin(done);
+        let id = self.begin_waiting(done);
         self.volume.sync(moment(now), id);
     }
 
     /// Tells when all changes are on the servers, with a checkpoint for the next mount.
     pub(crate) fn finish(&mut self, now: Now, done: Sender<Result<(), Errno>>) {
-        let id = self.begin(done);
+        let id = self.begin_waiting(done);
         self.volume.finish(moment(now), id);
     }
 
-    fn begin(&mut self, done: Sender<Result<(), Errno>>) -> CallId {
+    fn begin_waiting(&mut self, done: Sender<Result<(), Errno>>) -> CallId {
         let id = CallId(self.last);
         self.last = self.last.checked_add(1).unwrap_or(OWN);
         self.waiting.insert(id, done);
