@@ -46,6 +46,7 @@ const ENGINES: &[&str] = &[
     "crates/engine",
     "crates/engine/delivery",
     "crates/engine/dnsbl",
+    "crates/engine/mailfs",
     "crates/engine/queue",
 ];
 const HOSTS: &[&str] = &[
@@ -73,6 +74,12 @@ const LAYERS: &[Layer] = &[
         &[BASE, SHARED, PROTOCOLS, &["crates/engine/queue"]],
     ),
     inner("crates/engine/dnsbl", &[BASE, SHARED, PROTOCOLS]),
+    inner("crates/engine/files", &[BASE, SHARED, PROTOCOLS]),
+    // A volume brings its files to accounts and back.
+    inner(
+        "crates/engine/mailfs",
+        &[BASE, SHARED, PROTOCOLS, &["crates/engine/files"]],
+    ),
     inner("crates/engine/queue", &[BASE, SHARED, PROTOCOLS]),
     inner("crates/engine", &[BASE, SHARED, PROTOCOLS]),
     // A signature covers the header that its readers find.

@@ -2,10 +2,7 @@
 //!
 //! The design, with words, formats and promises, is `docs/internals/mailfs.md`.
 
-pub mod content;
-pub mod pages;
-pub mod posix;
-pub mod tree;
 pub mod volume;
 
+pub use vere_files::{content, pages, posix, tree};
 pub use vere_mailfs_format::{format, rows};

@@ -1,7 +1,7 @@
 //! A mounted volume: calls in, replies out; accounts, journal and worker threads in between. No sockets, threads or clocks.
 //!
-//! Written octets and changed rows go to the [`journal`] before their call is answered. Content leaves in packs
-//! ([`uploads`]), rows in [`commits`], whose order is the [`chain`]'s matter. [`reads`] brings octets back.
+//! Written octets and changed rows go to the `journal` before their call is answered. Content leaves in packs
+//! (`uploads`), rows in `commits`, whose order is the `chain`'s matter. `reads` brings octets back.
 
 mod accounts;
 mod boot;
