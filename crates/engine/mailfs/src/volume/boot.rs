@@ -11,6 +11,7 @@ use super::chain::Chain;
 use super::job::Seals;
 use super::journal::Journal;
 use super::packs::{ChunkCache, Fates};
+use super::page_store::{PageStore, STORE_OCTETS};
 use super::record::Won;
 use super::state::Machine;
 use super::state::checkpoints::Checkpoints;
@@ -55,6 +56,7 @@ impl Create {
         random: [u8; 16],
         (owner, now): (Caller, Moment),
     ) -> Result<Volume<S>, OpenError> {
+        let store = PageStore::open(storage.clone(), STORE_OCTETS);
         let journal = Journal::open(storage, self.keys.local(), random, |_, _| {})?;
         let nothing = Won {
             commit: MailId::NONE,
@@ -69,6 +71,7 @@ impl Create {
             now,
             Chain::new(nothing, 0),
         );
+        volume.page_store = Some(store);
         let (key, value) = root_folder(owner, ROOT_MODE, now.wall);
         volume.put_row(key, value);
         volume.begin()?;
@@ -101,6 +104,7 @@ pub(super) fn assemble<S: Storage>(
         chain,
         commits: Commits::default(),
         checkpoints: Checkpoints::default(),
+        page_store: None,
         journal,
         deadlines: Deadlines::default(),
         replicas: Replicas::default(),

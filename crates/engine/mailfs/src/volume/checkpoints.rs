@@ -21,7 +21,7 @@ use super::state::{Asked, Volume};
 use super::step::{Moment, Notice, Step};
 use crate::format::commit::Checkpoint;
 use crate::format::subject::id_word;
-use crate::format::{FormatError, Kind, Locator, MailCopy, Place, Subject, mail};
+use crate::format::{FormatError, Kind, Locator, MailCopy, Place, Subject, mail, open_frame};
 use crate::pages::{DraftError, Lot, Progress};
 
 impl<S: Storage> Volume<S> {
@@ -104,38 +104,49 @@ impl<S: Storage> Volume<S> {
 
     /// Goes on with the checkpoint on its way.
     fn make_checkpoint(&mut self) {
-        let Some(mut making) = self.checkpoints.making.take() else {
-            return;
-        };
-        let pages = mem::take(&mut self.checkpoints.pages);
-        let seals = self.seals.clone();
-        let progress = {
-            let mut next = || self.next_pack();
-            let mut lot = Lot {
-                volume: seals.volume,
-                epoch: seals.epoch,
-                keys: &seals.keys,
-                next: &mut next,
-            };
-            making.draft.advance(&pages, &mut lot)
-        };
-        self.checkpoints.pages = pages;
-        match progress {
-            Ok(Progress::Done(Some(root))) => return self.complete(making, root),
-            Ok(Progress::Done(None)) => return,
-            Ok(Progress::Stores) => self.store_pages(&mut making),
-            Err(DraftError::Missing(at)) => {
-                if making.reading.is_none() && self.ask_page(at) {
-                    making.reading = Some(at);
+        while let Some(mut making) = self.checkpoints.making.take() {
+            match self.advance_draft(&mut making) {
+                Ok(Progress::Done(Some(root))) => return self.complete(making, root),
+                Ok(Progress::Done(None)) => return,
+                Ok(Progress::Stores) => self.store_pages(&mut making),
+                Err(DraftError::Missing(at)) => {
+                    if self.page_is_stored(&at) {
+                        self.checkpoints.making = Some(making);
+                        continue;
+                    }
+                    let Some(request) = self.page_request(&at) else {
+                        self.checkpoints.making = Some(making);
+                        return self.page_is_lost("no place of a page is known".to_owned());
+                    };
+                    if making.reading.is_none() && self.ask_page(at, request) {
+                        making.reading = Some(at);
+                    }
+                }
+                Err(DraftError::Format(error)) => {
+                    self.checkpoints.making = Some(making);
+                    return self.end_checkpoint(error.to_string());
                 }
             }
-            Err(DraftError::Format(error)) => {
-                self.checkpoints.making = Some(making);
-                self.end_checkpoint(error.to_string());
-                return;
-            }
+            self.checkpoints.making = Some(making);
+            return;
         }
-        self.checkpoints.making = Some(making);
+    }
+
+    fn advance_draft(&mut self, making: &mut Making) -> Result<Progress, DraftError> {
+        let pages = mem::take(&mut self.checkpoints.pages);
+        let seals = self.seals.clone();
+        let mut next = || self.next_pack();
+        let mut lot = Lot {
+            volume: seals.volume,
+            epoch: seals.epoch,
+            keys: &seals.keys,
+            next: &mut next,
+        };
+        let progress = making.draft.advance(&pages, &mut lot);
+        // A long draft touches more pages than memory shall have.
+        pages.trim(PAGES_OCTETS);
+        self.checkpoints.pages = pages;
+        progress
     }
 
     /// A checkpoint is given up; the commits have everything.
@@ -233,6 +244,12 @@ impl<S: Storage> Volume<S> {
             mailbox: PAGES_MAILBOX,
             uid,
         };
+        if let Some(page) = making.draft.mails().get(number)
+            && let Some(store) = &mut self.page_store
+        {
+            // The body is the draft's own: a failure costs a fetch.
+            let _ = store.put_body(page.head.mail, &page.body);
+        }
         making.draft.stored(number, copy);
     }
 
@@ -263,21 +280,13 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Asks the account that has a page. Returns whether the account is asked.
-    fn ask_page(&mut self, at: Locator) -> bool {
+    fn ask_page(&mut self, at: Locator, request: Request) -> bool {
         let account = at.copy.account;
         if !self.accounts.may_try(account) {
             return false;
         }
-        let Some(request) = self.page_request(&at) else {
-            self.page_is_lost("no place of the page is known".to_owned());
-            return false;
-        };
-        self.ask(
-            AccountId(account),
-            Urgency::Background,
-            request,
-            Asked::Page(at),
-        );
+        let asked = Asked::Page(at);
+        self.ask(AccountId(account), Urgency::Background, request, asked);
         true
     }
 
@@ -306,7 +315,7 @@ impl<S: Storage> Volume<S> {
         making.reading = None;
         match answer {
             Ok(Answer::Read(parts)) => {
-                if let Err(error) = self.take_page(&at, parts) {
+                if let Err(error) = self.take_page(&at, &parts) {
                     self.page_is_lost(error.to_string());
                 }
             }
@@ -319,11 +328,23 @@ impl<S: Storage> Volume<S> {
         self.tend_checkpoints();
     }
 
-    fn take_page(&mut self, at: &Locator, parts: Vec<Bytes>) -> Result<(), FormatError> {
+    fn take_page(&mut self, at: &Locator, parts: &[Bytes]) -> Result<(), FormatError> {
         let encoding = self.accounts.encoding(at.copy.account);
         let encoding = encoding.unwrap_or_else(|| self.lead_encoding());
-        let octets = OpenJob::page(&self.seals.keys, encoding, at, parts)?;
-        self.checkpoints.pages.put(at, octets)
+        let (head, frame) = OpenJob::page_parts(encoding, at, parts)?;
+        let octets = open_frame(&head, &frame, at.at, &self.seals.keys, at.mail)?;
+        self.checkpoints.pages.put(at, octets)?;
+        if let Some(store) = &mut self.page_store {
+            store.put(at.mail, at.at, &head, &frame);
+        }
+        Ok(())
+    }
+
+    /// Takes a page from the local disk.
+    fn page_is_stored(&mut self, at: &Locator) -> bool {
+        let store = self.page_store.as_mut();
+        let page = store.and_then(|store| store.get(&self.seals.keys, at));
+        page.is_some_and(|page| self.checkpoints.pages.put(at, page).is_ok())
     }
 
     /// A page of the newest checkpoint cannot be read. The next mount begins at an older one, and writes all pages again.

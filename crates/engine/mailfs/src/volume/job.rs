@@ -183,33 +183,26 @@ impl OpenJob {
         Ok(vec![head.part, frame.part])
     }
 
-    /// The octets of a page from the parts that hold the head and the page's frame.
+    /// The decoded head and frame of a page, from the parts of its mail.
     ///
     /// # Errors
-    /// When the parts are not those of the page.
-    pub(crate) fn page(
-        keys: &Arc<Keys>,
+    /// When the parts are not those of the place.
+    pub(crate) fn page_parts(
         encoding: Encoding,
         at: &Locator,
-        parts: Vec<Bytes>,
-    ) -> Result<Bytes, FormatError> {
-        let found = parts.len();
-        let parts = parts.try_into().map_err(|_| FormatError::Differs {
-            what: "parts of a mail",
-            expected: 2,
-            found: found as u64,
-        })?;
-        let job = Self {
-            keys: Arc::clone(keys),
-            encoding,
-            id: at.mail,
-            place: Place {
-                at: at.at,
-                sealed_len: at.sealed_len,
-            },
-            parts,
+        parts: &[Bytes],
+    ) -> Result<(Vec<u8>, Vec<u8>), FormatError> {
+        let [head, frame] = parts else {
+            return Err(FormatError::Differs {
+                what: "parts of a mail",
+                expected: 2,
+                found: parts.len() as u64,
+            });
         };
-        job.run()
+        let octets = at.sealed_len.saturating_add(4);
+        let head = encoding.decode_part(&encoding.span(0, HEAD_LEN)?, head)?;
+        let frame = encoding.decode_part(&encoding.span(at.at, octets)?, frame)?;
+        Ok((head, frame))
     }
 
     fn run(self) -> Result<Bytes, FormatError> {

@@ -16,6 +16,7 @@ mod job;
 mod journal;
 mod opening;
 mod packs;
+mod page_store;
 mod reads;
 mod record;
 mod replay;

@@ -40,6 +40,7 @@ impl<S: Storage> Opening<S> {
         let head = self.won(newest);
         let tree = self.rows(&chain)?;
         let checkpoints = self.checkpoints(&chain);
+        let store = self.store.take();
         let mut volume = assemble(
             self.terms,
             self.of,
@@ -48,6 +49,7 @@ impl<S: Storage> Opening<S> {
             Chain::new(head, self.known),
         );
         volume.checkpoints = checkpoints;
+        volume.page_store = store;
         volume.accounts.number(lead, LOG_MAILBOX, self.uid_validity);
         let replay = Replay::of(&self.records, &chain)?;
         volume.replay(self.records, &replay)?;

@@ -11,6 +11,7 @@ use vere_ports::storage::Storage;
 use super::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
 use super::boot::Create;
 use super::journal::Journal;
+use super::page_store::{PageStore, STORE_OCTETS};
 use super::record::{Part, Won};
 use super::state::Terms;
 use super::state::opening::{Found, OpenError};
@@ -44,6 +45,7 @@ pub struct Opening<S: Storage> {
     terms: Terms,
     of: Create,
     journal: Option<Journal<S>>,
+    store: Option<PageStore<S>>,
     records: Vec<(u64, Vec<Part>)>,
     /// The newest commit of the chain that the journal knows.
     remembered: Option<Won>,
@@ -104,6 +106,7 @@ impl<S: Storage> Opening<S> {
     /// Begins. The random begins the journal's new segment, and must never repeat.
     pub fn new(terms: Terms, of: Create, storage: S, random: [u8; 16]) -> Self {
         let mut records = Vec::new();
+        let store = PageStore::open(storage.clone(), STORE_OCTETS);
         let journal = Journal::open(storage, of.keys.local(), random, |position, parts| {
             records.push((position, parts));
         });
@@ -116,6 +119,7 @@ impl<S: Storage> Opening<S> {
             terms,
             of,
             journal,
+            store: Some(store),
             records,
             remembered: remembered.flatten(),
             steps: VecDeque::new(),

@@ -9,7 +9,7 @@ use vere_ports::storage::Storage;
 use super::{Asked, OpenStep, Opening, Stage};
 use crate::format::commit::Record;
 use crate::format::subject::id_word;
-use crate::format::{Encoding, FormatError, Kind, Locator, Place, mail, open};
+use crate::format::{Encoding, FormatError, Kind, Locator, Place, mail, open, open_frame};
 use crate::pages::Missing;
 use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
 use crate::volume::job::OpenJob;
@@ -58,8 +58,15 @@ impl<S: Storage> Opening<S> {
         })
     }
 
-    /// Asks for a page.
+    /// Takes a page from the local disk, or asks for the page.
     pub(super) fn ask_page(&mut self, at: Locator) {
+        let store = self.store.as_mut();
+        if let Some(octets) = store.and_then(|store| store.get(&self.of.keys, &at))
+            && self.pages.put(&at, octets).is_ok()
+        {
+            self.wanted.extend(self.pages.below(&at));
+            return;
+        }
         let place = Place {
             at: at.at,
             sealed_len: at.sealed_len,
@@ -83,7 +90,7 @@ impl<S: Storage> Opening<S> {
         }
         match answer {
             Ok(Answer::Read(parts)) => {
-                if let Err(error) = self.take_page(&at, parts) {
+                if let Err(error) = self.take_page(&at, &parts) {
                     self.look_for(at, &error.to_string());
                 }
             }
@@ -95,11 +102,15 @@ impl<S: Storage> Opening<S> {
         }
     }
 
-    fn take_page(&mut self, at: &Locator, parts: Vec<Bytes>) -> Result<(), FormatError> {
+    fn take_page(&mut self, at: &Locator, parts: &[Bytes]) -> Result<(), FormatError> {
         let encoding = self.encoding(at.copy.account);
-        let octets = OpenJob::page(&self.of.keys, encoding, at, parts)?;
+        let (head, frame) = OpenJob::page_parts(encoding, at, parts)?;
+        let octets = open_frame(&head, &frame, at.at, &self.of.keys, at.mail)?;
         self.pages.put(at, octets)?;
         self.wanted.extend(self.pages.below(at));
+        if let Some(store) = &mut self.store {
+            store.put(at.mail, at.at, &head, &frame);
+        }
         Ok(())
     }
 
