@@ -95,14 +95,6 @@ impl Live {
         self.waiting.insert(id, done);
         id
     }
-
-    /// Tells when all changes are on the servers, with a checkpoint for the next mount.
-    pub(crate) fn finish(&mut self, now: Now, done: Sender<Result<(), Errno>>) {
-        let id = CallId(self.last);
-        self.last = self.last.checked_add(1).unwrap_or(OWN);
-        self.waiting.insert(id, done);
-        self.volume.finish(moment(now), id);
-    }
 }
 
 impl Engine for Live {
