@@ -83,6 +83,7 @@ struct Account {
 #[derive(Debug)]
 struct Failing {
     reason: String,
+    since: Timestamp,
     until: Timestamp,
     rest: Duration,
 }
@@ -103,6 +104,14 @@ pub struct AccountStatus {
     pub asked: u32,
     /// Why the account rests, if so.
     pub failing: Option<String>,
+    /// How long the account fails already.
+    pub failing_for: Duration,
+    /// The time until the next attempt.
+    pub next_attempt: Duration,
+    /// Used octets and the limit, where told.
+    pub quota: Option<(u64, u64)>,
+    /// How octets are written in mails.
+    pub encoding: Encoding,
 }
 
 impl Accounts {
@@ -268,8 +277,13 @@ impl Accounts {
             _ => rest,
         };
         let is_new = account.failing.is_none();
+        let since = account
+            .failing
+            .as_ref()
+            .map_or(now, |failing| failing.since);
         account.failing = Some(Failing {
             reason,
+            since,
             until: now + rest,
             rest,
         });
@@ -358,15 +372,29 @@ impl Accounts {
         room
     }
 
-    pub(crate) fn status(&self) -> Vec<AccountStatus> {
-        let status = |(number, account): (&u16, &Account)| AccountStatus {
-            account: *number,
-            asked: account.asked,
-            failing: account
-                .failing
-                .as_ref()
-                .map(|failing| failing.reason.clone()),
+    pub(crate) fn status(&self, now: Timestamp) -> Vec<AccountStatus> {
+        let status = |(number, account): (&u16, &Account)| {
+            let failing = account.failing.as_ref();
+            AccountStatus {
+                account: *number,
+                asked: account.asked,
+                failing: failing.map(|failing| failing.reason.clone()),
+                failing_for: failing.map_or(Duration::ZERO, |failing| {
+                    now.saturating_since(failing.since)
+                }),
+                next_attempt: failing.map_or(Duration::ZERO, |failing| {
+                    failing.until.saturating_since(now)
+                }),
+                quota: account.quota,
+                encoding: account.encoding,
+            }
         };
         self.accounts.iter().map(status).collect()
+    }
+
+    /// The groups and their members.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (u16, &[u16])> {
+        let groups = self.groups.iter();
+        groups.map(|(number, group)| (*number, group.members.as_slice()))
     }
 }

@@ -20,6 +20,7 @@ use super::state::deadlines::Deadlines;
 use super::state::opening::{Found, OpenError};
 use super::state::reads::Reads;
 use super::state::replicas::Replicas;
+use super::state::speed::Speed;
 use super::state::uploads::Uploads;
 use super::state::{Terms, Volume};
 use super::step::Moment;
@@ -56,6 +57,21 @@ impl Create {
         random: [u8; 16],
         (owner, now): (Caller, Moment),
     ) -> Result<Volume<S>, OpenError> {
+        self.create_with(&[], terms, storage, random, (owner, now))
+    }
+
+    /// As [`Self::create`], with further rows in the first commit, such as those of accounts: keys and values.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn create_with<S: Storage>(
+        self,
+        rows: &[(Vec<u8>, Vec<u8>)],
+        terms: Terms,
+        storage: S,
+        random: [u8; 16],
+        (owner, now): (Caller, Moment),
+    ) -> Result<Volume<S>, OpenError> {
         let store = PageStore::open(storage.clone(), STORE_OCTETS);
         let journal = Journal::open(storage, self.keys.local(), random, |_, _| {})?;
         let nothing = Won {
@@ -74,6 +90,9 @@ impl Create {
         volume.page_store = Some(store);
         let (key, value) = root_folder(owner, ROOT_MODE, now.wall);
         volume.put_row(key, value);
+        for (key, value) in rows {
+            volume.put_row(key.clone(), value.clone());
+        }
         volume.begin()?;
         volume.want_all(Vec::new());
         Ok(volume)
@@ -109,6 +128,7 @@ pub(super) fn assemble<S: Storage>(
         deadlines: Deadlines::default(),
         replicas: Replicas::default(),
         upkeep: None,
+        speed: Speed::default(),
         sequence: (1, 1),
         block_end: 1,
         steps: VecDeque::new(),

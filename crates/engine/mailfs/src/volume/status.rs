@@ -1,9 +1,14 @@
 //! The state of a volume for people.
 
+use std::collections::BTreeMap;
+
 use vere_ports::storage::Storage;
 
 use super::accounts::AccountStatus;
 use super::state::Volume;
+use super::step::Moment;
+use crate::format::Kind;
+use crate::rows::{Key, PackRow, RowValue, packs_prefix};
 
 /// The state of a mounted volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,12 +17,18 @@ pub struct Status {
     pub generation: u64,
     /// This machine's number among the writers.
     pub writer: u16,
-    /// Rows that wait for a commit.
+    /// Whether closing a file and changing names wait for the servers.
+    pub strong: bool,
+    /// Whether the servers have every change of a program.
+    pub quiet: bool,
+    /// Rows that wait for a commit, those of copies among them.
     pub rows_waiting: usize,
     /// Written octets that no account has.
     pub octets_waiting: u64,
     /// Octets on their way.
     pub octets_sending: usize,
+    /// Octets a second that accounts took lately.
+    pub octets_per_second: u64,
     /// Commits on their way.
     pub commits_sending: usize,
     /// Octets of the journal.
@@ -32,22 +43,93 @@ pub struct Status {
     pub read_only: Option<String>,
 }
 
+/// A group, as the map of replicas has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// The number.
+    pub group: u16,
+    /// The members.
+    pub accounts: Vec<u16>,
+    /// Packs of the group.
+    pub packs: u64,
+    /// Octets of these packs, each once.
+    pub octets: u64,
+    /// Packs that a member lacks, by member.
+    pub missing: BTreeMap<u16, u64>,
+}
+
 impl<S: Storage> Volume<S> {
-    /// The state now.
+    /// The state as of the last event.
     #[must_use]
     pub fn status(&self) -> Status {
+        self.status_at(self.now)
+    }
+
+    /// The state now.
+    #[must_use]
+    pub fn status_at(&self, now: Moment) -> Status {
         Status {
             generation: self.chain.head().1,
             writer: self.writer,
+            strong: self.terms.strong,
+            quiet: self.is_quiet(),
             rows_waiting: self.commits.pending(),
             octets_waiting: self.files.unsent().octets(),
             octets_sending: self.uploads.octets(),
+            octets_per_second: self.speed.of(now.steady),
             commits_sending: self.chain.under_way(),
             journal_octets: self.journal.octets(),
             cache_octets: self.cache.octets(),
             copies_missing: self.replicas.waiting(),
-            accounts: self.accounts.status(),
+            accounts: self.accounts.status(now.steady),
             read_only: self.read_only.as_ref().map(ToString::to_string),
         }
+    }
+
+    /// The map of replicas: a look at the row of every pack. A row that cannot be read counts for no group.
+    #[must_use]
+    pub fn groups(&self) -> Vec<GroupStatus> {
+        let mut groups: BTreeMap<u16, GroupStatus> = BTreeMap::new();
+        for (group, accounts) in self.accounts.groups() {
+            let status = GroupStatus {
+                group,
+                accounts: accounts.to_vec(),
+                packs: 0,
+                octets: 0,
+                missing: BTreeMap::new(),
+            };
+            groups.insert(group, status);
+        }
+        let tree = self.files.tree();
+        for key in tree.keys(&packs_prefix()).unwrap_or_default() {
+            let row = tree.get(&key).ok().flatten().map(PackRow::decode);
+            let (Ok(Key::Pack(_)), Some(Ok(row))) = (Key::decode(&key), row) else {
+                continue;
+            };
+            if row.kind != Kind::Data as u8 {
+                continue;
+            }
+            let Some(group) = groups.get_mut(&row.group) else {
+                continue;
+            };
+            group.packs = group.packs.saturating_add(1);
+            group.octets = group.octets.saturating_add(row.octets.into());
+            for member in group.accounts.clone() {
+                if row.copies.iter().all(|copy| copy.account != member) {
+                    let missing = group.missing.entry(member).or_default();
+                    *missing = missing.saturating_add(1);
+                }
+            }
+        }
+        groups.into_values().collect()
+    }
+
+    /// Whether closing a file and changing names wait for the servers, from now on. A volume that becomes strong sends what waits.
+    pub fn set_strong(&mut self, now: Moment, strong: bool) {
+        self.at(now);
+        if strong && !self.terms.strong {
+            self.want_all(Vec::new());
+        }
+        self.terms.strong = strong;
     }
 }

@@ -274,6 +274,7 @@ impl<S: Storage> Volume<S> {
             self.send_pack(number);
             return;
         }
+        self.speed.add(self.now.steady, octets.into());
         let Some(upload) = self.uploads.packs.remove(&number.0) else {
             return;
         };

@@ -6,6 +6,7 @@ pub(crate) mod deadlines;
 pub(crate) mod opening;
 pub(crate) mod reads;
 pub(crate) mod replicas;
+pub(crate) mod speed;
 pub(crate) mod uploads;
 
 use self::checkpoints::Checkpoints;
@@ -13,6 +14,7 @@ use self::commits::Commits;
 use self::deadlines::Deadlines;
 use self::reads::Reads;
 use self::replicas::Replicas;
+use self::speed::Speed;
 use self::uploads::Uploads;
 use super::accounts::Accounts;
 use super::accounts::{AccountTerms, GroupTerms};
@@ -101,6 +103,7 @@ pub struct Volume<S: Storage> {
     pub(crate) replicas: Replicas,
     /// A check or a collection under way.
     pub(crate) upkeep: Option<Box<Upkeep>>,
+    pub(crate) speed: Speed,
     /// The next sequence of a mail, and the first that is not reserved.
     pub(crate) sequence: (u64, u64),
     /// The first block of homes that is not reserved.

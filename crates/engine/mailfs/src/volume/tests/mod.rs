@@ -4,6 +4,7 @@ mod basics;
 mod checkpoints;
 mod crashes;
 mod outages;
+mod states;
 mod upkeep;
 
 use std::collections::{BTreeMap, VecDeque};
