@@ -20,7 +20,7 @@ use crate::options::Options;
 
 const DEVICE: &str = "/dev/fuse";
 /// The type in the table of mounts.
-const KIND: &str = "fuse.vere";
+pub(crate) const KIND: &str = "fuse.vere";
 /// The helper with the right to mount, of the package fuse3.
 pub(crate) const HELPER: &str = "fusermount3";
 /// The variable with the number of the helper's socket.
@@ -95,6 +95,11 @@ fn mount_itself(device: &File, point: &Path, options: &Options) -> Result<Direct
 
 /// The source as both ways of mounting can pass on.
 fn source(options: &Options) -> String {
+    source_of(&options.name)
+}
+
+/// The source of a name.
+pub(crate) fn source_of(name: &str) -> String {
     let plain = |letter: char| {
         if letter == ',' || letter.is_control() {
             '_'
@@ -102,7 +107,7 @@ fn source(options: &Options) -> String {
             letter
         }
     };
-    let name: String = options.name.chars().map(plain).collect();
+    let name: String = name.chars().map(plain).collect();
     if name.is_empty() { "vere".into() } else { name }
 }
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
 
-use crate::attach::{HELPER, helper_error};
+use crate::attach::{HELPER, KIND, helper_error, source_of};
 use crate::error::MountError;
 use crate::point::{self, Mounted};
 
@@ -39,6 +39,27 @@ pub fn unmount(at: &Path, strength: Strength) -> Result<Unmounted, MountError> {
         point::absolute(at).map_err(|error| MountError::system(at.display().to_string(), error))?;
     let mounted = found(&whole)?;
     unmount_found(&mounted, strength)
+}
+
+/// Unmounts a mount of this name whose process has ended. Returns whether there was one.
+///
+/// # Errors
+/// When the table of mounts cannot be read, or the right is missing.
+pub fn clear_dead(at: &Path, name: &str) -> Result<bool, MountError> {
+    let Ok(whole) = point::absolute(at) else {
+        return Ok(false);
+    };
+    let own = |mounted: &Mounted| mounted.kind == KIND && mounted.source == source_of(name);
+    let mounted = point::mounted_at(&whole)
+        .map_err(|error| MountError::system("/proc/self/mountinfo", error))?
+        .filter(own);
+    match mounted {
+        Some(mounted) if point::is_dead(&whole) => {
+            // Programs with open files keep the rest of a dead mount, and see errors only.
+            unmount_found(&mounted, Strength::Soft).map(|_| true)
+        }
+        _ => Ok(false),
+    }
 }
 
 fn found(whole: &Path) -> Result<Mounted, MountError> {

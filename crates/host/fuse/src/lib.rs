@@ -17,7 +17,7 @@ mod pending;
 mod point;
 mod sink;
 
-pub use detach::{Strength, Unmounted, unmount};
+pub use detach::{Strength, Unmounted, clear_dead, unmount};
 pub use error::MountError;
 pub use mount::{Ended, Mount};
 pub use options::Options;

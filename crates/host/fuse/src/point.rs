@@ -144,6 +144,15 @@ fn look_error(point: &Path, error: io::Error) -> MountError {
 
 /// A mount in the way: does its process live? The look runs in a separate thread.
 fn in_use(point: &Path, mounted: Mounted) -> MountError {
+    if is_dead(point) {
+        MountError::PointStale(point.into())
+    } else {
+        MountError::PointBusy(point.into(), mounted.source)
+    }
+}
+
+/// Whether the process behind a mount has ended.
+pub(crate) fn is_dead(point: &Path) -> bool {
     let (found, answer) = mpsc::channel();
     let looked_at = point.to_path_buf();
     let look = thread::Builder::new()
@@ -155,16 +164,11 @@ fn in_use(point: &Path, mounted: Mounted) -> MountError {
             // The asker may have gone on.
             let _late = found.send(errno);
         });
-    let stale = look.is_ok()
+    look.is_ok()
         && matches!(
             answer.recv_timeout(LOOK_TIMEOUT),
             Ok(Some(code)) if code == Errno::ENOTCONN as i32
-        );
-    if stale {
-        MountError::PointStale(point.into())
-    } else {
-        MountError::PointBusy(point.into(), mounted.source)
-    }
+        )
 }
 
 #[cfg(test)]
