@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// The commands of `vere fs`.
 #[derive(Debug, Subcommand)]
 pub enum FsCommand {
     /// Make a volume on mail accounts.
     ///
-    /// Accounts on the command line are written into the file of the volume; without accounts the file must be there.
+    /// Accounts on the command line are written into the file of the volume; without accounts the file must be there. Each account is
+    /// tried first: login, room, and a test mail with every octet, which decides the encoding.
     Init(InitArgs),
     /// Mount a volume at an empty folder.
     ///
@@ -18,6 +19,12 @@ pub enum FsCommand {
     /// Unmount a volume, by its name or its folder.
     Umount(UmountArgs),
     /// Print the state of a mounted volume.
+    ///
+    /// With --json: mounted_at; mode (weak or strong); generation of the newest commit; writer (this machine's number); quiet
+    /// (the servers have every change); rows_waiting; octets_waiting (written, and on no server yet); octets_sending; octets_per_second (of uploads, over 10 s); seconds_left (null
+    /// without uploads); commits_sending; journal_octets; cache_octets; copies_missing; read_only (the reason, or null); accounts, each
+    /// with account, requests under way, failing (the reason, or null), failing_for_s, next_attempt_s, used_octets and limit_octets
+    /// (null where the account tells no quota), encoding; groups, each with group, accounts, packs, octets, missing (by account).
     Status(VolumeArgs),
     /// Wait until all changes are on the servers.
     Sync(VolumeArgs),
@@ -30,6 +37,10 @@ pub enum FsCommand {
     /// A mail goes only when a run has found the mail needless, and a later run finds so again: content of files after 7
     /// days, all else after a day.
     Gc(GcArgs),
+    /// Print the mode of a mounted volume, or switch it.
+    ///
+    /// The volume's file has the mode of later mounts (`mode`).
+    Mode(ModeArgs),
     /// Manage the accounts of a volume.
     Accounts {
         /// The command.
@@ -41,7 +52,9 @@ pub enum FsCommand {
 /// The commands of `vere fs accounts`.
 #[derive(Debug, Subcommand)]
 pub enum AccountsCommand {
-    /// List the accounts of a volume.
+    /// List the accounts of a volume: group, encoding and server; while the volume is mounted, state and room too.
+    ///
+    /// With --json: number, url, group, encoding, connections_max, lead, mounted, failing (the reason, or null), used_octets, limit_octets.
     List(VolumeArgs),
 }
 
@@ -85,6 +98,12 @@ pub struct InitArgs {
     /// Use imap:// accounts without TLS, as with a server on this machine.
     #[arg(long)]
     pub(crate) clear: bool,
+    /// Keep all data on so many accounts each: the accounts form groups of this number, in their order.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=255), conflicts_with = "groups", requires = "accounts")]
+    pub(crate) replicas: Option<u16>,
+    /// Accounts that keep equal data, by their places on the command line, such as 1,2; once for each group.
+    #[arg(long = "group", value_name = "N,N", requires = "accounts")]
+    pub(crate) groups: Vec<String>,
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
 }
@@ -100,6 +119,9 @@ pub struct MountArgs {
     pub(crate) point: PathBuf,
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
+    /// What closing a file waits for: weak for the journal on this machine, strong for the servers. By default as in the volume's file.
+    #[arg(long)]
+    pub(crate) mode: Option<Mode>,
     /// Stay in the foreground until the unmount.
     #[arg(long)]
     pub(crate) foreground: bool,
@@ -142,6 +164,34 @@ pub struct GcArgs {
     pub(crate) volume: VolumeArgs,
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
+}
+
+/// What closing a file and changing names wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// The journal on this machine.
+    Weak,
+    /// The servers.
+    Strong,
+}
+
+impl Mode {
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Weak => "weak",
+            Self::Strong => "strong",
+        }
+    }
+}
+
+/// `vere fs mode`
+#[derive(Debug, Args)]
+pub struct ModeArgs {
+    #[command(flatten)]
+    pub(crate) volume: VolumeArgs,
+    /// The new mode.
+    #[arg(value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
 }
 
 /// `vere fs umount`

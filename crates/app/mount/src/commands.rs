@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use vere_fuse::{Strength, Unmounted, unmount};
 use vere_process::failure::Failure;
 
-use crate::args::{UmountArgs, VolumeArgs};
+use crate::args::{Mode, ModeArgs, UmountArgs, VolumeArgs};
 use crate::control::{Request, ask};
 use crate::folders::{self, Description, Lock};
 use crate::serve::{LAST_SYNC, read_slot};
+use crate::status;
 
 /// The longest time of a status.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(15);
@@ -36,48 +37,8 @@ pub(crate) fn status(args: &VolumeArgs) -> Result<String, Failure> {
     if args.json {
         return Ok(format!("{status:#}\n"));
     }
-    Ok(shown(&status))
-}
-
-/// The state for people.
-fn shown(status: &Value) -> String {
-    let lines = [
-        ("mounted at", "mounted_at"),
-        ("generation", "generation"),
-        ("writer", "writer"),
-        ("changes waiting", "rows_waiting"),
-        ("octets waiting", "octets_waiting"),
-        ("octets on their way", "octets_sending"),
-        ("commits on their way", "commits_sending"),
-        ("octets of the journal", "journal_octets"),
-        ("octets in the cache", "cache_octets"),
-        ("copies missing", "copies_missing"),
-        ("read-only", "read_only"),
-    ];
-    let mut text = String::new();
-    let mut line = |name: &str, value: &Value| {
-        let value = match value {
-            Value::Null => return,
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        // Writing into a text does not fail.
-        let _written = writeln!(text, "{name:22} {value}");
-    };
-    for (name, key) in lines {
-        line(name, &status[key]);
-    }
-    for account in status["accounts"].as_array().into_iter().flatten() {
-        let health = account["failing"]
-            .as_str()
-            .map_or("works".to_owned(), |fault| format!("fails: {fault}"));
-        let value = format!("{health}, {} requests", account["requests"]);
-        line(
-            &format!("account {}", account["account"]),
-            &Value::String(value),
-        );
-    }
-    text
+    let described = Description::named(&args.name)?.read().ok();
+    Ok(status::shown(&status, described.as_ref()))
 }
 
 pub(crate) fn sync(args: &VolumeArgs) -> Result<String, Failure> {
@@ -87,6 +48,24 @@ pub(crate) fn sync(args: &VolumeArgs) -> Result<String, Failure> {
         format!("{done:#}\n")
     } else {
         String::new()
+    })
+}
+
+pub(crate) fn mode(args: &ModeArgs) -> Result<String, Failure> {
+    let name = &args.volume.name;
+    let request = Request::Mode {
+        strong: args.mode.map(|mode| mode == Mode::Strong),
+    };
+    let answer = ask(
+        &folders::control(&state(name)?),
+        &request,
+        Some(STATUS_TIMEOUT),
+    )?;
+    let answer = answer.ok_or_else(|| not_mounted(name))?;
+    Ok(if args.volume.json {
+        format!("{answer:#}\n")
+    } else {
+        format!("{}\n", answer["mode"].as_str().unwrap_or_default())
     })
 }
 
@@ -132,57 +111,63 @@ fn unmount_folder(folder: &Path, force: bool) -> Result<String, Failure> {
 
 pub(crate) fn accounts(args: &VolumeArgs) -> Result<String, Failure> {
     let volume = Description::named(&args.name)?.read()?;
-    if args.json {
-        let rows: Vec<Value> = volume
-            .accounts
-            .iter()
-            .map(|account| {
-                json!({
-                    "number": account.number,
-                    "url": account.url,
-                    "group": account.group,
-                    "encoding": if account.base64 { "base64" } else { "8bit" },
-                    "connections_max": account.connections_max,
-                    "lead": account.number == volume.lead,
-                })
+    // A volume that is not mounted has accounts all the same.
+    let live = state(&args.name)
+        .ok()
+        .and_then(|state| {
+            let socket = folders::control(&state);
+            ask(&socket, &Request::Status, Some(STATUS_TIMEOUT)).ok()
+        })
+        .flatten();
+    let rows: Vec<Value> = volume
+        .accounts
+        .iter()
+        .map(|account| {
+            let now = live.as_ref().and_then(|live| {
+                let mut accounts = live["accounts"].as_array().into_iter().flatten();
+                accounts.find(|of| of["account"].as_u64() == Some(account.number.into()))
+            });
+            let now = now.unwrap_or(&Value::Null);
+            json!({
+                "number": account.number,
+                "url": account.url,
+                "group": account.group,
+                "encoding": if account.base64 { "base64" } else { "8bit" },
+                "connections_max": account.connections_max,
+                "lead": account.number == volume.lead,
+                "mounted": live.is_some(),
+                "failing": now["failing"],
+                "used_octets": now["used_octets"],
+                "limit_octets": now["limit_octets"],
             })
-            .collect();
+        })
+        .collect();
+    if args.json {
         return Ok(format!("{:#}\n", Value::Array(rows)));
     }
-    let mut text = String::new();
-    for account in &volume.accounts {
-        let lead = if account.number == volume.lead {
-            " lead"
-        } else {
-            ""
-        };
-        let encoding = if account.base64 { "base64" } else { "8bit" };
-        // Writing into a text does not fail.
-        let _written = writeln!(
-            text,
-            "{:5} group {:5} {encoding:6} {}{lead}",
-            account.number, account.group, account.url
-        );
-    }
-    Ok(text)
+    Ok(rows.iter().map(account_line).collect())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::shown;
-
-    #[test]
-    fn a_status_for_people() {
-        let status = serde_json::json!({
-            "mounted_at": "/mnt", "generation": 7, "read_only": null,
-            "accounts": [{ "account": 1, "requests": 2, "failing": "no room" }],
-        });
-        let text = shown(&status);
-        assert!(text.contains("mounted at             /mnt\n"), "{text}");
-        assert!(
-            text.contains("account 1              fails: no room, 2 requests\n"),
-            "{text}"
-        );
-        assert!(!text.contains("read-only"));
+fn account_line(row: &Value) -> String {
+    let word = |key: &str| row[key].as_str().unwrap_or_default();
+    let mut line = format!(
+        "{:3} group {:3} {:6} {}",
+        row["number"].as_u64().unwrap_or(0),
+        row["group"].as_u64().unwrap_or(0),
+        word("encoding"),
+        word("url"),
+    );
+    if row["lead"] == Value::Bool(true) {
+        line.push_str(", lead");
     }
+    if row["mounted"] == Value::Bool(true) {
+        let state = row["failing"].as_str();
+        let state = state.map_or("works".to_owned(), |fault| format!("fails: {fault}"));
+        // Writing into a text does not fail.
+        let _written = write!(line, ", {state}, {}", status::room(row));
+    } else {
+        line.push_str(", not mounted");
+    }
+    line.push('\n');
+    line
 }

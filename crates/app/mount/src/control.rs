@@ -20,6 +20,10 @@ const LINE_MAX: u64 = 1 << 20;
 const CLIENTS_MAX: usize = 16;
 /// Time for a request to arrive, and for an answer to leave.
 const LINE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for the last answers before the end of the process.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// Time between looks at the last answers.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A request to a mount.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
@@ -38,6 +42,11 @@ pub(crate) enum Request {
     },
     /// Remove mails that nobody needs.
     Collect,
+    /// Tell the mode, after a change if asked for.
+    Mode {
+        /// Whether the mode shall be strong.
+        strong: Option<bool>,
+    },
     /// Unmount.
     Umount {
         /// Whether open files and calls under way fail.
@@ -59,8 +68,8 @@ pub(crate) type Handler = Arc<dyn Fn(Request) -> Result<Value, String> + Send + 
 #[derive(Debug)]
 pub(crate) struct Server {
     path: PathBuf,
-    /// Clients that are being answered.
-    clients: Arc<AtomicUsize>,
+    /// Requests without an answer.
+    unanswered: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -72,17 +81,19 @@ impl Server {
         }
         let listener = UnixListener::bind(path)?;
         let clients = Arc::new(AtomicUsize::new(0));
-        let talking = Arc::clone(&clients);
+        let unanswered = Arc::new(AtomicUsize::new(0));
+        let all = Arc::clone(&unanswered);
         let serve = move || {
             for client in listener.incoming().flatten() {
                 let (handler, clients) = (Arc::clone(&handler), Arc::clone(&clients));
+                let unanswered = Arc::clone(&all);
                 if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
                     clients.fetch_sub(1, Ordering::Relaxed);
                     continue;
                 }
                 let talk = move || {
                     // A silent or vanished client is no concern of the mount.
-                    let _gone = answer(&client, &handler);
+                    let _gone = answer(&client, &handler, &unanswered);
                     clients.fetch_sub(1, Ordering::Relaxed);
                 };
                 // Without a thread the client sees the end of the connection.
@@ -94,8 +105,16 @@ impl Server {
             .spawn(serve)?;
         Ok(Self {
             path: path.into(),
-            clients: talking,
+            unanswered,
         })
+    }
+
+    /// Lets the last answers leave, the one to the request for the unmount among them.
+    pub(crate) fn finish(self) {
+        let start = Instant::now();
+        while self.unanswered.load(Ordering::Acquire) > 0 && start.elapsed() < LAST_ANSWERS {
+            thread::sleep(LOOK);
+        }
     }
 }
 
@@ -103,20 +122,22 @@ impl Drop for Server {
     fn drop(&mut self) {
         // The next mount removes a file left behind.
         let _stays = fs::remove_file(&self.path);
-        // Who asked for the unmount has an answer before the process ends.
-        let until = Instant::now() + LAST_ANSWERS;
-        while self.clients.load(Ordering::Relaxed) > 0 && Instant::now() < until {
-            thread::sleep(Duration::from_millis(2));
-        }
     }
 }
 
-fn answer(client: &UnixStream, handler: &Handler) -> io::Result<()> {
+fn answer(client: &UnixStream, handler: &Handler, unanswered: &AtomicUsize) -> io::Result<()> {
     client.set_read_timeout(Some(LINE_TIMEOUT))?;
     client.set_write_timeout(Some(LINE_TIMEOUT))?;
     let mut line = String::new();
     BufReader::new(client.take(LINE_MAX)).read_line(&mut line)?;
-    let answer = match serde_json::from_str(&line) {
+    unanswered.fetch_add(1, Ordering::AcqRel);
+    let written = write_answer(client, &line, handler);
+    unanswered.fetch_sub(1, Ordering::AcqRel);
+    written
+}
+
+fn write_answer(mut client: &UnixStream, line: &str, handler: &Handler) -> io::Result<()> {
+    let answer = match serde_json::from_str(line) {
         Ok(request) => match handler(request) {
             Ok(value) => Answer::Ok(value),
             Err(text) => Answer::Error(text),
@@ -125,12 +146,8 @@ fn answer(client: &UnixStream, handler: &Handler) -> io::Result<()> {
     };
     let mut line = serde_json::to_vec(&answer)?;
     line.push(b'\n');
-    let mut client = client;
     client.write_all(&line)
 }
-
-/// Time that answers under way get at the end.
-const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// Asks a mount; `None` without a listener.
 pub(crate) fn ask(
@@ -189,7 +206,28 @@ mod tests {
         // A client without a request holds up nobody.
         let _silent = UnixStream::connect(&path).unwrap();
         assert!(ask(&path, &Request::Status, longest).unwrap().is_some());
-        drop(server);
+        server.finish();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_last_answer_leaves() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control.sock");
+        let (begun, begins) = std::sync::mpsc::channel();
+        let slowly = move |_| {
+            begun.send(()).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            Ok(serde_json::json!({ "clean": true }))
+        };
+        let server = Server::start(&path, Arc::new(slowly)).unwrap();
+        let asked = path.clone();
+        let asker =
+            std::thread::spawn(move || ask(&asked, &Request::Umount { force: false }, None));
+        begins.recv().unwrap();
+        let start = std::time::Instant::now();
+        server.finish();
+        assert!(start.elapsed() >= Duration::from_millis(50));
+        assert_eq!(asker.join().unwrap().unwrap().unwrap()["clean"], true);
     }
 }

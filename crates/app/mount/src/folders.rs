@@ -47,6 +47,12 @@ impl Description {
         Ok(Volume::parse(&text, &shown)?)
     }
 
+    /// The name of the volume.
+    pub(crate) fn label(&self) -> String {
+        let name = self.file.file_stem().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
     /// The file with the key slot, beside the description.
     pub(crate) fn slot(&self) -> PathBuf {
         self.file.with_extension("slot")

@@ -10,6 +10,8 @@ use vere_ports::files::{Call, CallId, Caller, Errno, FileTime, Invalidate, Reply
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 use vere_units::Timestamp;
 
+use crate::lines::Level;
+
 /// Threads for work without state.
 const WORKERS: usize = 2;
 /// The longest sleep without an event; some engines want no wake.
@@ -79,7 +81,7 @@ pub(crate) enum Step<E> {
     /// For the thread of the disk, in order.
     Disk(Work<E>),
     Invalidate(Invalidate),
-    Log(String),
+    Log(Level, String),
 }
 
 /// An event for an engine.
@@ -96,7 +98,7 @@ pub(crate) trait Outside: Send + 'static {
     fn reply(&mut self, id: CallId, result: Result<Reply, Errno>);
     fn ask(&mut self, id: RequestId, account: AccountId, urgency: Urgency, request: Request);
     fn invalidate(&mut self, what: Invalidate);
-    fn log(&mut self, line: String);
+    fn log(&mut self, level: Level, line: &str);
 }
 
 /// A running engine.
@@ -249,14 +251,14 @@ impl<E: Engine, O: Outside> Owner<E, O> {
                 self.outside.invalidate(what);
                 true
             }
-            Step::Log(line) => {
-                self.outside.log(line);
+            Step::Log(level, line) => {
+                self.outside.log(level, &line);
                 true
             }
         };
         if !taken {
-            self.outside
-                .log("expected a thread that works; found none".into());
+            let line = "expected a thread that works; found none";
+            self.outside.log(Level::Error, line);
         }
     }
 }

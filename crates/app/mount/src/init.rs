@@ -1,13 +1,16 @@
 //! `vere fs init`: a new volume.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use indicatif::{ProgressBar, ProgressStyle};
 use vere_mailfs::format::slot::{Cost, NewSlot, Slot, SlotKeys};
-use vere_mailfs::format::{Keys, PackNumber, Subject, VolumeId, VolumeKey, mail};
+use vere_mailfs::format::{Encoding, Keys, Kind, PackNumber, Subject, VolumeId, VolumeKey, mail};
+use vere_mailfs::volume::Create;
 use vere_ports::files::Caller;
 use vere_ports::mail_accounts::{AccountId, Request, RequestId, Urgency};
 use vere_process::failure::Failure;
@@ -15,9 +18,12 @@ use vere_settings::Volume as Described;
 
 use crate::accounts::Ask;
 use crate::args::InitArgs;
+use crate::facts;
 use crate::folders::{self, Description, Lock};
+use crate::groups;
 use crate::host::{Clock, Event, Host};
 use crate::links::Links;
+use crate::probe::{self, Found, Of};
 use crate::secrets::Opener;
 use crate::serve::{start_accounts, tag};
 use crate::volume::{self, Live};
@@ -33,10 +39,6 @@ const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &InitArgs) -> Result<String, Failure> {
     let description = Description::named(&args.name)?;
-    if !args.accounts.is_empty() {
-        write_description(&description, args)?;
-    }
-    let described = description.read()?;
     if description.slot().exists() {
         let text = "expected no volume yet; found its key slot. Another name makes another volume";
         return Err(Failure::new(format!(
@@ -44,6 +46,12 @@ pub(crate) fn run(args: &InitArgs) -> Result<String, Failure> {
             description.slot().display()
         )));
     }
+    let is_new = !args.accounts.is_empty();
+    let mut described = if is_new {
+        new_description(&description, args)?
+    } else {
+        description.read()?
+    };
     let passphrase = args
         .secret
         .passphrase_file
@@ -56,21 +64,92 @@ pub(crate) fn run(args: &InitArgs) -> Result<String, Failure> {
         .or(described.key_file.as_ref());
     let opener = Opener::get(passphrase, key, true)?;
     let (slot, keys) = make_slot(&opener)?;
-    let state = folders::state(slot.head.volume)?;
+    let new = New {
+        create: volume::create(slot.head.volume, FIRST_EPOCH, keys)?,
+        name: description.label(),
+        slot,
+    };
+    let found = try_accounts(&described, &new)?;
+    take_encodings(&mut described, &found, is_new)?;
+    let state = folders::state(new.slot.head.volume)?;
     folders::make_private(&folders::journal(&state))?;
     let _lock = Lock::take(&state)?;
-    store(&described, &slot, keys, &folders::journal(&state))?;
-    folders::write_private(&description.slot(), &slot.encode())?;
+    store(&described, &new, &found, &folders::journal(&state))?;
+    if let Some(folder) = description.file.parent() {
+        folders::make_private(folder)?;
+    }
+    folders::write_private(&description.slot(), &new.slot.encode())?;
+    if is_new {
+        let text = text_of(args, &described)?;
+        folders::write_private(&description.file, text.as_bytes())?;
+    }
     Ok(format!(
         "The volume {} is made. `vere fs mount {} FOLDER` mounts it. Keep {} and the passphrase or key file: nothing else opens the volume.\n",
-        tag(&slot),
+        tag(&new.slot),
         args.name,
         description.slot().display(),
     ))
 }
 
-/// The file of a new volume, from the accounts of the command line.
-fn write_description(description: &Description, args: &InitArgs) -> Result<(), Failure> {
+/// A volume that is being made.
+struct New {
+    create: Create,
+    name: String,
+    slot: Slot,
+}
+
+/// Tries every account, with a line for each.
+fn try_accounts(described: &Described, new: &New) -> Result<Vec<Found>, Failure> {
+    let bar = ProgressBar::new(described.accounts.len() as u64);
+    if let Ok(style) = ProgressStyle::with_template("trying accounts {bar:40} {pos}/{len} {eta}") {
+        bar.set_style(style);
+    }
+    bar.tick();
+    let tag = tag(&new.slot);
+    let found = probe::run(described, &new.of(&tag, Clock::start()), &mut |found| {
+        bar.suspend(|| eprintln!("{}", found.shown()));
+        bar.inc(1);
+    })?;
+    bar.finish_and_clear();
+    Ok(found)
+}
+
+impl New {
+    fn of<'a>(&'a self, tag: &'a str, clock: Clock) -> Of<'a> {
+        Of {
+            volume: self.create.volume,
+            epoch: self.create.epoch,
+            keys: &self.create.keys,
+            tag,
+            date: volume::moment(clock.now()).date(),
+        }
+    }
+}
+
+/// The encodings that the accounts take. A file of the user's own is the user's to change.
+fn take_encodings(described: &mut Described, found: &[Found], is_new: bool) -> Result<(), Failure> {
+    for (account, found) in described.accounts.iter_mut().zip(found) {
+        let base64 = found.encoding == Encoding::Base64;
+        if base64 && !account.base64 && !is_new {
+            return Err(Failure::new(format!(
+                "{}: expected an account that keeps 8-bit mails unchanged; found one that changes these mails. Set encoding = \"base64\" in its section",
+                account.url
+            )));
+        }
+        account.base64 = base64;
+    }
+    Ok(())
+}
+
+/// The description of a new volume, from the accounts of the command line; nothing is written.
+fn new_description(description: &Description, args: &InitArgs) -> Result<Described, Failure> {
+    let shown = description.file.display().to_string();
+    if description.file.exists() {
+        return Err(Failure::new(format!(
+            "{shown}: expected no file yet; found one. `vere fs init {}` without accounts uses the file",
+            args.name
+        )));
+    }
     let files = &args.password_files;
     if files.len() != 1 && files.len() != args.accounts.len() {
         return Err(Failure::new(format!(
@@ -79,8 +158,24 @@ fn write_description(description: &Description, args: &InitArgs) -> Result<(), F
             files.len()
         )));
     }
+    let text = text_with(args, |_| false)?;
+    Ok(Described::parse(&text, &shown)?)
+}
+
+/// The text with the encodings found.
+fn text_of(args: &InitArgs, described: &Described) -> Result<String, Failure> {
+    let base64 = |at: usize| {
+        let account = described.accounts.get(at);
+        account.is_some_and(|account| account.base64)
+    };
+    text_with(args, base64)
+}
+
+fn text_with(args: &InitArgs, base64: impl Fn(usize) -> bool) -> Result<String, Failure> {
+    let groups = groups::of(args.accounts.len(), args.replicas, &args.groups)?;
+    let files = &args.password_files;
     let mut text = String::from("version = 1\n");
-    for (at, url) in args.accounts.iter().enumerate() {
+    for (at, (url, group)) in args.accounts.iter().zip(groups).enumerate() {
         let file = files.get(at).or_else(|| files.first());
         let file = file
             .map(std::path::absolute)
@@ -100,12 +195,14 @@ fn write_description(description: &Description, args: &InitArgs) -> Result<(), F
         if args.clear {
             text.push_str("tls = \"off\"\n");
         }
+        if base64(at) {
+            text.push_str("encoding = \"base64\"\n");
+        }
+        if group != number {
+            let _written = writeln!(text, "group = {group}");
+        }
     }
-    Described::parse(&text, &description.file.display().to_string())?;
-    if let Some(folder) = description.file.parent() {
-        folders::make_private(folder)?;
-    }
-    folders::write_private(&description.file, text.as_bytes())
+    Ok(text)
 }
 
 fn make_slot(opener: &Opener) -> Result<(Slot, Keys), Failure> {
@@ -127,49 +224,49 @@ fn make_slot(opener: &Opener) -> Result<(Slot, Keys), Failure> {
     Ok((Slot::make(&new, &content, opener.as_slot())?, keys))
 }
 
-/// Puts the slot into every account, and the first commit into the lead account.
-fn store(
-    described: &Described,
-    slot: &Slot,
-    keys: Keys,
-    journal: &std::path::Path,
-) -> Result<(), Failure> {
-    let (events, happened) = channel();
-    let asks = start_accounts(described, &tag(slot), &events)?;
+/// Puts slot and facts into every account, and the first commit into the lead account.
+fn store(described: &Described, new: &New, found: &[Found], journal: &Path) -> Result<(), Failure> {
+    let tag = tag(&new.slot);
     let clock = Clock::start();
     let now = volume::moment(clock.now());
-    let send = |ask| {
-        asks.send(ask)
-            .map_err(|_| Failure::new("expected the thread of the accounts; found none"))
-    };
-    for (at, account) in (1..).zip(&described.accounts) {
-        let encoding = volume::encoding(account.base64);
-        let whole = mail::wrap(
-            &Subject::of(&slot.head, None, None),
-            now.date(),
-            encoding,
-            &slot.encode(),
-        );
-        let request = Request::Append {
-            mailbox: HEAD_MAILBOX.to_owned(),
-            mail: Bytes::from(whole),
-            alone: true,
-        };
-        send(Ask(
-            RequestId(at),
-            AccountId(account.number),
-            Urgency::Waited,
-            request,
-        ))?;
-        wait_for(&happened, RequestId(at), &account.url)?;
+    let rows = facts::rows(described, found)?;
+    let facts = facts::mail(&new.of(&tag, clock), described, &new.name, rows.clone())?;
+    let (events, happened) = channel();
+    let asks = start_accounts(described, &tag, &events)?;
+    let slot = (new.slot.head, new.slot.encode());
+    let mut id = 0_u64;
+    for account in &described.accounts {
+        for (head, body) in [&slot, &(facts.head, facts.body.clone())] {
+            let generation = (head.kind == Kind::Volume).then_some(0);
+            let request = Request::Append {
+                mailbox: HEAD_MAILBOX.to_owned(),
+                mail: Bytes::from(mail::wrap(
+                    &Subject::of(head, None, generation),
+                    now.date(),
+                    volume::encoding(account.base64),
+                    body,
+                )),
+                alone: true,
+            };
+            id = id.wrapping_add(1);
+            let ask = Ask(
+                RequestId(id),
+                AccountId(account.number),
+                Urgency::Waited,
+                request,
+            );
+            asks.send(ask)
+                .map_err(|_| Failure::new("expected the thread of the accounts; found none"))?;
+            wait_for(&happened, RequestId(id), &account.url)?;
+        }
     }
-    let create = volume::create(slot.head.volume, FIRST_EPOCH, keys)?;
     let owner = Caller {
         uid: nix::unistd::getuid().as_raw(),
         gid: nix::unistd::getgid().as_raw(),
     };
     let (terms, storage) = (volume::terms(described), volume::storage(journal)?);
-    let first = create.create(terms, storage, volume::random()?, (owner, now))?;
+    let create = new.create.clone();
+    let first = create.create_with(&rows, terms, storage, volume::random()?, (owner, now))?;
     let links = Links {
         kernel: None,
         accounts: asks,

@@ -7,14 +7,20 @@ mod accounts;
 mod args;
 mod commands;
 mod control;
+mod facts;
 mod folders;
+pub mod fstab;
+mod groups;
 mod host;
 mod init;
+mod lines;
 mod links;
 mod mount;
+mod probe;
 mod runs;
 mod secrets;
 mod serve;
+mod status;
 mod upkeep;
 mod volume;
 
@@ -23,8 +29,8 @@ use std::process::ExitCode;
 use vere_process::failure::Failure;
 
 pub use args::{
-    AccountsCommand, CheckArgs, FsCommand, GcArgs, InitArgs, MountArgs, SecretArgs, UmountArgs,
-    VolumeArgs,
+    AccountsCommand, CheckArgs, FsCommand, GcArgs, InitArgs, Mode, ModeArgs, MountArgs, SecretArgs,
+    UmountArgs, VolumeArgs,
 };
 
 /// Runs a command of `vere fs`, and gives the text to print and the exit code.
@@ -40,6 +46,7 @@ pub fn run(command: &FsCommand) -> Result<(String, ExitCode), Failure> {
         FsCommand::Umount(args) => commands::umount(args),
         FsCommand::Status(args) => commands::status(args),
         FsCommand::Sync(args) => commands::sync(args),
+        FsCommand::Mode(args) => commands::mode(args),
         FsCommand::Accounts {
             command: AccountsCommand::List(args),
         } => commands::accounts(args),

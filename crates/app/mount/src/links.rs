@@ -10,6 +10,7 @@ use vere_ports::mail_accounts::{AccountId, Fault, Request, RequestId, Urgency};
 
 use crate::accounts::Ask;
 use crate::host::{Event, Outside};
+use crate::lines::{self, Level};
 use crate::volume::Live;
 
 /// Passes calls of the kernel to the engine.
@@ -57,7 +58,7 @@ impl Outside for Links {
         }
     }
 
-    fn log(&mut self, line: String) {
-        eprintln!("{line}");
+    fn log(&mut self, level: Level, line: &str) {
+        lines::log(level, line);
     }
 }

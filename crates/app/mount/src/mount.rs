@@ -1,9 +1,7 @@
 //! `vere fs mount`: a process in the foreground or in the background.
 
 use std::env;
-use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Command, Stdio};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,10 +10,11 @@ use vere_fuse::Options;
 use vere_process::failure::Failure;
 use vere_settings::Volume as Described;
 
-use crate::args::MountArgs;
+use crate::args::{Mode, MountArgs};
 use crate::folders::{self, Description};
+use crate::lines;
 use crate::secrets::Opener;
-use crate::serve::{Task, read_slot, serve};
+use crate::serve::{News, Task, read_slot, serve};
 
 /// The longest line of the process in the background, in octets.
 const LINE_MAX: u64 = 64 << 10;
@@ -24,7 +23,7 @@ const LINE_MAX: u64 = 64 << 10;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Told {
-    Progress(usize, usize),
+    News(News),
     Ready,
     Error(String),
 }
@@ -33,6 +32,10 @@ pub(crate) fn run(args: &MountArgs) -> Result<(), Failure> {
     let mut description = Description::named(&args.name)?;
     description.file = std::path::absolute(&description.file)?;
     let volume = description.read()?;
+    let mut volume = volume;
+    if let Some(mode) = args.mode {
+        volume.strong = mode == Mode::Strong;
+    }
     if args.background {
         return in_background(args, description, volume);
     }
@@ -52,7 +55,7 @@ pub(crate) fn run(args: &MountArgs) -> Result<(), Failure> {
         bar.finish_and_clear();
         Ok(())
     };
-    serve(&task, &mut |read, all| show(&bar, read, all), ready)
+    serve(&task, &mut |news| show(&bar, &news), ready)
 }
 
 fn task(
@@ -61,12 +64,7 @@ fn task(
     volume: Described,
     opener: Opener,
 ) -> Result<Task, Failure> {
-    let name = description
-        .file
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = description.label();
     Ok(Task {
         description,
         volume,
@@ -79,6 +77,7 @@ fn task(
             suid: args.suid,
             devices: args.dev,
         },
+        background: args.background,
     })
 }
 
@@ -93,9 +92,15 @@ fn bar() -> ProgressBar {
     bar
 }
 
-fn show(bar: &ProgressBar, read: usize, all: usize) {
-    bar.set_length(all as u64);
-    bar.set_position(read as u64);
+fn show(bar: &ProgressBar, news: &News) {
+    match news {
+        News::Progress(read, all) => {
+            bar.set_length(*all as u64);
+            bar.set_position(*read as u64);
+        }
+        // The lines of a mount in the foreground are there already.
+        News::Line(_) => {}
+    }
 }
 
 /// Starts a process in the background, and waits until the mount can be used.
@@ -103,11 +108,7 @@ fn start(args: &MountArgs, description: &Description, opener: &Opener) -> Result
     let state = folders::state(read_slot(description)?.head.volume)?;
     folders::make_private(&state)?;
     let log = state.join("mount.log");
-    let errors = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(&log)?;
+    let errors = lines::open(&log)?;
     let mut command = Command::new(env::current_exe()?);
     command.args(["fs", "mount", "--background"]);
     for (flag, wanted) in [
@@ -119,6 +120,9 @@ fn start(args: &MountArgs, description: &Description, opener: &Opener) -> Result
         if wanted {
             command.arg(flag);
         }
+    }
+    if let Some(mode) = args.mode {
+        command.arg("--mode").arg(mode.word());
     }
     command
         .arg("--")
@@ -142,7 +146,8 @@ fn start(args: &MountArgs, description: &Description, opener: &Opener) -> Result
         let mut line = String::new();
         (&mut told).take(LINE_MAX).read_line(&mut line)?;
         match serde_json::from_str(&line) {
-            Ok(Told::Progress(read, all)) => show(&bar, read, all),
+            Ok(Told::News(News::Line(line))) => eprintln!("{line}"),
+            Ok(Told::News(news)) => show(&bar, &news),
             Ok(Told::Ready) => {
                 bar.finish_and_clear();
                 return Ok(());
@@ -173,20 +178,16 @@ fn serve_in_background(
     description: Description,
     volume: Described,
 ) -> Result<(), Failure> {
-    let opener = Opener::decode(io::stdin().lock())?;
-    let task = task(args, description, volume, opener)?;
     // A new session: the end of the terminal does not concern the mount.
     nix::unistd::setsid()?;
+    let opener = Opener::decode(io::stdin().lock())?;
+    let task = task(args, description, volume, opener)?;
     env::set_current_dir("/")?;
     let ready = || {
         tell(&Told::Ready);
         Ok(())
     };
-    serve(
-        &task,
-        &mut |read, all| tell(&Told::Progress(read, all)),
-        ready,
-    )
+    serve(&task, &mut |news| tell(&Told::News(news)), ready)
 }
 
 fn tell(told: &Told) {

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -21,10 +22,11 @@ use crate::accounts;
 use crate::control::{Request, Server};
 use crate::folders::{self, Description, Lock};
 use crate::host::{Clock, Event, Host, with};
+use crate::lines::{self, Level};
 use crate::links::{Calls, Links};
 use crate::runs;
 use crate::secrets::{self, Opener};
-
+use crate::status;
 use crate::volume::{self, Live, Upkeep};
 
 /// Time for the last changes to reach the servers after an unmount. The journal keeps the rest.
@@ -43,12 +45,24 @@ pub(crate) struct Task {
     pub(crate) opener: Opener,
     pub(crate) point: PathBuf,
     pub(crate) options: Options,
+    /// Whether the process has left its terminal: a hang-up is none of its matters then.
+    pub(crate) background: bool,
+}
+
+/// News of a mount at its start.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum News {
+    /// Commits read, and all.
+    Progress(usize, usize),
+    /// A line for people.
+    Line(String),
 }
 
 /// Mounts, and serves until the end of the mount. `ready` is called as soon as programs may use the mount.
 pub(crate) fn serve(
     task: &Task,
-    progress: &mut dyn FnMut(usize, usize),
+    news: &mut dyn FnMut(News),
     ready: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let Opened {
@@ -59,7 +73,8 @@ pub(crate) fn serve(
         happened,
         state,
         lock: _lock,
-    } = open(&task.description, &task.volume, &task.opener, progress)?;
+    } = open(&task.description, &task.volume, &task.opener, news)?;
+    clear_dead_mount(task, news)?;
     let mount = Mount::start(&task.point, &task.options, Arc::new(Calls(events.clone())))?;
     let replies = mount.replies();
     let shared = Arc::new(OnceLock::from(mount));
@@ -74,7 +89,8 @@ pub(crate) fn serve(
         .ok_or_else(|| Failure::new("expected a mount; found none"))?;
     let handler = handler(Arc::clone(&shared), events);
     let server = Server::start(&folders::control(&state), handler)?;
-    unmount_by_signal(Arc::clone(&shared))?;
+    unmount_by_signal(Arc::clone(&shared), task.background)?;
+    lines::log(Level::Info, &format!("mounted at {}", task.point.display()));
     ready()?;
 
     let ended = loop {
@@ -83,8 +99,9 @@ pub(crate) fn serve(
         }
     };
     finish(&host);
-    drop(server);
     host.stop();
+    server.finish();
+    lines::log(Level::Info, "unmounted");
     match ended {
         Ended::Unmounted => Ok(()),
         Ended::Failed(text) => Err(Failure::new(format!("the mount has failed: {text}"))),
@@ -107,7 +124,7 @@ pub(crate) fn open(
     description: &Description,
     described: &Described,
     opener: &Opener,
-    progress: &mut dyn FnMut(usize, usize),
+    news: &mut dyn FnMut(News),
 ) -> Result<Opened, Failure> {
     let slot = read_slot(description)?;
     let state = folders::state(slot.head.volume)?;
@@ -132,7 +149,7 @@ pub(crate) fn open(
         clock,
         &ask,
         &happened,
-        progress,
+        news,
     )?;
     Ok(Opened {
         live,
@@ -145,14 +162,28 @@ pub(crate) fn open(
     })
 }
 
+/// A mount of this volume whose process was killed is no use to anybody, and in the way.
+fn clear_dead_mount(task: &Task, news: &mut dyn FnMut(News)) -> Result<(), Failure> {
+    if vere_fuse::clear_dead(&task.point, &task.options.name)? {
+        let line = format!(
+            "{}: the mount of an ended process is removed",
+            task.point.display()
+        );
+        lines::log(Level::Warn, &line);
+        news(News::Line(line));
+    }
+    Ok(())
+}
+
 /// Sends the last changes.
 pub(crate) fn finish(host: &Host<Live>) {
     let (done, all_done) = channel();
     let asked = host.with(STATUS_TIMEOUT, move |live, now| live.finish(now, done));
     let synced = asked.and_then(|()| all_done.recv_timeout(LAST_SYNC).ok());
     if !matches!(synced, Some(Ok(()))) {
-        eprintln!(
-            "the last changes are not on the servers yet; the journal keeps them for the next mount"
+        lines::log(
+            Level::Warn,
+            "the last changes are not on the servers yet; the journal keeps them for the next mount",
         );
     }
 }
@@ -189,6 +220,7 @@ pub(crate) fn start_accounts(
 
 fn handler(mount: Arc<OnceLock<Mount>>, events: Sender<Event<Live>>) -> crate::control::Handler {
     Arc::new(move |request| match request {
+        Request::Mode { strong } => mode(&events, strong),
         Request::Status => status(&events, mount.get().map(Mount::point)),
         Request::Sync => {
             let (done, all_done) = channel();
@@ -223,43 +255,35 @@ fn handler(mount: Arc<OnceLock<Mount>>, events: Sender<Event<Live>>) -> crate::c
     })
 }
 
-fn status(events: &Sender<Event<Live>>, point: Option<&Path>) -> Result<Value, String> {
-    let status = with(events, STATUS_TIMEOUT, |live: &mut Live, _| {
-        live.volume().status()
+/// Tells the mode, after a change if asked for.
+fn mode(events: &Sender<Event<Live>>, strong: Option<bool>) -> Result<Value, String> {
+    let strong = with(events, STATUS_TIMEOUT, move |live: &mut Live, now| {
+        if let Some(strong) = strong {
+            live.set_strong(now, strong);
+        }
+        live.volume().status_at(volume::moment(now)).strong
     })
     .ok_or("expected an answer of the engine within 10 s; found none")?;
-    let accounts: Vec<Value> = status
-        .accounts
-        .iter()
-        .map(|account| {
-            json!({
-                "account": account.account,
-                "requests": account.asked,
-                "failing": account.failing,
-            })
-        })
-        .collect();
-    Ok(json!({
-        "mounted_at": point,
-        "generation": status.generation,
-        "writer": status.writer,
-        "rows_waiting": status.rows_waiting,
-        "octets_waiting": status.octets_waiting,
-        "octets_sending": status.octets_sending,
-        "commits_sending": status.commits_sending,
-        "journal_octets": status.journal_octets,
-        "cache_octets": status.cache_octets,
-        "copies_missing": status.copies_missing,
-        "read_only": status.read_only,
-        "accounts": accounts,
-    }))
+    Ok(json!({ "mode": status::mode_word(strong) }))
+}
+
+fn status(events: &Sender<Event<Live>>, point: Option<&Path>) -> Result<Value, String> {
+    let (status, groups) = with(events, STATUS_TIMEOUT, |live: &mut Live, now| {
+        let volume = live.volume();
+        (volume.status_at(volume::moment(now)), volume.groups())
+    })
+    .ok_or("expected an answer of the engine within 10 s; found none")?;
+    Ok(status::json(&status, &groups, point))
 }
 
 /// A signal unmounts; a second one by force.
-fn unmount_by_signal(mount: Arc<OnceLock<Mount>>) -> Result<(), Failure> {
+fn unmount_by_signal(mount: Arc<OnceLock<Mount>>, background: bool) -> Result<(), Failure> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let wait = move || {
-        for (count, _) in signals.forever().enumerate() {
+        let ours = signals
+            .forever()
+            .filter(|signal| !(background && *signal == SIGHUP));
+        for (count, _) in ours.enumerate() {
             let strength = if count == 0 {
                 Strength::Soft
             } else {
@@ -267,11 +291,11 @@ fn unmount_by_signal(mount: Arc<OnceLock<Mount>>) -> Result<(), Failure> {
             };
             match mount.get().map(|mount| mount.unmount(strength)) {
                 Some(Ok(Unmounted::Detached)) => {
-                    eprintln!(
-                        "programs still use the mount; a second signal ends the mount by force"
-                    );
+                    let line =
+                        "programs still use the mount; a second signal ends the mount by force";
+                    lines::log(Level::Warn, line);
                 }
-                Some(Err(error)) => eprintln!("{error}"),
+                Some(Err(error)) => lines::log(Level::Error, &error.to_string()),
                 _ => {}
             }
         }

@@ -68,7 +68,7 @@ fn perform(
         happened,
         lock: _lock,
         ..
-    } = open(&description, &described, &opener, &mut |_, _| {})?;
+    } = open(&description, &described, &opener, &mut |_| {})?;
     let links = Links {
         kernel: None,
         accounts: asks,

@@ -22,6 +22,8 @@ use vere_units::Timestamp;
 
 use crate::accounts::Ask;
 use crate::host::{Clock, Engine, Event, Now, Step};
+use crate::lines::{self, Level};
+use crate::serve::News;
 
 /// Calls of our own have numbers from here on; the kernel's count from 1.
 const OWN: u64 = 1 << 63;
@@ -75,6 +77,11 @@ impl Live {
     /// The result of a run that has ended.
     pub(crate) fn take_upkept(&mut self) -> Option<Upkept> {
         self.volume.take_upkept()
+    }
+
+    /// Switches the mode.
+    pub(crate) fn set_strong(&mut self, now: Now, strong: bool) {
+        self.volume.set_strong(moment(now), strong);
     }
 
     /// Tells when all changes so far are on the servers.
@@ -135,7 +142,7 @@ impl Engine for Live {
                     Box::new(move |engine: &mut Self, _| engine.volume.synced(result))
                 })),
                 Asked::Invalidate(what) => Step::Invalidate(what),
-                Asked::Log(notice) => Step::Log(notice.to_string()),
+                Asked::Log(notice) => Step::Log(Level::of(&notice), notice.to_string()),
             });
         }
     }
@@ -230,14 +237,14 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     Ok(octets)
 }
 
-/// Opens a volume from log and journal. `ask` takes requests, answers come as events; `progress` hears the commits read and all.
+/// Opens a volume from log and journal. `ask` takes requests, answers come as events; `news` hears the commits read and all.
 pub(crate) fn open(
     (terms, of): (Terms, Create),
     journal: &Path,
     clock: Clock,
     ask: &dyn Fn(Ask),
     answers: &Receiver<Event<Live>>,
-    progress: &mut dyn FnMut(usize, usize),
+    news: &mut dyn FnMut(News),
 ) -> Result<Live, Failure> {
     let mut opening = Opening::new(terms, of, storage(journal)?, random()?);
     loop {
@@ -246,7 +253,7 @@ pub(crate) fn open(
                 OpenStep::Ask(id, account, urgency, request) => {
                     ask(Ask(id, account, urgency, request))
                 }
-                OpenStep::Log(notice) => eprintln!("{notice}"),
+                OpenStep::Log(notice) => lines::log(Level::of(&notice), &notice.to_string()),
             }
         }
         if opening.is_over() {
@@ -259,6 +266,6 @@ pub(crate) fn open(
             opening.answered(id, answer);
         }
         let (read, all) = opening.progress();
-        progress(read, all);
+        news(News::Progress(read, all));
     }
 }

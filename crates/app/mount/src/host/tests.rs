@@ -9,6 +9,8 @@ use vere_ports::files::{Call, CallId, Caller, Errno, Inode, Invalidate, Reply};
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 use vere_units::Timestamp;
 
+use crate::lines::Level;
+
 use super::{Clock, Effect, Engine, Event, Host, Now, Outside, Step};
 
 const LONGEST: Duration = Duration::from_secs(10);
@@ -56,7 +58,8 @@ impl Engine for Small {
             _ => {
                 self.steps
                     .push_back(Step::Invalidate(Invalidate::Inode(Inode::ROOT)));
-                self.steps.push_back(Step::Log("a line".into()));
+                self.steps
+                    .push_back(Step::Log(Level::Info, "a line".into()));
                 self.steps.push_back(Step::Reply(id, Err(Errno::OpNotSupp)));
             }
         }
@@ -105,8 +108,8 @@ impl Outside for Ends {
         self.other.send(format!("{what:?}")).unwrap();
     }
 
-    fn log(&mut self, line: String) {
-        self.other.send(line).unwrap();
+    fn log(&mut self, _: Level, line: &str) {
+        self.other.send(line.to_owned()).unwrap();
     }
 }
 

@@ -1,0 +1,133 @@
+//! Facts of a new volume: rows of the first commit, and the mail that every account has.
+
+use bytes::Bytes;
+use vere_accounts::{Place, Security};
+use vere_mailfs::format::volume::Facts;
+use vere_mailfs::format::{Builder, Kind, MAIL_OCTETS_MAX, PackNumber, Sealed};
+use vere_mailfs::rows::{AccountRow, GroupRow, Key, RowValue, SettingsRow};
+use vere_process::failure::Failure;
+use vere_settings::Volume as Described;
+
+use crate::probe::{Found, Of};
+use crate::volume;
+
+/// Old states are kept for a month.
+const KEEP_VERSIONS_S: u64 = 30 * 24 * 3600;
+/// A file that is open here and removed elsewhere stays readable for a week.
+const KEEP_DELETED_S: u64 = 7 * 24 * 3600;
+
+/// Keys and values.
+pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Rows of settings, accounts and groups.
+pub(crate) fn rows(described: &Described, found: &[Found]) -> Result<Rows, Failure> {
+    let settings = SettingsRow {
+        reader_features: 0,
+        writer_features: 0,
+        keep_versions_s: KEEP_VERSIONS_S,
+        keep_deleted_s: KEEP_DELETED_S,
+    };
+    let mut rows = vec![(Key::Settings.encode(), settings.encode())];
+    for account in &described.accounts {
+        let place = Place::parse(&account.url, account.clear).ok_or_else(|| {
+            Failure::new(format!("{}: expected imaps://USER@HOST/", account.url))
+        })??;
+        let limit = found
+            .iter()
+            .find(|found| found.number == account.number)
+            .and_then(|found| found.append_limit);
+        let row = AccountRow {
+            security: match place.security {
+                Security::Implicit => 0,
+                Security::StartTls => 1,
+                Security::Clear => 2,
+            },
+            encoding: volume::encoding(account.base64) as u8,
+            state: 0,
+            port: place.port,
+            mail_octets_max: limit.unwrap_or(u32::try_from(MAIL_OCTETS_MAX).unwrap_or(u32::MAX)),
+            host: place.host,
+            user: place.user,
+            groups: vec![account.group],
+        };
+        rows.push((Key::Account(account.number).encode(), row.encode()));
+    }
+    for group in volume::terms(described).groups {
+        let row = GroupRow {
+            strategy: 0,
+            sync_copies: u8::try_from(described.sync_copies).unwrap_or(u8::MAX),
+            accounts: group.accounts,
+        };
+        rows.push((Key::Group(group.group).encode(), row.encode()));
+    }
+    Ok(rows)
+}
+
+/// The mail of the facts.
+pub(crate) fn mail(
+    of: &Of<'_>,
+    described: &Described,
+    name: &str,
+    rows: Rows,
+) -> Result<Sealed, Failure> {
+    let facts = Facts {
+        created: i64::try_from(of.date.as_millis()).unwrap_or(i64::MAX),
+        lead_account: described.lead,
+        name: name.to_owned(),
+        rows,
+        ..Facts::default()
+    };
+    // Writers count from 1, so no mail of a writer has this number.
+    let mail = Builder::new(Kind::Volume, of.volume, of.epoch, 0, PackNumber(2));
+    Ok(mail.finish(Bytes::from(facts.encode()?), of.keys)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{mail, rows};
+    use crate::probe::Of;
+    use vere_mailfs::format::volume::Facts;
+    use vere_mailfs::format::{Keys, VolumeId, VolumeKey, open};
+    use vere_mailfs::rows::{AccountRow, GroupRow, Key, RowValue};
+    use vere_settings::Volume;
+    use vere_units::Timestamp;
+
+    #[test]
+    fn facts_are_in_a_mail() {
+        let text = "version = 1\n\
+            [[account]]\nnumber = 1\nurl = \"imaps://a@one.example/\"\npassword_file = \"p\"\n\
+            [[account]]\nnumber = 2\nurl = \"imap://a@two.example:2143/\"\npassword_file = \"p\"\ngroup = 1\nencoding = \"base64\"\n";
+        let described = Volume::parse(text, "home.toml").unwrap();
+        let keys = Keys::derive(&VolumeKey([1; 32]));
+        let of = Of {
+            volume: VolumeId([2; 16]),
+            epoch: 1,
+            keys: &keys,
+            tag: "02020202",
+            date: Timestamp::from_millis(1_000),
+        };
+        let rows = rows(&described, &[]).unwrap();
+        let sealed = mail(&of, &described, "home", rows).unwrap();
+        let opened = open(&sealed.body, &keys, None).unwrap();
+        let facts = Facts::decode(opened.last()).unwrap();
+        assert_eq!((facts.name.as_str(), facts.lead_account), ("home", 1));
+        let value = |key: Key<'_>| {
+            let key = key.encode();
+            let row = facts.rows.iter().find(|(of, _)| *of == key);
+            row.map(|(_, value)| value.clone()).unwrap()
+        };
+        let account = AccountRow::decode(&value(Key::Account(2))).unwrap();
+        assert_eq!(
+            (
+                account.host.as_str(),
+                account.port,
+                account.security,
+                account.encoding
+            ),
+            ("two.example", 2143, 1, 2)
+        );
+        let group = GroupRow::decode(&value(Key::Group(1))).unwrap();
+        assert_eq!(group.accounts, [1, 2]);
+        assert_eq!(facts.rows.len(), 4);
+    }
+}

@@ -1,0 +1,304 @@
+//! The state of a mount: as JSON over the control socket, and as lines for people.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use vere_mailfs::format::Encoding;
+use vere_mailfs::volume::{AccountStatus, GroupStatus, Status};
+use vere_settings::Volume as Described;
+
+/// The word of a mode.
+pub(crate) const fn mode_word(strong: bool) -> &'static str {
+    if strong { "strong" } else { "weak" }
+}
+
+/// The word of an encoding.
+pub(crate) const fn encoding_word(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::EightBit => "8bit",
+        Encoding::Base64 => "base64",
+    }
+}
+
+/// The state as JSON; the help of `vere fs status` has every field.
+pub(crate) fn json(status: &Status, groups: &[GroupStatus], point: Option<&Path>) -> Value {
+    let accounts: Vec<Value> = status.accounts.iter().map(account_json).collect();
+    let groups: Vec<Value> = groups
+        .iter()
+        .map(|group| {
+            json!({
+                "group": group.group,
+                "accounts": group.accounts,
+                "packs": group.packs,
+                "octets": group.octets,
+                "missing": group.missing,
+            })
+        })
+        .collect();
+    json!({
+        "mounted_at": point,
+        "mode": mode_word(status.strong),
+        "generation": status.generation,
+        "writer": status.writer,
+        "quiet": status.quiet,
+        "rows_waiting": status.rows_waiting,
+        "octets_waiting": status.octets_waiting,
+        "octets_sending": status.octets_sending,
+        "octets_per_second": status.octets_per_second,
+        "seconds_left": status.octets_waiting.checked_div(status.octets_per_second),
+        "commits_sending": status.commits_sending,
+        "journal_octets": status.journal_octets,
+        "cache_octets": status.cache_octets,
+        "copies_missing": status.copies_missing,
+        "read_only": status.read_only,
+        "accounts": accounts,
+        "groups": groups,
+    })
+}
+
+fn account_json(account: &AccountStatus) -> Value {
+    json!({
+        "account": account.account,
+        "requests": account.asked,
+        "failing": account.failing,
+        "failing_for_s": account.failing_for.as_secs(),
+        "next_attempt_s": account.next_attempt.as_secs(),
+        "used_octets": account.quota.map(|(used, _)| used),
+        "limit_octets": account.quota.map(|(_, limit)| limit),
+        "encoding": encoding_word(account.encoding),
+    })
+}
+
+/// The state for people. The description has the names of accounts.
+pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
+    let mut text = String::new();
+    // Writing into a text does not fail.
+    let mut line = |name: &str, value: String| {
+        let _written = writeln!(text, "{name:19} {value}");
+    };
+    let number = |key: &str| status[key].as_u64().unwrap_or(0);
+    let word = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
+    line("mounted at", word("mounted_at"));
+    line("mode", word("mode"));
+    line("generation", number("generation").to_string());
+    line("writer", number("writer").to_string());
+    line("waiting", waiting(status));
+    line("journal", octets(number("journal_octets")));
+    line("content in memory", octets(number("cache_octets")));
+    if let Some(reason) = status["read_only"].as_str() {
+        line("read-only", reason.to_owned());
+    }
+    for account in status["accounts"].as_array().into_iter().flatten() {
+        let name = format!("account {}", account["account"]);
+        line(&name, account_line(account, described));
+    }
+    for group in status["groups"].as_array().into_iter().flatten() {
+        line(&format!("group {}", group["group"]), group_line(group));
+    }
+    text
+}
+
+/// What is not on the servers, and how long that takes.
+fn waiting(status: &Value) -> String {
+    let number = |key: &str| status[key].as_u64().unwrap_or(0);
+    let (rows, all) = (number("rows_waiting"), number("octets_waiting"));
+    if status["quiet"] == Value::Bool(true) && all == 0 {
+        return "nothing: every change is on the servers".to_owned();
+    }
+    let mut text = format!("{} of content, {rows} changes of names", octets(all));
+    let speed = number("octets_per_second");
+    if speed > 0 {
+        // Writing into a text does not fail.
+        let _written = write!(text, ", {}/s", octets(speed));
+        if let Some(left) = status["seconds_left"].as_u64() {
+            let _written = write!(text, ", about {} left", time(left.max(1)));
+        }
+    }
+    text
+}
+
+fn account_line(account: &Value, described: Option<&Described>) -> String {
+    let mut parts = Vec::new();
+    match account["failing"].as_str() {
+        None => parts.push("works".to_owned()),
+        Some(fault) => {
+            let since = time(account["failing_for_s"].as_u64().unwrap_or(0));
+            let next = time(account["next_attempt_s"].as_u64().unwrap_or(0));
+            parts.push(format!(
+                "fails for {since} ({fault}), next attempt in {next}"
+            ));
+        }
+    }
+    parts.push(room(account));
+    parts.push(format!(
+        "{} requests under way",
+        account["requests"].as_u64().unwrap_or(0)
+    ));
+    let number = account["account"].as_u64();
+    let of = described.and_then(|described| {
+        let mut accounts = described.accounts.iter();
+        accounts.find(|of| Some(u64::from(of.number)) == number)
+    });
+    if let Some(of) = of {
+        parts.push(of.url.clone());
+    }
+    parts.join(", ")
+}
+
+/// The room of an account, as JSON has the room.
+pub(crate) fn room(account: &Value) -> String {
+    match (
+        account["used_octets"].as_u64(),
+        account["limit_octets"].as_u64(),
+    ) {
+        (Some(used), Some(limit)) => format!("{} of {} used", octets(used), octets(limit)),
+        _ => "no quota told".to_owned(),
+    }
+}
+
+fn group_line(group: &Value) -> String {
+    let accounts: Vec<String> = group["accounts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(ToString::to_string)
+        .collect();
+    let packs = group["packs"].as_u64().unwrap_or(0);
+    let mut text = format!(
+        "accounts {}: {packs} pack{}, {}",
+        accounts.join(", "),
+        if packs == 1 { "" } else { "s" },
+        octets(group["octets"].as_u64().unwrap_or(0))
+    );
+    for (account, packs) in group["missing"].as_object().into_iter().flatten() {
+        // Writing into a text does not fail.
+        let _written = write!(text, "; account {account} lacks {packs}");
+    }
+    text
+}
+
+/// Octets for people: at most one digit behind the point.
+pub(crate) fn octets(octets: u64) -> String {
+    let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB")];
+    for (factor, unit) in units.into_iter().chain([(1 << 10, "KiB")]) {
+        if octets >= factor {
+            let tenths = u128::from(octets).saturating_mul(10) / u128::from(factor);
+            let (whole, tenth) = (tenths / 10, tenths % 10);
+            return if whole >= 100 {
+                format!("{whole} {unit}")
+            } else {
+                format!("{whole}.{tenth} {unit}")
+            };
+        }
+    }
+    format!("{octets} octets")
+}
+
+/// Seconds for people.
+fn time(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3_600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::{json, octets, shown, time};
+    use vere_mailfs::format::Encoding;
+    use vere_mailfs::volume::{AccountStatus, GroupStatus, Status};
+
+    fn status() -> Status {
+        let account = AccountStatus {
+            account: 1,
+            asked: 2,
+            failing: None,
+            failing_for: Duration::ZERO,
+            next_attempt: Duration::ZERO,
+            quota: Some((5 << 20, 1 << 30)),
+            encoding: Encoding::EightBit,
+        };
+        Status {
+            generation: 7,
+            writer: 1,
+            strong: true,
+            quiet: true,
+            rows_waiting: 0,
+            octets_waiting: 0,
+            octets_sending: 0,
+            octets_per_second: 0,
+            commits_sending: 0,
+            journal_octets: 1_000,
+            cache_octets: 0,
+            copies_missing: 0,
+            accounts: vec![
+                account.clone(),
+                AccountStatus {
+                    account: 2,
+                    failing: Some("no room".to_owned()),
+                    failing_for: Duration::from_secs(300),
+                    next_attempt: Duration::from_secs(8),
+                    quota: None,
+                    ..account
+                },
+            ],
+            read_only: None,
+        }
+    }
+
+    #[test]
+    fn a_status_for_people() {
+        let groups = [GroupStatus {
+            group: 1,
+            accounts: vec![1, 2],
+            packs: 12,
+            octets: 12 << 20,
+            missing: BTreeMap::from([(2, 3)]),
+        }];
+        let text = shown(&json(&status(), &groups, Some(Path::new("/mnt"))), None);
+        let lines = [
+            "mounted at          /mnt\n",
+            "mode                strong\n",
+            "waiting             nothing: every change is on the servers\n",
+            "account 1           works, 5.0 MiB of 1.0 GiB used, 2 requests under way\n",
+            "account 2           fails for 5 min (no room), next attempt in 8 s, no quota told, 2 requests",
+            "group 1             accounts 1, 2: 12 packs, 12.0 MiB; account 2 lacks 3\n",
+        ];
+        for line in lines {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        assert!(!text.contains("read-only"));
+    }
+
+    #[test]
+    fn uploads_have_a_speed_and_an_end() {
+        let status = Status {
+            quiet: false,
+            rows_waiting: 3,
+            octets_waiting: 30 << 20,
+            octets_per_second: 1 << 20,
+            ..status()
+        };
+        let value = json(&status, &[], None);
+        assert_eq!(value["seconds_left"], 30);
+        let text = shown(&value, None);
+        let line = "30.0 MiB of content, 3 changes of names, 1.0 MiB/s, about 30 s left\n";
+        assert!(text.contains(line), "{text}");
+    }
+
+    #[test]
+    fn figures_for_people() {
+        let all = [0, 1023, 1536, 250 << 20, 5 << 40].map(octets);
+        assert_eq!(
+            all,
+            ["0 octets", "1023 octets", "1.5 KiB", "250 MiB", "5.0 TiB"]
+        );
+        assert_eq!([59, 130, 7_300].map(time), ["59 s", "2 min", "2 h"]);
+    }
+}
