@@ -28,6 +28,8 @@ LIB := $(DESTDIR)$(PREFIX)/lib
 
 install: ## put the program, stripped, its pages and units below PREFIX (as root; `make build` first)
 	@$(PUT) "$(PROGRAM)" "$(DESTDIR)$(PREFIX)/bin/vere"
+	@install -d "$(DESTDIR)$(PREFIX)/sbin"
+	@ln -sfn ../bin/vere "$(DESTDIR)$(PREFIX)/sbin/mount.verefs"
 	@"$(DESTDIR)$(PREFIX)/bin/vere" man "$(SHARE)/man"
 	@install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/vendor-completions" "$(SHARE)/fish/vendor_completions.d"
 	@"$(DESTDIR)$(PREFIX)/bin/vere" completions bash > "$(SHARE)/bash-completion/completions/vere"
@@ -49,6 +51,7 @@ install-bench: ## put vere-bench beside it, for `vere bench`, `vere sink` and `v
 
 uninstall: ## take away what `make install` and `make install-bench` put there; settings and mail stay
 	@rm -f "$(DESTDIR)$(PREFIX)/bin/vere" "$(DESTDIR)$(PREFIX)/bin/vere-bench" "$(SHARE)/man/man1/vere.1" "$(SHARE)"/man/man1/vere-*.1 "$(SHARE)/man/man5/vere.toml.5" \
+	    "$(SHARE)/man/man8/mount.verefs.8" "$(DESTDIR)$(PREFIX)/sbin/mount.verefs" \
 	    $(foreach name,vere vere-bench,"$(SHARE)/bash-completion/completions/$(name)" \
 	    "$(SHARE)/zsh/vendor-completions/_$(name)" "$(SHARE)/fish/vendor_completions.d/$(name).fish") \
 	    "$(LIB)/sysusers.d/vere.conf" \

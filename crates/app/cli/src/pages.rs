@@ -14,8 +14,8 @@ use vere_process::failure::Failure;
 /// Write the manual pages.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Write the pages into this directory, created when missing: `man1` with a page for each command, and `man5`
-    /// with vere.toml(5). Read a page with `man -M DIRECTORY vere`.
+    /// Write the pages into this directory, created when missing: `man1` with a page for each command, `man5`
+    /// with vere.toml(5), and `man8` with mount.verefs(8). Read a page with `man -M DIRECTORY vere`.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
@@ -52,6 +52,10 @@ pub(crate) fn man(args: &ManArgs, cli: Command) -> Result<String, Failure> {
     }
     let page = files.join("vere.toml.5");
     written(&page, fs::write(&page, vere_settings::manual()))?;
+    let helpers = args.folder.join("man8");
+    written(&helpers, fs::create_dir_all(&helpers))?;
+    let page = helpers.join("mount.verefs.8");
+    written(&page, fs::write(&page, ".so man1/vere-fs-mount.1\n"))?;
     Ok(String::new())
 }
 
@@ -61,6 +65,7 @@ fn complete(page: &Path) -> io::Result<()> {
     let name = page.file_stem().unwrap_or_default().to_string_lossy();
     let own = match &*name {
         "vere-sendmail" => sendmail_sections(),
+        "vere-fs-mount" => fstab_sections(),
         "vere-dial" => ".SH \"EXIT STATUS\"\n0: the mail would be taken now; 3: it would wait; 4: it would be \
                         refused for good; 1: it cannot be said; 2: typed wrongly.\n"
             .to_owned(),
@@ -101,6 +106,21 @@ fn sendmail_sections() -> String {
     for (code, meaning) in vere_sendmail::EXIT_CODES {
         text += &format!(".TP\n{code}\n{meaning}\n");
     }
+    text
+}
+
+fn fstab_sections() -> String {
+    let plain = |text: &str| text.replace('-', "\\-");
+    let mut text = ".SH \"MOUNT.VEREFS\"\nThe program is the helper of mount(8) for file systems of the type verefs when \
+                    its name is mount.verefs; /etc/fstab may have a line such as\n.PP\n.nf\n"
+        .to_owned();
+    text += "home  /home/ann/files  verefs  noauto,_netdev,user=ann,passphrase_file=/home/ann/phrase  0  0\n.fi\n.PP\n";
+    text += &format!("{}\n", plain(vere_mount::fstab::SYNOPSIS));
+    for (options, meaning) in vere_mount::fstab::OPTIONS {
+        text += &format!(".TP\n{}\n{}\n", plain(options), plain(meaning));
+    }
+    text += ".SH \"EXIT STATUS\"\n0: what was asked is done; 1: it is not, and standard error says why; 2: typed wrongly. \
+             As mount.verefs: 0, 32 (not mounted) and 1 (typed wrongly), as mount(8) expects.\n";
     text
 }
 
@@ -171,6 +191,7 @@ mod tests {
             ("queue-hold", example),
             ("sendmail", "\\-bs\n"),
             ("sendmail", "\n75\n"),
+            ("fs-mount", "passphrase_file=FILE"),
         ] {
             let file = args.folder.join(format!("man1/vere-{page}.1"));
             let text = fs::read_to_string(file).unwrap();

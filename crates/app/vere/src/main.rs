@@ -30,6 +30,10 @@ fn main() -> ExitCode {
     if let Some((name, words)) = vere_sendmail::called(&arguments) {
         return vere_sendmail::run(&name, &words);
     }
+    // mount(8) calls its helpers by name.
+    if let Some(words) = vere_mount::fstab::called(&arguments) {
+        return vere_mount::fstab::run(&words);
+    }
     match vere_cli::run(Cli::parse_from(config_behind(arguments)), &ROLES) {
         Ok(Outcome::Print(text)) => print(&text),
         Ok(Outcome::Report(text, code)) => {

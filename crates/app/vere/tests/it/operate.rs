@@ -319,6 +319,8 @@ fn what_is_installed_can_be_taken_away_again() {
         "share/man/man1/vere.1",
         "share/man/man1/vere-queue-hold.1",
         "share/man/man5/vere.toml.5",
+        "share/man/man8/mount.verefs.8",
+        "sbin/mount.verefs",
         "share/bash-completion/completions/vere",
         "share/doc/vere/operate.md",
         "lib/systemd/system/vere-imaps.socket",
