@@ -65,6 +65,7 @@ mod long_messages;
 mod mail_log;
 mod metrics;
 mod mounts;
+mod mounts_comfort;
 mod mounts_programs;
 mod next_hops;
 mod operate;

@@ -15,9 +15,7 @@ pub(crate) struct Volume {
 impl Volume {
     /// A new volume; none where this machine cannot mount.
     pub(crate) fn new() -> Option<Self> {
-        let root = nix::unistd::geteuid().is_root();
-        if !root || fs::File::open("/dev/fuse").is_err() {
-            skip("a mount", "mounting needs root and /dev/fuse");
+        if !can_mount() {
             return None;
         }
         let dovecot = Dovecot::start()?;
@@ -54,7 +52,7 @@ impl Volume {
         command.arg("--passphrase-file").arg(self.path("phrase"))
     }
 
-    fn mounting(&self) -> Command {
+    pub(crate) fn mounting(&self) -> Command {
         let mut mount = self.fs(&["mount", "home"]);
         mount.arg(self.point());
         self.with_phrase(&mut mount);
@@ -87,6 +85,15 @@ impl Volume {
     pub(crate) fn umount(&self) {
         run(&mut self.fs(&["umount", "home"]));
     }
+}
+
+/// Whether this machine can mount; tells why not.
+pub(crate) fn can_mount() -> bool {
+    let can = nix::unistd::geteuid().is_root() && fs::File::open("/dev/fuse").is_ok();
+    if !can {
+        skip("a mount", "mounting needs root and /dev/fuse");
+    }
+    can
 }
 
 impl Drop for Volume {
@@ -137,11 +144,6 @@ fn a_killed_mount_shows_its_changes_again() {
     fs::write(&file, "before the kill").expect("a file");
     process.kill().expect("a kill");
     process.wait().expect("an end");
-    let said = fails_with(&mut volume.mounting(), 1);
-    assert_has(
-        &said,
-        &["Transport endpoint is not connected", "vere fs umount /"],
-    );
     let point = volume.point().display().to_string();
     run(&mut volume.fs(&["umount", &point]));
     volume.mount();
