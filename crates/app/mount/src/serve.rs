@@ -35,6 +35,8 @@ pub(crate) const LAST_SYNC: Duration = Duration::from_secs(60);
 const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between looks at the end of the mount.
 const LOOK: Duration = Duration::from_secs(3600);
+/// Looks from a collection of garbage to the next. The first one comes with the first look.
+const LOOKS_OF_A_DAY: u64 = 24;
 /// The longest time of a sync.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
@@ -87,16 +89,22 @@ pub(crate) fn serve(
     let mount = shared
         .get()
         .ok_or_else(|| Failure::new("expected a mount; found none"))?;
+    let garbage = events.clone();
     let handler = handler(Arc::clone(&shared), events);
     let server = Server::start(&folders::control(&state), handler)?;
     unmount_by_signal(Arc::clone(&shared), task.background)?;
     lines::log(Level::Info, &format!("mounted at {}", task.point.display()));
     ready()?;
 
+    let mut looks = 0_u64;
     let ended = loop {
         if let Some(ended) = mount.wait(LOOK) {
             break ended;
         }
+        if looks.is_multiple_of(LOOKS_OF_A_DAY) {
+            collect(garbage.clone());
+        }
+        looks = looks.wrapping_add(1);
     };
     finish(&host);
     host.stop();
@@ -173,6 +181,16 @@ fn clear_dead_mount(task: &Task, news: &mut dyn FnMut(News)) -> Result<(), Failu
         news(News::Line(line));
     }
     Ok(())
+}
+
+/// Collects garbage behind everything else.
+fn collect(events: Sender<Event<Live>>) {
+    let run = move || match runs::run(&events, Upkeep::Collect(CollectTerms::DEFAULT)) {
+        Ok(report) => lines::log(Level::Info, &format!("garbage: {report}")),
+        Err(reason) => lines::log(Level::Warn, &format!("garbage: {reason}")),
+    };
+    // Without a thread the next day has another try.
+    let _none = thread::Builder::new().name("fs-garbage".into()).spawn(run);
 }
 
 /// Sends the last changes.

@@ -167,3 +167,33 @@ fn a_wrong_passphrase_and_an_absent_volume_are_named() {
     let said = run(&mut volume.fs(&["accounts", "list", "home"]));
     assert_has(&said, &["imap://bob@", "lead"]);
 }
+
+#[test]
+fn a_check_names_what_is_wrong_and_garbage_is_found() {
+    let Some(volume) = Volume::new() else { return };
+    volume.mount();
+    let large: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();
+    fs::write(volume.point().join("kept"), &large).expect("a file");
+    run(&mut volume.fs(&["sync", "home"]));
+    fs::write(volume.point().join("gone"), &large).expect("a file");
+    run(&mut volume.fs(&["sync", "home"]));
+    assert_has(
+        &run(&mut volume.fs(&["check", "home", "--data"])),
+        &["clean: "],
+    );
+    fs::remove_file(volume.point().join("gone")).expect("a file");
+    run(&mut volume.fs(&["sync", "home"]));
+    let report = run(&mut volume.fs(&["gc", "home", "--json"]));
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["packs_found"], 1, "{report}");
+    assert_eq!(report["removed"], 0);
+    volume.umount();
+    let mut check = volume.fs(&["check", "home", "--data", "--json"]);
+    let report = run(volume.with_phrase(&mut check));
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["clean"], true, "{report}");
+    assert!(report["verified"].as_u64().expect("a number") > 3);
+    volume.mount();
+    assert!(fs::read(volume.point().join("kept")).expect("a file") == large);
+    volume.umount();
+}
