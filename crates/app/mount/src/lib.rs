@@ -16,6 +16,7 @@ mod init;
 mod lines;
 mod links;
 mod mount;
+mod news;
 mod probe;
 mod runs;
 mod secrets;

@@ -13,8 +13,9 @@ use vere_settings::Volume as Described;
 use crate::args::{Mode, MountArgs};
 use crate::folders::{self, Description};
 use crate::lines;
+use crate::news::News;
 use crate::secrets::Opener;
-use crate::serve::{News, Task, read_slot, serve};
+use crate::serve::{Task, read_slot, serve};
 
 /// The longest line of the process in the background, in octets.
 const LINE_MAX: u64 = 64 << 10;

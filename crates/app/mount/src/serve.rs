@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -24,6 +23,7 @@ use crate::folders::{self, Description, Lock};
 use crate::host::{Clock, Event, Host, with};
 use crate::lines::{self, Level};
 use crate::links::{Calls, Links};
+use crate::news::News;
 use crate::runs;
 use crate::secrets::{self, Opener};
 use crate::status;
@@ -49,16 +49,6 @@ pub(crate) struct Task {
     pub(crate) options: Options,
     /// Whether the process has left its terminal: a hang-up is none of its matters then.
     pub(crate) background: bool,
-}
-
-/// News of a mount at its start.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum News {
-    /// Commits read, and all.
-    Progress(usize, usize),
-    /// A line for people.
-    Line(String),
 }
 
 /// Mounts, and serves until the end of the mount. `ready` is called as soon as programs may use the mount.

@@ -23,7 +23,7 @@ use vere_units::Timestamp;
 use crate::accounts::Ask;
 use crate::host::{Clock, Engine, Event, Now, Step};
 use crate::lines::{self, Level};
-use crate::serve::News;
+use crate::news::News;
 
 /// Calls of our own have numbers from here on; the kernel's count from 1.
 const OWN: u64 = 1 << 63;
