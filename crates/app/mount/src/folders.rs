@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -60,8 +61,15 @@ impl Description {
 }
 
 fn read_text(file: &Path) -> std::io::Result<String> {
-    if fs::metadata(file)?.len() > FILE_MAX {
+    let facts = fs::metadata(file)?;
+    if facts.len() > FILE_MAX {
         let text = format!("expected at most {FILE_MAX} octets; found more");
+        return Err(std::io::Error::other(text));
+    }
+    // The file names programs to run and files to read.
+    let own = nix::unistd::geteuid().as_raw();
+    if ![own, 0].contains(&facts.uid()) || facts.mode() & 0o022 != 0 {
+        let text = "expected a file of this user that nobody else may write; found another owner or mode (in fstab: user=NAME)";
         return Err(std::io::Error::other(text));
     }
     fs::read_to_string(file)

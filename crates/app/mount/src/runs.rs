@@ -48,12 +48,14 @@ fn checked(report: &CheckReport) -> Value {
     let mut octets = 0_usize;
     let mut findings: Vec<Value> = Vec::new();
     for finding in &report.findings {
-        let text = finding.to_string();
-        octets = octets.saturating_add(text.len());
+        let shown = shown(finding);
+        octets = octets
+            .saturating_add(shown.to_string().len())
+            .saturating_add(1);
         if octets > FINDINGS_OCTETS_MAX {
             break;
         }
-        findings.push(shown(finding, &text));
+        findings.push(shown);
     }
     let left_out = report.findings.len().saturating_sub(findings.len());
     json!({
@@ -69,8 +71,8 @@ fn checked(report: &CheckReport) -> Value {
     })
 }
 
-fn shown(finding: &Finding, text: &str) -> Value {
-    json!({ "kind": finding.kind(), "weight": word(finding.weight()), "text": text })
+fn shown(finding: &Finding) -> Value {
+    json!({ "kind": finding.kind(), "weight": word(finding.weight()), "text": finding.to_string() })
 }
 
 fn collected(report: &CollectReport) -> Value {

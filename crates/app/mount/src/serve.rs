@@ -1,6 +1,7 @@
 //! The process of a mount.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -57,6 +58,7 @@ pub(crate) fn serve(
     news: &mut dyn FnMut(News),
     ready: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    guard_process();
     let Opened {
         live,
         clock,
@@ -67,24 +69,34 @@ pub(crate) fn serve(
         lock: _lock,
     } = open(&task.description, &task.volume, &task.opener, news)?;
     clear_dead_mount(task, news)?;
-    let mount = Mount::start(&task.point, &task.options, Arc::new(Calls(events.clone())))?;
-    let replies = mount.replies();
-    let shared = Arc::new(OnceLock::from(mount));
+    let shared = Arc::new(OnceLock::new());
+    // Whatever may fail comes before the mount: programs would see a mount without a process.
+    let server = Server::start(
+        &folders::control(&state),
+        handler(Arc::clone(&shared), events.clone()),
+    )?;
+    unmount_by_signal(Arc::clone(&shared), task.background)?;
+    let started = Mount::start(&task.point, &task.options, Arc::new(Calls(events.clone())))?;
+    let replies = started.replies();
+    let mount = shared.get_or_init(|| started);
     let links = Links {
         kernel: Some((replies, Arc::clone(&shared))),
         accounts: asks,
         events: events.clone(),
     };
-    let host = Host::start(live, clock, (events.clone(), happened), links)?;
-    let mount = shared
-        .get()
-        .ok_or_else(|| Failure::new("expected a mount; found none"))?;
     let garbage = events.clone();
-    let handler = handler(Arc::clone(&shared), events);
-    let server = Server::start(&folders::control(&state), handler)?;
-    unmount_by_signal(Arc::clone(&shared), task.background)?;
+    let begun = Host::start(live, clock, (events, happened), links)
+        .map_err(Failure::from)
+        .and_then(|host| ready().map(|()| host));
+    let host = match begun {
+        Ok(host) => host,
+        Err(failure) => {
+            // The failure counts; a mount that stays can be unmounted by hand.
+            let _stays = mount.unmount(Strength::Forced);
+            return Err(failure);
+        }
+    };
     lines::log(Level::Info, &format!("mounted at {}", task.point.display()));
-    ready()?;
 
     let mut looks = 0_u64;
     let ended = loop {
@@ -160,6 +172,16 @@ pub(crate) fn open(
     })
 }
 
+/// A thread that panics must not leave a mount that answers nobody; and no dump may have the keys.
+fn guard_process() {
+    // Without the right the system's own limits count.
+    let _kept = nix::sys::prctl::set_dumpable(false);
+    std::panic::set_hook(Box::new(|panic| {
+        lines::log(Level::Error, &panic.to_string());
+        std::process::abort();
+    }));
+}
+
 /// A mount of this volume whose process was killed is no use to anybody, and in the way.
 fn clear_dead_mount(task: &Task, news: &mut dyn FnMut(News)) -> Result<(), Failure> {
     if vere_fuse::clear_dead(&task.point, &task.options.name)? {
@@ -226,11 +248,33 @@ pub(crate) fn start_accounts(
     Ok(accounts::start(all, answered)?)
 }
 
+/// Commands that may wait for the servers at once: others must still be heard.
+const SYNCS_MAX: usize = 8;
+
+/// A place among the commands that wait.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(places: &Arc<AtomicUsize>) -> Option<Self> {
+        let place = Self(Arc::clone(places));
+        (places.fetch_add(1, Ordering::Relaxed) < SYNCS_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 fn handler(mount: Arc<OnceLock<Mount>>, events: Sender<Event<Live>>) -> crate::control::Handler {
+    let syncs = Arc::new(AtomicUsize::new(0));
     Arc::new(move |request| match request {
         Request::Mode { strong } => mode(&events, strong),
         Request::Status => status(&events, mount.get().map(Mount::point)),
         Request::Sync => {
+            let _place = Place::take(&syncs)
+                .ok_or("expected fewer commands that wait for the servers; found 8")?;
             let (done, all_done) = channel();
             with(&events, STATUS_TIMEOUT, move |live: &mut Live, now| {
                 live.sync(now, done)

@@ -66,8 +66,29 @@ impl Files {
         }
         let content = self.contents.get_mut(&inode).ok_or(Errno::Io)?;
         content.stored(offset, sent, extent, &mut self.unsent);
-        let rest = content.unsent_octets();
-        if rest > 0 {
+        self.after_storing(inode)
+    }
+
+    /// Ranges of a file lie in chunks on servers, because another file has sent the same octets.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read or write rows; EIO for a wrong row.
+    pub fn place_copies(&mut self, inode: Inode, chunks: &[(u64, Piece)]) -> Result<(), Errno> {
+        if chunks.is_empty() || !self.dirty.contains_key(&inode) {
+            return Ok(());
+        }
+        let content = self.contents.get_mut(&inode).ok_or(Errno::Io)?;
+        for (offset, piece) in chunks {
+            content.put(*offset, *piece, &mut self.unsent);
+        }
+        self.after_storing(inode)
+    }
+
+    /// Has rows tell the content if no octet is unsent any more.
+    fn after_storing(&mut self, inode: Inode) -> Result<(), Errno> {
+        let content = self.contents.get(&inode).ok_or(Errno::Io)?;
+        if content.unsent_octets() > 0 {
             return Ok(());
         }
         let mut row = self.row(inode)?;

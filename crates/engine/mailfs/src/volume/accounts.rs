@@ -303,21 +303,19 @@ impl Accounts {
             .accounts
             .values()
             .filter_map(|account| account.failing.as_ref());
-        failing.map(|failing| failing.until).min()
+        // An account that has rested enough is tried by the next request.
+        let until = failing.map(|failing| failing.until);
+        until.filter(|until| *until > self.now).min()
     }
 
-    /// Packs to be tried again, because an account has rested enough.
+    /// When an account that rests may be tried again.
+    pub(crate) fn rests_until(&self, account: u16) -> Option<Timestamp> {
+        let failing = self.accounts.get(&account)?.failing.as_ref()?;
+        Some(failing.until)
+    }
+
+    /// Packs to be tried again; those whose accounts still rest are postponed again.
     pub(crate) fn rested(&mut self) -> Vec<PackNumber> {
-        let now = self.now;
-        let is_over = |account: &Account| {
-            account
-                .failing
-                .as_ref()
-                .is_some_and(|failing| failing.until <= now)
-        };
-        if !self.accounts.values().any(is_over) {
-            return Vec::new();
-        }
         std::mem::take(&mut self.postponed)
     }
 

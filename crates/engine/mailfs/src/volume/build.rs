@@ -11,7 +11,7 @@ use super::job::Unpacked;
 use super::packs::Fate;
 use super::record::{Begun, Part};
 use super::state::Volume;
-use super::state::commits::{Flight, Snapshot};
+use super::state::commits::{Flight, Snapshot, Want};
 use super::step::Notice;
 use crate::content::{Piece, Source};
 use crate::format::commit::{Record, RecordKind, RowChange};
@@ -47,6 +47,9 @@ impl<S: Storage> Volume<S> {
         let seals = self.seals.clone();
         let mut builder = Builder::new(Kind::Commit, seals.volume, seals.epoch, 0, number);
         let (index, pinned) = self.add_contents(inline, &mut builder, number)?;
+        for inode in self.commits.changed.keys().copied().collect::<Vec<_>>() {
+            self.adopt_placed(inode);
+        }
         let has_content = !index.entries.is_empty();
         let mut from = self.commits.pending_from.unwrap_or(self.journal.position());
         self.include_contents(snapshots, &mut from);
@@ -70,7 +73,18 @@ impl<S: Storage> Volume<S> {
         let (date, encoding) = (self.now.date(), self.lead_encoding());
         let mail = mail::wrap(&subject, date, encoding, &sealed.body);
         self.commits.pending_from = None;
+        self.commits.pending_octets = 0;
         self.commits.since = self.commits.changed.keys().next().map(|_| self.now.steady);
+        // Whose content is not in the commit waits for another one.
+        let is_missing = |inode: &&Inode| self.files.unsent_octets_of(**inode) > 0;
+        let missing: BTreeSet<Inode> = inline.iter().filter(is_missing).copied().collect();
+        let waiters = match missing.is_empty() {
+            true => waiters,
+            false => {
+                self.commits.wants.push(Want::of(missing, waiters));
+                Vec::new()
+            }
+        };
         self.commits.flights.push_back(Flight {
             number,
             id,
@@ -128,7 +142,8 @@ impl<S: Storage> Volume<S> {
             exceptions: exceptions.map(|(inode, since)| (inode.0, *since)).collect(),
         };
         self.journal.append(&[Part::Begun(begun)])?;
-        Ok(())
+        // A commit in the log whose beginning a power cut takes away would look like another mount's.
+        self.journal.sync()
     }
 
     /// Has the rows of files say what is placed: the whole content where all of it is, else the content of a snapshot.
@@ -136,7 +151,8 @@ impl<S: Storage> Volume<S> {
         for (inode, since) in self.commits.changed.clone() {
             let snapshot = snapshots
                 .get(&inode)
-                .filter(|_| self.files.unsent_octets_of(inode) > 0);
+                // A snapshot from before the newest commit's content would take the file back.
+                .filter(|snapshot| snapshot.since > since);
             if self.files.unsent_octets_of(inode) == 0 {
                 self.commits.forget(inode);
             } else if let Some(snapshot) = snapshot
@@ -154,6 +170,30 @@ impl<S: Storage> Volume<S> {
             // The row may have been in a commit with an earlier size.
             self.commits.quietly(Key::Inode(inode).encode());
         }
+    }
+
+    /// Octets that a file shares with another one, by a copy, are placed with the other one's.
+    pub(super) fn adopt_placed(&mut self, inode: Inode) {
+        let mut placed = Vec::new();
+        for run in self.files.unsent_of(inode) {
+            let mut at = run.offset;
+            for piece in run.pieces {
+                let Source::Unsent { id, skip } = piece.source else {
+                    continue;
+                };
+                for (_, length, fate) in self.fates.of(id.0, skip, piece.length) {
+                    if let Some(Fate::Placed { extent, skip }) = fate {
+                        let source = Source::Chunk { extent, skip };
+                        placed.push((at, Piece { length, source }));
+                    }
+                    at = at.saturating_add(length.into());
+                }
+            }
+        }
+        if let Err(error) = self.files.place_copies(inode, &placed) {
+            self.fail(Notice::Rows(error));
+        }
+        self.collect_rows();
     }
 
     /// The pieces with chunks in place of buffers; `None` if a range has no place yet.

@@ -7,8 +7,9 @@ use vere_ports::mail_accounts::Urgency;
 use vere_ports::storage::Storage;
 
 use super::record::Part;
+use super::state::commits::QUIET_MAX;
 use super::state::uploads::{CHUNK_MAX, Cut};
-use super::state::{PENDING_MAX, RESERVED, SENDING_MAX, Volume};
+use super::state::{PENDING_MAX, PENDING_OCTETS_MAX, RESERVED, SENDING_MAX, Volume};
 use super::step::{Moment, Notice, Step};
 use crate::format::PackNumber;
 use crate::posix::{ContentChange, Outcome};
@@ -25,6 +26,10 @@ impl<S: Storage> Volume<S> {
         self.begin_waiting(id);
         if changes(&call) && (!self.blocked.is_empty() || self.is_full()) {
             self.blocked.push_back((id, caller, call));
+            if self.commits.wants.is_empty() {
+                // Room comes by commits, and nothing else may be on its way.
+                self.want_all(Vec::new());
+            }
             return;
         }
         self.execute(id, caller, call);
@@ -41,6 +46,7 @@ impl<S: Storage> Volume<S> {
     fn is_full(&self) -> bool {
         self.files.unsent().octets() >= self.terms.unsent_max
             || self.commits.pending() >= PENDING_MAX
+            || self.commits.pending_octets >= PENDING_OCTETS_MAX
     }
 
     /// Calls that waited go on while there is room.
@@ -114,7 +120,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Writes what the last call has changed into the journal. Returns whether the journal has it.
-    fn keep(&mut self) -> bool {
+    pub(super) fn keep(&mut self) -> bool {
         let rows = self.files.tree_mut().take_changes();
         let contents = self.files.take_content_changes();
         if rows.is_empty() && contents.is_empty() {
@@ -123,6 +129,7 @@ impl<S: Storage> Volume<S> {
         let mut touched: Vec<Inode> = contents.iter().map(ContentChange::inode).collect();
         touched.dedup();
         let keys: Vec<Vec<u8>> = rows.iter().map(|change| change.key.clone()).collect();
+        let octets = rows.iter().map(row_octets).sum();
         // The rows of extents follow from the changes of content.
         let rows = rows
             .into_iter()
@@ -137,11 +144,12 @@ impl<S: Storage> Volume<S> {
         match self.journal.append(&parts) {
             Ok(position) => {
                 self.commits.rows(keys.into_iter(), position, now);
+                self.commits.pending_octets = self.commits.pending_octets.saturating_add(octets);
                 for inode in touched {
                     self.commits.content(inode, position, now);
                     self.upload_early(inode);
                 }
-                self.sync_at.get_or_insert(now + self.terms.journal_sync);
+                self.sync_soon();
                 true
             }
             Err(error) => {
@@ -195,6 +203,9 @@ impl<S: Storage> Volume<S> {
             self.fail(Notice::Rows(error));
         }
         self.commits.quietly(key);
+        if self.commits.pending() >= QUIET_MAX {
+            self.commits.since.get_or_insert(self.now.steady);
+        }
         if let Err(error) = kept {
             self.fail(Notice::Journal(error.to_string()));
         }
@@ -220,9 +231,20 @@ impl<S: Storage> Volume<S> {
             block: self.block_end,
         };
         self.files.numbers().extend(self.block_end);
-        if let Err(error) = self.journal.append(&[part]) {
+        // A number that a power cut takes back would be given twice.
+        let kept = self
+            .journal
+            .append(&[part])
+            .and_then(|_| self.journal.sync());
+        if let Err(error) = kept {
             self.fail(Notice::Journal(error.to_string()));
         }
+    }
+
+    /// Has the journal synced within the volume's time.
+    pub(super) fn sync_soon(&mut self) {
+        let at = self.now.steady + self.terms.journal_sync;
+        self.sync_at.get_or_insert(at);
     }
 
     /// The volume takes no more changes; whoever waits for the servers is told.
@@ -239,6 +261,12 @@ impl<S: Storage> Volume<S> {
             self.reply(call, Err(Errno::RoFs));
         }
     }
+}
+
+/// Octets of a row in a commit, nearly.
+fn row_octets(change: &Change) -> usize {
+    let value = change.value.as_ref().map_or(0, Vec::len);
+    change.key.len().saturating_add(value).saturating_add(8)
 }
 
 fn is_extents(key: &[u8]) -> bool {

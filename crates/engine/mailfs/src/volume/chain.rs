@@ -64,6 +64,8 @@ pub(crate) struct Chain {
     asking: Asking,
     /// Rows of the last listing not yet inspected.
     listed: VecDeque<Listed>,
+    /// Whether the log does not show a commit yet that it has taken.
+    is_patient: bool,
     /// The elder sibling of the oldest commit on its way.
     elder: Option<Elder>,
 }
@@ -95,6 +97,7 @@ impl Chain {
             sent: VecDeque::new(),
             asking: Asking::Nothing,
             listed: VecDeque::new(),
+            is_patient: false,
             elder: None,
         }
     }
@@ -194,8 +197,27 @@ impl Chain {
                 sent.state = State::Waiting;
             }
         }
+        let last = mails.last().map_or(0, |mail| mail.uid);
+        for sent in &mut self.sent {
+            match sent.state {
+                // Mails behind are there, so that this one is gone: the same octets are sent again.
+                State::At(uid) if uid > known && uid < last && !seen.contains(&sent.id) => {
+                    sent.state = State::Waiting;
+                }
+                State::At(uid) if uid > known && !seen.contains(&sent.id) => {
+                    // Not visible yet: the next look comes after a pause.
+                    self.is_patient = true;
+                }
+                _ => {}
+            }
+        }
         self.listed = mails.into_iter().filter(|mail| mail.uid > known).collect();
         true
+    }
+
+    /// A pause is over.
+    pub(crate) const fn look_again(&mut self) {
+        self.is_patient = false;
     }
 
     /// The log could not be listed.
@@ -244,6 +266,7 @@ impl Chain {
         match front.state {
             State::Waiting | State::Appending => None,
             State::Unknown => Some(self.list()),
+            State::At(_) if self.is_patient => None,
             State::At(uid) => Some(self.towards(uid)),
         }
     }

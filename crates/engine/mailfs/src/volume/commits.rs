@@ -9,6 +9,7 @@ use super::packs::Located;
 use super::record::{Part, Won};
 use super::state::Volume;
 use super::state::commits::{COMMITS_MAX, INLINE_MAX, Snapshot, Want};
+use super::state::uploads::CHUNKS_MAX;
 use super::state::uploads::Cut;
 use super::step::{Moment, Notice};
 use crate::content::{Source, UnsentId};
@@ -25,12 +26,7 @@ impl<S: Storage> Volume<S> {
         let mut inodes = inodes;
         inodes.extend(self.commits.barriers.iter().copied());
         inodes.retain(|inode| self.commits.changed.contains_key(inode));
-        self.commits.wants.push(Want {
-            inodes,
-            packs: HashSet::new(),
-            snapshots: None,
-            waiters,
-        });
+        self.commits.wants.push(Want::of(inodes, waiters));
         self.build_ready();
     }
 
@@ -50,7 +46,11 @@ impl<S: Storage> Volume<S> {
 
     /// Builds a commit for all wants whose packs are stored.
     pub(super) fn build_ready(&mut self) {
+        self.want_barriers();
         self.send_contents();
+        if self.is_barred() {
+            return;
+        }
         let is_full = self.commits.flights.len() >= COMMITS_MAX || self.chain.is_overtaken();
         let is_ready = |want: &Want| want.packs.is_empty();
         if is_full || !self.commits.wants.iter().any(is_ready) {
@@ -80,9 +80,35 @@ impl<S: Storage> Volume<S> {
         }
     }
 
+    /// Files that have taken another file's name, and whose content nobody wants yet, are wanted: the next commit has the rename.
+    fn want_barriers(&mut self) {
+        let commits = &self.commits;
+        let is_wanted =
+            |inode: &Inode| commits.wants.iter().any(|want| want.inodes.contains(inode));
+        let late = commits.barriers.iter().filter(|inode| !is_wanted(inode));
+        let late: BTreeSet<Inode> = late.copied().collect();
+        if !late.is_empty() && !commits.wants.is_empty() {
+            self.commits.wants.push(Want::of(late, Vec::new()));
+        }
+    }
+
+    /// Whether a rename waits for the content of its file.
+    fn is_barred(&self) -> bool {
+        let waits = |inode: &Inode| {
+            let wants = self
+                .commits
+                .wants
+                .iter()
+                .filter(|want| want.inodes.contains(inode));
+            wants.clone().count() > 0 && wants.clone().all(|want| !want.packs.is_empty())
+        };
+        self.commits.barriers.iter().any(waits)
+    }
+
     /// Wants whose content is too long for a commit have it sent in packs.
     fn send_contents(&mut self) {
         let mut inline = 0_usize;
+        let mut chunks = 0_usize;
         for number in 0..self.commits.wants.len() {
             let Some(want) = self
                 .commits
@@ -93,6 +119,9 @@ impl<S: Storage> Volume<S> {
                 continue;
             };
             let inodes = want.inodes.clone();
+            for inode in &inodes {
+                self.adopt_placed(*inode);
+            }
             let cuts: Vec<Cut> = inodes
                 .iter()
                 .flat_map(|inode| self.cut(*inode, false))
@@ -105,10 +134,12 @@ impl<S: Storage> Volume<S> {
                     .collect::<HashSet<u64>>()
             };
             inline = inline.saturating_add(octets);
-            if inline <= INLINE_MAX && sending(self).is_empty() {
+            chunks = chunks.saturating_add(cuts.len());
+            if inline <= INLINE_MAX && chunks <= CHUNKS_MAX && sending(self).is_empty() {
                 continue;
             }
             inline = inline.saturating_sub(octets);
+            chunks = chunks.saturating_sub(cuts.len());
             self.upload(cuts, Urgency::Synced, self.now);
             let packs = sending(self);
             let since = self.journal.position();
@@ -166,10 +197,15 @@ impl<S: Storage> Volume<S> {
         self.forget_fates();
         self.release_waiters(flight.waiters);
         let needed = self.commits.needed(self.journal.position());
+        if self.journal.releases(needed) {
+            // The numbers in use go on with the journal.
+            self.reserve();
+        }
         let noted = self.journal.append(&[Part::Won(won)]);
         if let Err(error) = noted.and_then(|_| self.journal.release(needed)) {
             self.fail(Notice::Journal(error.to_string()));
         }
+        self.sync_soon();
         self.build_ready();
         self.resume_blocked();
         self.tend_checkpoints();

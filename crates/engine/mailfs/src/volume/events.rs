@@ -8,9 +8,14 @@ use super::state::{Asked, Volume, Working};
 use super::step::{Moment, Notice, Step};
 use crate::format::commit::Record;
 use crate::format::{Encoding, Kind, MailId, mail, open};
+use std::time::Duration;
+
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 use vere_ports::storage::Storage;
 use vere_units::Timestamp;
+
+/// Pause before the log is listed again for a commit that it does not show.
+const RETRY: Duration = Duration::from_secs(1);
 
 impl<S: Storage> Volume<S> {
     /// The next step to carry out.
@@ -43,6 +48,7 @@ impl<S: Storage> Volume<S> {
         }
         if self.retry_at.is_some_and(|at| at <= now.steady) {
             self.retry_at = None;
+            self.chain.look_again();
             self.advance_chain();
         }
         if self.quotas_at.is_some_and(|at| at <= now.steady) {
@@ -74,6 +80,9 @@ impl<S: Storage> Volume<S> {
         if answer.is_ok() && self.accounts.answered_well(account) {
             self.steps
                 .push_back(Step::Log(Notice::Recovered(AccountId(account))));
+            for pack in self.accounts.rested() {
+                self.send_pack(pack);
+            }
         }
         match asked {
             Asked::Chunk(chunk, copy) => self.chunk_answered(chunk, copy, answer),
@@ -167,7 +176,7 @@ impl<S: Storage> Volume<S> {
     pub(super) fn advance_chain(&mut self) {
         let lead = AccountId(self.terms.lead);
         if !self.accounts.may_try(lead.0) {
-            self.retry_at = self.accounts.next_trial();
+            self.retry_at = self.accounts.rests_until(lead.0);
             return;
         }
         let log = mailbox_name(LOG_MAILBOX);
@@ -229,6 +238,7 @@ impl<S: Storage> Volume<S> {
                 mails,
                 ..
             }) => {
+                self.retry_at = Some(self.now.steady + RETRY);
                 if !self.chain.listed(uid_validity, mails) {
                     let reason = "UIDVALIDITY of the log has changed".to_owned();
                     self.fail(Notice::Renumbered(reason));

@@ -304,6 +304,11 @@ impl<S: Storage> Journal<S> {
         }
     }
 
+    /// Whether a release up to this position drops a segment.
+    pub(crate) fn releases(&self, before: u64) -> bool {
+        matches!(self.segments.as_slice(), [_, next, ..] if next.first <= before)
+    }
+
     /// Drops segments with no record from this position on.
     ///
     /// # Errors

@@ -161,6 +161,9 @@ impl<S: Storage> Volume<S> {
             self.put_row(Key::Writer(self.writer).encode(), row.encode());
             self.block_end = 1;
             *self.files.numbers() = Numbers::new(self.writer, 1, 1);
+        } else {
+            self.files.end_nameless()?;
+            self.keep();
         }
         let reserved = self.sequence.0.saturating_add(RESERVED);
         self.sequence.1 = reserved;

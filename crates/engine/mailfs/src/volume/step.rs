@@ -112,6 +112,9 @@ pub enum Notice {
     /// The log has other numbers than before: its order is lost.
     #[error("{0}")]
     Renumbered(String),
+    /// A pack cannot be made.
+    #[error("a pack cannot be made: {0}")]
+    Pack(String),
     /// A row of the volume cannot be read or written.
     #[error("rows of the volume: {0}")]
     Rows(Errno),

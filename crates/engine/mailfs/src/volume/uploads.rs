@@ -3,9 +3,9 @@
 use super::accounts::{FIRST_DATA_MAILBOX, mailbox_name};
 use super::job::{Job, PackJob, Packed, Task, Unpacked};
 use super::packs::{Fate, FateRange, Located};
-use super::state::uploads::{CHUNK_MAX, Cut, PACK_MAX, Upload};
+use super::state::uploads::{CHUNK_MAX, CHUNKS_MAX, Cut, PACK_MAX, Upload};
 use super::state::{Asked, Volume, Working};
-use super::step::{Moment, Notice, Step};
+use super::step::{Moment, Notice};
 use crate::content::{Source, UnsentId};
 use crate::format::subject::id_word;
 use crate::format::{FormatError, Kind, MailCopy, PackNumber, Place};
@@ -81,7 +81,8 @@ impl<S: Storage> Volume<S> {
         let mut octets = 0_usize;
         for cut in cuts {
             let length = cut.octets();
-            if !pack.is_empty() && octets.saturating_add(length) > PACK_MAX {
+            let is_full = octets.saturating_add(length) > PACK_MAX || pack.len() >= CHUNKS_MAX;
+            if !pack.is_empty() && is_full {
                 self.upload_pack(mem::take(&mut pack), urgency, now);
                 octets = 0;
             }
@@ -162,8 +163,7 @@ impl<S: Storage> Volume<S> {
             Ok(packed) => packed,
             Err(error) => {
                 // The bounds of a pack are below those of the format: only a broken engine comes here.
-                self.steps
-                    .push_back(Step::Log(Notice::Journal(error.to_string())));
+                self.fail(Notice::Pack(error.to_string()));
                 return;
             }
         };

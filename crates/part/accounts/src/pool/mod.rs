@@ -386,8 +386,12 @@ impl Pool {
                 asked.again = true;
                 self.enqueue(asked);
             } else {
-                let fault = Err(self.last_fault.clone());
-                self.answer(asked.id, octets(&asked.request), fault);
+                // What was sent may have been carried out, whatever ended the connection.
+                let fault = match &self.last_fault {
+                    fault @ Fault::Unreachable(_) => fault.clone(),
+                    other => Fault::Unreachable(other.to_string()),
+                };
+                self.answer(asked.id, octets(&asked.request), Err(fault));
             }
         }
     }
@@ -413,7 +417,10 @@ impl Pool {
 
     fn probed(&mut self, probed: Result<(), DialError>) {
         self.probing = false;
-        if let Err(error) = probed {
+        // Who is sent away has reached the account.
+        if let Err(error) = probed
+            && !matches!(error, DialError::Bye(_))
+        {
             self.refused(&error);
             for number in self.slots.all() {
                 self.lost(number);

@@ -161,12 +161,18 @@ impl Task for Read {
         for (name, origin, octets) in &mail.sections {
             let offset = origin.unwrap_or(0);
             if name == "BODY[TEXT]"
-                && let Some((_, place)) = self
+                && let Some((part, place)) = self
                     .wanted
                     .iter_mut()
                     .find(|(part, place)| place.is_none() && part.offset == offset)
             {
-                *place = Some(octets.clone());
+                // Octets that nobody asked for are not kept while the answer waits for other parts.
+                let is_asked = octets.len() <= usize::try_from(part.length).unwrap_or(usize::MAX);
+                *place = Some(if is_asked {
+                    octets.clone()
+                } else {
+                    Bytes::new()
+                });
                 took = true;
             }
         }

@@ -11,7 +11,7 @@ pub const CONTENT_OCTETS_MAX: usize = 16 << 20;
 /// Rows of a commit or of the facts of a volume.
 pub const ROWS_MAX: usize = 16_384;
 /// Octets of all keys and values of a commit or of the facts of a volume.
-pub const ROW_OCTETS_MAX: usize = 1 << 20;
+pub const ROW_OCTETS_MAX: usize = 1_792 << 10;
 /// Octets of a key.
 pub const KEY_OCTETS_MAX: usize = 300;
 /// Commits merged by a commit.

@@ -15,12 +15,16 @@ use vere_units::Timestamp;
 pub(crate) const COMMITS_MAX: usize = 4;
 /// Octets of content in a commit.
 pub(crate) const INLINE_MAX: usize = 64 << 10;
+/// Quiet rows that make a commit of their own.
+pub(crate) const QUIET_MAX: usize = 2_000;
 
 /// Changes that no commit has, commits on their way, and who waits.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
     /// Rows changed since the last commit was built.
     pub(crate) pending: BTreeSet<Vec<u8>>,
+    /// Octets of these rows, or more.
+    pub(crate) pending_octets: usize,
     /// The journal's position of the first of them.
     pub(crate) pending_from: Option<u64>,
     /// When the first change came that a commit must have soon.
@@ -44,6 +48,18 @@ pub(crate) struct Want {
     /// Contents as they were when the packs were cut; none while the commit itself shall hold the content.
     pub(crate) snapshots: Option<Vec<Snapshot>>,
     pub(crate) waiters: Vec<(CallId, Reply)>,
+}
+
+impl Want {
+    /// The content of these files, in the commit itself if it is short.
+    pub(crate) fn of(inodes: BTreeSet<Inode>, waiters: Vec<(CallId, Reply)>) -> Self {
+        Self {
+            inodes,
+            packs: HashSet::new(),
+            snapshots: None,
+            waiters,
+        }
+    }
 }
 
 /// The content of a file at a moment.
@@ -95,9 +111,8 @@ impl Commits {
         position: u64,
         now: Timestamp,
     ) {
-        let before = self.pending.len();
-        self.pending.extend(keys);
-        if self.pending.len() > before {
+        for key in keys {
+            self.pending.insert(key);
             self.pending_from.get_or_insert(position);
             self.since.get_or_insert(now);
         }

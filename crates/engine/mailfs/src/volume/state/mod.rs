@@ -71,6 +71,8 @@ pub(crate) const SENDING_MAX: usize = 32 << 20;
 pub(crate) const RESERVED: u64 = 1_024;
 /// Rows that wait for a commit, before changes wait.
 pub(crate) const PENDING_MAX: usize = 12_000;
+/// Octets of rows that wait for a commit, before changes wait: a commit has room for what a last call adds.
+pub(crate) const PENDING_OCTETS_MAX: usize = 1 << 20;
 
 /// A machine that mounts a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -11,6 +11,8 @@ use vere_ports::mail_accounts::Urgency;
 pub(crate) const CHUNK_MAX: usize = 512 << 10;
 /// Octets of a pack's chunks.
 pub(crate) const PACK_MAX: usize = 1 << 20;
+/// Chunks of a pack or a commit: below the frames that a mail may have.
+pub(crate) const CHUNKS_MAX: usize = 4_000;
 
 /// Packs on their way.
 #[derive(Debug, Default)]

@@ -4,6 +4,7 @@ mod basics;
 mod checkpoints;
 mod crashes;
 mod outages;
+mod races;
 mod states;
 mod upkeep;
 
@@ -162,6 +163,12 @@ impl World {
 
     /// Carries out the steps that are there, or else answers a request. Returns whether anything was done.
     pub(super) fn step(&mut self) -> bool {
+        let did = self.take_steps();
+        self.answer_next() || did
+    }
+
+    /// Carries out the steps that are there; requests wait.
+    fn take_steps(&mut self) -> bool {
         let now = self.moment();
         let mut did = false;
         while let Some(step) = self.volume().poll() {
@@ -189,9 +196,14 @@ impl World {
                 Step::Log(notice) => self.notices.push(notice),
             }
         }
+        did
+    }
+
+    fn answer_next(&mut self) -> bool {
         let Some((id, account, request)) = self.waiting.pop_front() else {
-            return did;
+            return false;
         };
+        let now = self.moment();
         let answer = self.carry_out(account, &request);
         self.volume().answered(now, id, answer);
         true
@@ -226,6 +238,35 @@ impl World {
             Luck::Unanswered => Err(Fault::Unreachable("cut".to_owned())),
             _ => answer,
         }
+    }
+
+    /// Takes the first pack that is on its way out of the queue.
+    pub(super) fn hold_pack(&mut self) -> (RequestId, AccountId, Request) {
+        loop {
+            self.take_steps();
+            let is_pack = |(_, _, request): &(RequestId, AccountId, Request)| matches!(request, Request::Append { mailbox, .. } if mailbox != "log");
+            if let Some(place) = self.waiting.iter().position(is_pack) {
+                return self.waiting.remove(place).unwrap();
+            }
+            assert!(self.answer_next(), "no pack");
+        }
+    }
+
+    /// Carries a held request out.
+    pub(super) fn let_go(&mut self, (id, account, request): (RequestId, AccountId, Request)) {
+        let answer = self.carry_out(account, &request);
+        let now = self.moment();
+        self.volume().answered(now, id, answer);
+    }
+
+    /// All inodes that have rows.
+    pub(super) fn inodes(&mut self) -> Vec<Inode> {
+        let keys = self.volume().files.tree().keys(&[2]).unwrap();
+        let inode = |key: &Vec<u8>| match crate::rows::Key::decode(key) {
+            Ok(crate::rows::Key::Inode(inode)) => Some(inode),
+            _ => None,
+        };
+        keys.iter().filter_map(inode).collect()
     }
 
     pub(super) fn count(&self, name: &str) -> usize {
