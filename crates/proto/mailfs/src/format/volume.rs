@@ -210,13 +210,13 @@ mod tests {
             refused(of_rows(vec![(Vec::new(), vec![0; 73_729])])),
             "octets of a value: expected at most 73728; found 73729"
         );
-        let mebibyte = vec![(Vec::new(), vec![0; 65_536]); 16];
-        let fits = of_rows(mebibyte.clone());
+        let all = vec![(Vec::new(), vec![0; 65_536]); 28];
+        let fits = of_rows(all.clone());
         assert_eq!(Facts::decode(&fits.encode().unwrap()), Ok(fits));
-        let more = [mebibyte, vec![(vec![0], Vec::new())]].concat();
+        let more = [all, vec![(vec![0], Vec::new())]].concat();
         assert_eq!(
             refused(of_rows(more)),
-            "octets of rows: expected at most 1048576; found 1048577"
+            "octets of rows: expected at most 1835008; found 1835009"
         );
     }
 
@@ -247,14 +247,14 @@ mod tests {
             refused(b"\0\x01\0\x81\xc0\x04"),
             "octets of a value: expected at most 73728; found 73729"
         );
-        let mut rows = b"\0\x11".to_vec();
-        for _ in 0..17 {
+        let mut rows = b"\0\x1d".to_vec();
+        for _ in 0..29 {
             rows.extend_from_slice(b"\0\x80\x80\x04");
             rows.extend_from_slice(&[0; 65_536]);
         }
         assert_eq!(
             refused(&rows),
-            "octets of rows: expected at most 1048576; found 1114112"
+            "octets of rows: expected at most 1835008; found 1900544"
         );
     }
 
