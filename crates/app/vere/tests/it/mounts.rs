@@ -100,6 +100,8 @@ impl Drop for Volume {
     fn drop(&mut self) {
         // A failed test must not leave a mount behind; after others there is none.
         let _none = self.fs(&["umount", "--force", "home"]).output();
+        let point = self.point().display().to_string();
+        let _none = self.fs(&["umount", "--force", &point]).output();
     }
 }
 

@@ -94,8 +94,9 @@ fn fsx_finds_no_fault() {
     volume.mount();
     for seed in ["1", "2"] {
         let file = volume.point().join(seed);
-        let args = ["-q", "-S", seed, "-N", FSX_OPERATIONS, "-P", "/tmp"];
-        run(Command::new(&suite).args(args).arg(&file));
+        let args = ["-q", "-S", seed, "-N", FSX_OPERATIONS, "-P"];
+        let artifacts = volume.path("");
+        run(Command::new(&suite).args(args).arg(artifacts).arg(&file));
     }
     let sums = sh(&volume.point(), "sha256sum 1 2");
     lose_everything_local(&volume);

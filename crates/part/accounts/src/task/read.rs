@@ -23,6 +23,8 @@ pub(crate) struct Read {
     selection: Option<u64>,
     /// Whether the mailbox was opened by the request itself.
     again: bool,
+    /// Whether the server gave more octets than a part has.
+    is_longer: bool,
 }
 
 impl Read {
@@ -55,6 +57,7 @@ impl Read {
             wanted,
             selection: None,
             again: false,
+            is_longer: false,
         }
     }
 
@@ -95,14 +98,9 @@ impl Read {
             parts => parts.iter().map(octets).collect(),
         };
         let all = all.ok_or_else(|| Fault::Refused("a part of the mail is missing".to_owned()))?;
-        let longest = |(part, octets): &(Part, Option<Bytes>)| {
-            octets.as_ref().is_some_and(|octets| {
-                u32::try_from(octets.len()).is_ok_and(|length| length <= part.length)
-            })
-        };
-        match self.wanted.iter().all(longest) {
-            true => Ok(Answer::Read(all)),
-            false => Err(Fault::Refused("a part is longer than asked for".to_owned())),
+        match self.is_longer {
+            false => Ok(Answer::Read(all)),
+            true => Err(Fault::Refused("a part is longer than asked for".to_owned())),
         }
     }
 }
@@ -168,6 +166,7 @@ impl Task for Read {
             {
                 // Octets that nobody asked for are not kept while the answer waits for other parts.
                 let is_asked = octets.len() <= usize::try_from(part.length).unwrap_or(usize::MAX);
+                self.is_longer |= !is_asked;
                 *place = Some(if is_asked {
                     octets.clone()
                 } else {

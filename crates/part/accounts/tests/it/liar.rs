@@ -181,7 +181,7 @@ fn patience_is_kept() {
         let id = volume.send(Urgency::Waited, Request::Mailboxes);
         assert!(matches!(volume.wait(id).await, Err(Fault::Refused(_))));
         assert!(
-            begin.elapsed() > Duration::from_millis(1_300),
+            begin.elapsed() > Duration::from_millis(1_000),
             "{:?}",
             begin.elapsed()
         );
@@ -209,7 +209,7 @@ fn one_connection_is_enough() {
             assert_eq!(answer, Ok(Answer::Appended(None)));
         }
         assert!(
-            begin.elapsed() < Duration::from_secs(5),
+            begin.elapsed() < Duration::from_secs(20),
             "{:?}",
             begin.elapsed()
         );

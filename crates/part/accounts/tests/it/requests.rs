@@ -300,8 +300,9 @@ fn a_watched_mailbox_tells_of_new_mail() {
             let begin = Instant::now();
             other.store("log", &mail("new", b"")).await;
             assert_eq!(volume.wait(id).await, Ok(Answer::Changed));
-            let least = if settings.is_empty() { 5 } else { 35 };
-            assert!(begin.elapsed() < Duration::from_secs(least));
+            // Without a free watch of the kernel Dovecot itself looks each 30 s.
+            let most = if settings.is_empty() { 25 } else { 60 };
+            assert!(begin.elapsed() < Duration::from_secs(most));
         });
     }
 }

@@ -30,6 +30,11 @@ fn a_cut_connection_repeats_reads_and_nothing_else() {
         relay.cut_after(u64::try_from(long.len()).expect("short"), true);
         let answer = volume.ask(append("data", &long)).await;
         assert!(matches!(answer, Err(Fault::Unreachable(_))), "{answer:?}");
+        let begin = Instant::now();
+        while volume.list("data").await.2.len() == before {
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         assert_eq!(volume.list("data").await.2.len(), before + 1);
         // Commits in a row with lost answers: each is there at most once.
         for number in 0..4 {
@@ -114,7 +119,7 @@ fn a_refused_login_is_answered_at_once_and_not_repeated_in_a_loop() {
         let begin = Instant::now();
         let answer = nowhere.ask(Request::Quota).await;
         assert!(matches!(answer, Err(Fault::Unreachable(_))), "{answer:?}");
-        assert!(begin.elapsed() < Duration::from_secs(12));
+        assert!(begin.elapsed() < Duration::from_secs(30));
     });
 }
 
