@@ -11,7 +11,7 @@ use super::job::Unpacked;
 use super::packs::Fate;
 use super::record::{Begun, Part};
 use super::state::Volume;
-use super::state::commits::{Flight, Snapshot, Want};
+use super::state::commits::{Flight, Snapshot};
 use super::step::Notice;
 use crate::content::{Piece, Source};
 use crate::format::commit::{Record, RecordKind, RowChange};
@@ -75,15 +75,15 @@ impl<S: Storage> Volume<S> {
         self.commits.pending_from = None;
         self.commits.pending_octets = 0;
         self.commits.since = self.commits.changed.keys().next().map(|_| self.now.steady);
-        // Whose content is not in the commit waits for another one.
-        let is_missing = |inode: &&Inode| self.files.unsent_octets_of(**inode) > 0;
-        let missing: BTreeSet<Inode> = inline.iter().filter(is_missing).copied().collect();
-        let waiters = match missing.is_empty() {
-            true => waiters,
-            false => {
-                self.commits.wants.push(Want::of(missing, waiters));
-                Vec::new()
+        // Nobody is told that content is on servers which is not; the next flush has another try.
+        let is_missing = |inode: &Inode| self.files.unsent_octets_of(*inode) > 0;
+        let waiters = if inline.iter().any(is_missing) {
+            for (call, _) in waiters {
+                self.reply(call, Err(Errno::Io));
             }
+            Vec::new()
+        } else {
+            waiters
         };
         self.commits.flights.push_back(Flight {
             number,
