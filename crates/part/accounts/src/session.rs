@@ -218,7 +218,12 @@ impl Session {
                 mail.sections.push((section.name, section.origin, octets));
             }
         }
-        self.offer_first(|task, _| task.fetched(&mail));
+        // Commands behind a later SELECT have no answer yet: a mail of another mailbox may have the UID that they want.
+        let current = self.wire.owners().find_map(|owner| match owner {
+            Owner::Task(number, _) => self.tasks.get(&number).map(|task| task.selection()),
+            _ => None,
+        });
+        self.offer_first(|task, _| Some(task.selection()) == current && task.fetched(&mail));
     }
 
     /// Offers a response to the tasks in the order of their commands, until a task takes the response.
