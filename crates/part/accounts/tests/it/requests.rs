@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use vere_faults::dovecot::Dovecot;
-use vere_ports::mail_accounts::{Answer, Fault, Request, Urgency};
+use vere_ports::mail_accounts::{Answer, Fault, Request, UidRange, Urgency};
 
 use crate::harness::{ACCOUNT, Volume, append, body, commit, list, mail, read, remove, run};
 
@@ -305,4 +305,47 @@ fn a_watched_mailbox_tells_of_new_mail() {
             assert!(begin.elapsed() < Duration::from_secs(most));
         });
     }
+}
+
+/// A listing to the end shows the last mail of its mailbox, whose number another mailbox has as well.
+#[test]
+fn listings_of_two_mailboxes_at_once_are_not_mixed() {
+    let Some(server) = Dovecot::start() else {
+        return;
+    };
+    run(async {
+        let mut volume = Volume::at(server.imap, 1);
+        for number in 0..8 {
+            volume
+                .store("log", &mail(&format!("log {number}"), b""))
+                .await;
+        }
+        for number in 0..4 {
+            volume
+                .store("pages", &mail(&format!("page {number}"), b""))
+                .await;
+        }
+        for _ in 0..20 {
+            let to_end = UidRange {
+                first: u32::MAX,
+                last: None,
+            };
+            let all = UidRange {
+                first: 1,
+                last: None,
+            };
+            let list = |mailbox: &str, range| Request::List {
+                mailbox: mailbox.to_owned(),
+                range,
+            };
+            let end = volume.send(Urgency::Waited, list("pages", to_end));
+            let log = volume.send(Urgency::Waited, list("log", all));
+            let Ok(Answer::Listed { mails, .. }) = volume.wait(log).await else {
+                panic!("no listing");
+            };
+            let subjects = mails.iter().filter(|mail| mail.subject.contains("log "));
+            assert_eq!((subjects.count(), mails.len()), (8, 8));
+            assert!(volume.wait(end).await.is_ok());
+        }
+    });
 }
