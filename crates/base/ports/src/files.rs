@@ -1,7 +1,7 @@
 //! The calls of a file system, as the kernel gives them and an engine answers them: POSIX operations on inodes, without the
 //! octets of any kernel protocol.
 //!
-//! Offsets and sizes are octets. Names are octets without NUL and `/`, 1 to 255 of them.
+//! Offsets and sizes are counted in octets. A name has 1 to 255 octets, none of them NUL or `/`.
 
 use bytes::Bytes;
 

@@ -8,11 +8,12 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
+
+use crate::free_address;
 
 /// The user and group `nobody` and `nogroup` of Debian.
 const NOBODY: u32 = 65_534;
@@ -136,22 +137,4 @@ fn skip(why: &str) -> Option<Dovecot> {
     // Past the capture of passing tests.
     let _ = writeln!(std::io::stderr(), "skipped: {test}: Dovecot: {why}");
     None
-}
-
-/// A loopback address with a port that was free at the time of the call, below the range that the kernel takes source
-/// ports from.
-fn free_address() -> SocketAddr {
-    const FIRST: u16 = 9_000;
-    const COUNT: u16 = 3_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = std::process::id().wrapping_mul(7919) % u32::from(COUNT);
-    for _ in 0..COUNT {
-        let step = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
-        let offset = (start + step) % u32::from(COUNT);
-        let port = FIRST + u16::try_from(offset).expect("below COUNT");
-        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
-            return listener.local_addr().expect("its address");
-        }
-    }
-    panic!("no free port");
 }

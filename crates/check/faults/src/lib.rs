@@ -13,10 +13,12 @@ pub mod dovecot;
 pub mod etcd;
 mod meta;
 pub mod names;
+mod ports;
 pub mod relay;
 
 pub use disk::{MemoryDisk, MemoryFile};
 pub use meta::MemoryMeta;
+pub use ports::free_address;
 
 /// Decides on the data that survives a crash.
 pub trait Fate {

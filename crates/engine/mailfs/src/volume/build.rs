@@ -162,7 +162,7 @@ impl<S: Storage> Volume<S> {
                     self.fail(Notice::Rows(error));
                 }
                 self.collect_rows();
-                self.commits.changed.insert(inode, snapshot.since);
+                self.commits.included(inode, snapshot.since);
             } else {
                 continue;
             }

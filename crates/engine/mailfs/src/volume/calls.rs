@@ -27,7 +27,7 @@ impl<S: Storage> Volume<S> {
         if changes(&call) && (!self.blocked.is_empty() || self.is_full()) {
             self.blocked.push_back((id, caller, call));
             if self.commits.wants.is_empty() {
-                // Room comes by commits, and nothing else may be on its way.
+                // A commit makes room, and without this one no commit may be due.
                 self.want_all(Vec::new());
             }
             return;
@@ -115,7 +115,7 @@ impl<S: Storage> Volume<S> {
             && let Ok(Some(_)) = self.files.inode_at(*new_parent, new_name)
             && let Ok(Some(inode)) = self.files.inode_at(*parent, name)
         {
-            self.commits.barrier(inode);
+            self.commits.barrier(inode, self.journal.position());
         }
     }
 

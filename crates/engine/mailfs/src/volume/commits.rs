@@ -24,7 +24,7 @@ impl<S: Storage> Volume<S> {
     /// Somebody waits until the content of files, and every change of names, is on the servers.
     pub(super) fn want(&mut self, inodes: BTreeSet<Inode>, waiters: Vec<(CallId, Reply)>) {
         let mut inodes = inodes;
-        inodes.extend(self.commits.barriers.iter().copied());
+        inodes.extend(self.commits.barriers.keys().copied());
         inodes.retain(|inode| self.commits.changed.contains_key(inode));
         self.commits.wants.push(Want::of(inodes, waiters));
         self.build_ready();
@@ -83,10 +83,12 @@ impl<S: Storage> Volume<S> {
     /// Files that have taken another file's name, and whose content nobody wants yet, are wanted: the next commit has the rename.
     fn want_barriers(&mut self) {
         let commits = &self.commits;
-        let is_wanted =
-            |inode: &Inode| commits.wants.iter().any(|want| want.inodes.contains(inode));
-        let late = commits.barriers.iter().filter(|inode| !is_wanted(inode));
-        let late: BTreeSet<Inode> = late.copied().collect();
+        let is_late = |(inode, position): &(&Inode, &u64)| {
+            let mut wants = commits.wants.iter();
+            !wants.any(|want| want.covers(**inode, **position))
+        };
+        let late = commits.barriers.iter().filter(is_late);
+        let late: BTreeSet<Inode> = late.map(|(inode, _)| *inode).collect();
         if !late.is_empty() && !commits.wants.is_empty() {
             self.commits.wants.push(Want::of(late, Vec::new()));
         }
@@ -94,13 +96,11 @@ impl<S: Storage> Volume<S> {
 
     /// Whether a rename waits for the content of its file.
     fn is_barred(&self) -> bool {
-        let waits = |inode: &Inode| {
-            let wants = self
-                .commits
-                .wants
-                .iter()
-                .filter(|want| want.inodes.contains(inode));
-            wants.clone().count() > 0 && wants.clone().all(|want| !want.packs.is_empty())
+        let wants = &self.commits.wants;
+        let waits = |(inode, position): (&Inode, &u64)| {
+            let covering = wants.iter().filter(|want| want.covers(*inode, *position));
+            let mut is_ready = covering.map(|want| want.packs.is_empty()).peekable();
+            is_ready.peek().is_some() && !is_ready.any(|is_ready| is_ready)
         };
         self.commits.barriers.iter().any(waits)
     }

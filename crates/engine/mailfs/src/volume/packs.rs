@@ -1,4 +1,4 @@
-//! Where packs are, and chunks of them in memory.
+//! Places of packs on accounts, opened chunks in memory, and the fate of written octets on their way.
 
 use bytes::Bytes;
 use hashbrown::HashMap;

@@ -263,7 +263,7 @@ impl<S: Storage> Opening<S> {
         }
     }
 
-    /// Goes on as soon as every answer is there.
+    /// The next stage begins as soon as the accounts have answered every request.
     fn advance(&mut self) {
         while self.asked.len() < READS_MAX
             && let Some(uid) = self.unread.pop_front()

@@ -31,8 +31,8 @@ pub(crate) struct Commits {
     pub(crate) since: Option<Timestamp>,
     /// Files whose content no commit has, and the position of the journal up to which the newest commit has it.
     pub(crate) changed: BTreeMap<Inode, u64>,
-    /// Files that have taken another file's name: their content goes before the rename.
-    pub(crate) barriers: BTreeSet<Inode>,
+    /// Files that have taken another file's name, and the position of the journal at the rename: their content goes before.
+    pub(crate) barriers: BTreeMap<Inode, u64>,
     pub(crate) wants: Vec<Want>,
     pub(crate) flights: VecDeque<Flight>,
     /// Commits begun before the start that the log does not have.
@@ -51,6 +51,15 @@ pub(crate) struct Want {
 }
 
 impl Want {
+    /// Whether the want has the content of a file as of a position of the journal.
+    pub(crate) fn covers(&self, inode: Inode, position: u64) -> bool {
+        let is_new = |taken: &Vec<Snapshot>| {
+            let mut of_it = taken.iter().filter(|snapshot| snapshot.inode == inode);
+            of_it.any(|snapshot| snapshot.since >= position)
+        };
+        self.inodes.contains(&inode) && self.snapshots.as_ref().is_none_or(is_new)
+    }
+
     /// The content of these files, in the commit itself if it is short.
     pub(crate) fn of(inodes: BTreeSet<Inode>, waiters: Vec<(CallId, Reply)>) -> Self {
         Self {
@@ -151,9 +160,21 @@ impl Commits {
     }
 
     /// A file takes the name of another one.
-    pub(crate) fn barrier(&mut self, inode: Inode) {
+    pub(crate) fn barrier(&mut self, inode: Inode, position: u64) {
         if self.changed.contains_key(&inode) {
-            self.barriers.insert(inode);
+            self.barriers.insert(inode, position);
+        }
+    }
+
+    /// A commit has the content of a file as of a position of the journal.
+    pub(crate) fn included(&mut self, inode: Inode, since: u64) {
+        self.changed.insert(inode, since);
+        if self
+            .barriers
+            .get(&inode)
+            .is_some_and(|position| *position <= since)
+        {
+            self.barriers.remove(&inode);
         }
     }
 

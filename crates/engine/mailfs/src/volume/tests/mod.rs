@@ -290,9 +290,8 @@ impl World {
         id
     }
 
-    /// A call and its reply.
-    pub(super) fn call(&mut self, call: Call) -> Result<Reply, Errno> {
-        let id = self.begin(call);
+    /// The reply to a call, after as much time as the call needs.
+    fn reply(&mut self, id: CallId) -> Result<Reply, Errno> {
         for _ in 0..100 {
             self.settle();
             if let Some(reply) = self.replies.remove(&id) {
@@ -301,6 +300,12 @@ impl World {
             self.pass(Duration::from_secs(1));
         }
         panic!("no reply");
+    }
+
+    /// A call and its reply.
+    pub(super) fn call(&mut self, call: Call) -> Result<Reply, Errno> {
+        let id = self.begin(call);
+        self.reply(id)
     }
 
     pub(super) fn create(&mut self, parent: Inode, name: &str) -> (Attributes, Handle) {
@@ -403,14 +408,7 @@ impl World {
         let id = CallId(self.last_call);
         let now = self.moment();
         self.volume().sync(now, id);
-        for _ in 0..100 {
-            self.settle();
-            if let Some(reply) = self.replies.remove(&id) {
-                return reply;
-            }
-            self.pass(Duration::from_secs(1));
-        }
-        panic!("no reply");
+        self.reply(id)
     }
 
     /// The mount ends as it should.
@@ -419,14 +417,7 @@ impl World {
         let id = CallId(self.last_call);
         let now = self.moment();
         self.volume().finish(now, id);
-        for _ in 0..100 {
-            self.settle();
-            if let Some(reply) = self.replies.remove(&id) {
-                return reply;
-            }
-            self.pass(Duration::from_secs(1));
-        }
-        panic!("no reply");
+        self.reply(id)
     }
 
     /// The client is killed, and what was under way is lost.

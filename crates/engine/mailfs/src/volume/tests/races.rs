@@ -105,6 +105,36 @@ fn a_rename_during_an_fsync_waits_for_its_content() {
     assert_eq!(world.get(ROOT, "file").unwrap(), b"new content");
 }
 
+/// A pack with the content before the last write is no reason to let the rename go.
+#[test]
+fn a_rename_takes_the_last_content_of_its_file() {
+    let mut world = World::new(2);
+    world.put(ROOT, "file", b"old");
+    world.sync().unwrap();
+    let (_, handle) = world.create(ROOT, "file.new");
+    world.write(handle, 0, &noise(1, 200_000));
+    let held = world.begin(Call::Fsync {
+        handle,
+        data_only: false,
+    });
+    let late = world.hold_pack();
+    world.write(handle, 0, &noise(2, 200_000));
+    let rename = Call::Rename {
+        parent: ROOT,
+        name: b"file.new".to_vec(),
+        new_parent: ROOT,
+        new_name: b"file".to_vec(),
+        mode: RenameMode::Replace,
+    };
+    world.call(rename).unwrap();
+    world.let_go(late);
+    world.settle();
+    assert_eq!(world.replies.remove(&held), Some(Ok(Reply::Done)));
+    world.lose_folder();
+    world.mount().unwrap();
+    assert!(world.get(ROOT, "file").unwrap() == noise(2, 200_000));
+}
+
 #[test]
 fn thousands_of_short_files_fit_their_mails() {
     for octets in [2, 100] {

@@ -58,7 +58,7 @@ impl Look {
 pub(crate) struct Seen {
     /// Octets as the account keeps the mail.
     pub(crate) size: u32,
-    /// The subject, if of this volume; else what there is, for people.
+    /// The mail's subject: parsed if the mail is one of this volume, else the text as the account gives it.
     pub(crate) subject: Result<Subject, String>,
 }
 
