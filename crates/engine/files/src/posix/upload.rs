@@ -7,7 +7,7 @@ use super::outcome::{ContentChange, DirtyFile, UnsentRange};
 use super::state::Files;
 use super::state::Open;
 use crate::content::{Content, Piece, Source, Unsent, UnsentId, save};
-use crate::rows::{Extent, InodeRow, Key, unnamed_prefix};
+use crate::rows::{Extent, InodeRow, Key, extents_prefix, unnamed_prefix};
 use crate::tree::Change;
 
 impl Files {
@@ -289,6 +289,26 @@ impl Files {
             _ => {}
         }
         self.tree.apply(change)
+    }
+
+    /// Applies a row from the journal. The journal does not tell rows of extents: they end here with their inode, and
+    /// [`Tree::take_changes`](crate::tree::Tree::take_changes) tells of them.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read or write rows.
+    pub fn replay_row(&mut self, change: Change) -> Result<(), Errno> {
+        let ended = match Key::decode(&change.key) {
+            Ok(Key::Inode(inode)) if change.value.is_none() => Some(inode),
+            _ => None,
+        };
+        self.apply(change)?;
+        if let Some(inode) = ended {
+            for key in self.tree.keys(&extents_prefix(inode))? {
+                self.tree.remove(&key)?;
+            }
+        }
+        Ok(())
     }
 
     /// Ends the files that were open and without a name when the writer's last mount ended.

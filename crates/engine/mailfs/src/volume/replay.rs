@@ -132,7 +132,7 @@ impl<S: Storage> Volume<S> {
                         position,
                         self.now.steady,
                     );
-                    self.files.apply(change)?;
+                    self.files.replay_row(change)?;
                 }
             }
             Part::Content(change) => {

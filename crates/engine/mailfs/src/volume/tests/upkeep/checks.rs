@@ -252,3 +252,17 @@ fn an_account_that_cannot_be_read_is_named_and_nothing_is_said_about_its_mails()
     assert_eq!(world.check(true, false).findings, []);
     assert_whole(&mut world, &files);
 }
+
+/// The journal tells that an inode is gone, and not that its extents are.
+#[test]
+fn a_file_removed_before_a_kill_leaves_no_content() {
+    let (mut world, _) = filled();
+    world.remove("middle");
+    world.kill();
+    world.mount().unwrap();
+    world.sync().unwrap();
+    assert_eq!(world.check(false, false).findings, []);
+    world.lose_folder();
+    world.mount().unwrap();
+    assert_eq!(world.check(false, false).findings, []);
+}
