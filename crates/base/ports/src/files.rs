@@ -440,6 +440,9 @@ pub enum Errno {
     TimedOut,
     #[error("ENOMEM")]
     NoMem,
+    /// A row lies in a page that is not in memory: the engine fetches the page and tries again. No program sees this error.
+    #[error("EAGAIN")]
+    Again,
 }
 
 /// What the kernel must forget, because another mount has changed it.

@@ -203,7 +203,8 @@ pub(crate) const fn errno(errno: Errno) -> fuser::Errno {
     match errno {
         Errno::Perm => fuser::Errno::EPERM,
         Errno::NoEnt => fuser::Errno::ENOENT,
-        Errno::Io => fuser::Errno::EIO,
+        // An engine answers when the page is there: the error never comes this far.
+        Errno::Io | Errno::Again => fuser::Errno::EIO,
         Errno::BadF => fuser::Errno::EBADF,
         Errno::Acces => fuser::Errno::EACCES,
         Errno::Busy => fuser::Errno::EBUSY,

@@ -19,7 +19,7 @@ mod read;
 pub use crate::format::page::{Child, LEVELS_MAX, Page};
 pub use draft::{Draft, DraftError, Progress};
 pub use mails::{Lot, PageMail};
-pub use read::{Missing, PageTree, RowVisitor};
+pub use read::{LocalPages, Missing, PageTree, RowVisitor};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,12 +1,12 @@
 //! Reading the tree of pages.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use lru::LruCache;
-use vere_ports::files::Errno;
 
 use crate::format::page::Page;
 use crate::format::{FormatError, Locator, MailId};
@@ -15,27 +15,34 @@ use crate::format::{FormatError, Locator, MailId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Missing(pub Locator);
 
-impl From<Missing> for Errno {
-    fn from(_: Missing) -> Self {
-        Self::Io
-    }
+/// Pages on the local disk.
+pub trait LocalPages: fmt::Debug + Send {
+    /// A page, verified.
+    fn get(&mut self, at: &Locator) -> Option<Bytes>;
+
+    /// Keeps a page: the head of its mail, and the sealed frame.
+    fn put(&mut self, at: &Locator, head: &[u8], frame: &[u8]);
+
+    /// Keeps every page of a mail's body.
+    fn put_mail(&mut self, mail: MailId, body: &[u8]);
 }
 
 /// Sees the key and the value of a row.
 pub type RowVisitor<'a, E> = dyn FnMut(&[u8], Bytes) -> Result<ControlFlow<()>, E> + 'a;
 
 /// The tree of pages under a root.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct PageTree {
     root: Option<Locator>,
     cache: RefCell<Cache>,
 }
 
-/// Pages in memory.
-#[derive(Debug, Clone)]
+/// Pages in memory, above the pages on the local disk.
+#[derive(Debug)]
 struct Cache {
     pages: LruCache<(MailId, u32), Arc<Page>>,
     octets: usize,
+    local: Option<Box<dyn LocalPages>>,
 }
 
 /// A page on the way to a key.
@@ -57,12 +64,41 @@ impl Default for PageTree {
             cache: RefCell::new(Cache {
                 pages: LruCache::unbounded(),
                 octets: 0,
+                local: None,
             }),
         }
     }
 }
 
+impl Cache {
+    fn put(&mut self, at: &Locator, octets: Bytes) -> Result<Arc<Page>, FormatError> {
+        let page = Arc::new(Page::decode(octets, at)?);
+        self.octets = self.octets.saturating_add(page.weight());
+        if let Some(old) = self.pages.put((at.mail, at.at), page.clone()) {
+            self.octets = self.octets.saturating_sub(old.weight());
+        }
+        Ok(page)
+    }
+
+    /// A page in memory, or on the local disk.
+    fn get(&mut self, at: &Locator) -> Option<Arc<Page>> {
+        if let Some(page) = self.pages.get(&(at.mail, at.at)) {
+            return Some(page.clone());
+        }
+        let octets = self.local.as_mut()?.get(at)?;
+        self.put(at, octets).ok()
+    }
+}
+
 impl PageTree {
+    /// A tree without rows, whose pages may lie on the local disk.
+    #[must_use]
+    pub fn with_local(local: Box<dyn LocalPages>) -> Self {
+        let tree = Self::default();
+        tree.cache.borrow_mut().local = Some(local);
+        tree
+    }
+
     /// The root page; none for a tree without rows.
     #[must_use]
     pub const fn root(&self) -> Option<&Locator> {
@@ -86,20 +122,33 @@ impl PageTree {
     ///
     /// If the octets are no page.
     pub fn put(&self, at: &Locator, octets: Bytes) -> Result<(), FormatError> {
-        let page = Page::decode(octets, at)?;
-        let mut cache = self.cache.borrow_mut();
-        cache.octets = cache.octets.saturating_add(page.weight());
-        if let Some(old) = cache.pages.put((at.mail, at.at), Arc::new(page)) {
-            cache.octets = cache.octets.saturating_sub(old.weight());
-        }
-        Ok(())
+        self.cache.borrow_mut().put(at, octets).map(drop)
     }
 
-    /// The pages below a page that is in memory.
+    /// Keeps a page on the local disk: the head of its mail, and the sealed frame.
+    pub fn keep(&self, at: &Locator, head: &[u8], frame: &[u8]) {
+        if let Some(local) = &mut self.cache.borrow_mut().local {
+            local.put(at, head, frame);
+        }
+    }
+
+    /// Keeps every page of a mail's body on the local disk.
+    pub fn keep_mail(&self, mail: MailId, body: &[u8]) {
+        if let Some(local) = &mut self.cache.borrow_mut().local {
+            local.put_mail(mail, body);
+        }
+    }
+
+    /// Whether a page is in memory, or on the local disk and now in memory.
+    #[must_use]
+    pub fn has(&self, at: &Locator) -> bool {
+        self.cache.borrow_mut().get(at).is_some()
+    }
+
+    /// The pages below a page that is there.
     #[must_use]
     pub fn below(&self, at: &Locator) -> Vec<Locator> {
-        let cache = self.cache.borrow();
-        let page = cache.pages.peek(&(at.mail, at.at));
+        let page = self.cache.borrow_mut().get(at);
         page.map_or_else(Vec::new, |page| {
             let rows = 0..page.rows();
             rows.filter_map(|row| page.child(row))
@@ -120,11 +169,9 @@ impl PageTree {
 
     /// A page of this level; `level` is none for the root, which may have any.
     pub(super) fn page(&self, at: &Locator, level: Option<u8>) -> Result<Arc<Page>, Missing> {
-        let mut cache = self.cache.borrow_mut();
-        let page = cache.pages.get(&(at.mail, at.at));
+        let page = self.cache.borrow_mut().get(at);
         // A page of another level than its place demands would let a tree have circles.
         page.filter(|page| level.is_none_or(|level| page.level() == level))
-            .cloned()
             .ok_or(Missing(*at))
     }
 
@@ -171,11 +218,16 @@ impl PageTree {
     ///
     /// The page that is not in memory.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, Missing> {
-        let found = self.find(key, 0)?;
-        Ok(found.and_then(|found| {
-            let row = found.page.search(key).ok()?;
-            found.page.value(row)
-        }))
+        let Some(root) = &self.root else {
+            return Ok(None);
+        };
+        let mut page = self.page(root, None)?;
+        while let Some(child) = page.child(page.row_for(key)) {
+            let below = page.level().saturating_sub(1);
+            let place = child.place;
+            page = self.page(&place, Some(below))?;
+        }
+        Ok(page.search(key).ok().and_then(|row| page.value(row)))
     }
 
     /// Visits rows from a key on in order, until the visitor breaks.
@@ -188,6 +240,20 @@ impl PageTree {
         from: &[u8],
         visitor: &mut RowVisitor<'_, E>,
     ) -> Result<(), E> {
+        self.visit_prefix(from, &[], visitor)
+    }
+
+    /// Visits rows with a prefix from a key on in order, until the visitor breaks. Pages without such rows are not needed.
+    ///
+    /// # Errors
+    ///
+    /// As [`PageTree::visit`].
+    pub fn visit_prefix<E: From<Missing>>(
+        &self,
+        from: &[u8],
+        prefix: &[u8],
+        visitor: &mut RowVisitor<'_, E>,
+    ) -> Result<(), E> {
         let mut from = from.to_vec();
         while let Some(found) = self.find(&from, 0)? {
             let first = match found.page.search(&from) {
@@ -195,14 +261,14 @@ impl PageTree {
             };
             for row in first..found.page.rows() {
                 if let (Some(key), Some(value)) = (found.page.key(row), found.page.value(row))
-                    && visitor(&key, value)?.is_break()
+                    && (!key.starts_with(prefix) || visitor(&key, value)?.is_break())
                 {
                     return Ok(());
                 }
             }
             match found.end {
                 // The end of a page is beyond the page's own keys, so that the walk goes on.
-                Some(end) if end > from => from = end,
+                Some(end) if end > from && end.starts_with(prefix) => from = end,
                 _ => return Ok(()),
             }
         }

@@ -10,7 +10,7 @@ use crate::format::{
 };
 
 /// An account that keeps the mails of checkpoints.
-struct Store {
+pub(crate) struct Store {
     keys: Keys,
     mails: HashMap<MailId, Bytes>,
     sequence: u64,
@@ -21,10 +21,10 @@ struct Store {
 }
 
 type Rows = BTreeMap<Vec<u8>, Bytes>;
-type Changes = BTreeMap<Vec<u8>, Option<Bytes>>;
+pub(crate) type Changes = BTreeMap<Vec<u8>, Option<Bytes>>;
 
 impl Store {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             keys: Keys::derive(&VolumeKey([7; 32])),
             mails: HashMap::new(),
@@ -42,14 +42,14 @@ impl Store {
         open_frame(&body[..68], frame, at.at, &self.keys, at.mail).ok()
     }
 
-    fn bring(&mut self, tree: &PageTree, at: &Locator) {
+    pub(crate) fn bring(&mut self, tree: &PageTree, at: &Locator) {
         self.reads += 1;
         let page = self.page(at).expect("a page that exists");
         tree.put(at, page).unwrap();
     }
 
     /// Writes a checkpoint and makes it the tree's root.
-    fn checkpoint(&mut self, tree: &mut PageTree, changes: Changes) {
+    pub(crate) fn checkpoint(&mut self, tree: &mut PageTree, changes: Changes) {
         let mut draft = Draft::new(5, changes);
         loop {
             let sequence = &mut self.sequence;

@@ -98,7 +98,7 @@ impl Files {
             at = at.saturating_add(1);
             let key = entry_key(home, name);
             if let Some(value) = self.tree.get(&key)? {
-                match decode_entry(value) {
+                match decode_entry(&value) {
                     Ok(row) => entries.push(listed(name, row, at)),
                     Err(error) => damaged = Some((key, error)),
                 }

@@ -26,7 +26,7 @@ impl Files {
         }
         let key = inode_key(inode);
         let row = self.tree.get(&key)?.ok_or(Errno::Stale)?;
-        let mut row = match InodeRow::decode(row) {
+        let mut row = match InodeRow::decode(&row) {
             Ok(row) => row,
             Err(error) => return Err(self.damaged(&key, error.to_string())),
         };

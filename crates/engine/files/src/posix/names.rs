@@ -86,7 +86,7 @@ impl Files {
         let Some(value) = self.tree.get(&key)? else {
             return Ok(None);
         };
-        match decode_entry(value) {
+        match decode_entry(&value) {
             Ok(entry) => Ok(Some(entry)),
             Err(error) => Err(self.damaged(&key, error.to_string())),
         }

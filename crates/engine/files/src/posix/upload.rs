@@ -265,12 +265,36 @@ impl Files {
         self.mark(inode, size, since);
     }
 
-    /// Applies a row from the journal or from a commit.
+    /// Changes a row of the volume on behalf of this mount, untold by the tree.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read rows.
+    pub fn change(&mut self, change: Change) -> Result<(), Errno> {
+        self.forget_content(&change);
+        self.tree.change(change)
+    }
+
+    /// The chain has this row from now on. Returns what the chain had before.
+    ///
+    /// # Errors
+    ///
+    /// Failures to read rows.
+    pub fn confirm(&mut self, change: Change) -> Result<Option<Bytes>, Errno> {
+        self.tree.confirm(change)
+    }
+
+    /// A row of the chain's, for a row that this mount has not changed.
     ///
     /// # Errors
     ///
     /// Failures to read rows.
     pub fn apply(&mut self, change: Change) -> Result<(), Errno> {
+        self.forget_content(&change);
+        self.tree.apply(change)
+    }
+
+    fn forget_content(&mut self, change: &Change) {
         let key = Key::decode(&change.key);
         let removed = change.value.is_none();
         match key {
@@ -288,7 +312,6 @@ impl Files {
             }
             _ => {}
         }
-        self.tree.apply(change)
     }
 
     /// Applies a row from the journal. The journal does not tell rows of extents: they end here with their inode, and
@@ -302,7 +325,7 @@ impl Files {
             Ok(Key::Inode(inode)) if change.value.is_none() => Some(inode),
             _ => None,
         };
-        self.apply(change)?;
+        self.change(change)?;
         if let Some(inode) = ended {
             for key in self.tree.keys(&extents_prefix(inode))? {
                 self.tree.remove(&key)?;

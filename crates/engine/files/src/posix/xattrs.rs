@@ -84,7 +84,7 @@ impl Files {
         check_name(name)?;
         self.row(inode)?;
         let value = self.tree.get(&xattr_key(inode, name))?;
-        value.map(Bytes::copy_from_slice).ok_or(Errno::NoData)
+        value.ok_or(Errno::NoData)
     }
 
     pub(super) fn list_xattrs(

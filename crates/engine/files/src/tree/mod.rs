@@ -1,6 +1,9 @@
 //! The rows of a volume in the order of their keys, and the changes since they were last taken.
 //!
-//! All access goes through fallible functions, so that rows may lie in pages that have to be fetched.
+//! Rows lie in three layers: the pages of the newest checkpoint, the rows that commits of the chain have changed since, and
+//! the changes of this mount that the chain has not. A row of an upper layer hides a row below, also when the row is removed.
+//! Pages are in memory or not: a reader that needs another page gets [`Errno::Again`], and the tree remembers the page
+//! ([`Tree::take_missing`]).
 #![cfg_attr(
     not(test),
     warn(
@@ -10,17 +13,32 @@
     )
 )]
 
-use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+mod above;
+mod chain;
+mod read;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
 use vere_ports::files::Errno;
+
+use self::above::Above;
+use crate::format::Locator;
+use crate::pages::PageTree;
 
 /// How many of the latest changes are compared with a new change of an equal key. Calls change few rows; further back a second
 /// change costs octets only.
 const JOINED: usize = 8;
+/// Missing pages that are remembered; a reader that needs more asks again when these are there.
+const MISSING_MAX: usize = 256;
 
 /// Sees the key and the value of a row.
 pub type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, Errno> + 'a;
+
+/// Rows by key; no value for a removed row.
+type Rows = BTreeMap<Vec<u8>, Option<Bytes>>;
 
 /// A changed row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +49,38 @@ pub struct Change {
     pub value: Option<Vec<u8>>,
 }
 
+/// A row that one side has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Side {
+    /// The value before.
+    pub base: Option<Bytes>,
+    /// The value after.
+    pub now: Option<Bytes>,
+}
+
+/// Rows that one side has changed, by their keys.
+pub type Sides = BTreeMap<Vec<u8>, Side>;
+
+/// A row of the chain behind the checkpoint.
+#[derive(Debug)]
+struct ChainRow {
+    value: Option<Bytes>,
+    /// A checkpoint on its way has the row.
+    is_covered: bool,
+}
+
 /// The rows.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Tree {
-    rows: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The newest checkpoint.
+    pages: PageTree,
+    /// Rows of commits behind the checkpoint.
+    chain: BTreeMap<Vec<u8>, ChainRow>,
+    /// Changes of this mount that the chain has not.
+    local: Rows,
     changes: Vec<Change>,
+    /// Pages that readers have missed.
+    missing: RefCell<Vec<Locator>>,
 }
 
 impl Tree {
@@ -45,44 +90,23 @@ impl Tree {
         Self::default()
     }
 
-    /// The number of rows.
+    /// The rows of a checkpoint.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Whether no row exists.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// The value of a key.
-    ///
-    /// # Errors
-    ///
-    /// Failures to read the row.
-    pub fn get(&self, key: &[u8]) -> Result<Option<&[u8]>, Errno> {
-        Ok(self.rows.get(key).map(Vec::as_slice))
-    }
-
-    /// Whether a key has a value.
-    ///
-    /// # Errors
-    ///
-    /// Failures to read the row.
-    pub fn contains(&self, key: &[u8]) -> Result<bool, Errno> {
-        Ok(self.rows.contains_key(key))
+    pub fn over(pages: PageTree) -> Self {
+        Self {
+            pages,
+            ..Self::default()
+        }
     }
 
     /// Sets the value of a key.
     ///
     /// # Errors
     ///
-    /// Failures to read the row's page.
+    /// None today: a new value needs no page.
     pub fn put(&mut self, key: &[u8], value: Vec<u8>) -> Result<(), Errno> {
         self.record(key, Some(value.clone()));
-        self.put_quietly(key, value);
+        self.set(key, Some(value.into()));
         Ok(())
     }
 
@@ -90,27 +114,23 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// Failures to read the row's page.
+    /// Failures to read the row.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, Errno> {
-        let was_there = self.rows.remove(key).is_some();
+        let was_there = self.contains(key)?;
         if was_there {
             self.record(key, None);
+            self.set(key, None);
         }
         Ok(was_there)
     }
 
-    /// Applies a change from the journal or from a commit; [`Tree::take_changes`] does not tell of the change.
+    /// A change of this mount that [`Tree::take_changes`] does not tell.
     ///
     /// # Errors
     ///
-    /// Failures to read the row's page.
-    pub fn apply(&mut self, change: Change) -> Result<(), Errno> {
-        match change.value {
-            Some(value) => self.put_quietly(&change.key, value),
-            None => {
-                self.rows.remove(&change.key);
-            }
-        }
+    /// None today: a new value needs no page.
+    pub fn change(&mut self, change: Change) -> Result<(), Errno> {
+        self.local.insert(change.key, change.value.map(Bytes::from));
         Ok(())
     }
 
@@ -119,61 +139,12 @@ impl Tree {
         std::mem::take(&mut self.changes)
     }
 
-    /// Visits rows with a prefix in order, behind a key if one is given, until the visitor breaks.
-    ///
-    /// # Errors
-    ///
-    /// The visitor's errors, and failures to read rows.
-    pub fn visit(
-        &self,
-        prefix: &[u8],
-        behind: Option<&[u8]>,
-        visitor: &mut Visitor<'_>,
-    ) -> Result<(), Errno> {
-        let from = behind.map_or(Bound::Included(prefix), Bound::Excluded);
-        let rows = self.rows.range::<[u8], _>((from, Bound::Unbounded));
-        for (key, value) in rows {
-            if !key.starts_with(prefix) || visitor(key, value)?.is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// The keys of all rows with a prefix, in order.
-    ///
-    /// # Errors
-    ///
-    /// Failures to read rows.
-    pub fn keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
-        let mut keys = Vec::new();
-        self.visit(prefix, None, &mut |key, _| {
-            keys.push(key.to_vec());
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(keys)
-    }
-
-    /// Whether a row has a prefix.
-    ///
-    /// # Errors
-    ///
-    /// Failures to read rows.
-    pub fn any(&self, prefix: &[u8]) -> Result<bool, Errno> {
-        let mut found = false;
-        self.visit(prefix, None, &mut |_, _| {
-            found = true;
-            Ok(ControlFlow::Break(()))
-        })?;
-        Ok(found)
-    }
-
-    fn put_quietly(&mut self, key: &[u8], value: Vec<u8>) {
+    fn set(&mut self, key: &[u8], value: Option<Bytes>) {
         // A changed row keeps its key, so that a write costs no second key.
-        match self.rows.get_mut(key) {
+        match self.local.get_mut(key) {
             Some(row) => *row = value,
             None => {
-                self.rows.insert(key.to_vec(), value);
+                self.local.insert(key.to_vec(), value);
             }
         }
     }
@@ -191,49 +162,4 @@ impl Tree {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn put(key: &[u8], value: &[u8]) -> Change {
-        Change {
-            key: key.to_vec(),
-            value: Some(value.to_vec()),
-        }
-    }
-
-    #[test]
-    fn changes_come_in_order_and_once() {
-        let mut tree = Tree::new();
-        tree.put(b"b", b"1".to_vec()).unwrap();
-        tree.put(b"a", b"2".to_vec()).unwrap();
-        tree.put(b"b", b"3".to_vec()).unwrap();
-        assert_eq!(tree.take_changes(), [put(b"b", b"3"), put(b"a", b"2")]);
-        assert!(tree.remove(b"a").unwrap());
-        assert!(!tree.remove(b"a").unwrap());
-        let gone = Change {
-            key: b"a".to_vec(),
-            value: None,
-        };
-        assert_eq!(tree.take_changes(), [gone]);
-        assert_eq!(tree.get(b"b"), Ok(Some(&b"3"[..])));
-        tree.apply(put(b"c", b"4")).unwrap();
-        assert!(tree.take_changes().is_empty());
-    }
-
-    #[test]
-    fn a_prefix_bounds_a_visit() {
-        let mut tree = Tree::new();
-        for key in [&b"a"[..], b"ab", b"ac", b"b"] {
-            tree.put(key, Vec::new()).unwrap();
-        }
-        assert_eq!(tree.keys(b"a").unwrap(), [&b"a"[..], b"ab", b"ac"]);
-        let mut behind = Vec::new();
-        tree.visit(b"a", Some(b"ab"), &mut |key, _| {
-            behind.push(key.to_vec());
-            Ok(ControlFlow::Continue(()))
-        })
-        .unwrap();
-        assert_eq!(behind, [b"ac"]);
-        assert!(tree.any(b"b").unwrap() && !tree.any(b"c").unwrap());
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use super::chain::Chain;
 use super::job::Seals;
 use super::journal::Journal;
 use super::packs::{ChunkCache, Fates};
-use super::page_store::{PageStore, STORE_OCTETS};
+use super::page_store::pages_of;
 use super::record::Won;
 use super::state::Machine;
 use super::state::checkpoints::Checkpoints;
@@ -72,7 +72,7 @@ impl Create {
         random: [u8; 16],
         (owner, now): (Caller, Moment),
     ) -> Result<Volume<S>, OpenError> {
-        let store = PageStore::open(storage.clone(), STORE_OCTETS);
+        let pages = pages_of(storage.clone(), self.keys.clone());
         let journal = Journal::open(storage, self.keys.local(), random, |_, _| {})?;
         let nothing = Won {
             commit: MailId::NONE,
@@ -83,11 +83,10 @@ impl Create {
         let mut volume = assemble(
             terms,
             self,
-            (Tree::new(), journal),
+            (Tree::over(pages), journal),
             now,
             Chain::new(nothing, 0),
         );
-        volume.page_store = Some(store);
         let (key, value) = root_folder(owner, ROOT_MODE, now.wall);
         volume.put_row(key, value);
         for (key, value) in rows {
@@ -123,7 +122,6 @@ pub(super) fn assemble<S: Storage>(
         chain,
         commits: Commits::default(),
         checkpoints: Checkpoints::default(),
-        page_store: None,
         journal,
         deadlines: Deadlines::default(),
         replicas: Replicas::default(),

@@ -231,7 +231,7 @@ impl<S: Storage> Volume<S> {
                     .files
                     .tree()
                     .get(&key)
-                    .map(|value| value.map(<[u8]>::to_vec)),
+                    .map(|value| value.map(Vec::from)),
             };
             match value {
                 Ok(value) => rows.push(RowChange { key, value }),

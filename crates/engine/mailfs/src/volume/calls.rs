@@ -199,7 +199,7 @@ impl<S: Storage> Volume<S> {
             value,
         };
         let kept = self.journal.append(&[Part::Row(row.clone())]);
-        if let Err(error) = self.files.apply(row) {
+        if let Err(error) = self.files.change(row) {
             self.fail(Notice::Rows(error));
         }
         self.commits.quietly(key);

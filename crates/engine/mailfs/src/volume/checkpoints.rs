@@ -15,14 +15,18 @@ use super::accounts::{PAGES_MAILBOX, mailbox_name};
 use super::job::OpenJob;
 use super::packs::Located;
 use super::record::Won;
-use super::state::checkpoints::{Making, PAGES_OCTETS, own_row};
+use super::state::checkpoints::{Making, own_row};
 use super::state::commits::Flight;
 use super::state::{Asked, Volume};
 use super::step::{Moment, Notice, Step};
-use crate::format::commit::Checkpoint;
+use crate::format::commit::{Checkpoint, RowChange};
 use crate::format::subject::id_word;
 use crate::format::{FormatError, Kind, Locator, MailCopy, Place, Subject, mail, open_frame};
 use crate::pages::{DraftError, Lot, Progress};
+use crate::tree::Change;
+
+/// The first octet of keys that belong to files.
+const FILES: u8 = 2;
 
 impl<S: Storage> Volume<S> {
     /// The mount ends: everything goes to the servers, with a checkpoint, so that the next mount begins at once. The reply is
@@ -52,14 +56,38 @@ impl<S: Storage> Volume<S> {
         }
         let octets = usize::try_from(flight.octets).unwrap_or(usize::MAX);
         self.checkpoints.named = flight.checkpoint;
-        self.checkpoints.note(won, octets, rows);
+        self.checkpoints.note(won, octets);
+        for RowChange { key, value } in rows {
+            if let Err(error) = self.files.tree_mut().apply(Change { key, value }) {
+                self.fail(Notice::Rows(error));
+            }
+        }
+    }
+
+    /// Begins a checkpoint of the chain's rows, if any have changed.
+    fn begin_checkpoint(&mut self) {
+        let checkpoints = &self.checkpoints;
+        let last = checkpoints.last.filter(|_| !checkpoints.is_broken);
+        let Some(covers) = last else {
+            return;
+        };
+        let rows = self.files.tree_mut().cover();
+        if !rows.is_empty() {
+            self.checkpoints.begin(covers, rows);
+        }
+    }
+
+    /// Whether files have changed since the newest checkpoint.
+    fn has_changed_files(&self) -> bool {
+        let mut keys = self.files.tree().chain_keys();
+        keys.any(|key| key.first() == Some(&FILES))
     }
 
     /// Goes on with checkpoints: called whenever a commit is won, an account has answered, or time has passed.
     pub(super) fn tend_checkpoints(&mut self) {
         if self.read_only.is_none() {
             if self.checkpoints.making.is_none() && self.checkpoints.is_due() {
-                self.checkpoints.begin();
+                self.begin_checkpoint();
             }
             self.make_checkpoint();
         }
@@ -85,8 +113,8 @@ impl<S: Storage> Volume<S> {
             }
             return;
         }
-        if !has_tried && self.checkpoints.has_changes() {
-            self.checkpoints.begin();
+        if !has_tried && self.has_changed_files() {
+            self.begin_checkpoint();
             self.make_checkpoint();
             if self.checkpoints.making.is_some() {
                 return;
@@ -104,16 +132,12 @@ impl<S: Storage> Volume<S> {
 
     /// Goes on with the checkpoint on its way.
     fn make_checkpoint(&mut self) {
-        while let Some(mut making) = self.checkpoints.making.take() {
+        if let Some(mut making) = self.checkpoints.making.take() {
             match self.advance_draft(&mut making) {
                 Ok(Progress::Done(Some(root))) => return self.complete(making, root),
                 Ok(Progress::Done(None)) => return,
                 Ok(Progress::Stores) => self.store_pages(&mut making),
                 Err(DraftError::Missing(at)) => {
-                    if self.page_is_stored(&at) {
-                        self.checkpoints.making = Some(making);
-                        continue;
-                    }
                     let Some(request) = self.page_request(&at) else {
                         self.checkpoints.making = Some(making);
                         return self.page_is_lost("no place of a page is known".to_owned());
@@ -128,12 +152,11 @@ impl<S: Storage> Volume<S> {
                 }
             }
             self.checkpoints.making = Some(making);
-            return;
         }
     }
 
     fn advance_draft(&mut self, making: &mut Making) -> Result<Progress, DraftError> {
-        let pages = mem::take(&mut self.checkpoints.pages);
+        let pages = mem::take(self.files.tree_mut().pages_mut());
         let seals = self.seals.clone();
         let mut next = || self.next_pack();
         let mut lot = Lot {
@@ -143,9 +166,7 @@ impl<S: Storage> Volume<S> {
             next: &mut next,
         };
         let progress = making.draft.advance(&pages, &mut lot);
-        // A long draft touches more pages than memory shall have.
-        pages.trim(PAGES_OCTETS);
-        self.checkpoints.pages = pages;
+        *self.files.tree_mut().pages_mut() = pages;
         progress
     }
 
@@ -244,11 +265,9 @@ impl<S: Storage> Volume<S> {
             mailbox: PAGES_MAILBOX,
             uid,
         };
-        if let Some(page) = making.draft.mails().get(number)
-            && let Some(store) = &mut self.page_store
-        {
-            // The body is the draft's own: a failure costs a fetch.
-            let _ = store.put_body(page.head.mail, &page.body);
+        if let Some(page) = making.draft.mails().get(number) {
+            let pages = self.files.tree().pages();
+            pages.keep_mail(page.head.mail, &page.body);
         }
         making.draft.stored(number, copy);
     }
@@ -265,13 +284,12 @@ impl<S: Storage> Volume<S> {
             };
             self.locate(page.head.pack.0, located, (Kind::Pages, 0, page.octets));
         }
-        let pages = &mut self.checkpoints.pages;
-        pages.set_root(Some(root));
+        let tree = self.files.tree_mut();
         for (at, page) in making.draft.take_written() {
             // The draft's own pages are pages; a failure costs a fetch.
-            let _ = pages.put(&at, page);
+            let _ = tree.pages().put(&at, page);
         }
-        pages.trim(PAGES_OCTETS);
+        tree.covered(Some(root));
         self.checkpoints.newest = Some(Checkpoint {
             covers,
             covered_uid: making.covers.uid,
@@ -333,18 +351,10 @@ impl<S: Storage> Volume<S> {
         let encoding = encoding.unwrap_or_else(|| self.lead_encoding());
         let (head, frame) = OpenJob::page_parts(encoding, at, parts)?;
         let octets = open_frame(&head, &frame, at.at, &self.seals.keys, at.mail)?;
-        self.checkpoints.pages.put(at, octets)?;
-        if let Some(store) = &mut self.page_store {
-            store.put(at.mail, at.at, &head, &frame);
-        }
+        let pages = self.files.tree().pages();
+        pages.put(at, octets)?;
+        pages.keep(at, &head, &frame);
         Ok(())
-    }
-
-    /// Takes a page from the local disk.
-    fn page_is_stored(&mut self, at: &Locator) -> bool {
-        let store = self.page_store.as_mut();
-        let page = store.and_then(|store| store.get(&self.seals.keys, at));
-        page.is_some_and(|page| self.checkpoints.pages.put(at, page).is_ok())
     }
 
     /// A page of the newest checkpoint cannot be read. The next mount begins at an older one, and writes all pages again.

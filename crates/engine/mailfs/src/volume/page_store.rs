@@ -10,6 +10,7 @@
 //! failure of the disk is one of the volume.
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
@@ -17,14 +18,43 @@ use vere_checksum::crc32c;
 use vere_ports::storage::{Storage, StorageFile};
 
 use crate::format::{FormatError, HEAD_OCTETS, Keys, Locator, MailId, open_frame};
+use crate::pages::{LocalPages, PageTree};
 
 /// Octets of a segment, but for the entry that crosses the bound.
 const SEGMENT_OCTETS: u64 = 16 << 20;
 /// Octets of all segments.
-pub(crate) const STORE_OCTETS: u64 = 1 << 30;
+const STORE_OCTETS: u64 = 1 << 30;
 const ENTRY_HEAD: usize = 28;
 /// Octets of an entry behind its head: a page is shorter.
 const ENTRY_MAX: u32 = 1 << 20;
+
+/// A store with the keys of its pages.
+#[derive(Debug)]
+struct Opened<S: Storage> {
+    store: PageStore<S>,
+    keys: Arc<Keys>,
+}
+
+/// A tree without rows over the pages of a folder.
+pub(crate) fn pages_of<S: Storage>(storage: S, keys: Arc<Keys>) -> PageTree {
+    let store = PageStore::open(storage, STORE_OCTETS);
+    PageTree::with_local(Box::new(Opened { store, keys }))
+}
+
+impl<S: Storage> LocalPages for Opened<S> {
+    fn get(&mut self, at: &Locator) -> Option<Bytes> {
+        self.store.get(&self.keys, at)
+    }
+
+    fn put(&mut self, at: &Locator, head: &[u8], frame: &[u8]) {
+        self.store.put(at.mail, at.at, head, frame);
+    }
+
+    fn put_mail(&mut self, mail: MailId, body: &[u8]) {
+        // The body is the mount's own: a failure costs a fetch.
+        let _ = self.store.put_body(mail, body);
+    }
+}
 
 /// The pages of a folder.
 #[derive(Debug)]

@@ -187,7 +187,7 @@ impl<S: Storage> Volume<S> {
         for key in self.files.tree().keys(&mailboxes_prefix())? {
             if let Ok(Key::Mailbox { account, mailbox }) = Key::decode(&key)
                 && let Some(value) = self.files.tree().get(&key)?
-                && let Ok(uid_validity) = value.try_into().map(u32::from_le_bytes)
+                && let Ok(uid_validity) = value[..].try_into().map(u32::from_le_bytes)
             {
                 self.accounts.number(account, mailbox, uid_validity);
             }

@@ -19,7 +19,8 @@ impl<S: Storage> Volume<S> {
             let Ok(Key::Pack(pack)) = Key::decode(&key) else {
                 continue;
             };
-            let row = self.files.tree().get(&key)?.map(PackRow::decode);
+            let row = self.files.tree().get(&key)?;
+            let row = row.as_deref().map(PackRow::decode);
             if let Some(Ok(row)) = row
                 && row.kind == Kind::Data as u8
             {
@@ -186,13 +187,8 @@ impl<S: Storage> Volume<S> {
     pub(super) fn add_copy(&mut self, pack: PackNumber, account: u16, uid_validity: u32, uid: u32) {
         self.numbered(account, FIRST_DATA_MAILBOX, uid_validity);
         let key = Key::Pack(pack.0).encode();
-        let row = self
-            .files
-            .tree()
-            .get(&key)
-            .ok()
-            .flatten()
-            .map(PackRow::decode);
+        let row = self.files.tree().get(&key).ok().flatten();
+        let row = row.as_deref().map(PackRow::decode);
         if let Some(Ok(mut row)) = row {
             let copy = MailCopy {
                 account,

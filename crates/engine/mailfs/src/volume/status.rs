@@ -102,7 +102,8 @@ impl<S: Storage> Volume<S> {
         }
         let tree = self.files.tree();
         for key in tree.keys(&packs_prefix()).unwrap_or_default() {
-            let row = tree.get(&key).ok().flatten().map(PackRow::decode);
+            let row = tree.get(&key).ok().flatten();
+            let row = row.as_deref().map(PackRow::decode);
             let (Ok(Key::Pack(_)), Some(Ok(row))) = (Key::decode(&key), row) else {
                 continue;
             };

@@ -381,7 +381,7 @@ impl<S: Storage> Volume<S> {
     /// Where a pack is.
     pub(super) fn located(&self, number: u64) -> Option<Located> {
         let row = self.files.tree().get(&Key::Pack(number).encode()).ok()??;
-        let row = PackRow::decode(row).ok()?;
+        let row = PackRow::decode(&row).ok()?;
         Some(Located {
             id: row.mail,
             copies: row.copies,

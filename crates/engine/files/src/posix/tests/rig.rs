@@ -151,7 +151,7 @@ impl Rig {
             for change in rows {
                 // Rows of extents follow from the changes of content.
                 if !matches!(Key::decode(&change.key), Ok(Key::Extents { .. })) {
-                    self.files.apply(change.clone()).unwrap();
+                    self.files.replay_row(change.clone()).unwrap();
                 }
             }
         }

@@ -1,7 +1,6 @@
 //! The end of an opening: rows of pages and commits become the tree of a volume.
 
 use std::mem;
-use std::ops::ControlFlow;
 
 use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
@@ -40,7 +39,6 @@ impl<S: Storage> Opening<S> {
         let head = self.won(newest);
         let tree = self.rows(&chain)?;
         let checkpoints = self.checkpoints(&chain);
-        let store = self.store.take();
         let mut volume = assemble(
             self.terms,
             self.of,
@@ -49,7 +47,6 @@ impl<S: Storage> Opening<S> {
             Chain::new(head, self.known),
         );
         volume.checkpoints = checkpoints;
-        volume.page_store = store;
         volume.accounts.number(lead, LOG_MAILBOX, self.uid_validity);
         let replay = Replay::of(&self.records, &chain)?;
         volume.replay(self.records, &replay)?;
@@ -104,17 +101,10 @@ impl<S: Storage> Opening<S> {
             .filter(move |found| found.record.generation > covers)
     }
 
-    fn rows(&self, chain: &[Found]) -> Result<Tree, Errno> {
-        let mut tree = Tree::new();
-        if self.base.is_some() {
-            self.pages.visit::<Errno>(&[], &mut |key, value| {
-                tree.apply(Change {
-                    key: key.to_vec(),
-                    value: Some(value.to_vec()),
-                })?;
-                Ok(ControlFlow::Continue(()))
-            })?;
-        }
+    fn rows(&mut self, chain: &[Found]) -> Result<Tree, Errno> {
+        let mut pages = mem::take(&mut self.pages);
+        pages.set_root(self.base.map(|base| base.root));
+        let mut tree = Tree::over(pages);
         for row in self.behind(chain).flat_map(|found| self.rows_of(found)) {
             let RowChange { key, value } = row;
             tree.apply(Change { key, value })?;
@@ -132,14 +122,12 @@ impl<S: Storage> Opening<S> {
         rows
     }
 
-    fn checkpoints(&mut self, chain: &[Found]) -> Checkpoints {
-        let mut pages = mem::take(&mut self.pages);
-        pages.set_root(self.base.map(|base| base.root));
+    fn checkpoints(&self, chain: &[Found]) -> Checkpoints {
         let named = chain.last().and_then(|newest| newest.record.checkpoint);
-        let mut checkpoints = Checkpoints::new(self.base, named, pages);
+        let mut checkpoints = Checkpoints::new(self.base, named);
         for found in self.behind(chain) {
             let octets = usize::try_from(found.octets).unwrap_or(usize::MAX);
-            checkpoints.note(self.won(found), octets, self.rows_of(found));
+            checkpoints.note(self.won(found), octets);
         }
         checkpoints
     }

@@ -11,7 +11,7 @@ use vere_ports::storage::Storage;
 use super::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
 use super::boot::Create;
 use super::journal::Journal;
-use super::page_store::{PageStore, STORE_OCTETS};
+use super::page_store::pages_of;
 use super::record::{Part, Won};
 use super::state::Terms;
 use super::state::opening::{Found, OpenError};
@@ -45,7 +45,6 @@ pub struct Opening<S: Storage> {
     terms: Terms,
     of: Create,
     journal: Option<Journal<S>>,
-    store: Option<PageStore<S>>,
     records: Vec<(u64, Vec<Part>)>,
     /// The newest commit of the chain that the journal knows.
     remembered: Option<Won>,
@@ -106,7 +105,7 @@ impl<S: Storage> Opening<S> {
     /// Begins. The random begins the journal's new segment, and must never repeat.
     pub fn new(terms: Terms, of: Create, storage: S, random: [u8; 16]) -> Self {
         let mut records = Vec::new();
-        let store = PageStore::open(storage.clone(), STORE_OCTETS);
+        let pages = pages_of(storage.clone(), of.keys.clone());
         let journal = Journal::open(storage, of.keys.local(), random, |position, parts| {
             records.push((position, parts));
         });
@@ -119,7 +118,6 @@ impl<S: Storage> Opening<S> {
             terms,
             of,
             journal,
-            store: Some(store),
             records,
             remembered: remembered.flatten(),
             steps: VecDeque::new(),
@@ -134,13 +132,13 @@ impl<S: Storage> Opening<S> {
             unread: VecDeque::new(),
             base: None,
             refused: Vec::new(),
-            pages: PageTree::default(),
+            pages,
             wanted: VecDeque::new(),
             pages_validity: 0,
             moved: HashMap::new(),
             error,
         };
-        let pages = Request::List {
+        let end = Request::List {
             mailbox: mailbox_name(PAGES_MAILBOX),
             range: UidRange {
                 first: u32::MAX,
@@ -158,7 +156,7 @@ impl<S: Storage> Opening<S> {
         } else {
             opening.list(u32::MAX);
         }
-        opening.ask(opening.terms.lead, pages, Asked::PagesEnd);
+        opening.ask(opening.terms.lead, end, Asked::PagesEnd);
         opening
     }
 

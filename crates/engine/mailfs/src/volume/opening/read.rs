@@ -60,10 +60,7 @@ impl<S: Storage> Opening<S> {
 
     /// Takes a page from the local disk, or asks for the page.
     pub(super) fn ask_page(&mut self, at: Locator) {
-        let store = self.store.as_mut();
-        if let Some(octets) = store.and_then(|store| store.get(&self.of.keys, &at))
-            && self.pages.put(&at, octets).is_ok()
-        {
+        if self.pages.has(&at) {
             self.wanted.extend(self.pages.below(&at));
             return;
         }
@@ -108,9 +105,7 @@ impl<S: Storage> Opening<S> {
         let octets = open_frame(&head, &frame, at.at, &self.of.keys, at.mail)?;
         self.pages.put(at, octets)?;
         self.wanted.extend(self.pages.below(at));
-        if let Some(store) = &mut self.store {
-            store.put(at.mail, at.at, &head, &frame);
-        }
+        self.pages.keep(at, &head, &frame);
         Ok(())
     }
 

@@ -23,7 +23,6 @@ use super::job::JobId;
 use super::job::Seals;
 use super::journal::Journal;
 use super::packs::{ChunkCache, Fates};
-use super::page_store::PageStore;
 use super::step::{Moment, Notice, Step};
 use super::upkeep::state::{Ticket, Upkeep};
 use crate::format::{Locator, MailCopy, MailId, PackNumber};
@@ -99,7 +98,6 @@ pub struct Volume<S: Storage> {
     pub(crate) chain: Chain,
     pub(crate) commits: Commits,
     pub(crate) checkpoints: Checkpoints,
-    pub(crate) page_store: Option<PageStore<S>>,
     pub(crate) journal: Journal<S>,
     pub(crate) deadlines: Deadlines,
     pub(crate) replicas: Replicas,

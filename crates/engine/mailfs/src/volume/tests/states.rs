@@ -89,5 +89,5 @@ fn rows_of_a_new_volume_are_in_the_first_commit() {
     world.lose_folder();
     world.mount().unwrap();
     let found = world.volume().files.tree().get(&rows[0].0).unwrap();
-    assert_eq!(found, Some(&row.encode()[..]));
+    assert_eq!(found, Some(row.encode().into()));
 }

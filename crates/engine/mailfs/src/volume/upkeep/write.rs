@@ -116,7 +116,7 @@ impl<S: Storage> Volume<S> {
         for (number, pack) in &upkeep.comparison.packs {
             let row = self.files.tree().get(&Key::Pack(*number).encode());
             if let Ok(Some(row)) = row {
-                let now = PackRow::decode(row).map_or_else(|_| Vec::new(), |row| row.copies);
+                let now = PackRow::decode(&row).map_or_else(|_| Vec::new(), |row| row.copies);
                 needed.extend(now);
                 needed.extend(pack.corrected());
             }
@@ -126,7 +126,8 @@ impl<S: Storage> Volume<S> {
 
     fn has_tombstone(&self, number: u64, expected: &TombstoneRow) -> bool {
         let row = self.files.tree().get(&Key::Tombstone(number).encode());
-        let row = row.ok().flatten().map(TombstoneRow::decode);
+        let row = row.ok().flatten();
+        let row = row.as_deref().map(TombstoneRow::decode);
         row.is_some_and(|row| row.is_ok_and(|row| row.mail == expected.mail))
     }
 

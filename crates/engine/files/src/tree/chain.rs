@@ -1,0 +1,91 @@
+//! The chain below the changes of this mount: commits come above the checkpoint, and checkpoints take their rows.
+
+use bytes::Bytes;
+use vere_ports::files::Errno;
+
+use super::{Change, ChainRow, Side, Sides, Tree};
+use crate::format::Locator;
+use crate::pages::PageTree;
+
+impl Tree {
+    /// The chain has this value for a key from now on. A change of this mount to another value stays above.
+    ///
+    /// # Errors
+    ///
+    /// None today: a new value needs no page.
+    pub fn apply(&mut self, change: Change) -> Result<(), Errno> {
+        let Change { key, value } = change;
+        let value = value.map(Bytes::from);
+        if self.local.get(&key) == Some(&value) {
+            self.local.remove(&key);
+        }
+        let is_covered = false;
+        self.chain.insert(key, ChainRow { value, is_covered });
+        Ok(())
+    }
+
+    /// As [`Tree::apply`]; returns what the chain had before.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::Again`] for a page that is not in memory; nothing has changed then.
+    pub fn confirm(&mut self, change: Change) -> Result<Option<Bytes>, Errno> {
+        let old = self.in_chain(&change.key)?;
+        self.apply(change)?;
+        Ok(old)
+    }
+
+    /// The keys of rows that this mount has changed and the chain has not.
+    pub fn local_keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.local.keys().map(Vec::as_slice)
+    }
+
+    /// The keys of rows that commits have changed since the checkpoint.
+    pub fn chain_keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.chain.keys().map(Vec::as_slice)
+    }
+
+    /// Takes every change of this mount back, and returns them.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::Again`] for a page that is not in memory; nothing has changed then.
+    pub fn take_local(&mut self) -> Result<Sides, Errno> {
+        let mut sides = Sides::new();
+        for (key, now) in &self.local {
+            let base = self.in_chain(key)?;
+            if base != *now {
+                let now = now.clone();
+                sides.insert(key.clone(), Side { base, now });
+            }
+        }
+        self.local.clear();
+        Ok(sides)
+    }
+
+    /// The pages of the newest checkpoint.
+    #[must_use]
+    pub fn pages(&self) -> &PageTree {
+        &self.pages
+    }
+
+    /// The pages of the newest checkpoint, to take pages into memory.
+    pub fn pages_mut(&mut self) -> &mut PageTree {
+        &mut self.pages
+    }
+
+    /// The rows of the chain for a new checkpoint. They stay in the chain until [`Tree::covered`].
+    pub fn cover(&mut self) -> Vec<(Vec<u8>, Option<Bytes>)> {
+        let rows = self.chain.iter_mut().map(|(key, row)| {
+            row.is_covered = true;
+            (key.clone(), row.value.clone())
+        });
+        rows.collect()
+    }
+
+    /// The checkpoint of [`Tree::cover`] is complete: its root takes the place of the rows that have not changed since.
+    pub fn covered(&mut self, root: Option<Locator>) {
+        self.pages.set_root(root);
+        self.chain.retain(|_, row| !row.is_covered);
+    }
+}
