@@ -27,7 +27,7 @@
 #   rbldnsd                the peer of the benchmark of block lists
 #   opendkim, opendmarc, python3-milter
 #                          milters
-#   fusermount3, sqlite3, rsync, gcc
+#   fusermount3, sqlite3, rsync, gcc, soffice with python3-uno
 #                          mounts, and programs that work on them
 #   pjdfstest, fsx         test suites of file systems: built as crates into target/test-tools/bin
 #   (shellcheck)           checks these scripts
@@ -245,6 +245,8 @@ install opendmarc opendmarc
 [[ -e /usr/lib/python3/dist-packages/Milter/__init__.py ]] || install python3-milter python3-milter
 install fusermount3 fuse3
 install sqlite3 sqlite3
+install soffice libreoffice-writer-nogui
+[[ -e /usr/lib/python3/dist-packages/uno.py ]] || install python3-uno python3-uno
 install rsync rsync
 install shellcheck shellcheck
 unpack_exim

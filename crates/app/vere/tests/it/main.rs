@@ -67,6 +67,7 @@ mod metrics;
 mod mounts;
 mod mounts_comfort;
 mod mounts_programs;
+mod mounts_stress;
 mod next_hops;
 mod operate;
 mod parsing;

@@ -170,3 +170,52 @@ fn files_are_copied_and_compiled() {
     sh(&volume.point(), "./c/program");
     volume.umount();
 }
+
+/// LibreOffice saves through a lock file, a file beside the document, and a rename.
+#[test]
+fn a_document_is_saved_in_place() {
+    // The module of Debian's Python; a Python from elsewhere lacks it.
+    let python = Command::new("/usr/bin/python3")
+        .args(["-c", "import uno"])
+        .output();
+    if !python.is_ok_and(|python| python.status.success()) {
+        skip(
+            "python3-uno",
+            "not installed (scripts/install-test-tools.sh installs it)",
+        );
+        return;
+    }
+    let Some(volume) = Volume::new().filter(|_| is_there("soffice")) else {
+        return;
+    };
+    volume.mount();
+    let pipe = format!("veretest{}", std::process::id());
+    let (profile, edit) = (volume.path("profile"), volume.path("edit.py"));
+    fs::write(&edit, include_str!("mounts_programs/edit.py")).expect("room");
+    let office = format!(
+        "soffice -env:UserInstallation=file://{} --headless --norestore",
+        profile.display()
+    );
+    let point = volume.point();
+    let save = format!(
+        "printf 'one\\n' > letter.txt
+        {office} --convert-to odt letter.txt
+        for line in two three; do
+            {office} '--accept=pipe,name={pipe};urp;' &
+            /usr/bin/python3 {} {pipe} {}/letter.odt $line
+            wait
+        done
+        test ! -e .~lock.letter.odt#",
+        edit.display(),
+        point.display()
+    );
+    sh(&point, &save);
+    lose_everything_local(&volume);
+    sh(
+        &point,
+        &format!("{office} --convert-to txt:Text letter.odt"),
+    );
+    let text = fs::read_to_string(point.join("letter.txt")).expect("a text");
+    assert!(text.contains("onetwothree"), "{text:?}");
+    volume.umount();
+}

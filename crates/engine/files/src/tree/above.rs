@@ -1,7 +1,7 @@
 //! The rows above the pages, in order.
 
-use std::collections::btree_map::Range;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Range;
 use std::iter::Peekable;
 use std::ops::Bound;
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use vere_ports::files::Errno;
 
-use super::{Change, ChainRow, Side, Sides, Tree};
+use super::{ChainRow, Change, Side, Sides, Tree};
 use crate::format::Locator;
 use crate::pages::PageTree;
 

@@ -192,7 +192,10 @@ impl Layers {
     fn compare(&mut self) {
         let (key, behind) = (self.key(), self.key());
         let prefix = behind[..usize::try_from(self.random(4)).unwrap()].to_vec();
-        assert_eq!(self.with(|tree| tree.get(&key)).as_ref(), self.now.get(&key));
+        assert_eq!(
+            self.with(|tree| tree.get(&key)).as_ref(),
+            self.now.get(&key)
+        );
         let in_chain = self.with(|tree| tree.in_chain(&key));
         assert_eq!(in_chain.as_ref(), self.chain.get(&key));
         let behind = (self.random(2) > 0).then_some(behind);
@@ -208,7 +211,9 @@ impl Layers {
         let expected = rows.filter(|(key, _)| {
             key.starts_with(&prefix) && behind.as_ref().is_none_or(|behind| *key > behind)
         });
-        let expected: Vec<_> = expected.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let expected: Vec<_> = expected
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
         assert_eq!(found, expected);
     }
 }
