@@ -1,14 +1,18 @@
 //! Volumes on mail accounts (`vere fs`), mounted: Dovecot keeps the mails.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::time::Duration;
+
+use vere_faults::relay::Relay;
 
 use crate::harness::{assert_has, fails_with, run, skip, vere, wait_until};
 use crate::peers::Dovecot;
 
 pub(crate) struct Volume {
-    dovecot: Dovecot,
+    _dovecot: Dovecot,
     folder: tempfile::TempDir,
 }
 
@@ -19,17 +23,35 @@ impl Volume {
             return None;
         }
         let dovecot = Dovecot::start()?;
+        let imap = dovecot.imap;
+        Some(Self::on(dovecot, imap))
+    }
+
+    /// A new volume behind a relay.
+    pub(crate) fn with_relay() -> Option<(Self, Relay)> {
+        if !can_mount() {
+            return None;
+        }
+        let dovecot = Dovecot::start()?;
+        let relay = Relay::to(dovecot.imap, Duration::ZERO);
+        Some((Self::on(dovecot, relay.address), relay))
+    }
+
+    fn on(dovecot: Dovecot, imap: SocketAddr) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let volume = Self { dovecot, folder };
+        let volume = Self {
+            _dovecot: dovecot,
+            folder,
+        };
         fs::create_dir(volume.point()).expect("a folder");
         fs::write(volume.path("password"), "secret\n").expect("room");
         fs::write(volume.path("phrase"), "a pass phrase\n").expect("room");
-        let account = format!("imap://bob@{}/", volume.dovecot.imap);
+        let account = format!("imap://bob@{imap}/");
         let mut init = volume.fs(&["init", "home", &account, "--clear"]);
         init.arg("--password-file").arg(volume.path("password"));
         let said = run(volume.with_phrase(&mut init));
         assert_has(&said, &["is made", "home.slot"]);
-        Some(volume)
+        volume
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

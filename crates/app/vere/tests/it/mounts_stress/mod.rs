@@ -6,9 +6,14 @@ mod twins;
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use vere_faults::relay::Relay;
 
 use crate::harness::run;
 use crate::mounts::Volume;
+use calls::Random;
 use twins::{Twins, tree_of};
 
 /// Programs at work at once, each in a folder of its own.
@@ -45,14 +50,60 @@ fn equal_calls_give_equal_trees_over_kills() {
         volume.umount();
     }
     volume.mount();
+    assert_accounts_have(&local, &volume);
+}
+
+/// The mount ends, its folder is lost, and the accounts alone give the tree.
+fn assert_accounts_have(local: &Path, volume: &Volume) {
     run(&mut volume.fs(&["sync", "home"]));
     volume.umount();
     fs::remove_dir_all(volume.path("state")).expect("the state");
     volume.mount();
-    assert_equal(&local, &volume.point(), "from the accounts alone");
+    assert_equal(local, &volume.point(), "from the accounts alone");
     let said = run(&mut volume.fs(&["check", "home", "--data"]));
     assert!(said.contains("clean: "), "{said}");
     volume.umount();
+}
+
+/// Connections end after any octet of a command, its answer lost, while programs work.
+#[test]
+fn equal_calls_give_equal_trees_over_cut_connections() {
+    let Some((volume, relay)) = Volume::with_relay() else {
+        return;
+    };
+    let (rounds, calls) = effort();
+    let seed = seed();
+    println!("VERE_SEED={seed} gives the same calls");
+    let local = volume.path("local");
+    fs::create_dir(&local).expect("a folder");
+    volume.mount();
+    let is_over = AtomicBool::new(false);
+    let cuts = std::thread::scope(|scope| {
+        let cutting = scope.spawn(|| cut(&relay, seed, &is_over));
+        for round in 0..rounds {
+            work(&local, &volume.point(), (seed, round), calls);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        cutting.join().expect("a thread")
+    });
+    println!("{cuts} cuts");
+    assert!(cuts > 0);
+    assert_equal(&local, &volume.point(), "behind the cuts");
+    assert_accounts_have(&local, &volume);
+}
+
+/// Cuts connections again and again. Returns how many times.
+fn cut(relay: &Relay, seed: u64, is_over: &AtomicBool) -> usize {
+    let mut random = Random(seed);
+    let mut cuts = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(50 + random.below(400)));
+        relay.cut_after(random.below(40_000), random.below(2) == 0);
+        std::thread::sleep(Duration::from_millis(random.below(200)));
+        relay.cut();
+        cuts += 1;
+    }
+    cuts
 }
 
 /// Programs work on both sides at once.
