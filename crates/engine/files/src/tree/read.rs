@@ -95,7 +95,7 @@ impl Tree {
             if is_over {
                 return Ok(());
             }
-            while let Some((key, now)) = above.next() {
+            for (key, now) in above {
                 if let Some(now) = now
                     && visitor(key, now).map_err(Stop::Visitor)?.is_break()
                 {
