@@ -8,8 +8,8 @@ use std::mem;
 use bytes::Bytes;
 
 use super::items::{
-    Body, Edit, Edits, Item, Node, PAGE_OCTETS_MIN, Spot, counts, cut, edit, keys_before, octets,
-    of_page,
+    Body, Edit, Edits, Item, Node, PAGE_OCTETS, PAGE_OCTETS_SHARE, Spot, counts, cut, edit,
+    keys_before, octets, of_page,
 };
 use super::mails::{Lot, Mails, PageMail};
 use super::read::{Found, Missing, PageTree};
@@ -33,6 +33,7 @@ pub struct Draft {
     places: Vec<(usize, Place)>,
     mails: Mails,
     is_written: bool,
+    leaf_octets: usize,
 }
 
 /// An inner page to be written.
@@ -78,11 +79,28 @@ impl Draft {
             level: 0,
             edits: edits.collect(),
             above: Edits::new(),
+            leaf_octets: PAGE_OCTETS,
             tops: None,
             inners: Vec::new(),
             places: Vec::new(),
             mails: Mails::new(covers),
             is_written: false,
+        }
+    }
+
+    /// Leaves have about so many octets of rows, instead of the 32 KiB that a reader expects.
+    #[must_use]
+    pub fn with_leaves(mut self, octets: usize) -> Self {
+        self.leaf_octets = octets;
+        self
+    }
+
+    /// Octets of rows in a page of a level, but for a single longer row.
+    const fn page_octets(&self, level: u8) -> usize {
+        if level == 0 {
+            self.leaf_octets
+        } else {
+            PAGE_OCTETS
         }
     }
 
@@ -106,6 +124,20 @@ impl Draft {
             Body::Node(node) => self.mails.of_spot(node.place, &self.places),
             Body::Row(_) => None,
         })))
+    }
+
+    /// Pages that the draft needs next and that are not in memory, so that they can be fetched at once.
+    #[must_use]
+    pub fn missing(&self, old: &PageTree, most: usize) -> Vec<Locator> {
+        let mut missing = Vec::new();
+        for key in self.edits.keys().take(most) {
+            if let Err(Missing(at)) = old.find(key, self.level)
+                && !missing.contains(&at)
+            {
+                missing.push(at);
+            }
+        }
+        missing
     }
 
     /// Mails that are not stored yet, by number.
@@ -187,10 +219,11 @@ impl Draft {
         let mut keys = keys_before(&self.edits, found.end.as_deref());
         let changed = edit(&mut items, &self.edits, &keys);
         let mut taken = Vec::new();
+        let least = self.page_octets(self.level) / PAGE_OCTETS_SHARE;
         if let Some((above, row)) = &found.above {
             taken.extend(above.key(*row));
             let mut next = row.saturating_add(1);
-            while changed && !items.is_empty() && octets(&items) < PAGE_OCTETS_MIN {
+            while changed && !items.is_empty() && octets(&items) < least {
                 let (Some(child), Some(name)) = (above.child(next), above.key(next)) else {
                     break;
                 };
@@ -257,7 +290,7 @@ impl Draft {
             });
         }
         let mut nodes = Vec::new();
-        for items in cut(items) {
+        for items in cut(items, self.page_octets(level)) {
             let (inodes, octets) = counts(&items);
             let key = items.first().map_or_else(Vec::new, |item| item.key.clone());
             let place = if level == 0 {

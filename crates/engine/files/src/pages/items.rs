@@ -12,8 +12,8 @@ use crate::rows::{InodeRow, Key};
 
 /// Octets of rows in a page, but for a single longer row.
 pub(super) const PAGE_OCTETS: usize = 32 << 10;
-/// A changed page with fewer octets takes the rows of the next page.
-pub(super) const PAGE_OCTETS_MIN: usize = PAGE_OCTETS / 4;
+/// A changed page with less than this part of the octets takes the rows of the next page.
+pub(super) const PAGE_OCTETS_SHARE: usize = 4;
 /// Octets of an inner row besides its key: locator and counts.
 const INNER_OCTETS: usize = Locator::OCTETS + 12;
 
@@ -137,7 +137,7 @@ pub(super) fn edit(items: &mut Vec<Item>, edits: &Edits, keys: &[Vec<u8>]) -> bo
 }
 
 /// Cuts items into pages: full ones, and two of equal length at the end.
-pub(super) fn cut(items: Vec<Item>) -> Vec<Vec<Item>> {
+pub(super) fn cut(items: Vec<Item>, page_octets: usize) -> Vec<Vec<Item>> {
     let mut left = octets(&items);
     let mut pages = Vec::new();
     let mut page: Vec<Item> = Vec::new();
@@ -145,14 +145,14 @@ pub(super) fn cut(items: Vec<Item>) -> Vec<Vec<Item>> {
     for item in items {
         let more = item.octets();
         let rest = filled.saturating_add(left);
-        let bound = if rest > PAGE_OCTETS && rest < PAGE_OCTETS.saturating_mul(2) {
+        let bound = if rest > page_octets && rest < page_octets.saturating_mul(2) {
             rest.div_ceil(2)
         } else {
-            PAGE_OCTETS
+            page_octets
         };
         // The item that crosses the half belongs to the first of two pages.
-        let is_full = if bound < PAGE_OCTETS {
-            filled >= bound || filled.saturating_add(more) > PAGE_OCTETS
+        let is_full = if bound < page_octets {
+            filled >= bound || filled.saturating_add(more) > page_octets
         } else {
             filled.saturating_add(more) > bound
         };

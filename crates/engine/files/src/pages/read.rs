@@ -20,11 +20,17 @@ pub trait LocalPages: fmt::Debug + Send {
     /// A page, verified.
     fn get(&mut self, at: &Locator) -> Option<Bytes>;
 
+    /// Whether a page is there, perhaps damaged.
+    fn has(&mut self, at: &Locator) -> bool;
+
     /// Keeps a page: the head of its mail, and the sealed frame.
     fn put(&mut self, at: &Locator, head: &[u8], frame: &[u8]);
 
     /// Keeps every page of a mail's body.
     fn put_mail(&mut self, mail: MailId, body: &[u8]);
+
+    /// A page of the tree is lost: the next mount shall not trust the checkpoint.
+    fn distrust(&mut self);
 }
 
 /// Sees the key and the value of a row.
@@ -34,6 +40,8 @@ pub type RowVisitor<'a, E> = dyn FnMut(&[u8], Bytes) -> Result<ControlFlow<()>, 
 #[derive(Debug)]
 pub struct PageTree {
     root: Option<Locator>,
+    /// Octets of pages in memory beyond which a walk over many rows forgets pages on its way.
+    walk_octets: usize,
     cache: RefCell<Cache>,
 }
 
@@ -61,6 +69,7 @@ impl Default for PageTree {
     fn default() -> Self {
         Self {
             root: None,
+            walk_octets: usize::MAX,
             cache: RefCell::new(Cache {
                 pages: LruCache::unbounded(),
                 octets: 0,
@@ -91,10 +100,14 @@ impl Cache {
 }
 
 impl PageTree {
-    /// A tree without rows, whose pages may lie on the local disk.
+    /// A tree without rows, whose pages may lie on the local disk. A walk over many rows forgets pages on its way while more
+    /// than so many octets of pages are in memory.
     #[must_use]
-    pub fn with_local(local: Box<dyn LocalPages>) -> Self {
-        let tree = Self::default();
+    pub fn with_local(local: Box<dyn LocalPages>, walk_octets: usize) -> Self {
+        let tree = Self {
+            walk_octets,
+            ..Self::default()
+        };
         tree.cache.borrow_mut().local = Some(local);
         tree
     }
@@ -139,21 +152,38 @@ impl PageTree {
         }
     }
 
+    /// A page of the tree is lost.
+    pub fn distrust(&self) {
+        if let Some(local) = &mut self.cache.borrow_mut().local {
+            local.distrust();
+        }
+    }
+
     /// Whether a page is in memory, or on the local disk and now in memory.
     #[must_use]
     pub fn has(&self, at: &Locator) -> bool {
         self.cache.borrow_mut().get(at).is_some()
     }
 
-    /// The pages below a page that is there.
+    /// Whether a page is in memory or on the local disk. The page is not read.
     #[must_use]
-    pub fn below(&self, at: &Locator) -> Vec<Locator> {
+    pub fn is_near(&self, at: &Locator) -> bool {
+        let mut cache = self.cache.borrow_mut();
+        cache.pages.contains(&(at.mail, at.at))
+            || cache.local.as_mut().is_some_and(|local| local.has(at))
+    }
+
+    /// The pages below a page that is there, with their level. A page whose own level is 0 has none.
+    #[must_use]
+    pub fn below(&self, at: &Locator, level: Option<u8>) -> Vec<(Locator, Option<u8>)> {
+        if level == Some(0) {
+            return Vec::new();
+        }
         let page = self.cache.borrow_mut().get(at);
         page.map_or_else(Vec::new, |page| {
-            let rows = 0..page.rows();
-            rows.filter_map(|row| page.child(row))
-                .map(|child| child.place)
-                .collect()
+            let below = page.level().checked_sub(1);
+            let children = (0..page.rows()).filter_map(|row| page.child(row));
+            children.map(|child| (child.place, below)).collect()
         })
     }
 
@@ -271,6 +301,7 @@ impl PageTree {
                 Some(end) if end > from && end.starts_with(prefix) => from = end,
                 _ => return Ok(()),
             }
+            self.trim(self.walk_octets);
         }
         Ok(())
     }

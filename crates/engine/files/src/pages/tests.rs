@@ -18,6 +18,8 @@ pub(crate) struct Store {
     /// Pages and octets written.
     written: (usize, usize),
     reads: usize,
+    /// Octets of rows in a leaf.
+    pub(crate) leaves: usize,
 }
 
 type Rows = BTreeMap<Vec<u8>, Bytes>;
@@ -32,6 +34,7 @@ impl Store {
             uid: 0,
             written: (0, 0),
             reads: 0,
+            leaves: 32 << 10,
         }
     }
 
@@ -50,7 +53,7 @@ impl Store {
 
     /// Writes a checkpoint and makes it the tree's root.
     pub(crate) fn checkpoint(&mut self, tree: &mut PageTree, changes: Changes) {
-        let mut draft = Draft::new(5, changes);
+        let mut draft = Draft::new(5, changes).with_leaves(self.leaves);
         loop {
             let sequence = &mut self.sequence;
             let mut next = || {

@@ -12,7 +12,7 @@ const SET_GROUP_ID: u16 = 0o2000;
 /// Execution by the group; without this bit set-group-id is no privilege.
 const GROUP_EXECUTES: u16 = 0o010;
 /// The attribute with a program's capabilities.
-const CAPABILITY: &[u8] = b"security.capability";
+pub(super) const CAPABILITY: &[u8] = b"security.capability";
 
 impl Files {
     pub(super) fn set_attributes(

@@ -55,18 +55,13 @@ impl Files {
                 });
             }
         }
-        let most = if with_attributes {
-            ENTRIES_WITH_ATTRIBUTES
-        } else {
-            ENTRIES
-        };
+        let most = entries_most(with_attributes);
         let mut behind = cursor.max(DOT_DOT);
         loop {
-            let known = usize::try_from(behind.saturating_sub(DOT_DOT)).unwrap_or(usize::MAX);
-            self.names_behind(handle, &row, known, most, &mut entries)?;
+            self.names_behind(handle, &row, position(behind), most, &mut entries)?;
             let last = entries.last().map(|entry| entry.cursor);
             if with_attributes {
-                self.add_attributes(&mut entries);
+                self.add_attributes(&mut entries)?;
             }
             // A reply without entries means the end, so names without facts are passed over here.
             match last {
@@ -129,20 +124,39 @@ impl Files {
     }
 
     /// Adds facts, and leaves out names whose inodes cannot be read: a host has no form for such entries.
-    fn add_attributes(&mut self, entries: &mut Vec<Entry>) {
+    fn add_attributes(&mut self, entries: &mut Vec<Entry>) -> Result<(), Errno> {
+        let mut missing = Ok(());
         entries.retain_mut(|entry| {
             if entry.cursor <= DOT_DOT {
                 return true;
             }
             let row = self.named_row(entry.inode);
             let attributes = row.and_then(|row| self.attributes(entry.inode, &row));
+            if attributes == Err(Errno::Again) {
+                missing = Err(Errno::Again);
+            }
             entry.attributes = attributes.ok();
             if entry.attributes.is_some() {
                 self.looked_up(entry.inode);
             }
             entry.attributes.is_some()
         });
+        missing
     }
+}
+
+/// Entries of a reply.
+pub(super) const fn entries_most(with_attributes: bool) -> usize {
+    if with_attributes {
+        ENTRIES_WITH_ATTRIBUTES
+    } else {
+        ENTRIES
+    }
+}
+
+/// The position in the handle's list of the first name behind a cursor.
+pub(super) fn position(cursor: u64) -> usize {
+    usize::try_from(cursor.saturating_sub(DOT_DOT)).unwrap_or(usize::MAX)
 }
 
 /// The entry of the name at a position of the handle's list, from 1 on.

@@ -9,6 +9,8 @@ use crate::rows::{InodeRow, extents_key, extents_prefix, inode_key, unnamed_key,
 
 /// Times of access that wait for another change of their inodes.
 const ATIMES_MAX: usize = 65_536;
+/// Times of access that become rows when there are so many.
+const ATIMES_SETTLED: usize = 64;
 /// Wrong rows that wait to be reported; further ones are left out.
 const DAMAGE_MAX: usize = 64;
 /// The unit in which files occupy room.
@@ -146,27 +148,47 @@ impl Files {
             ghost.atime = now;
             return Ok(());
         }
+        let due = self.atimes_due();
         self.atimes.insert(inode, now);
-        if self.atimes.len() > ATIMES_MAX {
-            return self.settle_atimes();
+        due.into_iter()
+            .try_for_each(|inode| self.settle_atime(inode))
+    }
+
+    /// Inodes whose times of access become rows with the next one.
+    pub(super) fn atimes_due(&self) -> Vec<Inode> {
+        if self.atimes.len() < ATIMES_MAX {
+            return Vec::new();
         }
+        self.atimes.keys().take(ATIMES_SETTLED).copied().collect()
+    }
+
+    fn settle_atime(&mut self, inode: Inode) -> Result<(), Errno> {
+        match self.row(inode) {
+            Ok(row) => self.put_row(inode, &row)?,
+            Err(Errno::Stale | Errno::Io) => {}
+            Err(errno) => return Err(errno),
+        }
+        self.atimes.remove(&inode);
         Ok(())
     }
 
-    /// Puts times of access that wait for other changes into rows, as the end of a mount wants.
+    /// Puts times of access that wait for other changes into rows, as the end of a mount wants. A time whose row is in a
+    /// missing page is given up: no end of a mount waits for an account because of a time of access.
     ///
     /// # Errors
     ///
-    /// Failures to read or write rows.
+    /// Failures to write rows.
     pub fn settle_atimes(&mut self) -> Result<(), Errno> {
         while let Some(inode) = self.atimes.keys().next().copied() {
-            match self.row(inode) {
-                Ok(row) => self.put_row(inode, &row)?,
-                Err(Errno::Stale | Errno::Io) => {}
-                Err(errno) => return Err(errno),
-            }
-            self.atimes.remove(&inode);
+            match self.settle_atime(inode) {
+                Err(Errno::Again) => self.atimes.remove(&inode),
+                other => {
+                    other?;
+                    None
+                }
+            };
         }
+        self.tree.take_missing();
         Ok(())
     }
 

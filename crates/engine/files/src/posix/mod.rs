@@ -26,6 +26,7 @@ mod rename;
 mod state;
 #[cfg(test)]
 mod tests;
+mod touch;
 mod upload;
 mod xattrs;
 

@@ -165,7 +165,7 @@ impl Files {
         }
         self.put_row(inode, &row)?;
         self.put_entry(folder.home_or_device, name, (inode, row.kind))?;
-        self.touch(parent, folder, now)?;
+        self.folder_changed(parent, folder, now)?;
         let attributes = self.attributes(inode, &row)?;
         self.looked_up(inode);
         Ok(attributes)
@@ -182,7 +182,7 @@ impl Files {
     }
 
     /// Writes the row of a folder whose entries have changed.
-    pub(super) fn touch(
+    pub(super) fn folder_changed(
         &mut self,
         inode: Inode,
         mut folder: InodeRow,
@@ -254,7 +254,7 @@ impl Files {
         row.ctime = now;
         self.put_row(inode, &row)?;
         self.put_entry(folder.home_or_device, name, (inode, row.kind))?;
-        self.touch(parent, folder, now)?;
+        self.folder_changed(parent, folder, now)?;
         let attributes = self.attributes(inode, &row)?;
         self.looked_up(inode);
         Ok(attributes)
@@ -282,7 +282,7 @@ impl Files {
             return Err(Errno::IsDir);
         }
         self.tree.remove(&entry_key(folder.home_or_device, name))?;
-        self.touch(parent, folder, now)?;
+        self.folder_changed(parent, folder, now)?;
         row.map_or(Ok(()), |row| self.unlinked(inode, row, now))
     }
 
@@ -325,7 +325,7 @@ impl Files {
         self.check_empty(&row)?;
         self.tree.remove(&entry_key(folder.home_or_device, name))?;
         folder.links = folder.links.saturating_sub(1);
-        self.touch(parent, folder, now)?;
+        self.folder_changed(parent, folder, now)?;
         self.unlinked(inode, row, now)
     }
 

@@ -7,7 +7,7 @@ use super::state::Files;
 use crate::rows::{EntryRow, InodeRow, entry_key};
 
 /// Folders above a folder; a longer way up is a circle of wrong rows.
-const DEPTH_MAX: u32 = 1_000_000;
+pub(super) const DEPTH_MAX: u32 = 1_000_000;
 
 /// A name with what lies there.
 struct Place<'a> {
@@ -182,9 +182,9 @@ impl Files {
     ) -> Result<(), Errno> {
         let mut folder = self.folder(from)?;
         folder.links = folder.links.saturating_sub(less);
-        self.touch(from, folder, now)?;
+        self.folder_changed(from, folder, now)?;
         let mut folder = self.folder(to)?;
         folder.links = folder.links.saturating_add(more);
-        self.touch(to, folder, now)
+        self.folder_changed(to, folder, now)
     }
 }

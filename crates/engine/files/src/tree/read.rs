@@ -143,6 +143,12 @@ impl Tree {
         std::mem::take(&mut *self.missing.borrow_mut())
     }
 
+    /// Whether readers have missed no page since the last [`Tree::take_missing`].
+    #[must_use]
+    pub fn has_all(&self) -> bool {
+        self.missing.borrow().is_empty()
+    }
+
     fn lacks(&self, Missing(at): Missing) -> Errno {
         if self.pages.has(&at) {
             // The page is of another level than its place demands: no further try finds another one.

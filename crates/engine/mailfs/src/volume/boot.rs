@@ -18,6 +18,7 @@ use super::state::checkpoints::Checkpoints;
 use super::state::commits::Commits;
 use super::state::deadlines::Deadlines;
 use super::state::opening::{Found, OpenError};
+use super::state::pages::PageFetches;
 use super::state::reads::Reads;
 use super::state::replicas::Replicas;
 use super::state::speed::Speed;
@@ -125,6 +126,7 @@ pub(super) fn assemble<S: Storage>(
         journal,
         deadlines: Deadlines::default(),
         replicas: Replicas::default(),
+        pages: PageFetches::default(),
         upkeep: None,
         speed: Speed::default(),
         sequence: (1, 1),

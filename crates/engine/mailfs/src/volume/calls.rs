@@ -32,7 +32,7 @@ impl<S: Storage> Volume<S> {
             }
             return;
         }
-        self.execute(id, caller, call);
+        self.begin_call(id, caller, call);
     }
 
     /// Every change so far shall be on the servers; the reply is [`Reply::Done`].
@@ -55,12 +55,13 @@ impl<S: Storage> Volume<S> {
             if let Some((id, caller, call)) = self.blocked.pop_front()
                 && self.deadlines.is_waiting(id)
             {
-                self.execute(id, caller, call);
+                self.begin_call(id, caller, call);
             }
         }
     }
 
-    fn execute(&mut self, id: CallId, caller: Caller, call: Call) {
+    /// Carries a call out whose rows are there.
+    pub(super) fn execute(&mut self, id: CallId, caller: Caller, call: Call) {
         if self.read_only.is_some() && changes(&call) {
             self.reply(id, Err(Errno::RoFs));
             return;
@@ -274,7 +275,7 @@ fn is_extents(key: &[u8]) -> bool {
 }
 
 /// Whether a call may change the volume.
-const fn changes(call: &Call) -> bool {
+pub(super) const fn changes(call: &Call) -> bool {
     match call {
         Call::SetAttributes { .. }
         | Call::MakeNode { .. }

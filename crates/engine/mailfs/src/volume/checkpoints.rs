@@ -6,22 +6,21 @@
 use std::mem;
 use std::num::NonZeroU64;
 
-use bytes::Bytes;
 use vere_ports::files::{CallId, Errno, Reply};
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
 use super::accounts::{PAGES_MAILBOX, mailbox_name};
-use super::job::OpenJob;
 use super::packs::Located;
 use super::record::Won;
 use super::state::checkpoints::{Making, own_row};
 use super::state::commits::Flight;
+use super::state::pages::ASKED_MAX;
 use super::state::{Asked, Volume};
 use super::step::{Moment, Notice, Step};
 use crate::format::commit::{Checkpoint, RowChange};
 use crate::format::subject::id_word;
-use crate::format::{FormatError, Kind, Locator, MailCopy, Place, Subject, mail, open_frame};
+use crate::format::{Kind, Locator, MailCopy, Subject, mail};
 use crate::pages::{DraftError, Lot, Progress};
 use crate::tree::Change;
 
@@ -34,6 +33,7 @@ impl<S: Storage> Volume<S> {
     pub fn finish(&mut self, now: Moment, id: CallId) {
         self.at(now);
         self.begin_waiting(id);
+        // Rows that are not there keep their old times: no end of a mount waits for a time of access.
         if let Err(error) = self.files.settle_atimes() {
             self.fail(Notice::Rows(error));
         }
@@ -138,13 +138,17 @@ impl<S: Storage> Volume<S> {
                 Ok(Progress::Done(None)) => return,
                 Ok(Progress::Stores) => self.store_pages(&mut making),
                 Err(DraftError::Missing(at)) => {
-                    let Some(request) = self.page_request(&at) else {
-                        self.checkpoints.making = Some(making);
-                        return self.page_is_lost("no place of a page is known".to_owned());
-                    };
-                    if making.reading.is_none() && self.ask_page(at, request) {
-                        making.reading = Some(at);
+                    let pages = self.files.tree().pages();
+                    let ahead = making.draft.missing(pages, ASKED_MAX);
+                    self.checkpoints.making = Some(making);
+                    for at in ahead {
+                        self.want_page(at, Urgency::Background);
                     }
+                    // `pages_came` goes on.
+                    if !self.want_page(at, Urgency::Background) {
+                        self.page_is_lost();
+                    }
+                    return;
                 }
                 Err(DraftError::Format(error)) => {
                     self.checkpoints.making = Some(making);
@@ -297,69 +301,9 @@ impl<S: Storage> Volume<S> {
         });
     }
 
-    /// Asks the account that has a page. Returns whether the account is asked.
-    fn ask_page(&mut self, at: Locator, request: Request) -> bool {
-        let account = at.copy.account;
-        if !self.accounts.may_try(account) {
-            return false;
-        }
-        let asked = Asked::Page(at);
-        self.ask(AccountId(account), Urgency::Background, request, asked);
-        true
-    }
-
-    fn page_request(&self, at: &Locator) -> Option<Request> {
-        let encoding = self.accounts.encoding(at.copy.account)?;
-        let place = Place {
-            at: at.at,
-            sealed_len: at.sealed_len,
-        };
-        Some(Request::Read {
-            mailbox: mailbox_name(at.copy.mailbox),
-            uid_validity: self
-                .accounts
-                .uid_validity(at.copy.account, at.copy.mailbox)?,
-            uid: at.copy.uid,
-            parts: OpenJob::parts_of(encoding, place).ok()?,
-        })
-    }
-
-    /// An account has given a page, or not.
-    pub(super) fn page_answered(&mut self, at: Locator, answer: Result<Answer, Fault>) {
-        let making = self.checkpoints.making.as_mut();
-        let Some(making) = making.filter(|making| making.reading == Some(at)) else {
-            return;
-        };
-        making.reading = None;
-        match answer {
-            Ok(Answer::Read(parts)) => {
-                if let Err(error) = self.take_page(&at, &parts) {
-                    self.page_is_lost(error.to_string());
-                }
-            }
-            Err(fault @ (Fault::Unreachable(_) | Fault::Throttled(..))) => {
-                self.account_failed(at.copy.account, &fault);
-            }
-            Ok(_) => self.page_is_lost("the mail of a page is gone".to_owned()),
-            Err(fault) => self.page_is_lost(fault.to_string()),
-        }
-        self.tend_checkpoints();
-    }
-
-    fn take_page(&mut self, at: &Locator, parts: &[Bytes]) -> Result<(), FormatError> {
-        let encoding = self.accounts.encoding(at.copy.account);
-        let encoding = encoding.unwrap_or_else(|| self.lead_encoding());
-        let (head, frame) = OpenJob::page_parts(encoding, at, parts)?;
-        let octets = open_frame(&head, &frame, at.at, &self.seals.keys, at.mail)?;
-        let pages = self.files.tree().pages();
-        pages.put(at, octets)?;
-        pages.keep(at, &head, &frame);
-        Ok(())
-    }
-
     /// A page of the newest checkpoint cannot be read. The next mount begins at an older one, and writes all pages again.
-    fn page_is_lost(&mut self, reason: String) {
+    fn page_is_lost(&mut self) {
         self.checkpoints.is_broken = true;
-        self.end_checkpoint(reason);
+        self.end_checkpoint("no account has a page of the last one".to_owned());
     }
 }

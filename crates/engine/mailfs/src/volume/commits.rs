@@ -47,13 +47,20 @@ impl<S: Storage> Volume<S> {
     /// Builds a commit for all wants whose packs are stored.
     pub(super) fn build_ready(&mut self) {
         self.want_barriers();
+        let unsent = self.commits.wants.iter();
+        let unsent = unsent.filter(|want| want.snapshots.is_none());
+        let inodes: BTreeSet<Inode> = unsent.flat_map(|want| want.inodes.clone()).collect();
+        if !self.has_contents(inodes) {
+            // `pages_came` goes on.
+            return;
+        }
         self.send_contents();
         if self.is_barred() {
             return;
         }
         let is_full = self.commits.flights.len() >= COMMITS_MAX || self.chain.is_overtaken();
         let is_ready = |want: &Want| want.packs.is_empty();
-        if is_full || !self.commits.wants.iter().any(is_ready) {
+        if is_full || !self.commits.wants.iter().any(is_ready) || !self.has_commit() {
             return;
         }
         let wants = std::mem::take(&mut self.commits.wants);

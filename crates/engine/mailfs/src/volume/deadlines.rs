@@ -15,6 +15,7 @@ impl<S: Storage> Volume<S> {
     /// Answers a call, unless answered already.
     pub(super) fn reply(&mut self, call: CallId, reply: Result<Reply, Errno>) {
         if self.deadlines.end(call) {
+            debug_assert_ne!(reply, Err(Errno::Again), "a page is missing in a call");
             self.steps.push_back(Step::Reply(call, reply));
         }
     }
@@ -26,7 +27,10 @@ impl<S: Storage> Volume<S> {
         {
             self.blocked.retain(|(blocked, _, _)| *blocked != call);
             self.reads.give_up(call);
+            self.unpark(call);
             self.reply(call, Err(Errno::Io));
         }
+        // A call behind one that has failed need not wait.
+        self.run_parked();
     }
 }

@@ -33,6 +33,7 @@ impl<S: Storage> Volume<S> {
             self.quotas_at,
             self.accounts.next_trial(),
             self.deadlines.next(),
+            self.replicas.scan_at,
         ];
         times.into_iter().flatten().min()
     }
@@ -58,6 +59,8 @@ impl<S: Storage> Volume<S> {
         for pack in self.accounts.rested() {
             self.send_pack(pack);
         }
+        self.ask_for_pages();
+        self.scan_packs();
         self.make_copies();
         self.tend_checkpoints();
         self.tend();
@@ -83,7 +86,21 @@ impl<S: Storage> Volume<S> {
             for pack in self.accounts.rested() {
                 self.send_pack(pack);
             }
+            self.ask_for_pages();
         }
+        if let Some((asked, answer)) = self.is_late(account, asked, answer) {
+            self.take_answer(account, asked, answer);
+        }
+        self.tend();
+    }
+
+    /// An answer whose rows are there.
+    pub(super) fn take_answer(
+        &mut self,
+        account: u16,
+        asked: Asked,
+        answer: Result<Answer, Fault>,
+    ) {
         match asked {
             Asked::Chunk(chunk, copy) => self.chunk_answered(chunk, copy, answer),
             Asked::Pack(number, account) => self.pack_answered(number, account, answer),
@@ -96,10 +113,10 @@ impl<S: Storage> Volume<S> {
             Asked::Judge(uid) => self.judge_answered(uid, answer),
             Asked::Quota => self.quota_answered(account, answer),
             Asked::Page(at) => self.page_answered(at, answer),
+            Asked::FindPage(at) => self.page_found(at, answer),
             Asked::PageMail(covers, number) => self.page_mail_answered(covers, number, answer),
             Asked::Upkeep(ticket) => self.upkeep_answered(account, ticket, answer),
         }
-        self.tend();
     }
 
     /// A job has ended.
@@ -126,6 +143,8 @@ impl<S: Storage> Volume<S> {
     pub(super) fn at(&mut self, now: Moment) {
         self.now = now;
         self.accounts.now = now.steady;
+        // Pages are forgotten between two events only: whoever has read rows ahead finds them again.
+        self.files.tree().pages().trim(self.pages.octets_max);
     }
 
     pub(super) fn next_id(&mut self) -> u64 {

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod boot;
+mod bring;
 mod build;
 mod calls;
 mod chain;
@@ -17,6 +18,8 @@ mod journal;
 mod opening;
 mod packs;
 mod page_store;
+mod pages;
+mod parked;
 mod reads;
 mod record;
 mod replay;

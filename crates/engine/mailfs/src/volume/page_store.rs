@@ -17,6 +17,7 @@ use hashbrown::HashMap;
 use vere_checksum::crc32c;
 use vere_ports::storage::{Storage, StorageFile};
 
+use super::state::pages::PAGES_OCTETS;
 use crate::format::{FormatError, HEAD_OCTETS, Keys, Locator, MailId, open_frame};
 use crate::pages::{LocalPages, PageTree};
 
@@ -28,6 +29,11 @@ const ENTRY_HEAD: usize = 28;
 /// Octets of an entry behind its head: a page is shorter.
 const ENTRY_MAX: u32 = 1 << 20;
 
+/// Octets of decoded pages in memory beyond which a walk over many rows forgets pages on its way.
+const WALK_OCTETS: usize = PAGES_OCTETS * 2;
+/// The file that tells the next mount to inspect the whole checkpoint.
+const DISTRUST: &str = "pages-distrusted";
+
 /// A store with the keys of its pages.
 #[derive(Debug)]
 struct Opened<S: Storage> {
@@ -38,12 +44,23 @@ struct Opened<S: Storage> {
 /// A tree without rows over the pages of a folder.
 pub(crate) fn pages_of<S: Storage>(storage: S, keys: Arc<Keys>) -> PageTree {
     let store = PageStore::open(storage, STORE_OCTETS);
-    PageTree::with_local(Box::new(Opened { store, keys }))
+    PageTree::with_local(Box::new(Opened { store, keys }), WALK_OCTETS)
+}
+
+/// Whether the last mount has met a page that no account has. The question is asked once.
+pub(crate) fn is_distrusted<S: Storage>(storage: &S) -> bool {
+    let names = storage.list().unwrap_or_default();
+    // A mark that stays costs one more inspection.
+    names.iter().any(|name| name == DISTRUST) && storage.remove(DISTRUST).is_ok()
 }
 
 impl<S: Storage> LocalPages for Opened<S> {
     fn get(&mut self, at: &Locator) -> Option<Bytes> {
         self.store.get(&self.keys, at)
+    }
+
+    fn has(&mut self, at: &Locator) -> bool {
+        self.store.places.contains_key(&(at.mail, at.at))
     }
 
     fn put(&mut self, at: &Locator, head: &[u8], frame: &[u8]) {
@@ -53,6 +70,11 @@ impl<S: Storage> LocalPages for Opened<S> {
     fn put_mail(&mut self, mail: MailId, body: &[u8]) {
         // The body is the mount's own: a failure costs a fetch.
         let _ = self.store.put_body(mail, body);
+    }
+
+    fn distrust(&mut self) {
+        // A mark that exists already is as good.
+        let _ = self.store.storage.create(DISTRUST);
     }
 }
 

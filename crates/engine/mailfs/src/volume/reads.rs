@@ -248,6 +248,10 @@ impl<S: Storage> Volume<S> {
         let until = ahead.next.saturating_add(ahead.window);
         if until > ahead.asked && self.reads.fetching() < self.terms.fetches_max {
             let length = until.saturating_sub(ahead.asked);
+            if !self.has_packs(plan.inode, ahead.asked, length) {
+                // The next read tries again.
+                return;
+            }
             let coming = self.files.plan_ahead(plan.inode, ahead.asked, length);
             for (offset, piece) in coming.iter().flat_map(ReadPlan::at_offsets) {
                 if let Source::Chunk { extent, .. } = piece.source

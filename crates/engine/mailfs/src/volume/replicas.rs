@@ -2,36 +2,68 @@
 
 use super::accounts::{FIRST_DATA_MAILBOX, mailbox_name};
 use super::job::{CopyJob, Job, Task};
-use super::state::replicas::COPIES_MAX;
+use super::state::pages::Rows;
+use super::state::replicas::{COPIES_MAX, SCAN_ROWS};
 use super::state::{Asked, Volume, Working};
 use super::step::{Notice, Step};
 use crate::format::{FormatError, Kind, MailCopy, PackNumber};
 use crate::rows::{Key, PackRow, RowValue, packs_prefix};
 use bytes::Bytes;
-use vere_ports::files::Errno;
+use std::ops::ControlFlow;
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
 impl<S: Storage> Volume<S> {
-    /// Finds the copies that are missing, from the rows of packs.
-    pub(super) fn find_missing_copies(&mut self) -> Result<(), Errno> {
-        for key in self.files.tree().keys(&packs_prefix())? {
-            let Ok(Key::Pack(pack)) = Key::decode(&key) else {
-                continue;
-            };
-            let row = self.files.tree().get(&key)?;
-            let row = row.as_deref().map(PackRow::decode);
-            if let Some(Ok(row)) = row
+    /// Begins to look for missing copies of the packs that earlier mounts have sent. Copies of this mount's packs are on their way.
+    pub(super) fn begin_scan(&mut self) {
+        let first = PackNumber::new(self.writer, self.sequence.0);
+        self.replicas.own_from = first.map_or(u64::MAX, |first| first.0);
+        self.replicas.scan = Some(packs_prefix().to_vec());
+        self.scan_packs();
+    }
+
+    /// Goes on looking for missing copies in the rows of packs, some rows at a time, until all rows were seen.
+    pub(super) fn scan_packs(&mut self) {
+        self.replicas.scan_at = None;
+        let Some(behind) = self.replicas.scan.take() else {
+            return;
+        };
+        let (accounts, replicas) = (&self.accounts, &mut self.replicas);
+        let (mut last, mut seen) = (behind.clone(), 0_usize);
+        let (writer, own_from) = (self.writer, replicas.own_from);
+        let is_own = |pack: u64| PackNumber(pack).writer() == writer && pack >= own_from;
+        let tree = self.files.tree();
+        tree.take_missing();
+        let walk = tree.visit(&packs_prefix(), Some(&behind), &mut |key, value| {
+            if let (Ok(Key::Pack(pack)), Ok(row)) = (Key::decode(key), PackRow::decode(value))
                 && row.kind == Kind::Data as u8
+                && !is_own(pack)
             {
-                for account in self.accounts.members(row.group) {
+                for account in accounts.members(row.group) {
                     if row.copies.iter().all(|copy| copy.account != account) {
-                        self.replicas.lacks(account, pack);
+                        replicas.lacks(account, pack);
                     }
                 }
             }
+            last = key.to_vec();
+            seen = seen.saturating_add(1);
+            Ok(if seen < SCAN_ROWS {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            })
+        });
+        if walk.is_ok() && seen < SCAN_ROWS {
+            return;
         }
-        Ok(())
+        self.replicas.scan = Some(last);
+        match self.fetch_missing(Urgency::Idle) {
+            Rows::Here if walk.is_ok() => self.replicas.scan_at = Some(self.now.steady),
+            // `pages_came` goes on.
+            Rows::Awaited(_) => {}
+            // The next mount begins with another checkpoint.
+            Rows::Here | Rows::Lost => self.replicas.scan = None,
+        }
     }
 
     /// Begins to make missing copies, while nothing more urgent is under way.
@@ -46,6 +78,10 @@ impl<S: Storage> Volume<S> {
                 .collect()
         };
         for (account, pack) in ready {
+            if !self.has_pack(pack) {
+                // `pages_came` goes on.
+                continue;
+            }
             self.replicas.missing.remove(&(account, pack));
             if self.read_whole(account, pack) {
                 self.replicas.copying.insert((account, pack));

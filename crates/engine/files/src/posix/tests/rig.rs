@@ -8,6 +8,7 @@ use vere_ports::files::{Call, Caller, Errno, FileTime, Handle, Inode, OpenFlags,
 use super::super::{ContentChange, Files, Numbers, Outcome, UnsentRange, root_folder};
 use crate::content::{Piece, Source};
 use crate::format::PackNumber;
+use crate::pages::tests::Store;
 use crate::rows::{Extent, Key};
 use crate::tree::{Change, Tree};
 
@@ -35,6 +36,8 @@ pub(super) struct Rig {
     chunks: HashMap<u64, Vec<u8>>,
     journal: Vec<Record>,
     next_pack: u64,
+    /// Where pages lie; with pages, memory holds those only that were read ahead of a call.
+    pages: Option<Store>,
 }
 
 impl Rig {
@@ -53,6 +56,7 @@ impl Rig {
             chunks: HashMap::new(),
             journal: Vec::new(),
             next_pack: 1,
+            pages: None,
         };
         rig.write_journal();
         rig
@@ -66,13 +70,74 @@ impl Rig {
         }
     }
 
+    /// A tree whose rows go into pages, a row in each, by [`Rig::checkpoint`].
+    pub(super) fn with_pages() -> Self {
+        let mut store = Store::new();
+        store.leaves = 1;
+        let pages = Some(store);
+        Self {
+            pages,
+            ..Self::new()
+        }
+    }
+
+    /// All rows go into the chain, and from there into pages.
+    pub(super) fn checkpoint(&mut self) {
+        let Some(store) = &mut self.pages else {
+            return;
+        };
+        let tree = self.files.tree_mut();
+        let keys: Vec<Vec<u8>> = tree.local_keys().map(<[u8]>::to_vec).collect();
+        for key in keys {
+            let value = tree.get(&key).unwrap().map(Vec::from);
+            tree.apply(Change { key, value }).unwrap();
+        }
+        assert_eq!(tree.local_keys().count(), 0);
+        let changes = tree.cover().into_iter().collect();
+        store.checkpoint(tree.pages_mut(), changes);
+        let root = tree.pages().root().copied();
+        tree.covered(root);
+        assert_eq!(tree.chain_keys().count(), 0);
+    }
+
+    /// Brings the pages that were missed. Returns whether any was missed.
+    fn bring(&mut self) -> bool {
+        let missing = self.files.tree().take_missing();
+        for at in &missing {
+            let store = self.pages.as_mut().unwrap();
+            store.bring(self.files.tree().pages(), at);
+        }
+        !missing.is_empty()
+    }
+
+    /// Has memory hold the pages that a call needs, and no others.
+    fn touch(&mut self, call: &Call) {
+        self.files.tree().pages().trim(0);
+        while !self.files.touch(call) {
+            assert!(self.bring());
+        }
+    }
+
+    pub(super) fn settle_atimes(&mut self) {
+        loop {
+            let _ = self.files.tree().keys(&[]);
+            if !self.bring() {
+                break;
+            }
+        }
+        self.files.settle_atimes().unwrap();
+    }
+
     pub(super) fn tick(&mut self) {
         self.now.nanoseconds += 1;
     }
 
     pub(super) fn outcome(&mut self, call: Call) -> Outcome {
         self.tick();
+        self.touch(&call);
+        let name = format!("{call:?}");
         let outcome = self.files.call(self.caller, call, self.now);
+        assert!(self.files.tree().has_all(), "{name} misses a page");
         self.write_journal();
         outcome
     }
@@ -120,6 +185,13 @@ impl Rig {
 
     pub(super) fn stored(&mut self, inode: Inode, range: UnsentRange, extent: Extent) {
         let UnsentRange { offset, pieces, .. } = range;
+        self.files.tree().pages().trim(0);
+        loop {
+            self.files.touch_stored(inode);
+            if !self.bring() {
+                break;
+            }
+        }
         self.files.stored(inode, offset, &pieces, extent).unwrap();
         self.write_journal();
     }

@@ -9,7 +9,7 @@ use super::Opening;
 use crate::format::MailId;
 use crate::format::commit::RowChange;
 use crate::tree::{Change, Tree};
-use crate::volume::accounts::LOG_MAILBOX;
+use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX};
 use crate::volume::boot::{assemble, in_order};
 use crate::volume::chain::Chain;
 use crate::volume::record::Won;
@@ -51,8 +51,16 @@ impl<S: Storage> Opening<S> {
         let replay = Replay::of(&self.records, &chain)?;
         volume.replay(self.records, &replay)?;
         volume.number_mailboxes()?;
-        volume.find_missing_copies()?;
+        if self.pages_validity != 0 {
+            volume
+                .accounts
+                .number(lead, PAGES_MAILBOX, self.pages_validity);
+        }
+        let moved = self.moved.into_iter();
+        let validity = self.pages_validity;
+        volume.pages.moved = moved.map(|(mail, uid)| (mail, (validity, uid))).collect();
         volume.begin()?;
+        volume.begin_scan();
         volume.make_copies();
         Ok(volume)
     }

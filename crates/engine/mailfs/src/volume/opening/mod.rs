@@ -11,7 +11,7 @@ use vere_ports::storage::Storage;
 use super::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
 use super::boot::Create;
 use super::journal::Journal;
-use super::page_store::pages_of;
+use super::page_store::{is_distrusted, pages_of};
 use super::record::{Part, Won};
 use super::state::Terms;
 use super::state::opening::{Found, OpenError};
@@ -21,6 +21,7 @@ use crate::format::{Kind, Locator, MailId, Subject};
 use crate::pages::PageTree;
 
 mod end;
+mod needed;
 mod read;
 
 /// Commits or pages read at once.
@@ -67,6 +68,8 @@ pub struct Opening<S: Storage> {
     /// Roots of checkpoints that cannot be used.
     refused: Vec<Locator>,
     pages: PageTree,
+    /// Whether every page of the checkpoint is read, because the last mount has missed one.
+    is_distrusted: bool,
     /// Pages to be read.
     wanted: VecDeque<Locator>,
     pages_validity: u32,
@@ -83,7 +86,7 @@ enum Stage {
     Newest,
     /// The commits from the checkpoint on are read.
     Tail,
-    /// The pages of the checkpoint are read.
+    /// The pages that the volume begins with are read.
     Pages,
     Over,
 }
@@ -105,6 +108,7 @@ impl<S: Storage> Opening<S> {
     /// Begins. The random begins the journal's new segment, and must never repeat.
     pub fn new(terms: Terms, of: Create, storage: S, random: [u8; 16]) -> Self {
         let mut records = Vec::new();
+        let is_distrusted = is_distrusted(&storage);
         let pages = pages_of(storage.clone(), of.keys.clone());
         let journal = Journal::open(storage, of.keys.local(), random, |position, parts| {
             records.push((position, parts));
@@ -133,6 +137,7 @@ impl<S: Storage> Opening<S> {
             base: None,
             refused: Vec::new(),
             pages,
+            is_distrusted,
             wanted: VecDeque::new(),
             pages_validity: 0,
             moved: HashMap::new(),

@@ -1,7 +1,5 @@
 //! Commits and pages as accounts give them.
 
-use std::ops::ControlFlow;
-
 use bytes::Bytes;
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request};
 use vere_ports::storage::Storage;
@@ -10,7 +8,6 @@ use super::{Asked, OpenStep, Opening, Stage};
 use crate::format::commit::Record;
 use crate::format::subject::id_word;
 use crate::format::{Encoding, FormatError, Kind, Locator, Place, mail, open, open_frame};
-use crate::pages::Missing;
 use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
 use crate::volume::job::OpenJob;
 use crate::volume::state::opening::{Found, OpenError};
@@ -61,7 +58,7 @@ impl<S: Storage> Opening<S> {
     /// Takes a page from the local disk, or asks for the page.
     pub(super) fn ask_page(&mut self, at: Locator) {
         if self.pages.has(&at) {
-            self.wanted.extend(self.pages.below(&at));
+            self.want_below(&at);
             return;
         }
         let place = Place {
@@ -104,7 +101,7 @@ impl<S: Storage> Opening<S> {
         let (head, frame) = OpenJob::page_parts(encoding, at, parts)?;
         let octets = open_frame(&head, &frame, at.at, &self.of.keys, at.mail)?;
         self.pages.put(at, octets)?;
-        self.wanted.extend(self.pages.below(at));
+        self.want_below(at);
         self.pages.keep(at, &head, &frame);
         Ok(())
     }
@@ -137,18 +134,26 @@ impl<S: Storage> Opening<S> {
         }
     }
 
-    /// Every page of the checkpoint is there, each at the level that the page above demands; else the checkpoint is refused.
-    pub(super) fn check_pages(&mut self) {
-        let walk = self
-            .pages
-            .visit::<Missing>(&[], &mut |_, _| Ok(ControlFlow::Continue(())));
-        match walk {
-            Ok(()) => self.stage = Stage::Over,
-            Err(Missing(at)) => {
-                self.refuse(&at, "a page has another level than its place");
-                self.advance();
-            }
+    fn want_below(&mut self, at: &Locator) {
+        if self.is_distrusted {
+            let below = self.pages.below(at, None).into_iter();
+            self.wanted.extend(below.map(|(at, _)| at));
         }
+    }
+
+    /// Every page that the volume begins with is there, each at the level that the page above demands; else the checkpoint is
+    /// refused.
+    pub(super) fn check_pages(&mut self) {
+        let missing = self.missing_pages();
+        match missing.iter().find(|at| self.pages.has(at)).copied() {
+            Some(at) => self.refuse(&at, "a page has another level than its place"),
+            None if missing.is_empty() => {
+                self.stage = Stage::Over;
+                return;
+            }
+            None => self.wanted.extend(missing),
+        }
+        self.advance();
     }
 
     /// A checkpoint cannot be used: an older one serves, or the log from its first commit on.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use vere_ports::files::CallId;
 
 use crate::format::commit::{Checkpoint, RowChange};
-use crate::format::{Kind, Locator, MailCopy, PackNumber};
+use crate::format::{Kind, MailCopy, PackNumber};
 use crate::pages::Draft;
 use crate::rows::{Key, PackRow, RowValue};
 use crate::volume::accounts::LOG_MAILBOX;
@@ -44,8 +44,6 @@ pub(crate) struct Making {
     /// Mails that the account may have.
     pub(crate) doubts: BTreeSet<usize>,
     pub(crate) uid_validity: Option<u32>,
-    /// A page that is being read.
-    pub(crate) reading: Option<Locator>,
 }
 
 /// The end of a mount.
@@ -111,7 +109,6 @@ impl Checkpoints {
             asked: BTreeSet::new(),
             doubts: BTreeSet::new(),
             uid_validity: None,
-            reading: None,
         });
     }
 

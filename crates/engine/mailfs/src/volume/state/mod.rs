@@ -4,6 +4,7 @@ pub(crate) mod checkpoints;
 pub(crate) mod commits;
 pub(crate) mod deadlines;
 pub(crate) mod opening;
+pub(crate) mod pages;
 pub(crate) mod reads;
 pub(crate) mod replicas;
 pub(crate) mod speed;
@@ -12,6 +13,7 @@ pub(crate) mod uploads;
 use self::checkpoints::Checkpoints;
 use self::commits::Commits;
 use self::deadlines::Deadlines;
+use self::pages::PageFetches;
 use self::reads::Reads;
 use self::replicas::Replicas;
 use self::speed::Speed;
@@ -101,6 +103,8 @@ pub struct Volume<S: Storage> {
     pub(crate) journal: Journal<S>,
     pub(crate) deadlines: Deadlines,
     pub(crate) replicas: Replicas,
+    /// Pages on their way, and who waits for pages.
+    pub(crate) pages: PageFetches,
     /// A check or a collection under way.
     pub(crate) upkeep: Option<Box<Upkeep>>,
     pub(crate) speed: Speed,
@@ -138,6 +142,8 @@ pub(crate) enum Asked {
     Quota,
     /// A page.
     Page(Locator),
+    /// Where the mail of a page is.
+    FindPage(Locator),
     /// A mail with pages: the covered generation, and the number of the mail.
     PageMail(u64, usize),
     Upkeep(Ticket),

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use vere_units::Timestamp;
+
 /// Copies made at once.
 pub(crate) const COPIES_MAX: usize = 4;
+/// Rows of packs that are looked at before other events have their turn.
+pub(crate) const SCAN_ROWS: usize = 2_000;
 
 /// Copies that are missing.
 #[derive(Debug, Default)]
@@ -11,6 +15,12 @@ pub(crate) struct Replicas {
     /// Account and pack.
     pub(crate) missing: BTreeSet<(u16, u64)>,
     pub(crate) copying: BTreeSet<(u16, u64)>,
+    /// The key behind which the search for missing copies goes on; none when all rows were seen.
+    pub(crate) scan: Option<Vec<u8>>,
+    /// The first pack of this mount.
+    pub(crate) own_from: u64,
+    /// When the search goes on by itself.
+    pub(crate) scan_at: Option<Timestamp>,
 }
 
 impl Replicas {

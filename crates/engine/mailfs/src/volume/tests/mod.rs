@@ -4,6 +4,7 @@ mod basics;
 mod checkpoints;
 mod crashes;
 mod outages;
+mod pages;
 mod races;
 mod states;
 mod upkeep;

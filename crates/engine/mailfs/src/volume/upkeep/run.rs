@@ -6,6 +6,7 @@ use vere_ports::files::Errno;
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Urgency};
 use vere_ports::storage::Storage;
 
+use super::super::bring::Bring;
 use super::super::job::{InspectJob, Inspected, Job, Task};
 use super::super::state::{Asked, Volume, Working};
 use super::super::step::Moment;
@@ -44,6 +45,7 @@ impl<S: Storage> Volume<S> {
             comparison: Comparison::default(),
             due: BTreeMap::new(),
             failed: None,
+            bring: Bring::default(),
         }));
         self.tend();
         true
@@ -144,6 +146,14 @@ impl<S: Storage> Volume<S> {
 
     /// Carries a stage on. Returns whether the next one has begun.
     fn advance(&mut self, upkeep: &mut Upkeep) -> Result<bool, Errno> {
+        let needs_rows = match &upkeep.stage {
+            Stage::Survey(survey) => survey.is_over(),
+            Stage::Over => false,
+            _ => true,
+        };
+        if needs_rows && !self.bring_pages(&mut upkeep.bring)? {
+            return Ok(false);
+        }
         match &mut upkeep.stage {
             Stage::Survey(survey) => {
                 while let Some((account, look)) = survey.next() {

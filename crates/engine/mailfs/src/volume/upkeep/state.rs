@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::bring::Bring;
 use super::collect::{CollectReport, CollectTerms};
 use super::compare::Comparison;
 use super::finding::{CheckReport, CheckTerms};
@@ -42,6 +43,7 @@ pub(crate) struct Upkeep {
     /// Tombstones whose mails this run removes.
     pub(super) due: BTreeMap<u64, TombstoneRow>,
     pub(super) failed: Option<String>,
+    pub(super) bring: Bring,
 }
 
 #[derive(Debug)]

@@ -1,0 +1,141 @@
+//! Pages on their way, and who waits for pages.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use vere_ports::files::{Call, CallId, Caller, Inode};
+use vere_ports::mail_accounts::{Answer, Fault, Urgency};
+use vere_units::Timestamp;
+
+use super::Asked;
+use crate::format::{Locator, MailCopy, MailId};
+
+/// Octets of decoded pages in memory between two events; the least recently used go first.
+pub(crate) const PAGES_OCTETS: usize = 64 << 20;
+/// Pages asked for at once.
+pub(crate) const ASKED_MAX: usize = 64;
+/// Pages that no account has, and mails with other UIDs, which are remembered; beyond, all are looked for again.
+pub(crate) const REMEMBERED_MAX: usize = 1_024;
+/// How long a page that no account has is not asked for again.
+pub(crate) const LOST_FOR: Duration = Duration::from_secs(60);
+
+/// The mail of a page and its place there.
+pub(crate) type PageKey = (MailId, u32);
+
+/// The key of a page.
+pub(crate) const fn key_of(at: &Locator) -> PageKey {
+    (at.mail, at.at)
+}
+
+/// Pages on their way, and who waits for pages.
+#[derive(Debug)]
+pub(crate) struct PageFetches {
+    /// Octets of decoded pages in memory between two events.
+    pub(crate) octets_max: usize,
+    pub(crate) fetches: HashMap<PageKey, PageFetch>,
+    /// Requests under way.
+    pub(crate) asked: usize,
+    /// Pages that no account has, and until when nobody is asked again.
+    pub(crate) lost: HashMap<PageKey, Timestamp>,
+    /// Mails that have other UIDs than their locators tell: UIDVALIDITY, UID.
+    pub(crate) moved: HashMap<MailId, (u32, u32)>,
+    /// Calls that wait for pages, in the order of the kernel.
+    pub(crate) parked: VecDeque<Parked>,
+    /// Answers that wait for pages.
+    pub(crate) late: Vec<Late>,
+}
+
+impl Default for PageFetches {
+    fn default() -> Self {
+        Self {
+            octets_max: PAGES_OCTETS,
+            fetches: HashMap::new(),
+            asked: 0,
+            lost: HashMap::new(),
+            moved: HashMap::new(),
+            parked: VecDeque::new(),
+            late: Vec::new(),
+        }
+    }
+}
+
+/// A page on its way.
+#[derive(Debug)]
+pub(crate) struct PageFetch {
+    pub(crate) at: Locator,
+    pub(crate) urgency: Urgency,
+    /// Copies that were not tried.
+    pub(crate) copies: Vec<MailCopy>,
+    /// The copy that is asked for.
+    pub(crate) asking: Option<MailCopy>,
+    /// Whether the account was asked, or is being asked, for the UID of the mail.
+    pub(crate) has_searched: bool,
+    pub(crate) is_asked: bool,
+    pub(crate) reasons: Vec<String>,
+}
+
+/// A call that waits for pages.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    pub(crate) id: CallId,
+    pub(crate) caller: Caller,
+    pub(crate) call: Call,
+    /// The file that the call is about.
+    pub(crate) inode: Option<Inode>,
+    pub(crate) is_change: bool,
+    pub(crate) pages: BTreeSet<PageKey>,
+}
+
+/// An answer whose consequences need pages.
+#[derive(Debug)]
+pub(crate) struct Late {
+    pub(crate) account: u16,
+    pub(crate) asked: Asked,
+    pub(crate) answer: Result<Answer, Fault>,
+}
+
+/// What a reader of rows finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// Every row is there.
+    Here,
+    /// These pages are on their way.
+    Awaited(BTreeSet<PageKey>),
+    /// No account has a page.
+    Lost,
+}
+
+impl PageFetches {
+    /// Whether a call on a file has to wait behind another one that waits: the order of changes of a file is the kernel's.
+    pub(crate) fn holds_up(&self, before: usize, inode: Option<Inode>, is_change: bool) -> bool {
+        let mut earlier = self.parked.iter().take(before);
+        inode.is_some()
+            && earlier.any(|parked| parked.inode == inode && (parked.is_change || is_change))
+    }
+
+    /// Takes calls out of the queue.
+    pub(crate) fn take(&mut self, which: impl Fn(&Parked) -> bool) -> VecDeque<Parked> {
+        let (taken, kept) = std::mem::take(&mut self.parked)
+            .into_iter()
+            .partition(|parked| which(parked));
+        self.parked = kept;
+        taken
+    }
+
+    /// A page is there, or is lost: nobody waits for the page any more.
+    pub(crate) fn arrived(&mut self, key: PageKey) {
+        for parked in &mut self.parked {
+            parked.pages.remove(&key);
+        }
+    }
+
+    /// The first call from a position on that waits for no page any more.
+    pub(crate) fn next_ready(&self, from: usize) -> Option<usize> {
+        let mut all = self.parked.iter().enumerate().skip(from);
+        let ready = all.find(|(place, parked)| {
+            parked.pages.is_empty() && !self.holds_up(*place, parked.inode, parked.is_change)
+        });
+        ready.map(|(place, _)| place)
+    }
+}
