@@ -82,7 +82,12 @@ fn all(plan: &Plan) -> Vec<Wanted> {
         all.push(at.value(mounts::COLD, ValueMax(7.0 * round_trip as f64 + 100.0)));
         all.push(at.value(mounts::CACHED, ValueMax(100.0)));
     }
-    all.push(At(0).value(&mounts::known_of(KNOWN_FILES), ValueMax(300.0)));
+    for figure in [
+        mounts::known_of(KNOWN_FILES),
+        mounts::walked_of(KNOWN_FILES),
+    ] {
+        all.push(At(0).value(&figure, ValueMax(300.0)));
+    }
     all
 }
 

@@ -23,6 +23,11 @@ pub(super) fn known_of(files: usize) -> String {
     format!("memory of the mount with {files} files known")
 }
 
+/// The name of the figure of a mount that has looked at many files.
+pub(super) fn walked_of(files: usize) -> String {
+    format!("memory of a new mount that looked at {files} files")
+}
+
 /// Measures both mounts: from the start of the program to a listing of the root.
 pub(super) fn measure(
     round_trip: u64,
@@ -44,7 +49,8 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Creates many empty files, and reads the memory of the mount that knows all of them.
+/// Creates many empty files, and reads the memory of the mount that knows all of them; then the memory of a new mount that
+/// has looked at all of them, as `find -size` does.
 ///
 /// Peers and short runs have fewer files: their rows have no bar.
 pub(super) fn known(
@@ -80,7 +86,26 @@ pub(super) fn known(
         results.trouble(format!("{name}: expected {files} files; found {listed}"));
     }
     memory(at(round_trip, known_of(files)), system, results);
+    system.remount_cold()?;
+    let looked = walk(root).map_err(BenchError::io("look at files"))?;
+    if looked != files {
+        results.trouble(format!(
+            "{name}: expected facts of {files} files; found {looked}"
+        ));
+    }
+    memory(at(round_trip, walked_of(files)), system, results);
     Ok(())
+}
+
+/// Reads the facts of all files in the folders of a folder.
+fn walk(root: &Path) -> std::io::Result<usize> {
+    let mut looked = 0;
+    for folder in fs::read_dir(root)? {
+        for file in fs::read_dir(folder?.path())? {
+            looked += usize::from(file?.metadata()?.is_file());
+        }
+    }
+    Ok(looked)
 }
 
 /// Adds the highest resident memory of the processes of a mount so far.
