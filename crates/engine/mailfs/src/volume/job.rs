@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use vere_ports::mail_accounts::Part;
 use vere_units::Timestamp;
 
 use crate::format::commit::Record;
 use crate::format::{
     Builder, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind, Locator,
-    MailId, PackNumber, Place, Subject, VolumeId, mail, open, open_frame,
+    MailId, PackNumber, Place, Subject, VolumeId, mail, open, open_frame_in_place,
 };
 
 const HEAD_LEN: u32 = HEAD_OCTETS as u32;
@@ -191,7 +191,7 @@ impl OpenJob {
         encoding: Encoding,
         at: &Locator,
         parts: &[Bytes],
-    ) -> Result<(Vec<u8>, Vec<u8>), FormatError> {
+    ) -> Result<(BytesMut, BytesMut), FormatError> {
         let [head, frame] = parts else {
             return Err(FormatError::Differs {
                 what: "parts of a mail",
@@ -211,7 +211,7 @@ impl OpenJob {
         let head = self.encoding.decode_part(&span, head)?;
         let span = self.encoding.span(self.place.at, self.place.octets())?;
         let frame = self.encoding.decode_part(&span, frame)?;
-        open_frame(&head, &frame, self.place.at, &self.keys, self.id)
+        open_frame_in_place(&head, frame, self.place.at, &self.keys, self.id)
     }
 }
 

@@ -14,12 +14,11 @@ use std::fmt;
 use std::io;
 
 use bytes::Bytes;
-use chacha20poly1305::aead::{Aead, KeyInit, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use vere_checksum::crc32c;
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::record::{self, Part};
+use crate::format::seal::{seal, unseal};
 
 const MAGIC: &[u8; 8] = b"VEREJRNL";
 const VERSION: u32 = 1;
@@ -65,7 +64,7 @@ pub enum JournalError {
 /// A journal in a folder.
 pub(crate) struct Journal<S: Storage> {
     storage: S,
-    cipher: XChaCha20Poly1305,
+    key: [u8; 32],
     random: [u8; 16],
     segments: Vec<Segment<S::File>>,
     position: u64,
@@ -103,7 +102,7 @@ impl<S: Storage> Journal<S> {
     ) -> Result<Self, JournalError> {
         let mut journal = Self {
             storage,
-            cipher: XChaCha20Poly1305::new(key.into()),
+            key: *key,
             random,
             segments: Vec::new(),
             position: 0,
@@ -219,10 +218,11 @@ impl<S: Storage> Journal<S> {
             return Ok(Read::End);
         }
         let nonce = nonce(random, position);
-        let plain = self.cipher.decrypt(&nonce, sealed.as_slice());
-        let parts = plain
-            .ok()
-            .and_then(|plain| record::decode(&Bytes::from(plain)));
+        let plain = unseal(&self.key, &nonce, &[], &mut sealed).map(|plain| plain.len());
+        let parts = plain.and_then(|length| {
+            sealed.truncate(length);
+            record::decode(&Bytes::from(sealed))
+        });
         Ok(parts.map_or(Read::Unsealed, |parts| {
             Read::Record(parts, RECORD_HEAD.saturating_add(sealed_length.into()))
         }))
@@ -251,11 +251,11 @@ impl<S: Storage> Journal<S> {
             self.sync()?;
             self.begin_segment()?;
         }
-        let plain = record::encode(parts);
+        let mut sealed = record::encode(parts);
         let nonce = nonce(&self.random, self.position);
-        let payload = Payload::from(plain.as_slice());
-        let sealed = self.cipher.encrypt(&nonce, payload);
-        let sealed = sealed.map_err(|_| io::Error::other("a record is too long to be sealed"))?;
+        let tag = seal(&self.key, &nonce, &[], &mut sealed);
+        let tag = tag.ok_or_else(|| io::Error::other("a record is too long to be sealed"))?;
+        sealed.extend_from_slice(&tag);
         let length = u32::try_from(sealed.len()).unwrap_or(u32::MAX);
         if length > SEALED_MAX {
             return Err(io::Error::other("a record is too long"));
@@ -360,7 +360,7 @@ enum Read {
     End,
 }
 
-fn nonce(random: &[u8; 16], position: u64) -> XNonce {
+fn nonce(random: &[u8; 16], position: u64) -> [u8; 24] {
     let mut nonce = [0; 24];
     for (to, from) in nonce
         .iter_mut()
@@ -368,7 +368,7 @@ fn nonce(random: &[u8; 16], position: u64) -> XNonce {
     {
         *to = *from;
     }
-    nonce.into()
+    nonce
 }
 
 fn first_of(name: &str) -> Option<u64> {

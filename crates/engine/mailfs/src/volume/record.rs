@@ -17,6 +17,7 @@ use bytes::Bytes;
 use vere_ports::files::Inode;
 
 use crate::content::UnsentId;
+use crate::format::seal::TAG;
 use crate::format::{MailId, PackNumber};
 use crate::posix::ContentChange;
 use crate::rows::Extent;
@@ -70,17 +71,38 @@ pub(crate) struct Won {
     pub(crate) uid: u32,
 }
 
-/// Writes the parts.
+/// Writes the parts; the buffer has room for a seal's tag.
 pub(crate) fn encode(parts: &[Part]) -> Vec<u8> {
-    let mut out = Vec::new();
+    let room: usize = parts.iter().map(room_of).sum();
+    let mut out = Vec::with_capacity(room.saturating_add(TAG));
     for part in parts {
-        let mut body = Vec::new();
-        let kind = write(part, &mut body);
-        out.push(kind);
-        out.extend_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
-        out.append(&mut body);
+        let head = out.len();
+        out.extend_from_slice(&[0; 5]);
+        let from = out.len();
+        let kind = write(part, &mut out);
+        let length = u32::try_from(out.len().saturating_sub(from)).unwrap_or(u32::MAX);
+        let fields = out.get_mut(head..).and_then(<[u8]>::split_first_mut);
+        if let Some((first, rest)) = fields
+            && let Some(field) = rest.first_chunk_mut::<4>()
+        {
+            (*first, *field) = (kind, length.to_le_bytes());
+        }
     }
     out
+}
+
+/// Octets of a part, at least nearly: a record with content is long, and is written into one buffer without a move.
+fn room_of(part: &Part) -> usize {
+    const NUMBERS: usize = 64;
+    let content = match part {
+        Part::Row(change) => {
+            let value = change.value.as_ref().map_or(0, Vec::len);
+            change.key.len().saturating_add(value)
+        }
+        Part::Content(ContentChange::Write { data, .. }) => data.len(),
+        _ => 0,
+    };
+    content.saturating_add(NUMBERS)
 }
 
 fn write(part: &Part, out: &mut Vec<u8>) -> u8 {

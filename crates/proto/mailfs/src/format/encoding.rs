@@ -6,6 +6,7 @@ mod base64;
 mod eight_bit;
 mod lines;
 
+use bytes::{Buf as _, Bytes, BytesMut};
 use vere_ports::mail_accounts::Part;
 
 use self::lines::{CRLF, Lines, is_line_end};
@@ -142,35 +143,51 @@ impl Encoding {
     /// # Errors
     ///
     /// If the octets are not those of such a part, or too few.
-    pub fn decode_part(self, span: &Span, octets: &[u8]) -> Result<Vec<u8>, FormatError> {
+    pub fn decode_part(self, span: &Span, octets: &[u8]) -> Result<BytesMut, FormatError> {
         within("octets of a part", octets.len(), span.part.length as usize)?;
         let mut body = Vec::with_capacity(octets.len());
         let mut rest = octets;
         let mut line_len = span.first_line as usize;
         while !rest.is_empty() {
             let (line, behind) = rest.split_at(line_len.min(rest.len()));
-            // The end of a body that ends within the part; what comes behind is of no use.
-            let end = line.iter().position(|octet| is_line_end(*octet));
-            let line = line.get(..end.unwrap_or(line.len())).unwrap_or_default();
-            match self {
-                Self::EightBit => eight_bit::decode_line(line, &mut body)?,
-                Self::Base64 => base64::decode_line(line, &mut body)?,
+            let next = behind.strip_prefix(CRLF);
+            let next = next.or_else(|| behind.is_empty().then_some(behind));
+            let before = body.len();
+            // As written: no search for the end of the line.
+            if let Some(next) = next
+                && self.decode_line(line, &mut body).is_ok()
+            {
+                rest = next;
+            } else {
+                body.truncate(before);
+                // The end of a body that ends within the part; what comes behind is of no use.
+                let end = line.iter().position(|octet| is_line_end(*octet));
+                let end = end.or_else(|| next.map(|_| line.len())).ok_or(LINE_END)?;
+                self.decode_line(line.get(..end).unwrap_or_default(), &mut body)?;
+                rest = &[];
             }
-            rest = match (end, behind.strip_prefix(CRLF)) {
-                (Some(_), _) => &[],
-                (None, Some(next)) => next,
-                (None, None) if behind.is_empty() => behind,
-                (None, None) => return Err(LINE_END),
-            };
             line_len = self.lines().line_text() as usize;
         }
         let from = span.skip as usize;
-        let wanted = body.get(from..from.saturating_add(span.len as usize));
-        wanted.map(<[u8]>::to_vec).ok_or(FormatError::Short {
-            what: "part of a mail's text",
-            expected: span.len as usize,
-            found: body.len().saturating_sub(from),
-        })
+        let found = body.len().saturating_sub(from);
+        let mut wanted = BytesMut::from(Bytes::from(body));
+        if found < span.len as usize {
+            return Err(FormatError::Short {
+                what: "part of a mail's text",
+                expected: span.len as usize,
+                found,
+            });
+        }
+        wanted.advance(from);
+        wanted.truncate(span.len as usize);
+        Ok(wanted)
+    }
+
+    fn decode_line(self, line: &[u8], body: &mut Vec<u8>) -> Result<(), FormatError> {
+        match self {
+            Self::EightBit => eight_bit::decode_line(line, body),
+            Self::Base64 => base64::decode_line(line, body),
+        }
     }
 }
 

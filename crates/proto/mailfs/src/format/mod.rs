@@ -28,7 +28,7 @@ mod locator;
 pub mod mail;
 pub mod page;
 mod rows;
-mod seal;
+pub mod seal;
 pub mod slot;
 pub mod subject;
 pub mod volume;
@@ -41,7 +41,9 @@ pub use bounds::{
 pub use codec::Codec;
 pub use encoding::{Encoding, Span};
 pub use error::FormatError;
-pub use frames::{Builder, FRAME_OVERHEAD, Opened, Place, Sealed, open, open_frame};
+pub use frames::{
+    Builder, FRAME_OVERHEAD, Opened, Place, Sealed, open, open_frame, open_frame_in_place,
+};
 pub use head::{HEAD_OCTETS, Head, Kind};
 pub use ids::{ChunkId, MailId, PackNumber, VolumeId};
 pub use index::{Index, IndexEntry};

@@ -253,10 +253,9 @@ impl Slot {
     pub fn open(&self, secret: SlotSecret<'_>) -> Result<SlotKeys, FormatError> {
         let key = self.key(secret)?;
         let associated = self.associated(self.sealed.len());
-        let (octets, tag) = self.sealed.split_last_chunk::<TAG>().ok_or(REFUSED)?;
-        let mut plain = octets.to_vec();
-        unseal(&key, &self.nonce, &associated, &mut plain, tag).ok_or(REFUSED)?;
-        SlotKeys::decode(&plain)
+        let mut octets = self.sealed.clone();
+        let plain = unseal(&key, &self.nonce, &associated, &mut octets).ok_or(REFUSED)?;
+        SlotKeys::decode(plain)
     }
 
     fn key(&self, secret: SlotSecret<'_>) -> Result<[u8; 32], FormatError> {

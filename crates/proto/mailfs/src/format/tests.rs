@@ -232,14 +232,13 @@ fn the_vector_is_what_the_page_says() {
     let mut at = 68;
     while at < body.len() {
         let len = u32::from_le_bytes(body[at..at + 4].try_into().unwrap()) as usize;
-        let (sealed, tag) = body[at + 4..][..len].split_last_chunk().unwrap();
         let mut nonce = [0; 24];
         nonce[..8].copy_from_slice(&(at as u64).to_le_bytes());
         let associated = [&body[..64], &(at as u32).to_le_bytes()].concat();
-        let mut plain = sealed.to_vec();
-        seal::unseal(key.as_bytes(), &nonce, &associated, &mut plain, tag).unwrap();
+        let mut sealed = body[at + 4..][..len].to_vec();
+        let plain = seal::unseal(key.as_bytes(), &nonce, &associated, &mut sealed).unwrap();
         hash.update(&body[at..at + 4]);
-        hash.update(&plain);
+        hash.update(plain);
         at += 4 + len;
     }
     assert_eq!(hash.finalize().as_bytes()[..16], *id);

@@ -10,10 +10,12 @@ use crate::format::error::FormatError;
 
 /// Octets of a block.
 pub(super) const BLOCK: usize = 80;
+/// Octets of a block with its key.
+const CODED: usize = BLOCK + 1;
 /// Blocks of a line.
 const BLOCKS: usize = 12;
 /// Octets of a line's text, without CRLF.
-const LINE: usize = (BLOCK + 1) * BLOCKS;
+const LINE: usize = CODED * BLOCKS;
 
 /// The form of lines.
 pub(super) const LINES: Lines = Lines {
@@ -29,55 +31,68 @@ const fn is_key(octet: u8) -> bool {
     )
 }
 
+/// Octets that a loop tells apart at once: a block has five times as many, and compilers turn such loops into vector code.
+const LANE: usize = 16;
+
 /// 1 for an octet that a text must not have, else 0: a number, so that loops over blocks need no branch.
 #[inline]
 const fn forbidden(octet: u8) -> u8 {
     (octet == 0) as u8 | (octet == b'\n') as u8 | (octet == b'\r') as u8
 }
 
+/// Whether an octet of a block is forbidden, after `change`.
+#[inline]
+fn any_forbidden(block: &[u8; BLOCK], change: impl Fn(u8) -> u8) -> bool {
+    let (lanes, _) = block.as_chunks::<LANE>();
+    let mut bad = [0; LANE];
+    for lane in lanes {
+        for (bad, octet) in bad.iter_mut().zip(lane) {
+            *bad |= forbidden(change(*octet));
+        }
+    }
+    bad != [0; LANE]
+}
+
 /// Appends the text of a body.
 pub(super) fn encode(body: &[u8], text: &mut Vec<u8>) {
     for line in body.chunks(BLOCK.saturating_mul(BLOCKS)) {
         let (blocks, rest) = line.as_chunks::<BLOCK>();
-        let (last, others) = match blocks.split_last() {
-            Some((last, others)) if rest.is_empty() => (Some(last), others),
-            _ => (None, blocks),
-        };
-        for block in others {
-            encode_block(block, false, text);
+        let from = text.len();
+        text.resize(from.saturating_add(blocks.len().saturating_mul(CODED)), 0);
+        let coded = text.get_mut(from..).unwrap_or_default();
+        let (coded, _) = coded.as_chunks_mut::<CODED>();
+        let last = blocks.len().checked_sub(1).filter(|_| rest.is_empty());
+        for (number, (block, coded)) in blocks.iter().zip(coded).enumerate() {
+            encode_block(block, Some(number) == last, coded);
         }
-        if let Some(block) = last {
-            encode_block(block, true, text);
-        } else {
-            encode_rest(rest, text);
-        }
+        encode_rest(rest, text);
         text.extend_from_slice(CRLF);
     }
 }
 
-fn encode_block(block: &[u8; BLOCK], ends_line: bool, text: &mut Vec<u8>) {
-    for key in (1..=u8::MAX).filter(|key| is_key(*key)) {
-        let mut shifted = [0; BLOCK];
-        let mut bad = 0;
+fn encode_block(block: &[u8; BLOCK], ends_line: bool, coded: &mut [u8; CODED]) {
+    let [.., last] = *block;
+    let fits = |key: u8| {
+        let blank_ends_line = ends_line && is_blank(last.wrapping_add(key));
+        is_key(key) && !blank_ends_line && !any_forbidden(block, |octet| octet.wrapping_add(key))
+    };
+    if let Some(key) = (1..=u8::MAX).find(|key| fits(*key)) {
+        let [first, shifted @ ..] = coded;
+        *first = key;
         for (to, from) in shifted.iter_mut().zip(block) {
             *to = from.wrapping_add(key);
-            bad |= forbidden(*to);
-        }
-        let [.., last] = shifted;
-        if bad == 0 && !(ends_line && is_blank(last)) {
-            text.push(key);
-            text.extend_from_slice(&shifted);
-            return;
         }
     }
 }
 
 /// The last block of a body, if shorter.
 fn encode_rest(rest: &[u8], text: &mut Vec<u8>) {
+    let Some(last) = rest.last() else { return };
     let fits = |key: u8| {
         let mut shifted = rest.iter().map(|octet| octet.wrapping_add(key));
-        let last = rest.last().map(|octet| octet.wrapping_add(key));
-        is_key(key) && shifted.all(|octet| forbidden(octet) == 0) && !last.is_some_and(is_blank)
+        is_key(key)
+            && shifted.all(|octet| forbidden(octet) == 0)
+            && !is_blank(last.wrapping_add(key))
     };
     if let Some(key) = (1..=u8::MAX).find(|key| fits(*key)) {
         text.push(key);
@@ -131,24 +146,24 @@ const MALFORMED: FormatError = FormatError::Form {
     expected: "lines of 972 octets with keys",
 };
 
-/// Appends the octets of a line, or of a part of one that begins with a block.
+/// Appends the octets of a line, or of a part of one that begins with a block. After an error the body has useless octets more.
 pub(super) fn decode_line(line: &[u8], body: &mut Vec<u8>) -> Result<(), FormatError> {
-    const CODED: usize = BLOCK + 1;
     let (blocks, rest) = line.as_chunks::<CODED>();
-    let mut bad = 0;
-    for [key, block @ ..] in blocks {
-        let mut plain = [0; BLOCK];
+    let from = body.len();
+    body.resize(from.saturating_add(blocks.len().saturating_mul(BLOCK)), 0);
+    let plain = body.get_mut(from..).unwrap_or_default();
+    let (plain, _) = plain.as_chunks_mut::<BLOCK>();
+    let mut bad = false;
+    for ([key, block @ ..], plain) in blocks.iter().zip(plain) {
         for (to, from) in plain.iter_mut().zip(block) {
             *to = from.wrapping_sub(*key);
-            bad |= forbidden(*from);
         }
-        bad |= u8::from(!is_key(*key));
-        body.extend_from_slice(&plain);
+        bad |= !is_key(*key) || any_forbidden(block, |octet| octet);
     }
     if let Some((key, block)) = rest.split_first() {
-        bad |= u8::from(!is_key(*key) || block.is_empty());
-        bad |= block.iter().fold(0, |bad, octet| bad | forbidden(*octet));
+        bad |= !is_key(*key) || block.is_empty();
+        bad |= block.iter().any(|octet| forbidden(*octet) != 0);
         body.extend(block.iter().map(|octet| octet.wrapping_sub(*key)));
     }
-    if bad == 0 { Ok(()) } else { Err(MALFORMED) }
+    if bad { Err(MALFORMED) } else { Ok(()) }
 }

@@ -242,7 +242,10 @@ fn known_spans() {
     assert_eq!((base64.part.offset, base64.part.length), (72, 4 + 2 + 4));
     let none = Encoding::Base64.span(58, 0).unwrap();
     assert_eq!((none.part.offset, none.part.length), (78, 0));
-    assert_eq!(Encoding::Base64.decode_part(&none, b""), Ok(Vec::new()));
+    assert_eq!(
+        Encoding::Base64.decode_part(&none, b""),
+        Ok(BytesMut::new())
+    );
 }
 
 #[test]

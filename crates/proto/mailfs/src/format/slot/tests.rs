@@ -72,10 +72,9 @@ fn the_seal_is_that_of_the_page() {
     associated[64..68].fill(0);
     let key = blake3::derive_key("veredarius mailfs v1 key file", FILE);
     let key = blake3::keyed_hash(&key, b"salt salt salt s");
-    let (sealed, tag) = octets[126..].split_last_chunk().unwrap();
-    let mut plain = sealed.to_vec();
+    let mut sealed = octets[126..].to_vec();
     let nonce = b"nonce nonce nonce nonce ";
-    unseal(key.as_bytes(), nonce, &associated, &mut plain, tag).unwrap();
+    let plain = unseal(key.as_bytes(), nonce, &associated, &mut sealed).unwrap();
     let expected = [
         &b"\x02\0\x01\0"[..],
         &[7; 32],
@@ -94,9 +93,8 @@ fn the_seal_is_that_of_the_page() {
     let mut associated = octets[..126].to_vec();
     associated[24..40].fill(0);
     associated[64..68].fill(0);
-    let (sealed, tag) = octets[126..].split_last_chunk().unwrap();
-    let mut plain = sealed.to_vec();
-    unseal(&key, nonce, &associated, &mut plain, tag).unwrap();
+    let mut sealed = octets[126..].to_vec();
+    let plain = unseal(&key, nonce, &associated, &mut sealed).unwrap();
     assert_eq!(plain, expected.concat());
 }
 
