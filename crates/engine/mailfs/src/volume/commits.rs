@@ -11,7 +11,7 @@ use super::state::Volume;
 use super::state::commits::{COMMITS_MAX, INLINE_MAX, Snapshot, Want};
 use super::state::uploads::CHUNKS_MAX;
 use super::state::uploads::Cut;
-use super::step::{Moment, Notice};
+use super::step::{Moment, Notice, Step};
 use crate::content::{Source, UnsentId};
 use crate::format::{Kind, MailCopy, PackNumber};
 use hashbrown::HashSet;
@@ -148,6 +148,9 @@ impl<S: Storage> Volume<S> {
             inline = inline.saturating_sub(octets);
             chunks = chunks.saturating_sub(cuts.len());
             self.upload(cuts, Urgency::Synced, self.now);
+            // The disk works while the packs travel: the sync of the commit's own record finds little to do.
+            self.steps
+                .extend(self.journal.take_unsynced().map(Step::Sync));
             let packs = sending(self);
             let since = self.journal.position();
             let snapshots = inodes

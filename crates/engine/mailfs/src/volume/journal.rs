@@ -7,6 +7,9 @@
 //!         20  sealed record
 //! ```
 //!
+//! Behind the last record of the last segment there may be zeros: a sync of octets that lengthen a file waits for the file system's
+//! own journal, and so for whatever other programs are writing; a sync of octets in place of zeros does not.
+//!
 //! Positions are octets of all segments laid end to end, without heads. The nonce of a record is the segment's random and
 //! the position; every start begins a segment, so no nonce seals twice.
 
@@ -26,6 +29,9 @@ const HEAD: u64 = 44;
 const RECORD_HEAD: u64 = 20;
 /// Octets of a segment, but for the record that crosses the bound.
 const SEGMENT_MAX: u64 = 64 << 20;
+/// Zeros behind the records: a sync with fewer than the least writes zeros up to the most.
+const ZEROS_MIN: u64 = 128 << 10;
+const ZEROS_MAX: u64 = 512 << 10;
 /// Sealed octets of a record: the longest write, and rows.
 const SEALED_MAX: u32 = 4 << 20;
 
@@ -76,6 +82,8 @@ struct Segment<F> {
     first: u64,
     name: String,
     file: F,
+    /// Octets of the file that were written, as records or as zeros.
+    written: u64,
 }
 
 impl<S: Storage> fmt::Debug for Journal<S> {
@@ -155,14 +163,22 @@ impl<S: Storage> Journal<S> {
                 Read::Unsealed => return Err(JournalError::Key { file: name }),
                 Read::End if at == length => break,
                 Read::End if is_last => {
+                    // Zeros, or a torn record; a segment with a successor must end with its last record.
                     file.truncate(at)?;
+                    file.sync()?;
                     break;
                 }
                 Read::End => return Err(JournalError::Damaged { file: name, at }),
             }
         }
         self.position = position;
-        self.segments.push(Segment { first, name, file });
+        let written = HEAD.saturating_add(position.saturating_sub(first));
+        self.segments.push(Segment {
+            first,
+            name,
+            file,
+            written,
+        });
         Ok(())
     }
 
@@ -248,7 +264,7 @@ impl<S: Storage> Journal<S> {
     /// The error of the disk. Nothing is written then, or a torn record that a start cuts away.
     pub(crate) fn append(&mut self, parts: &[Part]) -> io::Result<u64> {
         if self.in_segment() >= SEGMENT_MAX {
-            self.sync()?;
+            self.end_segment()?;
             self.begin_segment()?;
         }
         let mut sealed = record::encode(parts);
@@ -266,9 +282,11 @@ impl<S: Storage> Journal<S> {
         head.extend_from_slice(&crc32c(&sealed).to_le_bytes());
         let sum = crc32c(&head);
         head.extend_from_slice(&sum.to_le_bytes());
-        let at = HEAD.saturating_add(self.in_segment());
-        if let Some(segment) = self.segments.last() {
+        let at = self.end();
+        let end = at.saturating_add(RECORD_HEAD).saturating_add(length.into());
+        if let Some(segment) = self.segments.last_mut() {
             segment.file.write_at([&head, &sealed], at)?;
+            segment.written = segment.written.max(end);
         }
         let position = self.position;
         self.position = position
@@ -286,6 +304,47 @@ impl<S: Storage> Journal<S> {
         self.position.saturating_sub(first)
     }
 
+    /// Where the next record lies in the last segment.
+    fn end(&self) -> u64 {
+        HEAD.saturating_add(self.in_segment())
+    }
+
+    /// Has zeros behind the last record, where there are too few. A disk without room has none: that costs time only.
+    fn write_zeros(&mut self) {
+        let end = self.end();
+        let Some(segment) = self.segments.last_mut() else {
+            return;
+        };
+        if segment.written >= end.saturating_add(ZEROS_MIN) {
+            return;
+        }
+        let until = end.saturating_add(ZEROS_MAX);
+        let count = until.saturating_sub(segment.written);
+        let zeros = vec![0; usize::try_from(count).unwrap_or(0)];
+        if segment
+            .file
+            .write_at([&zeros, &[]], segment.written)
+            .is_ok()
+        {
+            segment.written = until;
+        }
+    }
+
+    /// Cuts the zeros of the last segment away, and syncs: a further segment follows.
+    fn end_segment(&mut self) -> io::Result<()> {
+        let end = self.end();
+        if let Some(segment) = self.segments.last_mut()
+            && segment.written > end
+        {
+            segment.file.truncate(end)?;
+            segment.written = end;
+        }
+        self.unsynced = false;
+        self.segments
+            .last()
+            .map_or(Ok(()), |segment| segment.file.sync())
+    }
+
     /// The file to be synced, if anything was written since the last call.
     pub(crate) fn take_unsynced(&mut self) -> Option<S::File> {
         std::mem::take(&mut self.unsynced)
@@ -298,6 +357,9 @@ impl<S: Storage> Journal<S> {
     /// # Errors
     /// The error of the disk, final for all records since the last sync.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
+        if self.unsynced {
+            self.write_zeros();
+        }
         match self.take_unsynced() {
             Some(file) => file.sync(),
             None => Ok(()),
@@ -346,7 +408,12 @@ impl<S: Storage> Journal<S> {
         file.write_at([&head, &sum.to_le_bytes()], 0)?;
         file.sync()?;
         self.storage.sync()?;
-        self.segments.push(Segment { first, name, file });
+        self.segments.push(Segment {
+            first,
+            name,
+            file,
+            written: HEAD,
+        });
         Ok(())
     }
 }
@@ -404,3 +471,6 @@ fn read_head<F: StorageFile>(
         }),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+use vere_faults::MemoryDisk;
+use vere_ports::files::Inode;
+
+use super::*;
+use crate::content::UnsentId;
+use crate::posix::ContentChange;
+
+const KEY: [u8; 32] = [7; 32];
+
+/// Opens a journal, and returns the positions of its records as well.
+fn open(disk: &MemoryDisk, start: u8) -> (Journal<MemoryDisk>, Vec<u64>) {
+    let mut positions = Vec::new();
+    let journal = Journal::open(disk.clone(), &KEY, [start; 16], |position, _| {
+        positions.push(position);
+    });
+    (journal.unwrap(), positions)
+}
+
+fn write(octets: usize) -> Part {
+    Part::Content(ContentChange::Write {
+        inode: Inode(2),
+        offset: 0,
+        id: UnsentId(1),
+        skip: 0,
+        data: vec![1; octets].into(),
+    })
+}
+
+fn octets(disk: &MemoryDisk, first: u64) -> u64 {
+    let file = disk.file(&format!("journal-{first:016x}"));
+    file.map_or(0, |octets| octets.len() as u64)
+}
+
+#[test]
+fn a_sync_has_zeros_ahead_and_a_start_cuts_them_away() {
+    let disk = MemoryDisk::default();
+    let (mut journal, _) = open(&disk, 1);
+    journal.append(&[write(100)]).unwrap();
+    assert_eq!(octets(&disk, 0), HEAD + journal.position());
+    journal.sync().unwrap();
+    let long = HEAD + journal.position() + ZEROS_MAX;
+    assert_eq!(octets(&disk, 0), long);
+    for _ in 0..3 {
+        journal.append(&[write(100_000)]).unwrap();
+        journal.sync().unwrap();
+    }
+    assert_eq!(octets(&disk, 0), long);
+    journal.append(&[write(100_000)]).unwrap();
+    journal.sync().unwrap();
+    assert!(octets(&disk, 0) > long);
+    let end = journal.position();
+    let (journal, positions) = open(&disk, 2);
+    assert_eq!((journal.position(), positions.len()), (end, 5));
+    assert_eq!(octets(&disk, 0), HEAD + end);
+    // The first segment has a successor now.
+    let (_, positions) = open(&disk, 3);
+    assert_eq!(positions.len(), 5);
+}
+
+#[test]
+fn every_segment_with_a_successor_ends_with_a_record() {
+    let disk = MemoryDisk::default();
+    let (mut journal, _) = open(&disk, 1);
+    journal.append(&[write(10)]).unwrap();
+    journal.sync().unwrap();
+    let mut records = 1;
+    while journal.segments.len() < 2 {
+        journal.append(&[write(1 << 20)]).unwrap();
+        journal.sync().unwrap();
+        records += 1;
+    }
+    let second = journal.segments[1].first;
+    assert_eq!(octets(&disk, 0), HEAD + second);
+    let (journal, positions) = open(&disk, 2);
+    assert_eq!(positions.len(), records);
+    assert!(journal.position() > second);
+}
+
+#[test]
+fn a_full_disk_has_no_zeros() {
+    let disk = MemoryDisk::default();
+    let (mut journal, _) = open(&disk, 1);
+    disk.set_capacity(Some(disk.used() + 1_000));
+    journal.append(&[write(100)]).unwrap();
+    journal.sync().unwrap();
+    journal.append(&[write(100)]).unwrap();
+    journal.sync().unwrap();
+    let (_, positions) = open(&disk, 2);
+    assert_eq!(positions.len(), 2);
+}
