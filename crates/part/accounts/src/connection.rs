@@ -28,7 +28,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const KEEP_ALIVE: Duration = Duration::from_secs(120);
 
 /// Octets read at once.
-const READ_MAX: usize = 64 * 1024;
+const READ_MAX: usize = 256 * 1024;
 
 /// Pieces written at once.
 const SLICES_MAX: usize = 16;

@@ -9,7 +9,7 @@ use vere_imap::client::{
 
 use crate::folder::Folder;
 use crate::wire::{Owner, Wire};
-use crate::work::{After, Answers, Mail, Task};
+use crate::work::{After, Answers, Mail, Task, WHOLE};
 
 /// Octets of the literals of a response while parts of mails are read: twice the longest mail of a volume, encoded.
 const LITERALS_MAX: usize = 12 << 20;
@@ -197,25 +197,32 @@ impl Session {
     }
 
     fn fetched(&mut self, fetched: Fetched, literals: Vec<BytesMut>) {
-        // The client asks for no whole message; beside a message, the order of literals would be in doubt.
-        let (Some(uid), None) = (fetched.uid, &fetched.body) else {
-            return;
-        };
+        let Some(uid) = fetched.uid else { return };
         let mut literals = literals.into_iter().map(BytesMut::freeze);
         let mut mail = Mail {
             uid,
             size: fetched.size,
             sections: Vec::new(),
         };
-        for section in fetched.sections {
-            let octets = match section.value {
-                Value::PassedOn(_) => literals.next(),
-                Value::Atom(octets) | Value::String(octets) => Some(octets.into()),
-                Value::Nil => Some(Bytes::new()),
-                Value::List(_) => None,
-            };
-            if let Some(octets) = octets {
-                mail.sections.push((section.name, section.origin, octets));
+        let mut octets = |value| match value {
+            Value::PassedOn(_) => literals.next(),
+            Value::Atom(octets) | Value::String(octets) => Some(octets.into()),
+            Value::Nil => Some(Bytes::new()),
+            Value::List(_) => None,
+        };
+        match fetched.body {
+            Some(body) if fetched.sections.is_empty() => {
+                let whole = octets(body).map(|octets| (WHOLE.to_owned(), None, octets));
+                mail.sections.extend(whole);
+            }
+            // Nobody asks for a message beside parts: the order of literals is in doubt.
+            Some(_) => return,
+            None => {
+                for section in fetched.sections {
+                    if let Some(octets) = octets(section.value) {
+                        mail.sections.push((section.name, section.origin, octets));
+                    }
+                }
             }
         }
         // Commands behind a later SELECT have no answer yet: a mail of another mailbox may have the UID that they want.

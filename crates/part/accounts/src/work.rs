@@ -22,6 +22,9 @@ pub(crate) enum After {
     Ends(Answers),
 }
 
+/// The name of a whole message in [`Mail::sections`].
+pub(crate) const WHOLE: &str = "BODY[]";
+
 /// A FETCH response with all octets.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {

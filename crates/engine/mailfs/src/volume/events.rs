@@ -103,6 +103,7 @@ impl<S: Storage> Volume<S> {
     ) {
         match asked {
             Asked::Chunk(chunk, copy) => self.chunk_answered(chunk, copy, answer),
+            Asked::Chunks(chunks, copy) => self.chunks_answered(chunks, copy, answer),
             Asked::Pack(number, account) => self.pack_answered(number, account, answer),
             Asked::Original(pack, account, copy) => {
                 self.original_answered(pack, account, copy, answer);

@@ -13,6 +13,7 @@ mod checkpoints;
 mod commits;
 mod deadlines;
 mod events;
+mod fetches;
 mod job;
 mod journal;
 mod opening;

@@ -1,7 +1,8 @@
 //! Reads: pieces of a file come from memory, or from chunks that are fetched from accounts and opened.
 
 use super::job::{Job, OpenJob, Task};
-use super::state::reads::{AHEAD_MAX, AHEAD_MIN, Ahead, Fetch, Slot, Waiting};
+use super::state::reads::{AHEAD_MAX, AHEAD_MIN, AHEAD_NEAR, Ahead, Fetch, Slot, Waiting};
+use super::state::uploads::PACK_MAX;
 use super::state::{Asked, Volume, Working};
 use super::step::{Notice, Step};
 use crate::content::Source;
@@ -39,10 +40,13 @@ impl<S: Storage> Volume<S> {
             waiting.slots.push(slot);
         }
         self.reads.waiting.insert(call, waiting);
+        let mut new = Vec::new();
         for (chunk, offset) in &missing {
-            self.fetch(*chunk, (plan.inode, *offset), Some(call), Urgency::Waited);
+            let at = (plan.inode, *offset);
+            new.extend(self.wait_for(*chunk, at, Some(call), Urgency::Waited));
         }
-        self.read_ahead(plan);
+        new.extend(self.read_ahead(plan));
+        self.fetch_together(new);
         if missing.is_empty() {
             self.serve(call);
         }
@@ -71,11 +75,17 @@ impl<S: Storage> Volume<S> {
         self.reply(call, reply);
     }
 
-    /// Asks for a chunk, unless on its way.
-    fn fetch(&mut self, chunk: Extent, at: (Inode, u64), call: Option<CallId>, urgency: Urgency) {
+    /// Notes who waits for a chunk; returns the chunk if nobody has asked for it yet.
+    fn wait_for(
+        &mut self,
+        chunk: Extent,
+        at: (Inode, u64),
+        call: Option<CallId>,
+        urgency: Urgency,
+    ) -> Option<Extent> {
         if let Some(fetch) = self.reads.fetches.get_mut(&chunk) {
             fetch.callers.extend(call);
-            return;
+            return None;
         }
         let copies = self
             .located(chunk.pack.0)
@@ -90,11 +100,11 @@ impl<S: Storage> Volume<S> {
             reasons: Vec::new(),
         };
         self.reads.fetches.insert(chunk, fetch);
-        self.fetch_next(chunk);
+        Some(chunk)
     }
 
     /// Asks the best of the copies that are left; without one the read fails.
-    fn fetch_next(&mut self, chunk: Extent) {
+    pub(super) fn fetch_next(&mut self, chunk: Extent) {
         let Some(fetch) = self.reads.fetches.get_mut(&chunk) else {
             return;
         };
@@ -228,47 +238,66 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Asks for chunks behind a read in order: twice as much each time.
-    fn read_ahead(&mut self, plan: &ReadPlan) {
+    /// Chunks behind a read in order, four times as many each time, and the rest of the last one's pack: a pack costs an account
+    /// about as much as its half. Returns the chunks that nobody has asked for yet.
+    fn read_ahead(&mut self, plan: &ReadPlan) -> Vec<Extent> {
         let end = plan.offset.saturating_add(plan.octets());
         let ahead = self.reads.ahead.get(&plan.inode).copied();
-        let ahead = match ahead {
+        let mut ahead = match ahead {
             // Reads of a kernel that reads ahead arrive in any order near the last one.
-            Some(ahead) if plan.offset.abs_diff(ahead.next) <= AHEAD_MIN => Ahead {
+            Some(ahead) if plan.offset.abs_diff(ahead.next) <= AHEAD_NEAR => Ahead {
                 next: ahead.next.max(end),
-                window: ahead.window.saturating_mul(2).min(AHEAD_MAX),
+                window: ahead.window.saturating_mul(4).clamp(AHEAD_MIN, AHEAD_MAX),
                 asked: ahead.asked.max(end),
             },
             _ => Ahead {
                 next: end,
-                window: if plan.offset == 0 { AHEAD_MIN } else { 0 },
+                window: if plan.offset == 0 {
+                    // A program that asks for much at once will read on.
+                    plan.octets().saturating_mul(4).clamp(AHEAD_MIN, AHEAD_MAX)
+                } else {
+                    0
+                },
                 asked: end,
             },
         };
         let until = ahead.next.saturating_add(ahead.window);
+        let mut new = Vec::new();
         if until > ahead.asked && self.reads.fetching() < self.terms.fetches_max {
             let length = until.saturating_sub(ahead.asked);
+            let length = length.saturating_add(PACK_MAX as u64);
             if !self.has_packs(plan.inode, ahead.asked, length) {
                 // The next read tries again.
-                return;
+                self.reads.ahead.insert(plan.inode, ahead);
+                return new;
             }
             let coming = self.files.plan_ahead(plan.inode, ahead.asked, length);
+            let mut last = None;
             for (offset, piece) in coming.iter().flat_map(ReadPlan::at_offsets) {
+                let pack = match piece.source {
+                    Source::Chunk { extent, .. } => Some(extent.pack),
+                    _ => None,
+                };
+                if offset >= until && (pack.is_none() || pack != last) {
+                    break;
+                }
+                last = pack;
                 if let Source::Chunk { extent, .. } = piece.source
                     && !self.cache.has(&extent)
                 {
-                    self.fetch(extent, (plan.inode, offset), None, Urgency::Ahead);
+                    let at = (plan.inode, offset);
+                    new.extend(self.wait_for(extent, at, None, Urgency::Ahead));
                 }
+                ahead.asked = offset.saturating_add(piece.length.into());
             }
+            ahead.asked = ahead.asked.max(until);
         }
-        let asked = until.max(ahead.asked);
-        self.reads
-            .ahead
-            .insert(plan.inode, Ahead { asked, ..ahead });
+        self.reads.ahead.insert(plan.inode, ahead);
+        new
     }
 }
 
-fn place_of(chunk: Extent) -> Place {
+pub(super) fn place_of(chunk: Extent) -> Place {
     Place {
         at: chunk.at,
         sealed_len: chunk.sealed_len,

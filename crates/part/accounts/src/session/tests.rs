@@ -108,6 +108,41 @@ fn reads_share_a_selection_and_are_told_apart_by_uid() {
 }
 
 #[test]
+fn the_text_of_a_whole_mail_begins_behind_the_empty_line() {
+    let whole = |mut request| {
+        if let Request::Read { parts, .. } = &mut request {
+            parts.clear();
+        }
+        request
+    };
+    for (said, text) in [
+        ("{14}\r\na: b\r\n\r\ntext\r\n", "text\r\n"),
+        ("{11}\r\na: b\n\ntext\n", "text\n"),
+        ("{8}\r\n\r\ntext\r\n", "text\r\n"),
+        ("{10}\r\na: b\r\nc: d", ""),
+        ("\"text\"", ""),
+        ("NIL", ""),
+    ] {
+        let mut session = begun("UIDPLUS");
+        ask(&mut session, 1, whole(read("a", 7)));
+        assert!(sent(&mut session).ends_with("c2 UID FETCH 7:7 (UID BODY.PEEK[])\r\n"));
+        say(&mut session, &format!("{OPEN}c1 OK [READ-WRITE] open\r\n"));
+        let answers = say(
+            &mut session,
+            &format!("* 7 FETCH (UID 7 BODY[] {said})\r\nc2 OK\r\n"),
+        );
+        let expected = Ok(Answer::Read(vec![text.into()]));
+        assert_eq!(answers, [(RequestId(1), expected)], "{said:?}");
+    }
+    // A part beside the message leaves in doubt which literal is whose.
+    let mut session = begun("UIDPLUS");
+    ask(&mut session, 1, whole(read("a", 7)));
+    say(&mut session, &format!("{OPEN}c1 OK [READ-WRITE] open\r\n"));
+    let said = "* 7 FETCH (UID 7 BODY[TEXT] {1}\r\na BODY[] {1}\r\nb)\r\nc2 OK\r\n";
+    assert_eq!(say(&mut session, said), [(RequestId(1), Ok(Answer::Gone))]);
+}
+
+#[test]
 fn a_removal_begins_when_the_mailbox_is_known_and_holds_the_mailbox() {
     let mut session = begun("UIDPLUS");
     ask(&mut session, 1, remove("a", &[7, 8]));

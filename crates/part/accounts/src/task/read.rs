@@ -8,7 +8,10 @@ use vere_ports::mail_accounts::{Answer, Fault, Part, RequestId};
 
 use crate::fault;
 use crate::wire::Wire;
-use crate::work::{After, Mail, Opened, Task, opened, same};
+use crate::work::{After, Mail, Opened, Task, WHOLE, opened, same};
+
+/// The name of the text of a message, of which parts are read.
+const TEXT: &str = "BODY[TEXT]";
 
 /// Parts of a mail to read.
 #[derive(Debug)]
@@ -68,11 +71,13 @@ impl Read {
         self.again = number != before;
         self.selection = Some(number);
         let mut items = "(UID".to_owned();
-        for (part, _) in &self.wanted {
-            items.push_str(" BODY.PEEK[TEXT]");
-            if !self.parts.is_empty() {
+        if self.parts.is_empty() {
+            // A server knows the length of a message, and may have to count through the header and the text for theirs.
+            items.push_str(" BODY.PEEK[]");
+        } else {
+            for (part, _) in &self.wanted {
                 // Writing to a string does not fail.
-                let _ = write!(items, "<{}.{}>", part.offset, part.length);
+                let _ = write!(items, " BODY.PEEK[TEXT]<{}.{}>", part.offset, part.length);
             }
         }
         items.push(')');
@@ -103,6 +108,18 @@ impl Read {
             true => Err(Fault::Refused("a part is longer than asked for".to_owned())),
         }
     }
+}
+
+/// The text of a message: the octets behind the empty line. Servers may have line ends of LF alone.
+fn text(message: &Bytes) -> Bytes {
+    let mut behind = 0_usize;
+    for line in message.split_inclusive(|octet| *octet == b'\n') {
+        behind = behind.saturating_add(line.len());
+        if matches!(line, b"\n" | b"\r\n") {
+            return message.slice(behind..);
+        }
+    }
+    Bytes::new()
 }
 
 impl Task for Read {
@@ -158,7 +175,8 @@ impl Task for Read {
         let mut took = false;
         for (name, origin, octets) in &mail.sections {
             let offset = origin.unwrap_or(0);
-            if name == "BODY[TEXT]"
+            let expected = if self.parts.is_empty() { WHOLE } else { TEXT };
+            if name == expected
                 && let Some((part, place)) = self
                     .wanted
                     .iter_mut()
@@ -167,10 +185,10 @@ impl Task for Read {
                 // Octets that nobody asked for are not kept while the answer waits for other parts.
                 let is_asked = octets.len() <= usize::try_from(part.length).unwrap_or(usize::MAX);
                 self.is_longer |= !is_asked;
-                *place = Some(if is_asked {
-                    octets.clone()
-                } else {
-                    Bytes::new()
+                *place = Some(match (is_asked, self.parts.is_empty()) {
+                    (true, true) => text(octets),
+                    (true, false) => octets.clone(),
+                    (false, _) => Bytes::new(),
                 });
                 took = true;
             }

@@ -133,6 +133,8 @@ pub struct Volume<S: Storage> {
 #[derive(Debug, Clone)]
 pub(crate) enum Asked {
     Chunk(Extent, MailCopy),
+    /// Chunks of a pack, by the whole mail.
+    Chunks(Vec<Extent>, MailCopy),
     Pack(PackNumber, u16),
     Original(PackNumber, u16, MailCopy),
     Copy(PackNumber, u16),

@@ -6,6 +6,7 @@ mod crashes;
 mod outages;
 mod pages;
 mod races;
+mod reading;
 mod states;
 mod upkeep;
 
