@@ -114,13 +114,13 @@ fn far(round_trip: u64) -> Vec<Wanted> {
     all.push(far.beside(
         files::WRITE_LARGE,
         bare::IMAP,
-        bare::APPEND_ALL,
+        bare::APPEND_LARGE,
         RatioMin(0.6),
     ));
     all.push(far.beside(
         files::READ_LARGE,
         bare::IMAP,
-        bare::FETCH_ALL,
+        bare::FETCH_LARGE,
         RatioMin(0.6),
     ));
     let postmark = postmark::barred();

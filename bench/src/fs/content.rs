@@ -7,8 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::random::Random;
 
-/// Octets of a line of an encoded mail.
+/// Octets of content in a line of an encoded mail.
 const LINE: usize = 960;
+
+/// Octets of a line's text in the product's 8-bit encoding: each 80 octets have a key.
+const LINE_KEYED: usize = LINE + LINE / 80;
 
 /// Characters of a line of base64.
 const LINE_BASE64: usize = 76;
@@ -30,15 +33,21 @@ pub(super) fn octets(count: usize) -> Vec<u8> {
 pub(super) enum Encoding {
     /// Octets of lines, as a body: an octet costs 1.002.
     Eight,
+    /// As the product's 8-bit encoding: an octet costs 1.0146.
+    Keyed,
     /// An attachment: an octet costs 1.37.
     Base64,
 }
 
 /// A mail with `count` octets of content.
 pub(super) fn mail(count: usize, encoding: Encoding) -> Vec<u8> {
+    let count = match encoding {
+        Encoding::Keyed => count.div_ceil(LINE) * LINE_KEYED,
+        Encoding::Eight | Encoding::Base64 => count,
+    };
     let content = octets(count);
     let word = match encoding {
-        Encoding::Eight => "8bit",
+        Encoding::Eight | Encoding::Keyed => "8bit",
         Encoding::Base64 => "base64",
     };
     let head = format!(
@@ -49,6 +58,7 @@ pub(super) fn mail(count: usize, encoding: Encoding) -> Vec<u8> {
     let (encoded, line) = match encoding {
         // Three octets are not allowed in a line; a real encoding escapes them at a cost of 1.2 %.
         Encoding::Eight => (content.into_iter().map(allowed).collect(), LINE),
+        Encoding::Keyed => (content.into_iter().map(allowed).collect(), LINE_KEYED),
         Encoding::Base64 => (STANDARD.encode(content).into_bytes(), LINE_BASE64),
     };
     for line in encoded.chunks(line) {
@@ -78,7 +88,7 @@ mod tests {
 
     #[test]
     fn mails_have_lines_within_the_limits() {
-        for encoding in [Encoding::Eight, Encoding::Base64] {
+        for encoding in [Encoding::Eight, Encoding::Keyed, Encoding::Base64] {
             let mail = mail(100_000, encoding);
             assert!(!mail.contains(&0));
             let mut lines = mail.split(|octet| *octet == b'\n');

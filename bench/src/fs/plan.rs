@@ -7,13 +7,15 @@ use super::accounts::Format;
 pub enum Part {
     /// Delay and throughput of the bundled relay.
     Relay,
-    /// Bare IMAP: APPEND and FETCH by block size, accounts and connections (Figures 4.1 to 4.5).
+    /// Bare IMAP: APPEND and FETCH by block size, accounts and connections (Figures 4.1 to 4.5). The limit for large files are their
+    /// octets in mails of 1 MB with lines as long as encoded ones, one connection an account, through the same relay: the client
+    /// neither makes the mails while the clock runs nor looks at what was received, but receives and counts every octet.
     Imap,
     /// Times of mounts, cold and with a cache.
     Mount,
     /// Files of 32 KB and 32 MB written durably and read cold (Figures 4.4 and 4.5), and octets on the wire.
     Files,
-    /// A large file, written and read from its beginning to its end.
+    /// A large file, written and read from its beginning to its end. The reader compares each read with what was written.
     Large,
     /// Many files of 4 KB, each synced, and none synced.
     Small,

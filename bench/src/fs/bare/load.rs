@@ -115,7 +115,7 @@ impl Load {
         barrier.wait();
         let (mut imap, wrote) = wrote?;
         let begun = Instant::now();
-        read(&mut imap, mails)?;
+        read(&mut imap, &own)?;
         let read = begun.elapsed();
         imap.ok("CLOSE")?;
         imap.ok(&format!("DELETE {mailbox}"))?;
@@ -153,22 +153,24 @@ fn write(
     }
 }
 
-/// Reads all mails, by a pipelined command for each.
-fn read(imap: &mut Imap, mails: usize) -> Result<(), ImapError> {
+/// Reads all mails, by a pipelined command for each. Fewer octets than were written are an error.
+fn read(imap: &mut Imap, mails: &[Vec<u8>]) -> Result<(), ImapError> {
     let begun = Instant::now();
-    let mut tags = Vec::with_capacity(mails);
-    for number in 1..=mails {
+    let mut tags = Vec::with_capacity(mails.len());
+    for number in 1..=mails.len() {
         tags.push(imap.send(&format!("FETCH {number} BODY.PEEK[]"))?);
     }
-    let mut found = 0;
+    let (mut found, mut octets) = (0, 0);
     for tag in tags {
         let reply = imap.finish(&tag, "FETCH", begun)?;
         found += usize::try_from(reply.fetched).unwrap_or(0);
+        octets += reply.octets;
     }
-    match found == mails {
+    let written: u64 = mails.iter().map(|mail| mail.len() as u64).sum();
+    match found == mails.len() && octets >= written {
         true => Ok(()),
         false => Err(ImapError::Count {
-            expected: mails,
+            expected: mails.len(),
             found,
         }),
     }
