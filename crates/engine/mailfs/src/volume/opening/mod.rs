@@ -72,6 +72,8 @@ pub struct Opening<S: Storage> {
     is_distrusted: bool,
     /// Pages to be read.
     wanted: VecDeque<Locator>,
+    /// The root page that was asked for along with commits.
+    early_root: Option<Locator>,
     pages_validity: u32,
     /// The UIDs of page mails that are not where their locators say.
     moved: HashMap<MailId, u32>,
@@ -95,6 +97,8 @@ enum Stage {
 #[derive(Debug, Clone, Copy)]
 enum Asked {
     End,
+    /// The commit that most likely is the newest.
+    Guess(u32),
     List,
     Commit(u32),
     /// UIDVALIDITY of the pages.
@@ -139,6 +143,7 @@ impl<S: Storage> Opening<S> {
             pages,
             is_distrusted,
             wanted: VecDeque::new(),
+            early_root: None,
             pages_validity: 0,
             moved: HashMap::new(),
             error,
@@ -154,15 +159,32 @@ impl<S: Storage> Opening<S> {
             opening.stage = Stage::Over;
             return opening;
         }
-        if remembered.is_none() {
-            // The journal may know a commit of any age.
-            opening.stage = Stage::Tail;
-            opening.list(1);
-        } else {
-            opening.list(u32::MAX);
-        }
+        // In this order all requests go at once: a long listing keeps its mailbox open.
         opening.ask(opening.terms.lead, end, Asked::PagesEnd);
+        match remembered {
+            Some(Some(won)) => opening.begin_at(won),
+            Some(None) => opening.list(u32::MAX),
+            None => {
+                // The journal may know a commit of any age.
+                opening.stage = Stage::Tail;
+                opening.list(1);
+            }
+        }
         opening
+    }
+
+    /// Begins where the last mount has ended: a round trip less than with a look for the end of the log, and one less than with
+    /// the newest commit behind the listing, unless another mount has committed.
+    fn begin_at(&mut self, won: Won) {
+        self.stage = Stage::Newest;
+        self.list(won.uid.saturating_sub(WINDOW).max(1));
+        let request = Request::Read {
+            mailbox: mailbox_name(LOG_MAILBOX),
+            uid_validity: won.uid_validity,
+            uid: won.uid,
+            parts: Vec::new(),
+        };
+        self.ask(self.terms.lead, request, Asked::Guess(won.uid));
     }
 
     /// The next step to carry out.
@@ -221,6 +243,12 @@ impl<S: Storage> Opening<S> {
         match (asked, answer) {
             (Asked::Page(at), answer) => self.page_answered(at, answer),
             (Asked::Moved(at), answer) => self.moved_answered(at, answer),
+            (Asked::Guess(uid), Ok(Answer::Read(parts))) => {
+                let body = parts.into_iter().next().unwrap_or_default();
+                self.read(uid, &body);
+            }
+            // The listing tells more.
+            (Asked::Guess(_), _) => {}
             (Asked::PagesEnd, Ok(Answer::Listed { uid_validity, .. })) => {
                 self.pages_validity = uid_validity;
             }
@@ -343,6 +371,7 @@ impl<S: Storage> Opening<S> {
             .filter(|uid| !self.commits.contains_key(uid))
             .collect();
         if !self.unread.is_empty() {
+            self.ask_root_early();
             self.advance();
             return;
         }
@@ -361,6 +390,18 @@ impl<S: Storage> Opening<S> {
                 self.advance();
             }
             None => self.stage = Stage::Over,
+        }
+    }
+
+    /// Asks for the root page along with the commits.
+    fn ask_root_early(&mut self) {
+        if let Some(base) = self.base
+            && self.early_root != Some(base.root)
+            && self.pages_validity != 0
+            && !self.is_distrusted
+        {
+            self.early_root = Some(base.root);
+            self.ask_page(base.root);
         }
     }
 

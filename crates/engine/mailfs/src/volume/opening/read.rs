@@ -80,6 +80,10 @@ impl<S: Storage> Opening<S> {
 
     pub(super) fn page_answered(&mut self, at: Locator, answer: Result<Answer, Fault>) {
         if self.stage != Stage::Pages {
+            // A root that was asked for early and has not come is asked for again.
+            if let Ok(Answer::Read(parts)) = answer {
+                let _ = self.take_page(&at, &parts);
+            }
             return;
         }
         match answer {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use vere_ports::files::{RenameMode, XattrMode};
+use vere_ports::storage::Storage as _;
 
 use super::*;
 use crate::pages::PageTree;
@@ -339,4 +340,62 @@ fn a_mount_with_a_few_pages_in_memory_answers_as_any_other() {
         }
         assert!(run.world.volume().read_only().is_none());
     }
+}
+
+/// Mounts, and counts how often the opening waits for the account.
+fn rounds(world: &mut World) -> usize {
+    world.starts += 1;
+    let random = [world.starts; 16];
+    let mut opening = Opening::new(world.terms.clone(), of(), world.disk.clone(), random);
+    let mut rounds = 0;
+    while !opening.is_over() {
+        let mut asked = Vec::new();
+        while let Some(step) = opening.poll() {
+            if let OpenStep::Ask(id, account, _, request) = step {
+                asked.push((id, account, request));
+            }
+        }
+        assert!(!asked.is_empty(), "the opening stands still");
+        for (id, account, request) in asked {
+            let answer = world.carry_out(account, &request);
+            opening.answered(id, answer);
+        }
+        rounds += 1;
+    }
+    let now = world.moment();
+    world.volume = Some(opening.finish(now).unwrap());
+    world.settle();
+    rounds
+}
+
+#[test]
+fn an_opening_waits_for_few_answers() {
+    let mut world = filled();
+    assert!(rounds(&mut world) <= 6);
+    expect_all(&mut world);
+    // With a journal the end of the log is known.
+    for keeps_pages in [true, false] {
+        assert_eq!(world.finish(), Ok(Reply::Done));
+        world.kill();
+        let names = world.disk.list().unwrap();
+        let pages = names.iter().filter(|name| name.starts_with("pages-"));
+        for name in pages.filter(|_| !keeps_pages) {
+            world.disk.remove(name).unwrap();
+        }
+        let rounds = rounds(&mut world);
+        assert!(rounds <= if keeps_pages { 2 } else { 3 }, "{rounds}");
+        expect_all(&mut world);
+    }
+    // Another machine has committed since.
+    let disk = world.disk.clone();
+    world.kill();
+    world.disk = MemoryDisk::default();
+    world.mount().unwrap();
+    world.put(ROOT, "new", b"of another machine");
+    assert_eq!(world.finish(), Ok(Reply::Done));
+    world.kill();
+    world.disk = disk;
+    assert!(rounds(&mut world) <= 4);
+    expect_all(&mut world);
+    assert_eq!(world.get(ROOT, "new"), Ok(b"of another machine".to_vec()));
 }
