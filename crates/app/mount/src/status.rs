@@ -50,6 +50,11 @@ pub(crate) fn json(status: &Status, groups: &[GroupStatus], point: Option<&Path>
         "commits_sending": status.commits_sending,
         "journal_octets": status.journal_octets,
         "cache_octets": status.cache_octets,
+        "rows": {
+            "octets": status.rows.octets,
+            "pages_waiting": status.rows.pages_waiting,
+            "calls_waiting": status.rows.calls_waiting,
+        },
         "copies_missing": status.copies_missing,
         "read_only": status.read_only,
         "accounts": accounts,
@@ -86,6 +91,7 @@ pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
     line("waiting", waiting(status));
     line("journal", octets(number("journal_octets")));
     line("content in memory", octets(number("cache_octets")));
+    line("rows in memory", rows(&status["rows"]));
     if let Some(reason) = status["read_only"].as_str() {
         line("read-only", reason.to_owned());
     }
@@ -97,6 +103,19 @@ pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
         line(&format!("group {}", group["group"]), group_line(group));
     }
     text
+}
+
+/// Rows in memory, and calls that wait for others.
+fn rows(rows: &Value) -> String {
+    let number = |key: &str| rows[key].as_u64().unwrap_or(0);
+    let text = octets(number("octets"));
+    match number("calls_waiting") {
+        0 => text,
+        calls => format!(
+            "{text}; {calls} calls wait for {} pages",
+            number("pages_waiting")
+        ),
+    }
 }
 
 /// What is not on the servers, and how long that takes.
@@ -212,7 +231,7 @@ mod tests {
 
     use super::{json, octets, shown, time};
     use vere_mailfs::format::Encoding;
-    use vere_mailfs::volume::{AccountStatus, GroupStatus, Status};
+    use vere_mailfs::volume::{AccountStatus, GroupStatus, RowsStatus, Status};
 
     fn status() -> Status {
         let account = AccountStatus {
@@ -236,6 +255,7 @@ mod tests {
             commits_sending: 0,
             journal_octets: 1_000,
             cache_octets: 0,
+            rows: RowsStatus::default(),
             copies_missing: 0,
             accounts: vec![
                 account.clone(),
@@ -283,12 +303,19 @@ mod tests {
             rows_waiting: 3,
             octets_waiting: 30 << 20,
             octets_per_second: 1 << 20,
+            rows: RowsStatus {
+                octets: 5 << 20,
+                pages_waiting: 3,
+                calls_waiting: 2,
+            },
             ..status()
         };
         let value = json(&status, &[], None);
         assert_eq!(value["seconds_left"], 30);
         let text = shown(&value, None);
         let line = "30.0 MiB of content, 3 changes of names, 1.0 MiB/s, about 30 s left\n";
+        assert!(text.contains(line), "{text}");
+        let line = "rows in memory      5.0 MiB; 2 calls wait for 3 pages\n";
         assert!(text.contains(line), "{text}");
     }
 

@@ -42,7 +42,7 @@ pub use self::journal::JournalError;
 pub use self::opening::{OpenStep, Opening};
 pub use self::state::opening::OpenError;
 pub use self::state::{Machine, Terms, Volume};
-pub use self::status::{GroupStatus, Status};
+pub use self::status::{GroupStatus, RowsStatus, Status};
 pub use self::step::{Moment, Notice, Step};
 pub use self::upkeep::{
     CheckReport, CheckTerms, CollectReport, CollectTerms, Finding, MailPlace, Upkept, Weight,

@@ -35,12 +35,25 @@ pub struct Status {
     pub journal_octets: u64,
     /// Octets of opened chunks in memory.
     pub cache_octets: usize,
+    /// Rows in memory, and who waits for rows.
+    pub rows: RowsStatus,
     /// Copies of packs that accounts of their group lack.
     pub copies_missing: usize,
     /// The accounts.
     pub accounts: Vec<AccountStatus>,
     /// Why the volume takes no changes, if so.
     pub read_only: Option<String>,
+}
+
+/// Rows in memory, and who waits for rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowsStatus {
+    /// Octets of decoded pages in memory.
+    pub octets: usize,
+    /// Pages on their way from accounts.
+    pub pages_waiting: usize,
+    /// Calls that wait for pages.
+    pub calls_waiting: usize,
 }
 
 /// A group, as the map of replicas has it.
@@ -80,6 +93,11 @@ impl<S: Storage> Volume<S> {
             commits_sending: self.chain.under_way(),
             journal_octets: self.journal.octets(),
             cache_octets: self.cache.octets(),
+            rows: RowsStatus {
+                octets: self.files.tree().pages().octets(),
+                pages_waiting: self.pages.fetches.len(),
+                calls_waiting: self.pages.parked.len(),
+            },
             copies_missing: self.replicas.waiting(),
             accounts: self.accounts.status(now.steady),
             read_only: self.read_only.as_ref().map(ToString::to_string),
