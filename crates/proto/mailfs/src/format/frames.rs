@@ -19,7 +19,7 @@ use super::codec::{Codec, unpack};
 use super::error::FormatError;
 use super::head::{COVERED, HEAD_OCTETS, Head, Kind};
 use super::ids::{MailId, PackNumber, VolumeId};
-use super::keys::{Keys, cut};
+use super::keys::{EpochKeys, Keys, cut};
 use super::seal::{TAG, seal, unseal};
 use super::wire::{Reader, within};
 
@@ -158,7 +158,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// If the last frame is beyond a bound, or the kind has no frames.
+    /// If the last frame is beyond a bound, the kind has no frames, or the keys lack the epoch.
     pub fn finish(mut self, last_frame: Bytes, keys: &Keys) -> Result<Sealed, FormatError> {
         let codec = match self.head.kind {
             Kind::Volume | Kind::Commit | Kind::Pages => Codec::Zstd,
@@ -167,7 +167,7 @@ impl Builder {
         let last = self.push(codec, last_frame)?;
         self.head.frames = narrow(self.frames.len());
         self.head.last_sealed_len = last.sealed_len;
-        self.head.mail = self.mail_id(keys);
+        self.head.mail = self.mail_id(keys.of(self.head.epoch)?);
         let key = frame_key(keys, &self.head)?;
         let covered = self.head.covered();
         let mut body = Vec::with_capacity(self.octets);
@@ -189,7 +189,7 @@ impl Builder {
         })
     }
 
-    fn mail_id(&self, keys: &Keys) -> MailId {
+    fn mail_id(&self, keys: &EpochKeys) -> MailId {
         let mut id = IdHasher::new(keys, &self.head);
         for frame in &self.frames {
             id.frame(frame.place, &[frame.codec], &frame.packed);
@@ -227,7 +227,7 @@ pub fn open(body: &[u8], keys: &Keys, expect: Option<MailId>) -> Result<Opened, 
     let key = frame_key(keys, &head)?;
     let places = places(body, &head)?;
     let covered = head.covered();
-    let mut id = IdHasher::new(keys, &head);
+    let mut id = IdHasher::new(keys.of(head.epoch)?, &head);
     let mut sealed = Vec::with_capacity(places.len());
     for place in places {
         let plain = unseal_frame(body, place, &key, &covered)?;
@@ -376,7 +376,7 @@ fn expected(head: &Head, expected: MailId) -> Result<(), FormatError> {
 }
 
 fn frame_key(keys: &Keys, head: &Head) -> Result<[u8; 32], FormatError> {
-    let key = keys.mail_key(head.kind, head.mail);
+    let key = keys.of(head.epoch)?.mail_key(head.kind, head.mail);
     key.ok_or(FormatError::Unknown {
         what: "kind of mail",
         expected: "a kind with frames",
@@ -392,7 +392,7 @@ const fn refused(at: u32) -> FormatError {
 struct IdHasher(blake3::Hasher);
 
 impl IdHasher {
-    fn new(keys: &Keys, head: &Head) -> Self {
+    fn new(keys: &EpochKeys, head: &Head) -> Self {
         let unnamed = Head {
             mail: MailId::NONE,
             ..*head

@@ -293,6 +293,18 @@ pub const fn mailboxes_prefix() -> [u8; 2] {
     [VOLUME, 6]
 }
 
+/// The beginning of the keys of all facts about the volume.
+#[must_use]
+pub const fn facts_prefix() -> [u8; 1] {
+    [VOLUME]
+}
+
+/// The beginning of the keys of all key slots.
+#[must_use]
+pub const fn slots_prefix() -> [u8; 2] {
+    [VOLUME, 7]
+}
+
 /// The beginning of the keys of all writers.
 #[must_use]
 pub const fn writers_prefix() -> [u8; 2] {

@@ -91,6 +91,17 @@ pub struct LeaseRow {
     pub until_ms: i64,
 }
 
+/// A key slot that counts; a slot without such a row is revoked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotRow {
+    /// The mail of the slot.
+    pub mail: MailId,
+    /// How the key comes about: 1 passphrase, 2 key file.
+    pub method: u8,
+    /// A name for people.
+    pub label: String,
+}
+
 /// A mail with data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackRow {
@@ -339,15 +350,21 @@ impl RowValue for u32 {
     }
 }
 
-/// The mail of a key slot.
-impl RowValue for MailId {
+impl RowValue for SlotRow {
     fn encode(&self) -> Vec<u8> {
-        self.0.to_vec()
+        let mut row = self.mail.0.to_vec();
+        row.push(self.method);
+        put_text(&mut row, &self.label);
+        row
     }
 
     fn decode(octets: &[u8]) -> Result<Self, RowError> {
         let mut reader = Reader::new(octets);
-        let row = Self(reader.array("a mail")?);
+        let row = Self {
+            mail: MailId(reader.array("a mail")?),
+            method: reader.u8("a method of a key slot")?,
+            label: text(&mut reader, "a label")?,
+        };
         reader.end()?;
         Ok(row)
     }
@@ -494,7 +511,12 @@ mod tests {
             &[1, 0, 2, 0, 0, 0, 0, 0, 0, 0],
         );
         exact(&7u32, &[7, 0, 0, 0]);
-        exact(&MailId([1; 16]), &[1; 16]);
+        let slot = SlotRow {
+            mail: MailId([1; 16]),
+            method: 2,
+            label: "key".into(),
+        };
+        exact(&slot, &[&[1; 16][..], &[2, 3], b"key"].concat());
     }
 
     #[test]
@@ -562,6 +584,7 @@ mod tests {
                 read_or_refused::<LeaseRow>(&octets);
                 read_or_refused::<PackRow>(&octets);
                 read_or_refused::<TombstoneRow>(&octets);
+                read_or_refused::<SlotRow>(&octets);
                 octets[0] = 1;
             }
         }
