@@ -13,6 +13,8 @@ use crate::format::{Encoding, MailCopy, PackNumber};
 pub(crate) const LOG_MAILBOX: u16 = 1;
 /// The mailbox of pages.
 pub(crate) const PAGES_MAILBOX: u16 = 2;
+/// The mailbox of key slots and facts.
+pub(crate) const HEAD_MAILBOX: u16 = 3;
 /// The first mailbox of packs.
 pub(crate) const FIRST_DATA_MAILBOX: u16 = 16;
 
@@ -28,7 +30,7 @@ pub(crate) fn mailbox_name(mailbox: u16) -> String {
     match mailbox {
         LOG_MAILBOX => "log".to_owned(),
         PAGES_MAILBOX => "pages".to_owned(),
-        3 => "head".to_owned(),
+        HEAD_MAILBOX => "head".to_owned(),
         data => {
             let number = data.saturating_sub(FIRST_DATA_MAILBOX).saturating_add(1);
             format!("data-{number:04}")
@@ -80,6 +82,18 @@ struct Account {
     taken: u64,
 }
 
+impl Account {
+    const fn new(terms: &AccountTerms) -> Self {
+        Self {
+            encoding: terms.encoding,
+            failing: None,
+            asked: 0,
+            quota: None,
+            taken: 0,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Failing {
     reason: String,
@@ -116,13 +130,6 @@ pub struct AccountStatus {
 
 impl Accounts {
     pub(crate) fn new(accounts: &[AccountTerms], groups: &[GroupTerms]) -> Self {
-        let account = |terms: &AccountTerms| Account {
-            encoding: terms.encoding,
-            failing: None,
-            asked: 0,
-            quota: None,
-            taken: 0,
-        };
         let group = |terms: &GroupTerms| Group {
             members: terms.accounts.clone(),
             octets: 0,
@@ -130,7 +137,7 @@ impl Accounts {
         Self {
             accounts: accounts
                 .iter()
-                .map(|terms| (terms.account, account(terms)))
+                .map(|terms| (terms.account, Account::new(terms)))
                 .collect(),
             groups: groups
                 .iter()
@@ -140,6 +147,25 @@ impl Accounts {
             postponed: Vec::new(),
             last: 0,
             now: Timestamp::ZERO,
+        }
+    }
+
+    /// A further account; one that is there stays as it is.
+    pub(crate) fn add(&mut self, terms: &AccountTerms) {
+        let entry = self.accounts.entry(terms.account);
+        entry.or_insert_with(|| Account::new(terms));
+    }
+
+    /// The groups are others from now on.
+    pub(crate) fn regroup(&mut self, groups: &[GroupTerms]) {
+        let mut before = std::mem::take(&mut self.groups);
+        for terms in groups {
+            let octets = before.remove(&terms.group).map_or(0, |group| group.octets);
+            let group = Group {
+                members: terms.accounts.clone(),
+                octets,
+            };
+            self.groups.insert(terms.group, group);
         }
     }
 

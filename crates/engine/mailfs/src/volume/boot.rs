@@ -7,6 +7,7 @@ use vere_ports::files::Caller;
 use vere_ports::storage::Storage;
 
 use super::accounts::Accounts;
+use super::bring::Bring;
 use super::chain::Chain;
 use super::job::Seals;
 use super::journal::Journal;
@@ -17,6 +18,7 @@ use super::state::Machine;
 use super::state::checkpoints::Checkpoints;
 use super::state::commits::Commits;
 use super::state::deadlines::Deadlines;
+use super::state::epochs::Epochs;
 use super::state::opening::{Found, OpenError};
 use super::state::pages::PageFetches;
 use super::state::reads::Reads;
@@ -128,6 +130,9 @@ pub(super) fn assemble<S: Storage>(
         replicas: Replicas::default(),
         pages: PageFetches::default(),
         upkeep: None,
+        facts: None,
+        epochs: Epochs::default(),
+        bring: Bring::default(),
         speed: Speed::default(),
         sequence: (1, 1),
         block_end: 1,
@@ -147,6 +152,7 @@ pub(super) fn assemble<S: Storage>(
 
 /// The chain: from the volume's first commit on, or from a given one, the child of a commit is the one with the lowest UID.
 pub(super) fn in_order(mut commits: Vec<Found>, first: Option<MailId>) -> Vec<Found> {
+    drop_revoked(&mut commits);
     let mut chain: Vec<Found> = Vec::new();
     let mut parent = MailId::NONE;
     if let Some(first) = first {
@@ -176,4 +182,16 @@ pub(super) fn in_order(mut commits: Vec<Found>, first: Option<MailId>) -> Vec<Fo
         chain.push(found);
     }
     chain
+}
+
+/// A commit with a key of an earlier epoch than its parent's is no child: the keys of that epoch may be in other hands.
+fn drop_revoked(commits: &mut Vec<Found>) {
+    let epochs: HashMap<MailId, u16> = commits
+        .iter()
+        .map(|found| (found.head.mail, found.head.epoch))
+        .collect();
+    commits.retain(|found| {
+        let parent = epochs.get(&found.record.parent);
+        parent.is_none_or(|epoch| found.head.epoch >= *epoch)
+    });
 }

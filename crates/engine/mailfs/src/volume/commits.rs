@@ -201,6 +201,7 @@ impl<S: Storage> Volume<S> {
             self.locate(flight.number.0, located, (Kind::Commit, 0, flight.octets));
         }
         self.note_won(won, &mut flight);
+        self.note_epoch(won);
         for (extent, octets) in flight.pinned {
             self.cache.put(extent, octets);
         }

@@ -34,6 +34,7 @@ impl<S: Storage> Volume<S> {
             self.accounts.next_trial(),
             self.deadlines.next(),
             self.replicas.scan_at,
+            self.facts.as_ref().and_then(|run| run.until()),
         ];
         times.into_iter().flatten().min()
     }
@@ -117,6 +118,7 @@ impl<S: Storage> Volume<S> {
             Asked::FindPage(at) => self.page_found(at, answer),
             Asked::PageMail(covers, number) => self.page_mail_answered(covers, number, answer),
             Asked::Upkeep(ticket) => self.upkeep_answered(account, ticket, answer),
+            Asked::Facts(ticket) => self.facts_answered(account, ticket, answer),
         }
     }
 
@@ -298,7 +300,11 @@ impl<S: Storage> Volume<S> {
                 Ok((opened.head, record))
             });
         match opened {
-            Ok((head, record)) if head.kind == Kind::Commit && head.volume == self.seals.volume => {
+            Ok((head, record))
+                if head.kind == Kind::Commit
+                    && head.volume == self.seals.volume
+                    && self.epochs.allow(head.epoch) =>
+            {
                 Some(record.parent)
             }
             Ok(_) => None,

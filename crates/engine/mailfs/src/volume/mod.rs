@@ -13,6 +13,7 @@ mod checkpoints;
 mod commits;
 mod deadlines;
 mod events;
+mod facts;
 mod fetches;
 mod job;
 mod journal;
@@ -37,6 +38,7 @@ mod tests;
 
 pub use self::accounts::{AccountStatus, AccountTerms, GroupTerms};
 pub use self::boot::Create;
+pub use self::facts::{FactsChange, FactsReport, Leaving, Membership};
 pub use self::job::{Job, JobId, JobResult};
 pub use self::journal::JournalError;
 pub use self::opening::{OpenStep, Opening};

@@ -4,7 +4,7 @@
 use super::state::pages::{Late, PageKey, Parked, Rows};
 use super::state::{Asked, Volume};
 use super::step::{Notice, Step};
-use crate::rows::Key;
+use crate::rows::{Key, facts_prefix};
 use std::collections::BTreeSet;
 use vere_ports::files::{Call, CallId, Caller, Errno, Inode};
 use vere_ports::mail_accounts::{Answer, Fault, Urgency};
@@ -177,6 +177,14 @@ impl<S: Storage> Volume<S> {
         tree.take_missing();
         let _ = tree.get(&Key::Pack(pack).encode());
         self.is_settled(Urgency::Background)
+    }
+
+    /// Whether the rows of facts are there, or never will be.
+    pub(super) fn has_facts(&mut self) -> bool {
+        let tree = self.files.tree();
+        tree.take_missing();
+        let _ = tree.keys(&facts_prefix());
+        self.is_settled(Urgency::Waited)
     }
 
     /// Whether the rows of the packs that have a range of a file are there, or never will be.

@@ -37,6 +37,7 @@ impl<S: Storage> Opening<S> {
             return Err(missing);
         };
         let head = self.won(newest);
+        let epoch = newest.head.epoch;
         let tree = self.rows(&chain)?;
         let checkpoints = self.checkpoints(&chain);
         let mut volume = assemble(
@@ -46,6 +47,7 @@ impl<S: Storage> Opening<S> {
             now,
             Chain::new(head, self.known),
         );
+        volume.resume_epoch(epoch);
         volume.checkpoints = checkpoints;
         volume.accounts.number(lead, LOG_MAILBOX, self.uid_validity);
         let replay = Replay::of(&self.records, &chain)?;
@@ -59,6 +61,7 @@ impl<S: Storage> Opening<S> {
         let moved = self.moved.into_iter();
         let validity = self.pages_validity;
         volume.pages.moved = moved.map(|(mail, uid)| (mail, (validity, uid))).collect();
+        volume.tend_epoch();
         volume.begin()?;
         volume.begin_scan();
         volume.make_copies();

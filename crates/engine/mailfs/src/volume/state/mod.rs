@@ -3,6 +3,7 @@
 pub(crate) mod checkpoints;
 pub(crate) mod commits;
 pub(crate) mod deadlines;
+pub(crate) mod epochs;
 pub(crate) mod opening;
 pub(crate) mod pages;
 pub(crate) mod reads;
@@ -13,6 +14,7 @@ pub(crate) mod uploads;
 use self::checkpoints::Checkpoints;
 use self::commits::Commits;
 use self::deadlines::Deadlines;
+use self::epochs::Epochs;
 use self::pages::PageFetches;
 use self::reads::Reads;
 use self::replicas::Replicas;
@@ -20,7 +22,9 @@ use self::speed::Speed;
 use self::uploads::Uploads;
 use super::accounts::Accounts;
 use super::accounts::{AccountTerms, GroupTerms};
+use super::bring::Bring;
 use super::chain::Chain;
+use super::facts::{FactsRun, FactsTicket};
 use super::job::JobId;
 use super::job::Seals;
 use super::journal::Journal;
@@ -107,6 +111,11 @@ pub struct Volume<S: Storage> {
     pub(crate) pages: PageFetches,
     /// A check or a collection under way.
     pub(crate) upkeep: Option<Box<Upkeep>>,
+    /// A change of facts under way.
+    pub(crate) facts: Option<Box<FactsRun>>,
+    pub(crate) epochs: Epochs,
+    /// A walk over all pages for a command.
+    pub(crate) bring: Bring,
     pub(crate) speed: Speed,
     /// The next sequence of a mail, and the first that is not reserved.
     pub(crate) sequence: (u64, u64),
@@ -149,6 +158,7 @@ pub(crate) enum Asked {
     /// A mail with pages: the covered generation, and the number of the mail.
     PageMail(u64, usize),
     Upkeep(Ticket),
+    Facts(FactsTicket),
 }
 
 /// What a job is about.

@@ -3,6 +3,7 @@
 mod basics;
 mod checkpoints;
 mod crashes;
+mod facts;
 mod outages;
 mod pages;
 mod races;
@@ -60,6 +61,7 @@ pub(super) struct World {
     last_call: u64,
     starts: u8,
     pub(super) terms: Terms,
+    pub(super) of: Create,
 }
 
 pub(super) const CALLER: Caller = Caller {
@@ -130,6 +132,7 @@ impl World {
             last_call: 0,
             starts: 1,
             terms: terms(accounts),
+            of: of(),
         };
         let moment = world.moment();
         let volume = of().create(
@@ -439,7 +442,12 @@ impl World {
     pub(super) fn mount(&mut self) -> Result<(), OpenError> {
         self.starts += 1;
         let random = [self.starts; 16];
-        let mut opening = Opening::new(self.terms.clone(), of(), self.disk.clone(), random);
+        let mut opening = Opening::new(
+            self.terms.clone(),
+            self.of.clone(),
+            self.disk.clone(),
+            random,
+        );
         while !opening.is_over() {
             match opening.poll() {
                 Some(OpenStep::Ask(id, account, _, request)) => {

@@ -12,7 +12,7 @@ mod compare;
 mod finding;
 mod inspect;
 mod paths;
-mod rows;
+pub(crate) mod rows;
 mod run;
 pub(crate) mod state;
 mod survey;

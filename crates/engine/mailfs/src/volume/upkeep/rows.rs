@@ -13,24 +13,24 @@ const UIDS_MAX: usize = 500;
 const BATCHES_MAX: usize = 4;
 
 /// A changed row.
-pub(super) type RowChange = (Vec<u8>, Option<Vec<u8>>);
+pub(crate) type RowChange = (Vec<u8>, Option<Vec<u8>>);
 
 /// Rows on their way into the chain.
 #[derive(Debug, Default)]
-pub(super) struct Writing {
-    pub(super) left: VecDeque<RowChange>,
+pub(crate) struct Writing {
+    pub(crate) left: VecDeque<RowChange>,
     /// Rows that a commit must have before the next ones follow.
-    pub(super) keys: Vec<Vec<u8>>,
+    pub(crate) keys: Vec<Vec<u8>>,
     /// Whether a commit for the keys is asked for.
-    pub(super) is_wanted: bool,
+    pub(crate) is_wanted: bool,
     /// The generation of the commit that has the keys.
-    pub(super) generation: Option<u64>,
-    pub(super) done: usize,
-    pub(super) all: usize,
+    pub(crate) generation: Option<u64>,
+    pub(crate) done: usize,
+    pub(crate) all: usize,
 }
 
 impl Writing {
-    pub(super) fn new(changes: Vec<RowChange>) -> Self {
+    pub(crate) fn new(changes: Vec<RowChange>) -> Self {
         Self {
             all: changes.len(),
             left: changes.into(),
@@ -39,7 +39,7 @@ impl Writing {
     }
 
     /// Rows that have changed already.
-    pub(super) fn of_keys(keys: Vec<Vec<u8>>) -> Self {
+    pub(crate) fn of_keys(keys: Vec<Vec<u8>>) -> Self {
         Self {
             all: keys.len(),
             keys,
@@ -47,11 +47,11 @@ impl Writing {
         }
     }
 
-    pub(super) const fn done(&self) -> usize {
+    pub(crate) const fn done(&self) -> usize {
         self.done
     }
 
-    pub(super) const fn all(&self) -> usize {
+    pub(crate) const fn all(&self) -> usize {
         self.all
     }
 }

@@ -19,7 +19,7 @@ use crate::rows::{Key, PackRow, RowValue, TombstoneRow};
 const ROWS_MAX: usize = 2_000;
 impl<S: Storage> Volume<S> {
     /// Puts rows into commits, a bounded number at once. Returns whether all are in the chain.
-    pub(super) fn write_on(&mut self, writing: &mut Writing) -> Result<bool, String> {
+    pub(crate) fn write_on(&mut self, writing: &mut Writing) -> Result<bool, String> {
         loop {
             if let Some(notice) = &self.read_only {
                 return Err(notice.to_string());

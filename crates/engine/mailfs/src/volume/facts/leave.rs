@@ -1,0 +1,52 @@
+//! An account leaves a volume: every pack that the account has must be elsewhere too.
+
+use std::mem;
+
+use vere_ports::files::Errno;
+use vere_ports::storage::Storage;
+
+use super::super::state::Volume;
+use super::super::step::Moment;
+use crate::rows::{PackRow, RowValue, packs_prefix};
+
+/// What an account has, when it is about to leave.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Leaving {
+    /// Packs that no other account has.
+    pub only: usize,
+    /// The rows of all packs without the account's copies.
+    pub rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl<S: Storage> Volume<S> {
+    /// The packs of an account; none while rows are on their way, so that the caller asks again.
+    ///
+    /// # Errors
+    /// When a row cannot be read.
+    pub fn leaving(&mut self, now: Moment, account: u16) -> Result<Option<Leaving>, Errno> {
+        self.at(now);
+        let mut bring = mem::take(&mut self.bring);
+        let is_there = self.bring_pages(&mut bring);
+        if !is_there? {
+            self.bring = bring;
+            return Ok(None);
+        }
+        let mut leaving = Leaving::default();
+        let tree = self.files.tree();
+        for key in tree.keys(&packs_prefix())? {
+            let Some(Ok(mut row)) = tree.get(&key)?.map(|row| PackRow::decode(&row)) else {
+                continue;
+            };
+            let before = row.copies.len();
+            row.copies.retain(|copy| copy.account != account);
+            if row.copies.len() == before {
+                continue;
+            }
+            if row.copies.is_empty() {
+                leaving.only = leaving.only.saturating_add(1);
+            }
+            leaving.rows.push((key, Some(row.encode())));
+        }
+        Ok(Some(leaving))
+    }
+}

@@ -1,0 +1,158 @@
+//! The removal of key slots and facts that a change has replaced, account by account.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use vere_ports::mail_accounts::{Answer, Fault, Listed, Request, UidRange};
+
+use super::super::accounts::{HEAD_MAILBOX, mailbox_name};
+use crate::format::{Kind, MailId, Subject};
+
+/// Attempts for an account.
+const ATTEMPTS_MAX: u8 = 3;
+/// Mails removed by one request.
+const UIDS_MAX: usize = 500;
+
+/// Accounts on their way to be tidy.
+#[derive(Debug)]
+pub(super) struct Tidying {
+    accounts: VecDeque<u16>,
+    /// The volume's word in subjects.
+    tag: u32,
+    /// Slots that count.
+    slots: BTreeSet<MailId>,
+    /// The newest facts.
+    facts: MailId,
+    /// Mails of the first account to be removed, and the numbers of its mailbox.
+    found: Option<(u32, Vec<u32>)>,
+    is_asked: bool,
+    attempts: u8,
+    /// Mails removed.
+    pub(super) removed: usize,
+    /// Accounts that were left as they are, with the reason.
+    pub(super) failed: Vec<(u16, String)>,
+}
+
+impl Tidying {
+    pub(super) fn new(
+        accounts: Vec<u16>,
+        tag: u32,
+        slots: BTreeSet<MailId>,
+        facts: MailId,
+    ) -> Self {
+        Self {
+            accounts: accounts.into(),
+            tag,
+            slots,
+            facts,
+            found: None,
+            is_asked: false,
+            attempts: 0,
+            removed: 0,
+            failed: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.accounts.is_empty()
+    }
+
+    /// Accounts that wait for another attempt get none.
+    pub(super) fn give_up(&mut self) {
+        let waiting = usize::from(self.is_asked);
+        for account in self.accounts.drain(waiting.min(self.accounts.len())..) {
+            let reason = "expected an answer in time; found none".to_owned();
+            self.failed.push((account, reason));
+        }
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.accounts.len()
+    }
+
+    pub(super) fn next(&mut self, may_try: impl Fn(u16) -> bool) -> Option<(u16, Request)> {
+        let account = self.accounts.front().copied()?;
+        if self.is_asked || !may_try(account) {
+            return None;
+        }
+        let mailbox = mailbox_name(HEAD_MAILBOX);
+        let request = match &self.found {
+            None => Request::List {
+                mailbox,
+                range: UidRange {
+                    first: 1,
+                    last: None,
+                },
+            },
+            Some((uid_validity, uids)) => Request::Remove {
+                mailbox,
+                uid_validity: *uid_validity,
+                uids: uids.clone(),
+            },
+        };
+        self.is_asked = true;
+        Some((account, request))
+    }
+
+    pub(super) fn answered(&mut self, answer: Result<Answer, Fault>) {
+        self.is_asked = false;
+        match answer {
+            Ok(Answer::Listed {
+                uid_validity,
+                mails,
+                ..
+            }) => {
+                let uids = self.needless(&mails);
+                if uids.is_empty() {
+                    self.go_on();
+                } else {
+                    self.found = Some((uid_validity, uids));
+                }
+            }
+            Ok(_) => {
+                let (_, uids) = self.found.take().unwrap_or_default();
+                self.removed = self.removed.saturating_add(uids.len());
+                self.go_on();
+            }
+            Err(fault) => {
+                // The mailbox may have changed meanwhile.
+                self.found = None;
+                self.attempts = self.attempts.saturating_add(1);
+                let again = matches!(fault, Fault::Unreachable(_) | Fault::Throttled(..));
+                if !again || self.attempts >= ATTEMPTS_MAX {
+                    let account = self.accounts.front().copied().unwrap_or(0);
+                    self.failed.push((account, fault.to_string()));
+                    self.go_on();
+                }
+            }
+        }
+    }
+
+    fn go_on(&mut self) {
+        self.accounts.pop_front();
+        self.attempts = 0;
+    }
+
+    /// Slots without a row, facts other than the newest, where an account has these, and duplicates.
+    fn needless(&self, mails: &[Listed]) -> Vec<u32> {
+        let subjects = || {
+            let parsed = mails.iter().filter_map(|mail| {
+                let subject = Subject::parse(&mail.subject).ok()?;
+                Some((mail.uid, subject))
+            });
+            parsed.filter(|(_, subject)| subject.volume == self.tag)
+        };
+        let has_facts = subjects().any(|(_, subject)| subject.mail == self.facts);
+        let is_needless = |subject: &Subject| match subject.kind {
+            Kind::Slot => !self.slots.contains(&subject.mail),
+            Kind::Volume => has_facts && subject.mail != self.facts,
+            _ => false,
+        };
+        // Of duplicates the lowest UID counts.
+        let mut seen = BTreeSet::new();
+        let needless = subjects().filter(|(_, subject)| {
+            let is_kept = matches!(subject.kind, Kind::Slot | Kind::Volume);
+            is_kept && (is_needless(subject) || !seen.insert(subject.mail))
+        });
+        needless.map(|(uid, _)| uid).take(UIDS_MAX).collect()
+    }
+}
